@@ -1,0 +1,1 @@
+//! FlatBuffers: bounds-checked tables and a builder.

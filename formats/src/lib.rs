@@ -1,0 +1,9 @@
+//! Owns the file formats Halite reads and writes, as pure functions from bytes to data and back: IREE module files
+//! (`vmfb`), the executables inside them, and parameter archives. Does not own: devices, execution, or file access.
+//!
+//! All input is untrusted. Every offset and length is checked; nothing allocates more than the input justifies.
+#![forbid(unsafe_code)]
+
+pub mod flatbuffer;
+pub mod params;
+pub mod vmfb;

@@ -1,0 +1,132 @@
+//! Owns the buffer trait, its parameters and sub-ranges. Does not own: allocation (drivers do).
+
+use std::{any::Any, fmt, sync::Arc};
+
+use crate::{BufferUsage, MemoryAccess, MemoryType, QueueAffinity, Result, status};
+
+/// Length that means "to the end of the buffer" in the HAL ABI (-1 as i64).
+pub const WHOLE_BUFFER: u64 = u64::MAX;
+
+/// What a buffer is asked to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BufferParams {
+    /// Bits that the memory must at least have.
+    pub memory_type: MemoryType,
+    /// What the buffer may be used for.
+    pub usage: BufferUsage,
+    /// Queues that use it.
+    pub affinity: QueueAffinity,
+}
+
+impl BufferParams {
+    /// Device-local memory for transfers and dispatches: what tensors use.
+    pub const DEVICE: BufferParams = BufferParams {
+        memory_type: MemoryType::DEVICE_LOCAL,
+        usage: BufferUsage::DEFAULT,
+        affinity: QueueAffinity::ANY,
+    };
+}
+
+/// A whole allocation on one device. Sub-ranges are [`BufferSpan`]s.
+///
+/// Dropping the last reference gives the memory back once all queue work that was submitted with the buffer has
+/// finished; a driver must not free memory that its queues still use.
+pub trait Buffer: fmt::Debug + Send + Sync + 'static {
+    /// Identity of the device that made it ([`crate::Device::id`]).
+    fn device_id(&self) -> u64;
+
+    /// Logical size in bytes. Drivers pad the memory behind it to at least the next 64-byte boundary, so a
+    /// kernel may read (and write back) the last partial word.
+    fn byte_length(&self) -> u64;
+
+    /// The memory type it really has: at least the bits asked for.
+    fn memory_type(&self) -> MemoryType;
+
+    /// What it may be used for.
+    fn usage(&self) -> BufferUsage;
+
+    /// What the program may do to it.
+    fn access(&self) -> MemoryAccess {
+        MemoryAccess::ANY
+    }
+
+    /// Copies bytes at `offset` to the host. Blocks; the caller makes sure that no queued work still writes them.
+    /// Works for any memory: mapped where the host can see it, through a staging copy where it cannot.
+    fn read(&self, offset: u64, target: &mut [u8]) -> Result<()>;
+
+    /// Copies bytes from the host to `offset`. Blocks; the caller makes sure that no queued work still uses them.
+    fn write(&self, offset: u64, source: &[u8]) -> Result<()>;
+
+    /// Address of the first byte in host memory when the buffer is persistently mapped, for drivers that work on
+    /// host memory. Valid as long as the buffer lives; accesses through it are unsynchronised.
+    fn host_address(&self) -> Option<*mut u8> {
+        None
+    }
+
+    /// The driver's own type, for downcasts inside that driver.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A byte range of a buffer. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct BufferSpan {
+    /// The allocation.
+    pub buffer: Arc<dyn Buffer>,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
+impl BufferSpan {
+    /// All of a buffer.
+    pub fn whole(buffer: Arc<dyn Buffer>) -> Self {
+        let length = buffer.byte_length();
+        BufferSpan { buffer, offset: 0, length }
+    }
+
+    /// A range inside this one; `length` may be [`WHOLE_BUFFER`] for the rest. OUT_OF_RANGE when it does not fit.
+    pub fn subspan(&self, offset: u64, length: u64) -> Result<Self> {
+        let rest = self.length.checked_sub(offset).ok_or_else(|| self.range_error(offset, length))?;
+        let length = if length == WHOLE_BUFFER { rest } else { length };
+        if length > rest {
+            return Err(self.range_error(offset, length));
+        }
+        Ok(BufferSpan { buffer: self.buffer.clone(), offset: self.offset + offset, length })
+    }
+
+    fn range_error(&self, offset: u64, length: u64) -> crate::Status {
+        status!(
+            OutOfRange,
+            "attempted to access an address outside of the valid buffer range (offset={offset}, \
+             length={length}, buffer byte_length={})",
+            self.length
+        )
+    }
+
+    /// Reads from `offset` within the span; blocks.
+    pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
+        let span = self.subspan(offset, target.len() as u64)?;
+        span.buffer.read(span.offset, target)
+    }
+
+    /// Reads the whole span; blocks.
+    pub fn read_all(&self) -> Result<Vec<u8>> {
+        let length = usize::try_from(self.length)
+            .map_err(|_| status!(ResourceExhausted, "{} bytes do not fit in host memory", self.length))?;
+        let mut bytes = vec![0; length];
+        self.read(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes at `offset` within the span; blocks.
+    pub fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
+        let span = self.subspan(offset, source.len() as u64)?;
+        span.buffer.write(span.offset, source)
+    }
+
+    /// Whether both spans address the same bytes of the same allocation.
+    pub fn same_range(&self, other: &BufferSpan) -> bool {
+        Arc::ptr_eq(&self.buffer, &other.buffer) && self.offset == other.offset && self.length == other.length
+    }
+}

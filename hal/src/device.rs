@@ -1,0 +1,170 @@
+//! Owns the device trait and the queue operations. Does not own: checks a caller can foresee (`validation` does).
+
+use std::{any::Any, fmt, sync::Arc};
+
+use bytes::Bytes;
+
+use crate::{
+    BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, DeviceInfo, Executable,
+    ExecutableDesc, Fence, File, QueueAffinity, Result, Semaphore, status,
+};
+
+/// One operation on a queue. It starts when its wait fence is reached and ends by signalling its signal fence;
+/// nothing else orders it.
+#[derive(Clone, Debug)]
+pub enum QueueOp {
+    /// Only waits and signals.
+    Barrier,
+    /// Gives the memory of a buffer from [`Device::queue_alloca`] back to the queue-ordered pool. The handle stays
+    /// valid, its contents do not.
+    Dealloca {
+        /// The buffer.
+        buffer: Arc<dyn Buffer>,
+    },
+    /// Repeats a pattern of 1, 2, 4 or 8 bytes.
+    Fill {
+        /// What is filled.
+        target: BufferSpan,
+        /// The pattern in its low bytes.
+        pattern: u64,
+        /// Bytes of the pattern.
+        pattern_length: u32,
+    },
+    /// Writes host bytes.
+    Update {
+        /// The bytes.
+        source: Bytes,
+        /// Where they go; same length.
+        target: BufferSpan,
+    },
+    /// Copies between buffers.
+    Copy {
+        /// From.
+        source: BufferSpan,
+        /// To; same length.
+        target: BufferSpan,
+    },
+    /// Reads a file into a buffer.
+    Read {
+        /// From.
+        source: File,
+        /// Byte offset in the file.
+        source_offset: u64,
+        /// To.
+        target: BufferSpan,
+    },
+    /// Writes a buffer to a file.
+    Write {
+        /// From.
+        source: BufferSpan,
+        /// To.
+        target: File,
+        /// Byte offset in the file.
+        target_offset: u64,
+    },
+    /// Executes a command buffer with these slots.
+    Execute {
+        /// The commands.
+        command_buffer: Arc<dyn CommandBuffer>,
+        /// Its slots.
+        bindings: BindingTable,
+    },
+}
+
+impl QueueOp {
+    /// Name as error messages use it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            QueueOp::Barrier => "barrier",
+            QueueOp::Dealloca { .. } => "dealloca",
+            QueueOp::Fill { .. } => "fill",
+            QueueOp::Update { .. } => "update",
+            QueueOp::Copy { .. } => "copy",
+            QueueOp::Read { .. } => "read",
+            QueueOp::Write { .. } => "write",
+            QueueOp::Execute { .. } => "execute",
+        }
+    }
+}
+
+/// Memory that a device holds for its buffers, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Taken from the system now.
+    pub reserved: u64,
+    /// In live buffers now.
+    pub used: u64,
+    /// Largest `reserved` so far.
+    pub peak_reserved: u64,
+    /// Largest `used` so far.
+    pub peak_used: u64,
+    /// Number of allocations made from the system so far.
+    pub allocation_count: u64,
+}
+
+/// An open device. Object-safe; any thread may call any method. Queue operations of one thread on one queue whose
+/// fences do not order them may run in any order.
+pub trait Device: fmt::Debug + Send + Sync + 'static {
+    /// Process-unique identity, from [`next_device_id`].
+    fn id(&self) -> u64;
+
+    /// What enumeration said about it.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Number of queues; affinity bits beyond it fall back to queue 0.
+    fn queue_count(&self) -> u32 {
+        1
+    }
+
+    /// Answer to a module's `hal.device.query.i64`; `None` when the key is not known. `hal.device.id` and
+    /// `hal.executable.format` must be answered by every driver.
+    fn query_i64(&self, category: &str, key: &str) -> Option<i64>;
+
+    /// Memory held for buffers.
+    fn memory_stats(&self) -> MemoryStats;
+
+    /// Gives unused pooled memory back to the system.
+    fn trim(&self) {}
+
+    /// Allocates a buffer that exists at once. Contents are undefined. RESOURCE_EXHAUSTED names size and heap.
+    fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>>;
+
+    /// A timeline semaphore with this initial payload.
+    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>>;
+
+    /// Compiles device code. A feature that the code requires and the device lacks is named in the error.
+    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>>;
+
+    /// Accepts a finished recording.
+    fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>>;
+
+    /// Reserves memory in queue order. The returned handle may be named in later operations at once; its storage
+    /// exists from `signal` on. Memory that an earlier `Dealloca` on the queue gave back is reused.
+    fn queue_alloca(
+        &self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, params: &BufferParams, byte_length: u64,
+    ) -> Result<Arc<dyn Buffer>>;
+
+    /// Enqueues an operation. Errors found later fail the signal fence.
+    fn queue_submit(&self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()>;
+
+    /// Starts everything enqueued so far. Drivers may batch until this, until somebody waits, or until a batch is
+    /// large; waiting always flushes.
+    fn queue_flush(&self, affinity: QueueAffinity) -> Result<()>;
+
+    /// Waits until all queues are idle. Used at teardown and in tests.
+    fn wait_idle(&self) -> Result<()>;
+
+    /// The driver's own type, for downcasts inside that driver.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A new process-unique device identity.
+pub fn next_device_id() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+/// The error for an object that another device made.
+pub fn foreign_object(what: &str, device: &dyn Device) -> crate::Status {
+    status!(InvalidArgument, "{what} was made by another device than '{}'", device.info().uri())
+}

@@ -1,0 +1,131 @@
+//! Owns element types and encodings of buffer views (IREE's packed u32). Does not own: printing or parsing values.
+
+use std::fmt;
+
+/// The numerical kind of an element: the top byte of an [`ElementType`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "the variants are the names of the number formats")]
+pub enum ElementKind {
+    Opaque = 0,
+    Int = 0x10,
+    SInt = 0x11,
+    UInt = 0x12,
+    Bool = 0x13,
+    Float = 0x21,
+    BFloat = 0x22,
+    Complex = 0x23,
+    Float8E5M2 = 0x24,
+    Float8E4M3FN = 0x25,
+    Float8E5M2FNUZ = 0x26,
+    Float8E4M3FNUZ = 0x27,
+    Float8E8M0FNU = 0x28,
+}
+
+/// Element type of a tensor: `(kind << 24) | bit_count`, as compiled modules carry it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ElementType(pub u32);
+
+#[allow(missing_docs, reason = "the constants are the names of the types")]
+impl ElementType {
+    pub const NONE: Self = Self(0);
+    pub const I8: Self = Self::new(ElementKind::Int, 8);
+    pub const I16: Self = Self::new(ElementKind::Int, 16);
+    pub const I32: Self = Self::new(ElementKind::Int, 32);
+    pub const I64: Self = Self::new(ElementKind::Int, 64);
+    pub const SI8: Self = Self::new(ElementKind::SInt, 8);
+    pub const SI16: Self = Self::new(ElementKind::SInt, 16);
+    pub const SI32: Self = Self::new(ElementKind::SInt, 32);
+    pub const SI64: Self = Self::new(ElementKind::SInt, 64);
+    pub const UI8: Self = Self::new(ElementKind::UInt, 8);
+    pub const UI16: Self = Self::new(ElementKind::UInt, 16);
+    pub const UI32: Self = Self::new(ElementKind::UInt, 32);
+    pub const UI64: Self = Self::new(ElementKind::UInt, 64);
+    pub const I1: Self = Self::new(ElementKind::Bool, 8);
+    pub const F16: Self = Self::new(ElementKind::Float, 16);
+    pub const F32: Self = Self::new(ElementKind::Float, 32);
+    pub const F64: Self = Self::new(ElementKind::Float, 64);
+    pub const BF16: Self = Self::new(ElementKind::BFloat, 16);
+    pub const CF64: Self = Self::new(ElementKind::Complex, 64);
+    pub const CF128: Self = Self::new(ElementKind::Complex, 128);
+
+    /// The type of a kind and a width in bits.
+    pub const fn new(kind: ElementKind, bits: u8) -> Self {
+        Self(((kind as u32) << 24) | bits as u32)
+    }
+
+    /// The numerical kind; `None` for a number no kind has.
+    pub fn kind(self) -> Option<ElementKind> {
+        use ElementKind::*;
+        [
+            Opaque, Int, SInt, UInt, Bool, Float, BFloat, Complex, Float8E5M2, Float8E4M3FN, Float8E5M2FNUZ,
+            Float8E4M3FNUZ, Float8E8M0FNU,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u32 == self.0 >> 24)
+    }
+
+    /// Width of one element in bits.
+    pub const fn bit_count(self) -> u32 {
+        self.0 & 0xFF
+    }
+
+    /// Bytes of one element when each element starts on a byte (dense storage).
+    pub const fn byte_count(self) -> u64 {
+        self.bit_count().div_ceil(8) as u64
+    }
+
+    /// Bytes of a dense row-major tensor of this type; `None` on overflow.
+    pub fn dense_byte_length(self, shape: &[u64]) -> Option<u64> {
+        let elements = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
+        Some(elements.checked_mul(self.bit_count().into())?.div_ceil(8))
+    }
+
+    /// Whether this is an integer of any signedness, or a bool.
+    pub fn is_integer(self) -> bool {
+        matches!(
+            self.kind(),
+            Some(ElementKind::Int | ElementKind::SInt | ElementKind::UInt | ElementKind::Bool)
+        )
+    }
+}
+
+impl fmt::Display for ElementType {
+    /// The name in IREE's text form: `f32`, `i1`, `si8`, `bf16`, `cf64`, `*32`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.bit_count();
+        let prefix = match self.kind() {
+            Some(ElementKind::Int) => "i",
+            Some(ElementKind::SInt) => "si",
+            Some(ElementKind::UInt) => "ui",
+            Some(ElementKind::Bool) => return f.write_str("i1"),
+            Some(ElementKind::Float) => "f",
+            Some(ElementKind::BFloat) => "bf",
+            Some(ElementKind::Complex) => "cf",
+            Some(ElementKind::Float8E5M2) => return f.write_str("f8E5M2"),
+            Some(ElementKind::Float8E4M3FN) => return f.write_str("f8E4M3FN"),
+            Some(ElementKind::Float8E5M2FNUZ) => return f.write_str("f8E5M2FNUZ"),
+            Some(ElementKind::Float8E4M3FNUZ) => return f.write_str("f8E4M3FNUZ"),
+            Some(ElementKind::Float8E8M0FNU) => return f.write_str("f8E8M0FNU"),
+            Some(ElementKind::Opaque) | None => "*",
+        };
+        write!(f, "{prefix}{bits}")
+    }
+}
+
+impl fmt::Debug for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Encoding of a buffer view's contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Encoding(pub u32);
+
+impl Encoding {
+    /// Not known; matches any encoding in assertions.
+    pub const OPAQUE: Encoding = Encoding(0);
+    /// Dense, last dimension fastest.
+    pub const DENSE_ROW_MAJOR: Encoding = Encoding(1);
+}

@@ -1,0 +1,51 @@
+//! Owns executables: device code with named functions. Does not own: any code format (drivers do).
+
+use std::{any::Any, fmt};
+
+use bytes::Bytes;
+
+/// What an executable is made from.
+#[derive(Clone, Debug)]
+pub struct ExecutableDesc {
+    /// Format string as modules carry it, such as `vulkan-spirv-fb`.
+    pub format: String,
+    /// The code. Held, not copied: it usually aliases the module's file mapping.
+    pub data: Bytes,
+    /// Specialization constants, in order.
+    pub constants: Vec<u32>,
+    /// Name for debuggers and error messages; may be empty.
+    pub label: String,
+    /// Subgroup sizes that the compiler was told the device has (from the module's target attributes); empty when
+    /// the module does not say. Code may assume any of them without checking.
+    pub subgroup_sizes: Vec<u32>,
+}
+
+/// Facts about one function of an executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionInfo {
+    /// Export name.
+    pub name: String,
+    /// Number of bindings a dispatch must give.
+    pub binding_count: u32,
+    /// Number of u32 constants a dispatch must give.
+    pub constant_count: u32,
+    /// Invocations per workgroup; zeros when the format leaves it open.
+    pub workgroup_size: [u32; 3],
+}
+
+/// Device code, ready to be dispatched.
+pub trait Executable: fmt::Debug + Send + Sync + 'static {
+    /// Identity of the device that made it.
+    fn device_id(&self) -> u64;
+
+    /// Its functions; a dispatch names one by index.
+    fn functions(&self) -> &[FunctionInfo];
+
+    /// Index of the function with this name.
+    fn lookup(&self, name: &str) -> Option<u32> {
+        self.functions().iter().position(|f| f.name == name).map(|i| i as u32)
+    }
+
+    /// The driver's own type, for downcasts inside that driver.
+    fn as_any(&self) -> &dyn Any;
+}

@@ -1,0 +1,45 @@
+//! The hardware abstraction layer: the traits a driver implements, the types they speak, one validation layer
+//! above all drivers, and the registry that finds drivers by name. Does not own: any driver, any model format.
+//!
+//! # The shape
+//! [`Driver`] → [`Driver::enumerate`] → [`DeviceInfo`] → [`Driver::open`] → [`Device`]. A device allocates
+//! [`Buffer`]s, creates [`Executable`]s and [`Semaphore`]s, turns a recorded [`CommandList`] into a
+//! [`CommandBuffer`], and executes [`QueueOp`]s that are ordered only by timeline semaphores.
+//!
+//! # Contract between callers and drivers
+//! Callers reach devices through [`DriverRegistry::open`], which wraps them in [`validation::ValidatedDevice`]:
+//! everything a caller can foresee (ranges, usage bits, foreign objects, unfinished recordings) is checked there,
+//! once. A driver may rely on those checks and returns only what nobody could foresee: out of memory, device
+//! lost, a missing feature. Sizes, offsets and dimensions are `u64`, in bytes unless named otherwise.
+//! All objects are `Send + Sync` and reference-counted; children keep their parents alive.
+
+mod buffer;
+mod command;
+mod device;
+mod driver;
+mod element;
+mod executable;
+mod file;
+mod registry;
+mod semaphore;
+mod types;
+pub mod uri;
+pub mod validation;
+
+pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER};
+pub use command::{
+    Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
+};
+pub use device::{Device, MemoryStats, QueueOp, foreign_object, next_device_id};
+pub use driver::{DeviceInfo, DeviceKind, Driver, Options};
+pub use element::{ElementKind, ElementType, Encoding};
+pub use executable::{Executable, ExecutableDesc, FunctionInfo};
+pub use file::{File, FileAccess};
+pub use halite_status::{Code, Result, ResultExt, Status, bail, status};
+pub use inventory;
+pub use registry::{DriverRegistry, StaticDriver};
+pub use semaphore::{Fence, Semaphore, SemaphorePoint, SoftSemaphore, Timepoint};
+pub use types::{
+    BufferUsage, CommandBufferMode, CommandCategory, Deadline, DispatchFlags, MemoryAccess, MemoryType,
+    QueueAffinity,
+};

@@ -1,0 +1,305 @@
+//! Owns timeline semaphores: the trait, fences (sets of points), and a host-side implementation that drivers build
+//! on. Does not own: device-side waiting (drivers do).
+
+use std::{any::Any, fmt, sync::Arc};
+
+use parking_lot::{Condvar, Mutex};
+use smallvec::{SmallVec, smallvec};
+
+use crate::{Code, Deadline, Result, Status, status};
+
+/// Called exactly once when a semaphore reaches a value (`Ok`) or fails first (`Err`). May run on any thread, also
+/// on the caller's before `on_reached` returns; must not block.
+pub type Timepoint = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// A monotonic counter that work waits for and signals. Payloads only grow; a failure is final.
+pub trait Semaphore: fmt::Debug + Send + Sync + 'static {
+    /// Identity of the device that made it.
+    fn device_id(&self) -> u64;
+
+    /// The payload reached so far, or the failure.
+    fn query(&self) -> Result<u64>;
+
+    /// Raises the payload from the host. INVALID_ARGUMENT when the value is not above the present one.
+    fn signal(&self, value: u64) -> Result<()>;
+
+    /// Fails the semaphore: all present and future waits return this status. The first failure is kept.
+    fn fail(&self, status: Status);
+
+    /// Blocks until the payload is at least `value`. DEADLINE_EXCEEDED when time runs out; the failure when it
+    /// failed. Starts any work that the driver has batched.
+    fn wait(&self, value: u64, deadline: Deadline) -> Result<()>;
+
+    /// Calls back when the payload is at least `value`.
+    fn on_reached(&self, value: u64, timepoint: Timepoint);
+
+    /// The driver's own type, for downcasts inside that driver.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A semaphore and the payload that counts as reached.
+#[derive(Clone, Debug)]
+pub struct SemaphorePoint {
+    /// The semaphore.
+    pub semaphore: Arc<dyn Semaphore>,
+    /// The payload.
+    pub value: u64,
+}
+
+/// A set of semaphore points: reached when all are. The empty fence is always reached. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Fence {
+    points: SmallVec<[SemaphorePoint; 2]>,
+}
+
+impl Fence {
+    /// A fence of one point.
+    pub fn new(semaphore: Arc<dyn Semaphore>, value: u64) -> Self {
+        Fence { points: smallvec![SemaphorePoint { semaphore, value }] }
+    }
+
+    /// The points.
+    pub fn points(&self) -> &[SemaphorePoint] {
+        &self.points
+    }
+
+    /// Whether there is nothing to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// Adds a point; of two points on one semaphore the later value counts.
+    pub fn insert(&mut self, semaphore: Arc<dyn Semaphore>, value: u64) {
+        match self.points.iter_mut().find(|p| Arc::ptr_eq(&p.semaphore, &semaphore)) {
+            Some(point) => point.value = point.value.max(value),
+            None => self.points.push(SemaphorePoint { semaphore, value }),
+        }
+    }
+
+    /// The union of fences.
+    pub fn join<'a>(fences: impl IntoIterator<Item = &'a Fence>) -> Self {
+        let mut all = Fence::default();
+        for point in fences.into_iter().flat_map(|f| &f.points) {
+            all.insert(point.semaphore.clone(), point.value);
+        }
+        all
+    }
+
+    /// `Ok(true)` when all points are reached, `Ok(false)` when some are pending, the failure when one failed.
+    pub fn query(&self) -> Result<bool> {
+        self.points.iter().try_fold(true, |all, p| Ok(p.semaphore.query()? >= p.value && all))
+    }
+
+    /// Raises every semaphore to its point. Points reached already are left alone.
+    pub fn signal(&self) -> Result<()> {
+        self.points.iter().try_for_each(|p| {
+            if p.semaphore.query()? >= p.value { Ok(()) } else { p.semaphore.signal(p.value) }
+        })
+    }
+
+    /// Fails every semaphore.
+    pub fn fail(&self, status: &Status) {
+        for point in &self.points {
+            point.semaphore.fail(status.clone());
+        }
+    }
+
+    /// Blocks until all points are reached.
+    pub fn wait(&self, deadline: Deadline) -> Result<()> {
+        self.points.iter().try_for_each(|p| p.semaphore.wait(p.value, deadline))
+    }
+}
+
+/// A timeline semaphore that lives on the host: complete in itself for CPU drivers, and the host half of a GPU
+/// driver's semaphore.
+#[derive(Default)]
+pub struct SoftSemaphore {
+    device_id: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    value: u64,
+    failure: Option<Status>,
+    timepoints: Vec<(u64, Timepoint)>,
+}
+
+impl SoftSemaphore {
+    /// A semaphore of the device with this identity.
+    pub fn new(device_id: u64, initial: u64) -> Self {
+        let state = Mutex::new(State { value: initial, ..State::default() });
+        SoftSemaphore { device_id, state, changed: Condvar::new() }
+    }
+
+    /// Raises the payload to at least `value`; a value reached already is left alone. For drivers, which may learn
+    /// of completed points out of order. Returns the failure if there is one.
+    pub fn advance(&self, value: u64) -> Result<()> {
+        let ready = {
+            let mut state = self.state.lock();
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if value <= state.value {
+                return Ok(());
+            }
+            state.value = value;
+            let (ready, pending) =
+                std::mem::take(&mut state.timepoints).into_iter().partition::<Vec<_>, _>(|(v, _)| *v <= value);
+            state.timepoints = pending;
+            ready
+        };
+        self.changed.notify_all();
+        for (_, timepoint) in ready {
+            timepoint(Ok(()));
+        }
+        Ok(())
+    }
+
+    /// Whether somebody registered a timepoint that is still pending.
+    pub fn has_timepoints(&self) -> bool {
+        !self.state.lock().timepoints.is_empty()
+    }
+}
+
+impl fmt::Debug for SoftSemaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("SoftSemaphore")
+            .field("value", &state.value)
+            .field("failure", &state.failure)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Semaphore for SoftSemaphore {
+    fn device_id(&self) -> u64 {
+        self.device_id
+    }
+
+    fn query(&self) -> Result<u64> {
+        let state = self.state.lock();
+        state.failure.clone().map_or(Ok(state.value), Err)
+    }
+
+    fn signal(&self, value: u64) -> Result<()> {
+        let present = self.query()?;
+        if value <= present {
+            return Err(status!(
+                InvalidArgument,
+                "semaphore values only grow: tried to signal {value}, present value is {present}"
+            ));
+        }
+        self.advance(value)
+    }
+
+    fn fail(&self, status: Status) {
+        let timepoints = {
+            let mut state = self.state.lock();
+            if state.failure.is_some() {
+                return;
+            }
+            state.failure = Some(status.clone());
+            std::mem::take(&mut state.timepoints)
+        };
+        self.changed.notify_all();
+        for (_, timepoint) in timepoints {
+            timepoint(Err(status.clone()));
+        }
+    }
+
+    fn wait(&self, value: u64, deadline: Deadline) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if state.value >= value {
+                return Ok(());
+            }
+            match deadline.remaining() {
+                None => self.changed.wait(&mut state),
+                Some(left) if left.is_zero() => {
+                    return Err(Status::new(Code::DeadlineExceeded, "the deadline of the wait has passed"));
+                }
+                Some(left) => {
+                    self.changed.wait_for(&mut state, left);
+                }
+            }
+        }
+    }
+
+    fn on_reached(&self, value: u64, timepoint: Timepoint) {
+        let result = {
+            let mut state = self.state.lock();
+            match &state.failure {
+                Some(failure) => Err(failure.clone()),
+                None if state.value >= value => Ok(()),
+                None => {
+                    state.timepoints.push((value, timepoint));
+                    return;
+                }
+            }
+        };
+        timepoint(result);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        thread,
+        time::Duration,
+    };
+
+    use super::*;
+
+    #[test]
+    fn waits_see_signals_from_other_threads() {
+        let s = Arc::new(SoftSemaphore::new(1, 0));
+        let t = thread::spawn({
+            let s = s.clone();
+            move || s.wait(3, Deadline::after(Duration::from_secs(20)))
+        });
+        s.signal(1).unwrap();
+        s.signal(5).unwrap();
+        t.join().unwrap().unwrap();
+        assert_eq!(s.signal(5).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(s.wait(6, Deadline::Now).unwrap_err().code(), Code::DeadlineExceeded);
+    }
+
+    #[test]
+    fn failure_is_final_and_reaches_waiters_and_timepoints() {
+        let s = SoftSemaphore::new(1, 0);
+        let calls = Arc::new(AtomicU32::new(0));
+        for value in [1, 2] {
+            let calls = calls.clone();
+            s.on_reached(value, Box::new(move |r| _ = calls.fetch_add(1 + 10 * r.is_err() as u32, Ordering::SeqCst)));
+        }
+        s.signal(1).unwrap();
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+        s.fail(Status::new(Code::DataLoss, "first"));
+        s.fail(Status::new(Code::Internal, "second"));
+        assert_eq!(calls.load(Ordering::SeqCst), 12);
+        assert_eq!(s.query().unwrap_err().message(), "first");
+        assert_eq!(s.wait(1, Deadline::Never).unwrap_err().code(), Code::DataLoss);
+    }
+
+    #[test]
+    fn joined_fences_keep_the_later_point() {
+        let s: Arc<dyn Semaphore> = Arc::new(SoftSemaphore::new(1, 0));
+        let t: Arc<dyn Semaphore> = Arc::new(SoftSemaphore::new(1, 7));
+        let f = Fence::join([&Fence::new(s.clone(), 2), &Fence::new(s.clone(), 1), &Fence::new(t, 7)]);
+        assert_eq!(f.points().len(), 2);
+        assert!(!f.query().unwrap());
+        f.signal().unwrap();
+        assert_eq!(s.query().unwrap(), 2);
+        assert!(f.query().unwrap());
+    }
+}

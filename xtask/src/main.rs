@@ -1,1 +1,48 @@
-fn main() {}
+//! The project's own chores, run as `cargo xtask NAME`. Owns set-up of a development machine and the order of checks;
+//! does not own any test or benchmark itself.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod demo;
+mod fuzz;
+mod setup;
+mod shell;
+mod test;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Chores of the Halite repository.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Set up a Vulkan driver if there is none, build, and run a small real network.
+    Demo,
+    /// Set up, then run all tests on every Vulkan driver at hand.
+    Test(test::Options),
+    /// Format, lints, documentation, tests: what has to pass before a change lands.
+    Ci,
+    /// Install or find what tests need: a Vulkan loader, Mesa's llvmpipe, SwiftShader, the validation layer.
+    Setup,
+    /// Run the fuzz targets for a while each.
+    Fuzz(fuzz::Options),
+    /// Compare speed, start-up and memory with IREE's own runtime.
+    Bench(bench::Options),
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().chore {
+        Chore::Demo => demo::run(),
+        Chore::Test(options) => test::run(&options),
+        Chore::Ci => test::ci(),
+        Chore::Setup => setup::everything().map(drop),
+        Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Bench(options) => bench::run(&options),
+    }
+}

@@ -1,0 +1,52 @@
+//! Owns the demo: one command from a clean clone to a network's answer on whatever Vulkan device is there.
+
+use anyhow::Result;
+
+use crate::{
+    setup,
+    shell::{self, cargo, command, output, repo, say},
+};
+
+/// Sets up, builds, runs the digits network on a picture, and says which device ran it.
+pub fn run() -> Result<()> {
+    setup::any_vulkan_driver()?;
+    say("building");
+    shell::run(&mut cargo(&["build", "--release", "--package", "halite-tools"]))?;
+    let tool = |name: &str| repo("target/release").join(name).to_string_lossy().into_owned();
+    say("devices");
+    shell::run(&mut command(&tool("list-devices"), &[]))?;
+    say("a 16x16 picture of a digit");
+    print_picture(&std::fs::read(repo("demo/digits/sample_7.npy"))?);
+    let args = [
+        "--device=vulkan",
+        "--module=demo/digits/digits.vmfb",
+        "--function=classify",
+        "--input=@demo/digits/sample_7.npy",
+    ];
+    say(&format!("run-module {}", args.join(" ")));
+    let text = output(&mut command(&tool("run-module"), &args))?;
+    print!("{text}");
+    let scores: Vec<f32> = text
+        .rsplit_once("1x10xf32=[")
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map(|(list, _)| list.split_whitespace().filter_map(|x| x.parse().ok()).collect())
+        .unwrap_or_default();
+    if let Some((digit, score)) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)) {
+        println!("\nThe network says: {digit} ({:.1} %)", score * 100.0);
+    }
+    anyhow::ensure!(scores.len() == 10, "run-module printed no 1x10 result");
+    Ok(())
+}
+
+fn print_picture(npy: &[u8]) {
+    let pixels = &npy[npy.len().saturating_sub(16 * 16 * 4)..];
+    for row in pixels.chunks_exact(64) {
+        let line: String = row
+            .chunks_exact(4)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .map(|v| [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'][((v * 9.99) as usize).min(9)])
+            .flat_map(|c| [c, c])
+            .collect();
+        println!("  {}", line.trim_end());
+    }
+}

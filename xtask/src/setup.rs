@@ -1,0 +1,143 @@
+//! Owns what a fresh Debian or Ubuntu machine needs for demo and tests: Vulkan loader, drivers, validation layer.
+//! Does not own: driver choice at run time.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{command, exists, output, repo, run, say};
+
+/// A Vulkan driver that tests can be pointed at through `VK_DRIVER_FILES`.
+pub struct Icd {
+    /// Name for people.
+    pub name: &'static str,
+    /// Its manifest.
+    pub manifest: PathBuf,
+}
+
+const MANIFEST_FOLDERS: [&str; 3] =
+    ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"];
+
+/// Installs or finds everything that tests need; returns the software drivers that are there afterwards.
+pub fn everything() -> Result<Vec<Icd>> {
+    let mut icds = Vec::new();
+    if !loader_present() || mesa().is_none() || !layer_present() {
+        install(&["libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers"])?;
+    }
+    match mesa() {
+        Some(manifest) => icds.push(Icd { name: "llvmpipe", manifest }),
+        None => println!("llvmpipe: not found (package mesa-vulkan-drivers)"),
+    }
+    match swiftshader() {
+        Ok(manifest) => icds.push(Icd { name: "swiftshader", manifest }),
+        Err(error) => println!("SwiftShader: not available, tests on it are skipped: {error:#}"),
+    }
+    for icd in &icds {
+        println!("{}: {}", icd.name, icd.manifest.display());
+    }
+    Ok(icds)
+}
+
+/// Makes sure that some Vulkan driver is there: the least that the demo needs.
+pub fn any_vulkan_driver() -> Result<()> {
+    let driver = MANIFEST_FOLDERS.iter().any(|f| fs::read_dir(f).is_ok_and(|mut d| d.next().is_some()))
+        || std::env::var_os("VK_DRIVER_FILES").is_some()
+        || std::env::var_os("VK_ICD_FILENAMES").is_some();
+    if loader_present() && driver {
+        return Ok(());
+    }
+    say("no Vulkan driver found: installing Mesa's (it runs on any CPU)");
+    install(&["libvulkan1", "mesa-vulkan-drivers"])
+}
+
+fn loader_present() -> bool {
+    output(&mut command("ldconfig", &["-p"]))
+        .or_else(|_| output(&mut command("/sbin/ldconfig", &["-p"])))
+        .is_ok_and(|list| list.contains("libvulkan.so.1"))
+}
+
+fn layer_present() -> bool {
+    Path::new("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json").exists()
+}
+
+fn mesa() -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = MANIFEST_FOLDERS
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("lvp_icd")))
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+/// SwiftShader out of Debian's `chromium-common`, unpacked below `target/` without installing the package.
+fn swiftshader() -> Result<PathBuf> {
+    let folder = repo("target/xtask/swiftshader");
+    let manifest = folder.join("vk_swiftshader_icd.json");
+    if manifest.exists() {
+        return Ok(manifest);
+    }
+    if !exists("apt-get") || !exists("dpkg") {
+        bail!("needs apt-get and dpkg to fetch the package chromium-common");
+    }
+    fs::create_dir_all(&folder)?;
+    let download = || run(command("apt-get", &["-q", "download", "chromium-common"]).current_dir(&folder));
+    download().or_else(|_| apt(&["-q", "update"]).and_then(|()| download()))?;
+    let package = fs::read_dir(&folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|e| e == "deb"))
+        .context("apt-get download left no package")?;
+    let unpacked = folder.join("unpacked");
+    run(command("dpkg", &["-x"]).arg(&package).arg(&unpacked))?;
+    let library =
+        find(&unpacked, "libvk_swiftshader.so").context("no libvk_swiftshader.so in chromium-common")?;
+    fs::rename(&library, folder.join("libvk_swiftshader.so"))?;
+    fs::remove_dir_all(&unpacked)?;
+    fs::remove_file(&package)?;
+    let library = folder.join("libvk_swiftshader.so");
+    let text = serde_json::json!({
+        "file_format_version": "1.0.0",
+        "ICD": { "library_path": library, "api_version": "1.3.0" },
+    });
+    fs::write(&manifest, text.to_string())?;
+    Ok(manifest)
+}
+
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries: Vec<_> = fs::read_dir(folder).ok()?.filter_map(|e| Some(e.ok()?.path())).collect();
+    entries
+        .iter()
+        .find(|p| p.file_name().is_some_and(|n| n == name))
+        .cloned()
+        .or_else(|| entries.iter().filter(|p| p.is_dir() && !p.is_symlink()).find_map(|p| find(p, name)))
+}
+
+fn install(packages: &[&str]) -> Result<()> {
+    if !exists("apt-get") {
+        bail!(
+            "cannot install {} here: no apt-get. Install a Vulkan loader and driver with your system's package \
+             manager, then run this again",
+            packages.join(", ")
+        );
+    }
+    let mut args = vec!["install", "-y", "-q", "--no-install-recommends"];
+    args.extend(packages);
+    apt(&["-q", "update"])?;
+    apt(&args)
+}
+
+fn apt(args: &[&str]) -> Result<()> {
+    let root = output(&mut command("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
+    let mut line = vec!["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
+    line.extend(args);
+    if !root {
+        line.insert(0, "sudo");
+    }
+    run(&mut command(line[0], &line[1..]))
+        .context("package installation failed; run it by hand and try again")
+}

@@ -1,0 +1,58 @@
+//! Owns running other programs and finding the repository. Does not own what is run.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// Root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in a folder of the repository")
+}
+
+/// A path below the root.
+pub fn repo(path: &str) -> PathBuf {
+    root().join(path)
+}
+
+/// A heading between the steps of a chore.
+pub fn say(step: &str) {
+    println!("\n== {step}");
+}
+
+/// A command that starts in the repository root.
+pub fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root());
+    command
+}
+
+/// The cargo that runs this chore.
+pub fn cargo(args: &[&str]) -> Command {
+    command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()), args)
+}
+
+/// Runs to the end; an error when it fails.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs and returns its standard output; an error with its standard error when it fails.
+pub fn output(command: &mut Command) -> Result<String> {
+    let out = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    if !out.status.success() {
+        bail!("{command:?} failed: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+/// Whether a program can be started at all.
+pub fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}

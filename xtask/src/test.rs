@@ -1,0 +1,64 @@
+//! Owns the order of checks. Does not own the tests: they are cargo's.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{
+    setup::{self, Icd},
+    shell::{self, cargo, say},
+};
+
+/// What to test.
+#[derive(Args, Default)]
+pub struct Options {
+    /// Only tests whose name contains this.
+    #[arg(long)]
+    filter: Option<String>,
+}
+
+/// Packages whose tests talk to a device: they run once per Vulkan driver.
+const DEVICE_PACKAGES: [&str; 4] = ["halite-vulkan", "halite", "halite-tools", "halite-conformance"];
+
+/// Sets up and runs all tests; those that need a device once per driver.
+pub fn run(options: &Options) -> Result<()> {
+    say("set-up");
+    let icds = setup::everything()?;
+    let filter: Vec<&str> = options.filter.as_deref().into_iter().collect();
+    say("tests without a device");
+    let mut args = vec!["test", "--workspace", "--all-targets"];
+    for package in DEVICE_PACKAGES {
+        args.extend(["--exclude", package]);
+    }
+    shell::run(cargo(&args).arg("--").args(&filter))?;
+    shell::run(&mut cargo(&["test", "--workspace", "--doc"]))?;
+    for icd in &icds {
+        on_device(icd, &filter)?;
+    }
+    if icds.is_empty() {
+        println!("SKIPPED: no Vulkan driver is there, so no device test ran");
+    }
+    Ok(())
+}
+
+fn on_device(icd: &Icd, filter: &[&str]) -> Result<()> {
+    say(&format!("tests on {}", icd.name));
+    let mut args = vec!["test", "--all-targets"];
+    for package in DEVICE_PACKAGES {
+        args.extend(["--package", package]);
+    }
+    let mut command = cargo(&args);
+    command.env("VK_DRIVER_FILES", &icd.manifest).env("VK_ICD_FILENAMES", &icd.manifest);
+    command.env("HALITE_TEST_DEVICE", icd.name);
+    shell::run(command.arg("--").args(filter))
+}
+
+/// Everything that must pass before a change lands.
+pub fn ci() -> Result<()> {
+    say("format");
+    shell::run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    say("lints");
+    shell::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    say("documentation");
+    shell::run(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(&Options::default())
+}

@@ -2,7 +2,9 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use crate::{BufferUsage, MemoryAccess, MemoryType, QueueAffinity, Result, status};
+use crate::{
+    BufferUsage, MemoryAccess, MemoryType, QueueAffinity, Result, status, validation::check_host_access,
+};
 
 /// Length that means "to the end of the buffer" in the HAL ABI (-1 as i64).
 pub const WHOLE_BUFFER: u64 = u64::MAX;
@@ -92,7 +94,8 @@ impl BufferSpan {
         if length > rest {
             return Err(self.range_error(offset, length));
         }
-        Ok(BufferSpan { buffer: self.buffer.clone(), offset: self.offset + offset, length })
+        let offset = self.offset.checked_add(offset).ok_or_else(|| self.range_error(offset, length))?;
+        Ok(BufferSpan { buffer: self.buffer.clone(), offset, length })
     }
 
     fn range_error(&self, offset: u64, length: u64) -> crate::Status {
@@ -104,14 +107,17 @@ impl BufferSpan {
         )
     }
 
-    /// Reads from `offset` within the span; blocks.
+    /// Reads from `offset` within the span; blocks. OUT_OF_RANGE outside of span or buffer, PERMISSION_DENIED when
+    /// the buffer's access bits forbid it.
     pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
         let span = self.subspan(offset, target.len() as u64)?;
+        check_host_access(span.buffer.as_ref(), span.offset, span.length, MemoryAccess::READ)?;
         span.buffer.read(span.offset, target)
     }
 
     /// Reads the whole span; blocks.
     pub fn read_all(&self) -> Result<Vec<u8>> {
+        check_host_access(self.buffer.as_ref(), self.offset, self.length, MemoryAccess::READ)?;
         let length = usize::try_from(self.length)
             .map_err(|_| status!(ResourceExhausted, "{} bytes do not fit in host memory", self.length))?;
         let mut bytes = vec![0; length];
@@ -119,9 +125,10 @@ impl BufferSpan {
         Ok(bytes)
     }
 
-    /// Writes at `offset` within the span; blocks.
+    /// Writes at `offset` within the span; blocks. Errors as for [`BufferSpan::read`].
     pub fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
         let span = self.subspan(offset, source.len() as u64)?;
+        check_host_access(span.buffer.as_ref(), span.offset, span.length, MemoryAccess::WRITE)?;
         span.buffer.write(span.offset, source)
     }
 

@@ -18,8 +18,8 @@ pub enum CommandTarget {
     Slot(u32),
 }
 
-/// A byte range that a command touches. With a slot, `offset` is added to the table entry's offset and the range is
-/// clipped to the entry.
+/// A byte range that a command touches. With a slot, `offset` counts from the table entry's offset and the range
+/// must lie within the entry; [`crate::WHOLE_BUFFER`] reaches to the entry's end.
 #[derive(Clone, Debug)]
 pub struct BufferRef {
     /// The buffer or slot.
@@ -95,6 +95,21 @@ pub enum Command {
     BeginDebugGroup(String),
     /// Closes the innermost group.
     EndDebugGroup,
+}
+
+impl Command {
+    /// Name as dumps and error messages use it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Fill { .. } => "fill",
+            Command::Update { .. } => "update",
+            Command::Copy { .. } => "copy",
+            Command::Dispatch { .. } => "dispatch",
+            Command::Barrier => "barrier",
+            Command::BeginDebugGroup(_) => "begin debug group",
+            Command::EndDebugGroup => "end debug group",
+        }
+    }
 }
 
 /// A recording: plain data, complete when handed to [`crate::Device::create_command_buffer`].

@@ -141,7 +141,12 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     /// Reserves memory in queue order. The returned handle may be named in later operations at once; its storage
     /// exists from `signal` on. Memory that an earlier `Dealloca` on the queue gave back is reused.
     fn queue_alloca(
-        &self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, params: &BufferParams, byte_length: u64,
+        &self,
+        affinity: QueueAffinity,
+        wait: &Fence,
+        signal: &Fence,
+        params: &BufferParams,
+        byte_length: u64,
     ) -> Result<Arc<dyn Buffer>>;
 
     /// Enqueues an operation. Errors found later fail the signal fence.

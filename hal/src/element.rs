@@ -58,8 +58,19 @@ impl ElementType {
     pub fn kind(self) -> Option<ElementKind> {
         use ElementKind::*;
         [
-            Opaque, Int, SInt, UInt, Bool, Float, BFloat, Complex, Float8E5M2, Float8E4M3FN, Float8E5M2FNUZ,
-            Float8E4M3FNUZ, Float8E8M0FNU,
+            Opaque,
+            Int,
+            SInt,
+            UInt,
+            Bool,
+            Float,
+            BFloat,
+            Complex,
+            Float8E5M2,
+            Float8E4M3FN,
+            Float8E5M2FNUZ,
+            Float8E4M3FNUZ,
+            Float8E8M0FNU,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == self.0 >> 24)

@@ -82,7 +82,9 @@ impl File {
     pub fn write_at(&self, offset: u64, source: &[u8]) -> Result<()> {
         match self {
             File::Handle { file, access: FileAccess::ReadWrite } => write_all_at(file, source, offset)
-                .map_err(|e| status!(DataLoss, "cannot write {} bytes at offset {offset}: {e}", source.len())),
+                .map_err(|e| {
+                    status!(DataLoss, "cannot write {} bytes at offset {offset}: {e}", source.len())
+                }),
             _ => Err(status!(PermissionDenied, "file is read-only")),
         }
     }

@@ -17,9 +17,11 @@ mod buffer;
 mod command;
 mod device;
 mod driver;
+mod dump;
 mod element;
 mod executable;
 mod file;
+mod pattern;
 mod registry;
 mod semaphore;
 mod types;
@@ -32,11 +34,13 @@ pub use command::{
 };
 pub use device::{Device, MemoryStats, QueueOp, foreign_object, next_device_id};
 pub use driver::{DeviceInfo, DeviceKind, Driver, Options};
+pub use dump::CommandDump;
 pub use element::{ElementKind, ElementType, Encoding};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};
 pub use file::{File, FileAccess};
 pub use halite_status::{Code, Result, ResultExt, Status, bail, status};
 pub use inventory;
+pub use pattern::matches_pattern;
 pub use registry::{DriverRegistry, StaticDriver};
 pub use semaphore::{Fence, Semaphore, SemaphorePoint, SoftSemaphore, Timepoint};
 pub use types::{

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Device, DeviceInfo, Driver, Options, Result, ResultExt, status, uri::DeviceUri, validation::ValidatedDevice,
+    Device, DeviceInfo, Driver, Options, Result, ResultExt, status, uri::DeviceUri,
+    validation::ValidatedDevice,
 };
 
 /// A driver linked into the program: `inventory::submit! { StaticDriver { .. } }`.
@@ -53,7 +54,7 @@ impl DriverRegistry {
     pub fn driver(&self, name: &str) -> Result<&Arc<dyn Driver>> {
         self.drivers.iter().find(|d| d.name() == name).ok_or_else(|| {
             let known: Vec<_> = self.drivers.iter().map(|d| d.name()).collect();
-            status!(NotFound, "no driver named '{name}'; available drivers: {}", known.join(", "))
+            status!(NotFound, "no driver named '{name}'; available drivers: {}", or_none(known.join(", ")))
         })
     }
 
@@ -83,7 +84,7 @@ fn check_options(driver: &dyn Driver, options: &Options) -> Result<()> {
                 InvalidArgument,
                 "unknown option '{key}' for driver '{}'; it knows: {}",
                 driver.name(),
-                names.join(", ")
+                or_none(names.join(", "))
             ));
         }
     }
@@ -96,12 +97,12 @@ fn resolve_path(driver: &dyn Driver, wanted: &str, options: &Options) -> Result<
     if let Some(device) = devices.iter().find(|d| d.path.to_lowercase() == lower) {
         return Ok(device.path.clone());
     }
-    if let Ok(index) = wanted.parse::<usize>()
-        && let Some(device) = devices.get(index)
-    {
+    // A number is an index and nothing else: '7' must not mean a device whose name has a 7 in it.
+    let index = wanted.parse::<usize>().ok();
+    if let Some(device) = index.and_then(|i| devices.get(i)) {
         return Ok(device.path.clone());
     }
-    let mut named = devices.iter().filter(|d| d.name.to_lowercase().contains(&lower));
+    let mut named = devices.iter().filter(|d| index.is_none() && d.name.to_lowercase().contains(&lower));
     match (named.next(), named.next()) {
         (Some(device), None) => Ok(device.path.clone()),
         (Some(_), Some(_)) => Err(status!(
@@ -114,9 +115,13 @@ fn resolve_path(driver: &dyn Driver, wanted: &str, options: &Options) -> Result<
             NotFound,
             "{} device '{wanted}' not found; available: {}",
             driver.name(),
-            if devices.is_empty() { "none".to_owned() } else { list(&devices) }
+            or_none(list(&devices))
         )),
     }
+}
+
+fn or_none(list: String) -> String {
+    if list.is_empty() { "none".to_owned() } else { list }
 }
 
 fn list(devices: &[DeviceInfo]) -> String {

@@ -46,6 +46,34 @@ pub struct SemaphorePoint {
     pub value: u64,
 }
 
+impl SemaphorePoint {
+    /// Raises the semaphore unless it is there already, also when another thread is faster.
+    fn signal(&self) -> Result<()> {
+        if self.semaphore.query()? >= self.value {
+            return Ok(());
+        }
+        match self.semaphore.signal(self.value) {
+            Err(e) if e.code() == Code::InvalidArgument && self.semaphore.query()? < self.value => Err(e),
+            Err(e) if e.code() != Code::InvalidArgument => Err(e),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// State shared by the callbacks of one [`Fence::on_reached`].
+struct Join {
+    pending: usize,
+    timepoint: Option<Timepoint>,
+}
+
+impl Join {
+    /// One point is settled; the callback when it is due now.
+    fn arrive(&mut self, result: &Result<()>) -> Option<Timepoint> {
+        self.pending -= 1;
+        if self.pending == 0 || result.is_err() { self.timepoint.take() } else { None }
+    }
+}
+
 /// A set of semaphore points: reached when all are. The empty fence is always reached. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Fence {
@@ -90,17 +118,34 @@ impl Fence {
         self.points.iter().try_fold(true, |all, p| Ok(p.semaphore.query()? >= p.value && all))
     }
 
-    /// Raises every semaphore to its point. Points reached already are left alone.
+    /// Raises every semaphore to its point. Points reached already are left alone. One that failed does not keep
+    /// the others from being raised; its failure is returned.
     pub fn signal(&self) -> Result<()> {
-        self.points.iter().try_for_each(|p| {
-            if p.semaphore.query()? >= p.value { Ok(()) } else { p.semaphore.signal(p.value) }
-        })
+        self.points.iter().map(SemaphorePoint::signal).fold(Ok(()), Result::and)
     }
 
     /// Fails every semaphore.
     pub fn fail(&self, status: &Status) {
         for point in &self.points {
             point.semaphore.fail(status.clone());
+        }
+    }
+
+    /// Calls back once, when all points are reached or the first of them fails. See [`Timepoint`] for the rules.
+    pub fn on_reached(&self, timepoint: Timepoint) {
+        if self.is_empty() {
+            return timepoint(Ok(()));
+        }
+        let join = Arc::new(Mutex::new(Join { pending: self.points.len(), timepoint: Some(timepoint) }));
+        for point in &self.points {
+            let join = join.clone();
+            let arrived = move |result| {
+                let last = join.lock().arrive(&result);
+                if let Some(timepoint) = last {
+                    timepoint(result);
+                }
+            };
+            point.semaphore.on_reached(point.value, Box::new(arrived));
         }
     }
 
@@ -136,21 +181,28 @@ impl SoftSemaphore {
     /// Raises the payload to at least `value`; a value reached already is left alone. For drivers, which may learn
     /// of completed points out of order. Returns the failure if there is one.
     pub fn advance(&self, value: u64) -> Result<()> {
-        let ready = {
+        self.raise(value, |_| Ok(()))
+    }
+
+    /// `behind` decides what it means that the payload (its argument) is there already.
+    fn raise(&self, value: u64, behind: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+        let mut ready = {
             let mut state = self.state.lock();
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
             if value <= state.value {
-                return Ok(());
+                return behind(state.value);
             }
             state.value = value;
-            let (ready, pending) =
-                std::mem::take(&mut state.timepoints).into_iter().partition::<Vec<_>, _>(|(v, _)| *v <= value);
+            let (ready, pending) = std::mem::take(&mut state.timepoints)
+                .into_iter()
+                .partition::<Vec<_>, _>(|(v, _)| *v <= value);
             state.timepoints = pending;
             ready
         };
         self.changed.notify_all();
+        ready.sort_by_key(|(value, _)| *value);
         for (_, timepoint) in ready {
             timepoint(Ok(()));
         }
@@ -184,14 +236,12 @@ impl Semaphore for SoftSemaphore {
     }
 
     fn signal(&self, value: u64) -> Result<()> {
-        let present = self.query()?;
-        if value <= present {
-            return Err(status!(
+        self.raise(value, |present| {
+            Err(status!(
                 InvalidArgument,
                 "semaphore values only grow: tried to signal {value}, present value is {present}"
-            ));
-        }
-        self.advance(value)
+            ))
+        })
     }
 
     fn fail(&self, status: Status) {
@@ -280,7 +330,10 @@ mod tests {
         let calls = Arc::new(AtomicU32::new(0));
         for value in [1, 2] {
             let calls = calls.clone();
-            s.on_reached(value, Box::new(move |r| _ = calls.fetch_add(1 + 10 * r.is_err() as u32, Ordering::SeqCst)));
+            s.on_reached(
+                value,
+                Box::new(move |r| _ = calls.fetch_add(1 + 10 * r.is_err() as u32, Ordering::SeqCst)),
+            );
         }
         s.signal(1).unwrap();
         assert_eq!(calls.load(Ordering::SeqCst), 1);
@@ -301,5 +354,90 @@ mod tests {
         f.signal().unwrap();
         assert_eq!(s.query().unwrap(), 2);
         assert!(f.query().unwrap());
+    }
+
+    #[test]
+    fn timepoints_run_in_order_of_their_values() {
+        let s = SoftSemaphore::new(1, 0);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        for value in [3, 1, 2, 9] {
+            let order = order.clone();
+            s.on_reached(value, Box::new(move |_| order.lock().push(value)));
+        }
+        assert!(s.has_timepoints());
+        s.signal(5).unwrap();
+        assert_eq!(*order.lock(), [1, 2, 3]);
+        s.advance(4).unwrap();
+        assert_eq!(s.query().unwrap(), 5);
+        s.advance(9).unwrap();
+        assert_eq!(*order.lock(), [1, 2, 3, 9]);
+        assert!(!s.has_timepoints());
+    }
+
+    #[test]
+    fn of_racing_signals_of_one_value_one_wins() {
+        for _ in 0..100 {
+            let s = SoftSemaphore::new(1, 0);
+            let wins = AtomicU32::new(0);
+            thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| wins.fetch_add(s.signal(1).is_ok() as u32, Ordering::SeqCst));
+                }
+            });
+            assert_eq!(wins.into_inner(), 1);
+        }
+    }
+
+    fn counted(fence: &Fence) -> Arc<Mutex<Vec<Result<()>>>> {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let log = calls.clone();
+        fence.on_reached(Box::new(move |result| log.lock().push(result)));
+        calls
+    }
+
+    #[test]
+    fn a_fence_calls_back_once_when_all_points_are_reached() {
+        assert_eq!(counted(&Fence::default()).lock().len(), 1);
+        let [a, b]: [Arc<dyn Semaphore>; 2] = [0, 3].map(|v| Arc::new(SoftSemaphore::new(1, v)) as _);
+        let fence =
+            Fence::join([&Fence::new(a.clone(), 2), &Fence::new(b.clone(), 4), &Fence::new(b.clone(), 1)]);
+        let calls = counted(&fence);
+        a.signal(2).unwrap();
+        assert!(calls.lock().is_empty());
+        b.signal(7).unwrap();
+        assert!(matches!(calls.lock()[..], [Ok(())]));
+    }
+
+    #[test]
+    fn a_fence_calls_back_once_when_the_first_point_fails() {
+        let [a, b]: [Arc<dyn Semaphore>; 2] = [0, 0].map(|v| Arc::new(SoftSemaphore::new(1, v)) as _);
+        let calls = counted(&Fence::join([&Fence::new(a.clone(), 1), &Fence::new(b.clone(), 1)]));
+        a.fail(Status::new(Code::DataLoss, "lost"));
+        b.signal(1).unwrap();
+        let calls = calls.lock();
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0].as_ref().unwrap_err().message(), "lost");
+    }
+
+    #[test]
+    fn a_failed_point_keeps_no_other_point_from_being_signalled() {
+        let [a, b]: [Arc<dyn Semaphore>; 2] = [0, 0].map(|v| Arc::new(SoftSemaphore::new(1, v)) as _);
+        a.fail(Status::new(Code::DataLoss, "lost"));
+        let fence = Fence::join([&Fence::new(a, 1), &Fence::new(b.clone(), 1)]);
+        assert_eq!(fence.signal().unwrap_err().code(), Code::DataLoss);
+        assert_eq!(b.query().unwrap(), 1);
+    }
+
+    #[test]
+    fn failing_a_fence_wakes_a_waiter_without_a_deadline() {
+        let s: Arc<dyn Semaphore> = Arc::new(SoftSemaphore::new(1, 0));
+        let fence = Fence::new(s, 1);
+        let waiter = thread::spawn({
+            let fence = fence.clone();
+            move || fence.wait(Deadline::Never)
+        });
+        fence.fail(&Status::new(Code::Aborted, "given up"));
+        assert_eq!(waiter.join().unwrap().unwrap_err().code(), Code::Aborted);
+        assert!(fence.query().is_err());
     }
 }

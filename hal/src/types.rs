@@ -1,6 +1,9 @@
 //! Owns the bit sets and small values of the HAL ABI. Numbers are IREE's: compiled modules carry them.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use bitflags::bitflags;
 
@@ -96,7 +99,7 @@ bitflags! {
         const ONE_SHOT = 1;
         /// May execute while it is recorded.
         const ALLOW_INLINE_EXECUTION = 0x10;
-        /// The recorder vouches for it: no validation.
+        /// The recorder vouches for it. A hint that Halite does not follow: the recorder may be an untrusted module.
         const UNVALIDATED = 0x20;
         /// The caller keeps all resources alive.
         const UNRETAINED = 0x40;
@@ -135,6 +138,19 @@ bitflags! {
         const _ = !0;
     }
 }
+
+macro_rules! display_names {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            /// The names of the bits with ` | ` between them; `none` for the empty set.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if self.is_empty() { f.write_str("none") } else { bitflags::parser::to_writer(self, f) }
+            }
+        }
+    )*};
+}
+
+display_names!(MemoryType, MemoryAccess, BufferUsage, CommandBufferMode, CommandCategory, DispatchFlags);
 
 /// A set of queues: bit n stands for queue n; all bits mean any queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -193,5 +209,37 @@ impl Deadline {
             (Deadline::Never, d) | (d, Deadline::Never) => d,
             (Deadline::At(a), Deadline::At(b)) => Deadline::At(a.min(b)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_print_their_names() {
+        assert_eq!(BufferUsage::empty().to_string(), "none");
+        assert_eq!(BufferUsage::TRANSFER.to_string(), "TRANSFER_SOURCE | TRANSFER_TARGET");
+        assert_eq!(BufferUsage::from_bits_retain(0x8001).to_string(), "TRANSFER_SOURCE | 0x8000");
+    }
+
+    #[test]
+    fn affinity_picks_the_lowest_existing_queue() {
+        assert_eq!(QueueAffinity::ANY.pick(2), 0);
+        assert_eq!(QueueAffinity(0b10).pick(2), 1);
+        assert_eq!(QueueAffinity(0b100).pick(2), 0);
+        assert_eq!(QueueAffinity(0).pick(2), 0);
+    }
+
+    #[test]
+    fn deadlines_order_and_run_out() {
+        let soon = Deadline::after(Duration::from_secs(1));
+        let later = Deadline::after(Duration::from_secs(1000));
+        assert_eq!(soon.min(later), soon);
+        assert_eq!(Deadline::Never.min(later), later);
+        assert_eq!(later.min(Deadline::Now), Deadline::Now);
+        assert_eq!(Deadline::from_millis(-1), Deadline::Never);
+        assert_eq!(Deadline::from_millis(0).remaining(), Some(Duration::ZERO));
+        assert_eq!(Deadline::after(Duration::MAX), Deadline::Never);
     }
 }

@@ -19,7 +19,10 @@ impl DeviceUri {
         let (head, query) = text.split_once('?').map_or((text, None), |(h, q)| (h, Some(q)));
         let (driver, path) = head.split_once(':').unwrap_or((head, ""));
         if driver.is_empty() {
-            return Err(status!(InvalidArgument, "device URI '{text}' has no driver name; write e.g. 'vulkan'"));
+            return Err(status!(
+                InvalidArgument,
+                "device URI '{text}' has no driver name; write e.g. 'vulkan'"
+            ));
         }
         let mut options = Options::new();
         for pair in query.into_iter().flat_map(|q| q.split('&')).filter(|p| !p.is_empty()) {
@@ -49,5 +52,20 @@ mod tests {
         assert_eq!(DeviceUri::parse("vulkan?x=y").unwrap().options["x"], "y");
         assert!(DeviceUri::parse("://x").is_err());
         assert!(DeviceUri::parse("v?a=1&a=2").is_err());
+    }
+
+    #[test]
+    fn a_path_may_hold_colons_and_an_option_equal_signs() {
+        let u = DeviceUri::parse("remote://host:1234/0?key=a=b&&flag=").unwrap();
+        assert_eq!((u.driver.as_str(), u.path.as_str()), ("remote", "host:1234/0"));
+        assert_eq!(u.options["key"], "a=b");
+        assert_eq!(u.options["flag"], "");
+        assert_eq!(u.options.len(), 2);
+    }
+
+    #[test]
+    fn errors_name_the_uri() {
+        assert!(DeviceUri::parse("").unwrap_err().message().contains("no driver name"));
+        assert!(DeviceUri::parse("v?a=1&a").unwrap_err().message().contains("'a' twice"));
     }
 }

@@ -1,0 +1,244 @@
+//! Owns the `--input` language: scalars, tensors, and references to `.npy` and raw files. Does not own: devices
+//! (`HostValue`s are put on one by the caller) or signatures beyond one [`ArgumentKind`] per value.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{BufReader, Read, Seek},
+};
+
+use halite_hal::ElementType;
+use halite_status::{Result, ResultExt, bail, status};
+
+use super::{
+    HostTensor, byte_length, npy,
+    number::{parse_f32, parse_f64, parse_i32, parse_i64},
+    text,
+};
+
+/// What a function takes in one place: a character of its calling convention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// `i`.
+    I32,
+    /// `I`.
+    I64,
+    /// `f`.
+    F32,
+    /// `F`.
+    F64,
+    /// `r`.
+    Reference,
+}
+
+impl ArgumentKind {
+    /// The kind of a calling-convention character.
+    pub fn from_char(c: char) -> Option<Self> {
+        Some(match c {
+            'i' => ArgumentKind::I32,
+            'I' => ArgumentKind::I64,
+            'f' => ArgumentKind::F32,
+            'F' => ArgumentKind::F64,
+            'r' => ArgumentKind::Reference,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            ArgumentKind::I32 => "i32",
+            ArgumentKind::I64 => "i64",
+            ArgumentKind::F32 => "f32",
+            ArgumentKind::F64 => "f64",
+            ArgumentKind::Reference => "tensor",
+        }
+    }
+}
+
+/// A value in host memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostValue {
+    /// Scalar.
+    I32(i32),
+    /// Scalar.
+    I64(i64),
+    /// Scalar.
+    F32(f32),
+    /// Scalar.
+    F64(f64),
+    /// To be passed as a buffer view.
+    Tensor(HostTensor),
+    /// To be passed as a plain buffer with the tensor's bytes.
+    Buffer(HostTensor),
+    /// The null reference. As an expected value: anything will do.
+    Null,
+    /// A scalar that was not given. As an argument zero, as an expected value: anything will do.
+    Ignored(ArgumentKind),
+}
+
+/// Reads `--input` texts in order. Files stay open, because `+file` continues where an earlier text stopped.
+#[derive(Debug, Default)]
+pub struct InputReader {
+    files: BTreeMap<String, BufReader<File>>,
+}
+
+impl InputReader {
+    /// A reader without open files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads all texts against the kinds that the function takes. `*file.npy` gives as many values as the file has
+    /// arrays, so there may be more values than texts. There may be fewer than `kinds`: the caller decides.
+    pub fn read_all<S: AsRef<str>>(&mut self, texts: &[S], kinds: &[ArgumentKind]) -> Result<Vec<HostValue>> {
+        let mut values = Vec::new();
+        for text in texts {
+            let text = text.as_ref();
+            let kinds = kinds.get(values.len()..).unwrap_or_default();
+            values.extend(self.read(text, kinds).context(|| format!("parsing input `{text}`"))?);
+        }
+        Ok(values)
+    }
+
+    fn read(&mut self, text: &str, kinds: &[ArgumentKind]) -> Result<Vec<HostValue>> {
+        let text = unquote(text.trim());
+        let Some(kind) = kinds.first().copied() else {
+            bail!(InvalidArgument, "function expected fewer input values");
+        };
+        match text {
+            "" => bail!(InvalidArgument, "no value specified for input"),
+            "(null)" | "(ignored)" if kind == ArgumentKind::Reference => return Ok(vec![HostValue::Null]),
+            "(null)" | "(ignored)" => return Ok(vec![HostValue::Ignored(kind)]),
+            _ => {}
+        }
+        // `*16=…` is a tensor of opaque elements, not a file.
+        let opaque = text.starts_with('*') && text.contains('=');
+        if text.starts_with(['@', '+', '*']) && !opaque && !is_number(text) {
+            return self.arrays(text, kinds);
+        }
+        if kind != ArgumentKind::Reference {
+            return scalar(text, kind).map(|v| vec![v]);
+        }
+        Ok(vec![match text.strip_prefix('&') {
+            Some(text) => HostValue::Buffer(self.tensor(text)?),
+            None => HostValue::Tensor(self.tensor(text)?),
+        }])
+    }
+
+    /// `@file.npy`, `+file.npy` or `*file.npy`.
+    fn arrays(&mut self, text: &str, kinds: &[ArgumentKind]) -> Result<Vec<HostValue>> {
+        let path = &text[1..];
+        if !path.to_ascii_lowercase().ends_with(".npy") {
+            bail!(
+                Unimplemented,
+                "only numpy (.npy) files are supported for metadata-less variant I/O; for raw bytes write the type \
+                 too: 'SHAPExTYPE=@{path}'"
+            );
+        }
+        let file = self.open(path, text.starts_with('+'))?;
+        let mut values = Vec::new();
+        loop {
+            let array = npy::read(file).context(|| format!("reading '{path}'"))?;
+            let Some(array) = array else { break };
+            let Some(kind) = kinds.get(values.len()) else {
+                bail!(InvalidArgument, "function expected fewer input values; '{path}' has more arrays");
+            };
+            values.push(from_array(array, *kind)?);
+            if !text.starts_with('*') {
+                return Ok(values);
+            }
+        }
+        if values.is_empty() {
+            bail!(OutOfRange, "'{path}' has no further array");
+        }
+        Ok(values)
+    }
+
+    /// `2x2xf32=1 2 3 4`, or `2x2xf32=@file.bin`.
+    fn tensor(&mut self, text: &str) -> Result<HostTensor> {
+        let (metadata, data) = text::split(text)?;
+        let (element_type, shape) = text::parse_metadata(metadata)?;
+        let Some(path) = data.strip_prefix(['@', '+']).filter(|_| !is_number(data)) else {
+            return HostTensor::parse_elements(element_type, shape, data);
+        };
+        let length = byte_length(element_type, &shape)?;
+        let file = self.open(path, data.starts_with('+'))?;
+        let mut bytes = Vec::new();
+        file.take(length as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|e| status!(Unknown, "reading '{path}': {e}"))?;
+        if bytes.len() != length {
+            bail!(OutOfRange, "'{path}' holds {} bytes of the {length} that {metadata} needs", bytes.len());
+        }
+        HostTensor::new(element_type, shape, bytes)
+    }
+
+    fn open(&mut self, path: &str, go_on: bool) -> Result<&mut BufReader<File>> {
+        if !self.files.contains_key(path) {
+            let file =
+                File::open(path).map_err(|e| status!(NotFound, "unable to open file `{path}`: {e}"))?;
+            self.files.insert(path.to_owned(), BufReader::new(file));
+        }
+        let file = self.files.get_mut(path).expect("it was inserted above");
+        if !go_on {
+            // A pipe cannot seek; it is at its start when it was just opened.
+            let _ = file.rewind();
+        }
+        Ok(file)
+    }
+}
+
+/// Whether `+5` is meant, not a file named `5`.
+fn is_number(text: &str) -> bool {
+    text.starts_with('+') && (parse_i64(text).is_some() || parse_f64(text).is_some())
+}
+
+fn unquote(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).map_or(text, str::trim)
+}
+
+fn scalar(text: &str, kind: ArgumentKind) -> Result<HostValue> {
+    let value = match kind {
+        ArgumentKind::I32 => parse_i32(text).map(HostValue::I32),
+        ArgumentKind::I64 => parse_i64(text).map(HostValue::I64),
+        ArgumentKind::F32 => parse_f32(text).map(HostValue::F32),
+        ArgumentKind::F64 => parse_f64(text).map(HostValue::F64),
+        ArgumentKind::Reference => None,
+    };
+    value.ok_or_else(|| {
+        status!(
+            InvalidArgument,
+            "parsing value `{text}` as {}; the function takes a plain number here",
+            kind.name()
+        )
+    })
+}
+
+/// An array for a tensor argument, or the one element of an array for a scalar argument.
+fn from_array(array: HostTensor, kind: ArgumentKind) -> Result<HostValue> {
+    if kind == ArgumentKind::Reference {
+        return Ok(HostValue::Tensor(array));
+    }
+    let wanted = match kind {
+        ArgumentKind::I32 => [ElementType::SI32, ElementType::UI32],
+        ArgumentKind::I64 => [ElementType::SI64, ElementType::UI64],
+        ArgumentKind::F32 => [ElementType::F32; 2],
+        _ => [ElementType::F64; 2],
+    };
+    if array.element_count() != 1 || !wanted.contains(&array.element_type) {
+        bail!(
+            InvalidArgument,
+            "function signature mismatch: expected a scalar {} but provided an array {}",
+            kind.name(),
+            array.metadata()
+        );
+    }
+    // Integers print exactly, floats do not.
+    match (kind, array.data.as_slice()) {
+        (ArgumentKind::F32, &[a, b, c, d]) => Ok(HostValue::F32(f32::from_le_bytes([a, b, c, d]))),
+        (ArgumentKind::F64, data) if data.len() == 8 => {
+            Ok(HostValue::F64(f64::from_le_bytes(data.try_into().expect("eight bytes"))))
+        }
+        _ => scalar(&array.element_text(0), kind),
+    }
+}

@@ -1,6 +1,6 @@
 //! Owns the printed form of tensors. Does not own: what tools print around it.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use super::{HostTensor, element::Codec};
 

@@ -1,0 +1,110 @@
+//! Owns the device object and what it answers. Does not own: the order of work (`queue`), memory (`buffer`).
+
+use std::{any::Any, sync::Arc};
+
+use halite_hal::{
+    Buffer, BufferParams, CommandBuffer, CommandList, Device, DeviceInfo, Executable, ExecutableDesc, Fence,
+    MemoryStats, QueueAffinity, QueueOp, Semaphore, SoftSemaphore, matches_pattern, next_device_id,
+};
+use halite_status::Result;
+
+use crate::{
+    buffer::{Memory, NullBuffer},
+    command_buffer::NullCommandBuffer,
+    driver::NAME,
+    executable::{EXECUTABLE_FORMAT, NullExecutable},
+    queue::Queue,
+};
+
+/// A device without hardware.
+#[derive(Debug)]
+pub(crate) struct NullDevice {
+    id: u64,
+    info: DeviceInfo,
+    memory: Arc<Memory>,
+    queue: Arc<Queue>,
+}
+
+impl NullDevice {
+    /// A device with this memory.
+    pub(crate) fn new(info: DeviceInfo, memory: Arc<Memory>) -> Self {
+        NullDevice { id: next_device_id(), info, memory, queue: Arc::default() }
+    }
+}
+
+impl Device for NullDevice {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
+        match category {
+            "hal.device.id" => Some(matches_pattern(key, NAME).into()),
+            "hal.executable.format" => Some((key == EXECUTABLE_FORMAT).into()),
+            _ => None,
+        }
+    }
+
+    fn memory_stats(&self) -> MemoryStats {
+        self.memory.stats()
+    }
+
+    fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(NullBuffer::new(self.id, &self.memory, params, byte_length)?))
+    }
+
+    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
+        Ok(Arc::new(SoftSemaphore::new(self.id, initial)))
+    }
+
+    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(NullExecutable::new(self.id, &desc)?))
+    }
+
+    fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
+        Ok(Arc::new(NullCommandBuffer::new(self.id, list)))
+    }
+
+    /// Memory is taken at once, not when the wait fence is reached: memory that a pending `Dealloca` will give back
+    /// does not count as free.
+    fn queue_alloca(
+        &self,
+        _affinity: QueueAffinity,
+        wait: &Fence,
+        signal: &Fence,
+        params: &BufferParams,
+        byte_length: u64,
+    ) -> Result<Arc<dyn Buffer>> {
+        let buffer = self.allocate_buffer(params, byte_length)?;
+        self.queue.submit(wait, signal, QueueOp::Barrier);
+        Ok(buffer)
+    }
+
+    fn queue_submit(
+        &self,
+        _affinity: QueueAffinity,
+        wait: &Fence,
+        signal: &Fence,
+        op: QueueOp,
+    ) -> Result<()> {
+        self.queue.submit(wait, signal, op);
+        Ok(())
+    }
+
+    fn queue_flush(&self, _affinity: QueueAffinity) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        self.queue.wait_idle();
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,67 @@
+//! Owns the driver object: what exists, what options there are, opening. Does not own: the device's work.
+
+use std::sync::Arc;
+
+use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, Options, StaticDriver};
+use halite_status::{Result, bail};
+
+use crate::{buffer::Memory, device::NullDevice};
+
+/// Name of the driver, and identifier that modules may ask a device for.
+pub(crate) const NAME: &str = "null";
+
+/// Memory of the device unless the `memory` option says otherwise: 1 GiB.
+const DEFAULT_MEMORY: u64 = 1 << 30;
+
+inventory::submit! {
+    StaticDriver { name: NAME, create: || Arc::new(NullDriver) }
+}
+
+/// The driver. Stateless: every open makes a device of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullDriver;
+
+impl NullDriver {
+    fn info() -> DeviceInfo {
+        DeviceInfo {
+            driver: NAME.to_owned(),
+            path: String::new(),
+            name: "null device".to_owned(),
+            kind: DeviceKind::Other,
+            unusable: None,
+            properties: vec![("executes".to_owned(), "transfers only".to_owned())],
+        }
+    }
+}
+
+impl Driver for NullDriver {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn description(&self) -> &str {
+        "keeps memory and order but executes no device code"
+    }
+
+    fn options(&self) -> &[(&'static str, &'static str)] {
+        &[("memory", "bytes that all buffers together may have (default 1073741824)")]
+    }
+
+    fn enumerate(&self, _options: &Options) -> Result<Vec<DeviceInfo>> {
+        Ok(vec![Self::info()])
+    }
+
+    fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {
+        if !path.is_empty() {
+            bail!(NotFound, "the null driver has one device, with an empty path; there is no '{path}'");
+        }
+        let limit = match options.get("memory") {
+            None => DEFAULT_MEMORY,
+            Some(text) => match text.parse() {
+                Ok(bytes) => bytes,
+                Err(e) => bail!(InvalidArgument, "option memory='{text}' is no number of bytes: {e}"),
+            },
+        };
+        Ok(Arc::new(NullDevice::new(Self::info(), Memory::new(limit))))
+    }
+}

@@ -1,0 +1,72 @@
+//! Owns executables: a JSON list of function facts. Does not own: device code, of which there is none.
+
+use std::any::Any;
+
+use halite_hal::{Executable, ExecutableDesc, FunctionInfo};
+use halite_status::{Result, bail, status};
+use serde::Deserialize;
+
+/// The only executable format: a JSON array with an object per function,
+/// `[{"name": "add", "bindings": 2, "constants": 1, "workgroup_size": [64, 1, 1]}]`. Only `name` is required;
+/// counts are 0 and sizes open when left out.
+pub const EXECUTABLE_FORMAT: &str = "null-json";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    bindings: u32,
+    #[serde(default)]
+    constants: u32,
+    #[serde(default)]
+    workgroup_size: [u32; 3],
+}
+
+/// A list of functions that do nothing.
+#[derive(Debug)]
+pub(crate) struct NullExecutable {
+    device_id: u64,
+    functions: Vec<FunctionInfo>,
+}
+
+impl NullExecutable {
+    /// Reads the list. INCOMPATIBLE for another format, INVALID_ARGUMENT for text that is no such list.
+    pub(crate) fn new(device_id: u64, desc: &ExecutableDesc) -> Result<Self> {
+        if desc.format != EXECUTABLE_FORMAT {
+            bail!(
+                Incompatible,
+                "executable '{}' has format '{}'; the null device takes '{EXECUTABLE_FORMAT}' only",
+                desc.label,
+                desc.format
+            );
+        }
+        let functions: Vec<Function> = serde_json::from_slice(&desc.data).map_err(|e| {
+            status!(InvalidArgument, "executable '{}' is no list of functions: {e}", desc.label)
+        })?;
+        let functions = functions
+            .into_iter()
+            .map(|f| FunctionInfo {
+                name: f.name,
+                binding_count: f.bindings,
+                constant_count: f.constants,
+                workgroup_size: f.workgroup_size,
+            })
+            .collect();
+        Ok(NullExecutable { device_id, functions })
+    }
+}
+
+impl Executable for NullExecutable {
+    fn device_id(&self) -> u64 {
+        self.device_id
+    }
+
+    fn functions(&self) -> &[FunctionInfo] {
+        &self.functions
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,12 +1,27 @@
-//! IREE module files: container, bytecode module, Vulkan executables. Source of the layout: docs/formats/vmfb.md.
+//! Owns IREE module files: container, bytecode module, Vulkan executables; reading and writing. Does not own: bytecode
+//! verification (`halite-vm`) and SPIR-V (`halite-spirv`). Source of the layout: docs/formats/vmfb.md.
 
+mod container;
+mod error;
 mod executable;
 mod module;
+mod read_debug;
+mod read_executable;
+mod read_module;
+mod schema;
+mod write_executable;
+mod write_module;
+mod zip;
 
+pub use error::VmfbError;
 pub use executable::{
     BdaLayout, DescriptorBinding, DispatchAbi, Pipeline, PipelineLayout, PushConstantRange, VulkanExecutable,
 };
 pub use module::{
-    Attr, BYTECODE_VERSION, DebugDatabase, Dependency, Export, Function, FunctionDebug, FunctionSignature, Import,
-    Location, ModuleDef, requirement,
+    Attr, BYTECODE_VERSION, DebugDatabase, Dependency, Export, Function, FunctionDebug, FunctionSignature,
+    Import, Location, ModuleDef, requirement,
 };
+pub use read_executable::read_vulkan_executable;
+pub use read_module::read_module;
+pub use write_executable::write_vulkan_executable;
+pub use write_module::{WriteOptions, write_module};

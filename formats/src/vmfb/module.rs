@@ -95,8 +95,12 @@ pub struct Function {
 }
 
 /// Where a source location is, for stack traces.
+///
+/// Indices are within the table, but a damaged file may make them go in circles: whoever follows them must count steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
+    /// Nothing is known; the compiler writes one as entry 0.
+    Unknown,
     /// `callee` inlined at `caller` (indices into the table).
     CallSite {
         /// Inner location.

@@ -1,1 +1,0 @@
-//! FlatBuffers: bounds-checked tables and a builder.

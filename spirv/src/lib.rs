@@ -1,1 +1,46 @@
-//! Placeholder.
+//! SPIR-V facts, structural checks, subgroup-width analysis and repair; pure, for untrusted input, no device.
+//!
+//! [`analyze`] validates a module and says what it declares, [`required_features`] which Vulkan features it needs,
+//! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not.
+//! Does not own: reading `.vmfb` files, or talking to Vulkan.
+#![forbid(unsafe_code)]
+
+mod cfg;
+mod error;
+mod facts;
+mod features;
+mod grammar;
+mod module;
+mod program;
+pub mod subgroup;
+mod types;
+mod validate;
+
+pub use error::SpirvError;
+pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant};
+pub use features::{Feature, Requirement, required_features};
+
+/// Validates a module and collects its facts.
+///
+/// The checks are structural: header, instruction lengths, ids, dominance, block structure, and the types of the
+/// instructions that kernels are made of. A module that passes does not crash a driver's parser; whether its
+/// capabilities are allowed on a device is what [`required_features`] is for.
+///
+/// # Errors
+/// [`SpirvError::Invalid`] names the word at which the first broken rule was found.
+pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
+    facts::collect(&program::Program::new(words)?)
+}
+
+/// Cuts little-endian bytes, as modules store them, into words.
+///
+/// # Errors
+/// [`SpirvError::PartialWord`] if the length is no multiple of four.
+pub fn words_from_bytes(bytes: &[u8]) -> Result<Vec<u32>, SpirvError> {
+    let (words, rest) = bytes.as_chunks::<4>();
+    if rest.is_empty() {
+        Ok(words.iter().map(|w| u32::from_le_bytes(*w)).collect())
+    } else {
+        Err(SpirvError::PartialWord { bytes: bytes.len() })
+    }
+}

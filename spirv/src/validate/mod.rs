@@ -1,0 +1,8 @@
+//! Owns the rules that a module must keep before a driver sees it. Drivers crash on modules that break them.
+//! Does not own: the cut into instructions (`module`), block structure (`cfg`), type declarations (`types`).
+
+pub(crate) mod entries;
+pub(crate) mod ids;
+pub(crate) mod layout;
+mod operands;
+pub(crate) mod types;

@@ -159,6 +159,12 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     /// Waits until all queues are idle. Used at teardown and in tests.
     fn wait_idle(&self) -> Result<()>;
 
+    /// Whether what callers can foresee is checked before the driver sees it: true for
+    /// [`crate::validation::ValidatedDevice`] only.
+    fn is_validated(&self) -> bool {
+        false
+    }
+
     /// The driver's own type, for downcasts inside that driver.
     fn as_any(&self) -> &dyn Any;
 }

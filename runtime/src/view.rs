@@ -1,9 +1,14 @@
-//! Owns the values that cross the API: buffer views and the [`Value`] enum. Does not own: host tensors (`tensor`
-//! does), or how values become VM refs (`values` does).
+//! Owns the values that cross the API: buffer views, how they move between host and device, and the
+//! [`Value`] enum. Does not own: host tensors (`tensor` does), or how values become VM refs (`values` does).
 
-use halite_hal::{BufferSpan, ElementType, Encoding};
+use std::sync::Arc;
+
+use halite_hal::{BufferParams, BufferSpan, Device, ElementType, Encoding};
+use halite_status::{Result, status};
 use halite_vm::Ref;
 use smallvec::SmallVec;
+
+use crate::tensor::HostTensor;
 
 /// Dimensions of a tensor, outermost first; empty for rank 0.
 pub type Shape = SmallVec<[u64; 6]>;
@@ -75,5 +80,47 @@ impl Value {
 impl From<BufferView> for Value {
     fn from(view: BufferView) -> Self {
         Value::View(view)
+    }
+}
+
+impl BufferView {
+    /// A new device tensor with the contents of a host tensor. Blocks until they are there. INVALID_ARGUMENT when
+    /// the tensor's bytes do not fit its shape.
+    pub fn from_host(device: &Arc<dyn Device>, tensor: &HostTensor) -> Result<Self> {
+        let expected = tensor.element_type.dense_byte_length(&tensor.shape);
+        if expected != Some(tensor.data.len() as u64) {
+            return Err(status!(
+                InvalidArgument,
+                "a tensor {} cannot have {} bytes of data",
+                tensor.metadata(),
+                tensor.data.len()
+            ));
+        }
+        let buffer = device.allocate_buffer(&BufferParams::DEVICE, tensor.data.len() as u64)?;
+        if !tensor.data.is_empty() {
+            buffer.write(0, &tensor.data)?;
+        }
+        Ok(BufferView {
+            span: BufferSpan::whole(buffer),
+            shape: tensor.shape.clone(),
+            element_type: tensor.element_type,
+            encoding: Encoding::DENSE_ROW_MAJOR,
+        })
+    }
+
+    /// Copies the tensor to the host; blocks. Results of a finished call may be read at once. OUT_OF_RANGE when the
+    /// buffer is smaller than the shape says, which only a faulty program makes.
+    pub fn to_host(&self) -> Result<HostTensor> {
+        let length = self.element_type.dense_byte_length(&self.shape).filter(|n| *n <= self.span.length);
+        let length = length.ok_or_else(|| {
+            status!(
+                OutOfRange,
+                "a tensor {} does not fit its buffer of {} bytes",
+                crate::tensor::describe(self.element_type, &self.shape),
+                self.span.length
+            )
+        })?;
+        let data = if length == 0 { Vec::new() } else { self.span.subspan(0, length)?.read_all()? };
+        HostTensor::new(self.element_type, self.shape.clone(), data)
     }
 }

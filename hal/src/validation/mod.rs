@@ -53,6 +53,9 @@ pub struct ValidatedDevice {
 impl ValidatedDevice {
     /// Wraps a driver's device.
     pub fn wrap(device: Arc<dyn Device>) -> Arc<dyn Device> {
+        if device.is_validated() {
+            return device;
+        }
         Arc::new(ValidatedDevice { inner: device, allocations: QueueAllocations::default() })
     }
 
@@ -177,6 +180,10 @@ impl Device for ValidatedDevice {
 
     fn wait_idle(&self) -> Result<()> {
         self.inner.wait_idle()
+    }
+
+    fn is_validated(&self) -> bool {
+        true
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,0 +1,231 @@
+//! Owns how a session comes to be: sources of modules, devices and parameters, and the order they are brought up in.
+
+use std::{path::PathBuf, sync::Arc};
+
+use bytes::Bytes;
+use halite_formats::vmfb::{self, ModuleDef};
+use halite_hal::{Device, DriverRegistry, Options, ResultExt, validation::ValidatedDevice};
+use halite_vm::{Context, Module, NativeModule};
+
+use crate::{
+    Error, Result, choose,
+    function::{FunctionInfo, Shared},
+    hal_module::{HalModule, TraceSink},
+    hints::ModuleHints,
+    mapping::{LoadMode, load_file},
+    parameters::{ParameterIndex, ParameterModule},
+    session::{ModuleInfo, Session},
+    tensor::HostTensor,
+    view::BufferView,
+};
+
+/// Elements of a traced tensor that are printed at most.
+const TRACE_ELEMENTS: u64 = 1024;
+
+enum ModuleSource {
+    File(PathBuf),
+    Bytes(Bytes),
+}
+
+enum DeviceSource {
+    Uri(String),
+    Open(Arc<dyn Device>),
+}
+
+/// Collects what a [`Session`] is made from; nothing is opened before [`SessionBuilder::build`].
+#[derive(Default)]
+pub struct SessionBuilder {
+    registry: Option<DriverRegistry>,
+    device_options: Options,
+    devices: Vec<DeviceSource>,
+    modules: Vec<ModuleSource>,
+    native_modules: Vec<Arc<dyn NativeModule>>,
+    parameters: Vec<(String, PathBuf)>,
+    parameter_index: Option<ParameterIndex>,
+    load_mode: LoadMode,
+    trace: Option<TraceSink>,
+}
+
+impl std::fmt::Debug for SessionBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionBuilder")
+            .field("modules", &self.modules.len())
+            .field("devices", &self.devices.len())
+            .field("parameters", &self.parameters)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionBuilder {
+    /// Adds a device by URI, such as `vulkan`, `vulkan://1`, `vulkan://GPU-…?option=value`. Programs see devices in
+    /// the order they are added. Without any, the best usable one is opened if a module needs one.
+    #[must_use]
+    pub fn device(mut self, uri: impl Into<String>) -> Self {
+        self.devices.push(DeviceSource::Uri(uri.into()));
+        self
+    }
+
+    /// Adds open devices.
+    #[must_use]
+    pub fn devices(mut self, devices: Vec<Arc<dyn Device>>) -> Self {
+        self.devices.extend(devices.into_iter().map(DeviceSource::Open));
+        self
+    }
+
+    /// Drivers to choose from, instead of those linked into the program.
+    #[must_use]
+    pub fn registry(mut self, registry: DriverRegistry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// Options for devices that this session opens; a URI may override them.
+    #[must_use]
+    pub fn device_options(mut self, options: Options) -> Self {
+        self.device_options = options;
+        self
+    }
+
+    /// Adds a module file. Modules that import from others come after them; functions are looked up in the last.
+    #[must_use]
+    pub fn module_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.modules.push(ModuleSource::File(path.into()));
+        self
+    }
+
+    /// Adds a module from bytes, which stay alive as long as anything of the module does.
+    #[must_use]
+    pub fn module_bytes(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.modules.push(ModuleSource::Bytes(bytes.into()));
+        self
+    }
+
+    /// Adds a module written in Rust that others may import from.
+    #[must_use]
+    pub fn native_module(mut self, module: Arc<dyn NativeModule>) -> Self {
+        self.native_modules.push(module);
+        self
+    }
+
+    /// Adds a parameter archive (`.irpa`, `.safetensors`, `.gguf`) whose entries programs find under `scope`, which
+    /// may be empty. Several archives may share a scope; of entries with one name the first counts.
+    #[must_use]
+    pub fn parameters(mut self, scope: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        self.parameters.push((scope.into(), path.into()));
+        self
+    }
+
+    /// Gives an index of parameters made by the caller; archives from [`SessionBuilder::parameters`] are added to it.
+    #[must_use]
+    pub fn parameter_index(mut self, index: ParameterIndex) -> Self {
+        self.parameter_index = Some(index);
+        self
+    }
+
+    /// How module and parameter files are brought into memory.
+    #[must_use]
+    pub fn load_mode(mut self, mode: LoadMode) -> Self {
+        self.load_mode = mode;
+        self
+    }
+
+    /// Where tensors go that the program traces; by default to standard error.
+    #[must_use]
+    pub fn trace_sink(mut self, sink: TraceSink) -> Self {
+        self.trace = Some(sink);
+        self
+    }
+
+    /// Reads the files, opens devices if a module needs one, links the modules, and runs their initializers, which
+    /// usually puts constants and parameters on the device.
+    pub fn build(mut self) -> Result<Session> {
+        let defs = self.read_modules()?;
+        let needs_device = defs.iter().any(needs_device);
+        let devices = if needs_device { self.open_devices()? } else { Vec::new() };
+        let index = self.open_parameters()?;
+        let mut natives = std::mem::take(&mut self.native_modules);
+        if needs_device {
+            let hints = defs.iter().map(ModuleHints::of).collect();
+            let trace = self.trace.take().unwrap_or_else(|| Arc::new(print_trace));
+            natives.push(Arc::new(HalModule::new(&devices, hints, trace)));
+            natives.push(Arc::new(ParameterModule::new(index)));
+        }
+        let modules = defs.iter().map(module_info).collect::<Result<Vec<_>>>()?;
+        let loaded = defs.into_iter().map(load_module).collect::<Result<Vec<_>>>()?;
+        let context = Context::new(&natives, &loaded).context(|| "creating the session")?;
+        Ok(Session { shared: Arc::new(Shared { context, devices }), modules })
+    }
+
+    fn read_modules(&mut self) -> Result<Vec<ModuleDef>> {
+        let mode = self.load_mode;
+        std::mem::take(&mut self.modules).into_iter().map(|source| read_module(source, mode)).collect()
+    }
+
+    fn open_devices(&mut self) -> Result<Vec<Arc<dyn Device>>> {
+        let registry = self.registry.take().unwrap_or_else(DriverRegistry::with_static_drivers);
+        if self.devices.is_empty() {
+            return Ok(vec![choose::open_default(&registry, &self.device_options)?]);
+        }
+        let open = |source: &DeviceSource| match source {
+            DeviceSource::Uri(uri) => Ok(registry.open(uri, &self.device_options)?),
+            DeviceSource::Open(device) => Ok(ValidatedDevice::wrap(device.clone())),
+        };
+        self.devices.iter().map(open).collect()
+    }
+
+    fn open_parameters(&mut self) -> Result<ParameterIndex> {
+        let mut index = self.parameter_index.take().unwrap_or_default();
+        for (scope, path) in &self.parameters {
+            index.add_file(scope, path, self.load_mode)?;
+        }
+        Ok(index)
+    }
+}
+
+fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
+    let (name, bytes) = match source {
+        ModuleSource::File(path) => {
+            let name = path.display().to_string();
+            (name, load_file(&path, mode).map_err(|source| Error::Read { path, source })?)
+        }
+        ModuleSource::Bytes(bytes) => (format!("<{} bytes>", bytes.len()), bytes),
+    };
+    vmfb::read_module(bytes).map_err(|e| Error::Format { what: "module", name, reason: e.to_string() })
+}
+
+fn load_module(def: ModuleDef) -> Result<Arc<Module>> {
+    let name = def.name.clone();
+    Ok(Module::load(def).context(|| format!("loading module '{name}'"))?)
+}
+
+/// Whether a module reaches for devices, directly or through parameters.
+fn needs_device(def: &ModuleDef) -> bool {
+    let native = |name: &str| name == "hal" || name == "io_parameters";
+    def.dependencies.iter().any(|d| native(&d.name))
+        || def.imports.iter().any(|i| i.full_name.split_once('.').is_some_and(|(module, _)| native(module)))
+}
+
+fn module_info(def: &ModuleDef) -> Result<ModuleInfo> {
+    let functions = def
+        .exports
+        .iter()
+        .filter(|export| !export.local_name.starts_with("__") && !export.local_name.contains('$'))
+        .filter_map(|export| Some((export, def.functions.get(export.ordinal as usize)?)))
+        .map(|(export, function)| {
+            FunctionInfo::new(&def.name, &export.local_name, &function.signature).map(Arc::new)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(ModuleInfo { name: def.name.clone(), version: def.version, functions })
+}
+
+/// Prints as IREE's tools do, so that outputs can be compared. A tensor that cannot be read is named, not fatal.
+fn print_trace(key: &str, views: &[BufferView]) {
+    eprintln!("=== {key} ===");
+    for view in views {
+        match view.to_host() {
+            Ok(tensor) => eprintln!("{}", HostTensor::display(&tensor, TRACE_ELEMENTS)),
+            Err(e) => eprintln!("(cannot read the tensor: {e})"),
+        }
+    }
+    eprintln!();
+}

@@ -1,0 +1,81 @@
+//! Owns the functions `hal.allocator.*` and `hal.ex.file.from_memory`. Does not own: memory (drivers do).
+
+use halite_hal::{BufferSpan, File};
+use halite_status::{Result, bail, status};
+use halite_vm::{Arguments, Ref, Results};
+
+use super::{
+    Entry, HalModule,
+    args::{self, buffer_params, size},
+    entry,
+    objects::{AllocatorObject, BufferObject, DeviceObject, FileObject},
+};
+use crate::vmdata;
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("allocator.select", "0iiICrID_rI", select),
+    entry("allocator.allocate", "0rIiiI_r", allocate),
+    entry("allocator.import", "0riIiirII_r", import),
+    entry("ex.file.from_memory", "0rIirIIi_r", file_from_memory),
+];
+
+/// Without a placement policy the first candidate is as good as any.
+fn select(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let (_memory_type, _usage, _flags) = (args.i32()?, args.i32()?, args.i64()?);
+    if args.span()? == 0 {
+        bail!(InvalidArgument, "allocator.select was given no device to choose from");
+    }
+    let device = args.reference()?;
+    device.expect::<DeviceObject>("hal.device")?;
+    results.reference(device);
+    results.i64(args.i64()?);
+    Ok(())
+}
+
+fn allocate(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let allocator = args.object::<AllocatorObject>("hal.allocator")?;
+    let affinity = args::affinity(args)?;
+    let params = buffer_params(args, affinity)?;
+    let byte_length = size(args, "allocation size")?;
+    let buffer = allocator.device.allocate_buffer(&params, byte_length)?;
+    results.object(BufferObject(BufferSpan::whole(buffer)));
+    Ok(())
+}
+
+/// Module memory is never mapped to the device: a program that only tries gets null and then uploads through a
+/// queue, which batches; one that insists gets a filled allocation.
+fn import(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let allocator = args.object::<AllocatorObject>("hal.allocator")?;
+    let only_try = args.i32()? != 0;
+    let affinity = args::affinity(args)?;
+    let params = buffer_params(args, affinity)?;
+    let source = args.reference()?;
+    let (offset, length) = (args.i64()?, args.i64()?);
+    if only_try {
+        results.reference(Ref::NULL);
+        return Ok(());
+    }
+    let bytes = vmdata::range(&source, offset, length)?;
+    let buffer = allocator.device.allocate_buffer(&params, bytes.len() as u64)?;
+    buffer.write(0, &bytes)?;
+    results.object(BufferObject(BufferSpan::whole(buffer)));
+    Ok(())
+}
+
+fn file_from_memory(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    const READ: u32 = 1;
+    let _device = args::device(args)?;
+    let _affinity = args::affinity(args)?;
+    let access = args::bits(args)?;
+    let source = args.reference()?;
+    let (offset, length) = (args.i64()?, args.i64()?);
+    let _flags = args.i32()?;
+    if access & !READ != 0 {
+        return Err(status!(
+            PermissionDenied,
+            "files over host memory are read-only; access {access:#x} was asked for"
+        ));
+    }
+    results.object(FileObject(File::Memory(vmdata::range(&source, offset, length)?)));
+    Ok(())
+}

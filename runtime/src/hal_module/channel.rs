@@ -1,0 +1,17 @@
+//! Owns the functions `hal.channel.*`: collectives between devices, which no driver of Halite has.
+
+use halite_status::{Result, bail};
+use halite_vm::{Arguments, Results};
+
+use super::{Entry, HalModule, entry};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("channel.create", "0rIIrrii_r", unsupported),
+    entry("channel.split", "0riiI_r", unsupported),
+    entry("channel.rank_and_count", "0r_ii", unsupported),
+];
+
+/// No function makes a channel, so none can be passed to the others either.
+pub(super) fn unsupported(_: &HalModule, _: &mut Arguments, _: &mut Results) -> Result<()> {
+    bail!(Unimplemented, "collective operations between devices are not supported; compile for a single device")
+}

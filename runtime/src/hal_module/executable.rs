@@ -1,0 +1,55 @@
+//! Owns the functions `hal.executable.*`. Does not own: code formats (drivers do).
+
+use halite_hal::ExecutableDesc;
+use halite_status::{Result, bail, status};
+use halite_vm::{Arguments, Ref, Results};
+
+use super::{
+    Entry, HalModule,
+    args::{affinity, device},
+    entry,
+    objects::ExecutableObject,
+};
+use crate::{hints, vmdata};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("executable.create", "0rIrrr_r", create),
+    entry("executable.lookup.function", "0rr_I", lookup_function),
+];
+
+fn create(hal: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let device = device(args)?;
+    let _affinity = affinity(args)?;
+    let format = vmdata::text(&args.reference()?, "executable format")?;
+    let data = vmdata::bytes(&args.reference()?)?;
+    let constants = constants(&args.reference()?)?;
+    let origin = hints::find(&hal.hints, &data);
+    let label = origin.as_ref().map_or_else(String::new, |o| format!("{}.rodata[{}]", o.module, o.segment));
+    let subgroup_sizes = origin.map_or_else(Vec::new, |o| o.subgroup_sizes.to_vec());
+    let desc = ExecutableDesc { format, data, constants, label, subgroup_sizes };
+    results.object(ExecutableObject(device.device.create_executable(desc)?));
+    Ok(())
+}
+
+fn constants(source: &Ref) -> Result<Vec<u32>> {
+    if source.is_null() {
+        return Ok(Vec::new());
+    }
+    let bytes = vmdata::bytes(source)?;
+    let (words, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        bail!(InvalidArgument, "executable constants have {} bytes; they are 4-byte words", bytes.len());
+    }
+    Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+}
+
+fn lookup_function(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let executable = args.object::<ExecutableObject>("hal.executable")?;
+    let name = vmdata::text(&args.reference()?, "function name")?;
+    let index = executable.0.lookup(&name).ok_or_else(|| {
+        let known: Vec<_> = executable.0.functions().iter().map(|f| f.name.as_str()).collect();
+        status!(NotFound, "executable has no function '{name}'; it has: {}", known.join(", "))
+    })?;
+    results.i64(index.into());
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Owns the functions `hal.fence.*` and how the host waits. Does not own: semaphores (drivers do).
+
+use std::time::Duration;
+
+use halite_hal::{Code, Deadline, Fence, Status};
+use halite_status::{Result, ResultExt};
+use halite_vm::{Arguments, Invocation, Ref, Results};
+
+use super::{
+    Entry, HalModule,
+    args::{self, device},
+    entry,
+    objects::FenceObject,
+};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("fence.create", "0rI_r", create),
+    entry("fence.join", "0ICrD_r", join),
+    entry("fence.query", "0r_i", query),
+    entry("fence.signal", "0r_v", signal),
+    entry("fence.fail", "0ri_v", fail),
+    entry("fence.await", "0iICrD_i", wait),
+];
+
+/// Longest wait between two looks at the caller's cancellation.
+const SLICE: Duration = Duration::from_millis(50);
+
+fn create(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let device = device(args)?;
+    let _flags = args.i64()?;
+    results.object(FenceObject(Fence::new(device.device.create_semaphore(0)?, 1)));
+    Ok(())
+}
+
+/// The union of the fences; one fence alone is passed through, none at all is null.
+fn join(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let _flags = args.i64()?;
+    let (mut only, mut all) = (Ref::NULL, Fence::default());
+    for _ in 0..args.span()? {
+        let reference = args.reference()?;
+        if reference.is_null() {
+            continue;
+        }
+        let fence = &reference.expect::<FenceObject>("hal.fence")?.0;
+        if only.is_null() && all.is_empty() {
+            only = reference;
+            continue;
+        }
+        if let Some(first) = only.downcast_ref::<FenceObject>() {
+            all = first.0.clone();
+            only = Ref::NULL;
+        }
+        for point in fence.points() {
+            all.insert(point.semaphore.clone(), point.value);
+        }
+    }
+    results.reference(if all.is_empty() { only } else { Ref::new(FenceObject(all)) });
+    Ok(())
+}
+
+fn query(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let code = match args::fence(args)?.query() {
+        Ok(true) => 0,
+        Ok(false) => Code::Deferred as i32,
+        Err(failure) => failure.code() as i32,
+    };
+    results.i32(code);
+    Ok(())
+}
+
+fn signal(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
+    args::fence(args)?.signal()
+}
+
+fn fail(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
+    let fence = args::fence(args)?;
+    let code = Code::from_u32(args::bits(args)?).unwrap_or(Code::Unknown);
+    fence.fail(&Status::new(code, "the program failed the fence"));
+    Ok(())
+}
+
+fn wait(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
+    let timeout = Deadline::from_millis(args.i32()?);
+    let _flags = args.i64()?;
+    for _ in 0..args.span()? {
+        let fence = args::fence(args)?;
+        if !wait_for_fence(&fence, timeout, args.invocation())? {
+            results.i32(Code::DeadlineExceeded as i32);
+            return Ok(());
+        }
+    }
+    results.i32(0);
+    Ok(())
+}
+
+/// Waits until the fence is reached (`true`) or `timeout` passes (`false`). The failure of the fence, CANCELLED, and
+/// DEADLINE_EXCEEDED of the whole call are errors; cancellation is seen within 50 ms.
+pub(crate) fn wait_for_fence(fence: &Fence, timeout: Deadline, invocation: &Invocation) -> Result<bool> {
+    let deadline = timeout.min(invocation.deadline.map_or(Deadline::Never, Deadline::At));
+    loop {
+        let until = match invocation.cancel {
+            Some(_) => deadline.min(Deadline::after(SLICE)),
+            None => deadline,
+        };
+        match fence.wait(until) {
+            Ok(()) => return Ok(true),
+            Err(e) if e.code() != Code::DeadlineExceeded => return Err(e),
+            Err(_) => {}
+        }
+        // A fence that failed with this very code has failed, not timed out.
+        if fence.query()? {
+            return Ok(true);
+        }
+        invocation.check().context(|| "while it waited for the device")?;
+        if timeout.remaining().is_some_and(|left| left.is_zero()) {
+            return Ok(false);
+        }
+    }
+}

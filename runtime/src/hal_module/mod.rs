@@ -1,0 +1,108 @@
+//! Owns the native module `hal`, version 7: what compiled modules import, one table of functions per kind of object.
+//! Does not own: the devices behind it (drivers), or the checks of what a program asks of them (HAL validation).
+
+mod allocator;
+mod args;
+mod buffer;
+mod buffer_view;
+mod channel;
+mod command_buffer;
+mod device;
+mod executable;
+mod fence;
+mod objects;
+mod queue;
+
+use std::{any::Any, fmt, sync::Arc};
+
+use halite_hal::Device;
+use halite_status::{Result, ResultExt, status};
+use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results};
+
+use crate::{hints::ModuleHints, view::BufferView};
+
+pub(crate) use args::{QueueArgs, buffer as read_buffer, buffer_params as read_buffer_params};
+pub(crate) use fence::wait_for_fence;
+pub use objects::{BufferObject, DeviceObject, FenceObject, FileObject};
+
+/// Version of the `hal` module that is implemented; modules ask for at least this or lower.
+pub const VERSION: u32 = 7;
+
+/// Where `hal.buffer_view.trace` goes: the key of the trace and its tensors. Called on the thread of the call.
+pub type TraceSink = Arc<dyn Fn(&str, &[BufferView]) + Send + Sync>;
+
+type Handler = fn(&HalModule, &mut Arguments, &mut Results) -> Result<()>;
+
+/// One function of the module.
+struct Entry {
+    name: &'static str,
+    signature: &'static str,
+    handler: Handler,
+}
+
+const fn entry(name: &'static str, signature: &'static str, handler: Handler) -> Entry {
+    Entry { name, signature, handler }
+}
+
+const TABLES: [&[Entry]; 9] = [
+    allocator::FUNCTIONS,
+    buffer::FUNCTIONS,
+    buffer_view::FUNCTIONS,
+    channel::FUNCTIONS,
+    command_buffer::FUNCTIONS,
+    device::FUNCTIONS,
+    executable::FUNCTIONS,
+    fence::FUNCTIONS,
+    queue::FUNCTIONS,
+];
+
+/// The native module `hal` over an ordered list of devices. Immutable after creation; any thread may call it.
+pub struct HalModule {
+    devices: Vec<Ref>,
+    hints: Vec<ModuleHints>,
+    trace: TraceSink,
+    functions: Vec<&'static Entry>,
+}
+
+impl HalModule {
+    /// The module over these devices; `hints` says what the modules of the context reveal about their executables.
+    pub fn new(devices: &[Arc<dyn Device>], hints: Vec<ModuleHints>, trace: TraceSink) -> Self {
+        let devices = devices.iter().map(|device| Ref::new(DeviceObject::new(device.clone()))).collect();
+        HalModule { devices, hints, trace, functions: TABLES.into_iter().flatten().collect() }
+    }
+}
+
+impl fmt::Debug for HalModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HalModule").field("devices", &self.devices).finish_non_exhaustive()
+    }
+}
+
+impl NativeModule for HalModule {
+    fn name(&self) -> &str {
+        "hal"
+    }
+
+    fn version(&self) -> u32 {
+        VERSION
+    }
+
+    fn lookup(&self, name: &str) -> Option<NativeFunction> {
+        let ordinal = self.functions.iter().position(|f| f.name == name)?;
+        Some(NativeFunction { ordinal: ordinal as u32, signature: self.functions[ordinal].signature })
+    }
+
+    fn call(
+        &self, _state: &mut (dyn Any + Send), ordinal: u32, args: &mut Arguments, results: &mut Results,
+    ) -> Result<()> {
+        let function = self
+            .functions
+            .get(ordinal as usize)
+            .ok_or_else(|| status!(Internal, "module 'hal' has no function {ordinal}"))?;
+        (function.handler)(self, args, results)
+            .context(|| format!("while invoking native function hal.{}", function.name))
+    }
+}
+
+#[cfg(test)]
+mod tests;

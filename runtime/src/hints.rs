@@ -1,0 +1,123 @@
+//! Owns what a module reveals about its executables beside their bytes: the subgroup sizes it was compiled for.
+//! Does not own: what follows from them (drivers decide).
+//!
+//! The compiler writes the whole target attribute of a device into the message of a `fail` in `__init`. For code that
+//! uses subgroup operations that text is the only place that says which widths the code assumes.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use halite_formats::vmfb::ModuleDef;
+
+const KEY: &[u8] = b"subgroup_size_choices = [";
+const NO_SUBGROUPS: &[u8] = b"subgroup = none";
+const TARGET: &[u8] = b"#iree_gpu.target<";
+/// Longer lists are not what a compiler writes.
+const MAX_CHOICES: usize = 16;
+
+/// What one module reveals.
+#[derive(Clone, Debug)]
+pub struct ModuleHints {
+    module: String,
+    subgroup_sizes: Vec<u32>,
+    /// Address ranges of the read-only segments, by segment number. Only compared, never followed.
+    segments: Vec<Range<usize>>,
+    /// Keeps the addresses from being used by others.
+    _rodata: Vec<Bytes>,
+}
+
+/// Where executable data comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// Name of the module.
+    pub module: &'a str,
+    /// Number of the read-only segment.
+    pub segment: usize,
+    /// Subgroup sizes that code of the module may assume; empty when it does not say.
+    pub subgroup_sizes: &'a [u32],
+}
+
+impl ModuleHints {
+    /// Reads the hints of a module. Linear in the size of its bytecode.
+    pub fn of(def: &ModuleDef) -> Self {
+        ModuleHints {
+            module: def.name.clone(),
+            subgroup_sizes: subgroup_sizes(&def.bytecode),
+            segments: def.rodata.iter().map(|segment| addresses(segment)).collect(),
+            _rodata: def.rodata.clone(),
+        }
+    }
+}
+
+fn addresses(bytes: &[u8]) -> Range<usize> {
+    let range = bytes.as_ptr_range();
+    range.start.addr()..range.end.addr()
+}
+
+/// The module whose read-only data holds `data`.
+pub fn find<'a>(hints: &'a [ModuleHints], data: &[u8]) -> Option<Origin<'a>> {
+    let data = addresses(data);
+    hints.iter().find_map(|module| {
+        let fits = |s: &Range<usize>| !s.is_empty() && s.start <= data.start && data.end <= s.end;
+        let segment = module.segments.iter().position(fits)?;
+        Some(Origin { module: &module.module, segment, subgroup_sizes: &module.subgroup_sizes })
+    })
+}
+
+/// All subgroup sizes named by target attributes in these bytes, ascending. Targets that say they have no subgroup
+/// operations do not count: their code assumes nothing.
+fn subgroup_sizes(bytecode: &[u8]) -> Vec<u32> {
+    let mut sizes = Vec::new();
+    let mut rest = bytecode;
+    while let Some(at) = find_bytes(rest, KEY) {
+        let (before, after) = (&rest[..at], &rest[at + KEY.len()..]);
+        let target = before.windows(TARGET.len()).rposition(|w| w == TARGET).map_or(before, |i| &before[i..]);
+        if find_bytes(target, NO_SUBGROUPS).is_none() {
+            sizes.extend(numbers(after));
+        }
+        rest = after;
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// Positive numbers up to the closing bracket.
+fn numbers(text: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let list = text.split(|b| *b == b']').next().unwrap_or_default();
+    list.split(|b| *b == b',')
+        .take(MAX_CHOICES)
+        .filter_map(|item| str::from_utf8(item).ok()?.trim().parse().ok())
+        .filter(|size| *size > 0)
+}
+
+fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_come_from_targets_that_have_subgroups() {
+        let text = b"\x05fail#iree_gpu.target<arch = \"rdna3\", subgroup = shuffle|arithmetic, \
+            mma = [<A>, <B>], subgroup_size_choices = [64, 32], x = [1]>\0\
+            #iree_gpu.target<arch = \"base\", subgroup = none, subgroup_size_choices = [8]>";
+        assert_eq!(subgroup_sizes(text), [32, 64]);
+        assert!(subgroup_sizes(b"nothing here").is_empty());
+        assert!(subgroup_sizes(b"subgroup_size_choices = [x, , 0, 99999999999").is_empty());
+    }
+
+    #[test]
+    fn executable_data_is_found_in_its_module() {
+        let rodata = vec![Bytes::new(), Bytes::from(vec![1u8; 100])];
+        let bytecode =
+            Bytes::from_static(b"#iree_gpu.target<subgroup = shuffle, subgroup_size_choices = [16]>");
+        let def = ModuleDef { name: "m".into(), rodata: rodata.clone(), bytecode, ..ModuleDef::default() };
+        let hints = [ModuleHints::of(&def)];
+        let origin = find(&hints, &rodata[1].slice(10..100)).expect("data lies in segment 1");
+        assert_eq!((origin.module, origin.segment, origin.subgroup_sizes), ("m", 1, &[16][..]));
+        assert!(find(&hints, &[0; 4]).is_none());
+    }
+}

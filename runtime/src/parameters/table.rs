@@ -1,0 +1,106 @@
+//! Owns the tables that programs pass: keys and spans as packed little-endian records. All of it is untrusted.
+
+use bytes::Bytes;
+use halite_status::{Result, bail, status};
+
+/// Bytes of a key record: offset and length of the key in the key data.
+const KEY_RECORD: usize = 8;
+/// Bytes of a span record: three u64.
+const SPAN_RECORD: usize = 24;
+
+/// What is transferred between a parameter and a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub parameter_offset: u64,
+    pub buffer_offset: u64,
+    pub length: u64,
+}
+
+/// Checked tables of one call.
+pub(super) struct Table {
+    keys: Bytes,
+    key_data: Bytes,
+    spans: Bytes,
+}
+
+impl Table {
+    pub(super) fn new(keys: Bytes, key_data: Bytes, spans: Bytes) -> Result<Self> {
+        let (key_count, span_count) = (keys.len() / KEY_RECORD, spans.len() / SPAN_RECORD);
+        let whole = keys.len().is_multiple_of(KEY_RECORD) && spans.len().is_multiple_of(SPAN_RECORD);
+        if !whole || key_count != span_count {
+            bail!(
+                InvalidArgument,
+                "parameter tables do not match: {} bytes of keys ({KEY_RECORD} each), {} bytes of spans \
+                 ({SPAN_RECORD} each)",
+                keys.len(),
+                spans.len()
+            );
+        }
+        Ok(Table { keys, key_data, spans })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.spans.len() / SPAN_RECORD
+    }
+
+    /// Key and span of every entry.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<(&str, Span)>> {
+        let keys = self.keys.as_chunks::<KEY_RECORD>().0;
+        let spans = self.spans.as_chunks::<SPAN_RECORD>().0;
+        keys.iter().zip(spans).map(|(key, span)| Ok((self.key(key)?, read_span(span))))
+    }
+
+    fn key(&self, record: &[u8; KEY_RECORD]) -> Result<&str> {
+        let word = u64::from_le_bytes(*record);
+        let (offset, length) = (word as u32 as usize, (word >> 32) as usize);
+        let bytes = offset.checked_add(length).and_then(|end| self.key_data.get(offset..end)).ok_or_else(|| {
+            status!(
+                OutOfRange,
+                "a parameter key at {offset} of {length} bytes is outside of {} bytes of key data",
+                self.key_data.len()
+            )
+        })?;
+        str::from_utf8(bytes).map_err(|_| status!(InvalidArgument, "a parameter key is not UTF-8 text"))
+    }
+}
+
+fn read_span(record: &[u8; SPAN_RECORD]) -> Span {
+    let [parameter_offset, buffer_offset, length] = [0, 8, 16].map(|at| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&record[at..at + 8]);
+        u64::from_le_bytes(word)
+    });
+    Span { parameter_offset, buffer_offset, length }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halite_status::Code;
+
+    fn words(words: &[u32]) -> Bytes {
+        words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>().into()
+    }
+
+    #[test]
+    fn real_layout() {
+        let spans = words(&[0, 0, 0, 0, 64, 0, 1, 0, 2, 0, 3, 0]);
+        let table = Table::new(words(&[0, 4, 4, 4]), Bytes::from_static(b"key0key1"), spans).unwrap();
+        assert_eq!(table.len(), 2);
+        let entries: Vec<_> = table.iter().collect::<Result<_>>().unwrap();
+        assert_eq!(entries[0], ("key0", Span { parameter_offset: 0, buffer_offset: 0, length: 64 }));
+        assert_eq!(entries[1], ("key1", Span { parameter_offset: 1, buffer_offset: 2, length: 3 }));
+    }
+
+    #[test]
+    fn wrong_tables_are_errors() {
+        assert!(Table::new(words(&[0, 1]), Bytes::new(), Bytes::new()).is_err());
+        assert!(Table::new(words(&[0]), Bytes::new(), Bytes::new()).is_err());
+        for key in [[0, 2], [u32::MAX, u32::MAX], [2, 0]] {
+            let table = Table::new(words(&key), Bytes::from_static(b"\xFF"), words(&[0; 6])).unwrap();
+            assert_eq!(table.iter().next().unwrap().unwrap_err().code(), Code::OutOfRange);
+        }
+        let table = Table::new(words(&[0, 1]), Bytes::from_static(b"\xFF"), words(&[0; 6])).unwrap();
+        assert_eq!(table.iter().next().unwrap().unwrap_err().code(), Code::InvalidArgument);
+    }
+}

@@ -1,0 +1,115 @@
+//! Owns an open device: its handle, functions, queues and everything that was decided about it.
+//! Does not own: what is done with it (queues, buffers and pipelines hold an `Arc` of it).
+
+mod enumerate;
+mod open;
+
+use std::{
+    ffi::CString,
+    sync::Arc,
+};
+
+use ash::vk;
+use halite_hal::{DeviceInfo, Result, Status};
+
+pub(crate) use enumerate::enumerate;
+
+use crate::{
+    caps::DeviceCaps, error::vk_error, instance::InstanceContext, options::VulkanOptions,
+    pipeline_cache::PipelineCache, plan::DevicePlan,
+};
+
+/// A queue of the device. Vulkan wants one thread at a time in a queue: its owner locks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueHandle {
+    /// The queue.
+    pub queue: vk::Queue,
+    /// Its family.
+    pub family: u32,
+}
+
+/// An open device. Everything made from it holds an `Arc` of it, so it is destroyed last.
+///
+/// `device` also reaches functions that the device only has under their extension names: a call that became core
+/// in a later version is looked up with the suffixes `KHR` and `EXT` when its core name is unknown.
+pub(crate) struct DeviceContext {
+    /// Process-unique identity.
+    pub id: u64,
+    /// The instance it comes from.
+    pub instance: Arc<InstanceContext>,
+    /// The physical device.
+    pub physical: vk::PhysicalDevice,
+    /// The device and its functions.
+    pub device: ash::Device,
+    /// What the device can do.
+    pub caps: DeviceCaps,
+    /// What was decided about it.
+    pub plan: DevicePlan,
+    /// What was asked for.
+    pub options: VulkanOptions,
+    /// What enumeration says about it.
+    pub info: DeviceInfo,
+    /// Its queues, at least one, in the plan's order.
+    pub queues: Vec<QueueHandle>,
+    /// Push descriptor functions, when the plan uses them.
+    pub push_descriptor: Option<ash::khr::push_descriptor::Device>,
+    /// Naming functions, when names are wanted.
+    pub debug_utils: Option<ash::ext::debug_utils::Device>,
+    /// The pipeline cache.
+    pub pipeline_cache: PipelineCache,
+}
+
+impl std::fmt::Debug for DeviceContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceContext").field("id", &self.id).field("uri", &self.info.uri()).finish()
+    }
+}
+
+impl DeviceContext {
+    /// Opens a device. UNAVAILABLE names what it lacks, INVALID_ARGUMENT an option that it cannot meet.
+    pub(crate) fn open(
+        instance: Arc<InstanceContext>, physical: vk::PhysicalDevice, options: VulkanOptions,
+    ) -> Result<Arc<Self>> {
+        open::open(instance, physical, options).map(Arc::new)
+    }
+
+    /// The status for a failed call: what was called, on which object, on which device and driver.
+    pub(crate) fn error(&self, call: &'static str, result: vk::Result, object: &str) -> Status {
+        vk_error(call, result, object, &device_text(&self.caps))
+    }
+
+    /// Names an object for debuggers and validation messages; does nothing when names are not wanted.
+    pub(crate) fn set_name<H: vk::Handle>(&self, handle: H, name: &str) {
+        let Some(functions) = &self.debug_utils else { return };
+        let Ok(text) = CString::new(name.replace('\0', "?")) else { return };
+        let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(handle).object_name(&text);
+        // SAFETY: the handle is a live object of this device: callers pass what they have just created.
+        if let Err(result) = unsafe { functions.set_debug_utils_object_name(&info) } {
+            log::debug!("naming '{name}' failed with {result:?}");
+        }
+    }
+
+    /// Writes compiled pipelines to the user's cache if there are new ones.
+    pub(crate) fn flush_pipeline_cache(&self) {
+        self.pipeline_cache.flush(&self.device);
+    }
+}
+
+impl Drop for DeviceContext {
+    fn drop(&mut self) {
+        // SAFETY: every child object holds an Arc of self, so none is left, and no thread uses the device. Waiting
+        // first covers work that was submitted and whose objects were given up because of an error.
+        unsafe {
+            if let Err(result) = self.device.device_wait_idle() {
+                log::debug!("vkDeviceWaitIdle at teardown gave {result:?}");
+            }
+            self.pipeline_cache.destroy(&self.device);
+            self.device.destroy_device(None);
+        }
+    }
+}
+
+/// The device and its driver, as error messages name them.
+fn device_text(caps: &DeviceCaps) -> String {
+    format!("device '{}' ({}, Vulkan {})", caps.name, caps.driver_text(), caps.api_version_text())
+}

@@ -1,0 +1,142 @@
+//! Owns the list of devices: order, paths, and the facts that tools print.
+
+use std::collections::HashMap;
+
+use ash::vk;
+use halite_hal::{DeviceInfo, DeviceKind, Result};
+
+use crate::{
+    caps::{DeviceCaps, DeviceType},
+    instance::InstanceContext,
+    options::VulkanOptions,
+    plan::DevicePlan,
+    probe::probe,
+    workarounds::Workarounds,
+};
+
+/// The devices of an instance, best first: by kind, then by name and UUID.
+pub(crate) fn enumerate(
+    instance: &InstanceContext,
+) -> Result<Vec<(vk::PhysicalDevice, DeviceInfo, DeviceCaps)>> {
+    let mut found = Vec::new();
+    for physical in instance.physical_devices()? {
+        found.push((physical, probe(instance, physical)?));
+    }
+    found.sort_by(|(_, a), (_, b)| sort_key(a).cmp(&sort_key(b)));
+    let mut paths = HashMap::new();
+    let listed = found.into_iter().map(|(physical, caps)| {
+        let info = device_info(&caps, unique_path(&caps, &mut paths));
+        (physical, info, caps)
+    });
+    Ok(listed.collect())
+}
+
+fn sort_key(caps: &DeviceCaps) -> (u8, &str, &str) {
+    let rank = match caps.device_type {
+        DeviceType::Discrete => 0,
+        DeviceType::Integrated => 1,
+        DeviceType::Virtual => 2,
+        DeviceType::Other => 3,
+        DeviceType::Cpu => 4,
+    };
+    (rank, &caps.name, &caps.uuid)
+}
+
+/// `GPU-` and the UUID, as IREE writes it. Two drivers of one device may give it the same UUID: the second and
+/// later ones get `-2`, `-3`, ….
+fn unique_path(caps: &DeviceCaps, seen: &mut HashMap<String, u32>) -> String {
+    let path = format!("GPU-{}", caps.uuid);
+    let count = seen.entry(path.clone()).or_insert(0);
+    *count += 1;
+    if *count == 1 { path } else { format!("{path}-{count}") }
+}
+
+/// What enumeration says about a device with these caps.
+pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
+    let workarounds = Workarounds::for_device(caps);
+    let plan = DevicePlan::new(caps, &VulkanOptions::default(), &workarounds);
+    let mut properties = facts(caps);
+    if let Ok(plan) = &plan {
+        properties.extend(plan.facts());
+    }
+    DeviceInfo {
+        driver: "vulkan".to_owned(),
+        path,
+        name: caps.name.clone(),
+        kind: match caps.device_type {
+            DeviceType::Discrete => DeviceKind::DiscreteGpu,
+            DeviceType::Integrated => DeviceKind::IntegratedGpu,
+            DeviceType::Virtual => DeviceKind::VirtualGpu,
+            DeviceType::Cpu => DeviceKind::Cpu,
+            DeviceType::Other => DeviceKind::Other,
+        },
+        unusable: plan.err().map(|e| e.to_string()),
+        properties,
+    }
+}
+
+fn facts(caps: &DeviceCaps) -> Vec<(String, String)> {
+    let (l, s) = (&caps.limits, &caps.subgroup);
+    let heap = |h: &crate::caps::MemoryHeap| {
+        format!("{} MiB{}", h.size >> 20, if h.device_local { " device-local" } else { "" })
+    };
+    let heaps: Vec<String> = caps.memory.heaps.iter().map(heap).collect();
+    let features: Vec<&str> = caps.features.enabled().collect();
+    let [x, y, z] = l.max_compute_workgroup_size;
+    let pairs = [
+        ("api_version", caps.api_version_text()),
+        ("driver", caps.driver_text()),
+        ("driver_version", caps.driver_version_text()),
+        ("vendor_id", format!("{:#06x}", caps.vendor_id)),
+        ("device_id", format!("{:#06x}", caps.device_id)),
+        ("device_uuid", caps.uuid.clone()),
+        ("driver_uuid", caps.driver_uuid.clone()),
+        ("subgroup", format!("{} ({}..{})", s.size, s.min_size, s.max_size)),
+        ("workgroup", format!("{} invocations, {x}x{y}x{z}", l.max_compute_workgroup_invocations)),
+        ("shared_memory", format!("{} bytes", l.max_compute_shared_memory_size)),
+        ("memory_heaps", heaps.join(", ")),
+        ("largest_buffer", size_text(l.max_buffer_size)),
+        ("cooperative_matrix_shapes", caps.cooperative_matrices.len().to_string()),
+        ("features", features.join(" ")),
+    ];
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn size_text(bytes: u64) -> String {
+    if bytes == u64::MAX { "not stated".to_owned() } else { format!("{} MiB", bytes >> 20) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::recorded;
+
+    #[test]
+    fn paths_are_unique() {
+        let caps = recorded("llvmpipe");
+        let mut seen = HashMap::new();
+        let first = unique_path(&caps, &mut seen);
+        assert_eq!(first.len(), 36);
+        assert_eq!(unique_path(&caps, &mut seen), format!("{first}-2"));
+        assert_eq!(unique_path(&caps, &mut seen), format!("{first}-3"));
+    }
+
+    #[test]
+    fn real_gpus_come_first() {
+        let cpu = recorded("llvmpipe");
+        let mut discrete = cpu.clone();
+        discrete.device_type = DeviceType::Discrete;
+        assert!(sort_key(&discrete) < sort_key(&cpu));
+    }
+
+    #[test]
+    fn a_device_says_why_it_cannot_be_used() {
+        let info = device_info(&recorded("mali_g78_no_timeline"), "GPU-x".to_owned());
+        assert!(info.unusable.is_some_and(|u| u.contains("timelineSemaphore")));
+        let info = device_info(&recorded("swiftshader"), "GPU-y".to_owned());
+        assert_eq!(info.unusable, None);
+        let get = |key: &str| info.properties.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        assert_eq!(get("dispatch_abis"), Some("descriptors"));
+        assert_eq!(get("workarounds"), Some("swiftshader-no-bda"));
+    }
+}

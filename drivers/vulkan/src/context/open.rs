@@ -1,0 +1,116 @@
+//! Owns creating the device as its plan says.
+
+use std::{
+    ffi::{CStr, CString, c_char, c_void},
+    sync::Arc,
+};
+
+use ash::vk;
+use halite_hal::{Code, Result, Status, next_device_id};
+
+use super::{DeviceContext, QueueHandle, device_text, enumerate::enumerate};
+use crate::{
+    caps::DeviceCaps,
+    error::vk_error,
+    instance::InstanceContext,
+    options::VulkanOptions,
+    pipeline_cache::PipelineCache,
+    plan::{DevicePlan, PlanError},
+    probe::features::FeatureChain,
+    workarounds::Workarounds,
+};
+
+pub(super) fn open(
+    instance: Arc<InstanceContext>, physical: vk::PhysicalDevice, options: VulkanOptions,
+) -> Result<DeviceContext> {
+    let found = enumerate(&instance)?.into_iter().find(|(p, _, _)| *p == physical);
+    let (_, info, caps) = found.ok_or_else(|| {
+        Status::new(Code::NotFound, "the Vulkan device is gone since it was listed; list the devices again")
+    })?;
+    let plan = DevicePlan::new(&caps, &options, &Workarounds::for_device(&caps)).map_err(plan_status)?;
+    for workaround in &plan.workarounds {
+        log::debug!("device '{}': workaround {}: {}", caps.name, workaround.name, workaround.reason);
+    }
+    let device = create(&instance, physical, &caps, &plan)?;
+    let queues = plan.queues.iter().map(|q| QueueHandle {
+        // SAFETY: the device was created with this queue.
+        queue: unsafe { device.get_device_queue(q.family, q.index) },
+        family: q.family,
+    });
+    let queues = queues.collect();
+    let push_descriptor = (plan.push_descriptors > 0)
+        .then(|| ash::khr::push_descriptor::Device::new(&instance.instance, &device));
+    let debug_utils = (instance.debug_utils && options.names_wanted())
+        .then(|| ash::ext::debug_utils::Device::new(&instance.instance, &device));
+    let pipeline_cache = PipelineCache::open(&device, &caps, &options, plan.pipeline_cache);
+    Ok(DeviceContext {
+        id: next_device_id(),
+        instance,
+        physical,
+        device,
+        caps,
+        plan,
+        options,
+        info,
+        queues,
+        push_descriptor,
+        debug_utils,
+        pipeline_cache,
+    })
+}
+
+/// The status of a device that cannot be opened as asked.
+fn plan_status(error: PlanError) -> Status {
+    let code = match error {
+        PlanError::Option { .. } => Code::InvalidArgument,
+        _ => Code::Unavailable,
+    };
+    Status::new(code, error.to_string())
+}
+
+fn create(
+    instance: &InstanceContext, physical: vk::PhysicalDevice, caps: &DeviceCaps, plan: &DevicePlan,
+) -> Result<ash::Device> {
+    let priorities = [1.0; VulkanOptions::MAX_QUEUES as usize];
+    let family = plan.queues.first().map_or(0, |q| q.family);
+    let queues = [vk::DeviceQueueCreateInfo::default()
+        .queue_family_index(family)
+        .queue_priorities(&priorities[..plan.queues.len().min(priorities.len())])];
+    let names: Vec<CString> = plan.extensions.iter().filter_map(|e| CString::new(*e).ok()).collect();
+    let names: Vec<*const c_char> = names.iter().map(|n| n.as_ptr()).collect();
+    let mut chain = FeatureChain::enabling(caps, &plan.features);
+    let mut root = chain.root(&plan.features);
+    let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
+    info.p_next = std::ptr::from_mut(&mut root).cast();
+    let mut handle = vk::Device::null();
+    // SAFETY: the physical device belongs to the instance; the create info and all that it points to (queues,
+    // names, chain, root) live until the call returns, and the chain holds only structures the device defines.
+    let result = unsafe {
+        (instance.instance.fp_v1_0().create_device)(physical, &info, std::ptr::null(), &mut handle)
+    };
+    if result != vk::Result::SUCCESS {
+        let object = format!("extensions: {}", plan.extensions.join(" "));
+        return Err(vk_error("vkCreateDevice", result, &object, &device_text(caps)));
+    }
+    // SAFETY: the device was just created from this instance.
+    Ok(unsafe { load_functions(&instance.instance, handle) })
+}
+
+/// Loads the device's functions; those unknown under their core name are looked up under their extension names.
+///
+/// # Safety
+/// The device must be alive and belong to the instance.
+unsafe fn load_functions(instance: &ash::Instance, device: vk::Device) -> ash::Device {
+    // SAFETY: as the caller vouches; the name is a C string.
+    let find = |name: &CStr| unsafe { (instance.fp_v1_0().get_device_proc_addr)(device, name.as_ptr()) };
+    let load = |name: &CStr| -> *const c_void {
+        let suffixed = |suffix: &str| {
+            let name = CString::new([name.to_bytes(), suffix.as_bytes()].concat()).ok()?;
+            find(&name)
+        };
+        let function = find(name).or_else(|| suffixed("KHR")).or_else(|| suffixed("EXT"));
+        function.map_or(std::ptr::null(), |f| f as *const c_void)
+    };
+    // SAFETY: each function pointer comes from this device under the name that its type belongs to.
+    unsafe { ash::Device::load_with(load, device) }
+}

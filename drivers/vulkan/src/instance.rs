@@ -1,0 +1,252 @@
+//! Owns the Vulkan instance: version, layers, extensions, and the list of instances that are alive.
+//! Does not own: devices.
+
+mod messages;
+
+use std::{
+    ffi::{CStr, CString, c_char},
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
+
+use ash::vk;
+use halite_hal::{Result, Status, status};
+use parking_lot::Mutex;
+
+pub use messages::validation_message_count;
+
+use crate::{
+    caps::{VERSION_1_1, VERSION_1_4},
+    error::vk_error,
+    loader::{VulkanLibrary, install_advice},
+    options::{ValidationModes, VulkanOptions},
+};
+
+const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
+
+/// What tells instances apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct InstanceKey {
+    libvulkan: Vec<PathBuf>,
+    validation: ValidationModes,
+    names: bool,
+}
+
+/// A Vulkan instance. Devices keep it alive; it may be used from any thread.
+pub(crate) struct InstanceContext {
+    key: InstanceKey,
+    /// The library that all functions come from.
+    pub library: &'static VulkanLibrary,
+    /// The instance and its functions.
+    pub instance: ash::Instance,
+    /// Packed API version that was asked for; devices may have less.
+    pub api_version: u32,
+    /// Whether objects can be named.
+    pub debug_utils: bool,
+    /// What the validation layer checks.
+    pub validation: ValidationModes,
+    messenger: Option<messages::Messenger>,
+}
+
+impl std::fmt::Debug for InstanceContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InstanceContext").field("key", &self.key).field("library", &self.library).finish()
+    }
+}
+
+impl InstanceContext {
+    /// The instance for these options: one that is alive, or a new one.
+    pub(crate) fn get(options: &VulkanOptions) -> Result<Arc<Self>> {
+        static ALIVE: Mutex<Vec<Weak<InstanceContext>>> = Mutex::new(Vec::new());
+        let key = InstanceKey {
+            libvulkan: options.libvulkan.clone(),
+            validation: options.validation,
+            names: options.names_wanted(),
+        };
+        let mut alive = ALIVE.lock();
+        alive.retain(|weak| weak.strong_count() > 0);
+        if let Some(found) = alive.iter().filter_map(Weak::upgrade).find(|i| i.key == key) {
+            return Ok(found);
+        }
+        let created = Arc::new(Self::create(key)?);
+        alive.push(Arc::downgrade(&created));
+        Ok(created)
+    }
+
+    fn create(key: InstanceKey) -> Result<Self> {
+        let library = VulkanLibrary::load(&key.libvulkan)?;
+        let api_version = supported_version(library)?;
+        let request = InstanceRequest::choose(library, &key)?;
+        let instance = request.create(library, api_version, key.validation)?;
+        // SAFETY: the instance was just created by this library with VK_EXT_debug_utils enabled.
+        let messenger = (request.messenger)
+            .then(|| unsafe { messages::Messenger::create(&library.entry, &instance) })
+            .transpose();
+        let messenger = match messenger {
+            Ok(messenger) => messenger,
+            Err(result) => {
+                // SAFETY: nothing was made from the instance yet.
+                unsafe { instance.destroy_instance(None) };
+                return Err(vk_error("vkCreateDebugUtilsMessengerEXT", result, "", ""));
+            }
+        };
+        let validation = key.validation;
+        let debug_utils = request.debug_utils;
+        Ok(InstanceContext { key, library, instance, api_version, debug_utils, validation, messenger })
+    }
+
+    /// The physical devices, in the loader's order.
+    pub(crate) fn physical_devices(&self) -> Result<Vec<vk::PhysicalDevice>> {
+        // SAFETY: the instance is alive as long as self.
+        match unsafe { self.instance.enumerate_physical_devices() } {
+            Ok(devices) => Ok(devices),
+            // Some loaders report that no driver works here instead of at instance creation.
+            Err(vk::Result::ERROR_INITIALIZATION_FAILED) => Ok(Vec::new()),
+            Err(result) => Err(vk_error("vkEnumeratePhysicalDevices", result, "", "")),
+        }
+    }
+}
+
+impl Drop for InstanceContext {
+    fn drop(&mut self) {
+        if let Some(messenger) = self.messenger.take() {
+            // SAFETY: the instance is still alive, and nobody else has the messenger.
+            unsafe { messenger.destroy() };
+        }
+        // SAFETY: everything made from the instance holds an Arc of self, so nothing is left.
+        unsafe { self.instance.destroy_instance(None) };
+    }
+}
+
+fn supported_version(library: &VulkanLibrary) -> Result<u32> {
+    let found =
+        library.instance_version().map_err(|r| vk_error("vkEnumerateInstanceVersion", r, "", ""))?;
+    if found < VERSION_1_1 {
+        return Err(status!(
+            Unavailable,
+            "the Vulkan loader '{}' has Vulkan 1.0, and 1.1 is the lowest that works; {}",
+            library.path.display(),
+            install_advice()
+        ));
+    }
+    Ok(found.min(VERSION_1_4))
+}
+
+/// What an instance is created with.
+#[derive(Default)]
+struct InstanceRequest {
+    layers: Vec<&'static CStr>,
+    extensions: Vec<&'static CStr>,
+    debug_utils: bool,
+    messenger: bool,
+    portability: bool,
+}
+
+impl InstanceRequest {
+    fn choose(library: &VulkanLibrary, key: &InstanceKey) -> Result<Self> {
+        let mut request = InstanceRequest::default();
+        let mut offered = extension_names(library, None)?;
+        if key.validation.any() {
+            require_layer(library)?;
+            request.layers.push(VALIDATION_LAYER);
+            offered.extend(extension_names(library, Some(VALIDATION_LAYER))?);
+        }
+        let has = |name: &CStr| offered.iter().any(|o| o.as_c_str() == name);
+        if key.names && has(ash::ext::debug_utils::NAME) {
+            request.extensions.push(ash::ext::debug_utils::NAME);
+            request.debug_utils = true;
+            request.messenger = key.validation.any();
+        }
+        if key.validation.synchronization || key.validation.gpu_assisted {
+            if !has(ash::ext::validation_features::NAME) {
+                return Err(status!(
+                    Unavailable,
+                    "option validation=sync or gpuav needs VK_EXT_validation_features, which the installed \
+                     validation layer lacks; use validation=core"
+                ));
+            }
+            request.extensions.push(ash::ext::validation_features::NAME);
+        }
+        if has(ash::khr::portability_enumeration::NAME) {
+            request.extensions.push(ash::khr::portability_enumeration::NAME);
+            request.portability = true;
+        }
+        Ok(request)
+    }
+
+    fn create(
+        &self, library: &VulkanLibrary, api_version: u32, validation: ValidationModes,
+    ) -> Result<ash::Instance> {
+        let application =
+            vk::ApplicationInfo::default().engine_name(c"Halite").engine_version(1).api_version(api_version);
+        let layers: Vec<*const c_char> = self.layers.iter().map(|n| n.as_ptr()).collect();
+        let extensions: Vec<*const c_char> = self.extensions.iter().map(|n| n.as_ptr()).collect();
+        let mut info = vk::InstanceCreateInfo::default()
+            .application_info(&application)
+            .enabled_layer_names(&layers)
+            .enabled_extension_names(&extensions);
+        if self.portability {
+            info = info.flags(vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR);
+        }
+        let enables = validation_enables(validation);
+        let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(&enables);
+        if !enables.is_empty() {
+            info = info.push_next(&mut features);
+        }
+        let mut messenger = messages::create_info();
+        if self.messenger {
+            info = info.push_next(&mut messenger);
+        }
+        // SAFETY: the create info and all it points to live until the call returns.
+        unsafe { library.entry.create_instance(&info, None) }.map_err(|result| creation_error(library, result))
+    }
+}
+
+fn validation_enables(modes: ValidationModes) -> Vec<vk::ValidationFeatureEnableEXT> {
+    let mut enables = Vec::new();
+    if modes.synchronization {
+        enables.push(vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION);
+    }
+    if modes.gpu_assisted {
+        enables.push(vk::ValidationFeatureEnableEXT::GPU_ASSISTED);
+        enables.push(vk::ValidationFeatureEnableEXT::GPU_ASSISTED_RESERVE_BINDING_SLOT);
+    }
+    enables
+}
+
+fn creation_error(library: &VulkanLibrary, result: vk::Result) -> Status {
+    let path = library.path.display();
+    if result == vk::Result::ERROR_INCOMPATIBLE_DRIVER {
+        return status!(
+            Unavailable,
+            "vkCreateInstance failed with ERROR_INCOMPATIBLE_DRIVER: the loader '{path}' found no Vulkan driver \
+             that it can use; {}; if VK_DRIVER_FILES or VK_ICD_FILENAMES is set, check that it names a driver",
+            install_advice()
+        )
+        .with_detail("vk.call", "vkCreateInstance")
+        .with_detail("vk.result", "ERROR_INCOMPATIBLE_DRIVER");
+    }
+    vk_error("vkCreateInstance", result, &format!("loader '{path}'"), "")
+}
+
+fn require_layer(library: &VulkanLibrary) -> Result<()> {
+    // SAFETY: the entry's functions belong to a library that stays loaded.
+    let layers = unsafe { library.entry.enumerate_instance_layer_properties() }
+        .map_err(|r| vk_error("vkEnumerateInstanceLayerProperties", r, "", ""))?;
+    if layers.iter().any(|l| l.layer_name_as_c_str() == Ok(VALIDATION_LAYER)) {
+        return Ok(());
+    }
+    Err(status!(
+        Unavailable,
+        "option validation needs the layer VK_LAYER_KHRONOS_validation, which is not installed ({} other layers \
+         are); on Debian or Ubuntu: apt install vulkan-validationlayers",
+        layers.len()
+    ))
+}
+
+fn extension_names(library: &VulkanLibrary, layer: Option<&CStr>) -> Result<Vec<CString>> {
+    // SAFETY: the entry's functions belong to a library that stays loaded; the layer name is a C string.
+    let found = unsafe { library.entry.enumerate_instance_extension_properties(layer) }
+        .map_err(|r| vk_error("vkEnumerateInstanceExtensionProperties", r, "", ""))?;
+    Ok(found.iter().filter_map(|e| e.extension_name_as_c_str().ok().map(CStr::to_owned)).collect())
+}

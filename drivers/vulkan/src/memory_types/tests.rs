@@ -1,0 +1,68 @@
+//! Which memory buffers get on devices of each kind.
+
+use halite_hal::QueueAffinity;
+
+use super::*;
+use crate::{options::VulkanOptions, plan::tests::{planned, recorded}};
+
+fn first(device: &str, memory_type: MemoryType, usage: BufferUsage) -> Option<MemoryCandidate> {
+    let caps = recorded(device);
+    let plan = planned(device, &VulkanOptions::default()).unwrap();
+    let params = BufferParams { memory_type, usage, affinity: QueueAffinity::ANY };
+    candidates(&params, &caps.memory, &plan.memory, u32::MAX).into_iter().next()
+}
+
+const STAGING_UP: BufferUsage = BufferUsage::TRANSFER.union(BufferUsage::MAPPING_ACCESS_SEQUENTIAL_WRITE);
+
+#[test]
+fn tensors_on_discrete_devices_are_not_mapped() {
+    let got = first("discrete_rebar", MemoryType::DEVICE_LOCAL, BufferUsage::DEFAULT).unwrap();
+    assert!(got.device_local && !got.mapped, "{got:?}");
+    assert_eq!(got.memory_type(), MemoryType::DEVICE_LOCAL);
+}
+
+#[test]
+fn read_back_staging_is_cached_and_on_the_host() {
+    let got = first("discrete_rebar", MemoryType::HOST_LOCAL, BufferUsage::TRANSFER).unwrap();
+    assert!(!got.device_local && got.mapped && got.cached && got.coherent, "{got:?}");
+}
+
+#[test]
+fn upload_staging_is_write_combined() {
+    let got = first("discrete_rebar", MemoryType::HOST_LOCAL, STAGING_UP).unwrap();
+    assert!(!got.device_local && got.mapped && !got.cached, "{got:?}");
+}
+
+#[test]
+fn mapped_device_memory_is_found_where_it_exists() {
+    let both = MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE;
+    let got = first("discrete_rebar", both, STAGING_UP).unwrap();
+    assert!(got.device_local && got.mapped, "{got:?}");
+}
+
+#[test]
+fn tensors_on_unified_devices_are_mapped_and_cached() {
+    for device in ["llvmpipe", "swiftshader", "intel_integrated", "mali_g78"] {
+        let got = first(device, MemoryType::DEVICE_LOCAL, BufferUsage::DEFAULT).unwrap();
+        assert!(got.mapped && got.device_local, "{device}: {got:?}");
+        let caps = recorded(device);
+        if caps.memory.types.iter().any(|t| t.ordinary() && t.host_cached() && t.host_coherent()) {
+            assert!(got.cached, "{device}: {got:?}");
+        }
+        assert!(got.memory_type().contains(MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE));
+    }
+}
+
+#[test]
+fn only_allowed_types_are_offered_and_all_usable_ones_follow() {
+    let caps = recorded("discrete_rebar");
+    let plan = planned("discrete_rebar", &VulkanOptions::default()).unwrap();
+    let all = candidates(&BufferParams::DEVICE, &caps.memory, &plan.memory, u32::MAX);
+    assert_eq!(all.len(), caps.memory.types.iter().filter(|t| t.ordinary()).count());
+    for bits in [0_u32, 1, 0b110, 0b1010] {
+        let some = candidates(&BufferParams::DEVICE, &caps.memory, &plan.memory, bits);
+        assert!(some.iter().all(|c| bits & (1 << c.index) != 0));
+    }
+    let coherent = BufferParams { memory_type: MemoryType::HOST_LOCAL, ..BufferParams::DEVICE };
+    assert!(candidates(&coherent, &caps.memory, &plan.memory, u32::MAX).iter().all(|c| c.coherent && c.mapped));
+}

@@ -1,0 +1,283 @@
+//! Owns the options that the driver understands and their parsing. Does not own: what they lead to (`plan`).
+
+use std::path::PathBuf;
+
+use halite_hal::{Options, Result, status};
+
+/// (name, meaning) of every option, sorted by name.
+pub const OPTIONS: &[(&str, &str)] = &[
+    ("allow_subgroup_mismatch", "on|off (off): run kernels compiled for another subgroup size; results may be wrong"),
+    ("compile_threads", "number (0: one per core): threads that compile pipelines"),
+    ("debug_names", "on|off (off): name Vulkan objects for debuggers; always on with validation"),
+    ("dedicated_compute_queue", "on|off (on): prefer a queue family that cannot draw"),
+    ("dispatch_abi", "auto|descriptors|bda|all (auto): how kernels receive buffers; auto takes what the device does well"),
+    ("libvulkan", "path, or list of paths in the system's PATH form: Vulkan loaders to try before the system's"),
+    ("memory", "auto|unified|staged (auto): keep buffers mapped, or copy through staging memory"),
+    ("pipeline_cache", "on|off|directory (on): keep compiled pipelines between runs"),
+    ("push_descriptors", "on|off (on): push descriptors where the device can"),
+    ("queues", "1..8 (1): queues to open"),
+    ("repair", "on|off (on): repair SPIR-V that drivers are known to misread"),
+    ("robust_buffer_access", "on|off (off): out-of-range accesses of kernels read zero and write nothing"),
+    ("synchronization2", "on|off (on): newer barriers where the device has them"),
+    ("validation", "off|core|sync|gpuav|all, or a comma list (off): Khronos validation layer, messages go to the log"),
+];
+
+/// The dispatch ABIs that a caller wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DispatchAbiChoice {
+    /// What the device does well.
+    #[default]
+    Auto,
+    /// Only descriptor sets.
+    Descriptors,
+    /// Only buffer device addresses; opening fails where they cannot be used.
+    BufferDeviceAddress,
+    /// Both; opening fails where one cannot be used.
+    All,
+}
+
+/// Where compiled pipelines are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PipelineCacheChoice {
+    /// In the user's cache directory.
+    #[default]
+    Default,
+    /// Nowhere.
+    Off,
+    /// In this directory.
+    Directory(PathBuf),
+}
+
+/// How host and device exchange data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryChoice {
+    /// By the device's memory types.
+    #[default]
+    Auto,
+    /// Buffers stay mapped; opening fails where device memory cannot be mapped.
+    Unified,
+    /// Through staging buffers.
+    Staged,
+}
+
+/// What the validation layer checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ValidationModes {
+    /// API use.
+    pub core: bool,
+    /// Missing barriers and other hazards.
+    pub synchronization: bool,
+    /// Out-of-bounds accesses of shaders, by instrumenting them.
+    pub gpu_assisted: bool,
+}
+
+impl ValidationModes {
+    /// Whether the layer is loaded at all.
+    pub fn any(self) -> bool {
+        self.core || self.synchronization || self.gpu_assisted
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let mut modes = ValidationModes::default();
+        for word in text.split(',').map(str::trim) {
+            match word {
+                "off" | "false" | "0" | "" => {}
+                "on" | "true" | "1" | "core" => modes.core = true,
+                "sync" => (modes.core, modes.synchronization) = (true, true),
+                "gpuav" => (modes.core, modes.gpu_assisted) = (true, true),
+                "all" => modes = ValidationModes { core: true, synchronization: true, gpu_assisted: true },
+                _ => return Err(bad_value("validation", text)),
+            }
+        }
+        Ok(modes)
+    }
+}
+
+/// The parsed options of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VulkanOptions {
+    /// Run kernels compiled for another subgroup size.
+    pub allow_subgroup_mismatch: bool,
+    /// Threads that compile pipelines; 0 means one per core.
+    pub compile_threads: u32,
+    /// Name Vulkan objects. [`VulkanOptions::names_wanted`] adds validation's need for names.
+    pub debug_names: bool,
+    /// Prefer a queue family that cannot draw.
+    pub dedicated_compute_queue: bool,
+    /// How kernels receive buffers.
+    pub dispatch_abi: DispatchAbiChoice,
+    /// Loaders to try before the system's.
+    pub libvulkan: Vec<PathBuf>,
+    /// How host and device exchange data.
+    pub memory: MemoryChoice,
+    /// Where compiled pipelines are kept.
+    pub pipeline_cache: PipelineCacheChoice,
+    /// Push descriptors where the device can.
+    pub push_descriptors: bool,
+    /// Queues to open, 1 to [`VulkanOptions::MAX_QUEUES`]; a family with fewer gives what it has.
+    pub queues: u32,
+    /// Repair SPIR-V that drivers are known to misread.
+    pub repair: bool,
+    /// Bounds-check buffer accesses of kernels.
+    pub robust_buffer_access: bool,
+    /// Newer barriers where the device has them.
+    pub synchronization2: bool,
+    /// What the validation layer checks.
+    pub validation: ValidationModes,
+}
+
+impl Default for VulkanOptions {
+    fn default() -> Self {
+        VulkanOptions {
+            allow_subgroup_mismatch: false,
+            compile_threads: 0,
+            debug_names: false,
+            dedicated_compute_queue: true,
+            dispatch_abi: DispatchAbiChoice::default(),
+            libvulkan: Vec::new(),
+            memory: MemoryChoice::default(),
+            pipeline_cache: PipelineCacheChoice::default(),
+            push_descriptors: true,
+            queues: 1,
+            repair: true,
+            robust_buffer_access: false,
+            synchronization2: true,
+            validation: ValidationModes::default(),
+        }
+    }
+}
+
+impl VulkanOptions {
+    /// Most queues that can be opened.
+    pub const MAX_QUEUES: u32 = 8;
+
+    /// Parses options by name. INVALID_ARGUMENT names an unknown option or value and lists the known ones.
+    pub fn parse(options: &Options) -> Result<Self> {
+        let mut parsed = VulkanOptions::default();
+        for (name, value) in options {
+            parsed.set(name, value.trim())?;
+        }
+        Ok(parsed)
+    }
+
+    /// Whether Vulkan objects get names.
+    pub fn names_wanted(&self) -> bool {
+        self.debug_names || self.validation.any()
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "allow_subgroup_mismatch" => self.allow_subgroup_mismatch = switch(name, value)?,
+            "compile_threads" => self.compile_threads = number(name, value, 0, 1024)?,
+            "debug_names" => self.debug_names = switch(name, value)?,
+            "dedicated_compute_queue" => self.dedicated_compute_queue = switch(name, value)?,
+            "dispatch_abi" => self.dispatch_abi = parse_dispatch_abi(value)?,
+            "libvulkan" => self.libvulkan = std::env::split_paths(value).filter(|p| p != "").collect(),
+            "memory" => self.memory = parse_memory(value)?,
+            "pipeline_cache" => self.pipeline_cache = parse_pipeline_cache(value)?,
+            "push_descriptors" => self.push_descriptors = switch(name, value)?,
+            "queues" => self.queues = number(name, value, 1, Self::MAX_QUEUES)?,
+            "repair" => self.repair = switch(name, value)?,
+            "robust_buffer_access" => self.robust_buffer_access = switch(name, value)?,
+            "synchronization2" => self.synchronization2 = switch(name, value)?,
+            "validation" => self.validation = ValidationModes::parse(value)?,
+            _ => {
+                let known = OPTIONS.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
+                return Err(status!(InvalidArgument, "unknown Vulkan option '{name}'; known options: {known}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bad_value(name: &str, value: &str) -> halite_hal::Status {
+    let meaning = OPTIONS.iter().find(|(n, _)| *n == name).map_or("", |(_, meaning)| *meaning);
+    status!(InvalidArgument, "Vulkan option {name}='{value}' is not understood; {name} is {meaning}")
+}
+
+fn switch(name: &str, value: &str) -> Result<bool> {
+    match value {
+        "on" | "true" | "1" | "yes" => Ok(true),
+        "off" | "false" | "0" | "no" => Ok(false),
+        _ => Err(bad_value(name, value)),
+    }
+}
+
+fn number(name: &str, value: &str, least: u32, most: u32) -> Result<u32> {
+    let n = value.parse().map_err(|_| bad_value(name, value))?;
+    if (least..=most).contains(&n) { Ok(n) } else { Err(bad_value(name, value)) }
+}
+
+fn parse_dispatch_abi(value: &str) -> Result<DispatchAbiChoice> {
+    match value {
+        "auto" => Ok(DispatchAbiChoice::Auto),
+        "descriptors" | "descriptor" => Ok(DispatchAbiChoice::Descriptors),
+        "bda" | "buffer-device-address" => Ok(DispatchAbiChoice::BufferDeviceAddress),
+        "all" => Ok(DispatchAbiChoice::All),
+        _ => Err(bad_value("dispatch_abi", value)),
+    }
+}
+
+fn parse_memory(value: &str) -> Result<MemoryChoice> {
+    match value {
+        "auto" => Ok(MemoryChoice::Auto),
+        "unified" => Ok(MemoryChoice::Unified),
+        "staged" => Ok(MemoryChoice::Staged),
+        _ => Err(bad_value("memory", value)),
+    }
+}
+
+fn parse_pipeline_cache(value: &str) -> Result<PipelineCacheChoice> {
+    match value {
+        "" => Err(bad_value("pipeline_cache", value)),
+        "on" | "true" | "1" | "yes" => Ok(PipelineCacheChoice::Default),
+        "off" | "false" | "0" | "no" => Ok(PipelineCacheChoice::Off),
+        directory => Ok(PipelineCacheChoice::Directory(PathBuf::from(directory))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<VulkanOptions> {
+        VulkanOptions::parse(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+    }
+
+    #[test]
+    fn every_listed_option_is_known_and_sorted() {
+        assert!(OPTIONS.is_sorted_by_key(|(name, _)| *name));
+        for (name, _) in OPTIONS {
+            let error = parse(&[(name, "?")]).err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(!error.contains("unknown"), "{error}");
+        }
+    }
+
+    #[test]
+    fn values() {
+        assert_eq!(parse(&[]).unwrap(), VulkanOptions::default());
+        let o = parse(&[
+            ("validation", "sync,gpuav"),
+            ("dispatch_abi", "bda"),
+            ("pipeline_cache", "some/dir"),
+            ("queues", "2"),
+            ("robust_buffer_access", "true"),
+        ])
+        .unwrap();
+        assert_eq!(o.validation, ValidationModes { core: true, synchronization: true, gpu_assisted: true });
+        assert_eq!(o.dispatch_abi, DispatchAbiChoice::BufferDeviceAddress);
+        assert_eq!(o.pipeline_cache, PipelineCacheChoice::Directory("some/dir".into()));
+        assert!(o.robust_buffer_access && o.names_wanted() && o.queues == 2);
+        assert!(!parse(&[("validation", "off")]).unwrap().validation.any());
+    }
+
+    #[test]
+    fn errors_say_what_is_possible() {
+        let e = parse(&[("dispach_abi", "bda")]).unwrap_err().to_string();
+        assert!(e.contains("'dispach_abi'") && e.contains("dispatch_abi,"), "{e}");
+        let e = parse(&[("queues", "9")]).unwrap_err().to_string();
+        assert!(e.contains("queues='9'") && e.contains("1..8"), "{e}");
+        assert!(parse(&[("validation", "core,hard")]).is_err());
+        assert!(parse(&[("memory", "")]).is_err());
+    }
+}

@@ -1,0 +1,289 @@
+//! Owns every decision about how a device is opened, as pure functions from caps and options to plain data.
+//! Does not own: asking the device (`probe`), opening it (`context`).
+
+mod memory;
+mod queues;
+
+use thiserror::Error;
+
+use crate::{
+    caps::{DeviceCaps, Features, VERSION_1_1, VERSION_1_2, VERSION_1_3},
+    options::{DispatchAbiChoice, VulkanOptions},
+    probe::features::required_extensions,
+    workarounds::{Avoid, Workaround, Workarounds},
+};
+
+pub use memory::{MemoryPlan, MemoryStrategy};
+pub use queues::QueuePlan;
+
+/// Why a device cannot be opened with the given options.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// The device lacks something that nothing can replace.
+    #[error("device '{device}' has no {feature}; {remedy}")]
+    MissingFeature {
+        /// The device's name.
+        device: String,
+        /// The feature's Vulkan name.
+        feature: &'static str,
+        /// What would help.
+        remedy: &'static str,
+    },
+    /// The device's Vulkan version is too low.
+    #[error("device '{device}' has Vulkan {version}, and 1.1 is the lowest that works; a newer driver may help")]
+    OldVersion {
+        /// The device's name.
+        device: String,
+        /// Its version.
+        version: String,
+    },
+    /// No queue family can dispatch.
+    #[error("device '{device}' has no queue family with compute among {families}; choose another device")]
+    NoComputeQueue {
+        /// The device's name.
+        device: String,
+        /// Number of its queue families.
+        families: usize,
+    },
+    /// An option asks for what the device cannot do.
+    #[error("option {option} cannot be met on device '{device}': {reason}")]
+    Option {
+        /// The device's name.
+        device: String,
+        /// The option as `name=value`.
+        option: &'static str,
+        /// Why not, and what else can be chosen.
+        reason: String,
+    },
+}
+
+/// The dispatch ABIs that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DispatchAbis {
+    /// Buffers come through descriptor sets.
+    pub descriptors: bool,
+    /// Buffers come as device addresses.
+    pub buffer_device_address: bool,
+}
+
+/// What may be asked of subgroups in compute pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubgroupPlan {
+    /// Size when nothing is asked for.
+    pub default_size: u32,
+    /// Smallest and largest size that a pipeline may require; `None` when it may not require any.
+    pub required_sizes: Option<(u32, u32)>,
+    /// Whether a pipeline may require full subgroups.
+    pub full_subgroups: bool,
+}
+
+impl SubgroupPlan {
+    /// Whether a pipeline can run with exactly this size, and whether it must require it to do so.
+    pub fn can_require(&self, size: u32) -> bool {
+        size.is_power_of_two() && self.required_sizes.is_some_and(|(least, most)| (least..=most).contains(&size))
+    }
+}
+
+/// How out-of-range accesses of kernels are kept harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Robustness {
+    /// Not by the device.
+    Off,
+    /// By `robustBufferAccess`: they stay inside the buffer's memory.
+    Basic,
+    /// By `robustBufferAccess2`: reads give zero, writes vanish.
+    Strict,
+}
+
+/// How a device is opened and used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DevicePlan {
+    /// Features to enable.
+    pub features: Features,
+    /// Extensions to enable, sorted.
+    pub extensions: Vec<&'static str>,
+    /// Queues to open, at least one; index n is the HAL's queue n.
+    pub queues: Vec<QueuePlan>,
+    /// Dispatch ABIs that may be used.
+    pub abis: DispatchAbis,
+    /// Descriptors that may be pushed at once; 0 when descriptors must come from pools.
+    pub push_descriptors: u32,
+    /// Whether `vkCmdPipelineBarrier2` and `vkQueueSubmit2` may be used.
+    pub synchronization2: bool,
+    /// How host and device exchange data.
+    pub memory: MemoryPlan,
+    /// What may be asked of subgroups.
+    pub subgroup: SubgroupPlan,
+    /// Bounds checks of buffer accesses.
+    pub robustness: Robustness,
+    /// Whether a persistent pipeline cache may be used.
+    pub pipeline_cache: bool,
+    /// Driver faults that were steered around.
+    pub workarounds: Vec<&'static Workaround>,
+}
+
+const TIMELINE_REMEDY: &str = "it needs Vulkan 1.2 or VK_KHR_timeline_semaphore; a newer driver may have it";
+
+impl DevicePlan {
+    /// Decides how to open a device. Pure: the same inputs give the same plan.
+    pub fn new(
+        caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Workarounds,
+    ) -> Result<DevicePlan, PlanError> {
+        if caps.api_version < VERSION_1_1 {
+            return Err(PlanError::OldVersion { device: caps.name.clone(), version: caps.api_version_text() });
+        }
+        if !caps.features.timeline_semaphore {
+            return Err(PlanError::MissingFeature {
+                device: caps.name.clone(),
+                feature: "timelineSemaphore",
+                remedy: TIMELINE_REMEDY,
+            });
+        }
+        let queues = queues::choose(caps, options)?;
+        let memory = memory::choose(caps, options)?;
+        let abis = choose_abis(caps, options, workarounds)?;
+        let (robustness, features) = choose_features(caps, options, abis)?;
+        let push_descriptors = push_descriptors(caps, options, workarounds);
+        Ok(DevicePlan {
+            extensions: extensions(caps, &features, push_descriptors > 0),
+            queues,
+            abis,
+            push_descriptors,
+            synchronization2: features.synchronization2,
+            memory,
+            subgroup: subgroup(caps, &features),
+            robustness,
+            pipeline_cache: workarounds.find(Avoid::PipelineCache).is_none(),
+            workarounds: workarounds.applied().to_vec(),
+            features,
+        })
+    }
+
+    /// The decisions for people and bug reports, in display order.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let mut abis = Vec::new();
+        abis.extend(self.abis.descriptors.then_some("descriptors"));
+        abis.extend(self.abis.buffer_device_address.then_some("bda"));
+        let faults: Vec<&str> = self.workarounds.iter().map(|w| w.name).collect();
+        let family = self.queues.first().map_or(0, |q| q.family);
+        let pairs = [
+            ("dispatch_abis", abis.join(" ")),
+            ("queue_family", family.to_string()),
+            ("memory", format!("{:?}", self.memory.strategy).to_lowercase()),
+            ("push_descriptors", self.push_descriptors.to_string()),
+            ("synchronization2", self.synchronization2.to_string()),
+            ("extensions", self.extensions.join(" ")),
+            ("workarounds", if faults.is_empty() { "none".to_owned() } else { faults.join(" ") }),
+        ];
+        pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+fn choose_abis(
+    caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Workarounds,
+) -> Result<DispatchAbis, PlanError> {
+    let missing = if !caps.features.buffer_device_address {
+        Some("the device has no bufferDeviceAddress".to_owned())
+    } else if !caps.features.shader_int64 {
+        Some("the device has no shaderInt64".to_owned())
+    } else {
+        workarounds.find(Avoid::BufferDeviceAddress).map(|w| format!("workaround {}: {}", w.name, w.reason))
+    };
+    let refused = |option: &'static str, reason: String| PlanError::Option {
+        device: caps.name.clone(),
+        option,
+        reason: format!("{reason}; use dispatch_abi=descriptors"),
+    };
+    let both = DispatchAbis { descriptors: true, buffer_device_address: missing.is_none() };
+    match (options.dispatch_abi, missing) {
+        (DispatchAbiChoice::Descriptors, _) => Ok(DispatchAbis { buffer_device_address: false, ..both }),
+        (DispatchAbiChoice::BufferDeviceAddress, Some(reason)) => Err(refused("dispatch_abi=bda", reason)),
+        (DispatchAbiChoice::All, Some(reason)) => Err(refused("dispatch_abi=all", reason)),
+        (DispatchAbiChoice::BufferDeviceAddress, None) => Ok(DispatchAbis { descriptors: false, ..both }),
+        (DispatchAbiChoice::Auto | DispatchAbiChoice::All, _) => Ok(both),
+    }
+}
+
+/// Everything that kernels may use is enabled where the device has it; what costs time or is only for debugging
+/// stays off unless it is asked for.
+fn choose_features(
+    caps: &DeviceCaps, options: &VulkanOptions, abis: DispatchAbis,
+) -> Result<(Robustness, Features), PlanError> {
+    let has = &caps.features;
+    let robustness = match options.robust_buffer_access {
+        false => Robustness::Off,
+        true if has.robust_buffer_access && has.robust_buffer_access2 => Robustness::Strict,
+        true if has.robust_buffer_access => Robustness::Basic,
+        true => {
+            return Err(PlanError::Option {
+                device: caps.name.clone(),
+                option: "robust_buffer_access=on",
+                reason: "the device has no robustBufferAccess; leave the option out".to_owned(),
+            });
+        }
+    };
+    let features = Features {
+        robust_buffer_access: robustness != Robustness::Off,
+        robust_buffer_access2: robustness == Robustness::Strict,
+        cooperative_matrix_robust_buffer_access: robustness != Robustness::Off
+            && has.cooperative_matrix_robust_buffer_access,
+        pipeline_robustness: false,
+        null_descriptor: false,
+        pipeline_executable_info: false,
+        buffer_device_address: abis.buffer_device_address,
+        synchronization2: has.synchronization2 && options.synchronization2,
+        // Before 1.3 the extension drags in others that compute has no use for.
+        maintenance5: has.maintenance5 && caps.api_version >= VERSION_1_3,
+        ..*has
+    };
+    Ok((robustness, features))
+}
+
+fn push_descriptors(caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Workarounds) -> u32 {
+    let usable = options.push_descriptors
+        && caps.has_extension(PUSH_DESCRIPTOR)
+        && workarounds.find(Avoid::PushDescriptors).is_none();
+    if usable { caps.limits.max_push_descriptors } else { 0 }
+}
+
+fn subgroup(caps: &DeviceCaps, features: &Features) -> SubgroupPlan {
+    const COMPUTE_STAGE: u32 = 0x20;
+    let s = &caps.subgroup;
+    let sizes = features.subgroup_size_control && s.required_size_stages & COMPUTE_STAGE != 0;
+    SubgroupPlan {
+        default_size: s.size,
+        required_sizes: sizes.then_some((s.min_size, s.max_size)),
+        full_subgroups: features.compute_full_subgroups,
+    }
+}
+
+const PUSH_DESCRIPTOR: &str = "VK_KHR_push_descriptor";
+
+/// Extensions that are enabled wherever the device offers them.
+const WHEN_OFFERED: &[&str] = &[
+    // The specification demands it of devices that have it.
+    "VK_KHR_portability_subset",
+    // Live heap budgets for out-of-memory messages.
+    "VK_EXT_memory_budget",
+];
+
+/// Extensions that newer versions of Vulkan contain and SPIR-V may name on older ones: (core since, name).
+const UNTIL_CORE: &[(u32, &str)] = &[
+    (VERSION_1_2, "VK_KHR_spirv_1_4"),
+    (VERSION_1_2, "VK_KHR_shader_float_controls"),
+    (VERSION_1_3, "VK_KHR_shader_non_semantic_info"),
+];
+
+fn extensions(caps: &DeviceCaps, features: &Features, push: bool) -> Vec<&'static str> {
+    let mut names = required_extensions(caps.api_version, features);
+    names.extend(push.then_some(PUSH_DESCRIPTOR));
+    names.extend(WHEN_OFFERED.iter().filter(|n| caps.has_extension(n)));
+    let older = UNTIL_CORE.iter().filter(|(core, name)| caps.api_version < *core && caps.has_extension(name));
+    names.extend(older.map(|(_, name)| *name));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

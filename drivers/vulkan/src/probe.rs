@@ -1,0 +1,83 @@
+//! Owns asking a physical device for its caps, safely on every version since 1.1: a structure is chained only when
+//! the device's version or an extension defines it. Does not own: what the caps lead to (`plan`).
+
+pub(crate) mod features;
+mod properties;
+
+use std::ffi::CStr;
+
+use ash::vk;
+use halite_hal::Result;
+
+use crate::{
+    caps::{DeviceCaps, MemoryCaps, MemoryHeap, MemoryTypeCaps, QueueFamily, VERSION_1_1},
+    error::vk_error,
+    instance::InstanceContext,
+    options::VulkanOptions,
+};
+
+/// The caps of a device.
+pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> Result<DeviceCaps> {
+    let instance = &context.instance;
+    // SAFETY: the physical device belongs to this instance, which is alive.
+    let basic = unsafe { instance.get_physical_device_properties(physical) };
+    let mut caps = properties::basic(&basic);
+    caps.api_version = caps.api_version.min(context.api_version);
+    caps.extensions = extensions(instance, physical)?;
+    caps.memory = memory(instance, physical);
+    caps.queue_families = queue_families(instance, physical);
+    if caps.api_version >= VERSION_1_1 {
+        let mut chain = features::FeatureChain::new(&caps);
+        // SAFETY: as above; the device has Vulkan 1.1, and the chain holds only structures that it knows.
+        caps.features = unsafe { chain.query(instance, physical) };
+        // SAFETY: as above.
+        unsafe { properties::extended(context, physical, &mut caps) };
+    }
+    Ok(caps)
+}
+
+fn extensions(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Vec<String>> {
+    // SAFETY: the physical device belongs to this instance, which is alive.
+    let found = unsafe { instance.enumerate_device_extension_properties(physical) }
+        .map_err(|r| vk_error("vkEnumerateDeviceExtensionProperties", r, "", ""))?;
+    let mut names: Vec<String> = found
+        .iter()
+        .filter_map(|e| e.extension_name_as_c_str().ok())
+        .map(|name: &CStr| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+fn memory(instance: &ash::Instance, physical: vk::PhysicalDevice) -> MemoryCaps {
+    // SAFETY: the physical device belongs to this instance, which is alive.
+    let found = unsafe { instance.get_physical_device_memory_properties(physical) };
+    let heap = |h: &vk::MemoryHeap| MemoryHeap {
+        size: h.size,
+        device_local: h.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL),
+    };
+    let kind = |t: &vk::MemoryType| MemoryTypeCaps { heap: t.heap_index, flags: t.property_flags.as_raw() };
+    MemoryCaps {
+        heaps: found.memory_heaps_as_slice().iter().map(heap).collect(),
+        types: found.memory_types_as_slice().iter().map(kind).collect(),
+    }
+}
+
+fn queue_families(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Vec<QueueFamily> {
+    // SAFETY: the physical device belongs to this instance, which is alive.
+    let found = unsafe { instance.get_physical_device_queue_family_properties(physical) };
+    let family = |f: &vk::QueueFamilyProperties| QueueFamily {
+        flags: f.queue_flags.as_raw(),
+        count: f.queue_count,
+        timestamp_valid_bits: f.timestamp_valid_bits,
+    };
+    found.iter().map(family).collect()
+}
+
+/// The caps of every device that the options lead to, for capture files and bug reports. Devices are in the
+/// loader's order, not in the driver's.
+pub fn capture_caps(options: &VulkanOptions) -> Result<Vec<DeviceCaps>> {
+    let context = InstanceContext::get(options)?;
+    context.physical_devices()?.into_iter().map(|physical| probe(&context, physical)).collect()
+}

@@ -12,6 +12,10 @@ use crate::{
 /// One operation on a queue. It starts when its wait fence is reached and ends by signalling its signal fence;
 /// nothing else orders it.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large variant is the frequent one; boxing its table would cost an allocation per execution"
+)]
 pub enum QueueOp {
     /// Only waits and signals.
     Barrier,

@@ -140,3 +140,42 @@ impl Encoding {
     /// Dense, last dimension fastest.
     pub const DENSE_ROW_MAJOR: Encoding = Encoding(1);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_numbers_are_those_of_compiled_modules() {
+        assert_eq!(ElementType::F32.0, 0x2100_0020);
+        assert_eq!(ElementType::I32.0, 0x1000_0020);
+        assert_eq!(ElementType::BF16.0, 0x2200_0010);
+        assert_eq!(ElementType(0x2100_0020).kind(), Some(ElementKind::Float));
+        assert_eq!(ElementType(0xFF00_0020).kind(), None);
+    }
+
+    #[test]
+    fn names() {
+        for (element, name) in [
+            (ElementType::F32, "f32"),
+            (ElementType::I1, "i1"),
+            (ElementType::SI8, "si8"),
+            (ElementType::BF16, "bf16"),
+            (ElementType::CF64, "cf64"),
+            (ElementType::new(ElementKind::Float8E4M3FN, 8), "f8E4M3FN"),
+            (ElementType(32), "*32"),
+        ] {
+            assert_eq!(element.to_string(), name);
+        }
+    }
+
+    #[test]
+    fn dense_lengths_round_up_and_do_not_overflow() {
+        assert_eq!(ElementType::F32.dense_byte_length(&[2, 3]), Some(24));
+        assert_eq!(ElementType::F32.dense_byte_length(&[]), Some(4));
+        assert_eq!(ElementType::F32.dense_byte_length(&[5, 0]), Some(0));
+        assert_eq!(ElementType::new(ElementKind::Int, 4).dense_byte_length(&[3]), Some(2));
+        assert_eq!(ElementType::I8.dense_byte_length(&[1 << 33, 1 << 33]), None);
+        assert_eq!(ElementType::I64.dense_byte_length(&[1 << 60]), None);
+    }
+}

@@ -1,15 +1,16 @@
 //! Owns timeline semaphores: the trait, fences (sets of points), and a host-side implementation that drivers build
 //! on. Does not own: device-side waiting (drivers do).
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, cell::RefCell, fmt, sync::Arc};
 
 use parking_lot::{Condvar, Mutex};
 use smallvec::{SmallVec, smallvec};
 
 use crate::{Code, Deadline, Result, Status, status};
 
-/// Called exactly once when a semaphore reaches a value (`Ok`) or fails first (`Err`). May run on any thread, also
-/// on the caller's before `on_reached` returns; must not block.
+/// Called exactly once when a semaphore reaches a value (`Ok`) or fails first (`Err`); dropped uncalled when the
+/// semaphore goes before either. May run on any thread, also on the caller's before `on_reached` returns; must not
+/// block.
 pub type Timepoint = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// A monotonic counter that work waits for and signals. Payloads only grow; a failure is final.
@@ -212,6 +213,39 @@ impl SoftSemaphore {
     /// Whether somebody registered a timepoint that is still pending.
     pub fn has_timepoints(&self) -> bool {
         !self.state.lock().timepoints.is_empty()
+    }
+}
+
+thread_local! {
+    /// Timepoints that wait for being dropped on this thread; `Some` while somebody drops them.
+    static DOOMED: RefCell<Option<Vec<(u64, Timepoint)>>> = const { RefCell::new(None) };
+}
+
+impl Drop for SoftSemaphore {
+    /// A timepoint may hold the last handle of the next semaphore, and so on for as long as a caller likes: they
+    /// are dropped one after the other, not one inside the other.
+    fn drop(&mut self) {
+        let mut timepoints = std::mem::take(&mut self.state.get_mut().timepoints);
+        if timepoints.is_empty() {
+            return;
+        }
+        let outermost = DOOMED.try_with(|doomed| match &mut *doomed.borrow_mut() {
+            Some(others) => {
+                others.append(&mut timepoints);
+                false
+            }
+            none => {
+                *none = Some(std::mem::take(&mut timepoints));
+                true
+            }
+        });
+        if outermost == Ok(true) {
+            while let Some(timepoint) = DOOMED.with(|doomed| doomed.borrow_mut().as_mut().and_then(Vec::pop))
+            {
+                drop(timepoint);
+            }
+            DOOMED.with(RefCell::take);
+        }
     }
 }
 
@@ -439,5 +473,23 @@ mod tests {
         fence.fail(&Status::new(Code::Aborted, "given up"));
         assert_eq!(waiter.join().unwrap().unwrap_err().code(), Code::Aborted);
         assert!(fence.query().is_err());
+    }
+
+    #[test]
+    fn long_chains_of_waits_that_never_end_are_dropped_flat() {
+        let chain = thread::Builder::new().stack_size(128 * 1024).spawn(|| {
+            let first = Arc::new(SoftSemaphore::new(1, 0));
+            let end = Arc::new(());
+            let mut last = first.clone();
+            for _ in 0..50_000 {
+                let next = Arc::new(SoftSemaphore::new(1, 0));
+                let (held, end) = (next.clone(), end.clone());
+                last.on_reached(1, Box::new(move |_| drop((held, end))));
+                last = next;
+            }
+            drop((first, last));
+            Arc::strong_count(&end)
+        });
+        assert_eq!(chain.unwrap().join().unwrap(), 1);
     }
 }

@@ -4,10 +4,7 @@
 mod enumerate;
 mod open;
 
-use std::{
-    ffi::CString,
-    sync::Arc,
-};
+use std::{ffi::CString, sync::Arc};
 
 use ash::vk;
 use halite_hal::{DeviceInfo, Result, Status};
@@ -68,7 +65,9 @@ impl std::fmt::Debug for DeviceContext {
 impl DeviceContext {
     /// Opens a device. UNAVAILABLE names what it lacks, INVALID_ARGUMENT an option that it cannot meet.
     pub(crate) fn open(
-        instance: Arc<InstanceContext>, physical: vk::PhysicalDevice, options: VulkanOptions,
+        instance: Arc<InstanceContext>,
+        physical: vk::PhysicalDevice,
+        options: VulkanOptions,
     ) -> Result<Arc<Self>> {
         open::open(instance, physical, options).map(Arc::new)
     }
@@ -113,3 +112,6 @@ impl Drop for DeviceContext {
 fn device_text(caps: &DeviceCaps) -> String {
     format!("device '{}' ({}, Vulkan {})", caps.name, caps.driver_text(), caps.api_version_text())
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,19 +44,29 @@ fn explain(result: vk::Result) -> (Code, &'static str) {
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
             (Code::Unavailable, "no installed Vulkan driver fits; install one for this machine's GPU")
         }
-        vk::Result::ERROR_FEATURE_NOT_PRESENT => (Code::Unavailable, "the device lacks a feature that was asked for"),
+        vk::Result::ERROR_FEATURE_NOT_PRESENT => {
+            (Code::Unavailable, "the device lacks a feature that was asked for")
+        }
         vk::Result::ERROR_EXTENSION_NOT_PRESENT => {
             (Code::Unavailable, "an extension that was asked for is not offered")
         }
-        vk::Result::ERROR_LAYER_NOT_PRESENT => (Code::Unavailable, "a layer that was asked for is not installed"),
-        vk::Result::ERROR_INVALID_SHADER_NV => (Code::InvalidArgument, "the driver does not accept the shader"),
+        vk::Result::ERROR_LAYER_NOT_PRESENT => {
+            (Code::Unavailable, "a layer that was asked for is not installed")
+        }
+        vk::Result::ERROR_INVALID_SHADER_NV => {
+            (Code::InvalidArgument, "the driver does not accept the shader")
+        }
         vk::Result::ERROR_INVALID_EXTERNAL_HANDLE | vk::Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS => {
             (Code::InvalidArgument, "the handle or address cannot be used")
         }
         vk::Result::ERROR_NOT_PERMITTED_KHR => (Code::PermissionDenied, "the system does not permit it"),
-        vk::Result::ERROR_FORMAT_NOT_SUPPORTED => (Code::Unimplemented, "the device does not support the format"),
+        vk::Result::ERROR_FORMAT_NOT_SUPPORTED => {
+            (Code::Unimplemented, "the device does not support the format")
+        }
         vk::Result::TIMEOUT | vk::Result::NOT_READY => (Code::DeadlineExceeded, "it did not finish in time"),
-        vk::Result::PIPELINE_COMPILE_REQUIRED => (Code::FailedPrecondition, "the pipeline is not in the cache"),
+        vk::Result::PIPELINE_COMPILE_REQUIRED => {
+            (Code::FailedPrecondition, "the pipeline is not in the cache")
+        }
         vk::Result::ERROR_UNKNOWN | vk::Result::ERROR_VALIDATION_FAILED_EXT => {
             (Code::Internal, "the driver failed without saying why; run with validation=all to learn more")
         }

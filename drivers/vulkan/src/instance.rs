@@ -13,6 +13,8 @@ use ash::vk;
 use halite_hal::{Result, Status, status};
 use parking_lot::Mutex;
 
+#[cfg(test)]
+pub(crate) use messages::COUNTING;
 pub use messages::validation_message_count;
 
 use crate::{
@@ -119,8 +121,7 @@ impl Drop for InstanceContext {
 }
 
 fn supported_version(library: &VulkanLibrary) -> Result<u32> {
-    let found =
-        library.instance_version().map_err(|r| vk_error("vkEnumerateInstanceVersion", r, "", ""))?;
+    let found = library.instance_version().map_err(|r| vk_error("vkEnumerateInstanceVersion", r, "", ""))?;
     if found < VERSION_1_1 {
         return Err(status!(
             Unavailable,
@@ -175,7 +176,10 @@ impl InstanceRequest {
     }
 
     fn create(
-        &self, library: &VulkanLibrary, api_version: u32, validation: ValidationModes,
+        &self,
+        library: &VulkanLibrary,
+        api_version: u32,
+        validation: ValidationModes,
     ) -> Result<ash::Instance> {
         let application =
             vk::ApplicationInfo::default().engine_name(c"Halite").engine_version(1).api_version(api_version);
@@ -198,7 +202,8 @@ impl InstanceRequest {
             info = info.push_next(&mut messenger);
         }
         // SAFETY: the create info and all it points to live until the call returns.
-        unsafe { library.entry.create_instance(&info, None) }.map_err(|result| creation_error(library, result))
+        unsafe { library.entry.create_instance(&info, None) }
+            .map_err(|result| creation_error(library, result))
     }
 }
 

@@ -4,7 +4,7 @@
 //! another's functions, so nothing here is global state except the list of libraries that are loaded.
 
 use std::{
-    ffi::OsStr,
+    error::Error,
     path::{Path, PathBuf},
 };
 
@@ -63,7 +63,7 @@ impl VulkanLibrary {
                     loaded.push(library);
                     return Ok(library);
                 }
-                Err(why) => tried.push(format!("{} ({why})", path.display())),
+                Err(why) => tried.push(format!("{} ({})", path.display(), reason(&why))),
             }
         }
         Err(not_found(&tried))
@@ -98,7 +98,7 @@ fn candidates(preferred: &[PathBuf]) -> Vec<PathBuf> {
             paths.push(path.clone());
         }
     }
-    paths.extend(LOADER_NAMES.iter().map(|name| Path::new(OsStr::new(name)).to_owned()));
+    paths.extend(LOADER_NAMES.iter().map(PathBuf::from));
     paths
 }
 
@@ -113,6 +113,11 @@ pub(crate) fn install_advice() -> &'static str {
     } else {
         "install a Vulkan loader and a driver for this machine's GPU"
     }
+}
+
+/// The system's own words for why a library did not load.
+fn reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn not_found(tried: &[String]) -> Status {
@@ -139,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_error_says_what_was_tried_and_what_to_do() {
-        let why = VulkanLibrary::load_file(Path::new("no/such/libvulkan.so")).err().map(|e| e.to_string());
+        let why = VulkanLibrary::load_file(Path::new("no/such/libvulkan.so")).err().map(|e| reason(&e));
         assert!(why.is_some_and(|w| w.contains("no/such")));
         let text = not_found(&["a.so (missing)".to_owned()]).to_string();
         assert!(text.starts_with("UNAVAILABLE") && text.contains("a.so (missing)"), "{text}");

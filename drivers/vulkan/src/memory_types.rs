@@ -112,7 +112,10 @@ impl Wish {
 /// (`VkMemoryRequirements::memoryTypeBits`). Empty when none can serve; when the first heap is full, the next
 /// candidate is to be tried. The order is total: the same inputs give the same list.
 pub fn candidates(
-    params: &BufferParams, memory: &MemoryCaps, plan: &MemoryPlan, type_bits: u32,
+    params: &BufferParams,
+    memory: &MemoryCaps,
+    plan: &MemoryPlan,
+    type_bits: u32,
 ) -> Vec<MemoryCandidate> {
     let wish = Wish::of(params, plan.strategy);
     let allowed = memory.types.iter().enumerate().take(32).filter(|(i, _)| type_bits & (1 << i) != 0);

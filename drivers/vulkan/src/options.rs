@@ -6,12 +6,21 @@ use halite_hal::{Options, Result, status};
 
 /// (name, meaning) of every option, sorted by name.
 pub const OPTIONS: &[(&str, &str)] = &[
-    ("allow_subgroup_mismatch", "on|off (off): run kernels compiled for another subgroup size; results may be wrong"),
+    (
+        "allow_subgroup_mismatch",
+        "on|off (off): run kernels compiled for another subgroup size; results may be wrong",
+    ),
     ("compile_threads", "number (0: one per core): threads that compile pipelines"),
     ("debug_names", "on|off (off): name Vulkan objects for debuggers; always on with validation"),
     ("dedicated_compute_queue", "on|off (on): prefer a queue family that cannot draw"),
-    ("dispatch_abi", "auto|descriptors|bda|all (auto): how kernels receive buffers; auto takes what the device does well"),
-    ("libvulkan", "path, or list of paths in the system's PATH form: Vulkan loaders to try before the system's"),
+    (
+        "dispatch_abi",
+        "auto|descriptors|bda|all (auto): how kernels receive buffers; auto takes what the device does well",
+    ),
+    (
+        "libvulkan",
+        "path, or list of paths in the system's PATH form: Vulkan loaders to try before the system's",
+    ),
     ("memory", "auto|unified|staged (auto): keep buffers mapped, or copy through staging memory"),
     ("pipeline_cache", "on|off|directory (on): keep compiled pipelines between runs"),
     ("push_descriptors", "on|off (on): push descriptors where the device can"),
@@ -19,7 +28,10 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("repair", "on|off (on): repair SPIR-V that drivers are known to misread"),
     ("robust_buffer_access", "on|off (off): out-of-range accesses of kernels read zero and write nothing"),
     ("synchronization2", "on|off (on): newer barriers where the device has them"),
-    ("validation", "off|core|sync|gpuav|all, or a comma list (off): Khronos validation layer, messages go to the log"),
+    (
+        "validation",
+        "off|core|sync|gpuav|all, or a comma list (off): Khronos validation layer, messages go to the log",
+    ),
 ];
 
 /// The dispatch ABIs that a caller wants.
@@ -183,7 +195,10 @@ impl VulkanOptions {
             "validation" => self.validation = ValidationModes::parse(value)?,
             _ => {
                 let known = OPTIONS.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
-                return Err(status!(InvalidArgument, "unknown Vulkan option '{name}'; known options: {known}"));
+                return Err(status!(
+                    InvalidArgument,
+                    "unknown Vulkan option '{name}'; known options: {known}"
+                ));
             }
         }
         Ok(())

@@ -26,7 +26,12 @@ pub(crate) struct PipelineCache {
 
 impl PipelineCache {
     /// The cache for a device, filled from its file when there is one that fits.
-    pub(crate) fn open(device: &ash::Device, caps: &DeviceCaps, options: &VulkanOptions, allowed: bool) -> Self {
+    pub(crate) fn open(
+        device: &ash::Device,
+        caps: &DeviceCaps,
+        options: &VulkanOptions,
+        allowed: bool,
+    ) -> Self {
         let identity = file::Identity::of(caps);
         let directory = match &options.pipeline_cache {
             PipelineCacheChoice::Off => None,

@@ -30,7 +30,9 @@ pub enum PlanError {
         remedy: &'static str,
     },
     /// The device's Vulkan version is too low.
-    #[error("device '{device}' has Vulkan {version}, and 1.1 is the lowest that works; a newer driver may help")]
+    #[error(
+        "device '{device}' has Vulkan {version}, and 1.1 is the lowest that works; a newer driver may help"
+    )]
     OldVersion {
         /// The device's name.
         device: String,
@@ -80,7 +82,8 @@ pub struct SubgroupPlan {
 impl SubgroupPlan {
     /// Whether a pipeline can run with exactly this size, and whether it must require it to do so.
     pub fn can_require(&self, size: u32) -> bool {
-        size.is_power_of_two() && self.required_sizes.is_some_and(|(least, most)| (least..=most).contains(&size))
+        size.is_power_of_two()
+            && self.required_sizes.is_some_and(|(least, most)| (least..=most).contains(&size))
     }
 }
 
@@ -127,10 +130,15 @@ const TIMELINE_REMEDY: &str = "it needs Vulkan 1.2 or VK_KHR_timeline_semaphore;
 impl DevicePlan {
     /// Decides how to open a device. Pure: the same inputs give the same plan.
     pub fn new(
-        caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Workarounds,
+        caps: &DeviceCaps,
+        options: &VulkanOptions,
+        workarounds: &Workarounds,
     ) -> Result<DevicePlan, PlanError> {
         if caps.api_version < VERSION_1_1 {
-            return Err(PlanError::OldVersion { device: caps.name.clone(), version: caps.api_version_text() });
+            return Err(PlanError::OldVersion {
+                device: caps.name.clone(),
+                version: caps.api_version_text(),
+            });
         }
         if !caps.features.timeline_semaphore {
             return Err(PlanError::MissingFeature {
@@ -180,7 +188,9 @@ impl DevicePlan {
 }
 
 fn choose_abis(
-    caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Workarounds,
+    caps: &DeviceCaps,
+    options: &VulkanOptions,
+    workarounds: &Workarounds,
 ) -> Result<DispatchAbis, PlanError> {
     let missing = if !caps.features.buffer_device_address {
         Some("the device has no bufferDeviceAddress".to_owned())
@@ -207,7 +217,9 @@ fn choose_abis(
 /// Everything that kernels may use is enabled where the device has it; what costs time or is only for debugging
 /// stays off unless it is asked for.
 fn choose_features(
-    caps: &DeviceCaps, options: &VulkanOptions, abis: DispatchAbis,
+    caps: &DeviceCaps,
+    options: &VulkanOptions,
+    abis: DispatchAbis,
 ) -> Result<(Robustness, Features), PlanError> {
     let has = &caps.features;
     let robustness = match options.robust_buffer_access {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::caps::{DeviceCaps, api_version, driver_id};
+use crate::caps::{DeviceCaps, driver_id};
 
 /// What the planner must not do on a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -53,21 +53,19 @@ impl Match {
 }
 
 /// Every known fault.
-static TABLE: &[Workaround] = &[
-    Workaround {
-        name: "swiftshader-no-bda",
-        avoid: Avoid::BufferDeviceAddress,
-        reason: "SwiftShader reports bufferDeviceAddress, but its compiler ends the process on the conversion of \
+static TABLE: &[Workaround] = &[Workaround {
+    name: "swiftshader-no-bda",
+    avoid: Avoid::BufferDeviceAddress,
+    reason: "SwiftShader reports bufferDeviceAddress, but its compiler ends the process on the conversion of \
                  an integer to a pointer (OpConvertUToPtr) that such kernels begin with",
-        link: "https://swiftshader.googlesource.com/SwiftShader",
-        applies: Match {
-            driver_id: Some(driver_id::GOOGLE_SWIFTSHADER),
-            vendor_id: None,
-            since: None,
-            fixed_in: None,
-        },
+    link: "https://swiftshader.googlesource.com/SwiftShader",
+    applies: Match {
+        driver_id: Some(driver_id::GOOGLE_SWIFTSHADER),
+        vendor_id: None,
+        since: None,
+        fixed_in: None,
     },
-];
+}];
 
 /// The workarounds that one device needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,5 +87,42 @@ impl Workarounds {
     /// The entries in table order.
     pub fn applied(&self) -> &[&'static Workaround] {
         &self.applied
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{caps::api_version, plan::tests::recorded};
+
+    #[test]
+    fn entries_fit_by_driver_and_version() {
+        let mut caps = recorded("swiftshader");
+        assert!(Workarounds::for_device(&caps).find(Avoid::BufferDeviceAddress).is_some());
+        assert!(Workarounds::for_device(&caps).find(Avoid::PushDescriptors).is_none());
+        assert_eq!(Workarounds::for_device(&recorded("llvmpipe")), Workarounds::default());
+        caps.driver_version = api_version(5, 2, 0);
+        let rule = Match {
+            driver_id: Some(driver_id::GOOGLE_SWIFTSHADER),
+            vendor_id: Some(caps.vendor_id),
+            since: Some(api_version(5, 1, 0)),
+            fixed_in: Some(api_version(5, 3, 0)),
+        };
+        assert!(rule.fits(&caps));
+        caps.driver_version = api_version(5, 3, 0);
+        assert!(!rule.fits(&caps), "fixed");
+        caps.driver_version = api_version(5, 0, 9);
+        assert!(!rule.fits(&caps), "not yet broken");
+        caps.driver_version = api_version(5, 2, 0);
+        caps.vendor_id += 1;
+        assert!(!rule.fits(&caps), "another vendor");
+    }
+
+    #[test]
+    fn every_entry_explains_itself() {
+        for entry in TABLE {
+            assert!(!entry.name.is_empty() && entry.reason.len() > 20 && entry.link.starts_with("https://"));
+            assert_ne!(entry.applies, Match::default(), "'{}' would apply to every device", entry.name);
+        }
     }
 }

@@ -20,7 +20,11 @@ pub(crate) fn enumerate(
 ) -> Result<Vec<(vk::PhysicalDevice, DeviceInfo, DeviceCaps)>> {
     let mut found = Vec::new();
     for physical in instance.physical_devices()? {
-        found.push((physical, probe(instance, physical)?));
+        match probe(instance, physical) {
+            Ok(caps) => found.push((physical, caps)),
+            // One broken driver must not hide the others' devices.
+            Err(error) => log::warn!("a Vulkan device is left out: {error}"),
+        }
     }
     found.sort_by(|(_, a), (_, b)| sort_key(a).cmp(&sort_key(b)));
     let mut paths = HashMap::new();

@@ -21,7 +21,9 @@ use crate::{
 };
 
 pub(super) fn open(
-    instance: Arc<InstanceContext>, physical: vk::PhysicalDevice, options: VulkanOptions,
+    instance: Arc<InstanceContext>,
+    physical: vk::PhysicalDevice,
+    options: VulkanOptions,
 ) -> Result<DeviceContext> {
     let found = enumerate(&instance)?.into_iter().find(|(p, _, _)| *p == physical);
     let (_, info, caps) = found.ok_or_else(|| {
@@ -69,7 +71,10 @@ fn plan_status(error: PlanError) -> Status {
 }
 
 fn create(
-    instance: &InstanceContext, physical: vk::PhysicalDevice, caps: &DeviceCaps, plan: &DevicePlan,
+    instance: &InstanceContext,
+    physical: vk::PhysicalDevice,
+    caps: &DeviceCaps,
+    plan: &DevicePlan,
 ) -> Result<ash::Device> {
     let priorities = [1.0; VulkanOptions::MAX_QUEUES as usize];
     let family = plan.queues.first().map_or(0, |q| q.family);
@@ -80,7 +85,8 @@ fn create(
     let names: Vec<*const c_char> = names.iter().map(|n| n.as_ptr()).collect();
     let mut chain = FeatureChain::enabling(caps, &plan.features);
     let mut root = chain.root(&plan.features);
-    let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
+    let mut info =
+        vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
     info.p_next = std::ptr::from_mut(&mut root).cast();
     let mut handle = vk::Device::null();
     // SAFETY: the physical device belongs to the instance; the create info and all that it points to (queues,

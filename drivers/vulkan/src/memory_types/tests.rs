@@ -3,7 +3,10 @@
 use halite_hal::QueueAffinity;
 
 use super::*;
-use crate::{options::VulkanOptions, plan::tests::{planned, recorded}};
+use crate::{
+    options::VulkanOptions,
+    plan::tests::{planned, recorded},
+};
 
 fn first(device: &str, memory_type: MemoryType, usage: BufferUsage) -> Option<MemoryCandidate> {
     let caps = recorded(device);
@@ -64,5 +67,7 @@ fn only_allowed_types_are_offered_and_all_usable_ones_follow() {
         assert!(some.iter().all(|c| bits & (1 << c.index) != 0));
     }
     let coherent = BufferParams { memory_type: MemoryType::HOST_LOCAL, ..BufferParams::DEVICE };
-    assert!(candidates(&coherent, &caps.memory, &plan.memory, u32::MAX).iter().all(|c| c.coherent && c.mapped));
+    assert!(
+        candidates(&coherent, &caps.memory, &plan.memory, u32::MAX).iter().all(|c| c.coherent && c.mapped)
+    );
 }

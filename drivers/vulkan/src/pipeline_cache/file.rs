@@ -165,7 +165,13 @@ mod tests {
     use super::*;
 
     fn identity() -> Identity {
-        Identity { vendor: 0x10DE, device: 0x2335, driver_version: 7, cache_uuid: [1; 16], driver_uuid: [2; 16] }
+        Identity {
+            vendor: 0x10DE,
+            device: 0x2335,
+            driver_version: 7,
+            cache_uuid: [1; 16],
+            driver_uuid: [2; 16],
+        }
     }
 
     #[test]

@@ -1,0 +1,210 @@
+//! Plans for recorded devices: no GPU needed.
+
+use super::*;
+use crate::{
+    caps::driver_id,
+    options::{DispatchAbiChoice, MemoryChoice},
+};
+
+/// The caps that were recorded from, or written after, a device: `tests/caps/<name>.json`.
+pub(crate) fn recorded(name: &str) -> DeviceCaps {
+    let path = format!("{}/tests/caps/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    DeviceCaps::from_json(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// The plan for a recorded device.
+pub(crate) fn planned(name: &str, options: &VulkanOptions) -> Result<DevicePlan, PlanError> {
+    let caps = recorded(name);
+    DevicePlan::new(&caps, options, &Workarounds::for_device(&caps))
+}
+
+fn default_plan(name: &str) -> DevicePlan {
+    planned(name, &VulkanOptions::default()).unwrap()
+}
+
+fn with_abi(dispatch_abi: DispatchAbiChoice) -> VulkanOptions {
+    VulkanOptions { dispatch_abi, ..VulkanOptions::default() }
+}
+
+#[test]
+fn llvmpipe_does_everything() {
+    let plan = default_plan("llvmpipe");
+    assert_eq!(plan.abis, DispatchAbis { descriptors: true, buffer_device_address: true });
+    assert!(plan.synchronization2 && plan.push_descriptors >= 16 && plan.workarounds.is_empty());
+    assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
+    assert_eq!(plan.robustness, Robustness::Off);
+    assert!(!plan.features.robust_buffer_access && plan.features.timeline_semaphore);
+}
+
+#[test]
+fn swiftshader_gets_no_device_addresses() {
+    let plan = default_plan("swiftshader");
+    assert!(plan.abis.descriptors && !plan.abis.buffer_device_address);
+    assert!(!plan.features.buffer_device_address);
+    assert_eq!(plan.workarounds.iter().map(|w| w.name).collect::<Vec<_>>(), ["swiftshader-no-bda"]);
+    for choice in [DispatchAbiChoice::BufferDeviceAddress, DispatchAbiChoice::All] {
+        let e = planned("swiftshader", &with_abi(choice)).unwrap_err().to_string();
+        assert!(e.contains("dispatch_abi=") && e.contains("dispatch_abi=descriptors"), "{e}");
+    }
+}
+
+#[test]
+fn the_abi_option_is_obeyed() {
+    let plan = planned("llvmpipe", &with_abi(DispatchAbiChoice::Descriptors)).unwrap();
+    assert!(!plan.abis.buffer_device_address && !plan.features.buffer_device_address);
+    let plan = planned("llvmpipe", &with_abi(DispatchAbiChoice::BufferDeviceAddress)).unwrap();
+    assert!(!plan.abis.descriptors && plan.features.buffer_device_address);
+    let mut caps = recorded("llvmpipe");
+    caps.features.shader_int64 = false;
+    let plan = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap();
+    assert!(!plan.abis.buffer_device_address, "addresses are 64-bit integers in such kernels");
+}
+
+#[test]
+fn a_missing_timeline_semaphore_is_named() {
+    let e = planned("mali_g78_no_timeline", &VulkanOptions::default()).unwrap_err();
+    assert!(matches!(e, PlanError::MissingFeature { feature: "timelineSemaphore", .. }));
+    assert!(e.to_string().contains("VK_KHR_timeline_semaphore"), "{e}");
+}
+
+#[test]
+fn vulkan_1_1_works_through_extensions() {
+    let caps = recorded("mali_g78");
+    assert!(caps.api_version < VERSION_1_2);
+    let plan = default_plan("mali_g78");
+    for name in ["VK_KHR_timeline_semaphore", "VK_KHR_8bit_storage", "VK_KHR_shader_float16_int8"] {
+        assert!(plan.extensions.contains(&name), "{name} missing from {:?}", plan.extensions);
+    }
+    assert!(!plan.extensions.contains(&"VK_KHR_16bit_storage"), "core in 1.1");
+    assert!(!plan.synchronization2 && !plan.abis.buffer_device_address);
+    assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
+    assert_eq!(plan.subgroup.required_sizes, None);
+}
+
+#[test]
+fn every_plan_asks_only_for_what_the_device_has() {
+    for name in RECORDED {
+        let caps = recorded(name);
+        for robust_buffer_access in [false, true] {
+            let options = VulkanOptions { robust_buffer_access, ..VulkanOptions::default() };
+            let Ok(plan) = planned(name, &options) else { continue };
+            for extension in &plan.extensions {
+                assert!(caps.has_extension(extension), "{name}: {extension}");
+            }
+            for feature in plan.features.enabled() {
+                assert_eq!(caps.features.get(feature), Some(true), "{name}: {feature}");
+            }
+            assert!(plan.extensions.is_sorted() && !plan.queues.is_empty());
+            assert!(plan.queues.iter().all(|q| caps.queue_families[q.family as usize].compute()));
+        }
+    }
+}
+
+const RECORDED: &[&str] = &[
+    "llvmpipe",
+    "swiftshader",
+    "mali_g78",
+    "mali_g78_no_timeline",
+    "adreno_740",
+    "intel_integrated",
+    "discrete_rebar",
+];
+
+#[test]
+fn recorded_files_survive_a_round_trip() {
+    for name in RECORDED {
+        let caps = recorded(name);
+        assert_eq!(DeviceCaps::from_json(&caps.to_json()).unwrap(), caps, "{name}");
+        assert!(caps.extensions.is_sorted(), "{name}");
+    }
+}
+
+#[test]
+fn adreno_has_subgroup_control_and_one_universal_family() {
+    let plan = default_plan("adreno_740");
+    assert_eq!(plan.subgroup.required_sizes, Some((64, 128)));
+    assert!(
+        plan.subgroup.can_require(64) && !plan.subgroup.can_require(32) && !plan.subgroup.can_require(96)
+    );
+    assert_eq!(plan.queues, [QueuePlan { family: 0, index: 0 }]);
+    assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
+}
+
+#[test]
+fn discrete_devices_stage_and_keep_a_window() {
+    let plan = default_plan("discrete_rebar");
+    assert_eq!(plan.memory.strategy, MemoryStrategy::Staged);
+    assert!(plan.memory.upload_window > 1 << 32);
+    let mut caps = recorded("discrete_rebar");
+    let window = caps.memory.types.iter().position(|t| t.device_local() && t.host_visible()).unwrap();
+    caps.memory.heaps.push(crate::caps::MemoryHeap { size: 256 << 20, device_local: true });
+    caps.memory.types[window].heap = 2;
+    let plan = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap();
+    assert_eq!(plan.memory.upload_window, 0, "the classic window is left to others");
+}
+
+#[test]
+fn the_memory_option_is_obeyed() {
+    let options = |memory| VulkanOptions { memory, ..VulkanOptions::default() };
+    let plan = planned("llvmpipe", &options(MemoryChoice::Staged)).unwrap();
+    assert_eq!(plan.memory.strategy, MemoryStrategy::Staged);
+    let plan = planned("discrete_rebar", &options(MemoryChoice::Unified)).unwrap();
+    assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
+    let mut caps = recorded("discrete_rebar");
+    caps.memory.types.retain(|t| !(t.device_local() && t.host_visible()));
+    let e = DevicePlan::new(&caps, &options(MemoryChoice::Unified), &Workarounds::default()).unwrap_err();
+    assert!(e.to_string().contains("memory=unified"), "{e}");
+}
+
+#[test]
+fn queue_families() {
+    let plan = default_plan("discrete_rebar");
+    assert_eq!(plan.queues, [QueuePlan { family: 2, index: 0 }], "compute without graphics");
+    let options = VulkanOptions { dedicated_compute_queue: false, queues: 8, ..VulkanOptions::default() };
+    let plan = planned("discrete_rebar", &options).unwrap();
+    assert_eq!((plan.queues[0].family, plan.queues.len()), (0, 8));
+    let mut caps = recorded("discrete_rebar");
+    caps.queue_families.iter_mut().for_each(|f| f.flags &= !2);
+    let e = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap_err();
+    assert!(matches!(e, PlanError::NoComputeQueue { families: 3, .. }), "{e}");
+}
+
+#[test]
+fn fallbacks_can_be_forced() {
+    let options =
+        VulkanOptions { push_descriptors: false, synchronization2: false, ..VulkanOptions::default() };
+    let plan = planned("llvmpipe", &options).unwrap();
+    assert_eq!((plan.push_descriptors, plan.synchronization2), (0, false));
+    assert!(!plan.extensions.contains(&"VK_KHR_push_descriptor") && !plan.features.synchronization2);
+}
+
+#[test]
+fn robustness_takes_the_strictest_there_is() {
+    let options = VulkanOptions { robust_buffer_access: true, ..VulkanOptions::default() };
+    let plan = planned("llvmpipe", &options).unwrap();
+    assert!(plan.features.robust_buffer_access && plan.robustness != Robustness::Off);
+    let mut caps = recorded("llvmpipe");
+    caps.features.robust_buffer_access2 = false;
+    let plan = DevicePlan::new(&caps, &options, &Workarounds::default()).unwrap();
+    assert_eq!(plan.robustness, Robustness::Basic);
+    caps.features.robust_buffer_access = false;
+    let e = DevicePlan::new(&caps, &options, &Workarounds::default()).unwrap_err();
+    assert!(e.to_string().contains("robust_buffer_access=on"), "{e}");
+}
+
+#[test]
+fn old_devices_are_refused_by_version() {
+    let mut caps = recorded("mali_g78");
+    caps.api_version = crate::caps::api_version(1, 0, 61);
+    let e = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap_err();
+    assert!(e.to_string().contains("Vulkan 1.0.61"), "{e}");
+}
+
+#[test]
+fn versions_print_as_vendors_write_them() {
+    let mut caps = recorded("llvmpipe");
+    caps.driver_id = driver_id::NVIDIA_PROPRIETARY;
+    caps.driver_version = (570 << 22) | (86 << 14) | (10 << 6);
+    assert_eq!(caps.driver_version_text(), "570.86.10");
+}

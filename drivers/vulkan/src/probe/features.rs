@@ -207,7 +207,9 @@ impl FeatureChain {
     /// The physical device must belong to the instance, both alive, and have Vulkan 1.1; the chain must have been
     /// made from its caps.
     pub(crate) unsafe fn query(
-        &mut self, instance: &ash::Instance, physical: vk::PhysicalDevice,
+        &mut self,
+        instance: &ash::Instance,
+        physical: vk::PhysicalDevice,
     ) -> Features {
         let mut root = vk::PhysicalDeviceFeatures2 { p_next: self.link(), ..Default::default() };
         // SAFETY: as the caller vouches; the chain is made of live structures with their own type tags.

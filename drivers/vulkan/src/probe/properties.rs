@@ -30,7 +30,8 @@ pub(super) fn basic(p: &vk::PhysicalDeviceProperties) -> DeviceCaps {
         driver_id: 0,
         driver_name: String::new(),
         driver_info: String::new(),
-        uuid: String::new(),
+        // Replaced by the device's own where Vulkan 1.1 tells it.
+        uuid: hex(&p.pipeline_cache_uuid),
         driver_uuid: String::new(),
         pipeline_cache_uuid: hex(&p.pipeline_cache_uuid),
         limits: limits(&p.limits),
@@ -94,7 +95,9 @@ struct Properties {
 /// The physical device must belong to the context's instance and have Vulkan 1.1; the caps' version and extensions
 /// must be its own.
 pub(super) unsafe fn extended(
-    context: &InstanceContext, physical: vk::PhysicalDevice, caps: &mut DeviceCaps,
+    context: &InstanceContext,
+    physical: vk::PhysicalDevice,
+    caps: &mut DeviceCaps,
 ) {
     let mut p = Box::<Properties>::default();
     let mut head: *mut c_void = std::ptr::null_mut();
@@ -132,7 +135,10 @@ fn apply(p: &Properties, caps: &mut DeviceCaps) {
     caps.uuid = hex(&p.id.device_uuid);
     caps.driver_uuid = hex(&p.id.driver_uuid);
     let text = |chars: Result<&std::ffi::CStr, _>| {
-        chars.map_or_else(|_: std::ffi::FromBytesUntilNulError| String::new(), |c| c.to_string_lossy().into_owned())
+        chars.map_or_else(
+            |_: std::ffi::FromBytesUntilNulError| String::new(),
+            |c| c.to_string_lossy().into_owned(),
+        )
     };
     caps.driver_id = u32::try_from(p.driver.driver_id.as_raw()).unwrap_or(0);
     caps.driver_name = text(p.driver.driver_name_as_c_str());
@@ -174,10 +180,10 @@ fn apply_limits(p: &Properties, limits: &mut Limits) {
 /// # Safety
 /// As [`extended`]; the device must offer `VK_KHR_cooperative_matrix`.
 unsafe fn cooperative_matrices(
-    context: &InstanceContext, physical: vk::PhysicalDevice,
+    context: &InstanceContext,
+    physical: vk::PhysicalDevice,
 ) -> Vec<CooperativeMatrixShape> {
-    let functions =
-        ash::khr::cooperative_matrix::Instance::new(&context.library.entry, &context.instance);
+    let functions = ash::khr::cooperative_matrix::Instance::new(&context.library.entry, &context.instance);
     // SAFETY: as the caller vouches.
     let found = unsafe { functions.get_physical_device_cooperative_matrix_properties(physical) };
     let found = found.unwrap_or_else(|result| {

@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use halite_status::{Result, status};
 use smallvec::SmallVec;
 
-use crate::{Object, Ref, Value};
+use crate::{Invocation, Object, Ref, Value};
 
 /// A function of a native module, found once when a bytecode module is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,11 @@ pub trait NativeModule: Send + Sync + 'static {
     /// Calls a function. May block. `args` holds exactly what the signature says; results must be pushed in
     /// signature order.
     fn call(
-        &self, state: &mut (dyn Any + Send), ordinal: u32, args: &mut Arguments, results: &mut Results,
+        &self,
+        state: &mut (dyn Any + Send),
+        ordinal: u32,
+        args: &mut Arguments,
+        results: &mut Results,
     ) -> Result<()>;
 }
 
@@ -47,12 +51,19 @@ pub struct Arguments {
     spans: SmallVec<[u16; 4]>,
     next_value: usize,
     next_span: usize,
+    pub(crate) invocation: Invocation,
 }
 
 impl Arguments {
     /// Arguments with these values (spans flattened) and the element count of each variadic span, in order.
     pub fn new(values: SmallVec<[Value; 16]>, spans: SmallVec<[u16; 4]>) -> Self {
-        Arguments { values, spans, next_value: 0, next_span: 0 }
+        Arguments { values, spans, ..Arguments::default() }
+    }
+
+    /// Deadline and cancellation of the invocation that this call is part of. A function that blocks gives up when
+    /// they say so.
+    pub fn invocation(&self) -> &Invocation {
+        &self.invocation
     }
 
     /// Empties it and takes back its storage for the next call.
@@ -149,6 +160,11 @@ pub struct Results {
 }
 
 impl Results {
+    /// What was pushed so far.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
     /// Pushes a result.
     pub fn push(&mut self, value: Value) {
         self.values.push(value);

@@ -43,6 +43,11 @@ impl Ref {
         self.0.as_ref()
     }
 
+    /// The object itself when this is the only reference to it.
+    pub(crate) fn unique(&mut self) -> Option<&mut dyn Object> {
+        self.0.as_mut().and_then(Arc::get_mut)
+    }
+
     /// Type name of the object; `None` for null.
     pub fn type_name(&self) -> Option<&'static str> {
         self.0.as_ref().map(|o| o.type_name())

@@ -1,0 +1,84 @@
+//! Owns the accounting of memory that modules allocate at run time. Does not own: the allocations.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use halite_status::{Result, bail};
+
+/// A byte budget, shared by the objects that were allocated from it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    used: AtomicU64,
+    limit: u64,
+}
+
+impl Memory {
+    pub(crate) fn new(limit: u64) -> Arc<Memory> {
+        Arc::new(Memory { used: AtomicU64::new(0), limit })
+    }
+
+    /// Takes bytes out of the budget until the reservation is dropped. RESOURCE_EXHAUSTED when it is spent.
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Reservation> {
+        let mut reservation = Reservation { memory: Some(self.clone()), bytes: 0 };
+        reservation.resize(bytes, what)?;
+        Ok(reservation)
+    }
+}
+
+/// Bytes taken out of a budget; none for objects that the host made.
+#[derive(Debug, Default)]
+pub(crate) struct Reservation {
+    memory: Option<Arc<Memory>>,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// Changes its size.
+    pub(crate) fn resize(&mut self, bytes: u64, what: &str) -> Result<()> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        if let Some(more) = bytes.checked_sub(self.bytes) {
+            let grown = memory.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(more).filter(|sum| *sum <= memory.limit)
+            });
+            if let Err(used) = grown {
+                bail!(
+                    ResourceExhausted,
+                    "{what} needs {more} more bytes, but {used} of the {} bytes that modules of this context may \
+                     allocate are in use",
+                    memory.limit
+                );
+            }
+        } else {
+            memory.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(memory) = &self.memory {
+            memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budget_is_given_back() {
+        let memory = Memory::new(100);
+        let mut a = memory.reserve(60, "a").unwrap();
+        assert!(memory.reserve(41, "b").is_err());
+        assert!(a.resize(u64::MAX, "a").is_err());
+        a.resize(10, "a").unwrap();
+        let b = memory.reserve(90, "b").unwrap();
+        drop((a, b));
+        assert_eq!(memory.used.load(Ordering::Relaxed), 0);
+    }
+}

@@ -13,6 +13,8 @@
 //! lost, a missing feature. Sizes, offsets and dimensions are `u64`, in bytes unless named otherwise.
 //! All objects are `Send + Sync` and reference-counted; children keep their parents alive.
 
+#![forbid(unsafe_code)]
+
 mod buffer;
 mod command;
 mod device;

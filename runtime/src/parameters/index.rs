@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytes::Bytes;
 use halite_hal::File;
 use halite_status::{Result, Status, status};
 
@@ -22,10 +23,8 @@ pub enum Parameter {
     },
     /// A pattern that repeats; takes no space in the archive.
     Splat {
-        /// The pattern in its low bytes.
-        pattern: u64,
-        /// Bytes of the pattern: 1, 2, 4 or 8.
-        pattern_length: u32,
+        /// The pattern; 1 byte at least.
+        pattern: Bytes,
         /// Number of bytes.
         length: u64,
     },

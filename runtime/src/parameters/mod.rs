@@ -5,6 +5,7 @@ mod archive;
 mod index;
 mod module;
 mod table;
+mod transfer;
 
 pub use index::{Parameter, ParameterIndex};
 pub use module::ParameterModule;

@@ -1,14 +1,15 @@
 //! Owns the native module `io_parameters`: load, gather, scatter as queue operations. Does not own: the index.
 
-use std::{any::Any, sync::Arc};
+use std::any::Any;
 
-use halite_hal::{BufferSpan, Device, Fence, FileAccess, QueueAffinity, QueueOp};
+use halite_hal::{BufferSpan, QueueAffinity};
 use halite_status::{Result, ResultExt, bail, status};
 use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results, Value};
 
 use super::{
     index::{Parameter, ParameterIndex},
     table::{Span, Table},
+    transfer::Transfers,
 };
 use crate::{
     hal_module::{BufferObject, QueueArgs, read_buffer, read_buffer_params},
@@ -37,7 +38,7 @@ impl ParameterModule {
         let target_affinity = QueueAffinity(args.i64()?.cast_unsigned());
         let params = read_buffer_params(args, target_affinity)?;
         let table = table(args)?;
-        let mut transfers = Transfers::new(&queue, table.len())?;
+        let mut transfers = Transfers::new(&queue);
         let mut buffers = Vec::with_capacity(table.len());
         for entry in table.iter() {
             let (key, span) = entry?;
@@ -60,7 +61,7 @@ impl ParameterModule {
         let scope = scope(args)?;
         let target = read_buffer(args)?;
         let table = table(args)?;
-        let mut transfers = Transfers::new(&queue, table.len())?;
+        let mut transfers = Transfers::new(&queue);
         for entry in table.iter() {
             let (key, span) = entry?;
             let parameter = self.find(&scope, key, span)?;
@@ -75,7 +76,7 @@ impl ParameterModule {
         let source = read_buffer(args)?;
         let scope = scope(args)?;
         let table = table(args)?;
-        let mut transfers = Transfers::new(&queue, table.len())?;
+        let mut transfers = Transfers::new(&queue);
         for entry in table.iter() {
             let (key, span) = entry?;
             let parameter = self.find(&scope, key, span)?;
@@ -139,104 +140,4 @@ fn table(args: &mut Arguments) -> Result<Table> {
         vmdata::bytes(&args.reference()?)?,
         vmdata::bytes(&args.reference()?)?,
     )
-}
-
-/// Transfers of one call, chained by a semaphore: the first waits for the call's wait fence, the last signals its
-/// signal fence. When the call fails midway, the signal fence is never signalled by the chain, and the caller sees
-/// the error itself.
-struct Transfers<'a> {
-    queue: &'a QueueArgs,
-    device: &'a dyn Device,
-    /// Fence between two transfers; made only when there are several.
-    semaphore: Option<Arc<dyn halite_hal::Semaphore>>,
-    total: usize,
-    done: u64,
-}
-
-impl<'a> Transfers<'a> {
-    fn new(queue: &'a QueueArgs, total: usize) -> Result<Self> {
-        let device = queue.device();
-        let semaphore = if total > 1 { Some(device.create_semaphore(0)?) } else { None };
-        Ok(Transfers { queue, device, semaphore, total, done: 0 })
-    }
-
-    /// Submits the next transfer of the chain.
-    fn submit(&mut self, op: QueueOp) -> Result<()> {
-        let link = |value| self.semaphore.clone().map_or_else(Fence::default, |s| Fence::new(s, value));
-        let wait = if self.done == 0 { self.queue.wait.clone() } else { link(self.done) };
-        self.done += 1;
-        let signal = if self.done == self.total as u64 { self.queue.signal.clone() } else { link(self.done) };
-        self.device.queue_submit(self.queue.affinity, &wait, &signal, op)
-    }
-
-    fn read(&mut self, parameter: &Parameter, span: &Span, buffer: &BufferSpan) -> Result<()> {
-        let target = buffer.subspan(span.buffer_offset, span.length)?;
-        match parameter {
-            Parameter::Stored { file, offset, .. } => {
-                // Cannot overflow: the span lies in the parameter, the parameter in the file.
-                let source_offset = offset.saturating_add(span.parameter_offset);
-                self.submit(QueueOp::Read { source: file.clone(), source_offset, target })
-            }
-            Parameter::Splat { pattern, pattern_length, .. } => {
-                let pattern = rotated(*pattern, *pattern_length, span.parameter_offset);
-                self.submit(QueueOp::Fill { target, pattern, pattern_length: *pattern_length })
-            }
-        }
-    }
-
-    fn write(&mut self, parameter: &Parameter, span: &Span, buffer: &BufferSpan) -> Result<()> {
-        let source = buffer.subspan(span.buffer_offset, span.length)?;
-        match parameter {
-            Parameter::Stored {
-                file: file @ halite_hal::File::Handle { access: FileAccess::ReadWrite, .. },
-                offset,
-                ..
-            } => {
-                let target_offset = offset.saturating_add(span.parameter_offset);
-                self.submit(QueueOp::Write { source, target: file.clone(), target_offset })
-            }
-            Parameter::Stored { .. } => bail!(
-                PermissionDenied,
-                "the parameter's archive is read-only; add it with ParameterIndex::add_writable_file"
-            ),
-            Parameter::Splat { .. } => {
-                bail!(PermissionDenied, "the parameter is a repeated pattern without storage to write to")
-            }
-        }
-    }
-
-    /// Makes sure that the signal fence is signalled when there was nothing to transfer.
-    fn finish(mut self) -> Result<()> {
-        if self.total == 0 {
-            self.total = 1;
-            self.submit(QueueOp::Barrier)?;
-        }
-        self.device.queue_flush(self.queue.affinity)
-    }
-}
-
-/// A pattern as it looks from `offset` bytes on.
-fn rotated(pattern: u64, length: u32, offset: u64) -> u64 {
-    let bits = (length * 8).clamp(8, 64);
-    let shift = (offset % u64::from(bits / 8)) as u32 * 8;
-    if shift == 0 {
-        return pattern;
-    }
-    let mask = u64::MAX >> (64 - bits);
-    let pattern = pattern & mask;
-    ((pattern >> shift) | (pattern << (bits - shift))) & mask
-}
-
-#[cfg(test)]
-mod unit {
-    use super::rotated;
-
-    #[test]
-    fn patterns_rotate_with_the_offset() {
-        assert_eq!(rotated(0x4433_2211, 4, 0), 0x4433_2211);
-        assert_eq!(rotated(0x4433_2211, 4, 1), 0x1144_3322);
-        assert_eq!(rotated(0x4433_2211, 4, 7), 0x3322_1144);
-        assert_eq!(rotated(0xAB, 1, 3), 0xAB);
-        assert_eq!(rotated(0x8877_6655_4433_2211, 8, 2), 0x2211_8877_6655_4433);
-    }
 }

@@ -1,0 +1,185 @@
+//! The index and the module over the null device.
+
+use std::{path::Path, sync::Arc};
+
+use bytes::Bytes;
+use halite_formats::params::{NewEntry, NewStorage, write_irpa};
+use halite_hal::{BufferParams, BufferSpan, DriverRegistry, Fence, Options};
+use halite_status::{Code, Result};
+use halite_vm::{Arguments, NativeModule, Ref, Results, Value};
+use smallvec::SmallVec;
+
+use super::{Parameter, ParameterIndex, ParameterModule};
+use crate::{
+    LoadMode,
+    hal_module::{BufferObject, DeviceObject, FenceObject},
+    vmdata,
+};
+
+fn bytes(content: &[u8]) -> Value {
+    Value::Ref(vmdata::buffer(Bytes::copy_from_slice(content)))
+}
+
+fn archive(splat: &[u8]) -> Vec<u8> {
+    let weight: Vec<u8> = (0..32).collect();
+    let entry = |name, storage| NewEntry { name, metadata: &[], storage };
+    let entries = [
+        entry("layer.0.weight", NewStorage::Data(&weight)),
+        entry("splat", NewStorage::Splat { pattern: splat, length: 160 }),
+    ];
+    let mut file = Vec::new();
+    write_irpa(&entries, &mut file).unwrap();
+    file
+}
+
+fn index(splat: &[u8]) -> ParameterIndex {
+    let mut index = ParameterIndex::new();
+    assert_eq!(index.add_bytes("model", "test.irpa", archive(splat).into()).unwrap(), 2);
+    index
+}
+
+/// A device, and the fence that its last call signals.
+struct Bench {
+    device: Arc<dyn halite_hal::Device>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut registry = DriverRegistry::empty();
+        registry.register(Arc::new(halite_null::NullDriver));
+        Bench { device: registry.open("null", &Options::new()).unwrap() }
+    }
+
+    fn buffer(&self, length: u64) -> BufferSpan {
+        BufferSpan::whole(self.device.allocate_buffer(&BufferParams::DEVICE, length).unwrap())
+    }
+
+    /// Calls a function between a reached and a new fence, and waits for the latter.
+    fn call(&self, index: &ParameterIndex, name: &str, rest: Vec<Value>) -> Result<Vec<Value>> {
+        let module = ParameterModule::new(index.clone());
+        let function = module.lookup(name).unwrap();
+        let signal = Fence::new(self.device.create_semaphore(0)?, 1);
+        let head = [
+            Value::Ref(Ref::new(DeviceObject::new(self.device.clone()))),
+            Value::I64(-1),
+            Value::Ref(Ref::NULL),
+            Value::Ref(Ref::new(FenceObject(signal.clone()))),
+        ];
+        let mut args = Arguments::new(head.into_iter().chain(rest).collect(), SmallVec::new());
+        let mut results = Results::default();
+        module.call(&mut (), function.ordinal, &mut args, &mut results)?;
+        signal.wait(halite_hal::Deadline::after(std::time::Duration::from_secs(10)))?;
+        Ok(results.values().to_vec())
+    }
+
+    fn load(&self, index: &ParameterIndex, scope: &str, entries: &[(&str, [u64; 3])]) -> Result<Vec<Vec<u8>>> {
+        let head = vec![bytes(scope.as_bytes()), Value::I64(-1), Value::I32(0x30), Value::I32(0x80C03)];
+        let list = self.call(index, "load", [head, tables(entries)].concat())?.remove(0);
+        let Value::Ref(list) = list else { panic!("load returns a list") };
+        let buffers = vmdata::list_values(&list, 100).expect("a list").unwrap();
+        let content = |value: &Value| match value {
+            Value::Ref(r) => r.downcast_ref::<BufferObject>().expect("a buffer").0.read_all().unwrap(),
+            other => panic!("{other:?} is no buffer"),
+        };
+        Ok(buffers.iter().map(content).collect())
+    }
+}
+
+fn tables(entries: &[(&str, [u64; 3])]) -> Vec<Value> {
+    let (mut keys, mut data, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, span) in entries {
+        keys.extend((data.len() as u32).to_le_bytes());
+        keys.extend((key.len() as u32).to_le_bytes());
+        data.extend(key.as_bytes());
+        spans.extend(span.iter().flat_map(|v| v.to_le_bytes()));
+    }
+    vec![bytes(&keys), bytes(&data), bytes(&spans)]
+}
+
+#[test]
+fn loads_stored_and_repeated_parameters() {
+    let bench = Bench::new();
+    let index = index(&[1, 2, 3, 4]);
+    let entries = [("layer.0.weight", [4, 0, 8]), ("splat", [2, 0, 12]), ("layer.0.weight", [0, 0, 32])];
+    let loaded = bench.load(&index, "model", &entries).unwrap();
+    assert_eq!(loaded[0], [4, 5, 6, 7, 8, 9, 10, 11]);
+    assert_eq!(loaded[1], [3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2]);
+    assert_eq!(loaded[2], (0..32).collect::<Vec<u8>>());
+    assert!(bench.load(&index, "model", &[]).unwrap().is_empty());
+}
+
+#[test]
+fn patterns_that_no_fill_can_write_are_written_in_pieces() {
+    let bench = Bench::new();
+    let pattern: Vec<u8> = (1..=16).collect();
+    let loaded = bench.load(&index(&pattern), "model", &[("splat", [1, 0, 100])]).unwrap();
+    let expected: Vec<u8> = pattern.iter().copied().cycle().skip(1).take(100).collect();
+    assert_eq!(loaded[0], expected);
+
+    let mut long = ParameterIndex::new();
+    long.insert("", "p", Parameter::Splat { pattern: Bytes::from_static(b"abc"), length: 1 << 20 });
+    let loaded = bench.load(&long, "", &[("p", [0, 0, 200_000])]).unwrap();
+    assert!(loaded[0].iter().zip(b"abc".iter().cycle()).all(|(a, b)| a == b));
+}
+
+#[test]
+fn missing_parameters_are_explained() {
+    let bench = Bench::new();
+    let index = index(&[0; 4]);
+    let e = bench.load(&index, "other", &[("w", [0, 0, 1])]).unwrap_err();
+    assert_eq!(e.code(), Code::NotFound);
+    assert!(e.message().contains("scope 'other'") && e.message().contains("'model'"), "{e}");
+    let e = bench.load(&index, "model", &[("layer.1.weight", [0, 0, 1])]).unwrap_err();
+    assert_eq!(e.code(), Code::NotFound);
+    assert!(e.message().contains("similar: layer.0.weight") && e.message().contains("test.irpa"), "{e}");
+    for span in [[0, 0, 33], [33, 0, 0], [u64::MAX, 0, 2], [0, u64::MAX, 1]] {
+        let e = bench.load(&index, "model", &[("layer.0.weight", span)]).unwrap_err();
+        assert_eq!(e.code(), Code::OutOfRange, "{span:?}");
+    }
+}
+
+#[test]
+fn gather_and_scatter_move_ranges() {
+    let bench = Bench::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.irpa");
+    std::fs::write(&path, archive(&[9])).unwrap();
+    let mut index = ParameterIndex::new();
+    index.add_writable_file("s", &path).unwrap();
+
+    let target = bench.buffer(64);
+    let scope = || bytes(b"s");
+    let buffer = || Value::Ref(Ref::new(BufferObject(target.clone())));
+    let entries = [("layer.0.weight", [0, 8, 4]), ("splat", [0, 12, 3])];
+    bench.call(&index, "gather", [vec![scope(), buffer()], tables(&entries)].concat()).unwrap();
+    let mut content = [0; 7];
+    target.read(8, &mut content).unwrap();
+    assert_eq!(content, [0, 1, 2, 3, 9, 9, 9]);
+
+    target.write(0, b"written!").unwrap();
+    let entries = [("layer.0.weight", [16, 0, 8])];
+    bench.call(&index, "scatter", [vec![buffer(), scope()], tables(&entries)].concat()).unwrap();
+    let mut again = ParameterIndex::new();
+    again.add_file("s", &path, LoadMode::Preload).unwrap();
+    let loaded = bench.load(&again, "s", &[("layer.0.weight", [15, 0, 10])]).unwrap();
+    assert_eq!(loaded[0], b"\x0Fwritten!\x18");
+
+    let refused = bench.call(&again, "scatter", [vec![buffer(), scope()], tables(&entries)].concat());
+    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
+    let entries = [("splat", [0, 0, 1])];
+    let refused = bench.call(&index, "scatter", [vec![buffer(), scope()], tables(&entries)].concat());
+    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
+}
+
+#[test]
+fn the_first_entry_of_a_name_counts() {
+    let mut index = index(&[1]);
+    let second = index.add_bytes("model", "second.irpa", archive(&[2]).into()).unwrap();
+    assert_eq!((second, index.len()), (0, 2));
+    assert_eq!(index.entries("model"), [("layer.0.weight", 32), ("splat", 160)]);
+    assert!(index.entries("none").is_empty());
+    let e = index.add_file("x", Path::new("no/such.irpa"), LoadMode::Map).unwrap_err();
+    assert!(e.to_string().contains("no/such.irpa"), "{e}");
+    let e = index.add_bytes("x", "y.irpa", Bytes::from_static(b"nonsense")).unwrap_err();
+    assert!(e.to_string().starts_with("cannot load parameters 'y.irpa'"), "{e}");
+}

@@ -5,11 +5,11 @@ use std::{path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use halite_formats::vmfb::{self, ModuleDef};
 use halite_hal::{Device, DriverRegistry, Options, ResultExt, validation::ValidatedDevice};
-use halite_vm::{Context, Module, NativeModule};
+use halite_vm::{Context, ContextOptions, Limits, Module, NativeModule};
 
 use crate::{
     Error, Result, choose,
-    function::{FunctionInfo, Shared},
+    function::{CallOptions, FunctionInfo, Shared},
     hal_module::{HalModule, TraceSink},
     hints::ModuleHints,
     mapping::{LoadMode, load_file},
@@ -44,6 +44,8 @@ pub struct SessionBuilder {
     parameter_index: Option<ParameterIndex>,
     load_mode: LoadMode,
     trace: Option<TraceSink>,
+    init: CallOptions,
+    limits: Limits,
 }
 
 impl std::fmt::Debug for SessionBuilder {
@@ -136,6 +138,20 @@ impl SessionBuilder {
         self
     }
 
+    /// Limits in time for [`SessionBuilder::build`]'s run of the modules' initializers.
+    #[must_use]
+    pub fn init_options(mut self, options: CallOptions) -> Self {
+        self.init = options;
+        self
+    }
+
+    /// What the programs may use of the host: call depth, memory, globals.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Reads the files, opens devices if a module needs one, links the modules, and runs their initializers, which
     /// usually puts constants and parameters on the device.
     pub fn build(mut self) -> Result<Session> {
@@ -151,8 +167,10 @@ impl SessionBuilder {
             natives.push(Arc::new(ParameterModule::new(index)));
         }
         let modules = defs.iter().map(module_info).collect::<Result<Vec<_>>>()?;
-        let loaded = defs.into_iter().map(load_module).collect::<Result<Vec<_>>>()?;
-        let context = Context::new(&natives, &loaded).context(|| "creating the session")?;
+        let loaded = defs.into_iter().map(Module::load).collect::<Result<Vec<_>, _>>()?;
+        let options = ContextOptions { limits: self.limits, init: self.init.invocation() };
+        let context =
+            Context::with_options(&natives, &loaded, &options).context(|| "creating the session")?;
         Ok(Session { shared: Arc::new(Shared { context, devices }), modules })
     }
 
@@ -191,11 +209,6 @@ fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
         ModuleSource::Bytes(bytes) => (format!("<{} bytes>", bytes.len()), bytes),
     };
     vmfb::read_module(bytes).map_err(|e| Error::Format { what: "module", name, reason: e.to_string() })
-}
-
-fn load_module(def: ModuleDef) -> Result<Arc<Module>> {
-    let name = def.name.clone();
-    Ok(Module::load(def).context(|| format!("loading module '{name}'"))?)
 }
 
 /// Whether a module reaches for devices, directly or through parameters.

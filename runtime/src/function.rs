@@ -35,7 +35,7 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    fn invocation(&self) -> Invocation {
+    pub(crate) fn invocation(&self) -> Invocation {
         let deadline = match self.deadline {
             Deadline::Now => Some(std::time::Instant::now()),
             Deadline::At(instant) => Some(instant),
@@ -167,19 +167,19 @@ impl Function {
     /// Calls the function within limits.
     pub fn call_with(&self, args: &[Value], options: &CallOptions) -> Result<Vec<Value>> {
         self.invoke(args, &options.invocation())
-            .context(|| format!("invoking function '{}'", self.info.name))
             .context(|| format!("`{}`", self.info.describe()))
             .map_err(Into::into)
     }
 
     fn invoke(&self, args: &[Value], invocation: &Invocation) -> StatusResult<Vec<Value>> {
-        let mut vm_args = self.arguments(args)?;
+        let mut vm_args =
+            self.arguments(args).context(|| format!("invoking function '{}'", self.info.full_name()))?;
         let signal = self.signal_fence()?;
         if let Some(fence) = &signal {
             vm_args.push(VmValue::Ref(Ref::NULL));
             vm_args.push(VmValue::Ref(Ref::new(FenceObject(fence.clone()))));
         }
-        let results = self.shared.context.invoke(&self.handle, vm_args, invocation)?;
+        let results = self.shared.context.invoke(&self.handle, &vm_args, invocation)?;
         if let Some(fence) = &signal
             && !wait_for_fence(fence, Deadline::Never, invocation)?
         {

@@ -45,8 +45,6 @@ pub(crate) struct InstanceContext {
     pub api_version: u32,
     /// Whether objects can be named.
     pub debug_utils: bool,
-    /// What the validation layer checks.
-    pub validation: ValidationModes,
     messenger: Option<messages::Messenger>,
 }
 
@@ -92,9 +90,8 @@ impl InstanceContext {
                 return Err(vk_error("vkCreateDebugUtilsMessengerEXT", result, "", ""));
             }
         };
-        let validation = key.validation;
         let debug_utils = request.debug_utils;
-        Ok(InstanceContext { key, library, instance, api_version, debug_utils, validation, messenger })
+        Ok(InstanceContext { key, library, instance, api_version, debug_utils, messenger })
     }
 
     /// The physical devices, in the loader's order.

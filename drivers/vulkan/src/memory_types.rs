@@ -20,9 +20,9 @@ pub struct MemoryCandidate {
     pub coherent: bool,
     /// Whether mapped reads go through the CPU cache.
     pub cached: bool,
-    /// Whether the device calls it its own.
+    /// Whether it is the device's own memory; with unified memory all of it is.
     pub device_local: bool,
-    /// Whether it is the host's own memory; with unified memory it can be both.
+    /// Whether it is the host's own memory; with unified memory all of it is.
     pub host_local: bool,
 }
 
@@ -52,6 +52,8 @@ struct Wish {
     coherent: bool,
     /// The memory should be the device's own, even if mapped.
     device_local: bool,
+    /// Memory of the host will not do instead.
+    strict: bool,
     /// The host will read it.
     host_reads: bool,
 }
@@ -72,6 +74,10 @@ impl Wish {
             mapped: host || needs_mapping,
             coherent: kind.contains(MemoryType::HOST_COHERENT),
             device_local,
+            // Where memory is shared, another heap is as near; across a bus, running out is better than crawling.
+            strict: kind.contains(MemoryType::DEVICE_LOCAL)
+                && !kind.contains(MemoryType::OPTIMAL)
+                && !unified,
             host_reads: (host || needs_mapping || unified) && !writes_only,
         }
     }
@@ -79,6 +85,9 @@ impl Wish {
     /// How badly a type fits: lower is better; `None` when it cannot be used.
     fn cost(&self, t: &MemoryTypeCaps, strategy: MemoryStrategy) -> Option<u32> {
         if !t.ordinary() || (self.mapped && !t.host_visible()) || (self.coherent && !t.host_coherent()) {
+            return None;
+        }
+        if self.strict && !t.device_local() {
             return None;
         }
         let unified = strategy == MemoryStrategy::Unified;
@@ -130,7 +139,7 @@ pub fn candidates(
         mapped: t.host_visible() && (wish.mapped || unified),
         coherent: t.host_coherent(),
         cached: t.host_cached(),
-        device_local: t.device_local(),
+        device_local: unified || t.device_local(),
         host_local: unified || !t.device_local(),
     };
     scored.into_iter().map(candidate).collect()

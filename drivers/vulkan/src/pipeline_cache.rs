@@ -51,6 +51,18 @@ impl PipelineCache {
         self.handle
     }
 
+    /// The file it is kept in, if it is kept.
+    #[cfg(test)]
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Bytes that its file gave at opening or got since.
+    #[cfg(test)]
+    pub(crate) fn stored_bytes(&self) -> Option<usize> {
+        self.stored.lock().map(|(_, length)| length)
+    }
+
     /// Writes the cache to its file if it changed since it was read or written.
     pub(crate) fn flush(&self, device: &ash::Device) {
         let Some(path) = &self.path else { return };
@@ -114,4 +126,16 @@ fn create(device: &ash::Device, data: &[u8]) -> Option<vk::PipelineCache> {
             None
         }
     }
+}
+
+/// Whether a file would be used for a device with these caps.
+#[cfg(test)]
+pub(crate) fn is_intact(path: &Path, caps: &DeviceCaps) -> bool {
+    file::read(path, &file::Identity::of(caps)).is_ok()
+}
+
+/// Writes a file as a flush would, for a device with these caps.
+#[cfg(test)]
+pub(crate) fn store(path: &Path, caps: &DeviceCaps, data: &[u8]) {
+    file::write(path, &file::Identity::of(caps), data).expect("the test's folder can be written");
 }

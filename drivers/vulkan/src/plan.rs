@@ -80,7 +80,7 @@ pub struct SubgroupPlan {
 }
 
 impl SubgroupPlan {
-    /// Whether a pipeline can run with exactly this size, and whether it must require it to do so.
+    /// Whether a pipeline may require exactly this size.
     pub fn can_require(&self, size: u32) -> bool {
         size.is_power_of_two()
             && self.required_sizes.is_some_and(|(least, most)| (least..=most).contains(&size))
@@ -271,13 +271,8 @@ fn subgroup(caps: &DeviceCaps, features: &Features) -> SubgroupPlan {
 
 const PUSH_DESCRIPTOR: &str = "VK_KHR_push_descriptor";
 
-/// Extensions that are enabled wherever the device offers them.
-const WHEN_OFFERED: &[&str] = &[
-    // The specification demands it of devices that have it.
-    "VK_KHR_portability_subset",
-    // Live heap budgets for out-of-memory messages.
-    "VK_EXT_memory_budget",
-];
+/// The specification demands that it is enabled on devices that have it.
+const PORTABILITY_SUBSET: &str = "VK_KHR_portability_subset";
 
 /// Extensions that newer versions of Vulkan contain and SPIR-V may name on older ones: (core since, name).
 const UNTIL_CORE: &[(u32, &str)] = &[
@@ -289,7 +284,7 @@ const UNTIL_CORE: &[(u32, &str)] = &[
 fn extensions(caps: &DeviceCaps, features: &Features, push: bool) -> Vec<&'static str> {
     let mut names = required_extensions(caps.api_version, features);
     names.extend(push.then_some(PUSH_DESCRIPTOR));
-    names.extend(WHEN_OFFERED.iter().filter(|n| caps.has_extension(n)));
+    names.extend(caps.has_extension(PORTABILITY_SUBSET).then_some(PORTABILITY_SUBSET));
     let older = UNTIL_CORE.iter().filter(|(core, name)| caps.api_version < *core && caps.has_extension(name));
     names.extend(older.map(|(_, name)| *name));
     names.sort_unstable();

@@ -22,7 +22,10 @@ pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> 
     // SAFETY: the physical device belongs to this instance, which is alive.
     let basic = unsafe { instance.get_physical_device_properties(physical) };
     let mut caps = properties::basic(&basic);
-    caps.api_version = caps.api_version.min(context.api_version);
+    // Patch numbers say nothing about what may be used: only a newer minor version is out of reach.
+    if caps.api_version >> 12 > context.api_version >> 12 {
+        caps.api_version = context.api_version;
+    }
     caps.extensions = extensions(instance, physical)?;
     caps.memory = memory(instance, physical);
     caps.queue_families = queue_families(instance, physical);

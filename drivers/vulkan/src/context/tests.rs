@@ -7,10 +7,10 @@ use crate::{
     options::{PipelineCacheChoice, ValidationModes},
 };
 
+type Found = Vec<(vk::PhysicalDevice, DeviceInfo, DeviceCaps)>;
+
 /// An instance and its devices, or nothing where Vulkan is missing.
-fn devices(
-    options: &VulkanOptions,
-) -> Option<(Arc<InstanceContext>, Vec<(vk::PhysicalDevice, DeviceInfo, DeviceCaps)>)> {
+fn devices(options: &VulkanOptions) -> Option<(Arc<InstanceContext>, Found)> {
     let found = InstanceContext::get(options).and_then(|i| Ok((i.clone(), enumerate(&i)?)));
     match found {
         Ok((instance, devices)) if !devices.is_empty() => Some((instance, devices)),
@@ -77,23 +77,112 @@ fn every_device_opens_and_works() {
     }
 }
 
+/// Options that lead down different paths at opening.
+fn variants() -> Vec<VulkanOptions> {
+    let base = VulkanOptions { pipeline_cache: PipelineCacheChoice::Off, ..VulkanOptions::default() };
+    vec![
+        base.clone(),
+        VulkanOptions { robust_buffer_access: true, ..base.clone() },
+        VulkanOptions { push_descriptors: false, synchronization2: false, ..base.clone() },
+        VulkanOptions { queues: 8, dedicated_compute_queue: false, ..base.clone() },
+        VulkanOptions { memory: crate::options::MemoryChoice::Staged, ..base },
+    ]
+}
+
+const CORE_AND_SYNC: ValidationModes =
+    ValidationModes { core: true, synchronization: true, gpu_assisted: false };
+
+/// An instance with validation and its devices, or nothing where the layer or Vulkan is missing.
+fn validated(validation: ValidationModes) -> Option<(Arc<InstanceContext>, Vec<vk::PhysicalDevice>)> {
+    let (instance, found) = devices(&VulkanOptions { validation, ..VulkanOptions::default() })?;
+    let usable = found.into_iter().filter(|(_, info, _)| info.unusable.is_none());
+    Some((instance, usable.map(|(physical, ..)| physical).collect()))
+}
+
 #[test]
 fn opening_with_validation_is_silent() {
-    let mut options = VulkanOptions { pipeline_cache: PipelineCacheChoice::Off, ..VulkanOptions::default() };
-    options.validation = ValidationModes { core: true, synchronization: true, gpu_assisted: false };
-    let Some((instance, found)) = devices(&options) else { return };
     let _alone = COUNTING.lock();
+    let Some((instance, found)) = validated(CORE_AND_SYNC) else { return };
     let before = validation_message_count();
-    for (physical, info, _) in found {
-        if info.unusable.is_some() {
-            continue;
+    for physical in found {
+        for options in variants() {
+            let options = VulkanOptions { validation: CORE_AND_SYNC, ..options };
+            let context = DeviceContext::open(instance.clone(), physical, options).unwrap();
+            assert!(context.debug_utils.is_some() && !context.queues.is_empty());
+            memory_round_trip(&context);
+            semaphore_round_trip(&context);
         }
-        let context = DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
-        assert!(context.debug_utils.is_some());
-        memory_round_trip(&context);
-        semaphore_round_trip(&context);
     }
     assert_eq!(validation_message_count(), before);
+}
+
+#[test]
+fn misuse_is_counted() {
+    let _alone = COUNTING.lock();
+    let Some((instance, found)) = validated(CORE_AND_SYNC) else { return };
+    for physical in found {
+        let options = VulkanOptions { validation: CORE_AND_SYNC, ..variants().remove(0) };
+        let context = DeviceContext::open(instance.clone(), physical, options).unwrap();
+        let before = validation_message_count();
+        let info = vk::BufferCreateInfo::default().size(0).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+        // SAFETY: the layer stops the wrong call, or lets a driver make an empty buffer, which is destroyed.
+        unsafe {
+            if let Ok(buffer) = context.device.create_buffer(&info, None) {
+                context.device.destroy_buffer(buffer, None);
+            }
+        }
+        assert!(validation_message_count() > before, "an empty buffer is an error");
+    }
+}
+
+#[test]
+fn gpu_assisted_validation_opens() {
+    let _alone = COUNTING.lock();
+    let validation = ValidationModes { gpu_assisted: true, ..CORE_AND_SYNC };
+    let Some((instance, found)) = validated(validation) else { return };
+    for physical in found {
+        let options = VulkanOptions { validation, ..variants().remove(0) };
+        let context = DeviceContext::open(instance.clone(), physical, options).unwrap();
+        memory_round_trip(&context);
+    }
+}
+
+#[test]
+fn instances_are_shared_while_they_live() {
+    let Some((first, _)) = devices(&VulkanOptions::default()) else { return };
+    let second = InstanceContext::get(&VulkanOptions { queues: 2, ..VulkanOptions::default() }).unwrap();
+    assert!(Arc::ptr_eq(&first, &second), "queues do not concern the instance");
+    let named =
+        InstanceContext::get(&VulkanOptions { debug_names: true, ..VulkanOptions::default() }).unwrap();
+    assert!(!Arc::ptr_eq(&first, &named));
+}
+
+/// A compute shader that does nothing.
+const EMPTY_SHADER: &[u32] = &[
+    0x7230203, 0x10300, 0x70000, 0x5, 0x0, 0x20011, 0x1, 0x3000E, 0x0, 0x1, 0x5000F, 0x5, 0x1, 0x6E69616D,
+    0x0, 0x60010, 0x1, 0x11, 0x1, 0x1, 0x1, 0x20013, 0x2, 0x30021, 0x3, 0x2, 0x50036, 0x2, 0x1, 0x0, 0x3,
+    0x200F8, 0x4, 0x100FD, 0x10038,
+];
+
+/// Compiles the empty shader, so that the cache holds something.
+fn compile(context: &DeviceContext) {
+    let device = &context.device;
+    // SAFETY: the device is alive, the shader is valid, and everything made is destroyed once, in order.
+    unsafe {
+        let info = vk::ShaderModuleCreateInfo::default().code(EMPTY_SHADER);
+        let module = device.create_shader_module(&info, None).unwrap();
+        let layout = device.create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default(), None).unwrap();
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(c"main");
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+        let cache = context.pipeline_cache.handle();
+        let made = device.create_compute_pipelines(cache, &[info], None).unwrap();
+        made.into_iter().for_each(|pipeline| device.destroy_pipeline(pipeline, None));
+        device.destroy_pipeline_layout(layout, None);
+        device.destroy_shader_module(module, None);
+    }
 }
 
 #[test]
@@ -104,14 +193,50 @@ fn the_pipeline_cache_lands_in_its_directory() {
         ..VulkanOptions::default()
     };
     let Some((instance, found)) = devices(&options) else { return };
-    let Some((physical, ..)) = found.into_iter().find(|(_, info, _)| info.unusable.is_none()) else { return };
-    for _ in 0..2 {
-        let context = DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
-        assert_ne!(context.pipeline_cache.handle(), vk::PipelineCache::null());
-        context.flush_pipeline_cache();
+    for (physical, info, caps) in found.into_iter().filter(|(_, info, _)| info.unusable.is_none()) {
+        for round in 0..3 {
+            let context = DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
+            compile(&context);
+            let path = context.pipeline_cache.path().unwrap().to_owned();
+            context.flush_pipeline_cache();
+            let stored = path.exists();
+            drop(context);
+            if !stored {
+                eprintln!("SKIPPED: {} keeps nothing in its pipeline cache", info.name);
+                break;
+            }
+            if round == 1 {
+                // Damage must not reach the driver, and must be repaired by the next flush.
+                std::fs::write(&path, b"HALITEPC and then nonsense").unwrap();
+            } else {
+                assert!(crate::pipeline_cache::is_intact(&path, &caps), "{}", path.display());
+            }
+        }
     }
-    let files = std::fs::read_dir(folder.path()).unwrap().count();
-    assert!(files <= 1, "{files} files for one device");
+}
+
+#[test]
+fn a_stored_pipeline_cache_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = VulkanOptions {
+        pipeline_cache: PipelineCacheChoice::Directory(folder.path().to_owned()),
+        ..VulkanOptions::default()
+    };
+    let Some((instance, found)) = devices(&options) else { return };
+    for (physical, _, caps) in found.into_iter().filter(|(_, info, _)| info.unusable.is_none()) {
+        let open = || DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
+        let context = open();
+        assert_eq!(context.pipeline_cache.stored_bytes(), None, "nothing is stored yet");
+        let path = context.pipeline_cache.path().unwrap().to_owned();
+        // SAFETY: the device and its cache are alive.
+        let data =
+            unsafe { context.device.get_pipeline_cache_data(context.pipeline_cache.handle()) }.unwrap();
+        drop(context);
+        crate::pipeline_cache::store(&path, &caps, &data);
+        assert_eq!(open().pipeline_cache.stored_bytes(), Some(data.len()));
+        std::fs::write(&path, b"nonsense").unwrap();
+        assert_eq!(open().pipeline_cache.stored_bytes(), None, "damage is ignored");
+    }
 }
 
 #[test]

@@ -61,7 +61,15 @@ fn only_allowed_types_are_offered_and_all_usable_ones_follow() {
     let caps = recorded("discrete_rebar");
     let plan = planned("discrete_rebar", &VulkanOptions::default()).unwrap();
     let all = candidates(&BufferParams::DEVICE, &caps.memory, &plan.memory, u32::MAX);
-    assert_eq!(all.len(), caps.memory.types.iter().filter(|t| t.ordinary()).count());
+    assert_eq!(
+        all.iter().map(|c| c.index).collect::<Vec<_>>(),
+        [1, 4],
+        "only the device's own, unmapped first"
+    );
+    let optimal = BufferParams { memory_type: MemoryType::OPTIMAL, ..BufferParams::DEVICE };
+    let any = candidates(&optimal, &caps.memory, &plan.memory, u32::MAX);
+    assert_eq!(any.len(), caps.memory.types.iter().filter(|t| t.ordinary()).count());
+    assert_eq!(any[..2], all[..]);
     for bits in [0_u32, 1, 0b110, 0b1010] {
         let some = candidates(&BufferParams::DEVICE, &caps.memory, &plan.memory, bits);
         assert!(some.iter().all(|c| bits & (1 << c.index) != 0));
@@ -70,4 +78,15 @@ fn only_allowed_types_are_offered_and_all_usable_ones_follow() {
     assert!(
         candidates(&coherent, &caps.memory, &plan.memory, u32::MAX).iter().all(|c| c.coherent && c.mapped)
     );
+}
+
+#[test]
+fn shared_memory_falls_back_to_the_other_heap() {
+    let mut caps = recorded("intel_integrated");
+    caps.memory.heaps.push(crate::caps::MemoryHeap { size: 8 << 30, device_local: false });
+    caps.memory.types.push(MemoryTypeCaps { heap: 1, flags: 6 });
+    let plan = planned("intel_integrated", &VulkanOptions::default()).unwrap();
+    let all = candidates(&BufferParams::DEVICE, &caps.memory, &plan.memory, u32::MAX);
+    assert_eq!(all.last().map(|c| c.heap), Some(1));
+    assert!(all.iter().all(|c| c.memory_type().contains(MemoryType::DEVICE_LOCAL)));
 }

@@ -109,7 +109,7 @@ fn files_are_read_and_written_within_their_length() {
             refused(submit(&d, read(offset)), Code::OutOfRange, &["10 bytes", "queue read"]);
         }
         let write = QueueOp::Write { source: whole(), target: source.clone(), target_offset: 0 };
-        refused(submit(&d, write), Code::PermissionDenied, &["read-only"]);
+        refused(submit(&d, write), Code::PermissionDenied, &["open it for reading and writing"]);
     }
     let target = file(FileAccess::ReadWrite, b"0123456789");
     let write = |target_offset| QueueOp::Write { source: whole(), target: target.clone(), target_offset };

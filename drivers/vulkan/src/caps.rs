@@ -1,5 +1,5 @@
-//! Owns what the driver knows about a device before it opens it: plain data that can be written to a file, read
-//! back, and planned from on a machine without that device. Does not own: asking the device (`probe`).
+//! Owns what the driver knows about a device before it opens it: plain data that can be written to a file,
+//! read back, and planned from on a machine without that device. Does not own: asking the device (`probe`).
 
 mod features;
 mod limits;

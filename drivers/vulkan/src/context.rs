@@ -27,8 +27,8 @@ pub(crate) struct QueueHandle {
 
 /// An open device. Everything made from it holds an `Arc` of it, so it is destroyed last.
 ///
-/// `device` also reaches functions that the device only has under their extension names: a call that became core
-/// in a later version is looked up with the suffixes `KHR` and `EXT` when its core name is unknown.
+/// `device` also reaches functions that the device only has under their extension names: a call that became
+/// core in a later version is looked up with the suffixes `KHR` and `EXT` when its core name is unknown.
 pub(crate) struct DeviceContext {
     /// Process-unique identity.
     pub id: u64,
@@ -96,8 +96,8 @@ impl DeviceContext {
 
 impl Drop for DeviceContext {
     fn drop(&mut self) {
-        // SAFETY: every child object holds an Arc of self, so none is left, and no thread uses the device. Waiting
-        // first covers work that was submitted and whose objects were given up because of an error.
+        // SAFETY: every child object holds an Arc of self, so none is left, and no thread uses the device.
+        // Waiting first covers work that was submitted and whose objects were given up because of an error.
         unsafe {
             if let Err(result) = self.device.device_wait_idle() {
                 log::debug!("vkDeviceWaitIdle at teardown gave {result:?}");

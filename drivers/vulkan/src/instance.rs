@@ -18,7 +18,7 @@ pub(crate) use messages::COUNTING;
 pub use messages::validation_message_count;
 
 use crate::{
-    caps::{VERSION_1_1, VERSION_1_4},
+    caps::VERSION_1_1,
     error::vk_error,
     loader::{VulkanLibrary, install_advice},
     options::{ValidationModes, VulkanOptions},
@@ -30,6 +30,7 @@ const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct InstanceKey {
     libvulkan: Vec<PathBuf>,
+    api_version: u32,
     validation: ValidationModes,
     names: bool,
 }
@@ -60,6 +61,7 @@ impl InstanceContext {
         static ALIVE: Mutex<Vec<Weak<InstanceContext>>> = Mutex::new(Vec::new());
         let key = InstanceKey {
             libvulkan: options.libvulkan.clone(),
+            api_version: options.api_version,
             validation: options.validation,
             names: options.names_wanted(),
         };
@@ -75,7 +77,7 @@ impl InstanceContext {
 
     fn create(key: InstanceKey) -> Result<Self> {
         let library = VulkanLibrary::load(&key.libvulkan)?;
-        let api_version = supported_version(library)?;
+        let api_version = supported_version(library)?.min(key.api_version);
         let request = InstanceRequest::choose(library, &key)?;
         let instance = request.create(library, api_version, key.validation)?;
         // SAFETY: the instance was just created by this library with VK_EXT_debug_utils enabled.
@@ -127,7 +129,7 @@ fn supported_version(library: &VulkanLibrary) -> Result<u32> {
             install_advice()
         ));
     }
-    Ok(found.min(VERSION_1_4))
+    Ok(found)
 }
 
 /// What an instance is created with.

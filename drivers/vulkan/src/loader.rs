@@ -70,8 +70,8 @@ impl VulkanLibrary {
     }
 
     fn load_file(path: &Path) -> Result<VulkanLibrary, libloading::Error> {
-        // SAFETY: running the initialisers of the system's Vulkan loader, or of a library that the user named for
-        // this purpose, is what the caller asks for.
+        // SAFETY: running the initialisers of the system's Vulkan loader, or of a library that the user named
+        // for this purpose, is what the caller asks for.
         let library = unsafe { libloading::Library::new(path)? };
         // SAFETY: the symbol has this type in every library that exports it (Vulkan specification).
         let get = unsafe { *library.get::<vk::PFN_vkGetInstanceProcAddr>(c"vkGetInstanceProcAddr")? };

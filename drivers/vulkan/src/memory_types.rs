@@ -74,7 +74,8 @@ impl Wish {
             mapped: host || needs_mapping,
             coherent: kind.contains(MemoryType::HOST_COHERENT),
             device_local,
-            // Where memory is shared, another heap is as near; across a bus, running out is better than crawling.
+            // Where memory is shared, another heap is as near; across a bus, running out is better than
+            // crawling.
             strict: kind.contains(MemoryType::DEVICE_LOCAL)
                 && !kind.contains(MemoryType::OPTIMAL)
                 && !unified,
@@ -117,9 +118,9 @@ impl Wish {
     }
 }
 
-/// The memory types that a buffer may live in, best first. `type_bits` are those that Vulkan allows for the buffer
-/// (`VkMemoryRequirements::memoryTypeBits`). Empty when none can serve; when the first heap is full, the next
-/// candidate is to be tried. The order is total: the same inputs give the same list.
+/// The memory types that a buffer may live in, best first. `type_bits` are those that Vulkan allows for the
+/// buffer (`VkMemoryRequirements::memoryTypeBits`). Empty when none can serve; when the first heap is full,
+/// the next candidate is to be tried. The order is total: the same inputs give the same list.
 pub fn candidates(
     params: &BufferParams,
     memory: &MemoryCaps,

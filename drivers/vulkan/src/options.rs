@@ -4,11 +4,17 @@ use std::path::PathBuf;
 
 use halite_hal::{Options, Result, status};
 
+use crate::caps::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4};
+
 /// (name, meaning) of every option, sorted by name.
 pub const OPTIONS: &[(&str, &str)] = &[
     (
         "allow_subgroup_mismatch",
         "on|off (off): run kernels compiled for another subgroup size; results may be wrong",
+    ),
+    (
+        "api_version",
+        "1.1|1.2|1.3|1.4 (1.4): newest Vulkan version to use; lower ones exercise the paths of older devices",
     ),
     ("compile_threads", "number (0: one per core): threads that compile pipelines"),
     ("debug_names", "on|off (off): name Vulkan objects for debuggers; always on with validation"),
@@ -110,6 +116,8 @@ impl ValidationModes {
 pub struct VulkanOptions {
     /// Run kernels compiled for another subgroup size.
     pub allow_subgroup_mismatch: bool,
+    /// Newest Vulkan version to use, packed.
+    pub api_version: u32,
     /// Threads that compile pipelines; 0 means one per core.
     pub compile_threads: u32,
     /// Name Vulkan objects. [`VulkanOptions::names_wanted`] adds validation's need for names.
@@ -142,6 +150,7 @@ impl Default for VulkanOptions {
     fn default() -> Self {
         VulkanOptions {
             allow_subgroup_mismatch: false,
+            api_version: VERSION_1_4,
             compile_threads: 0,
             debug_names: false,
             dedicated_compute_queue: true,
@@ -180,6 +189,7 @@ impl VulkanOptions {
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
             "allow_subgroup_mismatch" => self.allow_subgroup_mismatch = switch(name, value)?,
+            "api_version" => self.api_version = parse_api_version(value)?,
             "compile_threads" => self.compile_threads = number(name, value, 0, 1024)?,
             "debug_names" => self.debug_names = switch(name, value)?,
             "dedicated_compute_queue" => self.dedicated_compute_queue = switch(name, value)?,
@@ -221,6 +231,16 @@ fn switch(name: &str, value: &str) -> Result<bool> {
 fn number(name: &str, value: &str, least: u32, most: u32) -> Result<u32> {
     let n = value.parse().map_err(|_| bad_value(name, value))?;
     if (least..=most).contains(&n) { Ok(n) } else { Err(bad_value(name, value)) }
+}
+
+fn parse_api_version(value: &str) -> Result<u32> {
+    match value {
+        "1.1" => Ok(VERSION_1_1),
+        "1.2" => Ok(VERSION_1_2),
+        "1.3" => Ok(VERSION_1_3),
+        "1.4" => Ok(VERSION_1_4),
+        _ => Err(bad_value("api_version", value)),
+    }
 }
 
 fn parse_dispatch_abi(value: &str) -> Result<DispatchAbiChoice> {
@@ -272,6 +292,7 @@ mod tests {
     fn values() {
         assert_eq!(parse(&[]).unwrap(), VulkanOptions::default());
         let o = parse(&[
+            ("api_version", "1.1"),
             ("validation", "sync,gpuav"),
             ("dispatch_abi", "bda"),
             ("pipeline_cache", "some/dir"),
@@ -280,6 +301,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(o.validation, ValidationModes { core: true, synchronization: true, gpu_assisted: true });
+        assert_eq!(o.api_version, VERSION_1_1);
         assert_eq!(o.dispatch_abi, DispatchAbiChoice::BufferDeviceAddress);
         assert_eq!(o.pipeline_cache, PipelineCacheChoice::Directory("some/dir".into()));
         assert!(o.robust_buffer_access && o.names_wanted() && o.queues == 2);
@@ -293,6 +315,6 @@ mod tests {
         let e = parse(&[("queues", "9")]).unwrap_err().to_string();
         assert!(e.contains("queues='9'") && e.contains("1..8"), "{e}");
         assert!(parse(&[("validation", "core,hard")]).is_err());
-        assert!(parse(&[("memory", "")]).is_err());
+        assert!(parse(&[("memory", "")]).is_err() && parse(&[("api_version", "1.0")]).is_err());
     }
 }

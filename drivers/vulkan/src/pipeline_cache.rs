@@ -13,8 +13,8 @@ use crate::{
     options::{PipelineCacheChoice, VulkanOptions},
 };
 
-/// A pipeline cache, and where it is kept. Any thread may use it. Failing to load or store it costs time, never
-/// correctness, so such failures are logged and not returned.
+/// A pipeline cache, and where it is kept. Any thread may use it. Failing to load or store it costs time,
+/// never correctness, so such failures are logged and not returned.
 #[derive(Debug)]
 pub(crate) struct PipelineCache {
     handle: vk::PipelineCache,

@@ -214,8 +214,8 @@ fn choose_abis(
     }
 }
 
-/// Everything that kernels may use is enabled where the device has it; what costs time or is only for debugging
-/// stays off unless it is asked for.
+/// Everything that kernels may use is enabled where the device has it; what costs time or is only for
+/// debugging stays off unless it is asked for.
 fn choose_features(
     caps: &DeviceCaps,
     options: &VulkanOptions,

@@ -1,5 +1,5 @@
-//! Owns asking a physical device for its caps, safely on every version since 1.1: a structure is chained only when
-//! the device's version or an extension defines it. Does not own: what the caps lead to (`plan`).
+//! Owns asking a physical device for its caps, safely on every version since 1.1: a structure is chained only
+//! when the device's version or an extension defines it. Does not own: what the caps lead to (`plan`).
 
 pub(crate) mod features;
 mod properties;

@@ -1,7 +1,7 @@
 //! Owns the division of one big block into ranges. Pure arithmetic: it never sees memory.
 //!
-//! Best fit over a size-ordered index, O(log n) for every operation. Among free ranges of the best size the one
-//! freed last is taken: a program that repeats its allocations gets the same offsets each time.
+//! Best fit over a size-ordered index, O(log n) for every operation. Among free ranges of the best size the
+//! one freed last is taken: a program that repeats its allocations gets the same offsets each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,8 +50,8 @@ impl SubAllocator {
         allocator
     }
 
-    /// Reserves `size` bytes (at least one) at a multiple of `alignment`, a power of two (0 counts as 1). `None`
-    /// when no free range can hold them, or the alignment is no power of two.
+    /// Reserves `size` bytes (at least one) at a multiple of `alignment`, a power of two (0 counts as 1).
+    /// `None` when no free range can hold them, or the alignment is no power of two.
     pub fn allocate(&mut self, size: u64, alignment: u64) -> Option<u64> {
         let (size, alignment) = (size.max(1), alignment.max(1));
         if !alignment.is_power_of_two() || size > self.capacity {
@@ -116,9 +116,9 @@ impl SubAllocator {
         self.by_offset.len()
     }
 
-    /// The best free range, and where the allocation begins in it. Ranges that are large enough but badly aligned
-    /// are passed over only while their slack is below the alignment, and at most [`MAX_PROBES`] of them: after
-    /// that a range that fits wherever it begins is taken.
+    /// The best free range, and where the allocation begins in it. Ranges that are large enough but badly
+    /// aligned are passed over only while their slack is below the alignment, and at most [`MAX_PROBES`] of
+    /// them: after that a range that fits wherever it begins is taken.
     fn find(&self, size: u64, alignment: u64) -> Option<(u64, FreeRange, u64)> {
         let certain = size.saturating_add(alignment - 1);
         let start = FreeKey { size, age: 0, offset: 0 };

@@ -29,7 +29,8 @@ impl MemoryTypeCaps {
     pub const HOST_COHERENT: u32 = 4;
     /// `VK_MEMORY_PROPERTY_HOST_CACHED_BIT`.
     pub const HOST_CACHED: u32 = 8;
-    /// Bits of types that ordinary buffers may use; protected, lazily allocated and vendor types are left out.
+    /// Bits of types that ordinary buffers may use; protected, lazily allocated and vendor types are left
+    /// out.
     pub const ORDINARY: u32 =
         Self::DEVICE_LOCAL | Self::HOST_VISIBLE | Self::HOST_COHERENT | Self::HOST_CACHED;
 

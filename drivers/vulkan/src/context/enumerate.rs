@@ -46,8 +46,8 @@ fn sort_key(caps: &DeviceCaps) -> (u8, &str, &str) {
     (rank, &caps.name, &caps.uuid)
 }
 
-/// `GPU-` and the UUID, as IREE writes it. Two drivers of one device may give it the same UUID: the second and
-/// later ones get `-2`, `-3`, ….
+/// `GPU-` and the UUID, as IREE writes it. Two drivers of one device may give it the same UUID: the second
+/// and later ones get `-2`, `-3`, ….
 fn unique_path(caps: &DeviceCaps, seen: &mut HashMap<String, u32>) -> String {
     let path = format!("GPU-{}", caps.uuid);
     let count = seen.entry(path.clone()).or_insert(0);

@@ -90,7 +90,8 @@ fn create(
     info.p_next = std::ptr::from_mut(&mut root).cast();
     let mut handle = vk::Device::null();
     // SAFETY: the physical device belongs to the instance; the create info and all that it points to (queues,
-    // names, chain, root) live until the call returns, and the chain holds only structures the device defines.
+    // names, chain, root) live until the call returns, and the chain holds only structures the device
+    // defines.
     let result = unsafe {
         (instance.instance.fp_v1_0().create_device)(physical, &info, std::ptr::null(), &mut handle)
     };
@@ -102,7 +103,8 @@ fn create(
     Ok(unsafe { load_functions(&instance.instance, handle) })
 }
 
-/// Loads the device's functions; those unknown under their core name are looked up under their extension names.
+/// Loads the device's functions; those unknown under their core name are looked up under their extension
+/// names.
 ///
 /// # Safety
 /// The device must be alive and belong to the instance.

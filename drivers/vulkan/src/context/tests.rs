@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    caps::DeviceType,
+    caps::{DeviceType, VERSION_1_1, VERSION_1_2},
     instance::{COUNTING, validation_message_count},
     options::{PipelineCacheChoice, ValidationModes},
 };
@@ -114,6 +114,26 @@ fn opening_with_validation_is_silent() {
         }
     }
     assert_eq!(validation_message_count(), before);
+}
+
+#[test]
+fn older_versions_work_through_extensions() {
+    let _alone = COUNTING.lock();
+    for api_version in [VERSION_1_1, VERSION_1_2] {
+        let options = VulkanOptions { api_version, validation: CORE_AND_SYNC, ..variants().remove(0) };
+        let Some((instance, found)) = devices(&options) else { return };
+        let before = validation_message_count();
+        for (physical, info, caps) in found.into_iter().filter(|(_, info, _)| info.unusable.is_none()) {
+            let context = DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
+            assert_eq!(caps.api_version >> 12, api_version >> 12, "{}", info.name);
+            let timeline = context.plan.extensions.contains(&"VK_KHR_timeline_semaphore");
+            assert_eq!(timeline, api_version == VERSION_1_1);
+            assert!(context.plan.extensions.contains(&"VK_KHR_synchronization2"));
+            memory_round_trip(&context);
+            semaphore_round_trip(&context);
+        }
+        assert_eq!(validation_message_count(), before);
+    }
 }
 
 #[test]

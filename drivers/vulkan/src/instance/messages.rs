@@ -30,7 +30,8 @@ impl Messenger {
     /// The instance must be alive, come from `entry`, and have `VK_EXT_debug_utils` enabled.
     pub(super) unsafe fn create(entry: &ash::Entry, instance: &ash::Instance) -> Result<Self, vk::Result> {
         let functions = ash::ext::debug_utils::Instance::new(entry, instance);
-        // SAFETY: the caller vouches for the instance; the callback is a plain function without captured data.
+        // SAFETY: the caller vouches for the instance; the callback is a plain function without captured
+        // data.
         let handle = unsafe { functions.create_debug_utils_messenger(&create_info(), None)? };
         Ok(Messenger { functions, handle })
     }

@@ -2,8 +2,8 @@
 //!
 //! A driver trusts cache data that carries its own header, so nothing reaches it unless length and hash fit.
 //!
-//! Layout, little-endian: magic (8 bytes), version u32, vendor u32, device u32, driver version u32, cache UUID
-//! (16 bytes), driver UUID (16 bytes), data length u64, FNV-1a 64 hash of the data u64, data.
+//! Layout, little-endian: magic (8 bytes), version u32, vendor u32, device u32, driver version u32, cache
+//! UUID (16 bytes), driver UUID (16 bytes), data length u64, FNV-1a 64 hash of the data u64, data.
 
 use std::{
     fs,
@@ -66,7 +66,8 @@ impl Identity {
         }
     }
 
-    /// One file for each device and driver version, so that machines with several do not overwrite each other's.
+    /// One file for each device and driver version, so that machines with several do not overwrite each
+    /// other's.
     pub(super) fn file_name(&self) -> String {
         let key = hash(&self.bytes());
         format!("{:04x}-{:04x}-{key:016x}.bin", self.vendor, self.device)

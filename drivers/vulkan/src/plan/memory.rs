@@ -20,9 +20,9 @@ pub enum MemoryStrategy {
 pub struct MemoryPlan {
     /// How host and device exchange data.
     pub strategy: MemoryStrategy,
-    /// Bytes of device-local memory that the host can map although the strategy is staged (resizable BAR). Host
-    /// writes may go straight there; host reads must not, because the mapping is uncached. 0 when there is none,
-    /// or only the small window of older systems.
+    /// Bytes of device-local memory that the host can map although the strategy is staged (resizable BAR).
+    /// Host writes may go straight there; host reads must not, because the mapping is uncached. 0 when there
+    /// is none, or only the small window of older systems.
     pub upload_window: u64,
 }
 
@@ -55,8 +55,8 @@ pub(super) fn choose(caps: &DeviceCaps, options: &VulkanOptions) -> Result<Memor
     Ok(MemoryPlan { strategy, upload_window })
 }
 
-/// Whether device memory is host memory. Discrete devices with a resizable BAR map all of it too, but over a bus;
-/// what a device calls itself decides, and where that says nothing, a single heap does.
+/// Whether device memory is host memory. Discrete devices with a resizable BAR map all of it too, but over a
+/// bus; what a device calls itself decides, and where that says nothing, a single heap does.
 fn shares_host_memory(caps: &DeviceCaps) -> bool {
     match caps.device_type {
         DeviceType::Integrated | DeviceType::Cpu => true,

@@ -11,8 +11,8 @@ pub struct QueuePlan {
     pub index: u32,
 }
 
-/// The queues to open: all from one family, so that buffers need no ownership transfers. A family that dispatches
-/// without drawing is preferred, because work of the desktop does not delay it.
+/// The queues to open: all from one family, so that buffers need no ownership transfers. A family that
+/// dispatches without drawing is preferred, because work of the desktop does not delay it.
 pub(super) fn choose(caps: &DeviceCaps, options: &VulkanOptions) -> Result<Vec<QueuePlan>, PlanError> {
     let compute = |prefer_dedicated: bool| {
         let families = caps.queue_families.iter().enumerate();

@@ -1,8 +1,8 @@
-//! Owns the mapping between our feature set and Vulkan's feature structures, in both directions: asking a device,
-//! and enabling features when one is opened.
+//! Owns the mapping between our feature set and Vulkan's feature structures, in both directions: asking a
+//! device, and enabling features when one is opened.
 //!
-//! Each structure is used in its own form, never through the collected `PhysicalDeviceVulkan1xFeatures`: the own
-//! forms work on a Vulkan 1.1 device with extensions just as on a newer one.
+//! Each structure is used in its own form, never through the collected `PhysicalDeviceVulkan1xFeatures`: the
+//! own forms work on a Vulkan 1.1 device with extensions just as on a newer one.
 
 use std::ffi::c_void;
 
@@ -78,7 +78,8 @@ macro_rules! feature_structs {
             }
         }
 
-        /// The extensions that a device must enable for these features, where its version does not contain them.
+        /// The extensions that a device must enable for these features, where its version does not contain
+        /// them.
         pub(crate) fn required_extensions(api_version: u32, features: &Features) -> Vec<&'static str> {
             let mut names = Vec::new();
             $(if api_version < $core && ($(features.$ours)||*) { names.push($ext); })*
@@ -204,8 +205,8 @@ impl FeatureChain {
     /// Asks the device what it has.
     ///
     /// # Safety
-    /// The physical device must belong to the instance, both alive, and have Vulkan 1.1; the chain must have been
-    /// made from its caps.
+    /// The physical device must belong to the instance, both alive, and have Vulkan 1.1; the chain must have
+    /// been made from its caps.
     pub(crate) unsafe fn query(
         &mut self,
         instance: &ash::Instance,

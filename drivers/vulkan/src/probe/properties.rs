@@ -92,8 +92,8 @@ struct Properties {
 /// Adds what Vulkan 1.1 and later versions and extensions tell.
 ///
 /// # Safety
-/// The physical device must belong to the context's instance and have Vulkan 1.1; the caps' version and extensions
-/// must be its own.
+/// The physical device must belong to the context's instance and have Vulkan 1.1; the caps' version and
+/// extensions must be its own.
 pub(super) unsafe fn extended(
     context: &InstanceContext,
     physical: vk::PhysicalDevice,

@@ -5,5 +5,5 @@
 #![forbid(unsafe_code)]
 
 pub mod flatbuffer;
-
+pub mod params;
 pub mod vmfb;

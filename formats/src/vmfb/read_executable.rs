@@ -196,8 +196,11 @@ fn read_pipeline(
     })
 }
 
+/// Source file and line.
+type SourceLine = Option<(String, u32)>;
+
 /// Export name and source location.
-fn read_export_info(pipeline: &Table<'_>) -> Result<(Option<String>, Option<(String, u32)>)> {
+fn read_export_info(pipeline: &Table<'_>) -> Result<(Option<String>, SourceLine)> {
     let Some(info) = pipeline.child(&s::pipeline::DEBUG_INFO)? else { return Ok((None, None)) };
     let name = info.text(&s::export_info::NAME)?.map(str::to_owned);
     let Some(location) = info.child(&s::export_info::LOCATION)? else { return Ok((name, None)) };

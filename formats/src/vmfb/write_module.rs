@@ -116,7 +116,7 @@ fn build(module: &ModuleDef, segments: &[Segment]) -> Result<Vec<u8>, VmfbError>
     let signatures = b.children(&signatures);
     let exports = write_exports(&mut b, &module.exports, module.functions.len())?;
     let imports = collect(&mut b, &module.imports, write_import);
-    let imports = b.children(&imports);
+    let imports = (!imports.is_empty()).then(|| b.children(&imports));
     let dependencies = collect(&mut b, &module.dependencies, |b, d| {
         let name = b.text(&d.name);
         b.table()
@@ -125,7 +125,7 @@ fn build(module: &ModuleDef, segments: &[Segment]) -> Result<Vec<u8>, VmfbError>
             .scalar(&s::dependency::FLAGS, flags(d.optional))
             .finish()
     });
-    let dependencies = b.children(&dependencies);
+    let dependencies = (!dependencies.is_empty()).then(|| b.children(&dependencies));
     let types = collect(&mut b, &module.types, |b, name| {
         let name = b.text(name);
         b.table().link(&s::type_def::FULL_NAME, name).finish()
@@ -140,8 +140,8 @@ fn build(module: &ModuleDef, segments: &[Segment]) -> Result<Vec<u8>, VmfbError>
         .scalar(&s::module::REQUIREMENTS, module.requirements)
         .maybe(&s::module::ATTRS, attrs)
         .link(&s::module::TYPES, types)
-        .link(&s::module::DEPENDENCIES, dependencies)
-        .link(&s::module::IMPORTS, imports)
+        .maybe(&s::module::DEPENDENCIES, dependencies)
+        .maybe(&s::module::IMPORTS, imports)
         .link(&s::module::EXPORTS, exports)
         .link(&s::module::SIGNATURES, signatures)
         .link(&s::module::RODATA, rodata)

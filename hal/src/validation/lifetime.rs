@@ -42,8 +42,9 @@ impl QueueAllocations {
         table.entries.insert(address(buffer), Entry { buffer: Arc::downgrade(buffer), live: true });
     }
 
-    /// Marks a buffer's memory as given back.
-    pub(super) fn give_back(&self, buffer: &Arc<dyn Buffer>) -> Result<()> {
+    /// Marks a buffer's memory as given back. `false` for a buffer that is not from `queue_alloca`, such as an
+    /// input of a program: its memory goes back when its last handle is dropped.
+    pub(super) fn give_back(&self, buffer: &Arc<dyn Buffer>) -> Result<bool> {
         match self.table.lock().entries.get_mut(&address(buffer)) {
             Some(entry) if entry.live => entry.live = false,
             Some(_) => bail!(
@@ -51,14 +52,9 @@ impl QueueAllocations {
                 "the memory of this buffer of {} bytes was given back already",
                 buffer.byte_length()
             ),
-            None => bail!(
-                InvalidArgument,
-                "this buffer of {} bytes was not made by queue_alloca; its memory goes back when its last handle \
-                 is dropped",
-                buffer.byte_length()
-            ),
+            None => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -67,7 +67,10 @@ impl ValidatedDevice {
         buffer: Arc<dyn Buffer>,
     ) -> Result<()> {
         range::check_owner(self.inner.as_ref(), "buffer", buffer.device_id())?;
-        self.allocations.give_back(&buffer)?;
+        if !self.allocations.give_back(&buffer)? {
+            // Programs hand back whatever they own; ordering is all that is left to do for other buffers.
+            return self.inner.queue_submit(affinity, wait, signal, QueueOp::Barrier);
+        }
         let op = QueueOp::Dealloca { buffer: buffer.clone() };
         self.inner.queue_submit(affinity, wait, signal, op).inspect_err(|_| self.allocations.insert(&buffer))
     }

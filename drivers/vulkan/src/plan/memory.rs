@@ -31,9 +31,9 @@ const SMALL_WINDOW: u64 = 256 << 20;
 
 pub(super) fn choose(caps: &DeviceCaps, options: &VulkanOptions) -> Result<MemoryPlan, PlanError> {
     let mappable = |t: &&MemoryTypeCaps| t.ordinary() && t.device_local() && t.host_visible();
-    let mut types = caps.memory.types.iter().filter(mappable);
+    let types = caps.memory.types.iter().filter(mappable);
     let any_mappable = types.clone().next().is_some();
-    let window = types.by_ref().filter_map(|t| caps.memory.heaps.get(t.heap as usize)).map(|h| h.size).max();
+    let window = types.filter_map(|t| caps.memory.heaps.get(t.heap as usize)).map(|h| h.size).max();
     let whole = window.is_some_and(|w| w >= caps.memory.largest_device_local_heap());
     let strategy = match options.memory {
         MemoryChoice::Staged => MemoryStrategy::Staged,

@@ -1,17 +1,39 @@
-//! Placeholder.
+//! The Vulkan driver of the Halite HAL, on ash. Owns everything Vulkan; no type of a binding is in its interface.
+//!
+//! Planning is apart from doing: [`caps`], [`options`], [`workarounds`], [`plan`], [`memory_types`] and [`suballoc`] are
+//! pure and run without a device; the private modules do what they decide.
+//!
+//! The driver registers itself under the name `vulkan`. A program that only uses it by name calls [`link`] once, so
+//! that the linker keeps it.
 
+mod allocator;
+mod buffer;
 pub mod caps;
+mod command_buffer;
 mod context;
+mod descriptors;
+mod device;
+mod driver;
 mod error;
+mod executable;
 mod instance;
 mod loader;
+mod lower;
 pub mod memory_types;
 pub mod options;
+mod pipeline;
 mod pipeline_cache;
 pub mod plan;
 mod probe;
+mod queue;
+mod semaphore;
+mod staging;
 pub mod suballoc;
 pub mod workarounds;
 
+pub use driver::VulkanDriver;
 pub use instance::validation_message_count;
 pub use probe::capture_caps;
+
+/// Keeps the driver in a program that never names another item of this crate. Does nothing else.
+pub fn link() {}

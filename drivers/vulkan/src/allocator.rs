@@ -1,0 +1,345 @@
+//! Owns device memory: big blocks divided into ranges, and the reuse of ranges in queue order. Does not own: which
+//! memory types fit (`memory_types`) or the arithmetic of dividing (`suballoc`).
+//!
+//! Ranges that come back are kept by size before they are merged into their block again, and the lowest fitting one
+//! is taken first. A program that allocates the same sizes in every iteration thus gets the same places in every
+//! iteration, whether or not the device has caught up, and command buffers recorded for them stay valid.
+
+mod block;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use ash::vk;
+use halite_hal::{BufferParams, MemoryStats, Result, Status, status};
+use parking_lot::Mutex;
+
+pub(crate) use block::{Allocation, Block};
+
+use crate::{
+    context::DeviceContext,
+    memory_types::{self, MemoryCandidate},
+    semaphore::QueuePoint,
+    suballoc::SubAllocator,
+};
+
+/// Size of a memory type's first block; each further one is twice as big, up to `LARGEST_BLOCK`.
+const FIRST_BLOCK: u64 = 16 << 20;
+/// Size of the largest shared block. Requests above half of it get a block of their own.
+const LARGEST_BLOCK: u64 = 128 << 20;
+/// Granularity of ranges: no device asks for more than this between two buffer bindings.
+const GRANULE: u64 = 256;
+/// Readable bytes behind the 64-byte boundary that follows a buffer.
+const PADDING: u64 = 64;
+
+/// How far each queue has come: shared between queues, semaphores and the allocator.
+#[derive(Debug)]
+pub(crate) struct Progress(Vec<AtomicU64>);
+
+impl Progress {
+    /// All queues at 0.
+    pub fn new(queues: usize) -> Self {
+        Progress((0..queues).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Whether a queue has passed a point.
+    pub fn is_completed(&self, point: QueuePoint) -> bool {
+        self.0[point.queue].load(Ordering::Acquire) >= point.value
+    }
+
+    /// Notes that a queue has come to `value`.
+    pub fn advance(&self, queue: usize, value: u64) {
+        self.0[queue].fetch_max(value, Ordering::AcqRel);
+    }
+}
+
+/// The allocator of a device. Any thread may use it.
+pub(crate) struct Allocator {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    ctx: Arc<DeviceContext>,
+    progress: Arc<Progress>,
+    /// Memory types that blocks may use.
+    type_bits: u32,
+    granule: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    types: BTreeMap<PoolKey, TypePool>,
+    stats: MemoryStats,
+    heap_reserved: BTreeMap<u32, u64>,
+    next_block: u64,
+}
+
+/// Memory type, and whether its blocks are mapped.
+type PoolKey = (u32, bool);
+
+fn pool_key(candidate: &MemoryCandidate) -> PoolKey {
+    (candidate.index, candidate.mapped)
+}
+
+/// The blocks of one memory type.
+#[derive(Default)]
+struct TypePool {
+    blocks: BTreeMap<u64, PooledBlock>,
+    /// Returned ranges by (size, block, offset), and the point after which anybody may use them.
+    returned: BTreeMap<(u64, u64, u64), Option<QueuePoint>>,
+}
+
+struct PooledBlock {
+    block: Arc<Block>,
+    ranges: SubAllocator,
+    live: u32,
+    dedicated: bool,
+}
+
+/// What an allocation is made of, and when its memory is free: `None` for now.
+type Reserved = (Arc<Allocation>, Option<QueuePoint>);
+
+impl Allocator {
+    /// An allocator without memory.
+    pub fn new(ctx: Arc<DeviceContext>, progress: Arc<Progress>) -> Result<Self> {
+        let info = vk::BufferCreateInfo::default().size(GRANULE).usage(block::block_usage(&ctx));
+        // SAFETY: the buffer is only asked what it needs, then destroyed.
+        let needs = unsafe {
+            let probe =
+                ctx.device.create_buffer(&info, None).map_err(|e| ctx.error("vkCreateBuffer", e, "probe"))?;
+            let needs = ctx.device.get_buffer_memory_requirements(probe);
+            ctx.device.destroy_buffer(probe, None);
+            needs
+        };
+        let limits = &ctx.caps.limits;
+        let granule = [
+            limits.min_storage_buffer_offset_alignment,
+            limits.min_uniform_buffer_offset_alignment,
+            limits.non_coherent_atom_size,
+            needs.alignment,
+        ];
+        let granule = granule.into_iter().fold(GRANULE, u64::max).next_power_of_two();
+        let shared =
+            Shared { ctx, progress, type_bits: needs.memory_type_bits, granule, state: Mutex::default() };
+        Ok(Allocator { shared: Arc::new(shared) })
+    }
+
+    /// Memory for a buffer of `length` bytes, padded behind. With a queue, the memory may still be in use by
+    /// earlier work of that queue: then the point that ends this is returned too.
+    pub fn allocate(&self, params: &BufferParams, length: u64, queue: Option<usize>) -> Result<Reserved> {
+        let shared = &self.shared;
+        let candidates = memory_types::candidates(
+            params,
+            &shared.ctx.caps.memory,
+            &shared.ctx.plan.memory,
+            shared.type_bits,
+        );
+        let size = shared.padded(length)?;
+        let mut state = shared.state.lock();
+        let mut last = vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+        for candidate in &candidates {
+            if let Some((block, offset, after)) = shared.take(&mut state, pool_key(candidate), size, queue) {
+                return Ok((shared.hand_out(&mut state, block, offset, size), after));
+            }
+            match shared.grow(&mut state, *candidate, size) {
+                Ok((block, offset)) => return Ok((shared.hand_out(&mut state, block, offset, size), None)),
+                Err(e) => last = e,
+            }
+        }
+        Err(shared.exhausted(&state, params, length, candidates.first(), last))
+    }
+
+    /// Memory held now and so far.
+    pub fn stats(&self) -> MemoryStats {
+        self.shared.state.lock().stats
+    }
+
+    /// Gives blocks without live ranges back to the system.
+    pub fn trim(&self) {
+        self.shared.trim(&mut self.shared.state.lock(), true);
+    }
+}
+
+impl Shared {
+    fn padded(&self, length: u64) -> Result<u64> {
+        let padded = length.checked_next_multiple_of(64).and_then(|l| l.checked_add(PADDING));
+        padded.and_then(|l| l.checked_next_multiple_of(self.granule)).ok_or_else(|| {
+            status!(ResourceExhausted, "a buffer of {length} bytes is larger than any memory; ask for less")
+        })
+    }
+
+    /// A free range in memory that is there already.
+    fn take(
+        &self, state: &mut State, memory_type: PoolKey, size: u64, queue: Option<usize>,
+    ) -> Option<(Arc<Block>, u64, Option<QueuePoint>)> {
+        let pool = state.types.get_mut(&memory_type)?;
+        let usable = |after: &Option<QueuePoint>| {
+            after.is_none_or(|p| Some(p.queue) == queue || self.progress.is_completed(p))
+        };
+        let found = pool.returned.range((size, 0, 0)..=(size, u64::MAX, u64::MAX)).find(|(_, a)| usable(a));
+        if let Some((&key, &after)) = found {
+            pool.returned.remove(&key);
+            let after = after.filter(|p| !self.progress.is_completed(*p));
+            let block = pool.blocks.get(&key.1)?.block.clone();
+            return Some((block, key.2, after));
+        }
+        if let Some((block, offset)) = pool.divide(size, self.granule) {
+            return Some((block, offset, None));
+        }
+        self.merge_returned(state, memory_type);
+        let (block, offset) = state.types.get_mut(&memory_type)?.divide(size, self.granule)?;
+        Some((block, offset, None))
+    }
+
+    /// Merges returned ranges that no queue uses any more into their blocks; frees big blocks that are empty then.
+    fn merge_returned(&self, state: &mut State, memory_type: PoolKey) {
+        let Some(pool) = state.types.get_mut(&memory_type) else { return };
+        let merged: Vec<_> = pool
+            .returned
+            .iter()
+            .filter(|(_, after)| after.is_none_or(|p| self.progress.is_completed(p)))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in merged {
+            pool.returned.remove(&key);
+            if let Some(entry) = pool.blocks.get_mut(&key.1) {
+                entry.ranges.free(key.2);
+                entry.live -= 1;
+            }
+        }
+        self.drop_empty(state, memory_type, false);
+    }
+
+    fn drop_empty(&self, state: &mut State, memory_type: PoolKey, shared_too: bool) {
+        let State { types, stats, heap_reserved, .. } = state;
+        let Some(pool) = types.get_mut(&memory_type) else { return };
+        pool.blocks.retain(|_, entry| {
+            let keep = entry.live > 0 || !(entry.dedicated || shared_too);
+            if !keep {
+                stats.reserved -= entry.block.size;
+                if let Some(reserved) = heap_reserved.get_mut(&entry.block.candidate.heap) {
+                    *reserved -= entry.block.size;
+                }
+            }
+            keep
+        });
+    }
+
+    fn trim(&self, state: &mut State, shared_too: bool) {
+        let types: Vec<PoolKey> = state.types.keys().copied().collect();
+        for memory_type in types {
+            self.merge_returned(state, memory_type);
+            self.drop_empty(state, memory_type, shared_too);
+        }
+    }
+
+    /// A range in a new block.
+    fn grow(
+        &self, state: &mut State, candidate: MemoryCandidate, size: u64,
+    ) -> Result<(Arc<Block>, u64), vk::Result> {
+        let limits = &self.ctx.caps.limits;
+        let heap_size = self.ctx.caps.memory.heap_size(candidate.index);
+        let largest = limits.max_memory_allocation_size.min(limits.max_buffer_size).min(heap_size);
+        if size > largest {
+            return Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        }
+        let count = state.types.get(&pool_key(&candidate)).map_or(0, |p| p.blocks.len() as u32);
+        let shared_size = (FIRST_BLOCK << count.min(8)).min(LARGEST_BLOCK).min(heap_size / 8).min(largest);
+        let shared_size = shared_size / self.granule * self.granule;
+        let dedicated = size > shared_size / 2;
+        let wanted = if dedicated { size } else { shared_size };
+        match self.add_block(state, candidate, wanted, size, dedicated) {
+            Ok(found) => Ok(found),
+            Err(vk::Result::ERROR_DEVICE_LOST) => Err(vk::Result::ERROR_DEVICE_LOST),
+            Err(_) => {
+                self.trim(state, true);
+                self.add_block(state, candidate, size, size, true)
+            }
+        }
+    }
+
+    fn add_block(
+        &self, state: &mut State, candidate: MemoryCandidate, block_size: u64, size: u64, dedicated: bool,
+    ) -> Result<(Arc<Block>, u64), vk::Result> {
+        let live_blocks: usize = state.types.values().map(|p| p.blocks.len()).sum();
+        if live_blocks as u64 >= u64::from(self.ctx.caps.limits.max_memory_allocation_count) {
+            return Err(vk::Result::ERROR_TOO_MANY_OBJECTS);
+        }
+        let id = state.next_block;
+        let block = Arc::new(Block::new(&self.ctx, id, block_size, candidate)?);
+        state.next_block += 1;
+        let mut ranges = SubAllocator::new(block_size);
+        let offset = ranges.allocate(size, self.granule).ok_or(vk::Result::ERROR_FRAGMENTATION)?;
+        let stats = &mut state.stats;
+        stats.reserved += block_size;
+        stats.peak_reserved = stats.peak_reserved.max(stats.reserved);
+        stats.allocation_count += 1;
+        *state.heap_reserved.entry(candidate.heap).or_default() += block_size;
+        let entry = PooledBlock { block: block.clone(), ranges, live: 1, dedicated };
+        state.types.entry(pool_key(&candidate)).or_default().blocks.insert(id, entry);
+        Ok((block, offset))
+    }
+
+    fn hand_out(
+        self: &Arc<Self>, state: &mut State, block: Arc<Block>, offset: u64, size: u64,
+    ) -> Arc<Allocation> {
+        state.stats.used += size;
+        state.stats.peak_used = state.stats.peak_used.max(state.stats.used);
+        Arc::new(Allocation::new(self.clone(), block, offset, size))
+    }
+
+    fn give_back(&self, allocation: &Allocation, after: Option<QueuePoint>) {
+        let mut state = self.state.lock();
+        state.stats.used -= allocation.size;
+        let Some(pool) = state.types.get_mut(&pool_key(&allocation.block.candidate)) else { return };
+        pool.returned.insert((allocation.size, allocation.block.id, allocation.offset), after);
+    }
+
+    fn exhausted(
+        &self, state: &State, params: &BufferParams, length: u64, first: Option<&MemoryCandidate>,
+        result: vk::Result,
+    ) -> Status {
+        let Some(first) = first else {
+            return status!(
+                Unavailable,
+                "no memory type of device '{}' has {:?}; ask for fewer bits",
+                self.ctx.info.name,
+                params.memory_type
+            );
+        };
+        let reserved = state.heap_reserved.get(&first.heap).copied().unwrap_or(0);
+        let limits = &self.ctx.caps.limits;
+        let object = format!("buffer of {length} bytes");
+        let cause = self.ctx.error("vkAllocateMemory", result, &object);
+        Status::new(
+            if result == vk::Result::ERROR_DEVICE_LOST { cause.code() } else { halite_hal::Code::ResourceExhausted },
+            format!(
+                "{}; heap {} has {} bytes, {reserved} are reserved by this device, {} are in buffers, one \
+                 allocation may have {} bytes; free buffers, use smaller inputs or another device",
+                cause.message(),
+                first.heap,
+                self.ctx.caps.memory.heap_size(first.index),
+                state.stats.used,
+                limits.max_memory_allocation_size.min(limits.max_buffer_size),
+            ),
+        )
+        .with_detail("bytes", length.to_string())
+    }
+}
+
+impl TypePool {
+    /// A range cut from the free space of a block, the oldest block first.
+    fn divide(&mut self, size: u64, granule: u64) -> Option<(Arc<Block>, u64)> {
+        self.blocks.values_mut().find_map(|entry| {
+            let offset = entry.ranges.allocate(size, granule)?;
+            entry.live += 1;
+            Some((entry.block.clone(), offset))
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Owns one piece of device memory with the buffer over it, and the ranges handed out of it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use ash::vk;
+use halite_hal::{MemoryType, Result, status};
+
+use super::Shared;
+use crate::{context::DeviceContext, memory_types::MemoryCandidate, semaphore::QueuePoint};
+
+/// Usage of every block: any buffer of the HAL can live in any block.
+pub(super) fn block_usage(ctx: &DeviceContext) -> vk::BufferUsageFlags {
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER
+        | vk::BufferUsageFlags::UNIFORM_BUFFER
+        | vk::BufferUsageFlags::INDIRECT_BUFFER
+        | vk::BufferUsageFlags::TRANSFER_SRC
+        | vk::BufferUsageFlags::TRANSFER_DST;
+    if ctx.plan.abis.buffer_device_address { usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS } else { usage }
+}
+
+/// Device memory with one buffer over all of it. Lives as long as a range of it is referenced, by a program or by
+/// work in flight.
+pub(crate) struct Block {
+    ctx: Arc<DeviceContext>,
+    /// Number that no other block of the process's lifetime has; unlike the handle it is never reused.
+    pub id: u64,
+    /// The buffer.
+    pub buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+    /// Bytes.
+    pub size: u64,
+    /// Where it lives.
+    pub candidate: MemoryCandidate,
+    /// Host address of the first byte when mapped.
+    mapped: Option<*mut u8>,
+    /// Device address of the first byte; 0 without buffer device addresses.
+    pub address: u64,
+}
+
+// SAFETY: the pointer is to memory that is mapped for the block's whole life; accesses through it are bounded by
+// `Allocation`, and their order is the caller's business as with any buffer.
+unsafe impl Send for Block {}
+// SAFETY: as for `Send`; nothing in a block changes after it was made.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Makes a block of `size` bytes. The error is Vulkan's, so that the allocator can try elsewhere.
+    pub fn new(
+        ctx: &Arc<DeviceContext>, id: u64, size: u64, candidate: MemoryCandidate,
+    ) -> Result<Self, vk::Result> {
+        let info = vk::BufferCreateInfo::default().size(size).usage(block_usage(ctx));
+        // SAFETY: the info is complete; the handle is destroyed below or in `drop`.
+        let buffer = unsafe { ctx.device.create_buffer(&info, None) }?;
+        let mut block = Block {
+            ctx: ctx.clone(),
+            id,
+            buffer,
+            memory: vk::DeviceMemory::null(),
+            size,
+            candidate,
+            mapped: None,
+            address: 0,
+        };
+        block.bind()?;
+        Ok(block)
+    }
+
+    fn bind(&mut self) -> Result<(), vk::Result> {
+        let (device, bda) = (&self.ctx.device, self.ctx.plan.abis.buffer_device_address);
+        // SAFETY: the buffer was just made from this device.
+        let needs = unsafe { device.get_buffer_memory_requirements(self.buffer) };
+        if needs.memory_type_bits & (1 << self.candidate.index) == 0 {
+            return Err(vk::Result::ERROR_FEATURE_NOT_PRESENT);
+        }
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+        let mut info = vk::MemoryAllocateInfo::default()
+            .allocation_size(needs.size)
+            .memory_type_index(self.candidate.index);
+        if bda {
+            info = info.push_next(&mut flags);
+        }
+        // SAFETY: the type is one that the buffer allows; the memory is freed in `drop`.
+        self.memory = unsafe { device.allocate_memory(&info, None) }?;
+        // SAFETY: memory and buffer are new, ours, and of fitting size and type.
+        unsafe { device.bind_buffer_memory(self.buffer, self.memory, 0) }?;
+        if self.candidate.mapped {
+            // SAFETY: the type is host-visible and the memory is not mapped yet.
+            let address =
+                unsafe { device.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }?;
+            self.mapped = Some(address.cast());
+        }
+        if bda {
+            self.address = self.device_address();
+        }
+        self.ctx.set_name(self.buffer, &format!("block {}", self.id));
+        Ok(())
+    }
+
+    fn device_address(&self) -> u64 {
+        let info = vk::BufferDeviceAddressInfo::default().buffer(self.buffer);
+        // SAFETY: the feature is enabled (the plan says so) and the buffer was made with the usage for it.
+        unsafe { self.ctx.device.get_buffer_device_address(&info) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: whoever uses a block holds a reference to it, submitted work included, so nothing uses it now.
+        // Destroying null handles does nothing.
+        unsafe {
+            self.ctx.device.destroy_buffer(self.buffer, None);
+            self.ctx.device.free_memory(self.memory, None);
+        }
+    }
+}
+
+/// A range of a block. Goes back to the allocator when the last reference is dropped; work in flight holds one.
+pub(crate) struct Allocation {
+    /// The block.
+    pub block: Arc<Block>,
+    /// First byte in the block.
+    pub offset: u64,
+    /// Bytes that belong to it, padding included.
+    pub size: u64,
+    owner: Arc<Shared>,
+    released: AtomicBool,
+}
+
+impl Allocation {
+    pub(super) fn new(owner: Arc<Shared>, block: Arc<Block>, offset: u64, size: u64) -> Self {
+        Allocation { block, offset, size, owner, released: AtomicBool::new(false) }
+    }
+
+    /// Lets later operations of the queue reuse the memory at once, other users after `point`. For memory that the
+    /// program gave back in queue order.
+    pub fn release_after(&self, point: Option<QueuePoint>) {
+        if !self.released.swap(true, Ordering::AcqRel) {
+            self.owner.give_back(self, point);
+        }
+    }
+
+    /// The HAL's name for where it lives.
+    pub fn memory_type(&self) -> MemoryType {
+        self.block.candidate.memory_type()
+    }
+
+    /// Host address of the first byte when mapped. Valid for `size` bytes while the allocation lives.
+    pub fn host_address(&self) -> Option<*mut u8> {
+        let base = self.block.mapped?;
+        // SAFETY: the allocator hands out ranges inside the block, which is mapped as a whole.
+        Some(unsafe { base.add(self.offset as usize) })
+    }
+
+    /// Device address of the first byte.
+    pub fn device_address(&self) -> u64 {
+        self.block.address + self.offset
+    }
+
+    /// Copies host bytes into mapped memory. Returns false, without touching anything, when it is not mapped. The
+    /// range must lie inside the allocation.
+    pub fn write_mapped(&self, offset: u64, source: &[u8]) -> Result<bool> {
+        let Some(base) = self.host_address() else { return Ok(false) };
+        self.check_range(offset, source.len() as u64)?;
+        // SAFETY: the range is inside the mapping (just checked); device and host cannot overlap in a slice.
+        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), base.add(offset as usize), source.len()) };
+        self.sync_mapped(offset, source.len() as u64, true)?;
+        Ok(true)
+    }
+
+    /// Copies mapped memory to the host. Returns false, without touching anything, when it is not mapped.
+    pub fn read_mapped(&self, offset: u64, target: &mut [u8]) -> Result<bool> {
+        let Some(base) = self.host_address() else { return Ok(false) };
+        self.check_range(offset, target.len() as u64)?;
+        self.sync_mapped(offset, target.len() as u64, false)?;
+        // SAFETY: as in `write_mapped`.
+        unsafe { std::ptr::copy_nonoverlapping(base.add(offset as usize), target.as_mut_ptr(), target.len()) };
+        Ok(true)
+    }
+
+    fn check_range(&self, offset: u64, length: u64) -> Result<()> {
+        match offset.checked_add(length) {
+            Some(end) if end <= self.size => Ok(()),
+            _ => Err(status!(
+                OutOfRange,
+                "host access of {length} bytes at {offset} is outside of an allocation of {} bytes",
+                self.size
+            )),
+        }
+    }
+
+    /// Flushes (`to_device`) or invalidates a mapped range where the memory is not coherent.
+    fn sync_mapped(&self, offset: u64, length: u64, to_device: bool) -> Result<()> {
+        let ctx = &self.block.ctx;
+        if self.block.candidate.coherent || length == 0 {
+            return Ok(());
+        }
+        let atom = ctx.caps.limits.non_coherent_atom_size.max(1);
+        let first = (self.offset + offset) / atom * atom;
+        let end = (self.offset + offset + length).next_multiple_of(atom);
+        let length = if end >= self.block.size { vk::WHOLE_SIZE } else { end - first };
+        let range =
+            [vk::MappedMemoryRange::default().memory(self.block.memory).offset(first).size(length)];
+        // SAFETY: the memory is mapped as a whole, and the range is rounded to the device's granularity inside it.
+        let result = unsafe {
+            if to_device {
+                ctx.device.flush_mapped_memory_ranges(&range)
+            } else {
+                ctx.device.invalidate_mapped_memory_ranges(&range)
+            }
+        };
+        let call = if to_device { "vkFlushMappedMemoryRanges" } else { "vkInvalidateMappedMemoryRanges" };
+        result.map_err(|e| ctx.error(call, e, "mapped buffer"))
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if !*self.released.get_mut() {
+            self.owner.give_back(self, None);
+        }
+    }
+}

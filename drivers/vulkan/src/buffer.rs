@@ -1,0 +1,129 @@
+//! Owns the driver's buffers: a handle for the program over an allocation that it may give back early. Does not
+//! own: the memory (`allocator`) or copies through staging memory (`staging`).
+
+use std::{any::Any, fmt, sync::Arc};
+
+use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryType, Result, status};
+use parking_lot::Mutex;
+
+use crate::{allocator::Allocation, device::Core};
+
+/// Mapped but uncached memory is read directly up to this many bytes; beyond, a copy by the device is faster.
+const UNCACHED_READ: usize = 128;
+
+/// A buffer of this driver.
+pub(crate) struct VulkanBuffer {
+    core: Arc<Core>,
+    byte_length: u64,
+    memory_type: MemoryType,
+    usage: BufferUsage,
+    host_address: Option<HostAddress>,
+    storage: Mutex<Option<Arc<Allocation>>>,
+}
+
+/// The first byte of mapped memory.
+struct HostAddress(*mut u8);
+
+// SAFETY: the address is only handed out; accesses through it are the business of those who use it.
+unsafe impl Send for HostAddress {}
+// SAFETY: as for `Send`; it never changes.
+unsafe impl Sync for HostAddress {}
+
+impl VulkanBuffer {
+    /// A handle over an allocation that has at least `byte_length` bytes.
+    pub fn new(core: Arc<Core>, params: &BufferParams, byte_length: u64, storage: Arc<Allocation>) -> Self {
+        VulkanBuffer {
+            core,
+            byte_length,
+            memory_type: storage.memory_type(),
+            usage: params.usage,
+            host_address: storage.host_address().map(HostAddress),
+            storage: Mutex::new(Some(storage)),
+        }
+    }
+
+    /// The memory. FAILED_PRECONDITION after it was given back in queue order.
+    pub fn storage(&self) -> Result<Arc<Allocation>> {
+        self.storage.lock().clone().ok_or_else(|| {
+            status!(
+                FailedPrecondition,
+                "the memory of this buffer of {} bytes was given back by a dealloca; allocate a new one",
+                self.byte_length
+            )
+        })
+    }
+
+    /// Takes the memory away from the handle.
+    pub fn take_storage(&self) -> Option<Arc<Allocation>> {
+        self.storage.lock().take()
+    }
+
+    fn check(&self, offset: u64, length: usize) -> Result<()> {
+        match offset.checked_add(length as u64) {
+            Some(end) if end <= self.byte_length => Ok(()),
+            _ => Err(status!(
+                OutOfRange,
+                "host access of {length} bytes at {offset} is outside of a buffer of {} bytes",
+                self.byte_length
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for VulkanBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let storage = self.storage.lock();
+        f.debug_struct("VulkanBuffer")
+            .field("byte_length", &self.byte_length)
+            .field("memory_type", &self.memory_type)
+            .field("place", &storage.as_ref().map(|s| (s.block.id, s.offset)))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Buffer for VulkanBuffer {
+    fn device_id(&self) -> u64 {
+        self.core.ctx.id
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.byte_length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.memory_type
+    }
+
+    fn usage(&self) -> BufferUsage {
+        self.usage
+    }
+
+    fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
+        self.check(offset, target.len())?;
+        let storage = self.storage()?;
+        let fast = storage.block.candidate.cached || target.len() <= UNCACHED_READ;
+        if fast && storage.read_mapped(offset, target)? {
+            return Ok(());
+        }
+        self.core.read_staged(&storage, offset, target)
+    }
+
+    fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
+        self.check(offset, source.len())?;
+        let storage = self.storage()?;
+        if storage.write_mapped(offset, source)? {
+            return Ok(());
+        }
+        self.core.write_staged(&storage, offset, source)
+    }
+
+    fn host_address(&self) -> Option<*mut u8> {
+        // After a dealloca the memory may be gone: the program may not use it, and does not get it.
+        let storage = self.storage.lock();
+        storage.as_ref().and(self.host_address.as_ref()).map(|a| a.0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,192 @@
+//! Owns command buffers: the recording, and the Vulkan command buffers made from it for the bindings it was executed
+//! with. Does not own: translation (`lower`) or submission (`queue`).
+
+use std::{any::Any, fmt, sync::Arc};
+
+use ash::vk;
+use halite_hal::{
+    BindingTable, Buffer, Command, CommandBuffer, CommandBufferMode, CommandList, CommandTarget, DispatchCounts,
+    Fence, Result,
+};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::{
+    allocator::Allocation,
+    context::DeviceContext,
+    device::Core,
+    lower::{Place, Program, Resolver, record_host_barrier, storage_of},
+    queue::{Keeper, Recorder},
+    semaphore::QueuePoint,
+};
+
+/// Binding sets that a reusable command buffer keeps Vulkan command buffers for.
+const CACHED: usize = 4;
+
+/// Where a binding is: block, first byte, bytes. Block numbers are never reused, so an entry whose block is gone can
+/// never be found again.
+type Key = SmallVec<[(u64, u64, u64); 8]>;
+
+/// A Vulkan command buffer for one set of bindings, with all that it needs except the bound buffers themselves.
+pub(crate) struct Lowered {
+    key: Key,
+    commands: vk::CommandBuffer,
+    dispatches: u32,
+    _recorder: Recorder,
+    _owned: Vec<Keeper>,
+}
+
+impl Lowered {
+    /// The Vulkan command buffer; may be in flight any number of times.
+    pub fn commands(&self) -> vk::CommandBuffer {
+        self.commands
+    }
+
+    /// Dispatches in it.
+    pub fn dispatches(&self) -> u32 {
+        self.dispatches
+    }
+}
+
+/// A command buffer of this driver.
+pub(crate) struct VulkanCommandBuffer {
+    core: Arc<Core>,
+    list: CommandList,
+    /// Buffers that commands name directly, each once.
+    direct: Vec<Arc<dyn Buffer>>,
+    /// Most recently used first.
+    cache: Mutex<Vec<Arc<Lowered>>>,
+}
+
+impl VulkanCommandBuffer {
+    /// Accepts a finished recording.
+    pub fn new(core: Arc<Core>, list: CommandList) -> Self {
+        let mut direct: Vec<Arc<dyn Buffer>> = Vec::new();
+        if !list.mode.contains(CommandBufferMode::ONE_SHOT) {
+            let mut seen = std::collections::HashSet::new();
+            for_each_target(&list.commands, |target| {
+                if let CommandTarget::Direct(buffer) = target
+                    && seen.insert(Arc::as_ptr(buffer).cast::<()>())
+                {
+                    direct.push(buffer.clone());
+                }
+            });
+        }
+        VulkanCommandBuffer { core, list, direct, cache: Mutex::default() }
+    }
+
+    /// Places an execution on a queue.
+    pub fn execute(
+        &self, queue: usize, waits: &[QueuePoint], signal: &Fence, bindings: &BindingTable,
+    ) -> Result<()> {
+        let core = &self.core;
+        let slots: SmallVec<[Option<Place>; 8]> =
+            bindings.entries.iter().map(|e| e.as_ref().map(Place::of).transpose()).collect::<Result<_>>()?;
+        if self.list.mode.contains(CommandBufferMode::ONE_SHOT) {
+            let program = Program::of_commands(core, &self.list.commands, &Resolver { slots: &slots })?;
+            return core.queues[queue]
+                .place(core, waits, signal, |batch, source| batch.record(&core.ctx, source, program))
+                .map(drop);
+        }
+        let (key, used) = self.key(&slots)?;
+        let lowered = self.lowered(core.queues[queue].family(), key, &slots)?;
+        let placed = core.queues[queue].place(core, waits, signal, |batch, _| {
+            batch.append(&core.ctx, lowered)?;
+            batch.keepers.extend(used.into_iter().map(Keeper::Allocation));
+            Ok(())
+        });
+        placed.map(drop)
+    }
+
+    /// The key of a set of bindings, and the memory that it names.
+    fn key(&self, slots: &[Option<Place>]) -> Result<(Key, SmallVec<[Arc<Allocation>; 8]>)> {
+        let (mut key, mut used) = (Key::new(), SmallVec::new());
+        for slot in slots {
+            match slot {
+                Some(place) => {
+                    key.push((place.allocation.block.id, place.start(), place.length));
+                    used.push(place.allocation.clone());
+                }
+                None => key.push((u64::MAX, 0, 0)),
+            }
+        }
+        for buffer in &self.direct {
+            let allocation = storage_of(buffer.as_ref())?;
+            key.push((allocation.block.id, allocation.offset, buffer.byte_length()));
+            used.push(allocation);
+        }
+        Ok((key, used))
+    }
+
+    fn lowered(&self, family: u32, key: Key, slots: &[Option<Place>]) -> Result<Arc<Lowered>> {
+        let mut cache = self.cache.lock();
+        if let Some(found) = cache.iter().position(|l| l.key == key) {
+            // Moves the entry to the front, those before it one back.
+            cache[..=found].rotate_right(1);
+            return Ok(cache[0].clone());
+        }
+        let program = Program::of_commands(&self.core, &self.list.commands, &Resolver { slots })?;
+        let lowered = Arc::new(lower(&self.core.ctx, family, key, program)?);
+        cache.truncate(CACHED - 1);
+        cache.insert(0, lowered.clone());
+        Ok(lowered)
+    }
+}
+
+fn lower(ctx: &Arc<DeviceContext>, family: u32, key: Key, mut program: Program) -> Result<Lowered> {
+    let mut recorder = Recorder::new(ctx, family)?;
+    let sets = program.prepare(ctx, &mut recorder.descriptors)?;
+    let commands = recorder.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;
+    program.record(ctx, commands, &sets);
+    record_host_barrier(ctx, commands);
+    // SAFETY: the command buffer was begun above and nobody else has it.
+    unsafe { ctx.device.end_command_buffer(commands) }
+        .map_err(|e| ctx.error("vkEndCommandBuffer", e, "reusable command buffer"))?;
+    let dispatches = program.dispatches();
+    // Bound buffers are kept by each execution instead: an entry must not hold on to a program's memory.
+    let (owned, _) = program.into_keepers();
+    Ok(Lowered { key, commands, dispatches, _recorder: recorder, _owned: owned })
+}
+
+fn for_each_target(commands: &[Command], mut visit: impl FnMut(&CommandTarget)) {
+    for command in commands {
+        match command {
+            Command::Fill { target, .. } | Command::Update { target, .. } => visit(&target.target),
+            Command::Copy { source, target } => {
+                visit(&source.target);
+                visit(&target.target);
+            }
+            Command::Dispatch { counts, bindings, .. } => {
+                if let DispatchCounts::Indirect(reference) = counts {
+                    visit(&reference.target);
+                }
+                bindings.iter().for_each(|b| visit(&b.target));
+            }
+            Command::Barrier | Command::BeginDebugGroup(_) | Command::EndDebugGroup => {}
+        }
+    }
+}
+
+impl fmt::Debug for VulkanCommandBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VulkanCommandBuffer")
+            .field("commands", &self.list.commands.len())
+            .field("mode", &self.list.mode)
+            .field("cached", &self.cache.lock().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CommandBuffer for VulkanCommandBuffer {
+    fn device_id(&self) -> u64 {
+        self.core.ctx.id
+    }
+
+    fn list(&self) -> &CommandList {
+        &self.list
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

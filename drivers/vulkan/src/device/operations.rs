@@ -1,0 +1,213 @@
+//! Owns the meaning of queue operations: resolving their waits, deferring what cannot be placed yet, and placing
+//! the rest. Does not own: batching (`queue`) or commands (`lower`).
+
+use std::sync::Arc;
+
+use halite_hal::{Buffer, BufferSpan, Fence, File, QueueOp, Result, status};
+use smallvec::SmallVec;
+
+use crate::{
+    buffer::VulkanBuffer,
+    command_buffer::VulkanCommandBuffer,
+    device::Core,
+    lower::{Place, Program},
+    queue::{Deferred, Work},
+    semaphore::{PointState, QueuePoint},
+};
+
+/// Points that accepted work will reach.
+type Points = SmallVec<[QueuePoint; 4]>;
+
+/// What an operation's wait fence looks like now.
+enum Waits {
+    /// Everything is reached or promised.
+    Placed(Points),
+    /// The point with this index is not.
+    Open(usize),
+}
+
+impl Core {
+    /// Accepts an operation: places it, or keeps it until what it waits for is promised. A failed wait fence fails
+    /// the signal fence; so does an error, which is returned too.
+    pub fn submit(self: &Arc<Self>, mut operation: Deferred) -> Result<()> {
+        loop {
+            if let Err(status) = self.check_open() {
+                operation.signal.fail(&status);
+                return Err(status);
+            }
+            let open = match self.look(&operation.wait) {
+                Err(status) => {
+                    operation.signal.fail(&status);
+                    return Ok(());
+                }
+                Ok(Waits::Placed(points)) => return self.place(operation, points),
+                Ok(Waits::Open(open)) => operation.wait.points()[open].clone(),
+            };
+            let Some(own) = self.own_semaphore(open.semaphore.as_ref()) else {
+                self.defer_foreign(&open, operation);
+                return Ok(());
+            };
+            match own.defer(open.value, operation) {
+                None => {
+                    self.note_waited_for(&open.semaphore);
+                    return Ok(());
+                }
+                Some(back) => operation = back,
+            }
+        }
+    }
+
+    fn look(&self, wait: &Fence) -> Result<Waits> {
+        let mut points = Points::new();
+        for (index, point) in wait.points().iter().enumerate() {
+            match self.own_semaphore(point.semaphore.as_ref()) {
+                Some(own) => match own.point(point.value)? {
+                    PointState::Reached => {}
+                    PointState::Pending(p) => points.push(p),
+                    PointState::Unknown => return Ok(Waits::Open(index)),
+                },
+                None if point.semaphore.query()? >= point.value => {}
+                None => return Ok(Waits::Open(index)),
+            }
+        }
+        Ok(Waits::Placed(points))
+    }
+
+    fn defer_foreign(self: &Arc<Self>, open: &halite_hal::SemaphorePoint, operation: Deferred) {
+        let core = self.clone();
+        // A failure is found again when the operation is looked at, and handled there.
+        open.semaphore.on_reached(open.value, Box::new(move |_| core.place_deferred(vec![operation])));
+    }
+
+    fn place(self: &Arc<Self>, operation: Deferred, points: Points) -> Result<()> {
+        let Deferred { queue, signal, work, .. } = operation;
+        let placed = match work {
+            Work::Alloca(after) => self.place_alloca(queue, points, after, &signal),
+            Work::Operation(op) => self.place_operation(queue, points, &signal, op),
+        };
+        if let Err(status) = &placed {
+            signal.fail(status);
+        }
+        placed
+    }
+
+    fn place_alloca(
+        self: &Arc<Self>, queue: usize, mut points: Points, after: Option<QueuePoint>, signal: &Fence,
+    ) -> Result<()> {
+        points.extend(after);
+        let point = self.join(queue, &points)?;
+        self.signal_at(point, signal);
+        Ok(())
+    }
+
+    fn place_operation(self: &Arc<Self>, queue: usize, points: Points, signal: &Fence, op: QueueOp) -> Result<()> {
+        match op {
+            QueueOp::Barrier => self.place_alloca(queue, points, None, signal),
+            QueueOp::Dealloca { buffer } => {
+                let point = self.join(queue, &points)?;
+                if let Some(storage) = own_buffer(buffer.as_ref())?.take_storage() {
+                    storage.release_after(point);
+                }
+                self.signal_at(point, signal);
+                Ok(())
+            }
+            QueueOp::Fill { target, pattern, pattern_length } => {
+                let mut program = Program::default();
+                program.fill(self, &Place::of(&target)?, pattern, pattern_length)?;
+                self.place_program(queue, &points, signal, program)
+            }
+            QueueOp::Update { source, target } => {
+                let mut program = Program::default();
+                program.update(self, &source, &Place::of(&target)?)?;
+                self.place_program(queue, &points, signal, program)
+            }
+            QueueOp::Copy { source, target } => {
+                let mut program = Program::default();
+                program.copy(&Place::of(&source)?, &Place::of(&target)?)?;
+                self.place_program(queue, &points, signal, program)
+            }
+            QueueOp::Read { source, source_offset, target } => {
+                self.place_read(queue, points, signal, &source, source_offset, &target)
+            }
+            QueueOp::Write { source, target, target_offset } => {
+                let waits = self.other_queues(queue, &points);
+                self.write_file(queue, &waits, &Place::of(&source)?, &target, target_offset)?;
+                self.reach(signal);
+                Ok(())
+            }
+            QueueOp::Execute { command_buffer, bindings } => {
+                let own = command_buffer.as_any().downcast_ref::<VulkanCommandBuffer>();
+                let own = own.ok_or_else(|| {
+                    status!(InvalidArgument, "a command buffer of another driver was given to a Vulkan device")
+                })?;
+                let waits = self.other_queues(queue, &points);
+                own.execute(queue, &waits, signal, &bindings)
+            }
+        }
+    }
+
+    fn place_program(
+        self: &Arc<Self>, queue: usize, points: &[QueuePoint], signal: &Fence, program: Program,
+    ) -> Result<()> {
+        if program.is_empty() {
+            let point = self.join(queue, points)?;
+            self.signal_at(point, signal);
+            return Ok(());
+        }
+        let waits = self.other_queues(queue, points);
+        let record = |batch: &mut crate::queue::Batch, source: &mut crate::queue::RecorderSource<'_>| {
+            batch.record(&self.ctx, source, program)
+        };
+        self.queues[queue].place(self, &waits, signal, record).map(drop)
+    }
+
+    fn place_read(
+        self: &Arc<Self>, queue: usize, points: Points, signal: &Fence, source: &File, source_offset: u64,
+        target: &BufferSpan,
+    ) -> Result<()> {
+        let place = Place::of(target)?;
+        let point = if points.is_empty() && self.read_file_mapped(source, source_offset, &place)? {
+            None
+        } else {
+            let waits = self.other_queues(queue, &points);
+            match self.read_file(queue, &waits, source, source_offset, &place)? {
+                Some(point) => Some(point),
+                None => self.join(queue, &points)?,
+            }
+        };
+        self.signal_at(point, signal);
+        Ok(())
+    }
+
+    /// One point that is reached after all of these; `None` when there are none.
+    fn join(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Result<Option<QueuePoint>> {
+        let Some(first) = points.first() else { return Ok(None) };
+        if points.iter().all(|p| p.queue == first.queue) {
+            return Ok(points.iter().copied().max_by_key(|p| p.value));
+        }
+        let waits = self.other_queues(queue, points);
+        self.queues[queue].place(self, &waits, &Fence::default(), |_, _| Ok(())).map(Some)
+    }
+
+    fn signal_at(self: &Arc<Self>, point: Option<QueuePoint>, signal: &Fence) {
+        match point {
+            None => self.reach(signal),
+            Some(point) => self.queues[point.queue].signal_at(self, point.value, signal),
+        }
+    }
+
+    /// The points that are not on this queue, submitted and ready to be waited for by another submission.
+    fn other_queues(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Points {
+        let others: Points = points.iter().copied().filter(|p| p.queue != queue).collect();
+        for point in &others {
+            self.queues[point.queue].flush_to(self, point.value);
+        }
+        others
+    }
+}
+
+/// A buffer as this driver's own.
+fn own_buffer(buffer: &dyn Buffer) -> Result<&VulkanBuffer> {
+    let own = buffer.as_any().downcast_ref::<VulkanBuffer>();
+    own.ok_or_else(|| status!(InvalidArgument, "a buffer of another driver was given to a Vulkan device"))
+}

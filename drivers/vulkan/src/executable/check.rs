@@ -1,0 +1,220 @@
+//! Owns the checks between a kernel and the device: format, features, limits, interface, subgroups. What passes is
+//! safe to hand to the Vulkan driver.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use halite_formats::vmfb::{BdaLayout, DescriptorBinding, DispatchAbi};
+use halite_hal::{Result, status};
+use halite_spirv::{
+    EntryFacts, Feature, ModuleFacts, required_features,
+    subgroup::{self, Decision, Policy, SubgroupSupport},
+};
+
+use super::{FORMAT_ADDRESSES, FORMAT_DESCRIPTORS};
+use crate::{context::DeviceContext, lower::ROOT_WORDS};
+
+/// `VK_SHADER_STAGE_COMPUTE_BIT`.
+const COMPUTE_STAGE: u32 = 0x20;
+/// VkDescriptorType of storage buffers.
+const STORAGE_BUFFER: u32 = 7;
+
+/// Whether an executable format can run on the device.
+pub(crate) fn supports_format(ctx: &DeviceContext, format: &str) -> bool {
+    let abis = ctx.plan.abis;
+    match format {
+        FORMAT_DESCRIPTORS => abis.descriptors,
+        "vulkan-spirv-fb-ptr" => abis.descriptors && abis.buffer_device_address,
+        FORMAT_ADDRESSES | "vulkan-spirv-bda-raw" => abis.buffer_device_address,
+        _ => false,
+    }
+}
+
+pub(super) fn format(ctx: &DeviceContext, format: &str) -> Result<()> {
+    if supports_format(ctx, format) {
+        return Ok(());
+    }
+    let known = [FORMAT_DESCRIPTORS, "vulkan-spirv-fb-ptr", FORMAT_ADDRESSES, "vulkan-spirv-bda-raw"];
+    let known: Vec<_> = known.into_iter().filter(|f| supports_format(ctx, f)).collect();
+    Err(status!(
+        Incompatible,
+        "executable format '{format}' does not run on device '{}'; it runs: {}; recompile with \
+         --iree-hal-target-device=vulkan",
+        ctx.info.name,
+        known.join(", ")
+    ))
+}
+
+/// Constants that a dispatch of an address kernel gives; refuses layouts that the driver does not fill.
+pub(super) fn bda_constants(kernel: &str, bda: &BdaLayout, push_bytes: u32) -> Result<u32> {
+    let root = ROOT_WORDS as u32 * 4;
+    let end = bda.constant_count.checked_mul(4).and_then(|c| c.checked_add(root));
+    let known = bda.abi_version == 1 && bda.root_offset == 0 && bda.root_length == root;
+    if !known || (bda.constant_count > 0 && bda.constant_offset != root) || end.is_none_or(|e| e > push_bytes) {
+        return Err(status!(
+            Incompatible,
+            "kernel '{kernel}' has an address layout that is not known (version {}, root {}+{}, constants {}+{}, \
+             push constants {push_bytes}); recompile with --iree-vulkan-dispatch-abi=descriptors",
+            bda.abi_version,
+            bda.root_offset,
+            bda.root_length,
+            bda.constant_offset,
+            bda.constant_count
+        ));
+    }
+    Ok(bda.constant_count)
+}
+
+/// A kernel to be checked.
+pub(super) struct Subject<'a> {
+    pub ctx: &'a DeviceContext,
+    pub kernel: &'a str,
+    pub facts: &'a ModuleFacts,
+    pub entry: &'a EntryFacts,
+}
+
+impl Subject<'_> {
+    /// Every feature that the code declares is enabled on the device.
+    pub fn features(&self) -> Result<()> {
+        for requirement in required_features(self.facts) {
+            if !self.has(requirement.feature) {
+                let name = match requirement.feature {
+                    Feature::Unknown => requirement.needed_by.clone(),
+                    feature => format!("{} ({})", feature.vulkan_name(), requirement.needed_by),
+                };
+                return Err(status!(
+                    Unavailable,
+                    "kernel '{}' needs {name}, which device '{}' lacks; recompile with \
+                     --iree-vulkan-target=vp_android_baseline_2022 or a target that fits the device",
+                    self.kernel,
+                    self.ctx.info.name
+                )
+                .with_detail("feature", requirement.feature.vulkan_name()));
+            }
+        }
+        Ok(())
+    }
+
+    fn has(&self, feature: Feature) -> bool {
+        let enabled = &self.ctx.plan.features;
+        let subgroup = &self.ctx.caps.subgroup;
+        let class = |bit: u32| subgroup.stages & COMPUTE_STAGE != 0 && subgroup.operations & bit == bit;
+        match feature {
+            Feature::SubgroupBasic => class(1),
+            Feature::SubgroupVote => class(2),
+            Feature::SubgroupArithmetic => class(4),
+            Feature::SubgroupBallot => class(8),
+            Feature::SubgroupShuffle => class(0x10),
+            Feature::SubgroupShuffleRelative => class(0x20),
+            Feature::SubgroupClustered => class(0x40),
+            Feature::SubgroupQuad => class(0x80),
+            Feature::SubgroupRotate => enabled.shader_subgroup_rotate,
+            Feature::BufferDeviceAddress => self.ctx.plan.abis.buffer_device_address,
+            other => enabled.get(other.vulkan_name()).unwrap_or(false),
+        }
+    }
+
+    /// Workgroup, memory and argument sizes are within the device's limits.
+    pub fn limits(&self, sets: &[&[DescriptorBinding]], push_bytes: u32) -> Result<()> {
+        let limits = &self.ctx.caps.limits;
+        let size = self.entry.local_size;
+        let invocations = size.iter().map(|s| u64::from(*s)).product::<u64>();
+        for (axis, (have, most)) in size.iter().zip(limits.max_compute_workgroup_size).enumerate() {
+            let name = ["x", "y", "z"][axis];
+            self.at_most(&format!("workgroup size in {name}"), u64::from(*have), u64::from(most))?;
+        }
+        let storage =
+            sets.iter().flat_map(|s| s.iter()).filter(|b| b.descriptor_type == STORAGE_BUFFER).count() as u64;
+        let stage = limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers);
+        let checks = [
+            ("invocations per workgroup", invocations, limits.max_compute_workgroup_invocations),
+            ("workgroup memory", self.entry.workgroup_memory_bytes, limits.max_compute_shared_memory_size),
+            ("bytes of push constants", u64::from(push_bytes), limits.max_push_constants_size),
+            ("descriptor sets", sets.len() as u64, limits.max_bound_descriptor_sets),
+            ("storage buffers", storage, stage),
+        ];
+        checks.into_iter().try_for_each(|(what, have, most)| self.at_most(what, have, u64::from(most)))
+    }
+
+    fn at_most(&self, what: &str, have: u64, most: u64) -> Result<()> {
+        if have <= most {
+            return Ok(());
+        }
+        Err(status!(
+            Unavailable,
+            "kernel '{}' has {what}: {have}, device '{}' allows {most}; recompile with an --iree-vulkan-target that \
+             fits the device",
+            self.kernel,
+            self.ctx.info.name
+        ))
+    }
+
+    /// What the code uses is what the layout provides.
+    pub fn interface(&self, sets: &[&[DescriptorBinding]], push_bytes: u32, abi: DispatchAbi) -> Result<()> {
+        for used in &self.entry.bindings {
+            let declared = sets
+                .get(used.set as usize)
+                .and_then(|set| set.iter().find(|b| b.binding == used.binding))
+                .map(|b| if b.descriptor_type == STORAGE_BUFFER { "StorageBuffer" } else { "Uniform" });
+            if abi == DispatchAbi::BufferDeviceAddress || declared != Some(used.class.as_str()) {
+                return Err(status!(
+                    InvalidArgument,
+                    "kernel '{}' uses set {} binding {} as {}, its layout says {}",
+                    self.kernel,
+                    used.set,
+                    used.binding,
+                    used.class,
+                    declared.unwrap_or("nothing")
+                ));
+            }
+        }
+        if self.entry.push_constant_bytes > u64::from(push_bytes) {
+            return Err(status!(
+                InvalidArgument,
+                "kernel '{}' reads {} bytes of push constants, its layout has {push_bytes}",
+                self.kernel,
+                self.entry.push_constant_bytes
+            ));
+        }
+        Ok(())
+    }
+
+    /// The code to run, repaired if need be, and the subgroup size that it must run with.
+    pub fn subgroups(
+        &self, words: &Arc<[u32]>, assumed: &[u32], declared: u32,
+    ) -> Result<(Arc<[u32]>, Option<u32>)> {
+        let plan = &self.ctx.plan.subgroup;
+        let (min_size, max_size) = plan.required_sizes.unwrap_or((plan.default_size, plan.default_size));
+        let support = SubgroupSupport {
+            default_size: plan.default_size,
+            min_size,
+            max_size,
+            size_control: plan.required_sizes.is_some(),
+            require_full: plan.full_subgroups,
+            compute_stage: plan.required_sizes.is_some(),
+        };
+        let options = &self.ctx.options;
+        let policy = Policy { repair: options.repair, allow_mismatch: options.allow_subgroup_mismatch };
+        let decision = subgroup::plan(words, &self.entry.name, assumed, declared, &support, &policy)
+            .map_err(|e| status!(InvalidArgument, "kernel '{}': {e}", self.kernel))?;
+        match decision {
+            Decision::Run { required_size } => Ok((words.clone(), required_size)),
+            Decision::Repaired { words, note } => {
+                static TOLD: AtomicBool = AtomicBool::new(false);
+                if TOLD.swap(true, Ordering::Relaxed) {
+                    log::debug!("kernel '{}': {note}", self.kernel);
+                } else {
+                    log::warn!("kernel '{}': {note} (further repairs are logged at debug level)", self.kernel);
+                }
+                Ok((words.into(), None))
+            }
+            Decision::RunMismatched { warning } => {
+                log::warn!("kernel '{}': {warning}", self.kernel);
+                Ok((words.clone(), None))
+            }
+            Decision::Refuse { message } => Err(status!(Unavailable, "{message}")),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Owns the translation of HAL commands into Vulkan commands, in two passes: building a `Program` checks and resolves
+//! everything and may fail; recording it cannot. Does not own: command buffers (`queue`, `command_buffer`).
+
+mod dispatch;
+mod record;
+mod transfer;
+
+use std::{ops::Range, sync::Arc};
+
+use ash::vk;
+use halite_hal::{
+    Buffer, BufferRef, BufferSpan, Command, CommandTarget, Result, WHOLE_BUFFER, status,
+};
+
+pub(crate) use dispatch::ROOT_WORDS;
+pub(crate) use record::record_host_barrier;
+
+use crate::{
+    allocator::Allocation,
+    buffer::VulkanBuffer,
+    context::DeviceContext,
+    descriptors::{DescriptorPools, DescriptorWrite, SetShape, vk_writes},
+    device::Core,
+    queue::Keeper,
+};
+
+/// A byte range of device memory.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// The memory.
+    pub allocation: Arc<Allocation>,
+    /// First byte, relative to the allocation.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+impl Place {
+    /// The range of a span.
+    pub fn of(span: &BufferSpan) -> Result<Self> {
+        Place { allocation: storage_of(span.buffer.as_ref())?, offset: span.offset, length: span.length }.checked()
+    }
+
+    /// First byte in the block's Vulkan buffer.
+    pub fn start(&self) -> u64 {
+        self.allocation.offset + self.offset
+    }
+
+    /// The block's Vulkan buffer.
+    pub fn buffer(&self) -> vk::Buffer {
+        self.allocation.block.buffer
+    }
+
+    fn checked(self) -> Result<Self> {
+        match self.offset.checked_add(self.length) {
+            Some(end) if end <= self.allocation.size => Ok(self),
+            _ => Err(status!(
+                OutOfRange,
+                "range of {} bytes at {} is outside of a buffer's memory of {} bytes",
+                self.length,
+                self.offset,
+                self.allocation.size
+            )),
+        }
+    }
+}
+
+/// The memory behind a buffer of this driver.
+pub(crate) fn storage_of(buffer: &dyn Buffer) -> Result<Arc<Allocation>> {
+    let own = buffer.as_any().downcast_ref::<VulkanBuffer>();
+    own.ok_or_else(|| status!(InvalidArgument, "a buffer of another driver was given to a Vulkan device"))?.storage()
+}
+
+/// Finds the memory that commands name.
+pub(crate) struct Resolver<'a> {
+    /// The binding table; `None` entries have no bytes.
+    pub slots: &'a [Option<Place>],
+}
+
+impl Resolver<'_> {
+    /// The memory of a reference; `None` for an empty slot.
+    pub fn place(&self, reference: &BufferRef) -> Result<Option<Place>> {
+        let (base, limit) = match &reference.target {
+            CommandTarget::Direct(buffer) => {
+                let allocation = storage_of(buffer.as_ref())?;
+                (Place { allocation, offset: 0, length: buffer.byte_length() }, true)
+            }
+            CommandTarget::Slot(slot) => match self.slots.get(*slot as usize) {
+                Some(Some(place)) => (place.clone(), false),
+                Some(None) => return Ok(None),
+                None => {
+                    return Err(status!(
+                        OutOfRange,
+                        "a command names binding table slot {slot}, the table has {} entries",
+                        self.slots.len()
+                    ));
+                }
+            },
+        };
+        let rest = base.length.checked_sub(reference.offset).ok_or_else(|| {
+            status!(OutOfRange, "offset {} is outside of a buffer of {} bytes", reference.offset, base.length)
+        })?;
+        if limit && reference.length != WHOLE_BUFFER && reference.length > rest {
+            return Err(status!(OutOfRange, "{} bytes are asked of a buffer with {rest} left", reference.length));
+        }
+        let length = reference.length.min(rest);
+        Place { allocation: base.allocation, offset: base.offset + reference.offset, length }.checked().map(Some)
+    }
+
+    fn some_place(&self, reference: &BufferRef, what: &str) -> Result<Place> {
+        self.place(reference)?
+            .ok_or_else(|| status!(InvalidArgument, "{what} names an empty slot of the binding table"))
+    }
+}
+
+/// Workgroup counts of a dispatch.
+enum Counts {
+    Direct([u32; 3]),
+    Indirect(vk::Buffer, u64),
+}
+
+/// Where a dispatch finds its bindings.
+enum Arguments {
+    /// Descriptor sets, by index in the program's shapes.
+    Sets(Range<usize>),
+    /// Pushed descriptors, by index in the program's writes.
+    Pushed(Range<usize>),
+}
+
+/// One Vulkan command.
+enum Step {
+    Fill { buffer: vk::Buffer, offset: u64, length: u64, word: u32 },
+    Copy { source: vk::Buffer, target: vk::Buffer, regions: Vec<vk::BufferCopy> },
+    Update { buffer: vk::Buffer, offset: u64, bytes: bytes::Bytes },
+    Dispatch {
+        pipeline: vk::Pipeline,
+        layout: vk::PipelineLayout,
+        arguments: Arguments,
+        /// In the program's constants.
+        constants: Range<usize>,
+        counts: Counts,
+    },
+    Barrier,
+    BeginGroup(std::ffi::CString),
+    EndGroup,
+}
+
+/// Where an address table belongs: known when the program is prepared.
+struct TablePatch {
+    /// Index of the root struct's first word in the constants.
+    constant: usize,
+    /// Index of the table's first entry.
+    entry: usize,
+}
+
+/// Checked and resolved commands, ready to be recorded.
+#[derive(Default)]
+pub(crate) struct Program {
+    steps: Vec<Step>,
+    /// Sets to be allocated, and the writes into them.
+    shapes: Vec<SetShape>,
+    writes: Vec<DescriptorWrite>,
+    /// Descriptors that are pushed while recording.
+    pushes: Vec<DescriptorWrite>,
+    constants: Vec<u32>,
+    /// Device addresses of bindings.
+    table: Vec<u64>,
+    patches: Vec<TablePatch>,
+    /// What commands need beside the buffers they name.
+    owned: Vec<Keeper>,
+    /// Memory of the buffers that commands name.
+    bound: Vec<Arc<Allocation>>,
+    dispatches: u32,
+}
+
+impl Program {
+    /// Translates a list of commands.
+    pub fn of_commands(core: &Core, commands: &[Command], resolver: &Resolver<'_>) -> Result<Self> {
+        let mut program = Program::default();
+        for command in commands {
+            program.command(core, command, resolver)?;
+        }
+        program.place_table(core)?;
+        Ok(program)
+    }
+
+    fn command(&mut self, core: &Core, command: &Command, resolver: &Resolver<'_>) -> Result<()> {
+        match command {
+            Command::Fill { target, pattern, pattern_length } => {
+                self.fill(core, &resolver.some_place(target, "a fill")?, *pattern, *pattern_length)
+            }
+            Command::Update { source, target } => {
+                self.update(core, source, &resolver.some_place(target, "an update")?)
+            }
+            Command::Copy { source, target } => {
+                let source = resolver.some_place(source, "a copy")?;
+                self.copy(&source, &resolver.some_place(target, "a copy")?)
+            }
+            Command::Dispatch { executable, function, counts, constants, bindings, .. } => self.dispatch(
+                core,
+                resolver,
+                &dispatch::Call { executable: executable.as_ref(), function: *function, counts, constants, bindings },
+            ),
+            Command::Barrier => {
+                self.steps.push(Step::Barrier);
+                Ok(())
+            }
+            Command::BeginDebugGroup(name) => {
+                let name = std::ffi::CString::new(name.replace('\0', "?"));
+                self.steps.push(Step::BeginGroup(name.unwrap_or_default()));
+                Ok(())
+            }
+            Command::EndDebugGroup => {
+                self.steps.push(Step::EndGroup);
+                Ok(())
+            }
+        }
+    }
+
+    /// Dispatches in it.
+    pub fn dispatches(&self) -> u32 {
+        self.dispatches
+    }
+
+    /// Whether there is nothing to record.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What has to live until the commands have finished: what they own, and the buffers they name.
+    pub fn into_keepers(self) -> (Vec<Keeper>, Vec<Arc<Allocation>>) {
+        (self.owned, self.bound)
+    }
+
+    /// Allocates and writes the descriptor sets, all at once. Must come before `record`.
+    pub fn prepare(&mut self, ctx: &DeviceContext, pools: &mut DescriptorPools) -> Result<Vec<vk::DescriptorSet>> {
+        if self.shapes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sets = pools.allocate(&self.shapes)?;
+        let writes = vk_writes(&self.writes, &sets);
+        // SAFETY: the sets are new, so nothing uses them yet; layouts and buffers are kept by the program.
+        unsafe { ctx.device.update_descriptor_sets(&writes, &[]) };
+        Ok(sets)
+    }
+
+    fn keep(&mut self, place: &Place) {
+        self.bound.push(place.allocation.clone());
+    }
+}

@@ -1,0 +1,171 @@
+//! Owns the second pass: recording a prepared program, and the barriers between its steps.
+
+use ash::vk;
+
+use super::{Arguments, Counts, Program, Step};
+use crate::{context::DeviceContext, descriptors::vk_writes};
+
+const TRANSFER: vk::PipelineStageFlags = vk::PipelineStageFlags::TRANSFER;
+const COMPUTE: vk::PipelineStageFlags = vk::PipelineStageFlags::COMPUTE_SHADER;
+const INDIRECT: vk::PipelineStageFlags = vk::PipelineStageFlags::DRAW_INDIRECT;
+
+fn all_stages() -> vk::PipelineStageFlags {
+    TRANSFER | COMPUTE | INDIRECT
+}
+
+/// What a barrier has to order: stages with work since the last one.
+struct Order {
+    pending: vk::PipelineStageFlags,
+    wanted: bool,
+}
+
+impl Order {
+    /// Puts a barrier in front of a step if one is due. Two barriers in a row, or one with nothing behind it, thus
+    /// cost nothing.
+    fn before(&mut self, ctx: &DeviceContext, target: vk::CommandBuffer, stages: vk::PipelineStageFlags) {
+        if self.wanted && !self.pending.is_empty() {
+            record_barrier(ctx, target, self.pending);
+            self.pending = vk::PipelineStageFlags::empty();
+        }
+        self.wanted = false;
+        self.pending |= stages;
+    }
+}
+
+/// All work of the given stages happens before everything that follows.
+fn record_barrier(ctx: &DeviceContext, target: vk::CommandBuffer, after: vk::PipelineStageFlags) {
+    let barrier = [vk::MemoryBarrier::default()
+        .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
+        .dst_access_mask(
+            vk::AccessFlags::SHADER_READ
+                | vk::AccessFlags::SHADER_WRITE
+                | vk::AccessFlags::UNIFORM_READ
+                | vk::AccessFlags::TRANSFER_READ
+                | vk::AccessFlags::TRANSFER_WRITE
+                | vk::AccessFlags::INDIRECT_COMMAND_READ,
+        )];
+    // The stages of the mask decide which of the writes count; transfers and shaders are always both in it.
+    let after = after | TRANSFER | COMPUTE;
+    // SAFETY: the command buffer is recording and only the caller has it.
+    unsafe {
+        ctx.device.cmd_pipeline_barrier(
+            target,
+            after,
+            all_stages(),
+            vk::DependencyFlags::empty(),
+            &barrier,
+            &[],
+            &[],
+        );
+    }
+}
+
+/// Makes everything recorded so far visible to the host once the submission has finished.
+pub(crate) fn record_host_barrier(ctx: &DeviceContext, target: vk::CommandBuffer) {
+    let barrier = [vk::MemoryBarrier::default()
+        .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
+        .dst_access_mask(vk::AccessFlags::HOST_READ)];
+    // SAFETY: the command buffer is recording and only the caller has it.
+    unsafe {
+        ctx.device.cmd_pipeline_barrier(
+            target,
+            TRANSFER | COMPUTE,
+            vk::PipelineStageFlags::HOST,
+            vk::DependencyFlags::empty(),
+            &barrier,
+            &[],
+            &[],
+        );
+    }
+}
+
+impl Program {
+    /// Records the steps, ordered after everything earlier on the queue. `sets` come from `prepare`.
+    pub fn record(&self, ctx: &DeviceContext, target: vk::CommandBuffer, sets: &[vk::DescriptorSet]) {
+        let mut order = Order { pending: all_stages(), wanted: true };
+        let mut bound = vk::Pipeline::null();
+        for step in &self.steps {
+            match step {
+                Step::Barrier => order.wanted = true,
+                Step::Fill { .. } | Step::Copy { .. } | Step::Update { .. } => {
+                    order.before(ctx, target, TRANSFER);
+                    record_transfer(ctx, target, step);
+                }
+                Step::Dispatch { counts, .. } => {
+                    let indirect = matches!(counts, Counts::Indirect(..));
+                    order.before(ctx, target, if indirect { COMPUTE | INDIRECT } else { COMPUTE });
+                    self.record_dispatch(ctx, target, sets, step, &mut bound);
+                }
+                Step::BeginGroup(name) => {
+                    if let Some(fns) = &ctx.debug_utils {
+                        let label = vk::DebugUtilsLabelEXT::default().label_name(name);
+                        // SAFETY: the command buffer is recording; the label lives until the call returns.
+                        unsafe { fns.cmd_begin_debug_utils_label(target, &label) };
+                    }
+                }
+                Step::EndGroup => {
+                    if let Some(fns) = &ctx.debug_utils {
+                        // SAFETY: the command buffer is recording; groups are balanced within a list.
+                        unsafe { fns.cmd_end_debug_utils_label(target) };
+                    }
+                }
+            }
+        }
+    }
+
+    fn record_dispatch(
+        &self, ctx: &DeviceContext, target: vk::CommandBuffer, sets: &[vk::DescriptorSet], step: &Step,
+        bound: &mut vk::Pipeline,
+    ) {
+        let Step::Dispatch { pipeline, layout, arguments, constants, counts } = step else { return };
+        let point = vk::PipelineBindPoint::COMPUTE;
+        // SAFETY: the command buffer is recording and only the caller has it. Pipeline, layout, sets and buffers
+        // fit each other and are kept by the program; ranges were checked when it was built.
+        unsafe {
+            if bound != pipeline {
+                ctx.device.cmd_bind_pipeline(target, point, *pipeline);
+                *bound = *pipeline;
+            }
+            match arguments {
+                Arguments::Sets(range) if range.is_empty() => {}
+                Arguments::Sets(range) => {
+                    ctx.device.cmd_bind_descriptor_sets(target, point, *layout, 0, &sets[range.clone()], &[]);
+                }
+                Arguments::Pushed(range) => {
+                    if let Some(fns) = &ctx.push_descriptor {
+                        let writes = vk_writes(&self.pushes[range.clone()], &[]);
+                        fns.cmd_push_descriptor_set(target, point, *layout, 0, &writes);
+                    }
+                }
+            }
+            if !constants.is_empty() {
+                let bytes: smallvec::SmallVec<[u8; 128]> =
+                    self.constants[constants.clone()].iter().flat_map(|c| c.to_ne_bytes()).collect();
+                ctx.device.cmd_push_constants(target, *layout, vk::ShaderStageFlags::COMPUTE, 0, &bytes);
+            }
+            match counts {
+                Counts::Direct([x, y, z]) => ctx.device.cmd_dispatch(target, *x, *y, *z),
+                Counts::Indirect(buffer, offset) => ctx.device.cmd_dispatch_indirect(target, *buffer, *offset),
+            }
+        }
+    }
+}
+
+fn record_transfer(ctx: &DeviceContext, target: vk::CommandBuffer, step: &Step) {
+    // SAFETY: the command buffer is recording and only the caller has it; ranges were checked when the program was
+    // built, and it keeps the buffers.
+    unsafe {
+        match step {
+            Step::Fill { buffer, offset, length, word } => {
+                ctx.device.cmd_fill_buffer(target, *buffer, *offset, *length, *word);
+            }
+            Step::Copy { source, target: to, regions } => {
+                ctx.device.cmd_copy_buffer(target, *source, *to, regions);
+            }
+            Step::Update { buffer, offset, bytes } => {
+                ctx.device.cmd_update_buffer(target, *buffer, *offset, bytes);
+            }
+            _ => {}
+        }
+    }
+}

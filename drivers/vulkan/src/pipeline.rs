@@ -1,0 +1,146 @@
+//! Owns kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
+//! Does not own: parsing executables or deciding whether a kernel may run here (`executable`).
+
+mod compile_pool;
+mod layout;
+
+use std::{
+    ffi::CString,
+    sync::Arc,
+};
+
+use ash::vk;
+use halite_hal::{Result, Status};
+use parking_lot::{Condvar, Mutex};
+
+pub(crate) use compile_pool::CompilePool;
+pub(crate) use layout::{KernelBinding, KernelLayout, LayoutDesc};
+
+use crate::context::DeviceContext;
+
+/// What a pipeline is made from.
+pub(crate) struct PipelineSource {
+    /// SPIR-V, checked.
+    pub words: Arc<[u32]>,
+    /// Entry point in it.
+    pub entry_point: CString,
+    /// Subgroup size that the pipeline must run with.
+    pub required_subgroup_size: Option<u32>,
+    /// Specialization constants: constant id n is entry n.
+    pub constants: Arc<[u32]>,
+}
+
+/// A dispatchable function. Any thread may use it.
+pub(crate) struct Kernel {
+    ctx: Arc<DeviceContext>,
+    /// Name for people.
+    pub name: String,
+    /// How it takes its arguments.
+    pub layout: KernelLayout,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+enum State {
+    Waiting(Box<PipelineSource>),
+    Building,
+    Ready(vk::Pipeline),
+    Failed(Status),
+}
+
+impl Kernel {
+    /// A kernel whose pipeline is not built yet.
+    pub fn new(ctx: Arc<DeviceContext>, name: String, layout: KernelLayout, source: PipelineSource) -> Self {
+        let state = Mutex::new(State::Waiting(Box::new(source)));
+        Kernel { ctx, name, layout, state, changed: Condvar::new() }
+    }
+
+    /// The pipeline. Builds it in this thread if nobody has begun, waits for whoever has.
+    pub fn pipeline(&self) -> Result<vk::Pipeline> {
+        let mut state = self.state.lock();
+        loop {
+            match &*state {
+                State::Ready(pipeline) => return Ok(*pipeline),
+                State::Failed(status) => return Err(status.clone()),
+                State::Building => self.changed.wait(&mut state),
+                State::Waiting(_) => {
+                    drop(state);
+                    self.build();
+                    state = self.state.lock();
+                }
+            }
+        }
+    }
+
+    /// Builds the pipeline unless somebody has begun to.
+    pub fn build(&self) {
+        let source = {
+            let mut state = self.state.lock();
+            match std::mem::replace(&mut *state, State::Building) {
+                State::Waiting(source) => source,
+                other => {
+                    *state = other;
+                    return;
+                }
+            }
+        };
+        let result = create_pipeline(&self.ctx, &self.name, &self.layout, &source);
+        *self.state.lock() = result.map_or_else(State::Failed, State::Ready);
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        if let State::Ready(pipeline) = *self.state.get_mut() {
+            // SAFETY: work in flight holds a reference to the kernels it uses, so nothing uses this one.
+            unsafe { self.ctx.device.destroy_pipeline(pipeline, None) };
+        }
+    }
+}
+
+fn create_pipeline(
+    ctx: &DeviceContext, name: &str, layout: &KernelLayout, source: &PipelineSource,
+) -> Result<vk::Pipeline> {
+    let info = vk::ShaderModuleCreateInfo::default().code(&source.words);
+    // SAFETY: the words were validated, and their features checked, before the kernel was made.
+    let module = unsafe { ctx.device.create_shader_module(&info, None) }
+        .map_err(|e| ctx.error("vkCreateShaderModule", e, name))?;
+    let pipeline = create_with_module(ctx, layout, source, module);
+    // SAFETY: the module was made above; pipelines do not need theirs once they exist.
+    unsafe { ctx.device.destroy_shader_module(module, None) };
+    let pipeline =
+        pipeline.map_err(|e| ctx.error("vkCreateComputePipelines", e, &format!("kernel '{name}'")))?;
+    ctx.set_name(pipeline, name);
+    Ok(pipeline)
+}
+
+fn create_with_module(
+    ctx: &DeviceContext, layout: &KernelLayout, source: &PipelineSource, module: vk::ShaderModule,
+) -> Result<vk::Pipeline, vk::Result> {
+    let entries: Vec<_> = (0..source.constants.len() as u32)
+        .map(|id| vk::SpecializationMapEntry { constant_id: id, offset: id * 4, size: 4 })
+        .collect();
+    let bytes: Vec<u8> = source.constants.iter().flat_map(|c| c.to_ne_bytes()).collect();
+    let specialization = vk::SpecializationInfo::default().map_entries(&entries).data(&bytes);
+    let mut subgroup = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+        .required_subgroup_size(source.required_subgroup_size.unwrap_or(0));
+    let mut stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(module)
+        .name(&source.entry_point);
+    if !entries.is_empty() {
+        stage = stage.specialization_info(&specialization);
+    }
+    if source.required_subgroup_size.is_some() {
+        stage = stage.push_next(&mut subgroup);
+    }
+    let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.handle())];
+    // SAFETY: module and layout are live and fit each other (`executable` compared them); the cache is internally
+    // synchronized; all arrays live until the call returns.
+    let made = unsafe { ctx.device.create_compute_pipelines(ctx.pipeline_cache.handle(), &info, None) };
+    match made {
+        Ok(pipelines) => pipelines.first().copied().ok_or(vk::Result::ERROR_UNKNOWN),
+        Err((_, e)) => Err(e),
+    }
+}

@@ -1,0 +1,97 @@
+//! Owns the threads that build pipelines while a program is still loading. Does not own: the building.
+
+use std::{collections::VecDeque, sync::Arc, thread, time::Duration};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::Kernel;
+
+/// Most threads of a pool.
+const MOST_THREADS: usize = 8;
+/// How long a thread without work stays.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// A queue of kernels to build, and threads that come and go with the work.
+pub(crate) struct CompilePool {
+    shared: Arc<Shared>,
+    limit: usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    kernels: VecDeque<Arc<Kernel>>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl CompilePool {
+    /// A pool of `threads` threads; 0 means one per core, at most eight.
+    pub fn new(threads: u32) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let wanted = if threads == 0 { cores } else { threads as usize };
+        CompilePool { shared: Arc::default(), limit: wanted.clamp(1, MOST_THREADS) }
+    }
+
+    /// Has the kernels built soon. A kernel that is needed earlier is built by whoever needs it.
+    pub fn build(&self, kernels: impl IntoIterator<Item = Arc<Kernel>>) {
+        let mut state = self.shared.state.lock();
+        state.kernels.extend(kernels);
+        let wanted = state.kernels.len().saturating_sub(state.idle).min(self.limit - state.threads);
+        for _ in 0..wanted {
+            let shared = self.shared.clone();
+            let spawned =
+                thread::Builder::new().name("halite-vk-compile".to_owned()).spawn(move || shared.run());
+            match spawned {
+                Ok(_) => state.threads += 1,
+                Err(e) => {
+                    log::warn!("cannot start a thread that builds pipelines, they are built when used: {e}");
+                    break;
+                }
+            }
+        }
+        self.shared.work.notify_all();
+    }
+
+    /// Forgets what has not begun; threads end.
+    pub fn close(&self) {
+        let dropped = {
+            let mut state = self.shared.state.lock();
+            state.closed = true;
+            std::mem::take(&mut state.kernels)
+        };
+        self.shared.work.notify_all();
+        drop(dropped);
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(kernel) = state.kernels.pop_front() {
+                drop(state);
+                kernel.build();
+                drop(kernel);
+                state = self.state.lock();
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            state.idle += 1;
+            let timed_out = self.work.wait_for(&mut state, LINGER).timed_out();
+            state.idle -= 1;
+            if timed_out && state.kernels.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+}

@@ -1,0 +1,235 @@
+//! Owns queues: batching, submission, the timeline, and retirement of what finished. Does not own: what operations
+//! mean (`device::operations`) or how commands are recorded (`lower`).
+//!
+//! Operations are accepted in program order into one open batch. A batch is one `vkQueueSubmit` that raises the
+//! queue's only timeline semaphore by one; HAL semaphores remember the value that stands for them.
+
+mod batch;
+mod recorder;
+mod retire;
+mod timeline;
+mod watch;
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use ash::vk;
+use halite_hal::{Fence, QueueOp, Result, Status};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+pub(crate) use batch::{Batch, Keeper, RecorderSource};
+pub(crate) use recorder::Recorder;
+
+use crate::{
+    allocator::Progress,
+    caps::DeviceType,
+    context::{DeviceContext, QueueHandle},
+    device::Core,
+    semaphore::QueuePoint,
+};
+
+/// Operations after which a batch is submitted even if nobody waits.
+const BATCH_OPERATIONS: u32 = 64;
+/// Dispatches after which a batch is submitted even if nobody waits: keeps the device busy early, and submissions
+/// short enough for the watchdogs of display drivers.
+const BATCH_DISPATCHES: u32 = 512;
+/// Longest single wait in the driver; failures found by other threads are noticed in between.
+const WAIT_SLICE: Duration = Duration::from_millis(200);
+/// Batches in flight from which on a submission also looks for finished ones.
+const RETIRE_AT: usize = 4;
+/// How long to look at the counter before sleeping on it. Waking a thread costs more than a small model runs.
+const SPIN: Duration = Duration::from_micros(60);
+
+/// An operation that could not be placed yet, because something it waits for has not been promised.
+pub(crate) struct Deferred {
+    /// Index of its queue.
+    pub queue: usize,
+    /// What it waits for.
+    pub wait: Fence,
+    /// What it signals.
+    pub signal: Fence,
+    /// What it does.
+    pub work: Work,
+}
+
+/// What an operation does.
+pub(crate) enum Work {
+    /// A HAL operation.
+    Operation(QueueOp),
+    /// Makes memory available that is free from this point on.
+    Alloca(Option<QueuePoint>),
+}
+
+/// One queue of a device.
+pub(crate) struct Queue {
+    ctx: Arc<DeviceContext>,
+    progress: Arc<Progress>,
+    index: usize,
+    handle: vk::Queue,
+    family: u32,
+    timeline: vk::Semaphore,
+    spin: bool,
+    state: Mutex<State>,
+    watcher: watch::Watcher,
+}
+
+struct State {
+    /// The batch that accepts operations.
+    open: Batch,
+    in_flight: VecDeque<Batch>,
+    idle: Vec<Recorder>,
+}
+
+/// What has to happen once the queue is unlocked: all of it may come back to the queue.
+#[derive(Default)]
+struct After {
+    deferred: Vec<Deferred>,
+    failed: Vec<(Batch, Status)>,
+    watch: Option<u64>,
+    retire: bool,
+}
+
+impl Queue {
+    /// The queue with this index in the plan.
+    pub fn new(ctx: &Arc<DeviceContext>, progress: Arc<Progress>, index: usize, queue: &QueueHandle) -> Result<Self> {
+        let state = State { open: Batch::new(1), in_flight: VecDeque::new(), idle: Vec::new() };
+        Ok(Queue {
+            ctx: ctx.clone(),
+            progress,
+            index,
+            handle: queue.queue,
+            family: queue.family,
+            timeline: timeline::create(ctx, &format!("queue {index} timeline"))?,
+            spin: ctx.caps.device_type != DeviceType::Cpu,
+            state: Mutex::new(state),
+            watcher: watch::Watcher::default(),
+        })
+    }
+
+    /// Queue family.
+    pub fn family(&self) -> u32 {
+        self.family
+    }
+
+    /// Whether the timeline was seen at `value` or above.
+    pub fn is_completed(&self, value: u64) -> bool {
+        self.progress.is_completed(QueuePoint { queue: self.index, value })
+    }
+
+    /// Places an operation at the end of the open batch. `waits` are points of other queues that are submitted
+    /// already. When `record` fails it must have recorded nothing; then nothing is placed.
+    pub fn place(
+        &self, core: &Arc<Core>, waits: &[QueuePoint], signal: &Fence,
+        record: impl FnOnce(&mut Batch, &mut RecorderSource<'_>) -> Result<()>,
+    ) -> Result<QueuePoint> {
+        let mut after = After::default();
+        let mut state = self.state.lock();
+        if !waits.is_empty() && state.open.has_work() {
+            // A wait holds back the whole submission; what came before must not wait with it.
+            self.submit_open(&mut state, &mut after);
+        }
+        let State { open, idle, .. } = &mut *state;
+        let placed = record(open, &mut RecorderSource { idle, family: self.family });
+        let point = QueuePoint { queue: self.index, value: state.open.value };
+        if placed.is_ok() {
+            state.open.operations += 1;
+            state.open.waits.extend(waits.iter().map(|p| (core.queues[p.queue].timeline, p.value)));
+            self.promise(core, &mut state.open, signal, &mut after);
+            let full =
+                state.open.operations >= BATCH_OPERATIONS || state.open.dispatches >= BATCH_DISPATCHES;
+            if full || after.watch.is_some() {
+                self.submit_open(&mut state, &mut after);
+            }
+        }
+        drop(state);
+        after.run(self, core);
+        placed.map(|()| point)
+    }
+
+    /// Signals a fence when `value` is reached: at once when it is.
+    pub fn signal_at(&self, core: &Arc<Core>, value: u64, signal: &Fence) {
+        let mut after = After::default();
+        let mut state = self.state.lock();
+        let State { open, in_flight, .. } = &mut *state;
+        let batch =
+            if open.value == value { Some(open) } else { in_flight.iter_mut().find(|b| b.value == value) };
+        let placed = batch.is_some();
+        if let Some(batch) = batch {
+            self.promise(core, batch, signal, &mut after);
+        }
+        if after.watch.is_some_and(|v| v == state.open.value) {
+            self.submit_open(&mut state, &mut after);
+        }
+        drop(state);
+        after.run(self, core);
+        if !placed {
+            core.reach(signal);
+        }
+    }
+
+    fn promise(&self, core: &Core, batch: &mut Batch, signal: &Fence, after: &mut After) {
+        let point = QueuePoint { queue: self.index, value: batch.value };
+        for p in signal.points() {
+            batch.signals.push(p.clone());
+            match core.own_semaphore(p.semaphore.as_ref()) {
+                Some(own) => {
+                    let promise = own.promise(p.value, point);
+                    after.deferred.extend(promise.deferred);
+                    if promise.watched {
+                        after.watch = Some(batch.value);
+                    }
+                }
+                // Nobody who waits for a foreign semaphore can ask this queue.
+                None => after.watch = Some(batch.value),
+            }
+        }
+    }
+
+    /// Submits the open batch if it is `value` or earlier.
+    pub fn flush_to(&self, core: &Arc<Core>, value: u64) {
+        let mut after = After::default();
+        let mut state = self.state.lock();
+        if state.open.value <= value && (state.open.has_work() || !state.open.signals.is_empty()) {
+            self.submit_open(&mut state, &mut after);
+        }
+        drop(state);
+        after.run(self, core);
+    }
+
+    /// Submits the open batch.
+    pub fn flush(&self, core: &Arc<Core>) {
+        self.flush_to(core, u64::MAX);
+    }
+
+    fn submit_open(&self, state: &mut State, after: &mut After) {
+        after.retire |= state.in_flight.len() >= RETIRE_AT;
+        let next = Batch::new(state.open.value + 1);
+        let mut batch = std::mem::replace(&mut state.open, next);
+        match self.submit(&mut batch) {
+            Ok(()) => state.in_flight.push_back(batch),
+            Err(status) => after.failed.push((batch, status)),
+        }
+    }
+
+    fn submit(&self, batch: &mut Batch) -> Result<()> {
+        batch.end_recording(&self.ctx)?;
+        let waits = &batch.waits;
+        let semaphores: SmallVec<[_; 2]> = waits.iter().map(|(s, _)| *s).collect();
+        let values: SmallVec<[_; 2]> = waits.iter().map(|(_, v)| *v).collect();
+        let stages: SmallVec<[_; 2]> = waits.iter().map(|_| vk::PipelineStageFlags::ALL_COMMANDS).collect();
+        let (signals, signal_values) = ([self.timeline], [batch.value]);
+        let mut timelines = vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(&values)
+            .signal_semaphore_values(&signal_values);
+        let info = vk::SubmitInfo::default()
+            .wait_semaphores(&semaphores)
+            .wait_dst_stage_mask(&stages)
+            .command_buffers(batch.commands())
+            .signal_semaphores(&signals)
+            .push_next(&mut timelines);
+        // SAFETY: the queue is locked (callers hold the state); all arrays live until the call returns; recording
+        // has ended; the batch keeps what its commands use until the timeline passes `value`.
+        unsafe { self.ctx.device.queue_submit(self.handle, &[info], vk::Fence::null()) }
+            .map_err(|e| self.ctx.error("vkQueueSubmit", e, "batch"))
+    }
+}

@@ -1,0 +1,136 @@
+//! Owns one submission: its command buffers, what it waits for and signals, and everything that has to live until
+//! the device is done with it. Does not own: when it is submitted (`queue`).
+
+use std::sync::Arc;
+
+use ash::vk;
+use halite_hal::{Result, SemaphorePoint};
+use smallvec::SmallVec;
+
+use super::recorder::Recorder;
+use crate::{
+    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, lower::Program, pipeline::Kernel,
+};
+
+/// Something that submitted work uses.
+#[expect(dead_code, reason = "held only for what dropping them does")]
+pub(crate) enum Keeper {
+    /// Device memory.
+    Allocation(Arc<Allocation>),
+    /// A pipeline and its layouts.
+    Kernel(Arc<Kernel>),
+    /// A recorded reusable command buffer.
+    Lowered(Arc<Lowered>),
+}
+
+/// A submission under construction or in flight.
+pub(crate) struct Batch {
+    /// Value that the queue's timeline has when it is done.
+    pub value: u64,
+    /// Timelines of other queues and values that it waits for; those are submitted already.
+    pub waits: SmallVec<[(vk::Semaphore, u64); 2]>,
+    /// Semaphore points that its completion reaches.
+    pub signals: Vec<SemaphorePoint>,
+    /// What it uses.
+    pub keepers: Vec<Keeper>,
+    /// Operations in it.
+    pub operations: u32,
+    /// Dispatches in it.
+    pub dispatches: u32,
+    commands: SmallVec<[vk::CommandBuffer; 4]>,
+    recorder: Option<Recorder>,
+    recording: Option<vk::CommandBuffer>,
+}
+
+impl Batch {
+    /// An empty batch that will signal `value`.
+    pub fn new(value: u64) -> Self {
+        Batch {
+            value,
+            waits: SmallVec::new(),
+            signals: Vec::new(),
+            keepers: Vec::new(),
+            operations: 0,
+            dispatches: 0,
+            commands: SmallVec::new(),
+            recorder: None,
+            recording: None,
+        }
+    }
+
+    /// Whether it has anything to do or to wait for.
+    pub fn has_work(&self) -> bool {
+        self.operations > 0 || !self.waits.is_empty()
+    }
+
+    /// The command buffers in order. All recording must have ended.
+    pub fn commands(&self) -> &[vk::CommandBuffer] {
+        &self.commands
+    }
+
+    /// Appends a recorded command buffer.
+    pub fn append(&mut self, ctx: &DeviceContext, lowered: Arc<Lowered>) -> Result<()> {
+        self.end_recording(ctx)?;
+        self.commands.push(lowered.commands());
+        self.dispatches += lowered.dispatches();
+        self.keepers.push(Keeper::Lowered(lowered));
+        Ok(())
+    }
+
+    /// Records a program into the batch's own command buffer. Nothing is recorded when it fails.
+    pub fn record(&mut self, ctx: &Arc<DeviceContext>, source: &mut RecorderSource<'_>, mut program: Program) -> Result<()> {
+        if self.recorder.is_none() {
+            self.recorder = Some(source.take(ctx)?);
+        }
+        let recorder = self.recorder.as_mut().expect("was set just now");
+        let sets = program.prepare(ctx, &mut recorder.descriptors)?;
+        let target = match self.recording {
+            Some(target) => target,
+            None => {
+                let target = recorder.begin(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT)?;
+                self.commands.push(target);
+                self.recording = Some(target);
+                target
+            }
+        };
+        program.record(ctx, target, &sets);
+        self.dispatches += program.dispatches();
+        let (mut owned, bound) = program.into_keepers();
+        self.keepers.append(&mut owned);
+        self.keepers.extend(bound.into_iter().map(Keeper::Allocation));
+        Ok(())
+    }
+
+    /// Ends the batch's own command buffer, so that others can follow or the batch can be submitted.
+    pub fn end_recording(&mut self, ctx: &DeviceContext) -> Result<()> {
+        let Some(target) = self.recording.take() else { return Ok(()) };
+        crate::lower::record_host_barrier(ctx, target);
+        // SAFETY: the buffer is recording (it was in `recording`) and only this batch has it.
+        unsafe { ctx.device.end_command_buffer(target) }.map_err(|e| ctx.error("vkEndCommandBuffer", e, "batch"))
+    }
+
+    /// Takes the recorder out for reuse, once the batch is done.
+    pub fn take_recorder(&mut self) -> Option<Recorder> {
+        self.recorder.take()
+    }
+}
+
+/// Where a batch gets its recorder from: idle ones first.
+pub(crate) struct RecorderSource<'a> {
+    /// Recorders of finished batches.
+    pub idle: &'a mut Vec<Recorder>,
+    /// Queue family for new ones.
+    pub family: u32,
+}
+
+impl RecorderSource<'_> {
+    fn take(&mut self, ctx: &Arc<DeviceContext>) -> Result<Recorder> {
+        match self.idle.pop() {
+            Some(mut recorder) => {
+                recorder.reset()?;
+                Ok(recorder)
+            }
+            None => Recorder::new(ctx, self.family),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Owns what happens after submission: waiting for the timeline, retiring finished batches, and device loss.
+
+use std::{sync::Arc, time::Instant};
+
+use halite_hal::{Code, Deadline, Result, Status, status};
+
+use super::{After, Batch, Queue, SPIN, WAIT_SLICE, timeline};
+use crate::device::Core;
+
+impl Queue {
+    /// Makes progress towards `value`: submits what is needed, waits a while, retires what finished. Returns when
+    /// the value is reached or when the caller should look again; DEADLINE_EXCEEDED when time ran out.
+    pub fn wait(&self, core: &Arc<Core>, value: u64, deadline: Deadline) -> Result<()> {
+        self.flush_to(core, value);
+        core.check_lost()?;
+        if self.is_completed(value) {
+            return Ok(());
+        }
+        let left = deadline.remaining();
+        if self.spin_for(value, left)? {
+            return self.retire(core);
+        }
+        let slice = left.unwrap_or(WAIT_SLICE).min(WAIT_SLICE);
+        match timeline::wait(&self.ctx, self.timeline, value, slice) {
+            Ok(()) => self.retire(core),
+            Err(ash::vk::Result::TIMEOUT) => {
+                self.retire(core)?;
+                if !self.is_completed(value) && deadline.remaining().is_some_and(|d| d.is_zero()) {
+                    return Err(Status::new(Code::DeadlineExceeded, "the deadline of the wait has passed"));
+                }
+                Ok(())
+            }
+            Err(e) => Err(core.lose(self.ctx.error("vkWaitSemaphores", e, "queue timeline"))),
+        }
+    }
+
+    /// Looks at the counter for a short time. Only where the device is not the processor that would be looking.
+    fn spin_for(&self, value: u64, left: Option<std::time::Duration>) -> Result<bool> {
+        if !self.spin || left.is_some_and(|l| l.is_zero()) {
+            return Ok(false);
+        }
+        let end = Instant::now() + left.unwrap_or(SPIN).min(SPIN);
+        while Instant::now() < end {
+            if self.counter()? >= value {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(false)
+    }
+
+    fn counter(&self) -> Result<u64> {
+        timeline::value(&self.ctx, self.timeline)
+            .map_err(|e| self.ctx.error("vkGetSemaphoreCounterValue", e, "queue timeline"))
+    }
+
+    /// Submits what leads to `value` and retires what has finished, without waiting.
+    pub fn poll(&self, core: &Arc<Core>, value: u64) -> Result<()> {
+        self.flush_to(core, value);
+        core.check_lost()?;
+        self.retire(core)
+    }
+
+    /// Retires finished batches: reaches their signals, recycles their memory.
+    pub fn retire(&self, core: &Arc<Core>) -> Result<()> {
+        let value = self.counter().map_err(|e| core.lose(e))?;
+        let done: Vec<Batch> = {
+            let mut state = self.state.lock();
+            if value >= state.open.value {
+                drop(state);
+                return Err(core.lose(status!(
+                    DataLoss,
+                    "device lost; the timeline of queue {} is at {value}, beyond everything submitted",
+                    self.index
+                )));
+            }
+            self.progress.advance(self.index, value);
+            let count = state.in_flight.iter().take_while(|b| b.value <= value).count();
+            state.in_flight.drain(..count).collect()
+        };
+        for batch in done {
+            self.finish(core, batch);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, core: &Core, mut batch: Batch) {
+        if let Some(recorder) = batch.take_recorder() {
+            self.state.lock().idle.push(recorder);
+        }
+        // Memory first: who waits for the signal may want to allocate again.
+        batch.keepers.clear();
+        for point in std::mem::take(&mut batch.signals) {
+            core.reach_point(&point);
+        }
+    }
+
+    /// Waits until everything accepted so far has finished, or until `deadline`.
+    pub fn drain(&self, core: &Arc<Core>, deadline: Deadline) -> Result<()> {
+        self.flush(core);
+        let last = self.state.lock().open.value - 1;
+        while !self.is_completed(last) {
+            if self.next_in_flight().is_none_or(|next| next > last) {
+                // What is missing failed to be submitted; its fences say so.
+                return core.check_lost();
+            }
+            self.wait(core, last, deadline)?;
+        }
+        self.retire(core)
+    }
+
+    /// Value of the oldest batch that has not finished.
+    pub(super) fn next_in_flight(&self) -> Option<u64> {
+        self.state.lock().in_flight.front().map(|b| b.value)
+    }
+
+    /// ABORTED when a value can never be reached, because its batch could not be submitted.
+    pub fn check_submitted(&self, value: u64) -> Result<()> {
+        let state = self.state.lock();
+        let known = state.open.value <= value || state.in_flight.iter().any(|b| b.value == value);
+        if known || self.is_completed(value) {
+            return Ok(());
+        }
+        Err(status!(Aborted, "work on queue {} could not be submitted; its fences say why", self.index))
+    }
+
+    /// Fails everything accepted, after the device was lost.
+    pub fn abandon(&self, status: &Status) {
+        let batches: Vec<Batch> = {
+            let mut state = self.state.lock();
+            // SAFETY: the queue is locked. On a lost device this returns at once, and what was in flight may be
+            // destroyed afterwards.
+            _ = unsafe { self.ctx.device.queue_wait_idle(self.handle) };
+            let next = Batch::new(state.open.value + 1);
+            let open = std::mem::replace(&mut state.open, next);
+            state.in_flight.drain(..).chain([open]).collect()
+        };
+        for batch in batches {
+            batch.signals.iter().for_each(|p| p.semaphore.fail(status.clone()));
+        }
+    }
+
+    /// Makes a thread reach the signals of `value` when the device gets there, without anybody waiting.
+    pub fn watch(&self, core: &Arc<Core>, value: u64) {
+        self.flush_to(core, value);
+        self.watcher.watch(core, self.index, value);
+    }
+
+    /// Ends the watching thread. Nothing is watched afterwards.
+    pub fn stop_watching(&self) {
+        self.watcher.stop();
+    }
+}
+
+impl After {
+    /// Does what had to wait until the queue was unlocked.
+    pub(super) fn run(self, queue: &Queue, core: &Arc<Core>) {
+        for (batch, status) in self.failed {
+            if status.code() == Code::DataLoss {
+                core.lose(status.clone());
+            }
+            batch.signals.iter().for_each(|p| p.semaphore.fail(status.clone()));
+        }
+        if let Some(value) = self.watch {
+            queue.watcher.watch(core, queue.index, value);
+        }
+        core.place_deferred(self.deferred);
+        if self.retire {
+            // A failure is kept by the core and reported by whoever waits.
+            _ = queue.retire(core);
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: the core is being dropped, so no thread uses the queue; `Core::close` has waited for its work, or
+        // leaked the core where that failed.
+        unsafe { self.ctx.device.destroy_semaphore(self.timeline, None) };
+    }
+}

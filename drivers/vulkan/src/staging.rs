@@ -1,0 +1,217 @@
+//! Owns the ways between host memory, files and device memory that the host cannot map: bounded staging memory and
+//! copies in chunks. Does not own: queue order (`queue`, `device::operations`).
+
+use std::sync::Arc;
+
+use halite_hal::{
+    BufferParams, BufferUsage, Deadline, Fence, File, MemoryType, QueueAffinity, Result,
+};
+
+use crate::{
+    allocator::Allocation,
+    device::Core,
+    lower::{Place, Program},
+    semaphore::QueuePoint,
+};
+
+/// Bytes of one chunk.
+const CHUNK: u64 = 4 << 20;
+/// Most bytes of chunks in flight on one queue.
+const IN_FLIGHT: u64 = 8 * CHUNK;
+
+/// Host memory that the device reads.
+const UPLOAD: BufferParams = BufferParams {
+    memory_type: MemoryType::HOST_VISIBLE.union(MemoryType::HOST_COHERENT).union(MemoryType::DEVICE_VISIBLE),
+    usage: BufferUsage::TRANSFER_SOURCE
+        .union(BufferUsage::MAPPING_SCOPED)
+        .union(BufferUsage::MAPPING_ACCESS_SEQUENTIAL_WRITE),
+    affinity: QueueAffinity::ANY,
+};
+
+/// Host memory that the device writes and the host reads.
+const READBACK: BufferParams = BufferParams {
+    memory_type: MemoryType::HOST_VISIBLE.union(MemoryType::HOST_CACHED).union(MemoryType::DEVICE_VISIBLE),
+    usage: BufferUsage::TRANSFER_TARGET
+        .union(BufferUsage::MAPPING_SCOPED)
+        .union(BufferUsage::MAPPING_ACCESS_RANDOM),
+    affinity: QueueAffinity::ANY,
+};
+
+impl Core {
+    /// Host bytes in memory that the device can read.
+    pub fn stage(&self, bytes: &[u8]) -> Result<Arc<Allocation>> {
+        let staging = self.upload_memory(bytes.len() as u64)?;
+        staging.write_mapped(0, bytes)?;
+        Ok(staging)
+    }
+
+    fn upload_memory(&self, length: u64) -> Result<Arc<Allocation>> {
+        Ok(self.allocator.allocate(&UPLOAD, length, None)?.0)
+    }
+
+    fn readback_memory(&self, length: u64) -> Result<Arc<Allocation>> {
+        let cached = self.allocator.allocate(&READBACK, length, None);
+        // A device without cached host memory can still be read from, only slower.
+        Ok(cached.or_else(|_| self.allocator.allocate(&UPLOAD, length, None))?.0)
+    }
+
+    /// Copies host bytes to device memory through staging; blocks until they are there.
+    pub fn write_staged(self: &Arc<Self>, target: &Arc<Allocation>, offset: u64, source: &[u8]) -> Result<()> {
+        let place = Place { allocation: target.clone(), offset, length: source.len() as u64 };
+        let done = self.upload(0, &[], &place, |staging, at, length| {
+            let at = at as usize;
+            staging.write_mapped(0, &source[at..at + length as usize]).map(drop)
+        })?;
+        self.finish_point(done)
+    }
+
+    /// Copies device memory to the host through staging; blocks.
+    pub fn read_staged(self: &Arc<Self>, source: &Arc<Allocation>, offset: u64, target: &mut [u8]) -> Result<()> {
+        let place = Place { allocation: source.clone(), offset, length: target.len() as u64 };
+        self.download(0, &[], &place, |staging, at, length| {
+            let at = at as usize;
+            staging.read_mapped(0, &mut target[at..at + length as usize]).map(drop)
+        })
+    }
+
+    /// Reads a file range into device memory: staging chunks are filled while earlier ones are copied. Returns the
+    /// point where all bytes are there; `None` when there are none.
+    pub fn read_file(
+        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], source: &File, source_offset: u64, target: &Place,
+    ) -> Result<Option<QueuePoint>> {
+        self.upload(queue, waits, target, |staging, at, length| {
+            fill_from_file(staging, 0, source, source_offset + at, length)
+        })
+    }
+
+    /// Reads a file range straight into mapped memory. Returns false, without touching anything, when the memory is
+    /// not mapped.
+    pub fn read_file_mapped(&self, source: &File, source_offset: u64, target: &Place) -> Result<bool> {
+        if target.allocation.host_address().is_none() {
+            return Ok(false);
+        }
+        let mut done = 0;
+        while done < target.length {
+            let length = CHUNK.min(target.length - done);
+            fill_from_file(&target.allocation, target.offset + done, source, source_offset + done, length)?;
+            done += length;
+        }
+        Ok(true)
+    }
+
+    /// Writes device memory to a file; blocks until it is written.
+    pub fn write_file(
+        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], source: &Place, target: &File, target_offset: u64,
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        self.download(queue, waits, source, |staging, at, length| {
+            buffer.resize(length as usize, 0);
+            staging.read_mapped(0, &mut buffer)?;
+            target.write_at(target_offset + at, &buffer)
+        })
+    }
+
+    /// Fills chunks of staging memory and enqueues their copies. Waits only when too much is in flight.
+    fn upload(
+        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], target: &Place,
+        mut fill: impl FnMut(&Allocation, u64, u64) -> Result<()>,
+    ) -> Result<Option<QueuePoint>> {
+        let mut points = std::collections::VecDeque::new();
+        let mut done = 0;
+        while done < target.length {
+            let length = CHUNK.min(target.length - done);
+            if points.len() as u64 * CHUNK >= IN_FLIGHT
+                && let Some(oldest) = points.pop_front()
+            {
+                self.finish_point(Some(oldest))?;
+            }
+            let staging = self.upload_memory(length)?;
+            fill(&staging, done, length)?;
+            let to = Place { allocation: target.allocation.clone(), offset: target.offset + done, length };
+            let from = Place { allocation: staging, offset: 0, length };
+            // Later copies are behind the first on the queue, and so behind what it waits for.
+            let waits = if done == 0 { waits } else { &[] };
+            let point = self.enqueue_copy(queue, waits, &from, &to)?;
+            if target.length > CHUNK {
+                // Big transfers start at once, so that filling and copying overlap.
+                self.queues[queue].flush_to(self, point.value);
+            }
+            points.push_back(point);
+            done += length;
+        }
+        Ok(points.pop_back())
+    }
+
+    /// Copies chunks to staging memory and hands them to `take`, one after the other.
+    fn download(
+        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], source: &Place,
+        mut take: impl FnMut(&Allocation, u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut done = 0;
+        let mut ahead: Option<(Arc<Allocation>, u64, u64, QueuePoint)> = None;
+        loop {
+            let next = if done < source.length {
+                let length = CHUNK.min(source.length - done);
+                let staging = self.readback_memory(length)?;
+                let from = Place { allocation: source.allocation.clone(), offset: source.offset + done, length };
+                let to = Place { allocation: staging.clone(), offset: 0, length };
+                let waits = if done == 0 { waits } else { &[] };
+                let point = self.enqueue_copy(queue, waits, &from, &to)?;
+                self.queues[queue].flush_to(self, point.value);
+                done += length;
+                Some((staging, done - length, length, point))
+            } else {
+                None
+            };
+            let ready = std::mem::replace(&mut ahead, next);
+            if let Some((staging, at, length, point)) = ready {
+                self.finish_point(Some(point))?;
+                take(&staging, at, length)?;
+            }
+            if ahead.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn enqueue_copy(
+        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], from: &Place, to: &Place,
+    ) -> Result<QueuePoint> {
+        let mut program = Program::default();
+        program.copy(from, to)?;
+        let queue = &self.queues[queue];
+        queue.place(self, waits, &Fence::default(), |batch, source| batch.record(&self.ctx, source, program))
+    }
+
+    /// Blocks until a queue has passed a point.
+    pub fn finish_point(self: &Arc<Self>, point: Option<QueuePoint>) -> Result<()> {
+        let Some(point) = point else { return Ok(()) };
+        let queue = &self.queues[point.queue];
+        while !queue.is_completed(point.value) {
+            queue.wait(self, point.value, Deadline::Never)?;
+            queue.check_submitted(point.value)?;
+        }
+        Ok(())
+    }
+
+    /// Memory that stands in for bindings without bytes.
+    pub fn dummy(&self) -> Result<Arc<Allocation>> {
+        let mut dummy = self.dummy.lock();
+        if let Some(found) = &*dummy {
+            return Ok(found.clone());
+        }
+        let made = self.allocator.allocate(&BufferParams::DEVICE, 256, None)?.0;
+        *dummy = Some(made.clone());
+        Ok(made)
+    }
+}
+
+/// Reads a range of a file into mapped memory: one copy where the file is in memory already.
+fn fill_from_file(target: &Allocation, offset: u64, source: &File, source_offset: u64, length: u64) -> Result<()> {
+    if let Some(bytes) = source.memory_range(source_offset, length) {
+        return target.write_mapped(offset, &bytes).map(drop);
+    }
+    let mut bytes = vec![0; length as usize];
+    source.read_at(source_offset, &mut bytes)?;
+    target.write_mapped(offset, &bytes).map(drop)
+}

@@ -36,7 +36,9 @@ pub(crate) fn open_default(registry: &DriverRegistry, defaults: &Options) -> Res
         for info in devices {
             let why = info.unusable.as_deref().unwrap_or("computes nothing, name it to use it");
             match rank(&info) {
-                Some(rank) if best.as_ref().is_none_or(|(other, _)| rank < *other) => best = Some((rank, info)),
+                Some(rank) if best.as_ref().is_none_or(|(other, _)| rank < *other) => {
+                    best = Some((rank, info));
+                }
                 Some(_) => {}
                 None => seen.push(format!("{} ({}): {why}", info.uri(), info.name)),
             }

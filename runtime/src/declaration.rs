@@ -121,7 +121,9 @@ fn field(text: &str) -> Field {
 }
 
 fn type_info(text: &str) -> TypeInfo {
-    if let Some(tensor) = text.strip_prefix("tensor<").and_then(|rest| rest.strip_suffix('>')).and_then(tensor) {
+    if let Some(tensor) =
+        text.strip_prefix("tensor<").and_then(|rest| rest.strip_suffix('>')).and_then(tensor)
+    {
         return tensor;
     }
     let number = |prefix: &str| {
@@ -164,21 +166,21 @@ mod tests {
         assert_eq!(types(&d.inputs), ["tensor<4xf32>", "tensor<?x3xf32>", "index"]);
         assert_eq!(types(&d.outputs), ["!util.list<i32>", "tensor<f32>", "bf16"]);
         assert_eq!(d.inputs[1].name, "input1");
-        assert_eq!(
-            d.inputs[1].ty,
-            TypeInfo::Tensor { dims: vec![None, Some(3)], element: "f32".to_owned() }
-        );
+        assert_eq!(d.inputs[1].ty, TypeInfo::Tensor { dims: vec![None, Some(3)], element: "f32".to_owned() });
         assert_eq!(d.outputs[2].ty, TypeInfo::Scalar("bf16".to_owned()));
         let d = Declaration::parse("sync func @nothing() -> ()").unwrap();
         assert!(d.inputs.is_empty() && d.outputs.is_empty());
-        let d = Declaration::parse("async func @c(%x: tensor<2xcomplex<f32>>) -> (%y: (i32) -> i32)").unwrap();
+        let d =
+            Declaration::parse("async func @c(%x: tensor<2xcomplex<f32>>) -> (%y: (i32) -> i32)").unwrap();
         assert_eq!(types(&d.inputs), ["tensor<2xcomplex<f32>>"]);
         assert_eq!(types(&d.outputs), ["(i32) -> i32"]);
     }
 
     #[test]
     fn nonsense_is_none_not_a_panic() {
-        for text in ["", "@", "func @f", "func @f(", "func @f()", "func @f() ->", "@f(>) -> ()", "@f(\"", "@é(é"] {
+        for text in
+            ["", "@", "func @f", "func @f(", "func @f()", "func @f() ->", "@f(>) -> ()", "@f(\"", "@é(é"]
+        {
             assert_eq!(Declaration::parse(text), None, "{text}");
         }
         let deep = format!("func @f({}", "<".repeat(100_000));

@@ -58,7 +58,8 @@ pub struct FunctionInfo {
     pub declaration: Option<String>,
     /// Whether the function returns before its work is done and signals a fence (`coarse-fences`).
     pub is_async: bool,
-    signature: Signature,
+    inputs: Vec<Kind>,
+    outputs: Vec<Kind>,
     parsed: Option<Declaration>,
 }
 
@@ -76,13 +77,16 @@ impl FunctionInfo {
                 signature.calling_convention
             ));
         }
+        let fences = if is_async { ASYNC_FENCES } else { 0 };
+        let inputs = convention.plain_args().take(convention.args.len() - fences).collect();
         Ok(FunctionInfo {
             module: module.to_owned(),
             name: name.to_owned(),
             calling_convention: signature.calling_convention.clone(),
             declaration,
             is_async,
-            signature: convention,
+            inputs,
+            outputs: convention.results,
             parsed,
         })
     }
@@ -93,16 +97,13 @@ impl FunctionInfo {
     }
 
     /// How each argument of a call is passed. The fences of asynchronous functions are not among them.
-    pub fn input_kinds(&self) -> impl ExactSizeIterator<Item = Kind> + '_ {
-        let fences = if self.is_async { ASYNC_FENCES } else { 0 };
-        let count = self.signature.args.len() - fences;
-        let kinds: Vec<_> = self.signature.plain_args().take(count).collect();
-        kinds.into_iter()
+    pub fn input_kinds(&self) -> &[Kind] {
+        &self.inputs
     }
 
     /// How each result is passed.
     pub fn output_kinds(&self) -> &[Kind] {
-        &self.signature.results
+        &self.outputs
     }
 
     /// Source type of input `index`, when the declaration tells.
@@ -198,14 +199,14 @@ impl Function {
                 args.len()
             ));
         }
-        let check = |(i, (value, kind)): (usize, (&Value, Kind))| {
+        let check = |(i, (value, kind)): (usize, (&Value, &Kind))| {
             if let (Some(TypeInfo::Tensor { .. }), Value::Buffer(_) | Value::List(_) | Value::Bytes(_)) =
                 (self.info.input_type(i), value)
             {
                 return Err(status!(InvalidArgument, "expected a tensor but got {}", value.kind()))
                     .context(|| format!("passing argument {i}"));
             }
-            values::to_vm(value, kind).context(|| format!("passing argument {i}"))
+            values::to_vm(value, *kind).context(|| format!("passing argument {i}"))
         };
         args.iter().zip(kinds).enumerate().map(check).collect()
     }

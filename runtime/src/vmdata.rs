@@ -93,11 +93,14 @@ mod tests {
 
     #[test]
     fn ranges_are_checked() {
-        for buffer in [Buffer::from_bytes(Bytes::from_static(b"abcdef")), Buffer::from_vec(b"abcdef".to_vec())] {
+        for buffer in
+            [Buffer::from_bytes(Bytes::from_static(b"abcdef")), Buffer::from_vec(b"abcdef".to_vec())]
+        {
             let buffer = Ref::new(buffer);
             assert_eq!(range(&buffer, 2, 3).unwrap()[..], *b"cde");
             assert_eq!(range(&buffer, 6, -1).unwrap().len(), 0);
-            for (offset, length) in [(7, 0), (-1, 1), (0, 7), (1, i64::MAX), (i64::MAX, 1), (0, -2), (7, -1)] {
+            for (offset, length) in [(7, 0), (-1, 1), (0, 7), (1, i64::MAX), (i64::MAX, 1), (0, -2), (7, -1)]
+            {
                 assert_eq!(range(&buffer, offset, length).unwrap_err().code(), Code::OutOfRange);
             }
         }

@@ -61,7 +61,11 @@ fn assert(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
 }
 
 fn check_view(
-    view: &BufferView, name: &dyn Fn() -> String, element_type: ElementType, encoding: Encoding, shape: &[u64],
+    view: &BufferView,
+    name: &dyn Fn() -> String,
+    element_type: ElementType,
+    encoding: Encoding,
+    shape: &[u64],
 ) -> Result<()> {
     let (has, wanted) = (view.element_type, element_type);
     if !element_types_fit(has, wanted) {

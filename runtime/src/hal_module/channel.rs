@@ -13,5 +13,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 
 /// No function makes a channel, so none can be passed to the others either.
 pub(super) fn unsupported(_: &HalModule, _: &mut Arguments, _: &mut Results) -> Result<()> {
-    bail!(Unimplemented, "collective operations between devices are not supported; compile for a single device")
+    bail!(
+        Unimplemented,
+        "collective operations between devices are not supported; compile for a single device"
+    )
 }

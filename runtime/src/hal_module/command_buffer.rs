@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use halite_hal::{
-    BufferRef, BufferSpan, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget, DispatchCounts,
-    DispatchFlags,
+    BufferRef, BufferSpan, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget,
+    DispatchCounts, DispatchFlags,
 };
 use halite_status::{Result, bail};
 use halite_vm::{Arguments, Results};
@@ -39,14 +39,8 @@ fn recorder(args: &mut Arguments) -> Result<Recorder> {
     args.object("hal.command_buffer")
 }
 
-fn push(target: &CommandBufferObject, command: Command) -> Result<()> {
-    target.record(|list| list.commands.push(command))
-}
-
 /// A range of a buffer known now, or of whatever `slot` holds at execution.
-fn buffer_ref(
-    buffer: Option<BufferSpan>, slot: u32, offset: u64, length: u64,
-) -> Result<BufferRef> {
+fn buffer_ref(buffer: Option<BufferSpan>, slot: u32, offset: u64, length: u64) -> Result<BufferRef> {
     match buffer {
         Some(span) => span.subspan(offset, length).map(BufferRef::from),
         None => Ok(BufferRef { target: CommandTarget::Slot(slot), offset, length }),
@@ -72,21 +66,21 @@ fn finalize(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> 
 
 fn begin_debug_group(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     let target = recorder(args)?;
-    push(&target, Command::BeginDebugGroup(vmdata::label(&args.reference()?)))
+    target.push(Command::BeginDebugGroup(vmdata::label(&args.reference()?)))
 }
 
 fn end_debug_group(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
-    push(&*recorder(args)?, Command::EndDebugGroup)
+    recorder(args)?.push(Command::EndDebugGroup)
 }
 
 /// Stages and flags are not looked at: every barrier is a full one, which is what compiled programs ask for.
 fn execution_barrier(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
-    push(&*recorder(args)?, Command::Barrier)
+    recorder(args)?.push(Command::Barrier)
 }
 
 /// A hint, and one that no driver uses.
 fn advise_buffer(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
-    recorder(args)?.record(|_| ())
+    recorder(args).map(drop)
 }
 
 fn fill_buffer(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
@@ -95,7 +89,7 @@ fn fill_buffer(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<(
     let (offset, byte_length) = (size(args, "offset")?, length(args)?);
     let target = buffer_ref(buffer, bits(args)?, offset, byte_length)?;
     let pattern = args.i64()?.cast_unsigned();
-    push(&recorder, Command::Fill { target, pattern, pattern_length: bits(args)? })
+    recorder.push(Command::Fill { target, pattern, pattern_length: bits(args)? })
 }
 
 fn update_buffer(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
@@ -108,7 +102,7 @@ fn update_buffer(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result
     let slot = bits(args)?;
     let source = vmdata::range(&source, source_offset, byte_length)?;
     let target = buffer_ref(buffer, slot, target_offset, source.len() as u64)?;
-    push(&recorder, Command::Update { source, target })
+    recorder.push(Command::Update { source, target })
 }
 
 fn copy_buffer(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
@@ -119,7 +113,7 @@ fn copy_buffer(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<(
     let byte_length = length(args)?;
     let source = buffer_ref(source, source_slot, source_offset, byte_length)?;
     let target = buffer_ref(target, target_slot, target_offset, source.length)?;
-    push(&recorder, Command::Copy { source, target })
+    recorder.push(Command::Copy { source, target })
 }
 
 fn dispatch(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
@@ -127,7 +121,7 @@ fn dispatch(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> 
     let (executable, function) = function(args)?;
     let counts = DispatchCounts::Direct([bits(args)?, bits(args)?, bits(args)?]);
     let tail = DispatchTail::read(args)?;
-    push(&recorder, tail.command(executable, function, counts))
+    recorder.push(tail.command(executable, function, counts))
 }
 
 fn dispatch_indirect(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
@@ -140,7 +134,7 @@ fn dispatch_indirect(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Re
     let offset = size(args, "workgroup count offset")?;
     let counts = DispatchCounts::Indirect(buffer_ref(buffer, slot, offset, COUNTS_LENGTH)?);
     let tail = DispatchTail::read(args)?;
-    push(&recorder, tail.command(executable, function, counts))
+    recorder.push(tail.command(executable, function, counts))
 }
 
 fn function(args: &mut Arguments) -> Result<(Arc<ExecutableObject>, u32)> {
@@ -175,9 +169,7 @@ impl DispatchTail {
         Ok(DispatchTail { flags, constants, bindings })
     }
 
-    fn command(
-        self, executable: Arc<ExecutableObject>, function: u32, counts: DispatchCounts,
-    ) -> Command {
+    fn command(self, executable: Arc<ExecutableObject>, function: u32, counts: DispatchCounts) -> Command {
         Command::Dispatch {
             executable: executable.0.clone(),
             function,

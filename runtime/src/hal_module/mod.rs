@@ -93,7 +93,11 @@ impl NativeModule for HalModule {
     }
 
     fn call(
-        &self, _state: &mut (dyn Any + Send), ordinal: u32, args: &mut Arguments, results: &mut Results,
+        &self,
+        _state: &mut (dyn Any + Send),
+        ordinal: u32,
+        args: &mut Arguments,
+        results: &mut Results,
     ) -> Result<()> {
         let function = self
             .functions

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use halite_hal::{BufferSpan, CommandBuffer, CommandList, Device, Executable, Fence, File};
-use halite_status::{Result, status};
+use halite_hal::{BufferSpan, Command, CommandBuffer, CommandList, Device, Executable, Fence, File};
+use halite_status::{Result, bail, status};
 use halite_vm::{Object, Ref};
 use parking_lot::Mutex;
 
@@ -51,38 +51,60 @@ pub struct FileObject(pub File);
 #[derive(Debug)]
 pub struct ExecutableObject(pub Arc<dyn Executable>);
 
+/// Most commands of one recording. Real programs have some ten thousand.
+const MAX_COMMANDS: usize = 1 << 20;
+/// Most bytes that the updates of one recording may capture.
+const MAX_CAPTURED: u64 = 256 << 20;
+
 /// A command buffer (`!hal.command_buffer`): first a growing recording, then what the device made of it.
 #[derive(Debug)]
 pub struct CommandBufferObject {
     device: Arc<dyn Device>,
-    recording: Mutex<Option<CommandList>>,
+    recording: Mutex<Option<Recording>>,
     finished: OnceLock<Arc<dyn CommandBuffer>>,
+}
+
+#[derive(Debug)]
+struct Recording {
+    list: CommandList,
+    captured: u64,
 }
 
 impl CommandBufferObject {
     pub(super) fn new(device: Arc<dyn Device>, list: CommandList) -> Self {
-        CommandBufferObject { device, recording: Mutex::new(Some(list)), finished: OnceLock::new() }
+        let recording = Mutex::new(Some(Recording { list, captured: 0 }));
+        CommandBufferObject { device, recording, finished: OnceLock::new() }
     }
 
-    /// Changes the recording. FAILED_PRECONDITION after [`CommandBufferObject::finalize`].
-    pub(super) fn record(&self, change: impl FnOnce(&mut CommandList)) -> Result<()> {
+    /// Appends a command. FAILED_PRECONDITION after [`CommandBufferObject::finalize`]; RESOURCE_EXHAUSTED when a
+    /// program records without end.
+    pub(super) fn push(&self, command: Command) -> Result<()> {
         let mut recording = self.recording.lock();
-        let list = recording.as_mut().ok_or_else(|| {
+        let recording = recording.as_mut().ok_or_else(|| {
             status!(FailedPrecondition, "command buffer is finalized; it takes no more commands")
         })?;
-        change(list);
+        if let Command::Update { source, .. } = &command {
+            recording.captured = recording.captured.saturating_add(source.len() as u64);
+        }
+        if recording.list.commands.len() >= MAX_COMMANDS || recording.captured > MAX_CAPTURED {
+            bail!(
+                ResourceExhausted,
+                "a command buffer may hold {MAX_COMMANDS} commands and {MAX_CAPTURED} bytes of updates"
+            );
+        }
+        recording.list.commands.push(command);
         Ok(())
     }
 
     /// Ends the recording and hands it to the device.
     pub(super) fn finalize(&self) -> Result<()> {
-        let list = self
-            .recording
-            .lock()
-            .take()
-            .ok_or_else(|| status!(FailedPrecondition, "command buffer is finalized already"))?;
-        let finished = self.device.create_command_buffer(list)?;
-        self.finished.set(finished).map_err(|_| status!(Internal, "command buffer was finalized twice at once"))
+        let recording = self.recording.lock().take();
+        let recording =
+            recording.ok_or_else(|| status!(FailedPrecondition, "command buffer is finalized already"))?;
+        let finished = self.device.create_command_buffer(recording.list)?;
+        self.finished
+            .set(finished)
+            .map_err(|_| status!(Internal, "command buffer was finalized twice at once"))
     }
 
     /// The finished command buffer. FAILED_PRECONDITION while it records.

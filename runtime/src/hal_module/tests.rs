@@ -75,7 +75,9 @@ const USAGE: i32 = 0xC03;
 
 fn new_buffer(hal: &HalModule, length: i64) -> Value {
     let allocator = call(hal, "device.allocator", vec![device(hal)], &[]).unwrap().remove(0);
-    call(hal, "allocator.allocate", vec![allocator, l(-1), i(0x30), i(USAGE), l(length)], &[]).unwrap().remove(0)
+    call(hal, "allocator.allocate", vec![allocator, l(-1), i(0x30), i(USAGE), l(length)], &[])
+        .unwrap()
+        .remove(0)
 }
 
 fn new_fence(hal: &HalModule) -> Value {
@@ -134,7 +136,8 @@ fn the_table_is_well_formed() {
 #[test]
 fn wrong_arguments_are_errors() {
     let (hal, _) = hal();
-    let command_buffer = call(&hal, "command_buffer.create", vec![device(&hal), i(0), i(3), l(-1), i(4)], &[]);
+    let command_buffer =
+        call(&hal, "command_buffer.create", vec![device(&hal), i(0), i(3), l(-1), i(4)], &[]);
     let refs = [
         null(),
         device(&hal),
@@ -165,7 +168,8 @@ fn wrong_arguments_are_errors() {
                     Param::One(kind) => push(*kind, n),
                     Param::Span(kinds) => {
                         spans.push((round % 3) as u16);
-                        (0..round % 3).for_each(|_| kinds.iter().enumerate().for_each(|(m, k)| push(*k, n + m)));
+                        (0..round % 3)
+                            .for_each(|_| kinds.iter().enumerate().for_each(|(m, k)| push(*k, n + m)));
                     }
                 }
             }
@@ -270,7 +274,14 @@ fn imports_of_host_memory_upload_or_decline() {
     let allocator = call(&hal, "device.allocator", vec![device(&hal)], &[]).unwrap().remove(0);
     let import = |only_try: i32, length: i64| {
         let args = vec![
-            allocator.clone(), i(only_try), l(-1), i(0x30), i(USAGE), bytes(b"abcdefgh"), l(2), l(length),
+            allocator.clone(),
+            i(only_try),
+            l(-1),
+            i(0x30),
+            i(USAGE),
+            bytes(b"abcdefgh"),
+            l(2),
+            l(length),
         ];
         call(&hal, "allocator.import", args, &[])
     };
@@ -319,9 +330,10 @@ fn assertions_speak_as_the_original() {
 #[test]
 fn command_buffers_run_with_their_bindings() {
     let (hal, _) = hal();
-    let command_buffer = call(&hal, "command_buffer.create", vec![device(&hal), i(0), i(3), l(-1), i(2)], &[])
-        .unwrap()
-        .remove(0);
+    let command_buffer =
+        call(&hal, "command_buffer.create", vec![device(&hal), i(0), i(3), l(-1), i(2)], &[])
+            .unwrap()
+            .remove(0);
     let record = |name: &str, args: Vec<Value>| {
         call(&hal, name, [vec![command_buffer.clone()], args].concat(), &[]).unwrap();
     };
@@ -329,7 +341,10 @@ fn command_buffers_run_with_their_bindings() {
     record("command_buffer.fill_buffer", vec![null(), l(0), l(16), i(0), l(0xAB), i(1), l(0)]);
     record("command_buffer.execution_barrier", vec![i(28), i(13), l(0)]);
     let host = Ref::new(Buffer::from_vec(b"0123456789".to_vec()));
-    record("command_buffer.update_buffer", vec![Value::Ref(host.clone()), l(4), null(), l(4), l(4), i(0), l(0)]);
+    record(
+        "command_buffer.update_buffer",
+        vec![Value::Ref(host.clone()), l(4), null(), l(4), l(4), i(0), l(0)],
+    );
     // Captured at record time: this change is not seen.
     host.expect::<Buffer>("vm.buffer").unwrap().write(|b| b.fill(b'x')).unwrap();
     record("command_buffer.execution_barrier", vec![i(28), i(13), l(0)]);
@@ -339,9 +354,18 @@ fn command_buffers_run_with_their_bindings() {
     let (fence, source, target) = (new_fence(&hal), new_buffer(&hal, 32), new_buffer(&hal, 64));
     let execute = || {
         let args = vec![
-            device(&hal), l(-1), null(), fence.clone(), command_buffer.clone(), l(0),
-            source.clone(), l(16), l(16),
-            target.clone(), l(0), l(-1),
+            device(&hal),
+            l(-1),
+            null(),
+            fence.clone(),
+            command_buffer.clone(),
+            l(0),
+            source.clone(),
+            l(16),
+            l(16),
+            target.clone(),
+            l(0),
+            l(-1),
         ];
         call(&hal, "device.queue.execute.indirect", args, &[2])
     };
@@ -371,19 +395,32 @@ fn executables_have_functions_by_name() {
     assert_eq!(create(bytes(b"12345")).unwrap_err().code(), Code::InvalidArgument);
     create(bytes(b"12345678")).unwrap();
     let executable = create(null()).unwrap().remove(0);
-    let lookup = |name: &[u8]| call(&hal, "executable.lookup.function", vec![executable.clone(), bytes(name)], &[]);
+    let lookup =
+        |name: &[u8]| call(&hal, "executable.lookup.function", vec![executable.clone(), bytes(name)], &[]);
     assert!(matches!(lookup(b"g").unwrap()[..], [Value::I64(1)]));
     let e = lookup(b"h").unwrap_err();
     assert_eq!(e.message(), "executable has no function 'h'; it has: f, g");
 
-    let command_buffer = call(&hal, "command_buffer.create", vec![device(&hal), i(1), i(3), l(-1), i(0)], &[])
-        .unwrap()
-        .remove(0);
+    let command_buffer =
+        call(&hal, "command_buffer.create", vec![device(&hal), i(1), i(3), l(-1), i(0)], &[])
+            .unwrap()
+            .remove(0);
     let dispatch = |function: i64| {
         let args = vec![
-            command_buffer.clone(), executable.clone(), l(function), i(1), i(1), i(1), l(0),
-            i(7), i(8),
-            i(0), i(0), new_buffer(&hal, 64), l(0), l(64),
+            command_buffer.clone(),
+            executable.clone(),
+            l(function),
+            i(1),
+            i(1),
+            i(1),
+            l(0),
+            i(7),
+            i(8),
+            i(0),
+            i(0),
+            new_buffer(&hal, 64),
+            l(0),
+            l(64),
         ];
         call(&hal, "command_buffer.dispatch", args, &[2, 1])
     };
@@ -400,7 +437,8 @@ fn queues_move_bytes_in_fence_order() {
     let (allocated, filled, read) = (new_fence(&hal), new_fence(&hal), new_fence(&hal));
     let alloca = [queue(&null(), &allocated), vec![l(0), i(0x30), i(USAGE), l(32), l(0)]].concat();
     let buffer = call(&hal, "device.queue.alloca", alloca, &[]).unwrap().remove(0);
-    let fill = [queue(&allocated, &filled), vec![buffer.clone(), l(0), l(-1), l(0x0201), i(2), l(0)]].concat();
+    let fill =
+        [queue(&allocated, &filled), vec![buffer.clone(), l(0), l(-1), l(0x0201), i(2), l(0)]].concat();
     call(&hal, "device.queue.fill", fill, &[]).unwrap();
     let from = vec![device(&hal), l(-1), i(1), bytes(b"file contents"), l(5), l(-1), i(0)];
     let file = call(&hal, "ex.file.from_memory", from, &[]).unwrap().remove(0);

@@ -43,9 +43,10 @@ impl ParameterModule {
         for entry in table.iter() {
             let (key, span) = entry?;
             let parameter = self.find(&scope, key, span)?;
-            let byte_length = span.buffer_offset.checked_add(span.length).ok_or_else(|| {
-                status!(OutOfRange, "buffer for parameter '{key}' overflows: {span:?}")
-            })?;
+            let byte_length = span
+                .buffer_offset
+                .checked_add(span.length)
+                .ok_or_else(|| status!(OutOfRange, "buffer for parameter '{key}' overflows: {span:?}"))?;
             let buffer = BufferSpan::whole(queue.device().allocate_buffer(&params, byte_length)?);
             transfers.read(parameter, &span, &buffer).context(|| format!("loading parameter '{key}'"))?;
             buffers.push(Value::Ref(Ref::new(BufferObject(buffer))));
@@ -115,7 +116,11 @@ impl NativeModule for ParameterModule {
     }
 
     fn call(
-        &self, _state: &mut (dyn Any + Send), ordinal: u32, args: &mut Arguments, results: &mut Results,
+        &self,
+        _state: &mut (dyn Any + Send),
+        ordinal: u32,
+        args: &mut Arguments,
+        results: &mut Results,
     ) -> Result<()> {
         let name = FUNCTIONS.get(ordinal as usize).map_or("?", |(name, _)| name);
         match ordinal {

@@ -53,13 +53,14 @@ impl Table {
     fn key(&self, record: &[u8; KEY_RECORD]) -> Result<&str> {
         let word = u64::from_le_bytes(*record);
         let (offset, length) = (word as u32 as usize, (word >> 32) as usize);
-        let bytes = offset.checked_add(length).and_then(|end| self.key_data.get(offset..end)).ok_or_else(|| {
-            status!(
-                OutOfRange,
-                "a parameter key at {offset} of {length} bytes is outside of {} bytes of key data",
-                self.key_data.len()
-            )
-        })?;
+        let bytes =
+            offset.checked_add(length).and_then(|end| self.key_data.get(offset..end)).ok_or_else(|| {
+                status!(
+                    OutOfRange,
+                    "a parameter key at {offset} of {length} bytes is outside of {} bytes of key data",
+                    self.key_data.len()
+                )
+            })?;
         str::from_utf8(bytes).map_err(|_| status!(InvalidArgument, "a parameter key is not UTF-8 text"))
     }
 }

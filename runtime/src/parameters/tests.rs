@@ -72,7 +72,12 @@ impl Bench {
         Ok(results.values().to_vec())
     }
 
-    fn load(&self, index: &ParameterIndex, scope: &str, entries: &[(&str, [u64; 3])]) -> Result<Vec<Vec<u8>>> {
+    fn load(
+        &self,
+        index: &ParameterIndex,
+        scope: &str,
+        entries: &[(&str, [u64; 3])],
+    ) -> Result<Vec<Vec<u8>>> {
         let head = vec![bytes(scope.as_bytes()), Value::I64(-1), Value::I32(0x30), Value::I32(0x80C03)];
         let list = self.call(index, "load", [head, tables(entries)].concat())?.remove(0);
         let Value::Ref(list) = list else { panic!("load returns a list") };

@@ -45,7 +45,9 @@ impl<'a> Transfers<'a> {
         let source = buffer.subspan(span.buffer_offset, span.length)?;
         match parameter {
             Parameter::Stored {
-                file: file @ File::Handle { access: FileAccess::ReadWrite, .. }, offset, ..
+                file: file @ File::Handle { access: FileAccess::ReadWrite, .. },
+                offset,
+                ..
             } => {
                 let target_offset = add(*offset, span.parameter_offset)?;
                 self.push(QueueOp::Write { source, target: file.clone(), target_offset })

@@ -1,0 +1,242 @@
+//! Runs the modules of the corpus that real compilers made, and compares results with the recorded ones: scalar
+//! programs without a device, tensor programs on llvmpipe. Skips loudly what is not there.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use halite::{
+    CallOptions, Deadline, Session, Value,
+    tensor::{ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
+};
+use halite_hal::{DriverRegistry, Options};
+use halite_vulkan as _;
+use serde_json::Value as Json;
+
+fn corpus() -> Option<PathBuf> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/vmfb"));
+    if path.is_dir() {
+        return Some(path.to_owned());
+    }
+    eprintln!("SKIPPED: no corpus at {}", path.display());
+    None
+}
+
+fn manifest(folder: &Path) -> Vec<Json> {
+    let text = std::fs::read_to_string(folder.join("manifest.jsonl")).expect("a manifest");
+    text.lines().filter(|l| !l.trim().is_empty()).map(|l| serde_json::from_str(l).expect("JSON")).collect()
+}
+
+/// Limits that a hanging program meets.
+fn limits() -> CallOptions {
+    CallOptions { deadline: Deadline::after(Duration::from_secs(120)), cancel: None }
+}
+
+fn text<'a>(json: &'a Json, key: &str) -> &'a str {
+    json[key].as_str().unwrap_or_default()
+}
+
+fn list<'a>(json: &'a Json, key: &str) -> &'a [Json] {
+    json[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// File names in flags are relative to the corpus.
+fn absolute(root: &Path, flag: &str) -> String {
+    let prefix = format!("{}/", root.display());
+    match flag.split_once('@') {
+        Some((before, file)) if before.is_empty() || before.ends_with('=') => {
+            format!("{before}@{prefix}{file}")
+        }
+        _ => flag.to_owned(),
+    }
+}
+
+/// Calls a function with input flags.
+fn call(session: &Session, root: &Path, name: &str, flags: &[Json]) -> Result<Vec<Value>, String> {
+    let function = session.function(name).map_err(|e| e.to_string())?;
+    let kinds: Vec<ArgumentKind> =
+        function.info().input_kinds().iter().map(|k| ArgumentKind::from(*k)).collect();
+    let flags: Vec<_> = flags
+        .iter()
+        .map(|f| absolute(root, f.as_str().or_else(|| f["flag"].as_str()).unwrap_or_default()))
+        .collect();
+    let inputs = InputReader::new().read_all(&flags, &kinds).map_err(|e| e.to_string())?;
+    let args = inputs.iter().map(|v| Value::from_host(session.device(), v)).collect::<Result<Vec<_>, _>>();
+    function.call_with(&args.map_err(|e| e.to_string())?, &limits()).map_err(|e| e.to_string())
+}
+
+/// A scalar as IREE's tools print it. The sign of a NaN depends on the mathematical library and is left out.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::F32(v) if v.is_nan() => "f32=nan".to_owned(),
+        Value::F64(v) if v.is_nan() => "f64=nan".to_owned(),
+        Value::I32(v) => format!("i32={v}"),
+        Value::I64(v) => format!("i64={v}"),
+        Value::F32(v) => format!("f32={}", format_g((*v).into(), false)),
+        Value::F64(v) => format!("f64={}", format_g(*v, false)),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Compares results with the manifest's expectations.
+fn check(root: &Path, call: &Json, results: &[Value]) -> Result<(), String> {
+    let expected = list(call, "expected");
+    if results.len() != expected.len() {
+        return Err(format!("{} results, expected {}", results.len(), expected.len()));
+    }
+    let (absolute_tolerance, relative) =
+        (call["atol"].as_f64().unwrap_or(0.0), call["rtol"].as_f64().unwrap_or(0.0));
+    let [f16, bf16, f32, f64] = [absolute_tolerance; 4];
+    let tolerance = Tolerance { exact: false, f16, bf16, f32, f64, relative };
+    for (i, (result, expected)) in results.iter().zip(expected).enumerate() {
+        if expected["any"].as_bool() == Some(true) {
+            continue;
+        }
+        if let Some(text) = expected["text"].as_str() {
+            if printed(result) != text {
+                return Err(format!("result {i} is {}, expected {text}", printed(result)));
+            }
+            continue;
+        }
+        let view = result.as_view().ok_or_else(|| format!("result {i} is {}", result.kind()))?;
+        let actual = view.to_host().map_err(|e| e.to_string())?;
+        let flag = absolute(root, text(expected, "flag"));
+        let wanted = InputReader::new().read_all(&[flag], &[ArgumentKind::Reference]);
+        let Ok([HostValue::Tensor(wanted)]) = wanted.as_deref() else { return Err(format!("{wanted:?}")) };
+        compare(&actual, wanted, &tolerance).map_err(|m| format!("result {i}: {m}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn scalar_programs_without_a_device() {
+    let Some(root) = corpus() else { return };
+    let mut sessions = BTreeMap::new();
+    let (mut calls, mut wrong) = (0, Vec::new());
+    for row in manifest(&root.join("vm_ops")) {
+        let path = text(&row, "vmfb").to_owned();
+        let session = sessions
+            .entry(path.clone())
+            .or_insert_with(|| Session::builder().module_file(root.join(&path)).build().unwrap());
+        assert!(session.device().is_none());
+        for case in list(&row, "calls") {
+            calls += 1;
+            let name = text(case, "function");
+            let outcome = call(session, &root, name, list(case, "inputs"));
+            let fails = case["rc"].as_i64() != Some(0);
+            match outcome {
+                Err(_) if fails => {}
+                Ok(results) if !fails => {
+                    let results: Vec<_> = results.iter().map(printed).collect();
+                    let recorded = list(case, "results").iter().filter_map(Json::as_str);
+                    if !results.iter().map(String::as_str).eq(recorded.map(|r| r.replace("-nan", "nan"))) {
+                        wrong.push(format!(
+                            "{name}({}) = {results:?}, recorded {}",
+                            case["inputs"], case["results"]
+                        ));
+                    }
+                }
+                other => wrong
+                    .push(format!("{name}({}) = {other:?}, recorded {}", case["inputs"], case["results"])),
+            }
+        }
+    }
+    eprintln!("{calls} calls of {} modules, {} differ", sessions.len(), wrong.len());
+    assert!(calls > 500 && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// llvmpipe, when a driver finds it.
+fn llvmpipe() -> Option<std::sync::Arc<dyn halite_hal::Device>> {
+    match DriverRegistry::with_static_drivers().open("vulkan://llvmpipe", &Options::new()) {
+        Ok(device) => Some(device),
+        Err(e) => {
+            eprintln!("SKIPPED: no llvmpipe: {e}");
+            None
+        }
+    }
+}
+
+fn run_case(root: &Path, row: &Json, device: &std::sync::Arc<dyn halite_hal::Device>) -> Result<(), String> {
+    let calls = list(row, "calls");
+    let mut builder = Session::builder()
+        .devices(vec![device.clone()])
+        .module_file(root.join(text(row, "vmfb")))
+        .init_options(limits());
+    let without_parameters = calls.iter().all(|c| c["no_params"].as_bool() == Some(true));
+    for flag in list(row, "run_flags").iter().filter_map(Json::as_str).filter(|_| !without_parameters) {
+        if let Some((scope, file)) = flag.strip_prefix("--parameters=").and_then(|f| f.split_once('=')) {
+            builder = builder.parameters(scope, root.join(file));
+        }
+    }
+    let session = builder.build();
+    for case in calls.iter().filter(|c| c["no_params"].as_bool() != Some(true) || without_parameters) {
+        if case["llvmpipe"]["status"].as_str() != Some("pass") {
+            continue;
+        }
+        let fails = case["expect_fail"].as_str();
+        let outcome = match &session {
+            Ok(session) => call(session, root, text(case, "function"), list(case, "inputs")),
+            Err(e) => Err(e.to_string()),
+        };
+        match (outcome, fails) {
+            (Ok(results), None) => check(root, case, &results)?,
+            (Ok(_), Some(code)) => return Err(format!("succeeded, expected {code}")),
+            (Err(e), Some(code)) if e.starts_with(code) => {}
+            (Err(e), _) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn tensor_programs_on_llvmpipe() {
+    let Some(root) = corpus() else { return };
+    let Some(device) = llvmpipe() else { return };
+    let (mut cases, mut wrong) = (0, Vec::new());
+    for row in manifest(&root.join("small")).iter().filter(|row| row["vmfb_bytes"].is_number()) {
+        cases += 1;
+        if let Err(e) = run_case(&root, row, &device) {
+            wrong.push(format!("{}: {e}", text(row, "name")));
+        }
+    }
+    eprintln!("{cases} modules, {} differ", wrong.len());
+    assert!(cases > 80 && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_device_of_the_wrong_kind_is_refused() {
+    let Some(root) = corpus() else { return };
+    let mut registry = DriverRegistry::empty();
+    registry.register(std::sync::Arc::new(halite_null::NullDriver));
+    let builder =
+        || Session::builder().registry(registry.clone()).module_file(root.join("small/add_f32/module.vmfb"));
+    let e = builder().device("null").build().unwrap_err();
+    assert!(
+        e.to_string().starts_with("INCOMPATIBLE; HAL device `__device_0` not found or unavailable"),
+        "{e}"
+    );
+    // A device that computes nothing is not chosen unless it is named.
+    let e = builder().build().unwrap_err();
+    assert!(e.to_string().starts_with("UNAVAILABLE; a module needs a device and none can be used"), "{e}");
+    assert!(e.to_string().contains("null://"), "{e}");
+    let e = builder().device("nul").build().unwrap_err();
+    assert!(e.to_string().contains("no driver named 'nul'; available drivers: null"), "{e}");
+}
+
+#[test]
+fn errors_say_what_exists() {
+    let Some(root) = corpus() else { return };
+    let builder = || Session::builder().module_file(root.join("vm_ops/i32.vmfb"));
+    let Ok(session) = builder().build() else { return eprintln!("SKIPPED: no vm_ops/i32.vmfb") };
+    let e = session.function("no_such").unwrap_err().to_string();
+    assert!(e.starts_with("no function 'no_such'; exported functions: "), "{e}");
+    let function = session.function(session.modules()[0].functions[0].name.as_str()).unwrap();
+    let e = function.call(&[]).unwrap_err().to_string();
+    assert!(e.contains("input list and function mismatch") && e.contains(function.info().describe()), "{e}");
+    let e = Session::builder().module_file(root.join("no such.vmfb")).build().unwrap_err();
+    assert!(e.to_string().contains("no such.vmfb"), "{e}");
+    let e = Session::builder().module_bytes(b"nonsense".as_slice()).build().unwrap_err();
+    assert!(e.to_string().starts_with("cannot load module '<8 bytes>'"), "{e}");
+}

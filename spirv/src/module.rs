@@ -98,15 +98,13 @@ impl<'w> Module<'w> {
         &self.words_of(inst)[skip.min(inst.len)..]
     }
 
-    /// The value of a 32-bit (or narrower) integer constant that specialization cannot change.
+    /// The value of an integer constant that specialization cannot change, if it fits 32 bits.
     pub fn constant_u32(&self, id: u32) -> Option<u32> {
         let inst = self.def(id)?;
-        match inst.op {
-            Op::Constant if inst.len == 4 => {
-                let ty = self.def(inst.ty)?;
-                (ty.op == Op::TypeInt).then(|| self.operands(inst)[0])
-            }
-            Op::ConstantNull => (self.def(inst.ty)?.op == Op::TypeInt).then_some(0),
+        let is_int = self.def(inst.ty)?.op == Op::TypeInt;
+        match (inst.op, self.operands(inst)) {
+            (Op::Constant, [value] | [value, 0]) if is_int => Some(*value),
+            (Op::ConstantNull, _) if is_int => Some(0),
             _ => None,
         }
     }

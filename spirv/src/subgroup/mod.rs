@@ -1,7 +1,16 @@
 //! Owns the decision whether a kernel may run on a device whose subgroups have another width than it was made for.
 //! Does not own: the device query, or the pipeline that applies the decision.
 
-use crate::error::SpirvError;
+mod address;
+mod fold;
+mod hazard;
+mod plan;
+mod repair;
+mod uniform;
+mod usage;
+
+pub use plan::plan;
+pub use usage::{SubgroupUse, subgroup_use};
 
 /// What a device offers about subgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +63,4 @@ pub enum Decision {
         /// The same reason as a refusal gives.
         warning: String,
     },
-}
-
-/// Decides; see the module's documentation.
-pub fn plan(
-    words: &[u32],
-    entry: &str,
-    _assumed_sizes: &[u32],
-    declared_required: u32,
-    _device: &SubgroupSupport,
-    _policy: &Policy,
-) -> Result<Decision, SpirvError> {
-    let program = crate::program::Program::new(words)?;
-    program.entry(entry)?;
-    Ok(Decision::Run { required_size: (declared_required != 0).then_some(declared_required) })
 }

@@ -1,0 +1,491 @@
+//! Owns the search for memory that invocations of a workgroup exchange without a barrier between them.
+//! Does not own: the values of addresses (`address`), or the repair (`repair`).
+//!
+//! A kernel's run falls into intervals, each from the start or a barrier to the next barriers. Two accesses may
+//! happen at the same time if both can be reached from one such starting point without passing a barrier. They
+//! conflict if one writes, and two different invocations may touch the same place. A conflict inside an interval is
+//! a hazard: the kernel is right only if the invocations run in lockstep.
+//!
+//! Workgroup memory: what cannot be proved to be apart counts as a conflict. Storage buffers: only a proved overlap
+//! counts, since kernels address them through values that are unknown here.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeSet, HashMap, HashSet},
+};
+
+use spirv::{Decoration, Op, Scope, StorageClass};
+
+use super::{
+    address::{Evaluator, Linear, Path, Symbol},
+    uniform::{Uniformity, root_variable},
+};
+use crate::{
+    cfg::Function,
+    facts::{Decorations, Entry},
+    module::Inst,
+    program::Program,
+    types::Type,
+};
+
+/// Expression evaluations per kernel before addresses count as unknown.
+const EVAL_BUDGET: usize = 1_000_000;
+/// Comparisons of addresses per kernel before the rest counts as conflicts.
+const COMPARE_BUDGET: usize = 8_000_000;
+/// Kernels with more memory accesses are not analysed.
+const MAX_ACCESSES: usize = 4096;
+
+/// Memory semantics bits: acquire, release, both, sequential.
+const ORDERING: u32 = 0x2 | 0x4 | 0x8 | 0x10;
+/// Memory semantics bits of storage buffers and of workgroup memory.
+pub(super) const UNIFORM_MEMORY: u32 = 0x40;
+pub(super) const WORKGROUP_MEMORY: u32 = 0x100;
+
+/// One instruction's touch of a variable.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    /// Instruction index.
+    pub inst: usize,
+    pub variable: u32,
+    pub shared: bool,
+    pub write: bool,
+    pub atomic: bool,
+    /// Accesses of one class have the same addresses.
+    class: usize,
+    /// The constant that every invocation writes, if it is one.
+    constant: Option<u32>,
+    /// The first access that is like this one in all of the above but the instruction.
+    like: usize,
+}
+
+/// What happens in a block, in order: accesses, barriers, and places where a barrier could be.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Access(usize),
+    Barrier { shared: bool, buffers: bool },
+    Place(usize),
+}
+
+/// Why a kernel cannot be analysed; it then counts as one that may need lockstep.
+pub(super) type Unknown = String;
+
+/// The memory accesses of one entry point, ready to be asked about barriers.
+pub(super) struct Analysis<'a, 'w> {
+    pub program: &'a Program<'w>,
+    pub function: &'a Function,
+    pub uniformity: Uniformity,
+    pub accesses: Vec<Access>,
+    /// Instruction indices before which a barrier would be legal.
+    pub places: Vec<usize>,
+    events: Vec<Vec<Event>>,
+    /// By class: what each invocation may touch.
+    paths: Vec<Option<Vec<Vec<Path>>>>,
+    conflicts: RefCell<HashMap<(usize, usize), bool>>,
+    compares: Cell<usize>,
+}
+
+/// A conflict that no barrier separates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Hazard {
+    /// Indices into [`Analysis::accesses`].
+    pub first: usize,
+    pub second: usize,
+}
+
+impl<'a, 'w> Analysis<'a, 'w> {
+    /// Collects the accesses of an entry point; `None` if it shares no memory that it writes.
+    pub fn of(
+        program: &'a Program<'w>,
+        entry: &Entry,
+        decorations: &Decorations<'w>,
+    ) -> Result<Option<Self>, Unknown> {
+        if entry.local_size.iter().product::<u32>() == 1 {
+            return Ok(None);
+        }
+        let functions = program.call_tree(entry.function);
+        let Some(&function) = functions.first() else { return Ok(None) };
+        if !functions.iter().any(|f| touches_shared(program, f)) {
+            return Ok(None);
+        }
+        if aliased_shared_memory(program, decorations) {
+            return Err("its workgroup variables overlay each other".to_owned());
+        }
+        if functions.len() > 1 {
+            return Err("it calls functions, which this analysis does not follow".to_owned());
+        }
+        let uniformity = Uniformity::of(program, function, decorations)
+            .ok_or("its control flow is too large, or has a loop without an exit")?;
+        let raw = collect(program, function)?;
+        let local_size = entry.local_size;
+        let budget = Cell::new(EVAL_BUDGET);
+        let evaluator =
+            Evaluator { program, function, decorations, uniformity: &uniformity, local_size, budget };
+        let (mut classes, mut paths, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
+        let mut alike = HashMap::new();
+        for (mut access, indices) in raw {
+            let block = function.block_of_inst(access.inst).ok_or("an access outside of the blocks")?;
+            access.class = *classes.entry((access.variable, block, indices.clone())).or_insert_with(|| {
+                paths.push(evaluator.paths(block, &indices));
+                paths.len() - 1
+            });
+            access.constant = stored_constant(program, access.inst);
+            let next = accesses.len();
+            access.like =
+                *alike.entry((access.class, access.write, access.atomic, access.constant)).or_insert(next);
+            accesses.push(access);
+        }
+        let (conflicts, compares) = (RefCell::default(), Cell::new(COMPARE_BUDGET));
+        let (places, events) = (Vec::new(), Vec::new());
+        let mut this =
+            Analysis { program, function, uniformity, accesses, places, events, paths, conflicts, compares };
+        this.places = this.find_places();
+        this.events = this.find_events();
+        Ok(Some(this))
+    }
+
+    /// The hazards that remain if barriers stand at the chosen places.
+    pub fn hazards(&self, chosen: &[bool]) -> BTreeSet<Hazard> {
+        let mut hazards = BTreeSet::new();
+        for shared in [true, false] {
+            let starts = self.starts(chosen, shared);
+            let mut done: HashSet<BTreeSet<usize>> = HashSet::new();
+            for (block, from) in starts {
+                let together = self.reach(block, from, chosen, shared);
+                if !done.insert(together.clone()) {
+                    continue;
+                }
+                for &first in together.iter().filter(|a| self.accesses[**a].write) {
+                    for &second in &together {
+                        // Two writes meet twice in these loops; once is enough.
+                        if self.accesses[second].write && second < first {
+                            continue;
+                        }
+                        if self.conflict(first, second) {
+                            hazards.insert(Hazard { first, second });
+                        }
+                    }
+                }
+            }
+        }
+        hazards
+    }
+
+    fn starts(&self, chosen: &[bool], shared: bool) -> Vec<(usize, usize)> {
+        let mut starts = vec![(0, 0)];
+        for (block, events) in self.events.iter().enumerate() {
+            for (at, event) in events.iter().enumerate() {
+                if separates(event, chosen, shared) {
+                    starts.push((block, at + 1));
+                }
+            }
+        }
+        starts
+    }
+
+    /// Accesses of one kind of memory that can be reached from an event without passing a barrier.
+    fn reach(&self, block: usize, from: usize, chosen: &[bool], shared: bool) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut seen = vec![false; self.function.blocks.len()];
+        let mut stack = vec![(block, from)];
+        while let Some((block, from)) = stack.pop() {
+            if from == 0 && std::mem::replace(&mut seen[block], true) {
+                continue;
+            }
+            let mut open = true;
+            for event in &self.events[block][from..] {
+                match event {
+                    Event::Access(access) if self.accesses[*access].shared == shared => {
+                        found.insert(self.accesses[*access].like);
+                    }
+                    event if separates(event, chosen, shared) => {
+                        open = false;
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            if open {
+                stack.extend(self.function.blocks[block].succs.iter().map(|s| (*s, 0)));
+            }
+        }
+        found
+    }
+
+    fn conflict(&self, first: usize, second: usize) -> bool {
+        let (a, b) = (&self.accesses[first], &self.accesses[second]);
+        if !a.write && !b.write {
+            return false;
+        }
+        let both_atomic = a.atomic && b.atomic;
+        // Several invocations that store one constant leave that constant, whoever is last.
+        let idempotent = a.write && b.write && a.constant.is_some() && a.constant == b.constant;
+        let both_write = a.write && b.write;
+        if a.variable != b.variable || both_atomic || idempotent || (!a.shared && both_write) {
+            return false;
+        }
+        let key = (a.class.min(b.class), a.class.max(b.class));
+        if let Some(known) = self.conflicts.borrow().get(&key) {
+            return *known;
+        }
+        let overlap = self.overlap(key.0, key.1);
+        let conflict = if a.shared { overlap != Overlap::Never } else { overlap == Overlap::Proved };
+        self.conflicts.borrow_mut().insert(key, conflict);
+        conflict
+    }
+
+    /// Where barriers would be legal and may help: in uniform blocks, at the start, between accesses that conflict,
+    /// and at the end of blocks with accesses.
+    fn find_places(&self) -> Vec<usize> {
+        let mut accesses_at: HashMap<usize, Vec<usize>> = HashMap::new();
+        self.accesses.iter().enumerate().for_each(|(n, a)| accesses_at.entry(a.inst).or_default().push(n));
+        let mut places = BTreeSet::new();
+        let op = |index: usize| self.program.module.insts[index].op;
+        for (number, block) in self.function.blocks.iter().enumerate() {
+            if self.uniformity.non_uniform[number] || !self.function.reachable(number) {
+                continue;
+            }
+            let head = |op| matches!(op, Op::Label | Op::Phi | Op::Variable | Op::Line | Op::NoLine);
+            places.extend((block.first..=block.last).find(|i| !head(op(*i))));
+            let mut since: BTreeSet<usize> = BTreeSet::new();
+            for index in block.first..=block.last {
+                for access in accesses_at.get(&index).into_iter().flatten() {
+                    let access = self.accesses[*access].like;
+                    if since
+                        .iter()
+                        .any(|before| self.conflict(*before, access) || self.conflict(access, *before))
+                    {
+                        places.insert(index);
+                        since.clear();
+                    }
+                    since.insert(access);
+                }
+                let ends = index == block.last || matches!(op(index), Op::LoopMerge | Op::SelectionMerge);
+                if ends && !since.is_empty() {
+                    places.insert(index);
+                    break;
+                }
+            }
+        }
+        places.into_iter().collect()
+    }
+
+    fn find_events(&self) -> Vec<Vec<Event>> {
+        let place_at: HashMap<usize, usize> = self.places.iter().enumerate().map(|(n, i)| (*i, n)).collect();
+        let mut accesses_at: HashMap<usize, Vec<usize>> = HashMap::new();
+        self.accesses.iter().enumerate().for_each(|(n, a)| accesses_at.entry(a.inst).or_default().push(n));
+        let in_block = |(number, block): (usize, &crate::cfg::Block)| {
+            let mut events = Vec::new();
+            for index in block.first..=block.last {
+                events.extend(place_at.get(&index).map(|p| Event::Place(*p)));
+                events.extend(accesses_at.get(&index).into_iter().flatten().map(|a| Event::Access(*a)));
+                if !self.uniformity.non_uniform[number] {
+                    events.extend(barrier(self.program, &self.program.module.insts[index]));
+                }
+            }
+            events
+        };
+        self.function.blocks.iter().enumerate().map(in_block).collect()
+    }
+
+    /// Whether two different invocations may touch the same place through these classes of accesses.
+    fn overlap(&self, a: usize, b: usize) -> Overlap {
+        let (Some(a), Some(b)) = (&self.paths[a], &self.paths[b]) else { return Overlap::Possible };
+        let all = || a.iter().chain(b).flatten();
+        let depth = all().map(Vec::len).min().unwrap_or(0);
+        let cost = all().count() * depth.max(1);
+        let Some(left) = self.compares.get().checked_sub(cost) else { return Overlap::Possible };
+        self.compares.set(left);
+        let masks: Vec<Option<u32>> =
+            (0..depth).map(|i| comparable_bits(all().map(|p| p[i].as_ref()))).collect();
+        let exact = masks.iter().all(|m| *m == Some(u32::MAX));
+        let key = |path: &Path| -> Vec<u32> {
+            let bits = path.iter().zip(&masks);
+            bits.map(|(v, m)| v.as_ref().map_or(0, |v| v.base) & m.unwrap_or(0)).collect()
+        };
+        let mut owner: HashMap<Vec<u32>, Option<usize>> = HashMap::new();
+        for (invocation, path) in
+            a.iter().enumerate().flat_map(|(i, paths)| paths.iter().map(move |p| (i, p)))
+        {
+            let entry = owner.entry(key(path)).or_insert(Some(invocation));
+            if *entry != Some(invocation) {
+                *entry = None;
+            }
+        }
+        let mut others = b.iter().enumerate().flat_map(|(i, paths)| paths.iter().map(move |p| (i, p)));
+        let meets =
+            others.any(|(invocation, path)| owner.get(&key(path)).is_some_and(|o| *o != Some(invocation)));
+        match (meets, exact) {
+            (false, _) => Overlap::Never,
+            (true, true) => Overlap::Proved,
+            (true, false) => Overlap::Possible,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overlap {
+    Never,
+    Possible,
+    Proved,
+}
+
+/// The low bits in which values differ only by their bases; `None` if one value is unknown.
+///
+/// A symbol that is fixed for the workgroup cancels if all values have it equally often. Any other symbol moves the
+/// value by multiples of its coefficient, so only the bits below the coefficient's lowest set bit can be compared.
+fn comparable_bits<'v>(values: impl Iterator<Item = Option<&'v Linear>>) -> Option<u32> {
+    let (mut fixed, mut moving, mut count) = (HashMap::<Symbol, (usize, u32, bool)>::new(), 0u32, 0usize);
+    for value in values {
+        let value = value?;
+        count += 1;
+        for (symbol, coefficient) in &value.terms {
+            if matches!(symbol, Symbol::Varying(_)) {
+                moving |= coefficient;
+            }
+            let entry = fixed.entry(*symbol).or_insert((0, *coefficient, true));
+            entry.0 += 1;
+            entry.2 &= entry.1 == *coefficient;
+            entry.1 |= *coefficient;
+        }
+    }
+    for (times, coefficients, equal) in fixed.values() {
+        if *times != count || !equal {
+            moving |= coefficients;
+        }
+    }
+    Some(match moving {
+        0 => u32::MAX,
+        m => (1 << m.trailing_zeros()) - 1,
+    })
+}
+
+fn separates(event: &Event, chosen: &[bool], for_shared: bool) -> bool {
+    match *event {
+        Event::Access(_) => false,
+        Event::Barrier { shared, buffers } => {
+            if for_shared {
+                shared
+            } else {
+                buffers
+            }
+        }
+        Event::Place(place) => chosen.get(place).copied().unwrap_or(false),
+    }
+}
+
+fn aliased_shared_memory(program: &Program<'_>, decorations: &Decorations<'_>) -> bool {
+    program
+        .module
+        .insts
+        .iter()
+        .filter(|i| i.op == Op::Variable)
+        .any(|i| decorations.has(i.id, Decoration::Aliased) && memory_kind(program, i.id) == Some(true))
+}
+
+fn touches_shared(program: &Program<'_>, function: &Function) -> bool {
+    let shared = |id: u32| {
+        let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
+        matches!(ty, Some(Type::Pointer { class: StorageClass::Workgroup | StorageClass::StorageBuffer, .. }))
+    };
+    program.body(function).any(|inst| {
+        let mut found = false;
+        let _ = program.module.for_each_use(inst, |used| {
+            found |= shared(used.id);
+            Ok(())
+        });
+        found
+    })
+}
+
+/// The accesses to memory that other invocations see too, with their index expressions.
+fn collect(program: &Program<'_>, function: &Function) -> Result<Vec<(Access, Vec<u32>)>, Unknown> {
+    let mut list: Vec<(Access, Vec<u32>)> = Vec::new();
+    for block in (0..function.blocks.len()).filter(|b| function.reachable(*b)) {
+        for index in function.blocks[block].first..=function.blocks[block].last {
+            let inst = &program.module.insts[index];
+            for (pointer, write) in touched(program, inst) {
+                let Some(shared) = memory_kind(program, pointer) else { continue };
+                let variable = root_variable(program, pointer);
+                let variable = match (variable, shared) {
+                    (Some(variable), _) => variable,
+                    (None, true) => {
+                        return Err(
+                            "it reaches workgroup memory through pointers that cannot be traced".to_owned()
+                        );
+                    }
+                    (None, false) => continue,
+                };
+                let whole = !matches!(inst.op, Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR);
+                let indices = if whole { indices_of(program, pointer) } else { Vec::new() };
+                let atomic = (227..=242).contains(&(inst.op as u32));
+                let (class, constant, like) = (0, None, 0);
+                let access = Access { inst: index, variable, shared, write, atomic, class, constant, like };
+                list.push((access, indices));
+                if list.len() > MAX_ACCESSES {
+                    return Err(format!("it has more than {MAX_ACCESSES} accesses to shared memory"));
+                }
+            }
+        }
+    }
+    // Only variables that are written matter, and buffers only if they are read as well.
+    let written: HashSet<u32> = list.iter().filter(|(a, _)| a.write).map(|(a, _)| a.variable).collect();
+    let read: HashSet<u32> = list.iter().filter(|(a, _)| !a.write).map(|(a, _)| a.variable).collect();
+    list.retain(|(a, _)| written.contains(&a.variable) && (a.shared || read.contains(&a.variable)));
+    Ok(list)
+}
+
+/// The pointers that an instruction goes through, and whether it writes there.
+fn touched(program: &Program<'_>, inst: &Inst) -> Vec<(u32, bool)> {
+    let words = program.module.operands(inst);
+    let atomic = (227..=242).contains(&(inst.op as u32));
+    let float_atomic = matches!(inst.op, Op::AtomicFAddEXT | Op::AtomicFMinEXT | Op::AtomicFMaxEXT);
+    match inst.op {
+        Op::Load | Op::CooperativeMatrixLoadKHR => vec![(words[0], false)],
+        Op::Store | Op::CooperativeMatrixStoreKHR => vec![(words[0], true)],
+        Op::CopyMemory => vec![(words[0], true), (words[1], false)],
+        Op::AtomicLoad => vec![(words[0], false)],
+        _ if atomic || float_atomic => vec![(words[0], true), (words[0], false)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a pointer leads to workgroup memory (true) or a storage buffer (false).
+fn memory_kind(program: &Program<'_>, pointer: u32) -> Option<bool> {
+    match program.types.get(program.module.def(pointer)?.ty)? {
+        Type::Pointer { class: StorageClass::Workgroup, .. } => Some(true),
+        Type::Pointer { class: StorageClass::StorageBuffer, .. } => Some(false),
+        _ => None,
+    }
+}
+
+/// The indices from the variable to the pointer, outermost first.
+fn indices_of(program: &Program<'_>, pointer: u32) -> Vec<u32> {
+    let mut chains = Vec::new();
+    let mut at = pointer;
+    while let Some(def) = program.module.def(at).filter(|d| d.op != Op::Variable) {
+        let words = program.module.operands(def);
+        chains.push(&words[1..]);
+        at = words[0];
+    }
+    chains.iter().rev().flat_map(|c| c.iter().copied()).collect()
+}
+
+fn stored_constant(program: &Program<'_>, inst: usize) -> Option<u32> {
+    let inst = &program.module.insts[inst];
+    let value = *program.module.operands(inst).get(1).filter(|_| inst.op == Op::Store)?;
+    program.module.def(value).filter(|d| crate::types::is_constant(d.op)).map(|_| value)
+}
+
+/// What a barrier instruction of workgroup scope orders.
+fn barrier(program: &Program<'_>, inst: &Inst) -> Option<Event> {
+    if inst.op != Op::ControlBarrier {
+        return None;
+    }
+    let words = program.module.operands(inst);
+    let value = |i: usize| program.module.constant_u32(words[i]);
+    let (execution, memory, semantics) = (value(0)?, value(1)?, value(2)?);
+    let wide = |scope: u32| scope <= Scope::Workgroup as u32;
+    let orders = wide(execution) && wide(memory) && semantics & ORDERING != 0;
+    let (shared, buffers) = (semantics & WORKGROUP_MEMORY != 0, semantics & UNIFORM_MEMORY != 0);
+    orders.then_some(Event::Barrier { shared, buffers })
+}

@@ -1,0 +1,207 @@
+//! Owns the decision for one kernel on one device.
+//! Does not own: the analyses behind it.
+
+use super::{Decision, Policy, SubgroupSupport, SubgroupUse, hazard::Analysis, repair::repair, usage::usage};
+use crate::{
+    error::SpirvError,
+    facts::{Decorations, Entry},
+    program::Program,
+};
+
+/// Decides what to do with one entry point of a module on a device.
+///
+/// `assumed_sizes` are the subgroup sizes that the compiler worked with, if the caller knows them;
+/// `declared_required` is the size that the executable demands, 0 for none.
+///
+/// In this order:
+/// 1. A declared size is required, or the kernel refused.
+/// 2. A kernel that depends on no width runs.
+/// 3. An unsynchronised exchange is repaired with barriers. This comes before any required size, because lockstep is
+///    nothing that Vulkan promises: even at the assumed width only barriers make the exchange right, and drivers
+///    drop them where a workgroup is one subgroup. Without `Policy::repair`, or where barriers are not legal, a
+///    workgroup that fits into one full subgroup runs: invocations then do advance together on all known devices.
+/// 4. Subgroup instructions run where the device has, or can be required to have, the assumed size, or where the
+///    whole workgroup fits both the assumed and the device's subgroup. Sizes that are not given are taken from the
+///    code where it gives one away. If none is known the kernel runs: portable kernels ask for the size themselves.
+/// 5. What is left is refused, or run with a warning if `Policy::allow_mismatch`.
+///
+/// # Errors
+/// If the module is not valid, or has no such entry point.
+pub fn plan(
+    words: &[u32],
+    entry: &str,
+    assumed_sizes: &[u32],
+    declared_required: u32,
+    device: &SubgroupSupport,
+    policy: &Policy,
+) -> Result<Decision, SpirvError> {
+    let program = Program::new(words)?;
+    let entry = program.entry(entry)?;
+    let decorations = Decorations::read(&program);
+    let analysis = Analysis::of(&program, entry, &decorations);
+    let kernel = Kernel { entry, assumed_sizes, device, policy, floating: floating_size(words, device) };
+    if declared_required != 0 {
+        return Ok(match require(device, declared_required) {
+            Some(required_size) => Decision::Run { required_size },
+            None => kernel.refuse("requires", &[declared_required], "it uses cooperative matrices"),
+        });
+    }
+    Ok(match usage(&program, entry, &analysis) {
+        SubgroupUse::None => Decision::Run { required_size: None },
+        SubgroupUse::SubgroupOps { ops, implied_sizes } => kernel.for_ops(&ops, &implied_sizes),
+        SubgroupUse::LockstepWorkgroup { exchanges, ops, implied_sizes } => {
+            // Barriers do not help if the subgroup instructions are wrong at this width.
+            let ops_decision = if ops.is_empty() {
+                Decision::Run { required_size: None }
+            } else {
+                kernel.for_ops(&ops, &implied_sizes)
+            };
+            match ops_decision {
+                Decision::Run { required_size } => kernel.for_lockstep(&analysis, &exchanges, required_size),
+                other => other,
+            }
+        }
+    })
+}
+
+/// Whether a pipeline without a required size may run at any size in the device's range.
+///
+/// From SPIR-V 1.6 on, a module allows that by itself.
+fn floating_size(words: &[u32], device: &SubgroupSupport) -> bool {
+    words.get(1).is_some_and(|v| *v >= 0x0001_0600)
+        && device.size_control
+        && device.min_size != device.max_size
+}
+
+/// How to get this size: `Some(None)` if the device has no other, `Some(size)` if it must be required.
+fn require(device: &SubgroupSupport, size: u32) -> Option<Option<u32>> {
+    let in_range = (device.min_size..=device.max_size).contains(&size);
+    if device.size_control && device.compute_stage && in_range && size.is_power_of_two() {
+        return Some(Some(size));
+    }
+    let only = !device.size_control || device.min_size == device.max_size;
+    (only && device.default_size == size).then_some(None)
+}
+
+struct Kernel<'a> {
+    entry: &'a Entry,
+    assumed_sizes: &'a [u32],
+    device: &'a SubgroupSupport,
+    policy: &'a Policy,
+    floating: bool,
+}
+
+impl Kernel<'_> {
+    fn invocations(&self) -> u32 {
+        self.entry.local_size.iter().product()
+    }
+
+    /// The smallest size at which one full subgroup holds the whole workgroup.
+    fn size_that_holds_all(&self) -> Option<Option<u32>> {
+        let all = self.invocations().next_power_of_two();
+        let required = require(self.device, all.max(self.device.min_size));
+        let fixed = (!self.floating && self.device.default_size >= self.invocations()).then_some(None);
+        required.or(fixed)
+    }
+
+    fn for_ops(&self, ops: &[String], implied: &[u32]) -> Decision {
+        let assumed = if implied.len() == 1
+            && (self.assumed_sizes.is_empty() || self.assumed_sizes.contains(&implied[0]))
+        {
+            implied
+        } else {
+            self.assumed_sizes
+        };
+        if assumed.is_empty() {
+            return Decision::Run { required_size: None };
+        }
+        // The compiler uses the first of its choices unless the code says otherwise.
+        if let Some(required_size) = require(self.device, assumed[0]) {
+            return Decision::Run { required_size };
+        }
+        if self.device.default_size == assumed[0] && !self.floating {
+            return Decision::Run { required_size: None };
+        }
+        if self.invocations() <= assumed[0] {
+            if let Some(required_size) = self.size_that_holds_all() {
+                return Decision::Run { required_size };
+            }
+        }
+        self.refuse("was compiled for", &assumed[..1], &format!("it uses {}", ops.join(", ")))
+    }
+
+    fn for_lockstep(
+        &self,
+        analysis: &Result<Option<Analysis<'_, '_>>, String>,
+        exchanges: &[String],
+        required_size: Option<u32>,
+    ) -> Decision {
+        let repaired = match analysis {
+            Ok(Some(analysis)) if self.policy.repair && required_size.is_none() => {
+                repair(analysis, &self.entry.name)
+            }
+            Ok(_) => Err("repair is switched off, or the pipeline needs a required subgroup size".to_owned()),
+            Err(why) => Err(why.clone()),
+        };
+        let why = match repaired {
+            Ok(done) => {
+                let note = format!(
+                    "kernel `{}` exchanges memory between invocations without a barrier ({}); {} inserted",
+                    self.entry.name,
+                    exchanges.first().map_or("", String::as_str),
+                    match done.barriers {
+                        1 => "1 barrier".to_owned(),
+                        n => format!("{n} barriers"),
+                    },
+                );
+                return Decision::Repaired { words: done.words, note };
+            }
+            Err(why) => why,
+        };
+        let holds_all = match required_size {
+            Some(size) => (size >= self.invocations()).then_some(required_size),
+            None => self.size_that_holds_all(),
+        };
+        if let Some(required_size) = holds_all {
+            return Decision::Run { required_size };
+        }
+        let assumed = self.assumed_sizes.first().copied().unwrap_or_else(|| self.invocations().min(64));
+        let first = exchanges.first().map_or("memory", String::as_str);
+        let reason = format!("its invocations exchange memory without a barrier ({first}), and {why}");
+        self.refuse("assumes lockstep over", &[assumed], &reason)
+    }
+
+    fn refuse(&self, verb: &str, assumed: &[u32], reason: &str) -> Decision {
+        let assumed: Vec<String> = assumed.iter().map(u32::to_string).collect();
+        let range = if self.device.size_control && self.device.min_size != self.device.max_size {
+            format!("{} to {}", self.device.min_size, self.device.max_size)
+        } else {
+            self.device.default_size.to_string()
+        };
+        let message = format!(
+            "kernel `{}` {verb} subgroups of {} invocations, but this device's subgroups have {range}: {reason}. \
+             Its numbers would be wrong. Compile the module again with `--iree-vulkan-target={}`, \
+             or run it anyway with --allow-subgroup-mismatch",
+            self.entry.name,
+            assumed.join(" or "),
+            fitting_target(self.device),
+        );
+        match self.policy.allow_mismatch {
+            true => Decision::RunMismatched { warning: message },
+            false => Decision::Refuse { message },
+        }
+    }
+}
+
+/// A target name of iree-compile 3.13 whose kernels fit the device's subgroups.
+///
+/// The baseline fits everywhere once its kernels are repaired: it uses no subgroup instructions.
+fn fitting_target(device: &SubgroupSupport) -> &'static str {
+    match device.default_size {
+        8 => "llvmpipe",
+        16 => "valhall",
+        32 => "ampere",
+        64 => "adreno",
+        _ => "vp_android_baseline_2022",
+    }
+}

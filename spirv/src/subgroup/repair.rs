@@ -1,0 +1,161 @@
+//! Owns the insertion of barriers into kernels that exchange memory in lockstep.
+//! Does not own: the proof that they are needed or enough (`hazard`).
+
+use spirv::Op;
+
+use super::hazard::{Analysis, UNIFORM_MEMORY, WORKGROUP_MEMORY};
+use crate::{
+    facts::Decorations,
+    module::{HEADER_WORDS, Module},
+    program::Program,
+};
+
+/// More places than this are too many to choose from.
+const MAX_PLACES: usize = 512;
+const ACQUIRE_RELEASE: u32 = 0x8;
+const WORKGROUP_SCOPE: u32 = 2;
+
+/// A kernel with enough barriers.
+pub(super) struct Repaired {
+    pub words: Vec<u32>,
+    pub barriers: usize,
+}
+
+/// Inserts the barriers that remove every hazard, or says why that cannot be done.
+pub(super) fn repair(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaired, String> {
+    let chosen = choose(analysis)?;
+    let program = analysis.program;
+    let places = analysis.places.iter().zip(&chosen).filter(|(_, c)| **c).map(|(p, _)| *p);
+    let at: Vec<usize> = places.map(|p| program.module.insts[p].at).collect();
+    let uses_buffers = analysis.accesses.iter().any(|a| !a.shared);
+    let semantics = ACQUIRE_RELEASE | WORKGROUP_MEMORY | if uses_buffers { UNIFORM_MEMORY } else { 0 };
+    let words = insert(&program.module, &at, semantics).ok_or("the module has no room for more ids")?;
+    verify(&words, entry)?;
+    Ok(Repaired { words, barriers: at.len() })
+}
+
+/// Starts from a barrier at every place and drops those that are not needed, the most expensive first.
+fn choose(analysis: &Analysis<'_, '_>) -> Result<Vec<bool>, String> {
+    if analysis.places.len() > MAX_PLACES {
+        return Err(format!(
+            "it has {} places for a barrier, too many to choose from",
+            analysis.places.len()
+        ));
+    }
+    let mut chosen = vec![true; analysis.places.len()];
+    if let Some(left) = analysis.hazards(&chosen).first() {
+        return Err(format!("no barrier can separate {}", describe(analysis, left.first, left.second)));
+    }
+    let mut order: Vec<usize> = (0..chosen.len()).collect();
+    let cost = |place: &usize| {
+        let block = analysis.function.block_of_inst(analysis.places[*place]).unwrap_or(0);
+        let depth =
+            (0..analysis.function.blocks.len()).filter(|header| in_loop_of(analysis, *header, block)).count();
+        (depth, usize::from(analysis.function.blocks[block].loop_merge.is_some()))
+    };
+    order.sort_by_key(|p| std::cmp::Reverse(cost(p)));
+    for place in order {
+        chosen[place] = false;
+        if !analysis.hazards(&chosen).is_empty() {
+            chosen[place] = true;
+        }
+    }
+    Ok(chosen)
+}
+
+/// Whether the block belongs to the loop with this header: dominated by it, but not by what follows the loop.
+fn in_loop_of(analysis: &Analysis<'_, '_>, header: usize, block: usize) -> bool {
+    let function = analysis.function;
+    function.blocks[header]
+        .loop_merge
+        .is_some_and(|(merge, _)| function.dominates(header, block) && !function.dominates(merge, block))
+}
+
+/// Names two accesses by the variable and the kind of access.
+pub(super) fn describe(analysis: &Analysis<'_, '_>, first: usize, second: usize) -> String {
+    let module = &analysis.program.module;
+    let name = |id: u32| {
+        let named = module.insts.iter().find(|i| i.op == Op::Name && module.operands(i)[0] == id);
+        let name = named.and_then(|i| crate::module::literal_string(&module.operands(i)[1..]));
+        name.unwrap_or_else(|| format!("%{id}"))
+    };
+    let (a, b) = (&analysis.accesses[first], &analysis.accesses[second]);
+    let verb = |write: bool| if write { "store" } else { "load" };
+    let kind = if a.shared { "workgroup" } else { "buffer" };
+    let (left, right) = (module.insts[a.inst].at, module.insts[b.inst].at);
+    format!(
+        "the {} at word {left} from the {} at word {right} of {kind} variable `{}`",
+        verb(a.write),
+        verb(b.write),
+        name(a.variable)
+    )
+}
+
+/// The module with a barrier before each of the given words.
+fn insert(module: &Module<'_>, at: &[usize], semantics: u32) -> Option<Vec<u32>> {
+    let first_function = module.insts.iter().find(|i| i.op == Op::Function)?.at;
+    let mut ids = Constants { module, next: module.bound, added: Vec::new() };
+    let uint = ids.uint();
+    let (scope, semantics) = (ids.constant(uint, WORKGROUP_SCOPE), ids.constant(uint, semantics));
+    let mut words = Vec::with_capacity(module.words.len() + ids.added.len() + at.len() * 4);
+    words.extend_from_slice(&module.words[..HEADER_WORDS]);
+    let mut from = HEADER_WORDS;
+    for (place, global) in std::iter::once((first_function, true)).chain(at.iter().map(|a| (*a, false))) {
+        words.extend_from_slice(&module.words[from..place]);
+        from = place;
+        if global {
+            words.extend_from_slice(&ids.added);
+        } else {
+            words.extend([4 << 16 | Op::ControlBarrier as u32, scope, scope, semantics]);
+        }
+    }
+    words.extend_from_slice(&module.words[from..]);
+    words[3] = ids.next;
+    Some(words)
+}
+
+/// Finds or makes 32-bit constants.
+struct Constants<'a, 'w> {
+    module: &'a Module<'w>,
+    next: u32,
+    added: Vec<u32>,
+}
+
+impl Constants<'_, '_> {
+    fn uint(&mut self) -> u32 {
+        let found =
+            self.module.insts.iter().find(|i| i.op == Op::TypeInt && self.module.operands(i) == [32, 0]);
+        found.map_or_else(|| self.make(4 << 16 | Op::TypeInt as u32, None, &[32, 0]), |i| i.id)
+    }
+
+    fn constant(&mut self, ty: u32, value: u32) -> u32 {
+        let same = |i: &&crate::module::Inst| {
+            i.op == Op::Constant && i.ty == ty && self.module.operands(i) == [value]
+        };
+        let found = self.module.insts.iter().find(same);
+        found.map_or_else(|| self.make(4 << 16 | Op::Constant as u32, Some(ty), &[value]), |i| i.id)
+    }
+
+    fn make(&mut self, head: u32, ty: Option<u32>, operands: &[u32]) -> u32 {
+        let id = self.next;
+        self.next += 1;
+        self.added.push(head);
+        self.added.extend(ty);
+        self.added.push(id);
+        self.added.extend_from_slice(operands);
+        id
+    }
+}
+
+/// Runs the whole analysis on the result: it must be valid, and have no hazard left.
+fn verify(words: &[u32], entry: &str) -> Result<(), String> {
+    let program = Program::new(words).map_err(|e| format!("the repaired module is not valid: {e}"))?;
+    let decorations = Decorations::read(&program);
+    let entry = program.entry(entry).map_err(|e| e.to_string())?;
+    match Analysis::of(&program, entry, &decorations)? {
+        Some(analysis) if !analysis.hazards(&[]).is_empty() => {
+            Err("hazards remain after the repair".to_owned())
+        }
+        _ => Ok(()),
+    }
+}

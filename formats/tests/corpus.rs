@@ -1,4 +1,5 @@
 //! Real modules: all decode, and survive being written again.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Damaged modules and executables: an error or a sound module, never a panic, a hang, or a huge allocation.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
 mod common;
 
@@ -36,7 +37,8 @@ fn samples() -> Vec<Vec<u8>> {
     let names =
         ["add_f32", "scalar_loop_fib", "abi_descriptors_and_bda", "no_polyglot_zip", "async_external"];
     let Some(corpus) = corpus() else { return Vec::new() };
-    names.iter().map(|n| std::fs::read(corpus.join("small").join(n).join("module.vmfb")).unwrap()).collect()
+    let path = |name| corpus.join("small").join(name).join("module.vmfb");
+    names.iter().map(|n| std::fs::read(path(n)).expect("the corpus is readable")).collect()
 }
 
 #[test]

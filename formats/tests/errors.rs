@@ -1,4 +1,5 @@
 //! What is said about modules that are refused. The modules are made by our writer, so no corpus is needed.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
 use bytes::Bytes;
 use halite_formats::vmfb::{
@@ -212,4 +213,22 @@ fn bda_layouts() {
         text(BdaLayout { bindings: vec![(3, 0)], ..bda })
             .contains("minimum_alignment 3 is not a power of two")
     );
+}
+
+#[test]
+fn pipelines_with_absent_bindings_are_bounded() {
+    let mut executable = executable();
+    let bda = BdaLayout {
+        abi_version: 1,
+        root_offset: 0,
+        root_length: 32,
+        constant_offset: 32,
+        constant_count: 0,
+        bindings: vec![(1, 0); 1025],
+    };
+    executable.pipelines[0].abi = DispatchAbi::BufferDeviceAddress;
+    executable.pipelines[0].bda = Some(bda);
+    let data = write_vulkan_executable(&executable).unwrap();
+    let error = read_vulkan_executable(Bytes::from(data)).unwrap_err().to_string();
+    assert!(error.ends_with("binding_count 1025; the limit is 1024"), "{error}");
 }

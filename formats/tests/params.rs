@@ -1,4 +1,5 @@
 //! Parameter archives written by other tools, and ours read by them.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! What we write is accepted by the original tools. They are looked for in `HALITE_IREE_BIN`, then in `PATH`.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
 mod common;
 

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 
 /// Offsets are signed 32-bit numbers where tables point at vtables.
 const MAX_LENGTH: usize = i32::MAX as usize;
+/// Longer strings are stored each time. Otherwise the decoded form could dwarf the file, which readers refuse.
+const MAX_SHARED_TEXT: usize = 128;
 
 /// Where a finished object is, counted from the end of the buffer. Belongs to the builder that made it.
 #[derive(Debug)]
@@ -73,7 +75,7 @@ impl Builder {
         self.reversed.len()
     }
 
-    /// Adds a string; equal strings are stored once.
+    /// Adds a string; equal short strings are stored once.
     pub fn text(&mut self, text: &str) -> Offset<Text> {
         if let Some(known) = self.texts.get(text) {
             return *known;
@@ -84,7 +86,9 @@ impl Builder {
         self.push(text.as_bytes());
         self.push(&(text.len() as u32).to_le_bytes());
         let offset = Offset(self.reversed.len(), PhantomData);
-        self.texts.insert(text.to_owned(), offset);
+        if text.len() <= MAX_SHARED_TEXT {
+            self.texts.insert(text.to_owned(), offset);
+        }
         offset
     }
 

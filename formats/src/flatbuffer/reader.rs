@@ -230,6 +230,11 @@ impl<'a> Table<'a> {
         Ok(VectorView { reader: self.reader, place, start, length, depth: self.depth, element: PhantomData })
     }
 
+    /// Counts memory that decoding takes beyond what is read: values that stand for an absent vector, for instance.
+    pub fn charge<K>(&self, f: &Field<K>, bytes: usize) -> Result<()> {
+        self.reader.charge(f.into(), bytes)
+    }
+
     /// Where the bytes of a scalar vector are in the buffer, for slicing without a copy.
     pub fn range<T: Scalar>(&self, f: &Field<Vector<T>>) -> Result<Option<Range<usize>>> {
         let Some(pos) = self.object(f)? else { return Ok(None) };

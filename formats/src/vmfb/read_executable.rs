@@ -244,6 +244,7 @@ fn read_bda_bindings(table: &Table<'_>, at: &dyn Fn() -> String) -> Result<Vec<(
     }
     let count = count as usize;
     if bindings.is_empty() {
+        table.charge(&s::bda::BINDINGS, count * size_of::<(u32, u64)>())?;
         return Ok(vec![
             (s::bda_binding::MINIMUM_ALIGNMENT.default, s::bda_binding::MINIMUM_LENGTH.default);
             count

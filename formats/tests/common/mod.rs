@@ -18,8 +18,8 @@ pub fn modules(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![dir.to_owned()];
     while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(&dir).expect("the corpus is readable") {
+            let path = entry.expect("the corpus is readable").path();
             if path.is_dir() {
                 open.push(path);
             } else if path.extension().is_some_and(|e| e == "vmfb") {

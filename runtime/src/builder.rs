@@ -211,11 +211,15 @@ fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
     vmfb::read_module(bytes).map_err(|e| Error::Format { what: "module", name, reason: e.to_string() })
 }
 
-/// Whether a module reaches for devices, directly or through parameters.
+/// Whether a module reaches for devices, directly or through parameters, or takes tensors, which live on one.
 fn needs_device(def: &ModuleDef) -> bool {
     let native = |name: &str| name == "hal" || name == "io_parameters";
+    let takes_tensors = |f: &vmfb::Function| {
+        f.signature.attr("iree.abi.declaration").is_some_and(|text| text.contains("tensor<"))
+    };
     def.dependencies.iter().any(|d| native(&d.name))
         || def.imports.iter().any(|i| i.full_name.split_once('.').is_some_and(|(module, _)| native(module)))
+        || def.functions.iter().any(takes_tensors)
 }
 
 fn module_info(def: &ModuleDef) -> Result<ModuleInfo> {

@@ -36,7 +36,8 @@ pub struct Session {
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.modules.iter().map(|m| m.name.as_str()).collect();
-        f.debug_struct("Session").field("modules", &names).field("devices", &self.shared.devices).finish()
+        let devices: Vec<_> = self.devices().iter().map(|d| d.info().uri()).collect();
+        f.debug_struct("Session").field("modules", &names).field("devices", &devices).finish()
     }
 }
 

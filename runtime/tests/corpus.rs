@@ -147,18 +147,24 @@ fn scalar_programs_without_a_device() {
     assert!(calls > 500 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// llvmpipe, when a driver finds it.
-fn llvmpipe() -> Option<std::sync::Arc<dyn halite_hal::Device>> {
-    match DriverRegistry::with_static_drivers().open("vulkan://llvmpipe", &Options::new()) {
+/// A device by a part of its name, when a driver finds it.
+fn device(name: &str) -> Option<std::sync::Arc<dyn halite_hal::Device>> {
+    match DriverRegistry::with_static_drivers().open(&format!("vulkan://{name}"), &Options::new()) {
         Ok(device) => Some(device),
         Err(e) => {
-            eprintln!("SKIPPED: no llvmpipe: {e}");
+            eprintln!("SKIPPED: no {name}: {e}");
             None
         }
     }
 }
 
-fn run_case(root: &Path, row: &Json, device: &std::sync::Arc<dyn halite_hal::Device>) -> Result<(), String> {
+/// Runs a module on a device; `name` is what the manifest calls it.
+fn run_case(
+    root: &Path,
+    row: &Json,
+    device: &std::sync::Arc<dyn halite_hal::Device>,
+    name: &str,
+) -> Result<(), String> {
     let calls = list(row, "calls");
     let mut builder = Session::builder()
         .devices(vec![device.clone()])
@@ -167,12 +173,23 @@ fn run_case(root: &Path, row: &Json, device: &std::sync::Arc<dyn halite_hal::Dev
     let without_parameters = calls.iter().all(|c| c["no_params"].as_bool() == Some(true));
     for flag in list(row, "run_flags").iter().filter_map(Json::as_str).filter(|_| !without_parameters) {
         if let Some((scope, file)) = flag.strip_prefix("--parameters=").and_then(|f| f.split_once('=')) {
+            if !root.join(file).exists() {
+                eprintln!("SKIPPED: {}: the corpus has no {file}", text(row, "name"));
+                return Ok(());
+            }
             builder = builder.parameters(scope, root.join(file));
         }
     }
     let session = builder.build();
+    if text(row, "name").starts_with("target_") && text(&row["result"], name) == "mismatch" {
+        // The original computes wrong numbers with code for other subgroup widths; it must not run here.
+        return match session {
+            Err(e) if e.code() == halite_hal::Code::Unavailable => Ok(()),
+            other => Err(format!("{other:?}, expected to be refused for its subgroup size")),
+        };
+    }
     for case in calls.iter().filter(|c| c["no_params"].as_bool() != Some(true) || without_parameters) {
-        if case["llvmpipe"]["status"].as_str() != Some("pass") {
+        if case[name]["status"].as_str() != Some("pass") {
             continue;
         }
         let fails = case["expect_fail"].as_str();
@@ -190,19 +207,28 @@ fn run_case(root: &Path, row: &Json, device: &std::sync::Arc<dyn halite_hal::Dev
     Ok(())
 }
 
-#[test]
-fn tensor_programs_on_llvmpipe() {
+fn tensor_programs(name: &str) {
     let Some(root) = corpus() else { return };
-    let Some(device) = llvmpipe() else { return };
+    let Some(device) = device(name) else { return };
     let (mut cases, mut wrong) = (0, Vec::new());
     for row in manifest(&root.join("small")).iter().filter(|row| row["vmfb_bytes"].is_number()) {
         cases += 1;
-        if let Err(e) = run_case(&root, row, &device) {
+        if let Err(e) = run_case(&root, row, &device, name) {
             wrong.push(format!("{}: {e}", text(row, "name")));
         }
     }
-    eprintln!("{cases} modules, {} differ", wrong.len());
+    eprintln!("{name}: {cases} modules, {} differ", wrong.len());
     assert!(cases > 80 && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn tensor_programs_on_llvmpipe() {
+    tensor_programs("llvmpipe");
+}
+
+#[test]
+fn tensor_programs_on_swiftshader() {
+    tensor_programs("swiftshader");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::schema as s;
 use super::write_executable::collect;
 use super::zip::{ZipEntries, local_header_length};
 use super::{
-    Attr, DebugDatabase, Export, Function, FunctionDebug, FunctionSignature, Import, Location, ModuleDef,
-    VmfbError,
+    Attr, DebugDatabase, Dependency, Export, Function, FunctionDebug, FunctionSignature, Import, Location,
+    ModuleDef, VmfbError,
 };
 use crate::flatbuffer::{Builder, Child, Field, Offset, Vector};
 
@@ -104,27 +104,14 @@ fn build(module: &ModuleDef, segments: &[Segment]) -> Result<Vec<u8>, VmfbError>
     let bytecode = b.bytes(&module.bytecode, EMBEDDED_ALIGNMENT);
     let descriptors: Vec<_> = module.functions.iter().map(descriptor).collect();
     let descriptors = b.structs(&descriptors);
-    let global_bytes = signed(module.global_bytes_capacity.into(), &s::state::GLOBAL_BYTES)?;
-    let global_refs = signed(module.global_ref_count.into(), &s::state::GLOBAL_REFS)?;
-    let state = b
-        .table()
-        .scalar(&s::state::GLOBAL_BYTES, global_bytes)
-        .scalar(&s::state::GLOBAL_REFS, global_refs)
-        .finish();
+    let state = write_state(&mut b, module)?;
     let rodata = write_rodata(&mut b, module, segments);
     let signatures = collect(&mut b, &module.functions, |b, f| write_signature(b, &f.signature));
     let signatures = b.children(&signatures);
     let exports = write_exports(&mut b, &module.exports, module.functions.len())?;
     let imports = collect(&mut b, &module.imports, write_import);
     let imports = (!imports.is_empty()).then(|| b.children(&imports));
-    let dependencies = collect(&mut b, &module.dependencies, |b, d| {
-        let name = b.text(&d.name);
-        b.table()
-            .link(&s::dependency::NAME, name)
-            .scalar(&s::dependency::MINIMUM_VERSION, d.minimum_version)
-            .scalar(&s::dependency::FLAGS, flags(d.optional))
-            .finish()
-    });
+    let dependencies = collect(&mut b, &module.dependencies, write_dependency);
     let dependencies = (!dependencies.is_empty()).then(|| b.children(&dependencies));
     let types = collect(&mut b, &module.types, |b, name| {
         let name = b.text(name);
@@ -185,6 +172,21 @@ fn write_signature(b: &mut Builder, signature: &FunctionSignature) -> Offset<Chi
         (!signature.calling_convention.is_empty()).then(|| b.text(&signature.calling_convention));
     let attrs = write_attrs(b, &signature.attrs);
     b.table().maybe(&s::signature::CALLING_CONVENTION, convention).maybe(&s::signature::ATTRS, attrs).finish()
+}
+
+fn write_state(b: &mut Builder, module: &ModuleDef) -> Result<Offset<Child>, VmfbError> {
+    let bytes = signed(module.global_bytes_capacity.into(), &s::state::GLOBAL_BYTES)?;
+    let refs = signed(module.global_ref_count.into(), &s::state::GLOBAL_REFS)?;
+    Ok(b.table().scalar(&s::state::GLOBAL_BYTES, bytes).scalar(&s::state::GLOBAL_REFS, refs).finish())
+}
+
+fn write_dependency(b: &mut Builder, dependency: &Dependency) -> Offset<Child> {
+    let name = b.text(&dependency.name);
+    b.table()
+        .link(&s::dependency::NAME, name)
+        .scalar(&s::dependency::MINIMUM_VERSION, dependency.minimum_version)
+        .scalar(&s::dependency::FLAGS, flags(dependency.optional))
+        .finish()
 }
 
 fn write_import(b: &mut Builder, import: &Import) -> Offset<Child> {

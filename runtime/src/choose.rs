@@ -53,3 +53,26 @@ pub(crate) fn open_default(registry: &DriverRegistry, defaults: &Options) -> Res
     }
     Ok(registry.open(&info.uri(), defaults)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_come_first_and_toys_never() {
+        let info = |kind, unusable: Option<&str>| DeviceInfo {
+            driver: "d".into(),
+            path: String::new(),
+            name: "n".into(),
+            kind,
+            unusable: unusable.map(str::to_owned),
+            properties: Vec::new(),
+        };
+        let kinds =
+            [DeviceKind::DiscreteGpu, DeviceKind::IntegratedGpu, DeviceKind::VirtualGpu, DeviceKind::Cpu];
+        let ranks = kinds.map(|kind| rank(&info(kind, None)).unwrap());
+        assert!(ranks.is_sorted());
+        assert_eq!(rank(&info(DeviceKind::Other, None)), None);
+        assert_eq!(rank(&info(DeviceKind::DiscreteGpu, Some("too old"))), None);
+    }
+}

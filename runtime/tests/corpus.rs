@@ -8,7 +8,7 @@ use std::{
 };
 
 use halite::{
-    CallOptions, Deadline, Session, Value,
+    CallOptions, CancelToken, Deadline, Session, Value,
     tensor::{ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
 };
 use halite_hal::{DriverRegistry, Options};
@@ -249,6 +249,33 @@ fn a_device_of_the_wrong_kind_is_refused() {
     assert!(e.to_string().contains("null://"), "{e}");
     let e = builder().device("nul").build().unwrap_err();
     assert!(e.to_string().contains("no driver named 'nul'; available drivers: null"), "{e}");
+}
+
+#[test]
+fn calls_end_at_deadline_and_cancellation() {
+    fn shared_by_threads<T: Send + Sync>(_: &T) {}
+    let Some(root) = corpus() else { return };
+    let session = Session::builder().module_file(root.join("small/scalar_loop_fib/module.vmfb"));
+    let session = session.build().expect("a module without device");
+    shared_by_threads(&session);
+    let fib = session.default_function().expect("one function");
+    shared_by_threads(&fib);
+    let code = |options: &CallOptions| {
+        fib.call_with(&[Value::I32(i32::MAX)], options)
+            .expect_err("two thousand million loops take longer")
+            .code()
+    };
+    let late = CallOptions { deadline: Deadline::after(Duration::from_millis(30)), cancel: None };
+    assert_eq!(code(&late), halite_hal::Code::DeadlineExceeded);
+    let cancel = CancelToken::new();
+    let options = CallOptions { cancel: Some(cancel.clone()), ..CallOptions::default() };
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| code(&options));
+        cancel.cancel();
+        assert_eq!(call.join().expect("no panic"), halite_hal::Code::Cancelled);
+    });
+    let results = fib.call(&[Value::I32(10)]).expect("the session works on");
+    assert!(matches!(results[..], [Value::I64(55)]));
 }
 
 #[test]

@@ -1,1 +1,24 @@
-//! Placeholder.
+//! The command-line tools: run-module, benchmark-module, dump-module, list-devices. Each binary is a call into one
+//! module here. Does not own: loading and running (the `halite` crate), drivers, or file formats.
+//!
+//! Flags are those of IREE's tools, so that scripts keep working: see [`argv`] for the spelling and `foreign` for the
+//! flags that mean nothing here. Exit codes: 0 success, 1 failure, 2 wrong usage.
+#![forbid(unsafe_code)]
+
+pub mod argv;
+pub mod bench;
+pub mod console;
+pub mod devices;
+pub mod dump;
+pub mod flags;
+mod foreign;
+mod interrupt;
+pub mod list;
+mod load;
+mod logger;
+pub mod run;
+mod values;
+
+// Linked for their registration, never named.
+use halite_null as _;
+use halite_vulkan as _;

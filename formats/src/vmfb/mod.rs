@@ -13,6 +13,7 @@ mod write_executable;
 mod write_module;
 mod zip;
 
+pub use container::Container;
 pub use error::VmfbError;
 pub use executable::{
     BdaLayout, DescriptorBinding, DispatchAbi, Pipeline, PipelineLayout, PushConstantRange, VulkanExecutable,

@@ -1,0 +1,239 @@
+//! The `benchmark-module` tool: measures calls of exported functions and reports them as Google Benchmark does. Does
+//! not own: statistics (`stats`), measuring (`runner`), or report formats (`report`).
+
+mod pattern;
+mod report;
+mod runner;
+mod stats;
+
+use std::{fs::File, io::Write, path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{Parser, ValueEnum};
+
+use crate::{
+    console::{self, Failure, Result},
+    devices,
+    flags::{self, DeviceFlags, InputFlags, ModuleFlags},
+    foreign, load,
+};
+
+const NAME: &str = "benchmark-module";
+
+const EXAMPLES: &str = "\
+Examples:
+  Measure one function:
+    benchmark-module --module=model.vmfb --function=main --input=@image.npy
+  Ten iterations, five times, as JSON in a file, the table on the terminal:
+    benchmark-module --module=model.vmfb --function=main --input=1x64xf32=0 --benchmark_min_time=10x \\
+        --benchmark_repetitions=5 --benchmark_out=result.json
+  Every exported function that takes no inputs:
+    benchmark-module --device=vulkan --module=model.vmfb
+
+Times are wall-clock times of whole calls, results on the device. The column CPU is processor time of the process.
+Beside the original's columns each line has the shortest call (min) and percentiles (p50, p90, p99). Start-up times
+(load, devices, init, first call) and peak memory go to standard error, or into the context of JSON.
+";
+
+/// Measures functions of compiled modules (.vmfb) on a device.
+///
+/// Takes the flags of iree-benchmark-module and prints the same table. Names of flags may be written with dashes or
+/// underscores; --flagfile=FILE reads flags from a file, one per line.
+#[derive(Parser, Debug)]
+#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
+pub struct Flags {
+    #[command(flatten)]
+    modules: ModuleFlags,
+    #[command(flatten)]
+    inputs: InputFlags,
+    #[command(flatten)]
+    devices: DeviceFlags,
+    #[command(flatten)]
+    measure: MeasureFlags,
+    /// Prints memory statistics of the devices to standard error
+    #[arg(long = "print_statistics", visible_alias = "print_device_statistics", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    print_statistics: bool,
+    /// Gives up after this many seconds
+    #[arg(long, value_parser = flags::seconds, value_name = "SECONDS")]
+    timeout: Option<Duration>,
+    /// Prints the completion script for a shell
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<clap_complete::Shell>,
+}
+
+/// How is measured and reported.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub(crate) struct MeasureFlags {
+    /// How long each repetition runs at least: 0.5s, or an exact number of iterations: 10x
+    #[arg(long = "benchmark_min_time", default_value = "0.5s", value_name = "TIME")]
+    min_time: Duty,
+    /// How often each measurement is repeated; more than one adds mean, median, stddev and cv
+    #[arg(long = "benchmark_repetitions", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
+    repetitions: u32,
+    /// Seconds of calls before measuring, to wake up the device. Default: 0.5 on GPUs, else 0; one call at least
+    #[arg(long, visible_alias = "benchmark_min_warmup_time", value_parser = flags::seconds, value_name = "SECONDS")]
+    warmup: Option<Duration>,
+    /// Functions to measure: a part of the name BM_<function>, with . * ^ $ | as in regular expressions; a leading -
+    /// excludes
+    #[arg(long = "benchmark_filter", default_value = "", value_name = "PATTERN", allow_hyphen_values = true)]
+    filter: String,
+    /// Work items of one call, for items_per_second
+    #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
+    batch_size: u32,
+    /// Unit of times: ns, us, ms, s
+    #[arg(
+        long = "time_unit",
+        visible_alias = "benchmark_time_unit",
+        value_enum,
+        default_value = "ms",
+        value_name = "UNIT"
+    )]
+    time_unit: TimeUnit,
+    /// Format on standard output
+    #[arg(long = "benchmark_format", value_enum, default_value = "console", value_name = "FORMAT")]
+    format: Format,
+    /// Also writes the report to a file
+    #[arg(long = "benchmark_out", value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Format of that file
+    #[arg(long = "benchmark_out_format", value_enum, default_value = "json", value_name = "FORMAT")]
+    out_format: Format,
+    /// Reports only aggregates of repetitions
+    #[arg(long = "benchmark_report_aggregates_only", visible_alias = "benchmark_display_aggregates_only", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    aggregates_only: bool,
+    /// Lists the measurements instead of taking them
+    #[arg(long = "benchmark_list_tests", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    list_tests: bool,
+}
+
+/// How long a repetition runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Duty {
+    /// At least this long.
+    Time(Duration),
+    /// Exactly so many iterations.
+    Iterations(u64),
+}
+
+impl std::str::FromStr for Duty {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text.strip_suffix('x') {
+            Some(count) => match count.parse() {
+                Ok(0) | Err(_) => Err(format!("'{text}' is not a number of iterations such as 10x")),
+                Ok(count) => Ok(Duty::Iterations(count)),
+            },
+            None => flags::seconds(text).map(Duty::Time),
+        }
+    }
+}
+
+/// Unit of reported times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimeUnit {
+    Ns,
+    Us,
+    Ms,
+    S,
+}
+
+impl TimeUnit {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Ns => "ns",
+            TimeUnit::Us => "us",
+            TimeUnit::Ms => "ms",
+            TimeUnit::S => "s",
+        }
+    }
+
+    /// Seconds in this unit.
+    pub(crate) fn of(self, seconds: f64) -> f64 {
+        seconds
+            * match self {
+                TimeUnit::Ns => 1e9,
+                TimeUnit::Us => 1e6,
+                TimeUnit::Ms => 1e3,
+                TimeUnit::S => 1.0,
+            }
+    }
+}
+
+/// Report format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Console,
+    Json,
+    Csv,
+}
+
+fn long_help() -> String {
+    format!("{EXAMPLES}\n{}", foreign::help_text())
+}
+
+/// Entry point of the binary.
+pub fn main() -> ExitCode {
+    console::tool_main(NAME, run)
+}
+
+fn run(flags: Flags) -> Result<()> {
+    if let Some(shell) = flags.completions {
+        console::completions::<Flags>(NAME, shell);
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    if devices::answer_queries(&flags.devices, &mut out)? {
+        return Ok(());
+    }
+    let prepared = runner::prepare(&flags)?;
+    if prepared.functions.is_empty() {
+        let filter = if flags.measure.filter.is_empty() { "." } else { &flags.measure.filter };
+        return Err(Failure::Usage(format!(
+            "failed to match any benchmarks against '{filter}'; functions with inputs need --function and --input. \
+             Exported: {}",
+            prepared.exported.join(", ")
+        )));
+    }
+    if flags.measure.list_tests {
+        for function in &prepared.functions {
+            writeln!(out, "{}", runner::benchmark_name(function.name()))?;
+        }
+        return Ok(());
+    }
+    let runs = runner::measure(&flags, &prepared)?;
+    let context = runner::context(&prepared, &runs);
+    report::print_context(&context);
+    let settings =
+        report::Settings { unit: flags.measure.time_unit, aggregates_only: flags.measure.aggregates_only };
+    report::write(flags.measure.format, &runs, &context, settings, &mut out)?;
+    out.flush()?;
+    if let Some(path) = &flags.measure.out {
+        let mut file = File::create(path).map_err(|e| Failure::file("cannot create", path, &e))?;
+        report::write(flags.measure.out_format, &runs, &context, settings, &mut file)?;
+    }
+    if flags.print_statistics {
+        load::print_statistics(&prepared.session);
+    }
+    load::check_validation()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        <Flags as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn min_time_forms() {
+        assert_eq!("0.5s".parse(), Ok(Duty::Time(Duration::from_millis(500))));
+        assert_eq!("2".parse(), Ok(Duty::Time(Duration::from_secs(2))));
+        assert_eq!("10x".parse(), Ok(Duty::Iterations(10)));
+        for bad in ["", "0x", "x", "-1s", "abc", "nan"] {
+            assert!(bad.parse::<Duty>().is_err(), "{bad}");
+        }
+    }
+}

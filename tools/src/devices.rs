@@ -1,0 +1,149 @@
+//! Owns listing and choosing devices for the tools. Does not own: opening them (the runtime does, when a module
+//! needs one), or the drivers.
+
+use std::io::Write;
+
+use halite_hal::{DeviceInfo, Driver, DriverRegistry, Options, uri::DeviceUri};
+
+use crate::{
+    console::{Failure, Result},
+    flags::{DeviceFlags, VULKAN},
+};
+
+/// A driver that computes nothing: listed only when it is named.
+const NULL: &str = "null";
+
+/// All linked drivers.
+pub(crate) fn registry() -> DriverRegistry {
+    DriverRegistry::with_static_drivers()
+}
+
+/// The device URIs to open, with the options that flags ask for; empty when the user named none.
+pub(crate) fn uris(flags: &DeviceFlags, options: &Options) -> Result<Vec<String>> {
+    flags.device.iter().map(|uri| with_options(uri, options)).collect()
+}
+
+/// Adds Vulkan options to a Vulkan URI. What the URI itself says comes first.
+fn with_options(uri: &str, options: &Options) -> Result<String> {
+    let parsed = DeviceUri::parse(uri).map_err(|e| Failure::Usage(e.message().to_owned()))?;
+    let mut text = uri.to_owned();
+    if parsed.driver != VULKAN {
+        return Ok(text);
+    }
+    for (name, value) in options.iter().filter(|(name, _)| !parsed.options.contains_key(*name)) {
+        if value.contains('&') {
+            return Err(Failure::Usage(format!(
+                "'&' cannot be part of the value '{value}' of option {name}"
+            )));
+        }
+        text.push(if text.contains('?') { '&' } else { '?' });
+        text.push_str(&format!("{name}={value}"));
+    }
+    Ok(text)
+}
+
+/// Does what `--list_drivers`, `--list_devices` or `--dump_devices` ask for; `false` when none of them was given.
+pub(crate) fn answer_queries(flags: &DeviceFlags, out: &mut dyn Write) -> Result<bool> {
+    let registry = registry();
+    let options = flags.vulkan_options()?;
+    if flags.list_drivers {
+        list_drivers(&registry, out)?;
+    } else if let Some(driver) = &flags.list_devices {
+        for (_, device) in enumerate(&registry, driver.as_deref(), &options)? {
+            writeln!(out, "{}", device.uri())?;
+        }
+    } else if let Some(driver) = &flags.dump_devices {
+        dump_devices(&registry, driver.as_deref(), &options, out)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+const RULE: &str = "# ============================================================================";
+
+fn list_drivers(registry: &DriverRegistry, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{RULE}\n# Available HAL drivers\n{RULE}")?;
+    writeln!(out, "# Use --list_devices={{driver name}} to enumerate available devices.\n")?;
+    for driver in registry.drivers() {
+        writeln!(out, "{:>16}: {}", driver.name(), driver.description())?;
+    }
+    Ok(())
+}
+
+/// The devices of one driver, or of all. That one of several drivers has no support on this system is only a
+/// warning.
+pub(crate) fn enumerate<'a>(
+    registry: &'a DriverRegistry,
+    only: Option<&str>,
+    options: &Options,
+) -> Result<Vec<(&'a str, DeviceInfo)>> {
+    let none = Options::new();
+    let of = |driver: &dyn Driver| driver.enumerate(if driver.name() == VULKAN { options } else { &none });
+    let mut found = Vec::new();
+    match only.filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let driver = registry.driver(name)?;
+            found.extend(of(driver.as_ref())?.into_iter().map(|d| (driver.name(), d)));
+        }
+        None => {
+            for driver in registry.drivers().iter().filter(|d| d.name() != NULL) {
+                match of(driver.as_ref()) {
+                    Ok(devices) => found.extend(devices.into_iter().map(|d| (driver.name(), d))),
+                    Err(error) => log::warn!("driver '{}': {error}", driver.name()),
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn dump_devices(
+    registry: &DriverRegistry,
+    only: Option<&str>,
+    options: &Options,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let devices = enumerate(registry, only, options)?;
+    let mut current = None;
+    for (driver, device) in &devices {
+        if current != Some(*driver) {
+            writeln!(out, "{RULE}\n# Enumerated devices for driver '{driver}'\n{RULE}\n")?;
+            current = Some(*driver);
+        }
+        dump_device(device, out)?;
+    }
+    if devices.is_empty() {
+        writeln!(out, "# no devices")?;
+    }
+    Ok(())
+}
+
+fn dump_device(device: &DeviceInfo, out: &mut dyn Write) -> Result<()> {
+    let unusable = device.unusable.as_deref().map(|why| format!(" [unusable: {why}]")).unwrap_or_default();
+    writeln!(out, "# ===----------------------------------------------------------------------===")?;
+    writeln!(out, "# --device={}\n#   {}{unusable}", device.uri(), device.name)?;
+    writeln!(out, "# ===----------------------------------------------------------------------===")?;
+    for (name, value) in &device.properties {
+        writeln!(out, "{name}: {value}")?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_uri_options_that_the_uri_may_override() {
+        let options = Options::from([("repair".into(), "off".into()), ("validation".into(), "core".into())]);
+        let add = |uri| with_options(uri, &options).unwrap();
+        assert_eq!(add("vulkan"), "vulkan?repair=off&validation=core");
+        assert_eq!(add("vulkan://0?validation=sync"), "vulkan://0?validation=sync&repair=off");
+        assert_eq!(add("null"), "null");
+        assert!(matches!(with_options("://x", &options), Err(Failure::Usage(_))));
+        let bad = Options::from([("libvulkan".into(), "a&b".into())]);
+        assert!(matches!(with_options("vulkan", &bad), Err(Failure::Usage(_))));
+    }
+}

@@ -1,0 +1,181 @@
+//! The `dump-module` tool: says what is in a module file, without a device. Does not own: reading the format
+//! (`halite-formats`), disassembly (`halite-vm`), or SPIR-V facts (`halite-spirv`).
+
+mod executables;
+mod facts;
+mod text;
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use bytes::Bytes;
+use clap::{Parser, ValueEnum};
+use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
+use halite_status::{Code, ResultExt, Status, status};
+
+use crate::{
+    console::{self, Failure, Result},
+    load,
+};
+
+const NAME: &str = "dump-module";
+
+const EXAMPLES: &str = "\
+Examples:
+  What does the module export, import and contain?
+    dump-module --output=metadata model.vmfb
+  The same for programs:
+    dump-module --json model.vmfb
+  The code of one function, with offsets:
+    dump-module --output=disassembly --function=main --bytecode_offsets model.vmfb
+  Its kernels, for spirv-dis and other tools:
+    dump-module --spirv=kernels/ --output=metadata model.vmfb
+";
+
+/// Prints what is in a compiled module (.vmfb).
+///
+/// Takes the flags of iree-dump-module. The file is not trusted: damage is reported, never followed.
+#[derive(Parser, Debug)]
+#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Flags {
+    /// Module file, or - for standard input
+    #[arg(value_name = "FILE", required_unless_present = "completions")]
+    file: Option<PathBuf>,
+    /// What to print
+    #[arg(long, value_enum, default_value = "all", value_name = "WHAT")]
+    output: Output,
+    /// Prints metadata as one JSON object; with --output=all or disassembly, code too
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    json: bool,
+    /// Indents JSON
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pretty: bool,
+    /// Disassembles only the function with this name
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
+    /// Prints the offset of each instruction
+    #[arg(long = "bytecode_offsets", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    bytecode_offsets: bool,
+    /// Writes the SPIR-V of each kernel into this folder, as <segment>_<kernel>.spv
+    #[arg(long, value_name = "DIR")]
+    spirv: Option<PathBuf>,
+    /// Prints the completion script for a shell
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<clap_complete::Shell>,
+}
+
+/// What to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// Metadata and disassembly.
+    All,
+    /// Names, signatures, sizes, executables.
+    Metadata,
+    /// Code of all functions.
+    Disassembly,
+    /// The FlatBuffer, as it is in the file.
+    #[value(alias = "flatbuffer_binary")]
+    FlatbufferBinary,
+    /// Metadata as JSON; the same as metadata with --json.
+    #[value(alias = "flatbuffer_json")]
+    FlatbufferJson,
+}
+
+/// A module file, read.
+struct Input {
+    file: Bytes,
+    container: Container,
+    module: ModuleDef,
+}
+
+/// Entry point of the binary.
+pub fn main() -> ExitCode {
+    console::tool_main(NAME, run)
+}
+
+fn run(flags: Flags) -> Result<()> {
+    let Some(path) = flags.file.as_deref().filter(|_| flags.completions.is_none()) else {
+        if let Some(shell) = flags.completions {
+            console::completions::<Flags>(NAME, shell);
+        }
+        return Ok(());
+    };
+    let input = read(path)?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    if let Some(folder) = &flags.spirv {
+        executables::extract(&input.module, folder)?;
+    }
+    let code = matches!(flags.output, Output::All | Output::Disassembly);
+    if flags.output == Output::FlatbufferBinary {
+        out.write_all(&input.file[input.container.flatbuffer.clone()])?;
+    } else if flags.json || flags.output == Output::FlatbufferJson {
+        print_json(&input, &flags, code, &mut out)?;
+    } else {
+        if flags.output != Output::Disassembly {
+            text::metadata(&facts::collect(&input.file, &input.container, &input.module), &mut out)?;
+        }
+        if code {
+            text::disassembly(&input.module, flags.function.as_deref(), flags.bytecode_offsets, &mut out)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Input> {
+    let file: Bytes = if path == Path::new("-") {
+        load::read_stdin()?.into()
+    } else {
+        std::fs::read(path).map_err(|e| Failure::file("cannot read", path, &e))?.into()
+    };
+    let fail = |e: VmfbError| {
+        let code = if e.is_incompatible() { Code::Incompatible } else { Code::InvalidArgument };
+        Failure::Status(
+            Status::new(code, e.to_string()).annotate(format!("reading module '{}'", path.display())),
+        )
+    };
+    let container = Container::parse(&file).map_err(fail)?;
+    let module = vmfb::read_module(file.clone()).map_err(fail)?;
+    Ok(Input { file, container, module })
+}
+
+fn print_json(input: &Input, flags: &Flags, code: bool, out: &mut dyn Write) -> Result<()> {
+    let mut facts = facts::collect(&input.file, &input.container, &input.module);
+    if code {
+        facts.disassembly = Some(facts::disassembly(&input.module, flags.function.as_deref())?);
+    }
+    let text =
+        if flags.pretty { serde_json::to_string_pretty(&facts) } else { serde_json::to_string(&facts) };
+    writeln!(out, "{}", text.map_err(std::io::Error::from)?)?;
+    Ok(())
+}
+
+/// The ordinals to disassemble: all, or those with a name.
+fn selected(module: &ModuleDef, name: Option<&str>) -> halite_status::Result<Vec<u32>> {
+    let count = u32::try_from(module.functions.len()).unwrap_or(u32::MAX);
+    let Some(name) = name.filter(|n| !n.is_empty()) else { return Ok((0..count).collect()) };
+    let exported = module.exports.iter().filter(|e| e.local_name == name).map(|e| e.ordinal);
+    let mut found: Vec<u32> =
+        exported.chain((0..count).filter(|i| module.function_name(*i) == name)).collect();
+    found.sort_unstable();
+    found.dedup();
+    if found.is_empty() {
+        let names: Vec<_> = (0..count).map(|i| module.function_name(i)).collect();
+        return Err(status!(NotFound, "no function '{name}'; functions: {}", names.join(", ")))
+            .context(|| "disassembling");
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        <Flags as clap::CommandFactory>::command().debug_assert();
+    }
+}

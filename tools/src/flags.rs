@@ -1,0 +1,264 @@
+//! Owns the flags that several tools share, and what they mean in terms of driver options. Does not own: their
+//! spelling on the command line (`argv`).
+
+use std::{path::Path, time::Duration};
+
+use clap::{Args, ValueEnum};
+use halite::tensor::Tolerance;
+use halite_hal::Options;
+
+use crate::{
+    console::{Failure, Result},
+    logger,
+};
+
+/// Name of the driver that `--vulkan_*` flags configure.
+pub(crate) const VULKAN: &str = "vulkan";
+
+/// Which devices, and how they are opened.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Devices")]
+pub struct DeviceFlags {
+    /// Device to run on: driver, or driver and device by path, index or part of the name, with options: vulkan,
+    /// vulkan://GPU-<uuid>, vulkan://0, vulkan://llvmpipe?validation=core. Repeat for several; inputs are placed on
+    /// the first. Default: the best usable GPU, else a CPU device, with a warning
+    #[arg(long = "device", value_name = "URI")]
+    pub device: Vec<String>,
+    /// Lists the drivers
+    #[arg(long = "list_drivers", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub list_drivers: bool,
+    /// Lists the devices of all drivers or of one, one URI per line
+    #[arg(long = "list_devices", num_args = 0..=1, require_equals = true, value_name = "DRIVER")]
+    pub list_devices: Option<Option<String>>,
+    /// Prints all that is known about the devices of all drivers or of one
+    #[arg(long = "dump_devices", num_args = 0..=1, require_equals = true, value_name = "DRIVER")]
+    pub dump_devices: Option<Option<String>>,
+    #[command(flatten)]
+    vulkan: VulkanFlags,
+    /// Runs kernels that were compiled for another subgroup size as they are; results may be wrong
+    #[arg(long = "allow-subgroup-mismatch", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub allow_subgroup_mismatch: bool,
+    /// Does not repair kernels that rely on a subgroup size the device does not have; they are refused instead
+    #[arg(long = "no-repair", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub no_repair: bool,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Vulkan")]
+struct VulkanFlags {
+    /// Vulkan loader to use instead of the system's: a library, or a folder that has it. May be repeated
+    #[arg(long = "vulkan_libvulkan_search_path", value_name = "PATH")]
+    libvulkan: Vec<String>,
+    /// Validation layer: true or core, sync, gpuav, all, or a comma list. Any message of it makes the tool fail
+    #[arg(long = "vulkan_validation_layers", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_name = "MODES")]
+    validation: String,
+    /// Names Vulkan objects for debuggers
+    #[arg(long = "vulkan_debug_utils", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
+    debug_utils: bool,
+    /// Validation messages shown: 0 none, 1 errors, 2 warnings, 3 information, 4 all
+    #[arg(long = "vulkan_debug_verbosity", default_value = "2", value_parser = clap::value_parser!(u8).range(0..=4), value_name = "0-4")]
+    verbosity: u8,
+    /// Bounds-checks buffer accesses of kernels
+    #[arg(long = "vulkan_robust_buffer_access", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
+    robust_buffer_access: bool,
+    /// Kernels may receive buffers as device addresses
+    #[arg(long = "vulkan_buffer_device_addresses", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
+    buffer_device_addresses: bool,
+    /// How kernels receive buffers: descriptor, bda, or all (what the device does well)
+    #[arg(long = "vulkan_dispatch_abi", default_value = "all", value_name = "ABI")]
+    dispatch_abi: String,
+    /// Prefers a queue family that cannot draw
+    #[arg(long = "vulkan_dedicated_compute_queue", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
+    dedicated_compute_queue: bool,
+}
+
+impl DeviceFlags {
+    /// Options for Vulkan devices; only what differs from the driver's defaults.
+    pub(crate) fn vulkan_options(&self) -> Result<Options> {
+        let v = &self.vulkan;
+        let mut options = Options::new();
+        let mut set = |name: &str, value: &str| options.insert(name.to_owned(), value.to_owned());
+        if !v.libvulkan.is_empty() {
+            let files = v.libvulkan.iter().map(|path| loader_file(Path::new(path)));
+            let joined = std::env::join_paths(files)
+                .map_err(|e| Failure::Usage(format!("--vulkan_libvulkan_search_path: {e}")))?;
+            set("libvulkan", &joined.to_string_lossy());
+        }
+        match v.validation.as_str() {
+            "false" | "off" => None,
+            "true" => set("validation", "core"),
+            modes => set("validation", modes),
+        };
+        let abi = match v.dispatch_abi.as_str() {
+            "descriptor" | "descriptors" => Some("descriptors"),
+            "bda" | "buffer-device-address" => Some("bda"),
+            "all" | "auto" => (!v.buffer_device_addresses).then_some("descriptors"),
+            other => {
+                let text = format!("--vulkan_dispatch_abi={other} is none of descriptor, bda, all");
+                return Err(Failure::Usage(text));
+            }
+        };
+        if abi == Some("bda") && !v.buffer_device_addresses {
+            let text = "--vulkan_dispatch_abi=bda contradicts --vulkan_buffer_device_addresses=false";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        if let Some(abi) = abi {
+            set("dispatch_abi", abi);
+        }
+        let switches = [
+            (v.debug_utils, "debug_names", "on"),
+            (v.robust_buffer_access, "robust_buffer_access", "on"),
+            (!v.dedicated_compute_queue, "dedicated_compute_queue", "off"),
+            (self.no_repair, "repair", "off"),
+            (self.allow_subgroup_mismatch, "allow_subgroup_mismatch", "on"),
+        ];
+        for (_, name, value) in switches.iter().filter(|(wanted, _, _)| *wanted) {
+            set(name, value);
+        }
+        logger::set_validation_verbosity(v.verbosity);
+        Ok(options)
+    }
+}
+
+fn loader_file(path: &Path) -> std::path::PathBuf {
+    let name = if cfg!(windows) {
+        "vulkan-1.dll"
+    } else if cfg!(target_os = "macos") {
+        "libvulkan.dylib"
+    } else {
+        "libvulkan.so.1"
+    };
+    if path.is_dir() { path.join(name) } else { path.to_owned() }
+}
+
+/// How files are brought into memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FileMode {
+    /// Read as a whole.
+    #[default]
+    Preload,
+    /// Mapped; pages are read when they are touched.
+    #[value(alias = "file")]
+    Mmap,
+}
+
+impl From<FileMode> for halite::LoadMode {
+    fn from(mode: FileMode) -> Self {
+        match mode {
+            FileMode::Preload => halite::LoadMode::Preload,
+            FileMode::Mmap => halite::LoadMode::Map,
+        }
+    }
+}
+
+/// Which modules, parameters and function.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Modules")]
+pub struct ModuleFlags {
+    /// Module file (.vmfb), or - for standard input. Repeat for several, those that others import from first; the
+    /// last is the main one
+    #[arg(long = "module", value_name = "FILE")]
+    pub module: Vec<String>,
+    /// How module files are read: preload, or mmap
+    #[arg(long = "module_mode", value_enum, default_value = "preload", value_name = "MODE")]
+    pub module_mode: FileMode,
+    /// Function to call, by name or module.name. Default: the only one
+    #[arg(long = "function", value_name = "NAME")]
+    pub function: Option<String>,
+    /// Parameter archive (.irpa, .safetensors, .gguf), with the scope that the module names. May be repeated
+    #[arg(long = "parameters", value_name = "[SCOPE=]FILE")]
+    pub parameters: Vec<String>,
+    /// How parameter files are read: file (mapped), or preload
+    #[arg(
+        long = "parameter_mode",
+        value_enum,
+        default_value = "mmap",
+        value_name = "MODE",
+        hide_default_value = true
+    )]
+    pub parameter_mode: FileMode,
+}
+
+impl ModuleFlags {
+    /// The function that was asked for; an empty name counts as none, as in IREE's tools.
+    pub(crate) fn function(&self) -> Option<&str> {
+        self.function.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// (scope, path) of every parameter archive.
+    pub(crate) fn parameters(&self) -> Result<Vec<(String, String)>> {
+        let split = |text: &String| {
+            let (scope, path) = text.split_once('=').unwrap_or(("", text));
+            if path.is_empty() {
+                return Err(Failure::Usage(format!("--parameters={text} names no file; write [SCOPE=]FILE")));
+            }
+            Ok((scope.to_owned(), path.to_owned()))
+        };
+        self.parameters.iter().map(split).collect()
+    }
+}
+
+/// The inputs of the call.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Inputs and outputs")]
+pub struct InputFlags {
+    /// Argument, in order: a number for a scalar; SHAPExTYPE=VALUES for a tensor (2x2xf32=1 2 3 4; one value fills
+    /// it; none are zeros); @FILE.npy for an array, +FILE.npy for the next one of the same file, *FILE.npy for all;
+    /// SHAPExTYPE=@FILE.bin for raw bytes; a leading & passes a plain buffer; (null) a null reference
+    #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
+    pub input: Vec<String>,
+}
+
+/// How results are compared with expected values.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Comparison")]
+pub struct CompareFlags {
+    /// Expected result, in the language of --input; (ignored) matches anything. Give one for each result
+    #[arg(long = "expected_output", value_name = "VALUE", allow_hyphen_values = true)]
+    pub expected_output: Vec<String>,
+    /// approximate: |actual - expected| <= threshold + rtol * |expected|; exact: equal bytes
+    #[arg(long = "equality_mode", value_enum, default_value = "approximate", value_name = "MODE")]
+    equality_mode: EqualityMode,
+    /// Absolute threshold for f16
+    #[arg(long = "expected_f16_threshold", default_value = "0.001", value_name = "X")]
+    f16: f64,
+    /// Absolute threshold for f32
+    #[arg(long = "expected_f32_threshold", default_value = "0.0001", value_name = "X")]
+    f32: f64,
+    /// Absolute threshold for f64
+    #[arg(long = "expected_f64_threshold", default_value = "0.0001", value_name = "X")]
+    f64: f64,
+    /// Absolute threshold for bf16
+    #[arg(long = "expected_bf16_threshold", default_value = "0.01", value_name = "X")]
+    bf16: f64,
+    /// Relative threshold of all float types
+    #[arg(long = "expected_rtol", default_value = "1e-05", value_name = "X")]
+    rtol: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EqualityMode {
+    Approximate,
+    Exact,
+}
+
+impl CompareFlags {
+    /// The thresholds.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        Tolerance {
+            exact: self.equality_mode == EqualityMode::Exact,
+            f16: self.f16,
+            bf16: self.bf16,
+            f32: self.f32,
+            f64: self.f64,
+            relative: self.rtol,
+        }
+    }
+}
+
+/// Reads a duration in seconds; `0` is allowed, negative and not finite are not.
+pub(crate) fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let number = text.strip_suffix('s').unwrap_or(text);
+    let value: f64 = number.parse().map_err(|_| format!("'{text}' is not a number of seconds"))?;
+    Duration::try_from_secs_f64(value).map_err(|e| e.to_string())
+}

@@ -1,0 +1,79 @@
+//! Owns how tools bring modules, devices and parameters together. Does not own: the session itself.
+
+use std::{io::Read, path::Path};
+
+use halite::{ParameterIndex, Session, SessionBuilder};
+use halite_hal::Device;
+use halite_status::{Code, Status};
+
+use crate::{
+    console::{Failure, Result},
+    devices,
+    flags::{DeviceFlags, ModuleFlags},
+};
+
+/// A builder with everything that flags name.
+pub(crate) fn session_builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {
+    if modules.module.is_empty() {
+        return Err(Failure::Usage(
+            "no user module specified; use --module=file.vmfb to load from a file or --module=- to load from stdin"
+                .to_owned(),
+        ));
+    }
+    let options = devices.vulkan_options()?;
+    let mut builder = Session::builder().registry(devices::registry()).load_mode(modules.module_mode.into());
+    let uris = devices::uris(devices, &options)?;
+    if uris.is_empty() {
+        builder = builder.device_options(options);
+    }
+    for uri in uris {
+        builder = builder.device(uri);
+    }
+    if modules.module.iter().filter(|m| *m == "-").count() > 1 {
+        return Err(Failure::Usage("--module=- can be given once: there is one standard input".to_owned()));
+    }
+    for module in &modules.module {
+        builder = match module.as_str() {
+            "-" => builder.module_bytes(read_stdin()?),
+            path => builder.module_file(path),
+        };
+    }
+    let mut index = ParameterIndex::default();
+    for (scope, path) in modules.parameters()? {
+        index.add_file(&scope, Path::new(&path), modules.parameter_mode.into())?;
+    }
+    Ok(builder.parameter_index(index))
+}
+
+/// All of standard input.
+pub(crate) fn read_stdin() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|e| Failure::file("cannot read", Path::new("standard input"), &e))?;
+    Ok(bytes)
+}
+
+/// Fails when the validation layer said anything, however the run ended.
+pub(crate) fn check_validation() -> Result<()> {
+    match halite_vulkan::validation_message_count() {
+        0 => Ok(()),
+        count => Err(Failure::Status(Status::new(
+            Code::FailedPrecondition,
+            format!("the Vulkan validation layer reported {count} problem(s), see above"),
+        ))),
+    }
+}
+
+/// Prints what each device's allocator did to standard error.
+pub(crate) fn print_statistics(session: &Session) {
+    for device in session.devices() {
+        let stats = device.memory_stats();
+        eprintln!("Device: {}", Device::info(device.as_ref()).uri());
+        eprintln!(
+            "  memory: {} B reserved now, {} B at most; {} B used now, {} B at most; {} allocations",
+            stats.reserved, stats.peak_reserved, stats.used, stats.peak_used, stats.allocation_count
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! Owns the log of the tools: one line per message on standard error. Does not own: what is logged.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use log::{LevelFilter, Log, Metadata, Record};
+
+/// Where the Vulkan driver logs what the validation layer says.
+const VALIDATION_TARGET: &str = "vulkan.validation";
+
+struct Logger {
+    tool: &'static str,
+    level: LevelFilter,
+    /// Level of the validation layer's messages, as a number; set once flags are known.
+    validation: AtomicUsize,
+}
+
+static LOGGER: std::sync::OnceLock<Logger> = std::sync::OnceLock::new();
+
+/// Starts logging. `HALITE_LOG` is `off`, `error`, `warn` (default), `info`, `debug` or `trace`.
+pub(crate) fn install(tool: &'static str) {
+    let wanted = std::env::var("HALITE_LOG").unwrap_or_default();
+    let level = match wanted.trim() {
+        "" => LevelFilter::Warn,
+        text => text.parse().unwrap_or_else(|_| {
+            eprintln!("{tool}: warning: HALITE_LOG={text} is none of off, error, warn, info, debug, trace");
+            LevelFilter::Warn
+        }),
+    };
+    let logger = LOGGER.get_or_init(|| Logger {
+        tool,
+        level,
+        validation: AtomicUsize::new(LevelFilter::Warn as usize),
+    });
+    if log::set_logger(logger).is_ok() {
+        log::set_max_level(level.max(LevelFilter::Warn));
+    }
+}
+
+/// Sets what of the validation layer's messages is shown: 0 nothing, 1 errors, 2 warnings, 3 information, 4 all.
+pub(crate) fn set_validation_verbosity(verbosity: u8) {
+    const LEVELS: [LevelFilter; 5] =
+        [LevelFilter::Off, LevelFilter::Error, LevelFilter::Warn, LevelFilter::Info, LevelFilter::Debug];
+    let level = LEVELS[usize::from(verbosity).min(4)];
+    if let Some(logger) = LOGGER.get() {
+        logger.validation.store(level as usize, Ordering::Relaxed);
+        log::set_max_level(logger.level.max(level));
+    }
+}
+
+impl Log for Logger {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        if metadata.target().starts_with(VALIDATION_TARGET) {
+            return metadata.level() as usize <= self.validation.load(Ordering::Relaxed);
+        }
+        metadata.level() <= self.level
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            let text = record.args().to_string();
+            let line =
+                text.split('\n').map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" | ");
+            let level = match record.level() {
+                log::Level::Warn => "warning".to_owned(),
+                other => other.to_string().to_ascii_lowercase(),
+            };
+            eprintln!("{}: {level}: {line}", self.tool);
+        }
+    }
+
+    fn flush(&self) {}
+}

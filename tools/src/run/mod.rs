@@ -1,0 +1,211 @@
+//! The `run-module` tool: loads modules, calls one function, prints, writes or checks its results. Does not own:
+//! loading and calling (the runtime does), or the text form of values (`values`, `halite::tensor`).
+
+mod expect;
+mod output;
+
+use std::{io::Write, process::ExitCode, time::Duration};
+
+use clap::Parser;
+use halite::{CallOptions, Function, Session, Value};
+use serde_json::json;
+
+use crate::{
+    console::{self, Failure, Result},
+    devices,
+    flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
+    foreign,
+    interrupt::{Watchdog, cancel_on_interrupt},
+    load, values,
+};
+
+const NAME: &str = "run-module";
+
+const EXAMPLES: &str = "\
+Examples:
+  Call the only function of a module with a tensor of ones, on the best device:
+    run-module --module=model.vmfb --input=1x224x224x3xf32=1
+  Choose device, function and inputs from files, write the result as .npy:
+    run-module --device=vulkan://0 --module=model.vmfb --function=main \\
+        --input=@image.npy --input=4xi32=1,2,3,4 --output=@result.npy
+  Check a result against expected values:
+    run-module --module=model.vmfb --input=@in.npy --expected_output=@out.npy --expected_f32_threshold=1e-3
+  Give a module its weights:
+    run-module --module=model.vmfb --parameters=model=weights.safetensors --input=@tokens.npy
+  See what is there:
+    run-module --list_devices
+
+Exit status: 0 success, 1 failure or a result that is not as expected, 2 wrong usage.
+HALITE_LOG=off|error|warn|info|debug|trace sets what is logged to standard error.
+";
+
+/// Runs a function of compiled modules (.vmfb) on a device.
+///
+/// Takes the flags of iree-run-module and prints what it prints. Names of flags may be written with dashes or
+/// underscores; --flagfile=FILE reads flags from a file, one per line.
+#[derive(Parser, Debug)]
+#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
+pub struct Flags {
+    #[command(flatten)]
+    modules: ModuleFlags,
+    #[command(flatten)]
+    inputs: InputFlags,
+    /// What to do with each result, in order: - prints it, @FILE.npy or +FILE.npy writes or appends an array,
+    /// @FILE or +FILE raw bytes, nothing drops it. Default: all are printed
+    #[arg(
+        long = "output",
+        value_name = "WHERE",
+        help_heading = "Inputs and outputs",
+        allow_hyphen_values = true
+    )]
+    output: Vec<String>,
+    /// Elements of a tensor that are printed at most
+    #[arg(
+        long = "output_max_element_count",
+        default_value = "1024",
+        value_name = "N",
+        help_heading = "Inputs and outputs"
+    )]
+    max_elements: u64,
+    #[command(flatten)]
+    compare: CompareFlags,
+    #[command(flatten)]
+    devices: DeviceFlags,
+    /// Gives up after this many seconds
+    #[arg(long, value_parser = flags::seconds, value_name = "SECONDS")]
+    timeout: Option<Duration>,
+    /// Prints results as one JSON object on standard output, errors included
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    json: bool,
+    /// Prints memory statistics of the devices to standard error
+    #[arg(long = "print_statistics", visible_alias = "print_device_statistics", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    print_statistics: bool,
+    /// Prints the completion script for a shell
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<clap_complete::Shell>,
+}
+
+fn long_help() -> String {
+    format!("{EXAMPLES}\n{}", foreign::help_text())
+}
+
+/// Entry point of the binary.
+pub fn main() -> ExitCode {
+    console::tool_main(NAME, run)
+}
+
+fn run(flags: Flags) -> Result<()> {
+    if let Some(shell) = flags.completions {
+        console::completions::<Flags>(NAME, shell);
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    if devices::answer_queries(&flags.devices, &mut out)? {
+        return Ok(());
+    }
+    if !flags.output.is_empty() && !flags.compare.expected_output.is_empty() {
+        let text = "--output and --expected_output exclude each other: results are either written or checked";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let outcome = execute(&flags, &mut out);
+    match outcome {
+        Err(Failure::Status(status)) if flags.json => {
+            let error = json!({"code": status.code().name(), "message": status.to_string()});
+            writeln!(out, "{}", json!({"error": error}))?;
+            Err(Failure::Reported)
+        }
+        other => other,
+    }
+}
+
+fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
+    let cancel = cancel_on_interrupt();
+    let watchdog = Watchdog::start(NAME, flags.timeout);
+    let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
+    let builder = load::session_builder(&flags.devices, &flags.modules)?;
+    let session = builder.init_options(options.clone()).build()?;
+    let function = match flags.modules.function() {
+        Some(name) => session.function(name)?,
+        None => session.default_function()?,
+    };
+    let inputs = values::read_inputs(&session, function.info(), &flags.inputs.input)?;
+    if !flags.json {
+        writeln!(out, "EXEC @{}", function.name())?;
+        out.flush()?;
+    }
+    let results = function.call_with(&inputs, &options)?;
+    // Inputs that live on would count as memory in use.
+    drop(inputs);
+    let outcome = finish(flags, &session, &function, &results, out);
+    if flags.print_statistics {
+        load::print_statistics(&session);
+    }
+    outcome.and_then(|()| load::check_validation())
+}
+
+fn finish(
+    flags: &Flags,
+    session: &Session,
+    function: &Function,
+    results: &[Value],
+    out: &mut dyn Write,
+) -> Result<()> {
+    let describe = || format!("`{}`", function.info().describe());
+    let annotate = |failure| match failure {
+        Failure::Status(status) => {
+            Failure::Status(status.annotate("processing function outputs").annotate(describe()))
+        }
+        other => other,
+    };
+    if !flags.compare.expected_output.is_empty() {
+        let report = expect::check(function.info(), results, &flags.compare).map_err(annotate)?;
+        return expect::print(&report, flags.json, flags.max_elements, out);
+    }
+    if flags.json {
+        return print_json(flags, session, function, results, out).map_err(annotate);
+    }
+    if flags.output.is_empty() {
+        for (i, value) in results.iter().enumerate() {
+            write!(out, "result[{i}]: ")?;
+            values::print(out, value, flags.max_elements).map_err(annotate)?;
+        }
+        return Ok(());
+    }
+    output::write(&flags.output, results, flags.max_elements, out).map_err(annotate)
+}
+
+fn print_json(
+    flags: &Flags,
+    session: &Session,
+    function: &Function,
+    results: &[Value],
+    out: &mut dyn Write,
+) -> Result<()> {
+    // Files are still written; the object says what was computed.
+    if !flags.output.is_empty() {
+        output::write(&flags.output, results, flags.max_elements, &mut std::io::sink())?;
+    }
+    let values = results
+        .iter()
+        .map(|v| values::to_json(v, flags.max_elements))
+        .collect::<halite_status::Result<Vec<_>>>()?;
+    let devices: Vec<_> = session.devices().iter().map(|d| d.info().uri()).collect();
+    let object = json!({
+        "function": function.info().full_name(),
+        "declaration": function.declaration(),
+        "devices": devices,
+        "results": values,
+    });
+    writeln!(out, "{object}")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        <Flags as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -42,7 +42,11 @@ impl Random {
 
 /// The module without data and names that verification does not read, so that thousands of copies are cheap.
 fn slim(def: &ModuleDef) -> ModuleDef {
-    ModuleDef { rodata: def.rodata.iter().map(|_| Bytes::from_static(b"data")).collect(), debug: None, ..def.clone() }
+    ModuleDef {
+        rodata: def.rodata.iter().map(|_| Bytes::from_static(b"data")).collect(),
+        debug: None,
+        ..def.clone()
+    }
 }
 
 fn damage(def: &ModuleDef, random: &mut Random) -> ModuleDef {

@@ -224,7 +224,9 @@ fn division_by_zero_is_an_error_that_names_the_operation() {
 
 #[test]
 fn switches_pick_by_index_and_default() {
-    for (op, wide) in [(Op::SwitchI32, false), (Op::SwitchF32, false), (Op::SwitchI64, true), (Op::SwitchF64, true)] {
+    for (op, wide) in
+        [(Op::SwitchI32, false), (Op::SwitchF32, false), (Op::SwitchI64, true), (Op::SwitchF64, true)]
+    {
         let convention = if wide { "0iIII_I" } else { "0iiii_i" };
         let reg = |n: u16| if wide { cell(2 + 2 * n) } else { cell(1 + n) };
         let mut f = FunctionBuilder::new(convention);

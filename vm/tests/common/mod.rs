@@ -33,7 +33,8 @@ pub fn good_modules() -> Vec<(String, ModuleDef)> {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "vmfb") {
                 let name = path.display().to_string();
-                let def = read_module(Bytes::from(fs::read(&path).unwrap())).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let def = read_module(Bytes::from(fs::read(&path).unwrap()))
+                    .unwrap_or_else(|e| panic!("{name}: {e}"));
                 found.push((name, def));
             }
         }
@@ -49,7 +50,8 @@ pub fn module(function: FunctionBuilder) -> Result<Arc<Module>> {
 
 /// As [`module`], after `prepare`.
 pub fn module_with(
-    prepare: impl FnOnce(&mut ModuleBuilder) -> Result<()>, function: FunctionBuilder,
+    prepare: impl FnOnce(&mut ModuleBuilder) -> Result<()>,
+    function: FunctionBuilder,
 ) -> Result<Arc<Module>> {
     let mut builder = ModuleBuilder::new("test");
     prepare(&mut builder)?;

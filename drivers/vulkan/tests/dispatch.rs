@@ -1,0 +1,239 @@
+//! Dispatches: bindings, constants, counts, binding tables, errors; real kernels of iree-compile in both ABIs.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use halite_formats::vmfb::read_module;
+use halite_hal::{
+    BindingTable, BufferRef, Code, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget, Device,
+    DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueOp, WHOLE_BUFFER,
+};
+use smallvec::smallvec;
+
+fn slot(slot: u32, offset: u64, length: u64) -> BufferRef {
+    BufferRef { target: CommandTarget::Slot(slot), offset, length }
+}
+
+fn dispatch(
+    executable: &Arc<dyn Executable>, function: u32, counts: DispatchCounts, constants: &[u32],
+    bindings: [BufferRef; 2],
+) -> Command {
+    Command::Dispatch {
+        executable: executable.clone(),
+        function,
+        counts,
+        constants: constants.into(),
+        bindings: bindings.into_iter().collect(),
+        flags: DispatchFlags::empty(),
+    }
+}
+
+fn list(mode: CommandBufferMode, slots: u32, commands: Vec<Command>) -> CommandList {
+    CommandList { mode, categories: CommandCategory::ANY, affinity: ANY, binding_capacity: slots, commands }
+}
+
+fn execute(device: &Arc<dyn Device>, list: CommandList, bindings: BindingTable) {
+    let command_buffer = device.create_command_buffer(list).unwrap();
+    run(device, QueueOp::Execute { command_buffer, bindings });
+}
+
+#[test]
+fn chained_dispatches_with_slots_and_direct_buffers() {
+    on_devices(BOTH_WAYS, |device| {
+        let executable = test_executable(device);
+        assert_eq!(executable.lookup("uniform"), Some(1));
+        assert_eq!(executable.functions()[0].binding_count, 2);
+        assert_eq!(executable.functions()[0].constant_count, 2);
+        let input: Vec<u32> = (0..200).collect();
+        for mode in [CommandBufferMode::ONE_SHOT, CommandBufferMode::empty()] {
+            let source = words_buffer(device, &input);
+            let middle = words_buffer(device, &vec![0; 264]);
+            let target = words_buffer(device, &vec![0; 200]);
+            let table = |t| BindingTable { entries: smallvec![Some(span(&source, 0, 800)), Some(t), None] };
+            // The middle buffer is used from byte 256 on: slot offsets add up.
+            let commands = vec![
+                dispatch(&executable, 0, DispatchCounts::Direct([4, 1, 1]), &[200, 1], [
+                    slot(0, 0, WHOLE_BUFFER),
+                    span(&middle, 256, 800).into(),
+                ]),
+                Command::Barrier,
+                dispatch(&executable, 0, DispatchCounts::Direct([0, 1, 1]), &[200, 9], [slot(2, 0, 0), slot(2, 0, 0)]),
+                dispatch(&executable, 0, DispatchCounts::Direct([4, 1, 1]), &[200, 0], [
+                    span(&middle, 256, 800).into(),
+                    slot(1, 0, 800),
+                ]),
+            ];
+            let commands = device.create_command_buffer(list(mode, 3, commands)).unwrap();
+            let op = |bindings| QueueOp::Execute { command_buffer: commands.clone(), bindings };
+            run(device, op(table(span(&target, 0, 800))));
+            assert_eq!(read_words(&target), input.iter().map(|i| (i * 2 + 1) * 2).collect::<Vec<_>>());
+            if mode.is_empty() {
+                // Other bindings, the first ones again, and several in flight.
+                let others: Vec<_> = (0..6).map(|_| words_buffer(device, &vec![0; 200])).collect();
+                let mut last = Fence::default();
+                for other in others.iter().chain(&others) {
+                    let done = fence(device);
+                    device.queue_submit(ANY, &last, &done, op(table(span(other, 0, 800)))).unwrap();
+                    last = done;
+                }
+                last.wait(seconds(30)).unwrap();
+                others.iter().for_each(|o| assert_eq!(read_words(o), read_words(&target)));
+            }
+        }
+    });
+}
+
+#[test]
+fn indirect_counts_uniforms_and_specialization() {
+    on_devices(BOTH_WAYS, |device| {
+        let executable = test_executable(device);
+        let counts = words_buffer(device, &[9, 9, 9, 9, 2, 1, 1]);
+        let source = words_buffer(device, &[10, 20, 30, 40]);
+        let target = words_buffer(device, &[0; 128]);
+        let other = words_buffer(device, &[0; 4]);
+        let commands = vec![
+            dispatch(&executable, 0, DispatchCounts::Indirect(span(&counts, 16, 12).into()), &[4, 3], [
+                slot(0, 0, 16),
+                slot(1, 0, WHOLE_BUFFER),
+            ]),
+            dispatch(&executable, 1, DispatchCounts::Direct([1, 1, 1]), &[], [slot(0, 0, 16), slot(2, 0, 16)]),
+        ];
+        let bindings = BindingTable {
+            entries: [(&source, 16), (&target, 512), (&other, 16)]
+                .into_iter()
+                .map(|(b, l)| Some(span(b, 0, l)))
+                .collect(),
+        };
+        execute(device, list(CommandBufferMode::empty(), 3, commands), bindings);
+        assert_eq!(read_words(&target)[..5], [23, 43, 63, 83, 0]);
+        assert_eq!(read_words(&other), [17, 27, 37, 47]);
+    });
+}
+
+#[test]
+fn bindings_without_bytes_and_partial_words() {
+    on_devices(BOTH_WAYS, |device| {
+        let executable = test_executable(device);
+        let target = buffer(device, &[0; 6]);
+        let source = words_buffer(device, &[1, 2]);
+        let table = |s| BindingTable { entries: smallvec![s, Some(span(&target, 0, 6))] };
+        let commands = |count| {
+            let bindings = [slot(0, 0, WHOLE_BUFFER), slot(1, 0, WHOLE_BUFFER)];
+            vec![dispatch(&executable, 0, DispatchCounts::Direct([1, 1, 1]), &[count, 0x0101_0101], bindings)]
+        };
+        execute(device, list(CommandBufferMode::empty(), 2, commands(2)), table(Some(span(&source, 0, 8))));
+        assert_eq!(read(&target), [3, 1, 1, 1, 5, 1], "the last partial word is written too");
+        for empty in [None, Some(span(&source, 0, 0))] {
+            execute(device, list(CommandBufferMode::ONE_SHOT, 2, commands(0)), table(empty));
+        }
+    });
+}
+
+#[test]
+fn errors_name_what_is_wrong() {
+    on_devices(&[&[]], |device| {
+        let executable = test_executable(device);
+        let data = words_buffer(device, &[0; 64]);
+        let submit = |commands: Vec<Command>| {
+            let command_buffer = device.create_command_buffer(list(CommandBufferMode::ONE_SHOT, 0, commands)).unwrap();
+            let done = fence(device);
+            let op = QueueOp::Execute { command_buffer, bindings: BindingTable::default() };
+            let error = device.queue_submit(ANY, &Fence::default(), &done, op).unwrap_err();
+            assert_eq!(done.wait(seconds(5)).unwrap_err().code(), error.code());
+            error.to_string()
+        };
+        let whole = || [span(&data, 0, 256).into(), span(&data, 0, 256).into()];
+        let misplaced = || [span(&data, 2, 8).into(), span(&data, 0, 256).into()];
+        let direct = |n| DispatchCounts::Direct([n, 1, 1]);
+        let error = submit(vec![dispatch(&executable, 0, direct(1), &[1, 2], misplaced())]);
+        assert!(error.contains("minStorageBufferOffsetAlignment"), "{error}");
+        let error = submit(vec![dispatch(&executable, 0, direct(1), &[1], whole())]);
+        assert!(error.contains("takes 2 bindings and 2 constants"), "{error}");
+        let error = submit(vec![dispatch(&executable, 9, direct(1), &[1], whole())]);
+        assert!(error.contains("does not exist"), "{error}");
+
+        let mut wrong = kernels();
+        wrong.set_layouts[0].pop();
+        let error = device.create_executable(desc(&wrong, &[])).unwrap_err();
+        assert!(error.to_string().contains("binding 1"), "{error}");
+        let mut wrong = kernels();
+        wrong.pipelines[0].entry_point = "other".to_owned();
+        let error = device.create_executable(desc(&wrong, &[])).unwrap_err();
+        assert!(error.to_string().contains("main"), "{error}");
+        let mut wrong = kernels();
+        wrong.shader_modules[0] = wrong.shader_modules[0].slice(..400);
+        assert_eq!(device.create_executable(desc(&wrong, &[])).unwrap_err().code(), Code::InvalidArgument);
+        let mut newer = desc(&kernels(), &[]);
+        let mut data = newer.data.to_vec();
+        data[4] = 1;
+        newer.data = data.into();
+        assert_eq!(device.create_executable(newer).unwrap_err().code(), Code::Incompatible);
+        let other = ExecutableDesc { format: "rocm".to_owned(), ..desc(&kernels(), &[]) };
+        assert_eq!(device.create_executable(other).unwrap_err().code(), Code::Incompatible);
+    });
+}
+
+/// The Vulkan executables in a module of the corpus.
+fn executables_of(module: &str) -> Option<Vec<bytes::Bytes>> {
+    let file = std::fs::read(corpus(module)?.join("module.vmfb")).unwrap();
+    let module = read_module(file.into()).unwrap();
+    Some(module.rodata.into_iter().filter(|r| r.starts_with(b"VKE1")).collect())
+}
+
+/// Runs the only kernel of an executable: two vectors of `count` floats in, one out.
+fn run_binary(
+    device: &Arc<dyn Device>, format: &str, data: bytes::Bytes, count: usize, expected: fn(f32, f32) -> f32,
+) {
+    let executable = device
+        .create_executable(ExecutableDesc {
+            format: format.to_owned(),
+            data,
+            constants: vec![],
+            label: String::new(),
+            subgroup_sizes: vec![],
+        })
+        .unwrap();
+    let info = &executable.functions()[0];
+    assert_eq!((info.binding_count, info.constant_count), (3, 0));
+    let floats = |values: &[f32]| words_buffer(device, &values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+    let a: Vec<f32> = (0..count).map(|i| i as f32 + 0.5).collect();
+    let b: Vec<f32> = (0..count).map(|i| 100.0 - i as f32).collect();
+    let buffers = [floats(&a), floats(&b), floats(&vec![0.0; count])];
+    let command = Command::Dispatch {
+        executable: executable.clone(),
+        function: 0,
+        counts: DispatchCounts::Direct([1, 1, 1]),
+        constants: smallvec![],
+        bindings: (0..3).map(|i| slot(i, 0, WHOLE_BUFFER)).collect(),
+        flags: DispatchFlags::empty(),
+    };
+    let commands = device.create_command_buffer(list(CommandBufferMode::empty(), 3, vec![command])).unwrap();
+    let bindings = BindingTable {
+        entries: buffers.iter().map(|b| Some(span(b, 0, b.byte_length()))).collect(),
+    };
+    for _ in 0..3 {
+        run(device, QueueOp::Execute { command_buffer: commands.clone(), bindings: bindings.clone() });
+    }
+    let found: Vec<f32> = read_words(&buffers[2]).into_iter().map(f32::from_bits).collect();
+    let wanted: Vec<f32> = a.iter().zip(&b).map(|(a, b)| expected(*a, *b)).collect();
+    assert_eq!(found, wanted, "{format}");
+}
+
+#[test]
+fn a_kernel_of_iree_compile() {
+    let Some(data) = executables_of("small/add_f32") else { return };
+    on_devices(BOTH_WAYS, |device| {
+        run_binary(device, "vulkan-spirv-fb", data[0].clone(), 32, |a, b| a + b);
+    });
+}
+
+#[test]
+fn a_kernel_that_takes_addresses() {
+    let Some(data) = executables_of("small/abi_bda_only") else { return };
+    on_devices(&[&[("dispatch_abi", "all")]], |device| {
+        assert_eq!(device.query_i64("hal.executable.format", "vulkan-spirv-bda-v1"), Some(1));
+        run_binary(device, "vulkan-spirv-bda-v1", data[0].clone(), 4, |a, b| a * b);
+    });
+}

@@ -1,0 +1,168 @@
+//! Damaged modules against the whole stack: hundreds of broken variants of sound modules, each run by `run-module` in
+//! a process of its own. Whatever is in a file, the tool works or says in words what is wrong; it does not crash, does
+//! not hang, and does not take memory that the file does not justify.
+//!
+//! `HALITE_MALFORMED_CASES` sets the number of cases, `HALITE_MALFORMED_SEED` gives other ones,
+//! `HALITE_MALFORMED_KIND` keeps one kind of damage, `HALITE_MALFORMED_DEVICE` names the device. Modules that end
+//! badly stay in the test's folder, and the output says how to run them.
+
+mod base;
+mod child;
+mod damage;
+mod noise;
+mod structure;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use base::Base;
+use child::Outcome;
+use damage::Kind;
+use noise::Noise;
+
+/// Cases unless the environment says otherwise: under a minute on two cores.
+const DEFAULT_CASES: usize = 216;
+/// Processes at a time; each compiles its kernels on threads of its own.
+const PARALLEL: usize = 2;
+
+/// One damaged module.
+struct Case {
+    kind: Kind,
+    base: usize,
+    seed: u64,
+}
+
+/// Counts of one kind of damage.
+#[derive(Default)]
+struct Tally {
+    ran: usize,
+    refused: usize,
+    out_of_time: usize,
+    bad: usize,
+}
+
+#[derive(Default)]
+struct Results {
+    tallies: BTreeMap<Kind, Tally>,
+    bad: Vec<String>,
+}
+
+#[test]
+fn damaged_modules_are_refused_in_words() {
+    if !has_device() {
+        eprintln!("SKIPPED: damaged modules on a device: there is no Vulkan device");
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("malformed");
+    fs::create_dir_all(&folder).unwrap();
+    let bases = base::all();
+    for base in &bases {
+        let path = folder.join(format!("{}-sound-{}.vmfb", base.name, std::process::id()));
+        fs::write(&path, &base.file).unwrap();
+        let outcome = child::run(&path, &base.args);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(outcome, Outcome::Ran, "{} must run before it is damaged", base.name);
+    }
+    let results = run_all(&bases, &cases(bases.len()), &folder);
+    report(&results);
+    assert!(
+        results.bad.is_empty(),
+        "{} damaged modules end badly:\n{}",
+        results.bad.len(),
+        results.bad.join("\n")
+    );
+}
+
+fn has_device() -> bool {
+    let list = Command::new(env!("CARGO_BIN_EXE_run-module")).arg("--list_devices=vulkan").output().unwrap();
+    list.stdout.iter().any(|b| !b.is_ascii_whitespace())
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok().map(|v| v.parse().expect("the variable holds a number"));
+    value.unwrap_or(default)
+}
+
+/// Cases in turn over kinds and modules.
+fn cases(bases: usize) -> Vec<Case> {
+    let only = std::env::var("HALITE_MALFORMED_KIND").ok();
+    let kinds: Vec<Kind> = Kind::ALL
+        .iter()
+        .copied()
+        .filter(|k| only.as_ref().is_none_or(|name| format!("{k:?}").eq_ignore_ascii_case(name)))
+        .collect();
+    assert!(!kinds.is_empty(), "no kind of damage has that name; there are {:?}", Kind::ALL);
+    let mut noise = Noise::new(number("HALITE_MALFORMED_SEED", 1));
+    let count = number("HALITE_MALFORMED_CASES", DEFAULT_CASES as u64) as usize;
+    (0..count)
+        .map(|n| Case { kind: kinds[n % kinds.len()], base: noise.below(bases), seed: noise.next() })
+        .collect()
+}
+
+fn run_all(bases: &[Base], cases: &[Case], folder: &Path) -> Results {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Results::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (name, outcome, path) = run_case(bases, case, folder);
+                    results.lock().unwrap().add(case.kind, &name, &outcome, &path);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap()
+}
+
+/// Damages and runs. The file stays when it ends badly.
+fn run_case(bases: &[Base], case: &Case, folder: &Path) -> (String, Outcome, PathBuf) {
+    let mut noise = Noise::new(case.seed);
+    // Not every module has every part; the next one that can be damaged this way is taken.
+    let (base, file) = (0..bases.len() * 4)
+        .map(|n| &bases[(case.base + n) % bases.len()])
+        .find_map(|base| damage::apply(case.kind, base, &mut noise).map(|file| (base, file)))
+        .expect("the demo network has every part");
+    let name = format!("{:?}-{}-{:016x}", case.kind, base.name, case.seed);
+    let path = folder.join(format!("{name}.vmfb"));
+    fs::write(&path, file).unwrap();
+    let outcome = child::run(&path, &base.args);
+    if matches!(outcome, Outcome::Ran | Outcome::Refused(_) | Outcome::OutOfTime) {
+        fs::remove_file(&path).unwrap();
+    }
+    (name, outcome, path)
+}
+
+impl Results {
+    fn add(&mut self, kind: Kind, name: &str, outcome: &Outcome, path: &Path) {
+        let tally = self.tallies.entry(kind).or_default();
+        match outcome {
+            Outcome::Ran => tally.ran += 1,
+            Outcome::Refused(message) => {
+                tally.refused += 1;
+                if std::env::var_os("HALITE_MALFORMED_VERBOSE").is_some() {
+                    println!("{name}: {message}");
+                }
+            }
+            Outcome::OutOfTime => tally.out_of_time += 1,
+            bad => {
+                tally.bad += 1;
+                self.bad.push(format!("{name}: {bad:?}\n    run-module --module={}", path.display()));
+            }
+        }
+    }
+}
+
+fn report(results: &Results) {
+    println!("{:<22}{:>6}{:>9}{:>13}{:>5}", "damage", "ran", "refused", "out of time", "bad");
+    for (kind, t) in &results.tallies {
+        println!("{:<22}{:>6}{:>9}{:>13}{:>5}", format!("{kind:?}"), t.ran, t.refused, t.out_of_time, t.bad);
+    }
+}

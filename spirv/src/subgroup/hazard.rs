@@ -18,6 +18,7 @@ use spirv::{Decoration, Op, Scope, StorageClass};
 
 use super::{
     address::{Evaluator, Linear, Path, Symbol},
+    replica::replica_dimensions,
     uniform::{Uniformity, root_variable},
 };
 use crate::{
@@ -80,7 +81,9 @@ pub(super) struct Analysis<'a, 'w> {
     events: Vec<Vec<Event>>,
     /// By class: what each invocation may touch.
     paths: Vec<Option<Vec<Vec<Path>>>>,
-    conflicts: RefCell<HashMap<(usize, usize), bool>>,
+    /// By local index: the first invocation that this one is a replica of.
+    replica_of: Vec<usize>,
+    conflicts: RefCell<HashMap<(usize, usize, bool), bool>>,
     compares: Cell<usize>,
 }
 
@@ -136,8 +139,20 @@ impl<'a, 'w> Analysis<'a, 'w> {
         }
         let (conflicts, compares) = (RefCell::default(), Cell::new(COMPARE_BUDGET));
         let (places, events) = (Vec::new(), Vec::new());
-        let mut this =
-            Analysis { program, function, uniformity, accesses, places, events, paths, conflicts, compares };
+        let replicas = replica_dimensions(program, function, decorations, local_size);
+        let replica_of = first_replicas(local_size, replicas);
+        let mut this = Analysis {
+            program,
+            function,
+            uniformity,
+            accesses,
+            places,
+            events,
+            paths,
+            replica_of,
+            conflicts,
+            compares,
+        };
         this.places = this.find_places();
         this.events = this.find_events();
         Ok(Some(this))
@@ -223,11 +238,11 @@ impl<'a, 'w> Analysis<'a, 'w> {
         if a.variable != b.variable || both_atomic || idempotent || (!a.shared && both_write) {
             return false;
         }
-        let key = (a.class.min(b.class), a.class.max(b.class));
+        let key = (a.class.min(b.class), a.class.max(b.class), both_write);
         if let Some(known) = self.conflicts.borrow().get(&key) {
             return *known;
         }
-        let overlap = self.overlap(key.0, key.1);
+        let overlap = self.overlap(key.0, key.1, both_write);
         let conflict = if a.shared { overlap != Overlap::Never } else { overlap == Overlap::Proved };
         self.conflicts.borrow_mut().insert(key, conflict);
         conflict
@@ -288,7 +303,10 @@ impl<'a, 'w> Analysis<'a, 'w> {
     }
 
     /// Whether two different invocations may touch the same place through these classes of accesses.
-    fn overlap(&self, a: usize, b: usize) -> Overlap {
+    ///
+    /// `as_replicas` counts replicas as one invocation.
+    fn overlap(&self, a: usize, b: usize, as_replicas: bool) -> Overlap {
+        let who = |invocation: usize| if as_replicas { self.replica_of[invocation] } else { invocation };
         let (Some(a), Some(b)) = (&self.paths[a], &self.paths[b]) else { return Overlap::Possible };
         let all = || a.iter().chain(b).flatten();
         let depth = all().map(Vec::len).min().unwrap_or(0);
@@ -306,20 +324,30 @@ impl<'a, 'w> Analysis<'a, 'w> {
         for (invocation, path) in
             a.iter().enumerate().flat_map(|(i, paths)| paths.iter().map(move |p| (i, p)))
         {
-            let entry = owner.entry(key(path)).or_insert(Some(invocation));
-            if *entry != Some(invocation) {
+            let entry = owner.entry(key(path)).or_insert(Some(who(invocation)));
+            if *entry != Some(who(invocation)) {
                 *entry = None;
             }
         }
         let mut others = b.iter().enumerate().flat_map(|(i, paths)| paths.iter().map(move |p| (i, p)));
-        let meets =
-            others.any(|(invocation, path)| owner.get(&key(path)).is_some_and(|o| *o != Some(invocation)));
+        let meets = others
+            .any(|(invocation, path)| owner.get(&key(path)).is_some_and(|o| *o != Some(who(invocation))));
         match (meets, exact) {
             (false, _) => Overlap::Never,
             (true, true) => Overlap::Proved,
             (true, false) => Overlap::Possible,
         }
     }
+}
+
+/// For each invocation, the one whose ids are the same but zero in the given dimensions.
+fn first_replicas([x, y, z]: [u32; 3], replicas: [bool; 3]) -> Vec<usize> {
+    let keep = |value: u32, dimension: usize| if replicas[dimension] { 0 } else { value };
+    let one = |local: u32| {
+        let (lx, ly, lz) = (keep(local % x, 0), keep(local / x % y, 1), keep(local / (x * y), 2));
+        ((lz * y + ly) * x + lx) as usize
+    };
+    (0..x * y * z).map(one).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ mod fold;
 mod hazard;
 mod plan;
 mod repair;
+mod replica;
 mod uniform;
 mod usage;
 

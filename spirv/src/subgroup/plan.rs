@@ -57,7 +57,11 @@ pub fn plan(
                 kernel.for_ops(&ops, &implied_sizes)
             };
             match ops_decision {
-                Decision::Run { required_size } => kernel.for_lockstep(&analysis, &exchanges, required_size),
+                Decision::Run { required_size } => {
+                    // The size that the device uses anyway needs no request, and a repaired module cannot carry one.
+                    let usual = |size: &u32| *size == device.default_size && !kernel.floating;
+                    kernel.for_lockstep(&analysis, &exchanges, required_size.filter(|s| !usual(s)))
+                }
                 other => other,
             }
         }

@@ -153,7 +153,7 @@ pub(super) fn root_variable(program: &Program<'_>, pointer: u32) -> Option<u32> 
 }
 
 /// Variables that something other than a load or an access chain touches.
-fn written_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
+pub(super) fn written_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
     let mut written = HashSet::new();
     for inst in program.body(function) {
         if matches!(inst.op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength) {
@@ -168,7 +168,7 @@ fn written_variables(program: &Program<'_>, function: &Function) -> HashSet<u32>
 }
 
 /// Whether equal operands always give equal results.
-fn is_pure(op: Op) -> bool {
+pub(super) fn is_pure(op: Op) -> bool {
     let code = op as u32;
     (109..=116).contains(&code)
         || (124..=191).contains(&code)

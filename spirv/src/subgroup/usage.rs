@@ -10,7 +10,6 @@ use crate::{
     error::SpirvError,
     facts::{Decorations, Entry, is_subgroup_op},
     program::Program,
-    types::Type,
 };
 
 /// How a kernel depends on the width of subgroups.
@@ -77,7 +76,7 @@ pub(super) fn usage(
 }
 
 /// Widths that the code gives away: powers of two that it divides an invocation's own id by, as compilers do to find
-/// the lane and the subgroup; or the whole workgroup, if no memory joins several subgroups.
+/// the lane and the subgroup; or the whole workgroup, if nothing in the code tells several subgroups apart.
 fn implied_sizes(program: &Program<'_>, entry: &Entry) -> Vec<u32> {
     let module = &program.module;
     let decorations = Decorations::read(program);
@@ -93,10 +92,13 @@ fn implied_sizes(program: &Program<'_>, entry: &Entry) -> Vec<u32> {
         }
     }
     let total = entry.local_size.iter().product::<u32>();
-    let joins = program.module.insts.iter().any(|i| {
-        matches!(program.types.get(i.ty), Some(Type::Pointer { class: spirv::StorageClass::Workgroup, .. }))
+    let asks = program.module.insts.iter().filter(|i| i.op == Op::Variable).any(|i| {
+        let built_in = decorations.value(i.id, spirv::Decoration::BuiltIn);
+        [spirv::BuiltIn::SubgroupSize, spirv::BuiltIn::SubgroupId, spirv::BuiltIn::SubgroupLocalInvocationId]
+            .iter()
+            .any(|b| built_in == Some(*b as u32))
     });
-    if sizes.is_empty() && !joins && total.is_power_of_two() && (4..=128).contains(&total) {
+    if sizes.is_empty() && !asks && total.is_power_of_two() && (4..=128).contains(&total) {
         sizes.insert(total);
     }
     sizes.into_iter().collect()

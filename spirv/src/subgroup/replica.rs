@@ -1,0 +1,163 @@
+//! Owns the search for dimensions of the workgroup along which all invocations do exactly the same work.
+//! Does not own: the hazards that this settles (`hazard`).
+//!
+//! Compilers launch more invocations than the work has rows, so that several compute the same rows. If no branch,
+//! and no address or value of a workgroup store, depends on the id in a dimension, then invocations that differ in
+//! that dimension only ("replicas") make the same sequence of stores. Their stores to one place may come in any
+//! order: the last one is the last one of some replica, which is the same for all. Loads are another matter, they
+//! still need a barrier against the stores of other replicas.
+
+use std::collections::HashSet;
+
+use spirv::{BuiltIn, Decoration, Op, StorageClass};
+
+use super::uniform::{is_pure, root_variable, written_variables};
+use crate::{cfg::Function, facts::Decorations, module::Inst, program::Program, types::Type};
+
+/// Rounds until the set of dependent values must have stopped growing.
+const MAX_ROUNDS: usize = 64;
+
+/// For x, y and z: whether invocations that differ in that dimension only are replicas of each other.
+pub(super) fn replica_dimensions(
+    program: &Program<'_>,
+    function: &Function,
+    decorations: &Decorations<'_>,
+    local_size: [u32; 3],
+) -> [bool; 3] {
+    let written = written_variables(program, function);
+    std::array::from_fn(|dimension| {
+        let dependent = HashSet::new();
+        local_size[dimension] > 1
+            && Dependence { program, decorations, written: &written, dimension: dimension as u32, dependent }
+                .does_not_matter(function)
+    })
+}
+
+/// What depends on the invocation's id in one dimension.
+struct Dependence<'a, 'w> {
+    program: &'a Program<'w>,
+    decorations: &'a Decorations<'w>,
+    written: &'a HashSet<u32>,
+    dimension: u32,
+    /// Values, and variables of a single invocation that dependent values were stored to.
+    dependent: HashSet<u32>,
+}
+
+impl Dependence<'_, '_> {
+    fn does_not_matter(mut self, function: &Function) -> bool {
+        for _ in 0..MAX_ROUNDS {
+            let before = self.dependent.len();
+            for inst in self.program.body(function) {
+                if self.breaks(inst) {
+                    return false;
+                }
+                if inst.id != 0 && !self.dependent.contains(&inst.id) && self.depends(inst) {
+                    self.dependent.insert(inst.id);
+                }
+            }
+            if self.dependent.len() == before {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether replicas part ways here; notes stores of dependent values on the way.
+    fn breaks(&mut self, inst: &Inst) -> bool {
+        let words = self.program.module.operands(inst);
+        match inst.op {
+            Op::BranchConditional | Op::Switch => self.dependent.contains(&words[0]),
+            Op::Store => {
+                let dependent = words[..2].iter().any(|w| self.value_depends(*w));
+                match self.class_of(words[0]) {
+                    Some(StorageClass::Function | StorageClass::Private) => {
+                        let Some(root) = root_variable(self.program, words[0]) else { return true };
+                        if dependent {
+                            self.dependent.insert(root);
+                        }
+                        false
+                    }
+                    // Stores to buffers are the kernel's results; they are compared with nothing here.
+                    Some(StorageClass::StorageBuffer) => false,
+                    _ => dependent,
+                }
+            }
+            Op::CopyMemory | Op::AtomicStore | Op::CooperativeMatrixStoreKHR => true,
+            _ => false,
+        }
+    }
+
+    fn depends(&self, inst: &Inst) -> bool {
+        let words = self.program.module.operands(inst);
+        match inst.op {
+            Op::Label | Op::Variable => false,
+            Op::Load => self.load_depends(words[0]),
+            Op::CompositeExtract => match self.id_vector(words[0]) {
+                Some(()) => words.len() != 2 || words[1] == self.dimension,
+                None => self.value_depends(words[0]),
+            },
+            op if op == Op::Phi || is_pure(op) => {
+                let mut depends = false;
+                let _ = self.program.module.for_each_use(inst, |used| {
+                    depends |= used.id != inst.ty && self.value_depends(used.id);
+                    Ok(())
+                });
+                depends
+            }
+            _ => true,
+        }
+    }
+
+    fn value_depends(&self, id: u32) -> bool {
+        let undefined = self.program.module.def(id).is_none_or(|d| d.op == Op::Undef);
+        // A whole id vector depends on every dimension; only its components are told apart.
+        undefined || self.dependent.contains(&id) || self.id_vector(id).is_some()
+    }
+
+    fn load_depends(&self, pointer: u32) -> bool {
+        let module = &self.program.module;
+        if self.dependent.contains(&pointer) {
+            return true;
+        }
+        let (Some(root), Some(class)) = (root_variable(self.program, pointer), self.class_of(pointer)) else {
+            return true;
+        };
+        match class {
+            StorageClass::Workgroup | StorageClass::PushConstant => false,
+            StorageClass::Uniform | StorageClass::UniformConstant => false,
+            StorageClass::StorageBuffer => self.written.contains(&root),
+            StorageClass::Function | StorageClass::Private => self.dependent.contains(&root),
+            StorageClass::Input if self.is_id(root) => {
+                let chain = module.def(pointer).filter(|d| d.op == Op::AccessChain);
+                let component = chain.and_then(|d| module.constant_u32(*module.operands(d).get(1)?));
+                // The whole vector is looked at where its components are taken out.
+                component == Some(self.dimension) || (root != pointer && component.is_none())
+            }
+            StorageClass::Input => {
+                let same = [BuiltIn::WorkgroupId, BuiltIn::NumWorkgroups, BuiltIn::WorkgroupSize];
+                let built_in = self.decorations.value(root, Decoration::BuiltIn);
+                !same.iter().any(|b| built_in == Some(*b as u32))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the value is the whole vector of the invocation's ids.
+    fn id_vector(&self, id: u32) -> Option<()> {
+        let module = &self.program.module;
+        let load = module.def(id).filter(|d| d.op == Op::Load)?;
+        self.is_id(module.operands(load)[0]).then_some(())
+    }
+
+    fn is_id(&self, variable: u32) -> bool {
+        let built_in = self.decorations.value(variable, Decoration::BuiltIn);
+        [BuiltIn::LocalInvocationId, BuiltIn::GlobalInvocationId].iter().any(|b| built_in == Some(*b as u32))
+    }
+
+    fn class_of(&self, pointer: u32) -> Option<StorageClass> {
+        match self.program.types.get(self.program.module.def(pointer)?.ty)? {
+            Type::Pointer { class, .. } => Some(*class),
+            _ => None,
+        }
+    }
+}

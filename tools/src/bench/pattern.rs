@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn hard_patterns_end() {
-        let name = "a".repeat(2000);
+        let name = "a".repeat(300);
         assert!(!selects(&format!("{}b", "a*".repeat(50)), &name));
     }
 }

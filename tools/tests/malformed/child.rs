@@ -1,6 +1,7 @@
 //! Owns running `run-module` on one module in a process of its own, and naming how it ended.
 
 use std::{
+    ffi::OsString,
     io::Read,
     path::Path,
     process::{Child, Command, Stdio},
@@ -55,11 +56,16 @@ pub fn run(module: &Path, args: &[String]) -> Outcome {
     }
 }
 
+/// The binary of this build, or another one, such as a release build.
+pub fn tool() -> OsString {
+    std::env::var_os("HALITE_MALFORMED_TOOL").unwrap_or_else(|| env!("CARGO_BIN_EXE_run-module").into())
+}
+
 fn command(module: &Path, args: &[String]) -> Command {
-    let tool = env!("CARGO_BIN_EXE_run-module");
+    let tool = tool();
     let mut command = if cfg!(unix) {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -c 0; ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\""), tool]);
+        shell.args(["-c", &format!("ulimit -c 0; ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"")]).arg(tool);
         shell
     } else {
         Command::new(tool)

@@ -3,7 +3,8 @@
 //! not hang, and does not take memory that the file does not justify.
 //!
 //! `HALITE_MALFORMED_CASES` sets the number of cases, `HALITE_MALFORMED_SEED` gives other ones,
-//! `HALITE_MALFORMED_KIND` keeps one kind of damage, `HALITE_MALFORMED_DEVICE` names the device. Modules that end
+//! `HALITE_MALFORMED_KIND` keeps one kind of damage, `HALITE_MALFORMED_DEVICE` names the device,
+//! `HALITE_MALFORMED_TOOL` another run-module, `HALITE_MALFORMED_VERBOSE` prints each refusal. Modules that end
 //! badly stay in the test's folder, and the output says how to run them.
 
 mod base;
@@ -82,7 +83,7 @@ fn damaged_modules_are_refused_in_words() {
 }
 
 fn has_device() -> bool {
-    let list = Command::new(env!("CARGO_BIN_EXE_run-module")).arg("--list_devices=vulkan").output().unwrap();
+    let list = Command::new(child::tool()).arg("--list_devices=vulkan").output().unwrap();
     list.stdout.iter().any(|b| !b.is_ascii_whitespace())
 }
 
@@ -131,7 +132,7 @@ fn run_case(bases: &[Base], case: &Case, folder: &Path) -> (String, Outcome, Pat
         .find_map(|base| damage::apply(case.kind, base, &mut noise).map(|file| (base, file)))
         .expect("the demo network has every part");
     let name = format!("{:?}-{}-{:016x}", case.kind, base.name, case.seed);
-    let path = folder.join(format!("{name}.vmfb"));
+    let path = folder.join(format!("{name}-{}.vmfb", std::process::id()));
     fs::write(&path, file).unwrap();
     let outcome = child::run(&path, &base.args);
     if matches!(outcome, Outcome::Ran | Outcome::Refused(_) | Outcome::OutOfTime) {

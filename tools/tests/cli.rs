@@ -1,0 +1,265 @@
+//! Tests of the command line that need no device: flags, messages, exit codes, scalar programs.
+#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
+
+mod common;
+
+use std::{io::Write as _, process::Stdio};
+
+use common::{corpus, run, run_in};
+
+#[test]
+fn usage_errors_exit_with_two() {
+    for (tool, args, text) in [
+        ("run-module", vec!["--no_such_flag"], "--no_such_flag"),
+        ("run-module", vec!["--function=main"], "no user module specified"),
+        ("run-module", vec!["--module=a", "--vulkan_dispatch_abi=foo"], "none of descriptor, bda, all"),
+        ("run-module", vec!["--module=a", "--timeout=-1"], "--timeout"),
+        ("run-module", vec!["--module=a", "--output=-", "--expected_output=1"], "exclude each other"),
+        ("run-module", vec!["--module=a", "--device_profiling_mode=counters"], "not supported"),
+        ("run-module", vec!["--module=-", "--module=-"], "one standard input"),
+        ("run-module", vec!["--module=a", "--device=://x"], "no driver name"),
+        ("benchmark-module", vec!["--module=a", "--benchmark_min_time=0x"], "iterations"),
+        ("dump-module", vec![], "FILE"),
+        ("list-devices", vec!["--device=vulkan"], "opens no device"),
+    ] {
+        let ran = run(tool, &args);
+        assert_eq!(ran.code, 2, "{tool} {args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(text) && ran.stdout.is_empty(), "{tool} {args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn help_version_and_completions_go_to_standard_output() {
+    for tool in ["run-module", "benchmark-module", "dump-module", "list-devices"] {
+        let help = run(tool, &["--help"]);
+        assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{tool}");
+        assert!(help.stdout.contains("Examples:") && help.stdout.contains(tool), "{tool}: {}", help.stdout);
+        let version = run(tool, &["--version"]);
+        assert_eq!(version.stdout, format!("{tool} {}\n", env!("CARGO_PKG_VERSION")));
+        for shell in ["bash", "zsh", "fish"] {
+            let script = run(tool, &[&format!("--completions={shell}")]);
+            assert_eq!(script.code, 0, "{tool} {shell}: {}", script.stderr);
+            assert!(script.stdout.contains(tool), "{tool} {shell}");
+        }
+    }
+}
+
+#[test]
+fn failures_exit_with_one_and_one_line() {
+    let ran = run("run-module", &["--module=no/such.vmfb"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.starts_with("run-module: error: NOT_FOUND; "), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    let ran = run("run-module", &["--module=no/such.vmfb", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, json["error"]["code"].as_str()), (1, Some("NOT_FOUND")));
+    let ran = run("run-module", &["--list_devices=nope"]);
+    assert!(ran.stderr.contains("no driver named 'nope'"), "{}", ran.stderr);
+    assert_eq!(ran.code, 1);
+}
+
+#[test]
+fn scalar_programs_run_without_a_device() {
+    let Some(corpus) = corpus() else { return };
+    let base = ["--module=vm_ops/i32.vmfb", "--function=addi_i32"];
+    let with = |more: &[&str]| run_in(&corpus, "run-module", &[&base, more].concat());
+    let ran = with(&["--input=7", "--input=-3"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "EXEC @addi_i32\nresult[0]: i32=4\n"), "{}", ran.stderr);
+    let ran = with(&["--input=7", "--input=-3", "--output=-"]);
+    assert_eq!(ran.stdout, "EXEC @addi_i32\ni32=4\n");
+    let ran = with(&["--input=7", "--input=3", "--output="]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "EXEC @addi_i32\n"), "{}", ran.stderr);
+    let ran = with(&["--input=7", "--input=3", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(json["results"][0]["value"], 10);
+    let ran = with(&["--input=7", "--input=3", "--expected_output=10"]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("[SUCCESS] all function outputs matched their expected values.\n"));
+    let ran = with(&["--input=7", "--input=3", "--expected_output=11"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stdout.contains("[FAILED] result[0]: i32=10 does not match the expected i32=11"),
+        "{}",
+        ran.stdout
+    );
+    let ran = with(&["--input=7"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, "EXEC @addi_i32\n"));
+    assert!(ran.stderr.contains("expected 2 arguments but passed 1"), "{}", ran.stderr);
+    let ran = with(&["--input=7", "--input=f32=1"]);
+    assert!(
+        ran.code == 1 && ran.stderr.contains("parsing input `f32=1`; parsing function inputs"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn flag_files_standard_input_and_spellings() {
+    let Some(corpus) = corpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let flags = dir.path().join("flags");
+    std::fs::write(
+        &flags,
+        "# a comment\n--function=addi_i32\n--input=40\n--task_topology_mode=\"physical_cores\"\n",
+    )
+    .unwrap();
+    let module = std::fs::File::open(corpus.join("vm_ops/i32.vmfb")).unwrap();
+    let mut command = common::command("run-module");
+    command.args([
+        "--module=-",
+        "--module-mode=mmap",
+        "--input=2",
+        &format!("--flagfile={}", flags.display()),
+    ]);
+    let ran = common::finish(command.stdin(Stdio::from(module)).output().unwrap());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_eq!(ran.stdout, "EXEC @addi_i32\nresult[0]: i32=42\n");
+}
+
+#[test]
+fn outputs_are_written_to_files() {
+    let Some(corpus) = corpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (npy, raw) = (dir.path().join("o.npy"), dir.path().join("o.bin"));
+    let call = |output: String| {
+        let args = ["--module=vm_ops/i32.vmfb", "--function=addi_i32", "--input=7", "--input=3"];
+        let ran = run_in(&corpus, "run-module", &[&args[..], &[output.as_str()]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "EXEC @addi_i32\n"), "{}", ran.stderr);
+    };
+    call(format!("--output=@{}", npy.display()));
+    call(format!("--output=+{}", npy.display()));
+    call(format!("--output=@{}", raw.display()));
+    assert_eq!(std::fs::read(raw).unwrap(), [10, 0, 0, 0]);
+    let written = std::fs::read(&npy).unwrap();
+    assert_eq!((written.len(), &written[128..132]), (264, &[10, 0, 0, 0][..]));
+    // What was written is an expected output, and an input, too.
+    let args = ["--module=vm_ops/i32.vmfb", "--function=addi_i32", "--input=7", "--input=3"];
+    let expected = format!("--expected_output=@{}", npy.display());
+    assert_eq!(run_in(&corpus, "run-module", &[&args[..], &[expected.as_str()]].concat()).code, 0);
+}
+
+#[test]
+fn endless_programs_end_in_time() {
+    let Some(corpus) = corpus() else { return };
+    let module = corpus.join("small/scalar_loop_fib/module.vmfb");
+    if !module.exists() {
+        eprintln!("SKIPPED: {} is not in the corpus", module.display());
+        return;
+    }
+    let module = format!("--module={}", module.display());
+    let start = std::time::Instant::now();
+    let ran = run("run-module", &[&module, "--function=fib", "--input=2000000000", "--timeout=0.2"]);
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(ran.stderr.contains("DEADLINE_EXCEEDED"), "{}", ran.stderr);
+    assert!(start.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn dumps_say_what_is_inside() {
+    let Some(corpus) = corpus() else { return };
+    let dump = |args: &[&str]| {
+        let ran = run_in(&corpus, "dump-module", args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
+        ran.stdout
+    };
+    let text = dump(&["--output=metadata", "small/multi_export/module.vmfb"]);
+    for part in [
+        "// @calc : version 0",
+        "Requirements: 0000000C",
+        "  hal, version >= 7, required",
+        "  [  2] hal.buffer_view.assert(!vm.ref<?>, !vm.ref<?>, i32, i32, tuple<i64>...) -> ()",
+        "  [  2] neg(!vm.ref<?>) -> (!vm.ref<?>)",
+        "iree.abi.declaration: sync func @neg(%input0: tensor<4xf32>) -> (%output0: tensor<4xf32>)",
+        "0 bytes, 7 refs",
+        "external     1468 bytes",
+        "@add_dispatch_0_elementwise_4_f32",
+        "bindings: 0.0 storage buffer",
+        "subgroup_size_choices = [64]",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let code =
+        dump(&["--output=disassembly", "--function=main", "--bytecode_offsets", "small/add_f32/module.vmfb"]);
+    assert!(code.contains("vm.func @main {") && !code.contains("@__init {"), "{code}");
+    assert!(code.contains("] ^bb0:") && code.contains("vm.return"), "{code}");
+    let json: serde_json::Value =
+        serde_json::from_str(&dump(&["--json", "--output=metadata", "small/add_f32/module.vmfb"])).unwrap();
+    assert_eq!(json["exports"][0]["name"], "main");
+    assert_eq!(
+        json["executables"][0]["kernels"][0]["spirv"]["entry_points"][0]["local_size"][0].as_u64(),
+        Some(64)
+    );
+    let dir = tempfile::tempdir().unwrap();
+    dump(&["--output=metadata", &format!("--spirv={}", dir.path().display()), "small/add_f32/module.vmfb"]);
+    let files: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(files.len(), 1);
+    assert!(std::fs::read(&files[0]).unwrap().starts_with(&[3, 2, 0x23, 7]));
+}
+
+#[test]
+fn damaged_modules_are_reported_by_dumps() {
+    let Some(corpus) = corpus() else { return };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(corpus.join("bad")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "vmfb") {
+            continue;
+        }
+        seen += 1;
+        let ran = run("dump-module", &[&path.display().to_string()]);
+        assert!(matches!(ran.code, 0 | 1), "{}: {} {}", path.display(), ran.code, ran.stderr);
+        assert!(ran.code == 0 || ran.stderr.starts_with("dump-module: error: "), "{}", ran.stderr);
+    }
+    assert!(seen > 40, "only {seen} files");
+}
+
+#[test]
+fn closed_pipes_end_quietly() {
+    let Some(corpus) = corpus() else { return };
+    let mut child = common::command("dump-module")
+        .arg(corpus.join("small/multi_export/module.vmfb"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ran = common::finish(child.wait_with_output().unwrap());
+    assert!(!ran.stderr.contains("panicked") && !ran.stderr.contains("error"), "{}", ran.stderr);
+    std::io::stderr().flush().unwrap();
+}
+
+#[test]
+fn benchmarks_of_scalar_programs() {
+    let Some(corpus) = corpus() else { return };
+    let base = [
+        "--module=vm_ops/i32.vmfb",
+        "--function=addi_i32",
+        "--input=7",
+        "--input=3",
+        "--benchmark_min_time=20x",
+    ];
+    let ran = run_in(
+        &corpus,
+        "benchmark-module",
+        &[&base[..], &["--benchmark_repetitions=3", "--benchmark_format=json"]].concat(),
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = json["benchmarks"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 + 4);
+    assert_eq!(rows[0]["name"], "BM_addi_i32/process_time/real_time");
+    assert_eq!(rows[0]["iterations"], 20);
+    let times = ["min", "p50", "p90", "p99"].map(|n| rows[0][n].as_f64().unwrap());
+    assert!(times[0] > 0.0 && times.is_sorted(), "{times:?}");
+    assert!(json["context"]["load_to_first_result_ms"].as_f64().unwrap() > 0.0);
+    let ran = run_in(&corpus, "benchmark-module", &base);
+    let line = ran.stdout.lines().nth(3).unwrap();
+    assert!(
+        line.starts_with("BM_addi_i32/process_time/real_time ") && line.contains(" items_per_second="),
+        "{line}"
+    );
+    assert!(ran.stderr.contains("Start-up: load ") && ran.stderr.contains("first call"), "{}", ran.stderr);
+    let ran =
+        run_in(&corpus, "benchmark-module", &[&base[..], &["--benchmark_filter=nothing_like_it"]].concat());
+    assert!(ran.code == 2 && ran.stderr.contains("failed to match any benchmarks"), "{}", ran.stderr);
+}

@@ -1,0 +1,73 @@
+//! What the command-line tests share: running a tool, finding the corpus and a device.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// The result of a run.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs a tool in a folder with a clean environment for drivers and logs.
+pub fn run_in(folder: &Path, tool: &str, args: &[&str]) -> Ran {
+    let mut command = command(tool);
+    command.current_dir(folder).args(args).stdin(Stdio::null());
+    finish(command.output().expect("the tool starts"))
+}
+
+/// Runs a tool that needs no particular folder.
+pub fn run(tool: &str, args: &[&str]) -> Ran {
+    run_in(Path::new(env!("CARGO_MANIFEST_DIR")), tool, args)
+}
+
+/// A command that runs a tool on llvmpipe, if Vulkan is needed.
+pub fn command(tool: &str) -> Command {
+    let path = match tool {
+        "run-module" => env!("CARGO_BIN_EXE_run-module"),
+        "benchmark-module" => env!("CARGO_BIN_EXE_benchmark-module"),
+        "dump-module" => env!("CARGO_BIN_EXE_dump-module"),
+        "list-devices" => env!("CARGO_BIN_EXE_list-devices"),
+        other => panic!("no tool {other}"),
+    };
+    let mut command = Command::new(path);
+    command.env_remove("HALITE_LOG");
+    if Path::new(LLVMPIPE).exists() {
+        command.env("VK_DRIVER_FILES", LLVMPIPE);
+    }
+    command
+}
+
+/// Turns a process's output into text.
+pub fn finish(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Where Debian installs Mesa's CPU driver.
+const LLVMPIPE: &str = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+
+/// The corpus of real modules, or a loud skip.
+pub fn corpus() -> Option<PathBuf> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/vmfb")).to_owned();
+    if path.join("README.md").exists() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: no corpus at {}", path.display());
+    None
+}
+
+/// Whether llvmpipe can be opened, or a loud skip.
+pub fn has_llvmpipe() -> bool {
+    let found = Path::new(LLVMPIPE).exists() && run("list-devices", &["vulkan"]).stdout.contains("llvmpipe");
+    if !found {
+        eprintln!("SKIPPED: no llvmpipe");
+    }
+    found
+}

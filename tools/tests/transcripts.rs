@@ -1,0 +1,68 @@
+//! Replays recorded sessions of iree-run-module: same standard output, same success or failure.
+#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
+
+mod common;
+
+use std::fs;
+
+/// Recorded sessions that are not replayed, and why.
+const SKIPPED: &[(&str, &str)] = &[
+    ("01_help", "help is our own"),
+    ("02_list_drivers", "the drivers are others"),
+    ("03_list_devices", "the drivers are others"),
+    ("05_dump_devices", "properties are our own"),
+    ("21_vulkan_index", "devices by index work here"),
+    ("27_no_device_flag", "the default device is Vulkan here"),
+    ("28_wrong_device_kind", "there is no local-task here; the failure is another"),
+    ("45_output_npy", "writes into the corpus; covered in cli.rs"),
+    ("46_output_bin", "writes into the corpus; covered in cli.rs"),
+    ("60_input_npy_concat", "its input was not kept; covered by the tensor tests"),
+    ("61_dump_module", "another tool"),
+    ("62_dump_module_metadata", "another tool"),
+    ("63_benchmark", "another tool"),
+    ("64_help_benchmark", "help is our own"),
+    ("65_dump_devices_swiftshader", "properties are our own"),
+];
+
+/// The parts of a session's file: arguments, standard output, exit code.
+fn parse(text: &str) -> Option<(Vec<&str>, &str, i32)> {
+    let (command, rest) = text.strip_prefix("$ iree-run-module ")?.split_once("\n--- stdout\n")?;
+    let (stdout, rest) = rest.split_once("--- stderr\n")?;
+    let (_, code) = rest.rsplit_once("--- exit ")?;
+    // Arguments were not quoted; all of them are flags.
+    let args = command.split(" --").map(|a| a.trim_start_matches('-')).collect();
+    Some((args, stdout, code.trim().parse().ok()?))
+}
+
+#[test]
+fn sessions_of_the_original_replay() {
+    let Some(corpus) = common::corpus() else { return };
+    if !common::has_llvmpipe() {
+        return;
+    }
+    let (mut same, mut failures) = (0, Vec::new());
+    let mut files: Vec<_> =
+        fs::read_dir(corpus.join("transcripts")).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        if SKIPPED.iter().any(|(skipped, _)| *skipped == name) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let (args, stdout, code) = parse(&text).unwrap_or_else(|| panic!("{name} has another form"));
+        let args: Vec<_> = args.iter().map(|a| format!("--{a}")).collect();
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let ran = common::run_in(&corpus, "run-module", &args);
+        if ran.stdout == stdout && (ran.code == 0) == (code == 0) {
+            same += 1;
+        } else {
+            failures.push(format!(
+                "{name}: exit {}\n{}\n{}\ninstead of {code}\n{stdout}",
+                ran.code, ran.stdout, ran.stderr
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n=====\n"));
+    assert!(same >= 45, "only {same} sessions");
+}

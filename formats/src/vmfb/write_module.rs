@@ -132,7 +132,7 @@ fn build(module: &ModuleDef, segments: &[Segment]) -> Result<Vec<u8>, VmfbError>
         .link(&s::module::EXPORTS, exports)
         .link(&s::module::SIGNATURES, signatures)
         .link(&s::module::RODATA, rodata)
-        .link(&s::module::STATE, state)
+        .maybe(&s::module::STATE, state)
         .link(&s::module::FUNCTIONS, descriptors)
         .scalar(&s::module::BYTECODE_VERSION, module.bytecode_version)
         .link(&s::module::BYTECODE, bytecode)
@@ -174,10 +174,15 @@ fn write_signature(b: &mut Builder, signature: &FunctionSignature) -> Offset<Chi
     b.table().maybe(&s::signature::CALLING_CONVENTION, convention).maybe(&s::signature::ATTRS, attrs).finish()
 }
 
-fn write_state(b: &mut Builder, module: &ModuleDef) -> Result<Offset<Child>, VmfbError> {
+/// Absent when there is no state, as the compiler has it.
+fn write_state(b: &mut Builder, module: &ModuleDef) -> Result<Option<Offset<Child>>, VmfbError> {
     let bytes = signed(module.global_bytes_capacity.into(), &s::state::GLOBAL_BYTES)?;
     let refs = signed(module.global_ref_count.into(), &s::state::GLOBAL_REFS)?;
-    Ok(b.table().scalar(&s::state::GLOBAL_BYTES, bytes).scalar(&s::state::GLOBAL_REFS, refs).finish())
+    if (bytes, refs) == (0, 0) {
+        return Ok(None);
+    }
+    let table = b.table().scalar(&s::state::GLOBAL_BYTES, bytes).scalar(&s::state::GLOBAL_REFS, refs);
+    Ok(Some(table.finish()))
 }
 
 fn write_dependency(b: &mut Builder, dependency: &Dependency) -> Offset<Child> {

@@ -59,20 +59,27 @@ impl Printer<'_> {
     fn line(&self, insn: &RawInsn<'_>) -> Line {
         let (mut results, mut sources) = (Vec::new(), Vec::new());
         for (operand, field) in insn.info.operands.iter().zip(&insn.fields) {
-            if operand.is_result() {
+            if let ("const.f32", Field::U32(bits)) = (insn.info.mnemonic, field) {
+                sources.push(f32::from_bits(*bits).to_string());
+            } else if let ("const.f64", Field::U64(bits)) = (insn.info.mnemonic, field) {
+                sources.push(f64::from_bits(*bits).to_string());
+            } else if operand.is_result() {
                 results.extend(self.registers(*operand, field));
             } else {
                 sources.push(self.source(*operand, field));
             }
         }
         let mnemonic = insn.info.mnemonic;
+        let (results, sources) = (results.join(", "), join(mnemonic, arrange(mnemonic, sources)));
         let text = if insn.info.op == Op::Block {
             format!("{}:", self.block(insn.offset))
+        } else if insn.info.operands.contains(&Operand::Target) {
+            // The results are the arguments of the block that follows.
+            format!("vm.{mnemonic}{sources}({results})")
+        } else if results.is_empty() {
+            format!("vm.{mnemonic}{sources}")
         } else {
-            let results =
-                if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
-            let gap = if sources.is_empty() { "" } else { " " };
-            format!("{results}vm.{mnemonic}{gap}{}", sources.join(", "))
+            format!("{results} = vm.{mnemonic}{sources}")
         };
         Line { offset: insn.offset, mnemonic, text }
     }
@@ -130,10 +137,10 @@ impl Printer<'_> {
                 None => format!("{value}"),
             },
             Operand::Function if value & CALLEE_IMPORT == 0 => {
-                format!("@{}", self.module.function_name(value))
+                format!("@{}.{}", self.module.name, self.module.function_name(value))
             }
             Operand::Function | Operand::Import => import(value & !CALLEE_IMPORT),
-            Operand::Target => self.block(value),
+            Operand::Target => format!("-> {}", self.block(value)),
             _ => format!("{value}"),
         }
     }
@@ -151,6 +158,35 @@ impl Printer<'_> {
             pairs.chunks_exact(2).map(|p| format!("{}->{}", register(p[0], false), register(p[1], false)));
         format!("{}({})", self.block(edge.target), pairs.collect::<Vec<_>>().join(", "))
     }
+}
+
+/// Sources in the order that people write them: stores name the value first, a selection its type last.
+fn arrange(mnemonic: &str, mut sources: Vec<String>) -> Vec<String> {
+    if mnemonic.contains(".store.") {
+        sources.rotate_right(1);
+    } else if mnemonic == "select.ref" && sources.len() == 4 {
+        let ty = sources.remove(1);
+        sources.push(ty.replacen(':', "->", 1));
+    }
+    sources.retain(|s| !s.is_empty());
+    sources
+}
+
+/// Sources with what belongs between them.
+fn join(mnemonic: &str, sources: Vec<String>) -> String {
+    let select = mnemonic.starts_with("select.");
+    let mut text = String::new();
+    for (i, source) in sources.iter().enumerate() {
+        text.push_str(match (i, source.as_bytes().first()) {
+            (0, _) | (_, Some(b':' | b'{' | b's' | b'-')) => " ",
+            (_, Some(b'(')) => "",
+            (1, _) if select => " ? ",
+            (2, _) if select => " : ",
+            _ => ", ",
+        });
+        text.push_str(source);
+    }
+    text
 }
 
 fn is_pair(operand: Operand) -> bool {

@@ -180,3 +180,35 @@ fn source_location(debug: &DebugDatabase, ordinal: u32, offset: u32) -> Option<S
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halite_formats::vmfb::FunctionDebug;
+
+    #[test]
+    fn locations_are_followed_but_not_forever() {
+        let file = Location::FileLineCol { filename: "conv2d.mlir".into(), line: 10, column: 4 };
+        let name = |child| Location::Name { name: "op".into(), child };
+        let fused = Location::Fused { metadata: String::new(), locations: vec![0] };
+        let debug = DebugDatabase {
+            locations: vec![
+                file,
+                Location::CallSite { callee: 2, caller: 0 },
+                fused,
+                name(None),
+                name(Some(4)),
+            ],
+            functions: vec![FunctionDebug {
+                local_name: "main".into(),
+                locations: vec![(4, 0), (8, 1), (12, 3), (16, 4), (20, 99)],
+            }],
+        };
+        let at = |offset| source_location(&debug, 0, offset);
+        assert_eq!(at(0), None);
+        assert_eq!(at(4).as_deref(), Some("conv2d.mlir:10:4"));
+        assert_eq!(at(11).as_deref(), Some("conv2d.mlir:10:4"));
+        assert_eq!(at(12).as_deref(), Some("op"));
+        assert_eq!((at(16), at(20), source_location(&debug, 1, 0)), (None, None, None));
+    }
+}

@@ -27,7 +27,7 @@ pub(super) fn step(env: &mut Env<'_>, i: &Insn) -> Result<()> {
             let value = env.reference(i.a);
             env.set_reference(i.b, value);
         }
-        Op::CmpEqRef => compare(env, i, |a, b| a.same(b)),
+        Op::CmpEqRef => compare(env, i, Ref::same),
         Op::CmpNeRef => compare(env, i, |a, b| !a.same(b)),
         Op::CmpNzRef => {
             let v = u32::from(!env.refs[index(i.a)].is_null());

@@ -1,4 +1,5 @@
 //! Owns the comparison with what the real runtime printed for 921 calls of 178 functions over the scalar operations.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;
 
@@ -100,7 +101,7 @@ fn printf_g_is_that_of_c() {
         (1234567.0, "1.23457e+06"),
         (0.0001, "0.0001"),
         (0.00001, "1e-05"),
-        (5.263544247120890e-315, "5.26354e-315"),
+        (5.26354424712089e-315, "5.26354e-315"),
         (f64::NEG_INFINITY, "-inf"),
         (-2.5, "-2.5"),
         (999999.9, "1e+06"),

@@ -160,7 +160,13 @@ pub struct ModuleFlags {
     #[arg(long = "module", value_name = "FILE")]
     pub module: Vec<String>,
     /// How module files are read: preload, or mmap
-    #[arg(long = "module_mode", value_enum, default_value = "preload", value_name = "MODE")]
+    #[arg(
+        long = "module_mode",
+        value_enum,
+        default_value = "preload",
+        value_name = "MODE",
+        hide_possible_values = true
+    )]
     pub module_mode: FileMode,
     /// Function to call, by name or module.name. Default: the only one
     #[arg(long = "function", value_name = "NAME")]
@@ -168,13 +174,14 @@ pub struct ModuleFlags {
     /// Parameter archive (.irpa, .safetensors, .gguf), with the scope that the module names. May be repeated
     #[arg(long = "parameters", value_name = "[SCOPE=]FILE")]
     pub parameters: Vec<String>,
-    /// How parameter files are read: file (mapped), or preload
+    /// How parameter files are read: file (mapped, pages are read when they are touched), or preload. Default: file
     #[arg(
         long = "parameter_mode",
         value_enum,
         default_value = "mmap",
         value_name = "MODE",
-        hide_default_value = true
+        hide_default_value = true,
+        hide_possible_values = true
     )]
     pub parameter_mode: FileMode,
 }

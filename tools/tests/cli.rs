@@ -263,3 +263,30 @@ fn benchmarks_of_scalar_programs() {
         run_in(&corpus, "benchmark-module", &[&base[..], &["--benchmark_filter=nothing_like_it"]].concat());
     assert!(ran.code == 2 && ran.stderr.contains("failed to match any benchmarks"), "{}", ran.stderr);
 }
+
+#[cfg(unix)]
+#[test]
+fn interrupted_programs_stop_by_themselves() {
+    use std::io::{BufRead as _, BufReader};
+    let Some(corpus) = corpus() else { return };
+    let mut child = common::command("run-module")
+        .arg(format!("--module={}", corpus.join("small/scalar_loop_fib/module.vmfb").display()))
+        .args(["--function=fib", "--input=2000000000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "EXEC @fib\n");
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    if !killed.is_ok_and(|s| s.success()) {
+        eprintln!("SKIPPED: no kill program");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return;
+    }
+    let ran = common::finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("run-module: error: CANCELLED"), "{}", ran.stderr);
+}

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cpu_time::ProcessTime;
-use halite::{CallOptions, Function, Session, Value};
+use halite::{CallOptions, Function, Session};
 use halite_formats::vmfb;
 use halite_hal::{DeviceKind, MemoryStats};
 use halite_status::{Code, Status};
@@ -124,11 +124,12 @@ pub(super) fn measure(flags: &Flags, prepared: &Prepared) -> Result<Vec<Run>> {
 
 fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Run> {
     let inputs = values::read_inputs(&prepared.session, function.info(), &flags.inputs.input)?;
-    let call = |_: u64| function.call_with(&inputs, &prepared.options).map(drop_results);
+    // Results are not read back: a call ends when they are on the device.
+    let call = || function.call_with(&inputs, &prepared.options).map(drop);
     let start = Instant::now();
-    call(0)?;
+    call()?;
     let first_call = start.elapsed().as_secs_f64();
-    warm_up(flags, prepared, || call(0))?;
+    warm_up(flags, prepared, call)?;
     let mut repetitions = Vec::new();
     for _ in 0..flags.measure.repetitions {
         repetitions.push(repeat(flags, call)?);
@@ -136,12 +137,7 @@ fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Resul
     Ok(Run { name: benchmark_name(function.name()), first_call, repetitions })
 }
 
-/// Results are not read back: a call ends when they are on the device.
-fn drop_results(results: Vec<Value>) {
-    drop(results);
-}
-
-fn warm_up(flags: &Flags, prepared: &Prepared, mut call: impl FnMut() -> halite::Result<()>) -> Result<()> {
+fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> halite::Result<()>) -> Result<()> {
     let gpu =
         |kind| matches!(kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
     let on_gpu = prepared.session.devices().iter().any(|d| gpu(d.info().kind));
@@ -153,7 +149,7 @@ fn warm_up(flags: &Flags, prepared: &Prepared, mut call: impl FnMut() -> halite:
     Ok(())
 }
 
-fn repeat(flags: &Flags, call: impl Fn(u64) -> halite::Result<()>) -> Result<Repetition> {
+fn repeat(flags: &Flags, call: impl Fn() -> halite::Result<()>) -> Result<Repetition> {
     let (least, most) = match flags.measure.min_time {
         Duty::Time(time) => (time, MAX_SAMPLES),
         Duty::Iterations(count) => (Duration::MAX, count.min(MAX_SAMPLES)),
@@ -162,7 +158,7 @@ fn repeat(flags: &Flags, call: impl Fn(u64) -> halite::Result<()>) -> Result<Rep
     let (cpu, start) = (ProcessTime::now(), Instant::now());
     let mut last = Duration::ZERO;
     while samples.is_empty() || (last < least && (samples.len() as u64) < most) {
-        call(samples.len() as u64)?;
+        call()?;
         let now = start.elapsed();
         samples.push((now - last).as_secs_f64());
         last = now;

@@ -1,0 +1,121 @@
+//! Tests of the command line that need a Vulkan device; llvmpipe will do.
+#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::{Ran, run, run_in};
+
+const ADD: [&str; 4] = [
+    "--module=small/add_f32/module.vmfb",
+    "--function=main",
+    "--input=@small/add_f32/c0_in0.npy",
+    "--input=@small/add_f32/c0_in1.npy",
+];
+
+/// The corpus, when a device is there too.
+fn set_up() -> Option<PathBuf> {
+    common::corpus().filter(|_| common::has_llvmpipe())
+}
+
+fn add(corpus: &std::path::Path, more: &[&str]) -> Ran {
+    run_in(corpus, "run-module", &[&ADD[..], more].concat())
+}
+
+#[test]
+fn devices_have_many_names() {
+    let Some(corpus) = set_up() else { return };
+    let listed = run("run-module", &["--list_devices=vulkan"]);
+    let uri = listed.stdout.lines().next().unwrap().to_owned();
+    for name in ["vulkan", "vulkan://", "vulkan://0", "vulkan://LLVMpipe", &uri] {
+        let ran =
+            add(&corpus, &[&format!("--device={name}"), "--expected_output=@small/add_f32/c0_out0.npy"]);
+        assert_eq!(ran.code, 0, "{name}: {} {}", ran.stdout, ran.stderr);
+    }
+    let ran = add(&corpus, &["--device=vulkan://7"]);
+    assert!(ran.code == 1 && ran.stderr.contains("available: [0]"), "{}", ran.stderr);
+    let ran = add(&corpus, &["--device=vulkan?no_such_option=1"]);
+    assert!(ran.code == 1 && ran.stderr.contains("unknown option 'no_such_option'"), "{}", ran.stderr);
+    let ran = add(&corpus, &["--device=null"]);
+    assert!(ran.code == 1 && ran.stderr.contains("INCOMPATIBLE"), "{}", ran.stderr);
+}
+
+#[test]
+fn driver_flags_reach_the_driver() {
+    let Some(corpus) = set_up() else { return };
+    let ran = add(&corpus, &["--device=vulkan", "--vulkan_dispatch_abi=bda"]);
+    assert!(ran.code == 1 && ran.stderr.contains("not found or unavailable"), "{}", ran.stderr);
+    let ran = add(&corpus, &["--vulkan_libvulkan_search_path=/no/such/loader.so", "--output="]);
+    assert!(ran.code == 0 || ran.stderr.contains("/no/such/loader.so"), "{}", ran.stderr);
+    let ran = add(
+        &corpus,
+        &["--vulkan_robust_buffer_access", "--vulkan-debug-utils=true", "--output=", "--print_statistics"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("Device: vulkan://") && ran.stderr.contains("B reserved now"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn json_results_hold_shapes_and_numbers() {
+    let Some(corpus) = set_up() else { return };
+    let ran = add(&corpus, &["--json", "--output_max_element_count=5"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let result = &json["results"][0];
+    assert_eq!(result["shape"], serde_json::json!([4, 8]));
+    assert_eq!((result["element_type"].as_str(), result["truncated"].as_bool()), (Some("f32"), Some(true)));
+    assert_eq!(result["elements"].as_array().unwrap().len(), 5);
+    assert!((result["elements"][0].as_f64().unwrap() + 0.977289).abs() < 1e-6);
+    let ran = add(&corpus, &["--json", "--expected_output=4x8xf32=0"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (ran.code, json["success"].as_bool(), json["failures"][0]["result"].as_u64()),
+        (1, Some(false), Some(0))
+    );
+}
+
+#[test]
+fn benchmarks_without_a_function_take_those_without_inputs() {
+    let Some(corpus) = set_up() else { return };
+    let ran = run_in(
+        &corpus,
+        "benchmark-module",
+        &[
+            "--module=small/multi_export/module.vmfb",
+            "--benchmark_min_time=3x",
+            "--benchmark_format=csv",
+            "--batch_size=4",
+        ],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rows: Vec<_> = ran.stdout.lines().collect();
+    assert_eq!(rows.len(), 2, "{}", ran.stdout);
+    assert!(rows[1].starts_with("\"BM_nothing/process_time/real_time\",3,"), "{}", rows[1]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.json");
+    let out = format!("--benchmark_out={}", file.display());
+    let ran = run_in(&corpus, "benchmark-module", &[&ADD[..], &["--benchmark_min_time=3x", &out]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(json["benchmarks"][0]["iterations"], 3);
+    assert!(json["context"]["devices"][0]["peak_used_bytes"].as_u64().unwrap() >= 3 * 128);
+}
+
+#[test]
+fn devices_are_listed_as_text_and_json() {
+    if !common::has_llvmpipe() {
+        return;
+    }
+    let json: serde_json::Value = serde_json::from_str(&run("list-devices", &["--json"]).stdout).unwrap();
+    let device = &json["devices"][0];
+    assert_eq!((device["driver"].as_str(), device["kind"].as_str()), (Some("vulkan"), Some("cpu")));
+    assert_eq!(device["usable"], true);
+    let text = run("list-devices", &["--properties"]).stdout;
+    assert!(text.contains(device["uri"].as_str().unwrap()) && text.contains("subgroup"), "{text}");
+    assert!(!text.contains("null://"), "{text}");
+    assert!(run("list-devices", &["null"]).stdout.contains("null://"));
+}

@@ -163,7 +163,8 @@ impl Context {
     }
 
     /// Calls a function and waits for it. Arguments must be of the kinds that the signature says, else
-    /// INVALID_ARGUMENT. Errors of the module carry its stack trace as annotations.
+    /// INVALID_ARGUMENT. Errors of the module carry its stack trace as annotations. Other invocations of the context
+    /// wait until this one ends, so a native function must not invoke the context that is calling it.
     pub fn invoke(
         &self,
         function: &FunctionHandle,

@@ -4,12 +4,13 @@
 mod common;
 
 use std::{
+    fs,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use halite_formats::vmfb::ModuleDef;
+use halite_formats::vmfb::{ModuleDef, read_module};
 use halite_vm::{Context, ContextOptions, Invocation, Kind, Limits, Module, Param, Ref, Value, disassemble};
 
 #[test]
@@ -111,4 +112,30 @@ fn damaged_bytecode_never_panics_or_hangs() {
     }
     eprintln!("{refused} refused, {survived} accepted, {executed} executed");
     assert!(refused + survived == 0 || (refused > 1000 && survived > 500 && executed > 1000));
+}
+
+#[test]
+fn malformed_files_are_refused_or_run() {
+    let Some(root) = common::corpus() else { return };
+    let mut random = Random(7);
+    let (mut refused, mut loaded) = (Vec::new(), 0);
+    for line in fs::read_to_string(root.join("bad/manifest.jsonl")).unwrap().lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let name = row["name"].as_str().unwrap().to_owned();
+        let Ok(file) = fs::read(root.join(row["vmfb"].as_str().unwrap())) else { continue };
+        let Ok(def) = read_module(Bytes::from(file)) else { continue };
+        match Module::load(def) {
+            Ok(module) => {
+                loaded += 1;
+                execute(&module, &mut random);
+            }
+            Err(_) => refused.push(name),
+        }
+    }
+    eprintln!("{loaded} loaded, {} refused: {}", refused.len(), refused.join(" "));
+    // The real runtime crashes on these two.
+    for name in ["bytecode_buffer_ops_1", "bytecode_scalar_loop_fib_3"] {
+        assert!(refused.iter().any(|r| r == name), "{name} was accepted");
+    }
+    assert!(loaded > 5);
 }

@@ -84,9 +84,14 @@ pub struct SpecConstant {
 
 /// Decorations of ids, members under their own key.
 pub(crate) struct Decorations<'w> {
-    of: HashMap<u32, Vec<(u32, &'w [u32])>>,
-    of_member: HashMap<u32, Vec<(u32, u32, &'w [u32])>>,
+    /// Decoration and its operands, by id.
+    of: HashMap<u32, Vec<Decorated<'w>>>,
+    /// Member, decoration and its operands, by type.
+    of_member: HashMap<u32, Vec<MemberDecorated<'w>>>,
 }
+
+type Decorated<'w> = (u32, &'w [u32]);
+type MemberDecorated<'w> = (u32, u32, &'w [u32]);
 
 impl<'w> Decorations<'w> {
     pub fn read(program: &Program<'w>) -> Self {

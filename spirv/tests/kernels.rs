@@ -153,6 +153,32 @@ fn subgroup_instructions_run_at_the_size_they_were_compiled_for() {
 }
 
 #[test]
+fn at_another_width_subgroup_instructions_go_through_workgroup_memory() {
+    let words = fixture("reduction_ampere.spv");
+    let entry = entry_of(&words);
+    for device in [fixed(4), fixed(8), fixed(64), range(8, 8, 16)] {
+        let Decision::Repaired { words: repaired, note } = decide(&words, &[32], &device, &REPAIR) else {
+            panic!("not repaired for {device:?}");
+        };
+        assert!(note.contains(&entry) && note.contains("32"), "{note}");
+        let facts = analyze(&repaired).expect("valid");
+        assert!(facts.entry_points[0].subgroup_ops.is_empty());
+        assert!(
+            !facts.capabilities.iter().any(|c| c.starts_with("GroupNonUniform")),
+            "{:?}",
+            facts.capabilities
+        );
+        // The sums of 8 subgroups, and one value for each of the 256 invocations.
+        assert_eq!(facts.entry_points[0].workgroup_memory_bytes, 32 + 4 * 256);
+        assert_eq!(subgroup_use(&repaired, &entry).expect("valid"), SubgroupUse::None);
+        // The compiler's module claims version 1.3 but keeps the rules of 1.4 and later.
+        let mut claimed = repaired;
+        claimed[1] = 0x0001_0600;
+        accepted_by_spirv_val("reduction_ampere.spv", &claimed);
+    }
+}
+
+#[test]
 fn a_declared_size_is_required_or_refused() {
     let words = fixture("reduction.spv");
     let entry = entry_of(&words);

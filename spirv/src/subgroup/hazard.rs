@@ -14,50 +14,33 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
 };
 
-use spirv::{Decoration, Op, Scope, StorageClass};
+use spirv::{Op, Scope};
 
 use super::{
+    access::{Access, Unknown, aliased_shared_memory, collect, stored_constant, touches_shared},
     address::{Evaluator, Linear, Path, Symbol},
     replica::replica_dimensions,
-    uniform::{Uniformity, root_variable},
+    uniform::Uniformity,
 };
 use crate::{
     cfg::Function,
     facts::{Decorations, Entry},
     module::Inst,
     program::Program,
-    types::Type,
 };
 
 /// Expression evaluations per kernel before addresses count as unknown.
 const EVAL_BUDGET: usize = 1_000_000;
 /// Comparisons of addresses per kernel before the rest counts as conflicts.
 const COMPARE_BUDGET: usize = 8_000_000;
-/// Kernels with more memory accesses are not analysed.
-const MAX_ACCESSES: usize = 4096;
+/// Events looked at per kernel before it counts as one with hazards.
+const STEP_BUDGET: usize = 20_000_000;
 
 /// Memory semantics bits: acquire, release, both, sequential.
 const ORDERING: u32 = 0x2 | 0x4 | 0x8 | 0x10;
 /// Memory semantics bits of storage buffers and of workgroup memory.
 pub(super) const UNIFORM_MEMORY: u32 = 0x40;
 pub(super) const WORKGROUP_MEMORY: u32 = 0x100;
-
-/// One instruction's touch of a variable.
-#[derive(Clone, Debug)]
-pub(super) struct Access {
-    /// Instruction index.
-    pub inst: usize,
-    pub variable: u32,
-    pub shared: bool,
-    pub write: bool,
-    pub atomic: bool,
-    /// Accesses of one class have the same addresses.
-    class: usize,
-    /// The constant that every invocation writes, if it is one.
-    constant: Option<u32>,
-    /// The first access that is like this one in all of the above but the instruction.
-    like: usize,
-}
 
 /// What happens in a block, in order: accesses, barriers, and places where a barrier could be.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +49,6 @@ enum Event {
     Barrier { shared: bool, buffers: bool },
     Place(usize),
 }
-
-/// Why a kernel cannot be analysed; it then counts as one that may need lockstep.
-pub(super) type Unknown = String;
 
 /// The memory accesses of one entry point, ready to be asked about barriers.
 pub(super) struct Analysis<'a, 'w> {
@@ -85,6 +65,7 @@ pub(super) struct Analysis<'a, 'w> {
     replica_of: Vec<usize>,
     conflicts: RefCell<HashMap<(usize, usize, bool), bool>>,
     compares: Cell<usize>,
+    steps: Cell<usize>,
 }
 
 /// A conflict that no barrier separates.
@@ -138,6 +119,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
             accesses.push(access);
         }
         let (conflicts, compares) = (RefCell::default(), Cell::new(COMPARE_BUDGET));
+        let steps = Cell::new(STEP_BUDGET);
         let (places, events) = (Vec::new(), Vec::new());
         let replicas = replica_dimensions(program, function, decorations, local_size);
         let replica_of = first_replicas(local_size, replicas);
@@ -152,6 +134,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
             replica_of,
             conflicts,
             compares,
+            steps,
         };
         this.places = this.find_places();
         this.events = this.find_events();
@@ -166,7 +149,9 @@ impl<'a, 'w> Analysis<'a, 'w> {
             let mut done: HashSet<BTreeSet<usize>> = HashSet::new();
             for (block, from) in starts {
                 let together = self.reach(block, from, chosen, shared);
-                if !done.insert(together.clone()) {
+                let pairs = together.len() * together.len();
+                self.steps.set(self.steps.get().saturating_sub(pairs));
+                if self.steps.get() == 0 || !done.insert(together.clone()) {
                     continue;
                 }
                 for &first in together.iter().filter(|a| self.accesses[**a].write) {
@@ -181,6 +166,10 @@ impl<'a, 'w> Analysis<'a, 'w> {
                     }
                 }
             }
+        }
+        if self.steps.get() == 0 && !self.accesses.is_empty() {
+            // Not everything was looked at: no claim that the kernel is free of hazards.
+            hazards.insert(Hazard { first: 0, second: 0 });
         }
         hazards
     }
@@ -203,6 +192,11 @@ impl<'a, 'w> Analysis<'a, 'w> {
         let mut seen = vec![false; self.function.blocks.len()];
         let mut stack = vec![(block, from)];
         while let Some((block, from)) = stack.pop() {
+            let cost = 1 + self.events[block].len() - from;
+            self.steps.set(self.steps.get().saturating_sub(cost));
+            if self.steps.get() == 0 {
+                break;
+            }
             if from == 0 && std::mem::replace(&mut seen[block], true) {
                 continue;
             }
@@ -399,109 +393,6 @@ fn separates(event: &Event, chosen: &[bool], for_shared: bool) -> bool {
         }
         Event::Place(place) => chosen.get(place).copied().unwrap_or(false),
     }
-}
-
-fn aliased_shared_memory(program: &Program<'_>, decorations: &Decorations<'_>) -> bool {
-    program
-        .module
-        .insts
-        .iter()
-        .filter(|i| i.op == Op::Variable)
-        .any(|i| decorations.has(i.id, Decoration::Aliased) && memory_kind(program, i.id) == Some(true))
-}
-
-fn touches_shared(program: &Program<'_>, function: &Function) -> bool {
-    let shared = |id: u32| {
-        let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
-        matches!(ty, Some(Type::Pointer { class: StorageClass::Workgroup | StorageClass::StorageBuffer, .. }))
-    };
-    program.body(function).any(|inst| {
-        let mut found = false;
-        let _ = program.module.for_each_use(inst, |used| {
-            found |= shared(used.id);
-            Ok(())
-        });
-        found
-    })
-}
-
-/// The accesses to memory that other invocations see too, with their index expressions.
-fn collect(program: &Program<'_>, function: &Function) -> Result<Vec<(Access, Vec<u32>)>, Unknown> {
-    let mut list: Vec<(Access, Vec<u32>)> = Vec::new();
-    for block in (0..function.blocks.len()).filter(|b| function.reachable(*b)) {
-        for index in function.blocks[block].first..=function.blocks[block].last {
-            let inst = &program.module.insts[index];
-            for (pointer, write) in touched(program, inst) {
-                let Some(shared) = memory_kind(program, pointer) else { continue };
-                let variable = root_variable(program, pointer);
-                let variable = match (variable, shared) {
-                    (Some(variable), _) => variable,
-                    (None, true) => {
-                        return Err(
-                            "it reaches workgroup memory through pointers that cannot be traced".to_owned()
-                        );
-                    }
-                    (None, false) => continue,
-                };
-                let whole = !matches!(inst.op, Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR);
-                let indices = if whole { indices_of(program, pointer) } else { Vec::new() };
-                let atomic = (227..=242).contains(&(inst.op as u32));
-                let (class, constant, like) = (0, None, 0);
-                let access = Access { inst: index, variable, shared, write, atomic, class, constant, like };
-                list.push((access, indices));
-                if list.len() > MAX_ACCESSES {
-                    return Err(format!("it has more than {MAX_ACCESSES} accesses to shared memory"));
-                }
-            }
-        }
-    }
-    // Only variables that are written matter, and buffers only if they are read as well.
-    let written: HashSet<u32> = list.iter().filter(|(a, _)| a.write).map(|(a, _)| a.variable).collect();
-    let read: HashSet<u32> = list.iter().filter(|(a, _)| !a.write).map(|(a, _)| a.variable).collect();
-    list.retain(|(a, _)| written.contains(&a.variable) && (a.shared || read.contains(&a.variable)));
-    Ok(list)
-}
-
-/// The pointers that an instruction goes through, and whether it writes there.
-fn touched(program: &Program<'_>, inst: &Inst) -> Vec<(u32, bool)> {
-    let words = program.module.operands(inst);
-    let atomic = (227..=242).contains(&(inst.op as u32));
-    let float_atomic = matches!(inst.op, Op::AtomicFAddEXT | Op::AtomicFMinEXT | Op::AtomicFMaxEXT);
-    match inst.op {
-        Op::Load | Op::CooperativeMatrixLoadKHR => vec![(words[0], false)],
-        Op::Store | Op::CooperativeMatrixStoreKHR => vec![(words[0], true)],
-        Op::CopyMemory => vec![(words[0], true), (words[1], false)],
-        Op::AtomicLoad => vec![(words[0], false)],
-        _ if atomic || float_atomic => vec![(words[0], true), (words[0], false)],
-        _ => Vec::new(),
-    }
-}
-
-/// Whether a pointer leads to workgroup memory (true) or a storage buffer (false).
-fn memory_kind(program: &Program<'_>, pointer: u32) -> Option<bool> {
-    match program.types.get(program.module.def(pointer)?.ty)? {
-        Type::Pointer { class: StorageClass::Workgroup, .. } => Some(true),
-        Type::Pointer { class: StorageClass::StorageBuffer, .. } => Some(false),
-        _ => None,
-    }
-}
-
-/// The indices from the variable to the pointer, outermost first.
-fn indices_of(program: &Program<'_>, pointer: u32) -> Vec<u32> {
-    let mut chains = Vec::new();
-    let mut at = pointer;
-    while let Some(def) = program.module.def(at).filter(|d| d.op != Op::Variable) {
-        let words = program.module.operands(def);
-        chains.push(&words[1..]);
-        at = words[0];
-    }
-    chains.iter().rev().flat_map(|c| c.iter().copied()).collect()
-}
-
-fn stored_constant(program: &Program<'_>, inst: usize) -> Option<u32> {
-    let inst = &program.module.insts[inst];
-    let value = *program.module.operands(inst).get(1).filter(|_| inst.op == Op::Store)?;
-    program.module.def(value).filter(|d| crate::types::is_constant(d.op)).map(|_| value)
 }
 
 /// What a barrier instruction of workgroup scope orders.

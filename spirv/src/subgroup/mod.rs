@@ -1,7 +1,10 @@
 //! Owns the decision whether a kernel may run on a device whose subgroups have another width than it was made for.
 //! Does not own: the device query, or the pipeline that applies the decision.
 
+mod access;
 mod address;
+mod edit;
+mod emulate;
 mod fold;
 mod hazard;
 mod plan;

@@ -1,7 +1,10 @@
 //! Owns the decision for one kernel on one device.
 //! Does not own: the analyses behind it.
 
-use super::{Decision, Policy, SubgroupSupport, SubgroupUse, hazard::Analysis, repair::repair, usage::usage};
+use super::{
+    Decision, Policy, SubgroupSupport, SubgroupUse, emulate::emulate, hazard::Analysis, repair::repair,
+    usage::usage,
+};
 use crate::{
     error::SpirvError,
     facts::{Decorations, Entry},
@@ -23,6 +26,7 @@ use crate::{
 /// 4. Subgroup instructions run where the device has, or can be required to have, the assumed size, or where the
 ///    whole workgroup fits both the assumed and the device's subgroup. Sizes that are not given are taken from the
 ///    code where it gives one away. If none is known the kernel runs: portable kernels ask for the size themselves.
+///    At another width the instructions are replaced by exchanges through workgroup memory, where that is legal.
 /// 5. What is left is refused, or run with a warning if `Policy::allow_mismatch`.
 ///
 /// # Errors
@@ -39,7 +43,14 @@ pub fn plan(
     let entry = program.entry(entry)?;
     let decorations = Decorations::read(&program);
     let analysis = Analysis::of(&program, entry, &decorations);
-    let kernel = Kernel { entry, assumed_sizes, device, policy, floating: floating_size(words, device) };
+    let kernel = Kernel {
+        program: &program,
+        entry,
+        assumed_sizes,
+        device,
+        policy,
+        floating: floating_size(words, device),
+    };
     if declared_required != 0 {
         return Ok(match require(device, declared_required) {
             Some(required_size) => Decision::Run { required_size },
@@ -87,7 +98,8 @@ fn require(device: &SubgroupSupport, size: u32) -> Option<Option<u32>> {
     (only && device.default_size == size).then_some(None)
 }
 
-struct Kernel<'a> {
+struct Kernel<'a, 'w> {
+    program: &'a Program<'w>,
     entry: &'a Entry,
     assumed_sizes: &'a [u32],
     device: &'a SubgroupSupport,
@@ -95,7 +107,7 @@ struct Kernel<'a> {
     floating: bool,
 }
 
-impl Kernel<'_> {
+impl Kernel<'_, '_> {
     fn invocations(&self) -> u32 {
         self.entry.local_size.iter().product()
     }
@@ -126,12 +138,30 @@ impl Kernel<'_> {
         if self.device.default_size == assumed[0] && !self.floating {
             return Decision::Run { required_size: None };
         }
-        if self.invocations() <= assumed[0] {
-            if let Some(required_size) = self.size_that_holds_all() {
-                return Decision::Run { required_size };
+        if self.invocations() <= assumed[0]
+            && let Some(required_size) = self.size_that_holds_all()
+        {
+            return Decision::Run { required_size };
+        }
+        let emulated = match self.policy.repair {
+            true => emulate(self.program, self.entry, assumed[0]),
+            false => Err("repair is switched off".to_owned()),
+        };
+        match emulated {
+            Ok(words) => {
+                let (name, size) = (&self.entry.name, assumed[0]);
+                let ops = ops.join(", ");
+                let note = format!(
+                    "kernel `{name}` was compiled for subgroups of {size} invocations, which this device does not \
+                     have; {ops} now goes through workgroup memory"
+                );
+                Decision::Repaired { words, note }
+            }
+            Err(why) => {
+                let reason = format!("it uses {}, and {why}", ops.join(", "));
+                self.refuse("was compiled for", &assumed[..1], &reason)
             }
         }
-        self.refuse("was compiled for", &assumed[..1], &format!("it uses {}", ops.join(", ")))
     }
 
     fn for_lockstep(

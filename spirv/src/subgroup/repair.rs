@@ -3,17 +3,11 @@
 
 use spirv::Op;
 
-use super::hazard::{Analysis, UNIFORM_MEMORY, WORKGROUP_MEMORY};
-use crate::{
-    facts::Decorations,
-    module::{HEADER_WORDS, Module},
-    program::Program,
-};
+use super::{edit::Edit, hazard::Analysis};
+use crate::{facts::Decorations, program::Program};
 
 /// More places than this are too many to choose from.
-const MAX_PLACES: usize = 512;
-const ACQUIRE_RELEASE: u32 = 0x8;
-const WORKGROUP_SCOPE: u32 = 2;
+const MAX_PLACES: usize = 256;
 
 /// A kernel with enough barriers.
 pub(super) struct Repaired {
@@ -28,8 +22,12 @@ pub(super) fn repair(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaire
     let places = analysis.places.iter().zip(&chosen).filter(|(_, c)| **c).map(|(p, _)| *p);
     let at: Vec<usize> = places.map(|p| program.module.insts[p].at).collect();
     let uses_buffers = analysis.accesses.iter().any(|a| !a.shared);
-    let semantics = ACQUIRE_RELEASE | WORKGROUP_MEMORY | if uses_buffers { UNIFORM_MEMORY } else { 0 };
-    let words = insert(&program.module, &at, semantics).ok_or("the module has no room for more ids")?;
+    let mut edit = Edit::new(&program.module);
+    for place in &at {
+        let barrier = edit.barrier(uses_buffers);
+        edit.insert(*place, barrier);
+    }
+    let words = edit.finish();
     verify(&words, entry)?;
     Ok(Repaired { words, barriers: at.len() })
 }
@@ -89,62 +87,6 @@ pub(super) fn describe(analysis: &Analysis<'_, '_>, first: usize, second: usize)
         verb(b.write),
         name(a.variable)
     )
-}
-
-/// The module with a barrier before each of the given words.
-fn insert(module: &Module<'_>, at: &[usize], semantics: u32) -> Option<Vec<u32>> {
-    let first_function = module.insts.iter().find(|i| i.op == Op::Function)?.at;
-    let mut ids = Constants { module, next: module.bound, added: Vec::new() };
-    let uint = ids.uint();
-    let (scope, semantics) = (ids.constant(uint, WORKGROUP_SCOPE), ids.constant(uint, semantics));
-    let mut words = Vec::with_capacity(module.words.len() + ids.added.len() + at.len() * 4);
-    words.extend_from_slice(&module.words[..HEADER_WORDS]);
-    let mut from = HEADER_WORDS;
-    for (place, global) in std::iter::once((first_function, true)).chain(at.iter().map(|a| (*a, false))) {
-        words.extend_from_slice(&module.words[from..place]);
-        from = place;
-        if global {
-            words.extend_from_slice(&ids.added);
-        } else {
-            words.extend([4 << 16 | Op::ControlBarrier as u32, scope, scope, semantics]);
-        }
-    }
-    words.extend_from_slice(&module.words[from..]);
-    words[3] = ids.next;
-    Some(words)
-}
-
-/// Finds or makes 32-bit constants.
-struct Constants<'a, 'w> {
-    module: &'a Module<'w>,
-    next: u32,
-    added: Vec<u32>,
-}
-
-impl Constants<'_, '_> {
-    fn uint(&mut self) -> u32 {
-        let found =
-            self.module.insts.iter().find(|i| i.op == Op::TypeInt && self.module.operands(i) == [32, 0]);
-        found.map_or_else(|| self.make(4 << 16 | Op::TypeInt as u32, None, &[32, 0]), |i| i.id)
-    }
-
-    fn constant(&mut self, ty: u32, value: u32) -> u32 {
-        let same = |i: &&crate::module::Inst| {
-            i.op == Op::Constant && i.ty == ty && self.module.operands(i) == [value]
-        };
-        let found = self.module.insts.iter().find(same);
-        found.map_or_else(|| self.make(4 << 16 | Op::Constant as u32, Some(ty), &[value]), |i| i.id)
-    }
-
-    fn make(&mut self, head: u32, ty: Option<u32>, operands: &[u32]) -> u32 {
-        let id = self.next;
-        self.next += 1;
-        self.added.push(head);
-        self.added.extend(ty);
-        self.added.push(id);
-        self.added.extend_from_slice(operands);
-        id
-    }
 }
 
 /// Runs the whole analysis on the result: it must be valid, and have no hazard left.

@@ -79,7 +79,7 @@ fn check_phi(
     let module = &program.module;
     let pairs = module.operands(inst);
     let mut parents = Vec::new();
-    if pairs.len() % 2 != 0 {
+    if !pairs.len().is_multiple_of(2) {
         return Err(SpirvError::at(inst.at, "OpPhi: values and parents do not pair up"));
     }
     for pair in pairs.chunks(2) {

@@ -1,0 +1,138 @@
+//! Owns the list of a kernel's accesses to memory that several invocations see.
+//! Does not own: which of them may meet (`hazard`).
+
+use std::collections::HashSet;
+
+use spirv::{Decoration, Op, StorageClass};
+
+use super::uniform::root_variable;
+use crate::{cfg::Function, facts::Decorations, module::Inst, program::Program, types::Type};
+
+/// Kernels with more memory accesses are not analysed.
+const MAX_ACCESSES: usize = 4096;
+
+/// Why a kernel cannot be analysed; it then counts as one that may need lockstep.
+pub(super) type Unknown = String;
+
+/// One instruction's touch of a variable.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    /// Instruction index.
+    pub inst: usize,
+    pub variable: u32,
+    pub shared: bool,
+    pub write: bool,
+    pub atomic: bool,
+    /// Accesses of one class have the same addresses.
+    pub class: usize,
+    /// The constant that every invocation writes, if it is one.
+    pub constant: Option<u32>,
+    /// The first access that is like this one in all of the above but the instruction.
+    pub like: usize,
+}
+
+pub(super) fn aliased_shared_memory(program: &Program<'_>, decorations: &Decorations<'_>) -> bool {
+    program
+        .module
+        .insts
+        .iter()
+        .filter(|i| i.op == Op::Variable)
+        .any(|i| decorations.has(i.id, Decoration::Aliased) && memory_kind(program, i.id) == Some(true))
+}
+
+pub(super) fn touches_shared(program: &Program<'_>, function: &Function) -> bool {
+    let shared = |id: u32| {
+        let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
+        matches!(ty, Some(Type::Pointer { class: StorageClass::Workgroup | StorageClass::StorageBuffer, .. }))
+    };
+    program.body(function).any(|inst| {
+        let mut found = false;
+        let _ = program.module.for_each_use(inst, |used| {
+            found |= shared(used.id);
+            Ok(())
+        });
+        found
+    })
+}
+
+/// The accesses to memory that other invocations see too, with their index expressions.
+pub(super) fn collect(
+    program: &Program<'_>,
+    function: &Function,
+) -> Result<Vec<(Access, Vec<u32>)>, Unknown> {
+    let mut list: Vec<(Access, Vec<u32>)> = Vec::new();
+    for block in (0..function.blocks.len()).filter(|b| function.reachable(*b)) {
+        for index in function.blocks[block].first..=function.blocks[block].last {
+            let inst = &program.module.insts[index];
+            for (pointer, write) in touched(program, inst) {
+                let Some(shared) = memory_kind(program, pointer) else { continue };
+                let variable = root_variable(program, pointer);
+                let variable = match (variable, shared) {
+                    (Some(variable), _) => variable,
+                    (None, true) => {
+                        return Err(
+                            "it reaches workgroup memory through pointers that cannot be traced".to_owned()
+                        );
+                    }
+                    (None, false) => continue,
+                };
+                let whole = !matches!(inst.op, Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR);
+                let indices = if whole { indices_of(program, pointer) } else { Vec::new() };
+                let atomic = (227..=242).contains(&(inst.op as u32));
+                let (class, constant, like) = (0, None, 0);
+                let access = Access { inst: index, variable, shared, write, atomic, class, constant, like };
+                list.push((access, indices));
+                if list.len() > MAX_ACCESSES {
+                    return Err(format!("it has more than {MAX_ACCESSES} accesses to shared memory"));
+                }
+            }
+        }
+    }
+    // Only variables that are written matter, and buffers only if they are read as well.
+    let written: HashSet<u32> = list.iter().filter(|(a, _)| a.write).map(|(a, _)| a.variable).collect();
+    let read: HashSet<u32> = list.iter().filter(|(a, _)| !a.write).map(|(a, _)| a.variable).collect();
+    list.retain(|(a, _)| written.contains(&a.variable) && (a.shared || read.contains(&a.variable)));
+    Ok(list)
+}
+
+/// The pointers that an instruction goes through, and whether it writes there.
+fn touched(program: &Program<'_>, inst: &Inst) -> Vec<(u32, bool)> {
+    let words = program.module.operands(inst);
+    let atomic = (227..=242).contains(&(inst.op as u32));
+    let float_atomic = matches!(inst.op, Op::AtomicFAddEXT | Op::AtomicFMinEXT | Op::AtomicFMaxEXT);
+    match inst.op {
+        Op::Load | Op::CooperativeMatrixLoadKHR => vec![(words[0], false)],
+        Op::Store | Op::CooperativeMatrixStoreKHR => vec![(words[0], true)],
+        Op::CopyMemory => vec![(words[0], true), (words[1], false)],
+        Op::AtomicLoad => vec![(words[0], false)],
+        _ if atomic || float_atomic => vec![(words[0], true), (words[0], false)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a pointer leads to workgroup memory (true) or a storage buffer (false).
+fn memory_kind(program: &Program<'_>, pointer: u32) -> Option<bool> {
+    match program.types.get(program.module.def(pointer)?.ty)? {
+        Type::Pointer { class: StorageClass::Workgroup, .. } => Some(true),
+        Type::Pointer { class: StorageClass::StorageBuffer, .. } => Some(false),
+        _ => None,
+    }
+}
+
+/// The indices from the variable to the pointer, outermost first.
+fn indices_of(program: &Program<'_>, pointer: u32) -> Vec<u32> {
+    let mut chains = Vec::new();
+    let mut at = pointer;
+    while let Some(def) = program.module.def(at).filter(|d| d.op != Op::Variable) {
+        let words = program.module.operands(def);
+        chains.push(&words[1..]);
+        at = words[0];
+    }
+    chains.iter().rev().flat_map(|c| c.iter().copied()).collect()
+}
+
+pub(super) fn stored_constant(program: &Program<'_>, inst: usize) -> Option<u32> {
+    let inst = &program.module.insts[inst];
+    let value = *program.module.operands(inst).get(1).filter(|_| inst.op == Op::Store)?;
+    program.module.def(value).filter(|d| crate::types::is_constant(d.op)).map(|_| value)
+}

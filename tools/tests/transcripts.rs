@@ -66,3 +66,60 @@ fn sessions_of_the_original_replay() {
     assert!(failures.is_empty(), "{}", failures.join("\n=====\n"));
     assert!(same >= 45, "only {same} sessions");
 }
+
+/// Whether an output is the recorded one. Long records were kept without their middle.
+fn is_recorded(stdout: &str, record: &str) -> bool {
+    let stdout = stdout.trim_end();
+    match record.split_once(" ... ") {
+        None => stdout == record.trim_end(),
+        Some((head, tail)) => stdout.starts_with(head) && stdout.ends_with(tail.trim_end()),
+    }
+}
+
+#[test]
+fn small_programs_print_what_the_original_prints() {
+    let Some(corpus) = common::corpus() else { return };
+    if !common::has_llvmpipe() {
+        return;
+    }
+    let manifest = fs::read_to_string(corpus.join("small/manifest.jsonl")).unwrap();
+    let texts = |value: &serde_json::Value| {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v.as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let (mut same, mut failures) = (0, Vec::new());
+    for line in manifest.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        for call in row["calls"].as_array().into_iter().flatten() {
+            let record = &call["llvmpipe"];
+            // Where the original is wrong, or its parameter file was not kept, there is nothing to compare with.
+            let missing = texts(&row["run_flags"]).iter().any(|f| {
+                f.split('=').next_back().is_some_and(|file| file.contains('.') && !corpus.join(file).exists())
+            });
+            let (Some(stdout), Some("pass"), false) =
+                (record["stdout"].as_str(), record["status"].as_str(), missing)
+            else {
+                continue;
+            };
+            args.extend(texts(&row["devices"]).iter().map(|d| format!("--device={d}")));
+            args.push(format!("--module={}", row["vmfb"].as_str().unwrap()));
+            args.push(format!("--function={}", call["function"].as_str().unwrap()));
+            let inputs = call["inputs"].as_array().into_iter().flatten();
+            args.extend(inputs.map(|i| format!("--input={}", i["flag"].as_str().unwrap())));
+            let args: Vec<_> = args.iter().map(String::as_str).collect();
+            let ran = common::run_in(&corpus, "run-module", &args);
+            let expected_code = record["rc"].as_i64().unwrap_or(0);
+            if is_recorded(&ran.stdout, stdout) && (ran.code == 0) == (expected_code == 0) {
+                same += 1;
+            } else {
+                failures.push(format!("{}: exit {} {}", row["name"], ran.code, ran.stderr));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(same > 90, "only {same} calls");
+}

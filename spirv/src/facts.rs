@@ -117,7 +117,8 @@ impl<'w> Decorations<'w> {
         self.of.get(&id)?.iter().find(|(d, _)| *d == decoration as u32)?.1.first().copied()
     }
 
-    fn all_members_have(&self, ty: u32, count: usize, decoration: Decoration) -> bool {
+    /// Whether each of a struct's `count` members has the decoration.
+    pub fn all_members_have(&self, ty: u32, count: usize, decoration: Decoration) -> bool {
         let Some(list) = self.of_member.get(&ty) else { return false };
         let members: BTreeSet<u32> =
             list.iter().filter(|(_, d, _)| *d == decoration as u32).map(|(m, _, _)| *m).collect();

@@ -47,8 +47,12 @@ impl<'w> Program<'w> {
         let by_id = functions.iter().enumerate().map(|(i, f)| (f.id, i)).collect();
         let program = Program { module, types, functions, entries, by_id };
         validate::ids::check(&program, first_function)?;
+        validate::structure::check(&program)?;
         validate::types::check(&program)?;
         validate::entries::check(&program)?;
+        validate::modes::check(&program)?;
+        validate::extended::check(&program)?;
+        validate::decorations::check(&program)?;
         Ok(program)
     }
 

@@ -33,8 +33,10 @@ pub(crate) struct DeviceContext {
     /// Process-unique identity.
     pub id: u64,
     /// The instance it comes from.
+    #[expect(dead_code, reason = "keeps the instance alive")]
     pub instance: Arc<InstanceContext>,
     /// The physical device.
+    #[expect(dead_code, reason = "for queries that need it after opening")]
     pub physical: vk::PhysicalDevice,
     /// The device and its functions.
     pub device: ash::Device,

@@ -53,6 +53,7 @@ pub(crate) struct Deferred {
 }
 
 /// What an operation does.
+#[expect(clippy::large_enum_variant, reason = "boxing the common case would cost every operation an allocation")]
 pub(crate) enum Work {
     /// A HAL operation.
     Operation(QueueOp),

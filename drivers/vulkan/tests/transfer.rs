@@ -1,4 +1,5 @@
 //! Fills, updates, copies, reads and writes of any alignment, on every device, in both memory strategies.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 

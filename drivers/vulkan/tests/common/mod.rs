@@ -1,4 +1,5 @@
 //! Devices and helpers that the tests of the driver share.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 use std::{

@@ -119,3 +119,17 @@ fn devices_are_listed_as_text_and_json() {
     assert!(!text.contains("null://"), "{text}");
     assert!(run("list-devices", &["null"]).stdout.contains("null://"));
 }
+
+#[test]
+fn validation_finds_nothing_in_a_good_run() {
+    let Some(corpus) = set_up() else { return };
+    let ran = add(&corpus, &["--device=vulkan", "--vulkan_validation_layers=core,sync", "--output="]);
+    if ran.code != 0 && ran.stderr.contains("VK_LAYER_KHRONOS_validation") {
+        eprintln!("SKIPPED: no validation layer: {}", ran.stderr);
+        return;
+    }
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "EXEC @main\n"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("validation layer reported"), "{}", ran.stderr);
+    let ran = add(&corpus, &["--device=vulkan", "--vulkan_validation_layers=everything"]);
+    assert!(ran.code == 1 && ran.stderr.contains("validation='everything'"), "{}", ran.stderr);
+}

@@ -1,6 +1,11 @@
 //! Owns the threads that build pipelines while a program is still loading. Does not own: the building.
 
-use std::{collections::VecDeque, sync::Arc, thread, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -10,6 +15,8 @@ use super::Kernel;
 const MOST_THREADS: usize = 8;
 /// How long a thread without work stays.
 const LINGER: Duration = Duration::from_secs(2);
+/// Longest wait for pipelines under construction when the device closes.
+const CLOSE_LIMIT: Duration = Duration::from_secs(60);
 
 /// A queue of kernels to build, and threads that come and go with the work.
 pub(crate) struct CompilePool {
@@ -21,6 +28,7 @@ pub(crate) struct CompilePool {
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    ended: Condvar,
 }
 
 #[derive(Default)]
@@ -59,7 +67,8 @@ impl CompilePool {
         self.shared.work.notify_all();
     }
 
-    /// Forgets what has not begun; threads end.
+    /// Forgets what has not begun and waits for what has: a process that ends while its Vulkan driver compiles in
+    /// another thread crashes in some drivers (seen with NVIDIA 580).
     pub fn close(&self) {
         let dropped = {
             let mut state = self.shared.state.lock();
@@ -68,6 +77,14 @@ impl CompilePool {
         };
         self.shared.work.notify_all();
         drop(dropped);
+        let mut state = self.shared.state.lock();
+        let end = Instant::now() + CLOSE_LIMIT;
+        while state.threads > 0 {
+            if self.shared.ended.wait_until(&mut state, end).timed_out() {
+                log::warn!("{} pipelines are still being built after {CLOSE_LIMIT:?}", state.threads);
+                return;
+            }
+        }
     }
 }
 
@@ -93,5 +110,7 @@ impl Shared {
             }
         }
         state.threads -= 1;
+        drop(state);
+        self.ended.notify_all();
     }
 }

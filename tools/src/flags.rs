@@ -20,7 +20,7 @@ pub(crate) const VULKAN: &str = "vulkan";
 #[command(next_help_heading = "Devices")]
 pub struct DeviceFlags {
     /// Device to run on: driver, or driver and device by path, index or part of the name, with options: vulkan,
-    /// vulkan://GPU-<uuid>, vulkan://0, vulkan://llvmpipe?validation=core. Repeat for several; inputs are placed on
+    /// vulkan://GPU-UUID, vulkan://0, vulkan://llvmpipe?validation=core. Repeat for several; inputs are placed on
     /// the first. Default: the best usable GPU, else a CPU device, with a warning
     #[arg(long = "device", value_name = "URI")]
     pub device: Vec<String>,

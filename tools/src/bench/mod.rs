@@ -73,7 +73,7 @@ pub(crate) struct MeasureFlags {
     /// Seconds of calls before measuring, to wake up the device. Default: 0.5 on GPUs, else 0; one call at least
     #[arg(long, visible_alias = "benchmark_min_warmup_time", value_parser = flags::seconds, value_name = "SECONDS")]
     warmup: Option<Duration>,
-    /// Functions to measure: a part of the name BM_<function>, with . * ^ $ | as in regular expressions; a leading -
+    /// Functions to measure: a part of the name BM_FUNCTION, with . * ^ $ | as in regular expressions; a leading -
     /// excludes
     #[arg(long = "benchmark_filter", default_value = "", value_name = "PATTERN", allow_hyphen_values = true)]
     filter: String,

@@ -59,7 +59,7 @@ pub struct Flags {
     /// Prints the offset of each instruction
     #[arg(long = "bytecode_offsets", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     bytecode_offsets: bool,
-    /// Writes the SPIR-V of each kernel into this folder, as <segment>_<kernel>.spv
+    /// Writes the SPIR-V of each kernel into this folder, as SEGMENT_KERNEL.spv
     #[arg(long, value_name = "DIR")]
     spirv: Option<PathBuf>,
     /// Prints the completion script for a shell

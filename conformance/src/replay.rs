@@ -1,0 +1,170 @@
+//! Owns running a program of a corpus on a device and judging its results. Does not own: which verdicts are fine
+//! (`expectations` does).
+
+use std::{fmt, path::Path, sync::Arc, time::Duration};
+
+use halite::{
+    BufferView, CallOptions, Deadline, Session, Value,
+    tensor::{ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
+};
+use halite_hal::Device;
+use halite_status::{Result, Status, status};
+
+use crate::corpus::{Call, Expected, Program};
+
+/// Longest time one call may take, shader compilation included.
+const CALL_LIMIT: Duration = Duration::from_secs(300);
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// As expected.
+    Pass,
+    /// It ran, but a result is wrong.
+    Mismatch(String),
+    /// It should have worked but gave an error, or should have failed but worked.
+    Error(String),
+}
+
+impl Verdict {
+    /// Whether it ended as expected.
+    pub fn passed(&self) -> bool {
+        matches!(self, Verdict::Pass)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Pass => f.write_str("pass"),
+            Verdict::Mismatch(what) => write!(f, "mismatch: {what}"),
+            Verdict::Error(what) => write!(f, "error: {what}"),
+        }
+    }
+}
+
+/// Runs all calls of a program; one verdict per call.
+pub fn run(root: &Path, program: &Program, device: &Arc<dyn Device>) -> Vec<Verdict> {
+    let mut shared = None;
+    let mut verdicts = Vec::new();
+    for call in &program.calls {
+        let session = match shared.take() {
+            Some(session) => Ok(session),
+            None => session(root, program, device),
+        };
+        let verdict = match &session {
+            Err(e) => judge(call, Err(status!(Unknown, "{e}"))),
+            Ok(session) => judge(call, run_call(root, session, call)),
+        };
+        verdicts.push(verdict);
+        shared = session.ok().filter(|_| program.sequence);
+    }
+    verdicts
+}
+
+/// Loads a program on a device.
+pub fn session(root: &Path, program: &Program, device: &Arc<dyn Device>) -> halite::Result<Session> {
+    let mut builder =
+        Session::builder().devices(vec![device.clone(); program.devices]).module_file(&program.module);
+    for (scope, file) in &program.parameters {
+        builder = builder.parameters(scope, root.join(file));
+    }
+    builder.build()
+}
+
+fn judge(call: &Call, outcome: Result<Option<String>>) -> Verdict {
+    match (outcome, call.must_fail) {
+        (Ok(_), true) => Verdict::Error("the call must fail, but it worked".to_owned()),
+        (Ok(None), false) | (Err(_), true) => Verdict::Pass,
+        (Ok(Some(mismatch)), false) => Verdict::Mismatch(mismatch),
+        (Err(e), false) => Verdict::Error(e.to_string()),
+    }
+}
+
+/// Makes one call. `Ok(Some(_))` says which result is wrong.
+fn run_call(root: &Path, session: &Session, call: &Call) -> Result<Option<String>> {
+    let function = session.function(&call.function).map_err(to_status)?;
+    let kinds: Vec<_> = function
+        .info()
+        .calling_convention
+        .chars()
+        .take_while(|c| *c != '_')
+        .filter_map(ArgumentKind::from_char)
+        .collect();
+    let texts: Vec<String> = call.inputs.iter().map(|text| rooted(root, text)).collect();
+    let inputs = InputReader::new().read_all(&texts, &kinds)?;
+    let args = inputs.into_iter().map(|v| to_value(session, v)).collect::<Result<Vec<_>>>()?;
+    let options = CallOptions { deadline: Deadline::after(CALL_LIMIT), ..CallOptions::default() };
+    let results = function.call_with(&args, &options).map_err(to_status)?;
+    if results.len() != call.expected.len() {
+        return Ok(Some(format!("{} results, expected {}", results.len(), call.expected.len())));
+    }
+    for (n, (result, expected)) in results.iter().zip(&call.expected).enumerate() {
+        if let Some(mismatch) = differs(root, result, expected, call.tolerance)? {
+            return Ok(Some(format!("result[{n}]: {mismatch}")));
+        }
+    }
+    Ok(None)
+}
+
+fn to_status(error: halite::Error) -> Status {
+    status!(Unknown, "{error}")
+}
+
+/// File names in an input text are relative to the corpus.
+fn rooted(root: &Path, text: &str) -> String {
+    match text.split_once('@') {
+        Some((head, file)) if head.is_empty() || head.ends_with('=') => {
+            format!("{head}@{}", root.join(file).display())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn to_value(session: &Session, value: HostValue) -> Result<Value> {
+    let device = || session.device().ok_or_else(|| status!(FailedPrecondition, "the program has no device"));
+    Ok(match value {
+        HostValue::I32(v) => Value::I32(v),
+        HostValue::I64(v) => Value::I64(v),
+        HostValue::F32(v) => Value::F32(v),
+        HostValue::F64(v) => Value::F64(v),
+        HostValue::Tensor(t) => Value::View(BufferView::from_host(device()?, &t)?),
+        HostValue::Buffer(t) => Value::Buffer(BufferView::from_host(device()?, &t)?.span),
+        HostValue::Null | HostValue::Ignored(_) => Value::Null,
+    })
+}
+
+fn differs(
+    root: &Path,
+    result: &Value,
+    expected: &Expected,
+    (rtol, atol): (f64, f64),
+) -> Result<Option<String>> {
+    match (expected, result) {
+        (Expected::Any, _) => Ok(None),
+        (Expected::Scalar(text), scalar) => {
+            let printed = print_scalar(scalar);
+            Ok((printed != *text).then(|| format!("{printed}, expected {text}")))
+        }
+        (Expected::Tensor(text), Value::View(view)) => {
+            let expected = InputReader::new().read_all(&[rooted(root, text)], &[ArgumentKind::Reference])?;
+            let Some(HostValue::Tensor(expected)) = expected.into_iter().next() else {
+                return Err(status!(InvalidArgument, "'{text}' is no tensor"));
+            };
+            let tolerance =
+                Tolerance { exact: false, f16: atol, bf16: atol, f32: atol, f64: atol, relative: rtol };
+            Ok(compare(&view.to_host()?, &expected, &tolerance).err().map(|m| m.to_string()))
+        }
+        (Expected::Tensor(_), other) => Ok(Some(format!("a {} instead of a tensor", other.kind()))),
+    }
+}
+
+fn print_scalar(value: &Value) -> String {
+    match value {
+        Value::I32(v) => format!("i32={v}"),
+        Value::I64(v) => format!("i64={v}"),
+        Value::F32(v) => format!("f32={}", format_g(f64::from(*v), false)),
+        Value::F64(v) => format!("f64={}", format_g(*v, false)),
+        other => other.kind().to_owned(),
+    }
+}

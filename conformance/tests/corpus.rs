@@ -1,0 +1,70 @@
+//! The shared corpus on the Vulkan device that the environment selects: every program passes, or is named in
+//! `conformance/expectations/` with a reason.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::{path::Path, sync::Arc};
+
+use halite_conformance::{corpus, expectations::Expectations, replay};
+use halite_hal::{Device, DriverRegistry, Options};
+
+fn device() -> Option<Arc<dyn Device>> {
+    halite_vulkan::link();
+    match DriverRegistry::with_static_drivers().open("vulkan", &Options::new()) {
+        Ok(device) => Some(device),
+        Err(e) => {
+            eprintln!("SKIPPED: no Vulkan device: {e}");
+            None
+        }
+    }
+}
+
+fn replay_set(set: &str) {
+    let Some(root) = corpus::shared() else {
+        eprintln!("SKIPPED: the shared corpus is not beside this checkout");
+        return;
+    };
+    let Some(device) = device() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("expectations");
+    let expectations = Expectations::for_device(&folder, &device.info().name).unwrap();
+    let programs = corpus::programs(&root, set).unwrap();
+    assert!(!programs.is_empty(), "the corpus has no set '{set}'");
+    let complaints: Vec<String> = programs
+        .iter()
+        .filter_map(|program| {
+            let verdicts = replay::run(&root, program, &device);
+            expectations.complaint(&program.name, &verdicts).map(|c| format!("{}: {c}", program.name))
+        })
+        .collect();
+    assert!(complaints.is_empty(), "on {}:\n{}", device.info().name, complaints.join("\n"));
+}
+
+#[test]
+fn small_programs() {
+    replay_set("small");
+}
+
+#[test]
+fn models() {
+    replay_set("models");
+}
+
+#[test]
+fn scalar_operations_of_the_vm() {
+    replay_set("vm_ops");
+}
+
+/// Damaged modules end in an error or run; nothing panics, hangs or kills the process.
+#[test]
+fn malformed_modules() {
+    let Some(root) = corpus::shared() else {
+        eprintln!("SKIPPED: the shared corpus is not beside this checkout");
+        return;
+    };
+    let Some(device) = device() else { return };
+    let programs = corpus::programs(&root, "bad").unwrap();
+    assert!(programs.len() > 30, "{} malformed modules", programs.len());
+    let verdicts = programs.iter().flat_map(|p| replay::run(&root, p, &device));
+    let refused = verdicts.filter(|v| matches!(v, replay::Verdict::Error(_))).count();
+    assert!(refused > programs.len() / 2, "only {refused} of {} were refused", programs.len());
+}

@@ -74,6 +74,7 @@ fn lockstep_kernels_are_repaired_with_the_fewest_barriers() {
         ("depthwise_conv.spv", 2),
         ("batch_matmul.spv", 3),
         ("loop_carried.spv", 1),
+        ("loop_carried_locals.spv", 1),
         ("buffer_exchange.spv", 1),
     ];
     for (name, needed) in cases {
@@ -97,7 +98,7 @@ fn lockstep_kernels_are_repaired_with_the_fewest_barriers() {
 
 #[test]
 fn kernels_without_an_exchange_run_unchanged() {
-    for name in ["softmax.spv", "synced.spv", "reduction.spv"] {
+    for name in ["softmax.spv", "synced.spv", "synced_locals.spv", "reduction.spv"] {
         let words = fixture(name);
         assert_eq!(subgroup_use(&words, &entry_of(&words)).expect("valid"), SubgroupUse::None, "{name}");
         assert_eq!(

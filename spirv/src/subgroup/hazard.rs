@@ -282,18 +282,17 @@ impl<'a, 'w> Analysis<'a, 'w> {
         let place_at: HashMap<usize, usize> = self.places.iter().enumerate().map(|(n, i)| (*i, n)).collect();
         let mut accesses_at: HashMap<usize, Vec<usize>> = HashMap::new();
         self.accesses.iter().enumerate().for_each(|(n, a)| accesses_at.entry(a.inst).or_default().push(n));
-        let in_block = |(number, block): (usize, &crate::cfg::Block)| {
+        let in_block = |block: &crate::cfg::Block| {
             let mut events = Vec::new();
             for index in block.first..=block.last {
                 events.extend(place_at.get(&index).map(|p| Event::Place(*p)));
                 events.extend(accesses_at.get(&index).into_iter().flatten().map(|a| Event::Access(*a)));
-                if !self.uniformity.non_uniform[number] {
-                    events.extend(barrier(self.program, &self.program.module.insts[index]));
-                }
+                // A barrier that is there is legal, or the module is undefined anyway: all invocations reach it.
+                events.extend(barrier(self.program, &self.program.module.insts[index]));
             }
             events
         };
-        self.function.blocks.iter().enumerate().map(in_block).collect()
+        self.function.blocks.iter().map(in_block).collect()
     }
 
     /// Whether two different invocations may touch the same place through these classes of accesses.

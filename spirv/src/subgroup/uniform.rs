@@ -36,7 +36,7 @@ impl Uniformity {
         let written = written_variables(program, function);
         let in_cycle = cycles(function);
         let non_uniform = vec![false; function.blocks.len()];
-        let mut this = Uniformity { divergent: HashSet::new(), non_uniform, in_cycle };
+        let mut this = Uniformity { divergent: escaping_variables(program, function), non_uniform, in_cycle };
         for _ in 0..MAX_ROUNDS {
             let before = (this.divergent.len(), this.non_uniform.iter().filter(|n| **n).count());
             for (number, block) in function.blocks.iter().enumerate() {
@@ -45,6 +45,7 @@ impl Uniformity {
                     this.non_uniform[number] = true;
                 }
                 for inst in &program.module.insts[block.first..=block.last] {
+                    this.divergent.extend(this.variable_that_diverges(program, number, inst));
                     if inst.id != 0 && !this.divergent.contains(&inst.id) {
                         let diverges = this.non_uniform[number]
                             || this.diverges(program, function, decorations, &written, number, inst);
@@ -76,6 +77,16 @@ impl Uniformity {
         }
     }
 
+    /// The invocation's own variable that holds different values from this instruction on.
+    fn variable_that_diverges(&self, program: &Program<'_>, block: usize, inst: &Inst) -> Option<u32> {
+        if inst.op != Op::Store {
+            return None;
+        }
+        let words = program.module.operands(inst);
+        let same = !self.non_uniform[block] && words[..2].iter().all(|w| self.is_uniform(program, *w));
+        root_variable(program, words[0]).filter(|_| !same)
+    }
+
     fn diverges(
         &self,
         program: &Program<'_>,
@@ -101,7 +112,7 @@ impl Uniformity {
                 operands_diverge
                     || !load_is_uniform(program, decorations, written, program.module.operands(inst)[0])
             }
-            Op::Label => false,
+            Op::Label | Op::Variable => false,
             op => operands_diverge || !is_pure(op),
         }
     }
@@ -122,6 +133,8 @@ fn load_is_uniform(
     match class {
         StorageClass::PushConstant | StorageClass::Uniform | StorageClass::UniformConstant => true,
         StorageClass::StorageBuffer => !written.contains(&root),
+        // Stores of divergent values make the variable itself divergent, so that its pointers are.
+        StorageClass::Function | StorageClass::Private => true,
         StorageClass::Input => {
             let same = [BuiltIn::WorkgroupId, BuiltIn::NumWorkgroups, BuiltIn::WorkgroupSize];
             decorations
@@ -150,6 +163,21 @@ pub(super) fn root_variable(program: &Program<'_>, pointer: u32) -> Option<u32> 
             _ => return None,
         }
     }
+}
+
+/// Variables that something other than loads, stores and access chains touches.
+fn escaping_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
+    let mut escaping = HashSet::new();
+    let plain = |op| matches!(op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength);
+    for inst in program.body(function).filter(|i| !plain(i.op)) {
+        let words = program.module.operands(inst);
+        let _ = program.module.for_each_use(inst, |used| {
+            let is_target = inst.op == Op::Store && used.id == words[0];
+            escaping.extend(root_variable(program, used.id).filter(|_| !is_target));
+            Ok(())
+        });
+    }
+    escaping
 }
 
 /// Variables that something other than a load or an access chain touches.

@@ -55,24 +55,55 @@ impl std::fmt::Debug for InstanceContext {
     }
 }
 
+/// The instances of this process.
+struct Known {
+    /// Alive until the process ends.
+    kept: Vec<Arc<InstanceContext>>,
+    /// Alive as long as a device uses them.
+    validated: Vec<Weak<InstanceContext>>,
+}
+
+impl Known {
+    fn kept(&mut self, key: InstanceKey) -> Result<Arc<InstanceContext>> {
+        if let Some(found) = self.kept.iter().find(|i| i.key == key) {
+            return Ok(found.clone());
+        }
+        let created = Arc::new(InstanceContext::create(key)?);
+        self.kept.push(created.clone());
+        Ok(created)
+    }
+
+    fn validated(&mut self, key: InstanceKey) -> Result<Arc<InstanceContext>> {
+        self.validated.retain(|weak| weak.strong_count() > 0);
+        if let Some(found) = self.validated.iter().filter_map(Weak::upgrade).find(|i| i.key == key) {
+            return Ok(found);
+        }
+        let created = Arc::new(InstanceContext::create(key)?);
+        self.validated.push(Arc::downgrade(&created));
+        Ok(created)
+    }
+}
+
 impl InstanceContext {
     /// The instance for these options: one that is alive, or a new one.
+    ///
+    /// Instances without validation are never destroyed, and there is one for each library: with its last instance,
+    /// a loader unloads the drivers, and Mesa's leave exit handlers behind, which then run unmapped code when the
+    /// process ends. Instances with validation are destroyed, because the layer reports leaks at that time.
     pub(crate) fn get(options: &VulkanOptions) -> Result<Arc<Self>> {
-        static ALIVE: Mutex<Vec<Weak<InstanceContext>>> = Mutex::new(Vec::new());
+        static KNOWN: Mutex<Known> = Mutex::new(Known { kept: Vec::new(), validated: Vec::new() });
         let key = InstanceKey {
             libvulkan: options.libvulkan.clone(),
             api_version: options.api_version,
             validation: options.validation,
             names: options.names_wanted(),
         };
-        let mut alive = ALIVE.lock();
-        alive.retain(|weak| weak.strong_count() > 0);
-        if let Some(found) = alive.iter().filter_map(Weak::upgrade).find(|i| i.key == key) {
-            return Ok(found);
+        let mut known = KNOWN.lock();
+        if !key.validation.any() {
+            return known.kept(key);
         }
-        let created = Arc::new(Self::create(key)?);
-        alive.push(Arc::downgrade(&created));
-        Ok(created)
+        known.kept(InstanceKey { validation: ValidationModes::default(), names: false, ..key.clone() })?;
+        known.validated(key)
     }
 
     fn create(key: InstanceKey) -> Result<Self> {

@@ -176,7 +176,11 @@ impl Shared {
 
     /// A free range in memory that is there already.
     fn take(
-        &self, state: &mut State, memory_type: PoolKey, size: u64, queue: Option<usize>,
+        &self,
+        state: &mut State,
+        memory_type: PoolKey,
+        size: u64,
+        queue: Option<usize>,
     ) -> Option<(Arc<Block>, u64, Option<QueuePoint>)> {
         let pool = state.types.get_mut(&memory_type)?;
         let usable = |after: &Option<QueuePoint>| {
@@ -241,7 +245,10 @@ impl Shared {
 
     /// A range in a new block.
     fn grow(
-        &self, state: &mut State, candidate: MemoryCandidate, size: u64,
+        &self,
+        state: &mut State,
+        candidate: MemoryCandidate,
+        size: u64,
     ) -> Result<(Arc<Block>, u64), vk::Result> {
         let limits = &self.ctx.caps.limits;
         let heap_size = self.ctx.caps.memory.heap_size(candidate.index);
@@ -265,7 +272,12 @@ impl Shared {
     }
 
     fn add_block(
-        &self, state: &mut State, candidate: MemoryCandidate, block_size: u64, size: u64, dedicated: bool,
+        &self,
+        state: &mut State,
+        candidate: MemoryCandidate,
+        block_size: u64,
+        size: u64,
+        dedicated: bool,
     ) -> Result<(Arc<Block>, u64), vk::Result> {
         let live_blocks: usize = state.types.values().map(|p| p.blocks.len()).sum();
         if live_blocks as u64 >= u64::from(self.ctx.caps.limits.max_memory_allocation_count) {
@@ -287,7 +299,11 @@ impl Shared {
     }
 
     fn hand_out(
-        self: &Arc<Self>, state: &mut State, block: Arc<Block>, offset: u64, size: u64,
+        self: &Arc<Self>,
+        state: &mut State,
+        block: Arc<Block>,
+        offset: u64,
+        size: u64,
     ) -> Arc<Allocation> {
         state.stats.used += size;
         state.stats.peak_used = state.stats.peak_used.max(state.stats.used);
@@ -302,7 +318,11 @@ impl Shared {
     }
 
     fn exhausted(
-        &self, state: &State, params: &BufferParams, length: u64, first: Option<&MemoryCandidate>,
+        &self,
+        state: &State,
+        params: &BufferParams,
+        length: u64,
+        first: Option<&MemoryCandidate>,
         result: vk::Result,
     ) -> Status {
         let Some(first) = first else {
@@ -318,7 +338,11 @@ impl Shared {
         let object = format!("buffer of {length} bytes");
         let cause = self.ctx.error("vkAllocateMemory", result, &object);
         Status::new(
-            if result == vk::Result::ERROR_DEVICE_LOST { cause.code() } else { halite_hal::Code::ResourceExhausted },
+            if result == vk::Result::ERROR_DEVICE_LOST {
+                cause.code()
+            } else {
+                halite_hal::Code::ResourceExhausted
+            },
             format!(
                 "{}; heap {} has {} bytes, {reserved} are reserved by this device, {} are in buffers, one \
                  allocation may have {} bytes; free buffers, use smaller inputs or another device",

@@ -5,8 +5,8 @@ use std::{any::Any, fmt, sync::Arc};
 
 use ash::vk;
 use halite_hal::{
-    BindingTable, Buffer, Command, CommandBuffer, CommandBufferMode, CommandList, CommandTarget, DispatchCounts,
-    Fence, Result,
+    BindingTable, Buffer, Command, CommandBuffer, CommandBufferMode, CommandList, CommandTarget,
+    DispatchCounts, Fence, Result,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -77,7 +77,11 @@ impl VulkanCommandBuffer {
 
     /// Places an execution on a queue.
     pub fn execute(
-        &self, queue: usize, waits: &[QueuePoint], signal: &Fence, bindings: &BindingTable,
+        &self,
+        queue: usize,
+        waits: &[QueuePoint],
+        signal: &Fence,
+        bindings: &BindingTable,
     ) -> Result<()> {
         let core = &self.core;
         let slots: SmallVec<[Option<Place>; 8]> =

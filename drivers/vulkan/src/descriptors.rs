@@ -130,7 +130,8 @@ pub(crate) struct DescriptorWrite {
 
 /// The writes in Vulkan's form. `sets` is empty for push descriptors, which name no set.
 pub(crate) fn vk_writes<'a>(
-    writes: &'a [DescriptorWrite], sets: &[vk::DescriptorSet],
+    writes: &'a [DescriptorWrite],
+    sets: &[vk::DescriptorSet],
 ) -> Vec<vk::WriteDescriptorSet<'a>> {
     let write = |w: &'a DescriptorWrite| {
         vk::WriteDescriptorSet::default()

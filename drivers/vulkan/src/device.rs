@@ -7,8 +7,8 @@ mod query;
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable, ExecutableDesc, Fence,
-    MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
+    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
+    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
 };
 
 pub(crate) use self::core::Core;
@@ -99,7 +99,12 @@ impl Device for VulkanDevice {
     }
 
     fn queue_alloca(
-        &self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, params: &BufferParams, byte_length: u64,
+        &self,
+        affinity: QueueAffinity,
+        wait: &Fence,
+        signal: &Fence,
+        params: &BufferParams,
+        byte_length: u64,
     ) -> Result<Arc<dyn Buffer>> {
         let queue = self.queue(affinity);
         let reserved = self.core.allocator.allocate(params, byte_length, Some(queue));

@@ -76,7 +76,8 @@ fn choose(path: &str, devices: &[&DeviceInfo]) -> Result<usize> {
         .iter()
         .map(|d| format!("'{}': {}", d.name, d.unusable.as_deref().unwrap_or("not usable")))
         .collect();
-    let list = if reasons.is_empty() { "no Vulkan device is installed".to_owned() } else { reasons.join("; ") };
+    let list =
+        if reasons.is_empty() { "no Vulkan device is installed".to_owned() } else { reasons.join("; ") };
     Err(status!(Unavailable, "no usable Vulkan device ({list}); install a driver for this machine's GPU"))
 }
 

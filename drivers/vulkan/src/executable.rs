@@ -80,7 +80,10 @@ fn parse_error(error: VmfbError) -> Status {
 
 fn read_shader(bytes: &bytes::Bytes) -> Result<Shader> {
     let refuse = |e: halite_spirv::SpirvError| {
-        status!(InvalidArgument, "the executable holds SPIR-V that no driver may see: {e}; compile the module again")
+        status!(
+            InvalidArgument,
+            "the executable holds SPIR-V that no driver may see: {e}; compile the module again"
+        )
     };
     let words = halite_spirv::words_from_bytes(bytes).map_err(refuse)?;
     let facts = halite_spirv::analyze(&words).map_err(refuse)?;
@@ -135,15 +138,17 @@ impl KernelMaker<'_> {
             address_bindings: bda.map(|b| b.bindings.len() as u32),
             constant_count,
         };
-        let kernel_layout = KernelLayout::new(self.ctx, &desc).context(|| format!("kernel '{}'", pipeline.name))?;
+        let kernel_layout =
+            KernelLayout::new(self.ctx, &desc).context(|| format!("kernel '{}'", pipeline.name))?;
         let info = FunctionInfo {
             name: pipeline.name.clone(),
             binding_count: kernel_layout.binding_count,
             constant_count,
             workgroup_size: entry.local_size,
         };
-        let entry_point = CString::new(pipeline.entry_point.as_str())
-            .map_err(|_| status!(InvalidArgument, "kernel '{}' has a zero byte in its name", pipeline.name))?;
+        let entry_point = CString::new(pipeline.entry_point.as_str()).map_err(|_| {
+            status!(InvalidArgument, "kernel '{}' has a zero byte in its name", pipeline.name)
+        })?;
         let source = PipelineSource { words, entry_point, required_subgroup_size, constants };
         Ok((info, Kernel::new(self.ctx.clone(), pipeline.name.clone(), kernel_layout, source)))
     }

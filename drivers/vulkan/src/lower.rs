@@ -8,9 +8,7 @@ mod transfer;
 use std::{ops::Range, sync::Arc};
 
 use ash::vk;
-use halite_hal::{
-    Buffer, BufferRef, BufferSpan, Command, CommandTarget, Result, WHOLE_BUFFER, status,
-};
+use halite_hal::{Buffer, BufferRef, BufferSpan, Command, CommandTarget, Result, WHOLE_BUFFER, status};
 
 pub(crate) use dispatch::ROOT_WORDS;
 pub(crate) use record::record_host_barrier;
@@ -38,7 +36,8 @@ pub(crate) struct Place {
 impl Place {
     /// The range of a span.
     pub fn of(span: &BufferSpan) -> Result<Self> {
-        Place { allocation: storage_of(span.buffer.as_ref())?, offset: span.offset, length: span.length }.checked()
+        Place { allocation: storage_of(span.buffer.as_ref())?, offset: span.offset, length: span.length }
+            .checked()
     }
 
     /// First byte in the block's Vulkan buffer.
@@ -68,7 +67,8 @@ impl Place {
 /// The memory behind a buffer of this driver.
 pub(crate) fn storage_of(buffer: &dyn Buffer) -> Result<Arc<Allocation>> {
     let own = buffer.as_any().downcast_ref::<VulkanBuffer>();
-    own.ok_or_else(|| status!(InvalidArgument, "a buffer of another driver was given to a Vulkan device"))?.storage()
+    own.ok_or_else(|| status!(InvalidArgument, "a buffer of another driver was given to a Vulkan device"))?
+        .storage()
 }
 
 /// Finds the memory that commands name.
@@ -101,10 +101,16 @@ impl Resolver<'_> {
             status!(OutOfRange, "offset {} is outside of a buffer of {} bytes", reference.offset, base.length)
         })?;
         if limit && reference.length != WHOLE_BUFFER && reference.length > rest {
-            return Err(status!(OutOfRange, "{} bytes are asked of a buffer with {rest} left", reference.length));
+            return Err(status!(
+                OutOfRange,
+                "{} bytes are asked of a buffer with {rest} left",
+                reference.length
+            ));
         }
         let length = reference.length.min(rest);
-        Place { allocation: base.allocation, offset: base.offset + reference.offset, length }.checked().map(Some)
+        Place { allocation: base.allocation, offset: base.offset + reference.offset, length }
+            .checked()
+            .map(Some)
     }
 
     fn some_place(&self, reference: &BufferRef, what: &str) -> Result<Place> {
@@ -129,9 +135,22 @@ enum Arguments {
 
 /// One Vulkan command.
 enum Step {
-    Fill { buffer: vk::Buffer, offset: u64, length: u64, word: u32 },
-    Copy { source: vk::Buffer, target: vk::Buffer, regions: Vec<vk::BufferCopy> },
-    Update { buffer: vk::Buffer, offset: u64, bytes: bytes::Bytes },
+    Fill {
+        buffer: vk::Buffer,
+        offset: u64,
+        length: u64,
+        word: u32,
+    },
+    Copy {
+        source: vk::Buffer,
+        target: vk::Buffer,
+        regions: Vec<vk::BufferCopy>,
+    },
+    Update {
+        buffer: vk::Buffer,
+        offset: u64,
+        bytes: bytes::Bytes,
+    },
     Dispatch {
         pipeline: vk::Pipeline,
         layout: vk::PipelineLayout,
@@ -199,7 +218,13 @@ impl Program {
             Command::Dispatch { executable, function, counts, constants, bindings, .. } => self.dispatch(
                 core,
                 resolver,
-                &dispatch::Call { executable: executable.as_ref(), function: *function, counts, constants, bindings },
+                &dispatch::Call {
+                    executable: executable.as_ref(),
+                    function: *function,
+                    counts,
+                    constants,
+                    bindings,
+                },
             ),
             Command::Barrier => {
                 self.steps.push(Step::Barrier);
@@ -233,7 +258,11 @@ impl Program {
     }
 
     /// Allocates and writes the descriptor sets, all at once. Must come before `record`.
-    pub fn prepare(&mut self, ctx: &DeviceContext, pools: &mut DescriptorPools) -> Result<Vec<vk::DescriptorSet>> {
+    pub fn prepare(
+        &mut self,
+        ctx: &DeviceContext,
+        pools: &mut DescriptorPools,
+    ) -> Result<Vec<vk::DescriptorSet>> {
         if self.shapes.is_empty() {
             return Ok(Vec::new());
         }

@@ -4,10 +4,7 @@
 mod compile_pool;
 mod layout;
 
-use std::{
-    ffi::CString,
-    sync::Arc,
-};
+use std::{ffi::CString, sync::Arc};
 
 use ash::vk;
 use halite_hal::{Result, Status};
@@ -100,7 +97,10 @@ impl Drop for Kernel {
 }
 
 fn create_pipeline(
-    ctx: &DeviceContext, name: &str, layout: &KernelLayout, source: &PipelineSource,
+    ctx: &DeviceContext,
+    name: &str,
+    layout: &KernelLayout,
+    source: &PipelineSource,
 ) -> Result<vk::Pipeline> {
     let info = vk::ShaderModuleCreateInfo::default().code(&source.words);
     // SAFETY: the words were validated, and their features checked, before the kernel was made.
@@ -116,7 +116,10 @@ fn create_pipeline(
 }
 
 fn create_with_module(
-    ctx: &DeviceContext, layout: &KernelLayout, source: &PipelineSource, module: vk::ShaderModule,
+    ctx: &DeviceContext,
+    layout: &KernelLayout,
+    source: &PipelineSource,
+    module: vk::ShaderModule,
 ) -> Result<vk::Pipeline, vk::Result> {
     let entries: Vec<_> = (0..source.constants.len() as u32)
         .map(|id| vk::SpecializationMapEntry { constant_id: id, offset: id * 4, size: 4 })

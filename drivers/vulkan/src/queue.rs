@@ -53,7 +53,10 @@ pub(crate) struct Deferred {
 }
 
 /// What an operation does.
-#[expect(clippy::large_enum_variant, reason = "boxing the common case would cost every operation an allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "boxing the common case would cost every operation an allocation"
+)]
 pub(crate) enum Work {
     /// A HAL operation.
     Operation(QueueOp),
@@ -92,7 +95,12 @@ struct After {
 
 impl Queue {
     /// The queue with this index in the plan.
-    pub fn new(ctx: &Arc<DeviceContext>, progress: Arc<Progress>, index: usize, queue: &QueueHandle) -> Result<Self> {
+    pub fn new(
+        ctx: &Arc<DeviceContext>,
+        progress: Arc<Progress>,
+        index: usize,
+        queue: &QueueHandle,
+    ) -> Result<Self> {
         let state = State { open: Batch::new(1), in_flight: VecDeque::new(), idle: Vec::new() };
         Ok(Queue {
             ctx: ctx.clone(),
@@ -120,7 +128,10 @@ impl Queue {
     /// Places an operation at the end of the open batch. `waits` are points of other queues that are submitted
     /// already. When `record` fails it must have recorded nothing; then nothing is placed.
     pub fn place(
-        &self, core: &Arc<Core>, waits: &[QueuePoint], signal: &Fence,
+        &self,
+        core: &Arc<Core>,
+        waits: &[QueuePoint],
+        signal: &Fence,
         record: impl FnOnce(&mut Batch, &mut RecorderSource<'_>) -> Result<()>,
     ) -> Result<QueuePoint> {
         let mut after = After::default();
@@ -136,8 +147,7 @@ impl Queue {
             state.open.operations += 1;
             state.open.waits.extend(waits.iter().map(|p| (core.queues[p.queue].timeline, p.value)));
             self.promise(core, &mut state.open, signal, &mut after);
-            let full =
-                state.open.operations >= BATCH_OPERATIONS || state.open.dispatches >= BATCH_DISPATCHES;
+            let full = state.open.operations >= BATCH_OPERATIONS || state.open.dispatches >= BATCH_DISPATCHES;
             if full || after.watch.is_some() {
                 self.submit_open(&mut state, &mut after);
             }

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use halite_hal::{
-    BufferParams, BufferUsage, Deadline, Fence, File, MemoryType, QueueAffinity, Result,
-};
+use halite_hal::{BufferParams, BufferUsage, Deadline, Fence, File, MemoryType, QueueAffinity, Result};
 
 use crate::{
     allocator::Allocation,
@@ -56,7 +54,12 @@ impl Core {
     }
 
     /// Copies host bytes to device memory through staging; blocks until they are there.
-    pub fn write_staged(self: &Arc<Self>, target: &Arc<Allocation>, offset: u64, source: &[u8]) -> Result<()> {
+    pub fn write_staged(
+        self: &Arc<Self>,
+        target: &Arc<Allocation>,
+        offset: u64,
+        source: &[u8],
+    ) -> Result<()> {
         let place = Place { allocation: target.clone(), offset, length: source.len() as u64 };
         let done = self.upload(0, &[], &place, |staging, at, length| {
             let at = at as usize;
@@ -66,7 +69,12 @@ impl Core {
     }
 
     /// Copies device memory to the host through staging; blocks.
-    pub fn read_staged(self: &Arc<Self>, source: &Arc<Allocation>, offset: u64, target: &mut [u8]) -> Result<()> {
+    pub fn read_staged(
+        self: &Arc<Self>,
+        source: &Arc<Allocation>,
+        offset: u64,
+        target: &mut [u8],
+    ) -> Result<()> {
         let place = Place { allocation: source.clone(), offset, length: target.len() as u64 };
         self.download(0, &[], &place, |staging, at, length| {
             let at = at as usize;
@@ -77,7 +85,12 @@ impl Core {
     /// Reads a file range into device memory: staging chunks are filled while earlier ones are copied. Returns the
     /// point where all bytes are there; `None` when there are none.
     pub fn read_file(
-        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], source: &File, source_offset: u64, target: &Place,
+        self: &Arc<Self>,
+        queue: usize,
+        waits: &[QueuePoint],
+        source: &File,
+        source_offset: u64,
+        target: &Place,
     ) -> Result<Option<QueuePoint>> {
         self.upload(queue, waits, target, |staging, at, length| {
             fill_from_file(staging, 0, source, source_offset + at, length)
@@ -101,7 +114,12 @@ impl Core {
 
     /// Writes device memory to a file; blocks until it is written.
     pub fn write_file(
-        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], source: &Place, target: &File, target_offset: u64,
+        self: &Arc<Self>,
+        queue: usize,
+        waits: &[QueuePoint],
+        source: &Place,
+        target: &File,
+        target_offset: u64,
     ) -> Result<()> {
         let mut buffer = Vec::new();
         self.download(queue, waits, source, |staging, at, length| {
@@ -113,7 +131,10 @@ impl Core {
 
     /// Fills chunks of staging memory and enqueues their copies. Waits only when too much is in flight.
     fn upload(
-        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], target: &Place,
+        self: &Arc<Self>,
+        queue: usize,
+        waits: &[QueuePoint],
+        target: &Place,
         mut fill: impl FnMut(&Allocation, u64, u64) -> Result<()>,
     ) -> Result<Option<QueuePoint>> {
         let mut points = std::collections::VecDeque::new();
@@ -144,7 +165,10 @@ impl Core {
 
     /// Copies chunks to staging memory and hands them to `take`, one after the other.
     fn download(
-        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], source: &Place,
+        self: &Arc<Self>,
+        queue: usize,
+        waits: &[QueuePoint],
+        source: &Place,
         mut take: impl FnMut(&Allocation, u64, u64) -> Result<()>,
     ) -> Result<()> {
         let mut done = 0;
@@ -153,7 +177,8 @@ impl Core {
             let next = if done < source.length {
                 let length = CHUNK.min(source.length - done);
                 let staging = self.readback_memory(length)?;
-                let from = Place { allocation: source.allocation.clone(), offset: source.offset + done, length };
+                let from =
+                    Place { allocation: source.allocation.clone(), offset: source.offset + done, length };
                 let to = Place { allocation: staging.clone(), offset: 0, length };
                 let waits = if done == 0 { waits } else { &[] };
                 let point = self.enqueue_copy(queue, waits, &from, &to)?;
@@ -175,7 +200,11 @@ impl Core {
     }
 
     fn enqueue_copy(
-        self: &Arc<Self>, queue: usize, waits: &[QueuePoint], from: &Place, to: &Place,
+        self: &Arc<Self>,
+        queue: usize,
+        waits: &[QueuePoint],
+        from: &Place,
+        to: &Place,
     ) -> Result<QueuePoint> {
         let mut program = Program::default();
         program.copy(from, to)?;
@@ -207,7 +236,13 @@ impl Core {
 }
 
 /// Reads a range of a file into mapped memory: one copy where the file is in memory already.
-fn fill_from_file(target: &Allocation, offset: u64, source: &File, source_offset: u64, length: u64) -> Result<()> {
+fn fill_from_file(
+    target: &Allocation,
+    offset: u64,
+    source: &File,
+    source_offset: u64,
+    length: u64,
+) -> Result<()> {
     if let Some(bytes) = source.memory_range(source_offset, length) {
         return target.write_mapped(offset, &bytes).map(drop);
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use common::*;
 use halite_formats::vmfb::read_module;
 use halite_hal::{
-    BindingTable, BufferRef, Code, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget, Device,
-    DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueOp, WHOLE_BUFFER,
+    BindingTable, BufferRef, Code, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget,
+    Device, DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueOp, WHOLE_BUFFER,
 };
 use smallvec::smallvec;
 
@@ -18,7 +18,10 @@ fn slot(slot: u32, offset: u64, length: u64) -> BufferRef {
 }
 
 fn dispatch(
-    executable: &Arc<dyn Executable>, function: u32, counts: DispatchCounts, constants: &[u32],
+    executable: &Arc<dyn Executable>,
+    function: u32,
+    counts: DispatchCounts,
+    constants: &[u32],
     bindings: [BufferRef; 2],
 ) -> Command {
     Command::Dispatch {
@@ -55,21 +58,34 @@ fn chained_dispatches_with_slots_and_direct_buffers() {
             let table = |t| BindingTable { entries: smallvec![Some(span(&source, 0, 800)), Some(t), None] };
             // The middle buffer is used from byte 256 on: slot offsets add up.
             let commands = vec![
-                dispatch(&executable, 0, DispatchCounts::Direct([4, 1, 1]), &[200, 1], [
-                    slot(0, 0, WHOLE_BUFFER),
-                    span(&middle, 256, 800).into(),
-                ]),
+                dispatch(
+                    &executable,
+                    0,
+                    DispatchCounts::Direct([4, 1, 1]),
+                    &[200, 1],
+                    [slot(0, 0, WHOLE_BUFFER), span(&middle, 256, 800).into()],
+                ),
                 Command::Barrier,
-                dispatch(&executable, 0, DispatchCounts::Direct([0, 1, 1]), &[200, 9], [slot(2, 0, 0), slot(2, 0, 0)]),
-                dispatch(&executable, 0, DispatchCounts::Direct([4, 1, 1]), &[200, 0], [
-                    span(&middle, 256, 800).into(),
-                    slot(1, 0, 800),
-                ]),
+                dispatch(
+                    &executable,
+                    0,
+                    DispatchCounts::Direct([0, 1, 1]),
+                    &[200, 9],
+                    [slot(2, 0, 0), slot(2, 0, 0)],
+                ),
+                dispatch(
+                    &executable,
+                    0,
+                    DispatchCounts::Direct([4, 1, 1]),
+                    &[200, 0],
+                    [span(&middle, 256, 800).into(), slot(1, 0, 800)],
+                ),
             ];
             let commands = device.create_command_buffer(list(mode, 3, commands)).unwrap();
             let op = |bindings| QueueOp::Execute { command_buffer: commands.clone(), bindings };
             run(device, op(table(span(&target, 0, 800))));
-            assert_eq!(read_words(&target), input.iter().map(|i| (i * 2 + 1) * 2).collect::<Vec<_>>());
+            let expected: Vec<u32> = input.iter().map(|i| (i * 2 + 1) * 2).collect();
+            assert_eq!(read_words(&target), expected, "{mode:?} middle {:?}", read_words(&middle));
             if mode.is_empty() {
                 // Other bindings, the first ones again, and several in flight.
                 let others: Vec<_> = (0..6).map(|_| words_buffer(device, &vec![0; 200])).collect();
@@ -95,11 +111,20 @@ fn indirect_counts_uniforms_and_specialization() {
         let target = words_buffer(device, &[0; 128]);
         let other = words_buffer(device, &[0; 4]);
         let commands = vec![
-            dispatch(&executable, 0, DispatchCounts::Indirect(span(&counts, 16, 12).into()), &[4, 3], [
-                slot(0, 0, 16),
-                slot(1, 0, WHOLE_BUFFER),
-            ]),
-            dispatch(&executable, 1, DispatchCounts::Direct([1, 1, 1]), &[], [slot(0, 0, 16), slot(2, 0, 16)]),
+            dispatch(
+                &executable,
+                0,
+                DispatchCounts::Indirect(span(&counts, 16, 12).into()),
+                &[4, 3],
+                [slot(0, 0, 16), slot(1, 0, WHOLE_BUFFER)],
+            ),
+            dispatch(
+                &executable,
+                1,
+                DispatchCounts::Direct([1, 1, 1]),
+                &[],
+                [slot(0, 0, 16), slot(2, 0, 16)],
+            ),
         ];
         let bindings = BindingTable {
             entries: [(&source, 16), (&target, 512), (&other, 16)]
@@ -138,7 +163,8 @@ fn errors_name_what_is_wrong() {
         let executable = test_executable(device);
         let data = words_buffer(device, &[0; 64]);
         let submit = |commands: Vec<Command>| {
-            let command_buffer = device.create_command_buffer(list(CommandBufferMode::ONE_SHOT, 0, commands)).unwrap();
+            let command_buffer =
+                device.create_command_buffer(list(CommandBufferMode::ONE_SHOT, 0, commands)).unwrap();
             let done = fence(device);
             let op = QueueOp::Execute { command_buffer, bindings: BindingTable::default() };
             let error = device.queue_submit(ANY, &Fence::default(), &done, op).unwrap_err();
@@ -185,7 +211,11 @@ fn executables_of(module: &str) -> Option<Vec<bytes::Bytes>> {
 
 /// Runs the only kernel of an executable: two vectors of `count` floats in, one out.
 fn run_binary(
-    device: &Arc<dyn Device>, format: &str, data: bytes::Bytes, count: usize, expected: fn(f32, f32) -> f32,
+    device: &Arc<dyn Device>,
+    format: &str,
+    data: bytes::Bytes,
+    count: usize,
+    expected: fn(f32, f32) -> f32,
 ) {
     let executable = device
         .create_executable(ExecutableDesc {
@@ -198,7 +228,8 @@ fn run_binary(
         .unwrap();
     let info = &executable.functions()[0];
     assert_eq!((info.binding_count, info.constant_count), (3, 0));
-    let floats = |values: &[f32]| words_buffer(device, &values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+    let floats =
+        |values: &[f32]| words_buffer(device, &values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
     let a: Vec<f32> = (0..count).map(|i| i as f32 + 0.5).collect();
     let b: Vec<f32> = (0..count).map(|i| 100.0 - i as f32).collect();
     let buffers = [floats(&a), floats(&b), floats(&vec![0.0; count])];
@@ -211,9 +242,8 @@ fn run_binary(
         flags: DispatchFlags::empty(),
     };
     let commands = device.create_command_buffer(list(CommandBufferMode::empty(), 3, vec![command])).unwrap();
-    let bindings = BindingTable {
-        entries: buffers.iter().map(|b| Some(span(b, 0, b.byte_length()))).collect(),
-    };
+    let bindings =
+        BindingTable { entries: buffers.iter().map(|b| Some(span(b, 0, b.byte_length()))).collect() };
     for _ in 0..3 {
         run(device, QueueOp::Execute { command_buffer: commands.clone(), bindings: bindings.clone() });
     }

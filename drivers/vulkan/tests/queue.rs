@@ -15,8 +15,8 @@ use std::{
 
 use common::*;
 use halite_hal::{
-    BufferParams, Code, Deadline, Device, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, SoftSemaphore,
-    Status,
+    BufferParams, Code, Deadline, Device, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore,
+    SoftSemaphore, Status,
 };
 
 const TWO_QUEUES: &[&[(&str, &str)]] = &[&[], &[("queues", "2"), ("dedicated_compute_queue", "off")]];
@@ -170,7 +170,8 @@ fn objects_outlive_their_device_in_any_order() {
         let (never, waits) = (fence(device), fence(device));
         device.queue_submit(ANY, &never, &waits, fill(device, &data, 1)).unwrap();
         let calls = calls.clone();
-        semaphore(&waits).on_reached(1, Box::new(move |r| _ = calls.fetch_add(r.is_err().into(), Ordering::SeqCst)));
+        semaphore(&waits)
+            .on_reached(1, Box::new(move |r| _ = calls.fetch_add(r.is_err().into(), Ordering::SeqCst)));
         kept.lock().unwrap().push((data, executable, waits));
     });
     let kept = std::mem::take(&mut *kept.lock().unwrap());

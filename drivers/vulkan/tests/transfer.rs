@@ -54,7 +54,11 @@ fn big_eight_byte_fill() {
     on_devices(&[&[]], |device| {
         let length = (2 << 20) + 24;
         let target = device.allocate_buffer(&BufferParams::DEVICE, length).unwrap();
-        let op = QueueOp::Fill { target: span(&target, 0, length), pattern: 0x0102_0304_0506_0708, pattern_length: 8 };
+        let op = QueueOp::Fill {
+            target: span(&target, 0, length),
+            pattern: 0x0102_0304_0506_0708,
+            pattern_length: 8,
+        };
         run(device, op);
         assert_eq!(read(&target), pattern_bytes(0x0102_0304_0506_0708, 8, length));
     });
@@ -69,7 +73,8 @@ fn updates_and_copies_of_every_alignment() {
             let source = bytes::Bytes::copy_from_slice(&bytes[..length]);
             run(device, QueueOp::Update { source, target: span(&target, offset, length as u64) });
             let copied = buffer(device, &vec![1; 70_000]);
-            let (source, to) = (span(&target, offset, length as u64), span(&copied, offset + 1, length as u64));
+            let (source, to) =
+                (span(&target, offset, length as u64), span(&copied, offset + 1, length as u64));
             run(device, QueueOp::Copy { source, target: to });
             let (from, result) = (read(&target), read(&copied));
             let start = offset as usize;
@@ -97,7 +102,8 @@ fn files_go_both_ways_in_chunks() {
     on_devices(BOTH_WAYS, |device| {
         // More than the staging memory that may be in flight at once.
         let length = 37 * (1 << 20) + 5;
-        let bytes: Vec<u8> = (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         let handle = File::Handle { file: Arc::new(file), access: FileAccess::ReadWrite };
@@ -105,7 +111,11 @@ fn files_go_both_ways_in_chunks() {
             let target = device.allocate_buffer(&BufferParams::DEVICE, length).unwrap();
             run(device, QueueOp::Read { source, source_offset: 3, target: span(&target, 2, length - 3) });
             assert_eq!(read(&target)[2..length as usize - 1], bytes[3..]);
-            let op = QueueOp::Write { source: span(&target, 2, 9_000_000), target: handle.clone(), target_offset: 1 };
+            let op = QueueOp::Write {
+                source: span(&target, 2, 9_000_000),
+                target: handle.clone(),
+                target_offset: 1,
+            };
             run(device, op);
             let mut back = vec![0; 9_000_000];
             handle.read_at(1, &mut back).unwrap();

@@ -18,7 +18,11 @@ pub(super) fn block_usage(ctx: &DeviceContext) -> vk::BufferUsageFlags {
         | vk::BufferUsageFlags::INDIRECT_BUFFER
         | vk::BufferUsageFlags::TRANSFER_SRC
         | vk::BufferUsageFlags::TRANSFER_DST;
-    if ctx.plan.abis.buffer_device_address { usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS } else { usage }
+    if ctx.plan.abis.buffer_device_address {
+        usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS
+    } else {
+        usage
+    }
 }
 
 /// Device memory with one buffer over all of it. Lives as long as a range of it is referenced, by a program or by
@@ -49,7 +53,10 @@ unsafe impl Sync for Block {}
 impl Block {
     /// Makes a block of `size` bytes. The error is Vulkan's, so that the allocator can try elsewhere.
     pub fn new(
-        ctx: &Arc<DeviceContext>, id: u64, size: u64, candidate: MemoryCandidate,
+        ctx: &Arc<DeviceContext>,
+        id: u64,
+        size: u64,
+        candidate: MemoryCandidate,
     ) -> Result<Self, vk::Result> {
         let info = vk::BufferCreateInfo::default().size(size).usage(block_usage(ctx));
         // SAFETY: the info is complete; the handle is destroyed below or in `drop`.
@@ -176,7 +183,9 @@ impl Allocation {
         self.check_range(offset, target.len() as u64)?;
         self.sync_mapped(offset, target.len() as u64, false)?;
         // SAFETY: as in `write_mapped`.
-        unsafe { std::ptr::copy_nonoverlapping(base.add(offset as usize), target.as_mut_ptr(), target.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(base.add(offset as usize), target.as_mut_ptr(), target.len());
+        }
         Ok(true)
     }
 
@@ -201,8 +210,7 @@ impl Allocation {
         let first = (self.offset + offset) / atom * atom;
         let end = (self.offset + offset + length).next_multiple_of(atom);
         let length = if end >= self.block.size { vk::WHOLE_SIZE } else { end - first };
-        let range =
-            [vk::MappedMemoryRange::default().memory(self.block.memory).offset(first).size(length)];
+        let range = [vk::MappedMemoryRange::default().memory(self.block.memory).offset(first).size(length)];
         // SAFETY: the memory is mapped as a whole, and the range is rounded to the device's granularity inside it.
         let result = unsafe {
             if to_device {

@@ -92,7 +92,11 @@ impl Core {
     }
 
     fn place_alloca(
-        self: &Arc<Self>, queue: usize, mut points: Points, after: Option<QueuePoint>, signal: &Fence,
+        self: &Arc<Self>,
+        queue: usize,
+        mut points: Points,
+        after: Option<QueuePoint>,
+        signal: &Fence,
     ) -> Result<()> {
         points.extend(after);
         let point = self.join(queue, &points)?;
@@ -100,7 +104,13 @@ impl Core {
         Ok(())
     }
 
-    fn place_operation(self: &Arc<Self>, queue: usize, points: Points, signal: &Fence, op: QueueOp) -> Result<()> {
+    fn place_operation(
+        self: &Arc<Self>,
+        queue: usize,
+        points: Points,
+        signal: &Fence,
+        op: QueueOp,
+    ) -> Result<()> {
         match op {
             QueueOp::Barrier => self.place_alloca(queue, points, None, signal),
             QueueOp::Dealloca { buffer } => {
@@ -138,7 +148,10 @@ impl Core {
             QueueOp::Execute { command_buffer, bindings } => {
                 let own = command_buffer.as_any().downcast_ref::<VulkanCommandBuffer>();
                 let own = own.ok_or_else(|| {
-                    status!(InvalidArgument, "a command buffer of another driver was given to a Vulkan device")
+                    status!(
+                        InvalidArgument,
+                        "a command buffer of another driver was given to a Vulkan device"
+                    )
                 })?;
                 let waits = self.other_queues(queue, &points);
                 own.execute(queue, &waits, signal, &bindings)
@@ -147,7 +160,11 @@ impl Core {
     }
 
     fn place_program(
-        self: &Arc<Self>, queue: usize, points: &[QueuePoint], signal: &Fence, program: Program,
+        self: &Arc<Self>,
+        queue: usize,
+        points: &[QueuePoint],
+        signal: &Fence,
+        program: Program,
     ) -> Result<()> {
         if program.is_empty() {
             let point = self.join(queue, points)?;
@@ -162,7 +179,12 @@ impl Core {
     }
 
     fn place_read(
-        self: &Arc<Self>, queue: usize, points: Points, signal: &Fence, source: &File, source_offset: u64,
+        self: &Arc<Self>,
+        queue: usize,
+        points: Points,
+        signal: &Fence,
+        source: &File,
+        source_offset: u64,
         target: &BufferSpan,
     ) -> Result<()> {
         let place = Place::of(target)?;

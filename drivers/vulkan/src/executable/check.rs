@@ -52,7 +52,8 @@ pub(super) fn bda_constants(kernel: &str, bda: &BdaLayout, push_bytes: u32) -> R
     let root = ROOT_WORDS as u32 * 4;
     let end = bda.constant_count.checked_mul(4).and_then(|c| c.checked_add(root));
     let known = bda.abi_version == 1 && bda.root_offset == 0 && bda.root_length == root;
-    if !known || (bda.constant_count > 0 && bda.constant_offset != root) || end.is_none_or(|e| e > push_bytes) {
+    if !known || (bda.constant_count > 0 && bda.constant_offset != root) || end.is_none_or(|e| e > push_bytes)
+    {
         return Err(status!(
             Incompatible,
             "kernel '{kernel}' has an address layout that is not known (version {}, root {}+{}, constants {}+{}, \
@@ -127,7 +128,8 @@ impl Subject<'_> {
         }
         let storage =
             sets.iter().flat_map(|s| s.iter()).filter(|b| b.descriptor_type == STORAGE_BUFFER).count() as u64;
-        let stage = limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers);
+        let stage =
+            limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers);
         let checks = [
             ("invocations per workgroup", invocations, limits.max_compute_workgroup_invocations),
             ("workgroup memory", self.entry.workgroup_memory_bytes, limits.max_compute_shared_memory_size),
@@ -183,7 +185,10 @@ impl Subject<'_> {
 
     /// The code to run, repaired if need be, and the subgroup size that it must run with.
     pub fn subgroups(
-        &self, words: &Arc<[u32]>, assumed: &[u32], declared: u32,
+        &self,
+        words: &Arc<[u32]>,
+        assumed: &[u32],
+        declared: u32,
     ) -> Result<(Arc<[u32]>, Option<u32>)> {
         let plan = &self.ctx.plan.subgroup;
         let (min_size, max_size) = plan.required_sizes.unwrap_or((plan.default_size, plan.default_size));
@@ -206,7 +211,10 @@ impl Subject<'_> {
                 if TOLD.swap(true, Ordering::Relaxed) {
                     log::debug!("kernel '{}': {note}", self.kernel);
                 } else {
-                    log::warn!("kernel '{}': {note} (further repairs are logged at debug level)", self.kernel);
+                    log::warn!(
+                        "kernel '{}': {note} (further repairs are logged at debug level)",
+                        self.kernel
+                    );
                 }
                 Ok((words.into(), None))
             }

@@ -60,7 +60,11 @@ impl Program {
     }
 
     fn counts(
-        &mut self, core: &Core, resolver: &Resolver<'_>, kernel: &Kernel, counts: &DispatchCounts,
+        &mut self,
+        core: &Core,
+        resolver: &Resolver<'_>,
+        kernel: &Kernel,
+        counts: &DispatchCounts,
     ) -> Result<Counts> {
         match counts {
             DispatchCounts::Direct(counts) => {
@@ -95,7 +99,11 @@ impl Program {
     }
 
     fn descriptors(
-        &mut self, core: &Core, resolver: &Resolver<'_>, kernel: &Kernel, call: &Call<'_>,
+        &mut self,
+        core: &Core,
+        resolver: &Resolver<'_>,
+        kernel: &Kernel,
+        call: &Call<'_>,
     ) -> Result<Arguments> {
         let layout = &kernel.layout;
         let (first_set, first_push) = (self.shapes.len(), self.pushes.len());
@@ -178,7 +186,11 @@ fn check_arguments(kernel: &Arc<Kernel>, call: &Call<'_>) -> Result<()> {
 
 /// The descriptor of a binding. Kernels address whole 32-bit words; memory is padded so that the last one is there.
 fn descriptor_range(
-    core: &Core, kernel: &Kernel, index: usize, binding: &KernelBinding, place: &Place,
+    core: &Core,
+    kernel: &Kernel,
+    index: usize,
+    binding: &KernelBinding,
+    place: &Place,
 ) -> Result<vk::DescriptorBufferInfo> {
     let limits = &core.ctx.caps.limits;
     let (alignment, most, what) = match binding.kind {

@@ -114,7 +114,11 @@ impl Program {
     }
 
     fn record_dispatch(
-        &self, ctx: &DeviceContext, target: vk::CommandBuffer, sets: &[vk::DescriptorSet], step: &Step,
+        &self,
+        ctx: &DeviceContext,
+        target: vk::CommandBuffer,
+        sets: &[vk::DescriptorSet],
+        step: &Step,
         bound: &mut vk::Pipeline,
     ) {
         let Step::Dispatch { pipeline, layout, arguments, constants, counts } = step else { return };
@@ -145,7 +149,9 @@ impl Program {
             }
             match counts {
                 Counts::Direct([x, y, z]) => ctx.device.cmd_dispatch(target, *x, *y, *z),
-                Counts::Indirect(buffer, offset) => ctx.device.cmd_dispatch_indirect(target, *buffer, *offset),
+                Counts::Indirect(buffer, offset) => {
+                    ctx.device.cmd_dispatch_indirect(target, *buffer, *offset);
+                }
             }
         }
     }

@@ -47,7 +47,11 @@ impl Program {
 
     /// Fills a range by copies from staged bytes; `byte_at` is relative to the range.
     fn fill_staged(
-        &mut self, core: &Core, target: &Place, range: std::ops::Range<u64>, byte_at: impl Fn(u64) -> u8,
+        &mut self,
+        core: &Core,
+        target: &Place,
+        range: std::ops::Range<u64>,
+        byte_at: impl Fn(u64) -> u8,
     ) -> Result<()> {
         let length = range.end - range.start;
         if length == 0 {

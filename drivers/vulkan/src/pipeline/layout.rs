@@ -113,11 +113,8 @@ impl KernelLayout {
     fn create(&self, push_constants: &[PushConstantRange]) -> Result<vk::PipelineLayout> {
         let layouts: Vec<_> = self.sets.iter().map(|s| s.layout).collect();
         let end = push_constants.iter().map(|r| r.offset.saturating_add(r.size)).max().unwrap_or(0);
-        let range = [vk::PushConstantRange {
-            stage_flags: vk::ShaderStageFlags::COMPUTE,
-            offset: 0,
-            size: end,
-        }];
+        let range =
+            [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: end }];
         let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
         if end > 0 {
             info = info.push_constant_ranges(&range);

@@ -78,7 +78,12 @@ impl Batch {
     }
 
     /// Records a program into the batch's own command buffer. Nothing is recorded when it fails.
-    pub fn record(&mut self, ctx: &Arc<DeviceContext>, source: &mut RecorderSource<'_>, mut program: Program) -> Result<()> {
+    pub fn record(
+        &mut self,
+        ctx: &Arc<DeviceContext>,
+        source: &mut RecorderSource<'_>,
+        mut program: Program,
+    ) -> Result<()> {
         if self.recorder.is_none() {
             self.recorder = Some(source.take(ctx)?);
         }
@@ -106,7 +111,8 @@ impl Batch {
         let Some(target) = self.recording.take() else { return Ok(()) };
         crate::lower::record_host_barrier(ctx, target);
         // SAFETY: the buffer is recording (it was in `recording`) and only this batch has it.
-        unsafe { ctx.device.end_command_buffer(target) }.map_err(|e| ctx.error("vkEndCommandBuffer", e, "batch"))
+        unsafe { ctx.device.end_command_buffer(target) }
+            .map_err(|e| ctx.error("vkEndCommandBuffer", e, "batch"))
     }
 
     /// Takes the recorder out for reuse, once the batch is done.

@@ -26,7 +26,12 @@ pub(super) fn value(ctx: &DeviceContext, semaphore: vk::Semaphore) -> VkResult<u
 }
 
 /// Waits until the payload is at least `value`; `TIMEOUT` when it is not within `limit`.
-pub(super) fn wait(ctx: &DeviceContext, semaphore: vk::Semaphore, value: u64, limit: Duration) -> VkResult<()> {
+pub(super) fn wait(
+    ctx: &DeviceContext,
+    semaphore: vk::Semaphore,
+    value: u64,
+    limit: Duration,
+) -> VkResult<()> {
     let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     let (semaphores, values) = ([semaphore], [value]);
     let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);

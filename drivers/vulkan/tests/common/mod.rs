@@ -14,8 +14,8 @@ use halite_formats::vmfb::{
     write_vulkan_executable,
 };
 use halite_hal::{
-    Buffer, BufferParams, BufferSpan, Deadline, Device, Driver as _, Executable, ExecutableDesc, Fence, Options,
-    QueueAffinity, QueueOp, Semaphore,
+    Buffer, BufferParams, BufferSpan, Deadline, Device, Driver as _, Executable, ExecutableDesc, Fence,
+    Options, QueueAffinity, QueueOp, Semaphore,
 };
 use halite_vulkan::VulkanDriver;
 
@@ -27,12 +27,38 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Prints warnings and errors of the driver and of the validation layer.
+struct Printer;
+
+impl log::Log for Printer {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            eprintln!("{}: {}", record.level(), record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// `HALITE_TEST_VALIDATION=off` is for devices whose driver is newer than the installed validation layer.
+fn validation() -> String {
+    std::env::var("HALITE_TEST_VALIDATION").unwrap_or_else(|_| "sync".to_owned())
+}
+
 /// Runs a test on every device that is installed, under the validation layer, with each set of options.
 pub fn on_devices(variants: &[&[(&str, &str)]], test: impl Fn(&Arc<dyn Device>)) {
     let _turn = turn();
+    if log::set_logger(&Printer).is_ok() {
+        log::set_max_level(log::LevelFilter::Warn);
+    }
+    let validation = validation();
     let driver = VulkanDriver;
     let base: Options =
-        [("validation", "sync"), ("pipeline_cache", "off")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        [("validation", validation.as_str()), ("pipeline_cache", "off")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
     let devices = match driver.enumerate(&base) {
         Ok(devices) => devices,
         Err(e) => {
@@ -161,9 +187,10 @@ pub fn test_executable(device: &Arc<dyn Device>) -> Arc<dyn Executable> {
 /// A folder of the corpus of real modules; `None`, with a message, when it is not here.
 pub fn corpus(path: &str) -> Option<PathBuf> {
     let full = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/vmfb")).join(path);
-    let found = [full, PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/vmfb")).join(path)]
-        .into_iter()
-        .find(|p| p.exists());
+    let found =
+        [full, PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/vmfb")).join(path)]
+            .into_iter()
+            .find(|p| p.exists());
     if found.is_none() {
         eprintln!("SKIPPED: the corpus has no {path} here");
     }

@@ -25,6 +25,8 @@ pub struct Call {
     pub tolerance: (f64, f64),
     /// Whether the call must fail.
     pub must_fail: bool,
+    /// Whether the call is made without the program's parameter archives.
+    pub without_parameters: bool,
 }
 
 /// An expected result.
@@ -95,6 +97,10 @@ fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
     let mut parameters: Vec<_> =
         flags.filter_map(|f| f.strip_prefix("--parameters=")).map(split_scope).collect();
     parameters.extend(row["parameters"].as_str().map(split_scope));
+    if let Some((_, file)) = parameters.iter().find(|(_, file)| !root.join(file).exists()) {
+        eprintln!("SKIPPED: {set}/{name}: the corpus lacks {file}");
+        return Ok(None);
+    }
     Ok(Some(Program {
         name: [Some(set), Some(name), target]
             .into_iter()
@@ -122,6 +128,7 @@ fn tensor_call(row: &Json, files: &Json) -> Result<Call> {
         expected: paths("expected").into_iter().map(|p| Expected::Tensor(flag(p))).collect(),
         tolerance: (row["rtol"].as_f64().unwrap_or(1e-4), row["atol"].as_f64().unwrap_or(1e-4)),
         must_fail: false,
+        without_parameters: false,
     })
 }
 
@@ -135,6 +142,7 @@ fn call(row: &Json) -> Result<Call> {
         expected: expected.map(expected_value).collect(),
         tolerance: (row["rtol"].as_f64().unwrap_or(0.0), row["atol"].as_f64().unwrap_or(0.0)),
         must_fail: !row["expect_fail"].is_null() || row["rc"].as_i64().is_some_and(|rc| rc != 0),
+        without_parameters: row["no_params"].as_bool().unwrap_or(false),
     })
 }
 

@@ -50,7 +50,7 @@ pub fn run(root: &Path, program: &Program, device: &Arc<dyn Device>) -> Vec<Verd
     for call in &program.calls {
         let session = match shared.take() {
             Some(session) => Ok(session),
-            None => session(root, program, device),
+            None => session(root, program, call, device),
         };
         let verdict = match &session {
             Err(e) => judge(call, Err(status!(Unknown, "{e}"))),
@@ -62,11 +62,11 @@ pub fn run(root: &Path, program: &Program, device: &Arc<dyn Device>) -> Vec<Verd
     verdicts
 }
 
-/// Loads a program on a device.
-pub fn session(root: &Path, program: &Program, device: &Arc<dyn Device>) -> halite::Result<Session> {
+/// Loads a program on a device, as this call wants it.
+fn session(root: &Path, program: &Program, call: &Call, device: &Arc<dyn Device>) -> halite::Result<Session> {
     let mut builder =
         Session::builder().devices(vec![device.clone(); program.devices]).module_file(&program.module);
-    for (scope, file) in &program.parameters {
+    for (scope, file) in program.parameters.iter().filter(|_| !call.without_parameters) {
         builder = builder.parameters(scope, root.join(file));
     }
     builder.build()

@@ -139,10 +139,10 @@ fn math(env: &mut Env<'_>, i: &Insn) -> Result<()> {
         Op::ExpF64 => unary64(env, i, f64::exp),
         Op::Exp2F64 => unary64(env, i, f64::exp2),
         Op::Expm1F64 => unary64(env, i, f64::exp_m1),
-        Op::LogF64 => unary64(env, i, f64::ln),
+        Op::LogF64 => unary64(env, i, |a| real_log(a, f64::ln)),
         Op::Log10F64 => unary64(env, i, f64::log10),
         Op::Log1pF64 => unary64(env, i, f64::ln_1p),
-        Op::Log2F64 => unary64(env, i, f64::log2),
+        Op::Log2F64 => unary64(env, i, |a| real_log(a, f64::log2)),
         Op::PowF64 => binary64(env, i, f64::powf),
         Op::RsqrtF64 => unary64(env, i, |a| 1.0 / a.sqrt()),
         Op::SqrtF64 => unary64(env, i, f64::sqrt),
@@ -209,4 +209,10 @@ fn binary64(env: &mut Env<'_>, i: &Insn, f: impl Fn(f64, f64) -> f64) {
 fn compare64(env: &mut Env<'_>, i: &Insn, f: impl Fn(f64, f64) -> bool) {
     let v = u32::from(f(env.f64(i.a), env.f64(i.b)));
     env.set_u32(i.c, v);
+}
+
+/// A logarithm whose NaN for negative numbers has no sign, whatever the platform's C library returns: the sign is
+/// printed, and recorded results of the original have none.
+fn real_log(value: f64, log: impl Fn(f64) -> f64) -> f64 {
+    if value < 0.0 { f64::NAN } else { log(value) }
 }

@@ -37,8 +37,9 @@ const BATCH_DISPATCHES: u32 = 512;
 const WAIT_SLICE: Duration = Duration::from_millis(200);
 /// Batches in flight from which on a submission also looks for finished ones.
 const RETIRE_AT: usize = 4;
-/// How long to look at the counter before sleeping on it. Waking a thread costs more than a small model runs.
-const SPIN: Duration = Duration::from_micros(60);
+/// How long to look at the counter before sleeping on it: waking a thread costs a good part of what a small model
+/// runs. Only where the device is not the processor that would be looking.
+const SPIN: Duration = Duration::from_micros(200);
 
 /// An operation that could not be placed yet, because something it waits for has not been promised.
 pub(crate) struct Deferred {

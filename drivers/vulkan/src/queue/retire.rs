@@ -1,6 +1,9 @@
 //! Owns what happens after submission: waiting for the timeline, retiring finished batches, and device loss.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use halite_hal::{Code, Deadline, Result, Status, status};
 
@@ -11,13 +14,23 @@ impl Queue {
     /// Makes progress towards `value`: submits what is needed, waits a while, retires what finished. Returns when
     /// the value is reached or when the caller should look again; DEADLINE_EXCEEDED when time ran out.
     pub fn wait(&self, core: &Arc<Core>, value: u64, deadline: Deadline) -> Result<()> {
+        let spin = if self.spin { SPIN } else { Duration::ZERO };
+        self.wait_with(core, value, deadline, spin)
+    }
+
+    /// As `wait`, without looking at the counter first: for threads that nobody waits for.
+    pub(super) fn wait_asleep(&self, core: &Arc<Core>, value: u64) -> Result<()> {
+        self.wait_with(core, value, Deadline::Never, Duration::ZERO)
+    }
+
+    fn wait_with(&self, core: &Arc<Core>, value: u64, deadline: Deadline, spin: Duration) -> Result<()> {
         self.flush_to(core, value);
         core.check_lost()?;
         if self.is_completed(value) {
             return Ok(());
         }
         let left = deadline.remaining();
-        if self.spin_for(value, left)? {
+        if self.spin_for(value, left.unwrap_or(spin).min(spin)).map_err(|e| core.lose(e))? {
             return self.retire(core);
         }
         let slice = left.unwrap_or(WAIT_SLICE).min(WAIT_SLICE);
@@ -34,12 +47,12 @@ impl Queue {
         }
     }
 
-    /// Looks at the counter for a short time. Only where the device is not the processor that would be looking.
-    fn spin_for(&self, value: u64, left: Option<std::time::Duration>) -> Result<bool> {
-        if !self.spin || left.is_some_and(|l| l.is_zero()) {
+    /// Looks at the counter for a short time; whether it got there.
+    fn spin_for(&self, value: u64, limit: Duration) -> Result<bool> {
+        if limit.is_zero() {
             return Ok(false);
         }
-        let end = Instant::now() + left.unwrap_or(SPIN).min(SPIN);
+        let end = Instant::now() + limit;
         while Instant::now() < end {
             if self.counter()? >= value {
                 return Ok(true);

@@ -6,7 +6,6 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use halite_hal::Deadline;
 use parking_lot::{Condvar, Mutex};
 
 use crate::device::Core;
@@ -79,7 +78,7 @@ fn watch_loop(core: &Arc<Core>, queue: usize, shared: &Shared) {
         // Each wait goes one batch further, so that callbacks do not wait for later work.
         let next = queue.next_in_flight().filter(|next| *next <= target);
         let failed = match next {
-            Some(next) => queue.wait(core, next, Deadline::Never).is_err(),
+            Some(next) => queue.wait_asleep(core, next).is_err(),
             None => true,
         };
         if failed {

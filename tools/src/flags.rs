@@ -58,9 +58,9 @@ struct VulkanFlags {
     /// Validation messages shown: 0 none, 1 errors, 2 warnings, 3 information, 4 all
     #[arg(long = "vulkan_debug_verbosity", default_value = "2", value_parser = clap::value_parser!(u8).range(0..=4), value_name = "0-4")]
     verbosity: u8,
-    /// Bounds-checks buffer accesses of kernels
-    #[arg(long = "vulkan_robust_buffer_access", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
-    robust_buffer_access: bool,
+    /// Bounds-checks buffer accesses of kernels. Default: on CPU devices only
+    #[arg(long = "vulkan_robust_buffer_access", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
+    robust_buffer_access: Option<bool>,
     /// Kernels may receive buffers as device addresses
     #[arg(long = "vulkan_buffer_device_addresses", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
     buffer_device_addresses: bool,
@@ -107,7 +107,8 @@ impl DeviceFlags {
         }
         let switches = [
             (v.debug_utils, "debug_names", "on"),
-            (v.robust_buffer_access, "robust_buffer_access", "on"),
+            (v.robust_buffer_access == Some(true), "robust_buffer_access", "on"),
+            (v.robust_buffer_access == Some(false), "robust_buffer_access", "off"),
             (!v.dedicated_compute_queue, "dedicated_compute_queue", "off"),
             (self.no_repair, "repair", "off"),
             (self.allow_subgroup_mismatch, "allow_subgroup_mismatch", "on"),

@@ -32,7 +32,10 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("push_descriptors", "on|off (on): push descriptors where the device can"),
     ("queues", "1..8 (1): queues to open"),
     ("repair", "on|off (on): repair SPIR-V that drivers are known to misread"),
-    ("robust_buffer_access", "on|off (off): out-of-range accesses of kernels read zero and write nothing"),
+    (
+        "robust_buffer_access",
+        "auto|on|off (auto: on for CPU devices): out-of-range accesses of kernels read zero and write nothing",
+    ),
     ("synchronization2", "on|off (on): newer barriers where the device has them"),
     (
         "validation",
@@ -138,8 +141,9 @@ pub struct VulkanOptions {
     pub queues: u32,
     /// Repair SPIR-V that drivers are known to misread.
     pub repair: bool,
-    /// Bounds-check buffer accesses of kernels.
-    pub robust_buffer_access: bool,
+    /// Bounds-check buffer accesses of kernels. `None`: on CPU devices, whose kernels would otherwise reach the
+    /// memory of this process; a GPU's reach only their own.
+    pub robust_buffer_access: Option<bool>,
     /// Newer barriers where the device has them.
     pub synchronization2: bool,
     /// What the validation layer checks.
@@ -161,7 +165,7 @@ impl Default for VulkanOptions {
             push_descriptors: true,
             queues: 1,
             repair: true,
-            robust_buffer_access: false,
+            robust_buffer_access: None,
             synchronization2: true,
             validation: ValidationModes::default(),
         }
@@ -200,7 +204,8 @@ impl VulkanOptions {
             "push_descriptors" => self.push_descriptors = switch(name, value)?,
             "queues" => self.queues = number(name, value, 1, Self::MAX_QUEUES)?,
             "repair" => self.repair = switch(name, value)?,
-            "robust_buffer_access" => self.robust_buffer_access = switch(name, value)?,
+            "robust_buffer_access" if value == "auto" => self.robust_buffer_access = None,
+            "robust_buffer_access" => self.robust_buffer_access = Some(switch(name, value)?),
             "synchronization2" => self.synchronization2 = switch(name, value)?,
             "validation" => self.validation = ValidationModes::parse(value)?,
             _ => {
@@ -304,7 +309,8 @@ mod tests {
         assert_eq!(o.api_version, VERSION_1_1);
         assert_eq!(o.dispatch_abi, DispatchAbiChoice::BufferDeviceAddress);
         assert_eq!(o.pipeline_cache, PipelineCacheChoice::Directory("some/dir".into()));
-        assert!(o.robust_buffer_access && o.names_wanted() && o.queues == 2);
+        assert!(o.robust_buffer_access == Some(true) && o.names_wanted() && o.queues == 2);
+        assert_eq!(parse(&[("robust_buffer_access", "auto")]).unwrap(), VulkanOptions::default());
         assert!(!parse(&[("validation", "off")]).unwrap().validation.any());
     }
 

@@ -7,7 +7,7 @@ mod queues;
 use thiserror::Error;
 
 use crate::{
-    caps::{DeviceCaps, Features, VERSION_1_1, VERSION_1_2, VERSION_1_3},
+    caps::{DeviceCaps, DeviceType, Features, VERSION_1_1, VERSION_1_2, VERSION_1_3},
     options::{DispatchAbiChoice, VulkanOptions},
     probe::features::required_extensions,
     workarounds::{Avoid, Workaround, Workarounds},
@@ -215,14 +215,15 @@ fn choose_abis(
 }
 
 /// Everything that kernels may use is enabled where the device has it; what costs time or is only for
-/// debugging stays off unless it is asked for.
+/// debugging stays off unless it is asked for, but for bounds checks on CPU devices.
 fn choose_features(
     caps: &DeviceCaps,
     options: &VulkanOptions,
     abis: DispatchAbis,
 ) -> Result<(Robustness, Features), PlanError> {
     let has = &caps.features;
-    let robustness = match options.robust_buffer_access {
+    let on_cpu = caps.device_type == DeviceType::Cpu && has.robust_buffer_access;
+    let robustness = match options.robust_buffer_access.unwrap_or(on_cpu) {
         false => Robustness::Off,
         true if has.robust_buffer_access && has.robust_buffer_access2 => Robustness::Strict,
         true if has.robust_buffer_access => Robustness::Basic,

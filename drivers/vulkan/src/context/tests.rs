@@ -82,7 +82,7 @@ fn variants() -> Vec<VulkanOptions> {
     let base = VulkanOptions { pipeline_cache: PipelineCacheChoice::Off, ..VulkanOptions::default() };
     vec![
         base.clone(),
-        VulkanOptions { robust_buffer_access: true, ..base.clone() },
+        VulkanOptions { robust_buffer_access: Some(true), ..base.clone() },
         VulkanOptions { push_descriptors: false, synchronization2: false, ..base.clone() },
         VulkanOptions { queues: 8, dedicated_compute_queue: false, ..base.clone() },
         VulkanOptions { memory: crate::options::MemoryChoice::Staged, ..base },

@@ -33,8 +33,7 @@ fn llvmpipe_does_everything() {
     assert_eq!(plan.abis, DispatchAbis { descriptors: true, buffer_device_address: true });
     assert!(plan.synchronization2 && plan.push_descriptors >= 16 && plan.workarounds.is_empty());
     assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
-    assert_eq!(plan.robustness, Robustness::Off);
-    assert!(!plan.features.robust_buffer_access && plan.features.timeline_semaphore);
+    assert!(plan.features.timeline_semaphore);
 }
 
 #[test]
@@ -86,7 +85,7 @@ fn vulkan_1_1_works_through_extensions() {
 fn every_plan_asks_only_for_what_the_device_has() {
     for name in RECORDED {
         let caps = recorded(name);
-        for robust_buffer_access in [false, true] {
+        for robust_buffer_access in [None, Some(false), Some(true)] {
             let options = VulkanOptions { robust_buffer_access, ..VulkanOptions::default() };
             let Ok(plan) = planned(name, &options) else { continue };
             for extension in &plan.extensions {
@@ -181,7 +180,7 @@ fn fallbacks_can_be_forced() {
 
 #[test]
 fn robustness_takes_the_strictest_there_is() {
-    let options = VulkanOptions { robust_buffer_access: true, ..VulkanOptions::default() };
+    let options = VulkanOptions { robust_buffer_access: Some(true), ..VulkanOptions::default() };
     let plan = planned("llvmpipe", &options).unwrap();
     assert!(plan.features.robust_buffer_access && plan.robustness != Robustness::Off);
     let mut caps = recorded("llvmpipe");
@@ -191,6 +190,22 @@ fn robustness_takes_the_strictest_there_is() {
     caps.features.robust_buffer_access = false;
     let e = DevicePlan::new(&caps, &options, &Workarounds::default()).unwrap_err();
     assert!(e.to_string().contains("robust_buffer_access=on"), "{e}");
+}
+
+#[test]
+fn kernels_on_the_processor_are_bounds_checked_unless_told_otherwise() {
+    let robustness = |caps: &DeviceCaps, robust_buffer_access| {
+        let options = VulkanOptions { robust_buffer_access, ..VulkanOptions::default() };
+        DevicePlan::new(caps, &options, &Workarounds::default()).unwrap().robustness
+    };
+    let mut caps = recorded("swiftshader");
+    assert_ne!(robustness(&caps, None), Robustness::Off);
+    assert_eq!(robustness(&caps, Some(false)), Robustness::Off);
+    caps.device_type = DeviceType::Discrete;
+    assert_eq!(robustness(&caps, None), Robustness::Off);
+    caps.device_type = DeviceType::Cpu;
+    caps.features.robust_buffer_access = false;
+    assert_eq!(robustness(&caps, None), Robustness::Off, "a default never makes opening fail");
 }
 
 #[test]

@@ -144,6 +144,42 @@ fn memory_is_reused_in_queue_order() {
 }
 
 #[test]
+fn many_threads_share_a_device() {
+    on_devices(TWO_QUEUES, |device| {
+        thread::scope(|scope| {
+            for worker in 0..4u8 {
+                scope.spawn(move || {
+                    let affinity = QueueAffinity(1 << (u32::from(worker) % device.queue_count()));
+                    let kept = buffer(device, &[0; 4096]);
+                    let mut last = Fence::default();
+                    for i in 0..60u8 {
+                        let steps: Vec<Fence> = (0..4).map(|_| fence(device)).collect();
+                        let size = 4096 * (1 + u64::from(i % 3));
+                        let data = device
+                            .queue_alloca(affinity, &last, &steps[0], &BufferParams::DEVICE, size)
+                            .unwrap();
+                        let value = worker.wrapping_mul(61).wrapping_add(i);
+                        device
+                            .queue_submit(affinity, &steps[0], &steps[1], fill(device, &data, value))
+                            .unwrap();
+                        let op = QueueOp::Copy { source: span(&data, 0, 4096), target: span(&kept, 0, 4096) };
+                        device.queue_submit(affinity, &steps[1], &steps[2], op).unwrap();
+                        let op = QueueOp::Dealloca { buffer: data };
+                        device.queue_submit(affinity, &steps[2], &steps[3], op).unwrap();
+                        last = steps[3].clone();
+                        if i % 7 == 0 {
+                            last.wait(seconds(60)).unwrap();
+                            assert_eq!(read(&kept), [value; 4096]);
+                        }
+                    }
+                    last.wait(seconds(60)).unwrap();
+                });
+            }
+        });
+    });
+}
+
+#[test]
 fn out_of_memory_says_how_much() {
     on_devices(&[&[]], |device| {
         let error = device.allocate_buffer(&BufferParams::DEVICE, 1 << 60).unwrap_err();

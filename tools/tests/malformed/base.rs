@@ -62,7 +62,7 @@ impl Parts {
             start..start + part.len()
         };
         let container = 0..container_length(file);
-        let size = u32::from_le_bytes(file[container.end - 4..container.end].try_into().unwrap());
+        let size = u32::from_le_bytes(file[container.end - 4..container.end].try_into().expect("four bytes"));
         let flatbuffer = container.end..container.end + size as usize;
         let mut parts = Parts { container, flatbuffer, bytecode: at(&module.bytecode), ..Parts::default() };
         for segment in module.rodata.iter().filter(|s| !s.is_empty()) {
@@ -89,7 +89,11 @@ pub fn all() -> Vec<Base> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let demo = root.join("demo/digits");
     let input = format!("--input=@{}", demo.join("sample_7.npy").display());
-    let mut bases = vec![Base::new("digits", fs::read(demo.join("digits.vmfb")).unwrap(), vec![input])];
+    let mut bases = vec![Base::new(
+        "digits",
+        fs::read(demo.join("digits.vmfb")).expect("the demo is in the repository"),
+        vec![input],
+    )];
     let corpus = root.join("../shared/corpus/vmfb");
     match fs::read_to_string(corpus.join("small/manifest.jsonl")) {
         Ok(manifest) => bases.extend(manifest.lines().filter_map(|line| from_manifest(&corpus, line))),
@@ -100,7 +104,7 @@ pub fn all() -> Vec<Base> {
 
 /// A row of the manifest, if the module takes part.
 fn from_manifest(corpus: &Path, line: &str) -> Option<Base> {
-    let row: serde_json::Value = serde_json::from_str(line).unwrap();
+    let row: serde_json::Value = serde_json::from_str(line).expect("the manifest is JSON");
     let name = row["name"].as_str()?;
     if !CORPUS.contains(&name) {
         return None;
@@ -115,6 +119,6 @@ fn from_manifest(corpus: &Path, line: &str) -> Option<Base> {
         };
         args.push(format!("--input={rooted}"));
     }
-    let file = fs::read(corpus.join(row["vmfb"].as_str()?)).unwrap();
+    let file = fs::read(corpus.join(row["vmfb"].as_str()?)).expect("the corpus is readable");
     Some(Base::new(name, file, args))
 }

@@ -30,7 +30,7 @@ use damage::Kind;
 use noise::Noise;
 
 /// Cases unless the environment says otherwise: under a minute on two cores.
-const DEFAULT_CASES: usize = 216;
+const DEFAULT_CASES: usize = 432;
 /// Processes at a time; each compiles its kernels on threads of its own.
 const PARALLEL: usize = 2;
 
@@ -63,13 +63,13 @@ fn damaged_modules_are_refused_in_words() {
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("malformed");
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).expect("the test folder can be made");
     let bases = base::all();
     for base in &bases {
         let path = folder.join(format!("{}-sound-{}.vmfb", base.name, std::process::id()));
-        fs::write(&path, &base.file).unwrap();
+        fs::write(&path, &base.file).expect("the test folder can be written");
         let outcome = child::run(&path, &base.args);
-        fs::remove_file(&path).unwrap();
+        fs::remove_file(&path).expect("it was just written");
         assert_eq!(outcome, Outcome::Ran, "{} must run before it is damaged", base.name);
     }
     let results = run_all(&bases, &cases(bases.len()), &folder);
@@ -83,7 +83,8 @@ fn damaged_modules_are_refused_in_words() {
 }
 
 fn has_device() -> bool {
-    let list = Command::new(child::tool()).arg("--list_devices=vulkan").output().unwrap();
+    let list =
+        Command::new(child::tool()).arg("--list_devices=vulkan").output().expect("run-module can be started");
     list.stdout.iter().any(|b| !b.is_ascii_whitespace())
 }
 
@@ -115,12 +116,12 @@ fn run_all(bases: &[Base], cases: &[Case], folder: &Path) -> Results {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (name, outcome, path) = run_case(bases, case, folder);
-                    results.lock().unwrap().add(case.kind, &name, &outcome, &path);
+                    results.lock().expect("no case panics").add(case.kind, &name, &outcome, &path);
                 }
             });
         }
     });
-    results.into_inner().unwrap()
+    results.into_inner().expect("no case panics")
 }
 
 /// Damages and runs. The file stays when it ends badly.
@@ -133,10 +134,10 @@ fn run_case(bases: &[Base], case: &Case, folder: &Path) -> (String, Outcome, Pat
         .expect("the demo network has every part");
     let name = format!("{:?}-{}-{:016x}", case.kind, base.name, case.seed);
     let path = folder.join(format!("{name}-{}.vmfb", std::process::id()));
-    fs::write(&path, file).unwrap();
+    fs::write(&path, file).expect("the test folder can be written");
     let outcome = child::run(&path, &base.args);
     if matches!(outcome, Outcome::Ran | Outcome::Refused(_) | Outcome::OutOfTime) {
-        fs::remove_file(&path).unwrap();
+        fs::remove_file(&path).expect("it was just written");
     }
     (name, outcome, path)
 }

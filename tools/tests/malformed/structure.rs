@@ -38,11 +38,11 @@ fn damage_functions(module: &mut ModuleDef, noise: &mut Noise) -> Option<()> {
         2 => function.block_count = *noise.pick(COUNTS),
         3 => {
             function.bytecode_length =
-                function.bytecode_length.wrapping_add(*noise.pick(&[1, 2, 8, u32::MAX]))
+                function.bytecode_length.wrapping_add(*noise.pick(&[1, 2, 8, u32::MAX]));
         }
         4 => {
             function.bytecode_offset =
-                function.bytecode_offset.wrapping_add(*noise.pick(&[1, 8, 64, u32::MAX]))
+                function.bytecode_offset.wrapping_add(*noise.pick(&[1, 8, 64, u32::MAX]));
         }
         5 => function.requirements ^= 1 << noise.below(6),
         6 => function.signature.calling_convention = (*noise.pick(CONVENTIONS)).to_owned(),

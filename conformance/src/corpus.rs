@@ -80,7 +80,7 @@ pub fn programs(root: &Path, set: &str) -> Result<Vec<Program>> {
 }
 
 fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
-    let name = text(&row["name"])?;
+    let name = row["name"].as_str().unwrap_or("module");
     let (vmfb, target) = match (&row["vmfb"], &row["vmfbs"]["vulkan"]["vmfb"]) {
         (Json::String(path), _) | (_, Json::String(path)) => (path, row["target"].as_str()),
         _ => return Ok(None),

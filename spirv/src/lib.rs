@@ -11,6 +11,7 @@ mod facts;
 mod features;
 mod grammar;
 mod module;
+mod normalize;
 mod program;
 pub mod subgroup;
 mod types;
@@ -19,6 +20,7 @@ mod validate;
 pub use error::SpirvError;
 pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant};
 pub use features::{Feature, Requirement, required_features};
+pub use normalize::normalize;
 
 /// Validates a module and collects its facts.
 ///

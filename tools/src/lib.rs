@@ -15,7 +15,7 @@ mod foreign;
 mod interrupt;
 pub mod list;
 mod load;
-mod logger;
+pub mod logger;
 pub mod run;
 mod values;
 

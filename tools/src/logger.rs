@@ -17,7 +17,7 @@ struct Logger {
 static LOGGER: std::sync::OnceLock<Logger> = std::sync::OnceLock::new();
 
 /// Starts logging. `HALITE_LOG` is `off`, `error`, `warn` (default), `info`, `debug` or `trace`.
-pub(crate) fn install(tool: &'static str) {
+pub fn install(tool: &'static str) {
     let wanted = std::env::var("HALITE_LOG").unwrap_or_default();
     let level = match wanted.trim() {
         "" => LevelFilter::Warn,

@@ -35,6 +35,7 @@ struct Cli {
 
 fn main() -> Result<ExitCode> {
     halite_vulkan::link();
+    halite_tools::logger::install("conformance");
     let cli = Cli::parse();
     let root = cli.corpus.or_else(corpus::shared).context("no corpus: give --corpus=FOLDER")?;
     let options = cli.options.iter().map(|o| o.split_once('=').unwrap_or((o, "true")));

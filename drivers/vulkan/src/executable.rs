@@ -87,6 +87,7 @@ fn read_shader(bytes: &bytes::Bytes) -> Result<Shader> {
     };
     let words = halite_spirv::words_from_bytes(bytes).map_err(refuse)?;
     let facts = halite_spirv::analyze(&words).map_err(refuse)?;
+    let words = halite_spirv::normalize(&words).map_err(refuse)?.unwrap_or(words);
     Ok(Shader { words: words.into(), facts })
 }
 

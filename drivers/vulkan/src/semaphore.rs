@@ -163,11 +163,12 @@ impl Semaphore for VulkanSemaphore {
     }
 
     fn query(&self) -> Result<u64> {
-        let last = self.state.lock().pending.iter().map(|(_, p)| *p).max_by_key(|p| p.value);
-        if let Some(point) = last
-            && !self.core.queues[point.queue].is_completed(point.value)
-        {
-            self.core.queues[point.queue].poll(&self.core, point.value)?;
+        let pending: SmallVec<[QueuePoint; 2]> = self.state.lock().pending.iter().map(|(_, p)| *p).collect();
+        for point in pending {
+            let queue = &self.core.queues[point.queue];
+            if !queue.is_completed(point.value) {
+                queue.poll(&self.core, point.value)?;
+            }
         }
         let reached = self.soft.query()?;
         let state = self.state.lock();

@@ -57,8 +57,9 @@ pub fn on_devices(variants: &[&[(&str, &str)]], test: impl Fn(&Arc<dyn Device>))
     }
     let validation = validation();
     let driver = VulkanDriver;
-    let base: Options =
-        [("validation", validation.as_str()), ("pipeline_cache", "off")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    let base: Options = [("validation", validation.as_str()), ("pipeline_cache", "off")]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
     let devices = match driver.enumerate(&base) {
         Ok(devices) => devices,
         Err(e) => {

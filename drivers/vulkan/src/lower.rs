@@ -3,6 +3,7 @@
 
 mod dispatch;
 mod record;
+mod strict;
 mod transfer;
 
 use std::{ops::Range, sync::Arc};
@@ -196,7 +197,13 @@ impl Program {
     /// Translates a list of commands.
     pub fn of_commands(core: &Core, commands: &[Command], resolver: &Resolver<'_>) -> Result<Self> {
         let mut program = Program::default();
+        let mut touched = core.ctx.options.validation.synchronization.then(strict::Touched::default);
         for command in commands {
+            if let Some(touched) = &mut touched
+                && touched.needs_barrier(command, resolver)?
+            {
+                program.steps.push(Step::Barrier);
+            }
             program.command(core, command, resolver)?;
         }
         program.place_table(core)?;

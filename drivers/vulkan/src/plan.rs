@@ -253,7 +253,10 @@ fn choose_features(
 }
 
 fn push_descriptors(caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Workarounds) -> u32 {
+    // GPU-assisted validation (seen with layer 1.3.239) reports pushed descriptors as uninitialized and then skips
+    // the accesses through them: results are wrong.
     let usable = options.push_descriptors
+        && !options.validation.gpu_assisted
         && caps.has_extension(PUSH_DESCRIPTOR)
         && workarounds.find(Avoid::PushDescriptors).is_none();
     if usable { caps.limits.max_push_descriptors } else { 0 }

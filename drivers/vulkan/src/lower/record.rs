@@ -15,16 +15,26 @@ fn all_stages() -> vk::PipelineStageFlags {
 
 /// What a barrier has to order: stages with work since the last one.
 struct Order {
+    /// Stages that the program uses. Barriers name no others: waiting for the command processor costs more than
+    /// waiting for kernels.
+    stages: vk::PipelineStageFlags,
     pending: vk::PipelineStageFlags,
     wanted: bool,
 }
 
 impl Order {
+    /// Everything earlier on the queue comes first, whatever its stages.
+    fn after_earlier_work(steps: &[Step]) -> Self {
+        let stages = steps.iter().map(stages_of).fold(vk::PipelineStageFlags::empty(), |all, s| all | s);
+        Order { stages, pending: all_stages(), wanted: true }
+    }
+
     /// Puts a barrier in front of a step if one is due. Two barriers in a row, or one with nothing behind it, thus
     /// cost nothing.
     fn before(&mut self, ctx: &DeviceContext, target: vk::CommandBuffer, stages: vk::PipelineStageFlags) {
         if self.wanted && !self.pending.is_empty() {
-            record_barrier(ctx, target, self.pending);
+            // Each barrier waits for what the one before it let go on: together they order all of the program.
+            record_barrier(ctx, target, self.pending | self.stages, self.stages);
             self.pending = vk::PipelineStageFlags::empty();
         }
         self.wanted = false;
@@ -32,26 +42,47 @@ impl Order {
     }
 }
 
-/// All work of the given stages happens before everything that follows.
-fn record_barrier(ctx: &DeviceContext, target: vk::CommandBuffer, after: vk::PipelineStageFlags) {
-    let barrier = [vk::MemoryBarrier::default()
-        .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
-        .dst_access_mask(
-            vk::AccessFlags::SHADER_READ
-                | vk::AccessFlags::SHADER_WRITE
-                | vk::AccessFlags::UNIFORM_READ
-                | vk::AccessFlags::TRANSFER_READ
-                | vk::AccessFlags::TRANSFER_WRITE
-                | vk::AccessFlags::INDIRECT_COMMAND_READ,
-        )];
-    // The stages of the mask decide which of the writes count; transfers and shaders are always both in it.
-    let after = after | TRANSFER | COMPUTE;
+/// Stages that a step works in.
+fn stages_of(step: &Step) -> vk::PipelineStageFlags {
+    match step {
+        Step::Fill { .. } | Step::Copy { .. } | Step::Update { .. } => TRANSFER,
+        Step::Dispatch { counts: Counts::Indirect(..), .. } => COMPUTE | INDIRECT,
+        Step::Dispatch { .. } => COMPUTE,
+        Step::Barrier | Step::BeginGroup(_) | Step::EndGroup => vk::PipelineStageFlags::empty(),
+    }
+}
+
+/// All work of the stages `after` happens before everything that follows in the stages `before`.
+fn record_barrier(
+    ctx: &DeviceContext,
+    target: vk::CommandBuffer,
+    after: vk::PipelineStageFlags,
+    before: vk::PipelineStageFlags,
+) {
+    let mut wrote = vk::AccessFlags::empty();
+    let mut uses = vk::AccessFlags::empty();
+    if after.contains(COMPUTE) {
+        wrote |= vk::AccessFlags::SHADER_WRITE;
+    }
+    if after.contains(TRANSFER) {
+        wrote |= vk::AccessFlags::TRANSFER_WRITE;
+    }
+    if before.contains(COMPUTE) {
+        uses |= vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::UNIFORM_READ;
+    }
+    if before.contains(TRANSFER) {
+        uses |= vk::AccessFlags::TRANSFER_READ | vk::AccessFlags::TRANSFER_WRITE;
+    }
+    if before.contains(INDIRECT) {
+        uses |= vk::AccessFlags::INDIRECT_COMMAND_READ;
+    }
+    let barrier = [vk::MemoryBarrier::default().src_access_mask(wrote).dst_access_mask(uses)];
     // SAFETY: the command buffer is recording and only the caller has it.
     unsafe {
         ctx.device.cmd_pipeline_barrier(
             target,
             after,
-            all_stages(),
+            before,
             vk::DependencyFlags::empty(),
             &barrier,
             &[],
@@ -82,18 +113,17 @@ pub(crate) fn record_host_barrier(ctx: &DeviceContext, target: vk::CommandBuffer
 impl Program {
     /// Records the steps, ordered after everything earlier on the queue. `sets` come from `prepare`.
     pub fn record(&self, ctx: &DeviceContext, target: vk::CommandBuffer, sets: &[vk::DescriptorSet]) {
-        let mut order = Order { pending: all_stages(), wanted: true };
+        let mut order = Order::after_earlier_work(&self.steps);
         let mut bound = vk::Pipeline::null();
         for step in &self.steps {
             match step {
                 Step::Barrier => order.wanted = true,
                 Step::Fill { .. } | Step::Copy { .. } | Step::Update { .. } => {
-                    order.before(ctx, target, TRANSFER);
+                    order.before(ctx, target, stages_of(step));
                     record_transfer(ctx, target, step);
                 }
-                Step::Dispatch { counts, .. } => {
-                    let indirect = matches!(counts, Counts::Indirect(..));
-                    order.before(ctx, target, if indirect { COMPUTE | INDIRECT } else { COMPUTE });
+                Step::Dispatch { .. } => {
+                    order.before(ctx, target, stages_of(step));
                     self.record_dispatch(ctx, target, sets, step, &mut bound);
                 }
                 Step::BeginGroup(name) => {

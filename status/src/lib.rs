@@ -97,7 +97,12 @@ struct Inner {
 impl Status {
     /// A status with a message: what was asked, what exists, what to do next.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Status(Box::new(Inner { code, message: message.into(), annotations: Vec::new(), details: Vec::new() }))
+        Status(Box::new(Inner {
+            code,
+            message: message.into(),
+            annotations: Vec::new(),
+            details: Vec::new(),
+        }))
     }
 
     /// The code.

@@ -28,10 +28,9 @@ pub fn normalize(words: &[u32]) -> Result<Option<Vec<u32>>, SpirvError> {
     if words[1] >= VERSION_1_4 {
         return Ok(None);
     }
-    let extended = module
-        .insts
-        .iter()
-        .any(|i| i.op == Op::Extension && literal_string(module.operands(i)).as_deref() == Some(NO_WRAP_EXTENSION));
+    let extended = module.insts.iter().any(|i| {
+        i.op == Op::Extension && literal_string(module.operands(i)).as_deref() == Some(NO_WRAP_EXTENSION)
+    });
     let mut out = words[..HEADER_WORDS].to_vec();
     for inst in &module.insts {
         let all = module.words_of(inst);

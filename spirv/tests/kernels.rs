@@ -55,6 +55,10 @@ fn barriers(words: &[u32]) -> usize {
     count
 }
 
+fn local_size(words: &[u32]) -> [u32; 3] {
+    analyze(words).expect("valid").entry_points[0].local_size
+}
+
 /// Asks the real validator, if it is installed.
 fn accepted_by_spirv_val(name: &str, words: &[u32]) {
     let path = std::env::temp_dir().join(format!("halite-spirv-{}-{name}", std::process::id()));
@@ -72,7 +76,10 @@ fn lockstep_kernels_are_repaired_with_the_fewest_barriers() {
     // (fixture, barriers that are needed on top of those it has)
     let cases = [
         ("depthwise_conv.spv", 2),
-        ("batch_matmul.spv", 3),
+        ("distinct_results.spv", 3),
+        ("counted.spv", 3),
+        ("sized.spv", 3),
+        ("unguarded.spv", 1),
         ("loop_carried.spv", 1),
         ("loop_carried_locals.spv", 1),
         ("buffer_exchange.spv", 1),
@@ -88,6 +95,7 @@ fn lockstep_kernels_are_repaired_with_the_fewest_barriers() {
             };
             assert!(note.contains(&entry), "{note}");
             assert_eq!(barriers(&repaired), barriers(&words) + needed, "{name}");
+            assert_eq!(local_size(&repaired), local_size(&words), "{name}");
             assert_eq!(subgroup_use(&repaired, &entry).expect("valid"), SubgroupUse::None, "{name}");
             let again = decide(&repaired, &[64], &device, &REPAIR);
             assert_eq!(again, Decision::Run { required_size: None }, "{name}");
@@ -97,8 +105,34 @@ fn lockstep_kernels_are_repaired_with_the_fewest_barriers() {
 }
 
 #[test]
+fn invocations_that_repeat_the_work_of_others_are_left_out() {
+    // (fixture, workgroup without them, barriers that are needed on top of those it has)
+    let cases = [("batch_matmul.spv", [16, 1, 1], 0), ("replicated.spv", [16, 1, 1], 1)];
+    for (name, smaller, needed) in cases {
+        let words = fixture(name);
+        let entry = entry_of(&words);
+        for device in [fixed(4), fixed(32), range(32, 8, 64)] {
+            let Decision::Repaired { words: repaired, note } = decide(&words, &[64], &device, &REPAIR) else {
+                panic!("{name} was not repaired");
+            };
+            assert!(
+                note.contains("16x1x1") && note.contains("1 barrier inserted") == (needed == 1),
+                "{note}"
+            );
+            assert_eq!(local_size(&repaired), smaller, "{name}");
+            assert_eq!(barriers(&repaired), barriers(&words) + needed, "{name}");
+            assert_eq!(repaired.len() > words.len(), needed > 0, "{name}");
+            assert_eq!(subgroup_use(&repaired, &entry).expect("valid"), SubgroupUse::None, "{name}");
+            accepted_by_spirv_val(name, &repaired);
+        }
+        let keep = Policy { repair: false, allow_mismatch: false };
+        assert!(matches!(decide(&words, &[64], &fixed(4), &keep), Decision::Refuse { .. }), "{name}");
+    }
+}
+
+#[test]
 fn kernels_without_an_exchange_run_unchanged() {
-    for name in ["softmax.spv", "synced.spv", "synced_locals.spv", "reduction.spv"] {
+    for name in ["softmax.spv", "synced.spv", "synced_locals.spv", "reduction.spv", "guarded.spv"] {
         let words = fixture(name);
         assert_eq!(subgroup_use(&words, &entry_of(&words)).expect("valid"), SubgroupUse::None, "{name}");
         assert_eq!(

@@ -71,7 +71,7 @@ pub(super) struct Evaluator<'a, 'w> {
     pub uniformity: &'a Uniformity,
     pub local_size: [u32; 3],
     /// Evaluations left before everything counts as unknown.
-    pub budget: std::cell::Cell<usize>,
+    pub budget: &'a std::cell::Cell<usize>,
 }
 
 /// One invocation, with the loop counters fixed so far.
@@ -89,13 +89,18 @@ impl Evaluator<'_, '_> {
         let mut counters = Vec::new();
         indices.iter().for_each(|i| self.counters_in(*i, &mut counters));
         counters.sort_by_key(|c| self.program.module.def_index(*c));
-        let guards = self.guards(block, &counters);
+        let (once, guards): (Vec<_>, Vec<_>) =
+            self.guards(block, &counters).into_iter().partition(|g| g.once);
         let [x, y, z] = self.local_size;
         let mut all = Vec::new();
         for local in 0..x.checked_mul(y)?.checked_mul(z)? {
             let local_id = [local % x, local / x % y, local / (x * y)];
             let mut scene = Scene { local_id, counters: HashMap::new(), memo: HashMap::new() };
             let mut found = Vec::new();
+            if once.iter().any(|g| self.blocks(&mut scene, g)) {
+                all.push(found);
+                continue;
+            }
             self.enumerate(&mut scene, &counters, &guards, indices, &mut found)?;
             all.push(found);
         }
@@ -106,17 +111,13 @@ impl Evaluator<'_, '_> {
         &self,
         scene: &mut Scene,
         counters: &[u32],
-        guards: &[(u32, bool)],
+        guards: &[Guard],
         indices: &[u32],
         found: &mut Vec<Path>,
     ) -> Option<()> {
         self.budget.set(self.budget.get().saturating_sub(1));
         let Some((&counter, rest)) = counters.split_first() else {
-            let blocked = guards.iter().any(|(condition, wanted)| {
-                let value = self.eval(scene, *condition, 0).and_then(|v| v.known());
-                value.is_some_and(|v| (v != 0) != *wanted)
-            });
-            if !blocked {
+            if !guards.iter().any(|g| self.blocks(scene, g)) {
                 found.push(indices.iter().map(|i| self.eval(scene, *i, 0)).collect());
             }
             return (self.budget.get() > 0).then_some(());
@@ -211,8 +212,9 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// Conditions that must hold where the block runs, as far as they depend on the given counters only.
-    fn guards(&self, block: usize, counters: &[u32]) -> Vec<(u32, bool)> {
+    /// Conditions that must hold where the block runs, as far as they depend on the given counters only, or are
+    /// those of loops around the block, which must hold when the loop starts.
+    fn guards(&self, block: usize, counters: &[u32]) -> Vec<Guard> {
         let module = &self.program.module;
         let mut guards = Vec::new();
         let mut at = block;
@@ -226,16 +228,52 @@ impl Evaluator<'_, '_> {
                     let only_way = behind.is_some_and(|b| {
                         self.function.blocks[b].preds == [up] && self.function.dominates(b, block)
                     });
-                    let mut needed = Vec::new();
-                    self.counters_in(words[0], &mut needed);
-                    if only_way && words[1] != words[2] && needed.iter().all(|c| counters.contains(c)) {
-                        guards.push((words[0], wanted));
+                    if only_way && words[1] != words[2] {
+                        guards.extend(self.guard(up, words[0], wanted, counters));
                     }
                 }
             }
             at = up;
         }
         guards
+    }
+
+    /// The condition at the end of a block as a guard, if its value can be told from the counters.
+    fn guard(&self, block: usize, condition: u32, wanted: bool, counters: &[u32]) -> Option<Guard> {
+        let mut needed = Vec::new();
+        self.counters_in(condition, &mut needed);
+        let here = |c: &u32| {
+            let index = self.program.module.def_index(*c);
+            index.and_then(|i| self.function.block_of_inst(i)) == Some(block)
+        };
+        let (own, outer): (Vec<u32>, Vec<u32>) = needed.iter().partition(|c| !counters.contains(c));
+        let once = outer.is_empty();
+        match own.as_slice() {
+            [] => Some(Guard { condition, wanted, start: None, once }),
+            // Whoever is inside of a loop passed its condition with the counter's first value. Other counters of the
+            // same loop have moved on since.
+            [phi] if here(phi) && !outer.iter().any(here) => {
+                let shape = self.counter_shape(*phi)?;
+                let inside = shape.condition == Some((condition, wanted));
+                inside.then_some(Guard { condition, wanted, start: Some((*phi, shape.start)), once })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the guard keeps this invocation out.
+    fn blocks(&self, scene: &mut Scene, guard: &Guard) -> bool {
+        if let Some((phi, start)) = guard.start {
+            let Some(first) = self.eval(scene, start, 0) else { return false };
+            scene.counters.insert(phi, first);
+            scene.memo.clear();
+        }
+        let value = self.eval(scene, guard.condition, 0).and_then(|v| v.known());
+        if let Some((phi, _)) = guard.start {
+            scene.counters.remove(&phi);
+            scene.memo.clear();
+        }
+        value.is_some_and(|v| (v != 0) != guard.wanted)
     }
 
     fn eval(&self, scene: &mut Scene, id: u32, depth: u32) -> Option<Linear> {
@@ -363,4 +401,14 @@ struct Counter {
     start: u32,
     step: u32,
     condition: Option<(u32, bool)>,
+}
+
+/// A condition that must have this value where an access happens.
+struct Guard {
+    condition: u32,
+    wanted: bool,
+    /// A counter to be replaced by its start value first.
+    start: Option<(u32, u32)>,
+    /// Whether it depends on no other counter.
+    once: bool,
 }

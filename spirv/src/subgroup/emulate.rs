@@ -13,7 +13,7 @@ use spirv::{BuiltIn, Decoration, Op, StorageClass};
 use super::{
     edit::{Edit, instruction},
     hazard::Analysis,
-    repair::repair,
+    repair::insert_barriers,
     uniform::Uniformity,
 };
 use crate::{
@@ -137,7 +137,7 @@ fn synchronized(words: Vec<u32>, entry: &str) -> Result<Vec<u32>, String> {
     let decorations = Decorations::read(&program);
     let analysis = Analysis::of(&program, found, &decorations)?;
     match analysis {
-        Some(analysis) if !analysis.hazards(&[]).is_empty() => Ok(repair(&analysis, entry)?.words),
+        Some(analysis) if !analysis.hazards(&[]).is_empty() => Ok(insert_barriers(&analysis, entry)?.words),
         _ => Ok(words.clone()),
     }
 }

@@ -73,6 +73,9 @@ pub(super) fn extended(program: &Program<'_>, set: u32, number: u32, operands: &
         (GlslStd450Op::SMin, [a, b]) => Some((*a as i32).min(*b as i32) as u32),
         (GlslStd450Op::SMax, [a, b]) => Some((*a as i32).max(*b as i32) as u32),
         (GlslStd450Op::UClamp, [a, low, high]) if low <= high => Some(*a.clamp(low, high)),
+        (GlslStd450Op::SClamp, [a, low, high]) if *low as i32 <= *high as i32 => {
+            Some((*a as i32).clamp(*low as i32, *high as i32) as u32)
+        }
         _ => None,
     }
 }

@@ -10,7 +10,7 @@
 //! counts, since kernels address them through values that are unknown here.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::{BTreeSet, HashMap, HashSet},
 };
 
@@ -19,7 +19,7 @@ use spirv::{Op, Scope};
 use super::{
     access::{Access, Unknown, aliased_shared_memory, collect, stored_constant, touches_shared},
     address::{Evaluator, Linear, Path, Symbol},
-    replica::replica_dimensions,
+    replica::{Alike, replica_dimensions},
     uniform::Uniformity,
 };
 use crate::{
@@ -59,13 +59,24 @@ pub(super) struct Analysis<'a, 'w> {
     /// Instruction indices before which a barrier would be legal.
     pub places: Vec<usize>,
     events: Vec<Vec<Event>>,
-    /// By class: what each invocation may touch.
-    paths: Vec<Option<Vec<Vec<Path>>>>,
+    decorations: &'a Decorations<'w>,
+    local_size: [u32; 3],
+    classes: Vec<Class>,
     /// By local index: the first invocation that this one is a replica of.
     replica_of: Vec<usize>,
     conflicts: RefCell<HashMap<(usize, usize, bool), bool>>,
+    evals: Cell<usize>,
     compares: Cell<usize>,
     steps: Cell<usize>,
+}
+
+/// Accesses with the same addresses.
+struct Class {
+    block: usize,
+    indices: Vec<u32>,
+    /// What each invocation may touch, `None` if that is too much; computed when a question needs it, for kernels
+    /// with the barriers they need ask about few of their accesses.
+    paths: OnceCell<Option<Vec<Vec<Path>>>>,
 }
 
 /// A conflict that no barrier separates.
@@ -81,7 +92,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
     pub fn of(
         program: &'a Program<'w>,
         entry: &Entry,
-        decorations: &Decorations<'w>,
+        decorations: &'a Decorations<'w>,
     ) -> Result<Option<Self>, Unknown> {
         if entry.local_size.iter().product::<u32>() == 1 {
             return Ok(None);
@@ -101,16 +112,13 @@ impl<'a, 'w> Analysis<'a, 'w> {
             .ok_or("its control flow is too large, or has a loop without an exit")?;
         let raw = collect(program, function)?;
         let local_size = entry.local_size;
-        let budget = Cell::new(EVAL_BUDGET);
-        let evaluator =
-            Evaluator { program, function, decorations, uniformity: &uniformity, local_size, budget };
-        let (mut classes, mut paths, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
+        let (mut numbers, mut classes, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
         let mut alike = HashMap::new();
         for (mut access, indices) in raw {
             let block = function.block_of_inst(access.inst).ok_or("an access outside of the blocks")?;
-            access.class = *classes.entry((access.variable, block, indices.clone())).or_insert_with(|| {
-                paths.push(evaluator.paths(block, &indices));
-                paths.len() - 1
+            access.class = *numbers.entry((access.variable, block, indices.clone())).or_insert_with(|| {
+                classes.push(Class { block, indices, paths: OnceCell::new() });
+                classes.len() - 1
             });
             access.constant = stored_constant(program, access.inst);
             let next = accesses.len();
@@ -118,10 +126,10 @@ impl<'a, 'w> Analysis<'a, 'w> {
                 *alike.entry((access.class, access.write, access.atomic, access.constant)).or_insert(next);
             accesses.push(access);
         }
-        let (conflicts, compares) = (RefCell::default(), Cell::new(COMPARE_BUDGET));
-        let steps = Cell::new(STEP_BUDGET);
+        let (conflicts, evals) = (RefCell::default(), Cell::new(EVAL_BUDGET));
+        let (compares, steps) = (Cell::new(COMPARE_BUDGET), Cell::new(STEP_BUDGET));
         let (places, events) = (Vec::new(), Vec::new());
-        let replicas = replica_dimensions(program, function, decorations, local_size);
+        let replicas = replica_dimensions(program, function, decorations, local_size, Alike::SharedStores);
         let replica_of = first_replicas(local_size, replicas);
         let mut this = Analysis {
             program,
@@ -130,9 +138,12 @@ impl<'a, 'w> Analysis<'a, 'w> {
             accesses,
             places,
             events,
-            paths,
+            decorations,
+            local_size,
+            classes,
             replica_of,
             conflicts,
+            evals,
             compares,
             steps,
         };
@@ -295,12 +306,29 @@ impl<'a, 'w> Analysis<'a, 'w> {
         self.function.blocks.iter().map(in_block).collect()
     }
 
+    fn paths(&self, class: usize) -> Option<&Vec<Vec<Path>>> {
+        let Class { block, indices, paths } = &self.classes[class];
+        let evaluate = || {
+            let Analysis { program, function, decorations, uniformity, local_size, evals, .. } = self;
+            let evaluator = Evaluator {
+                program,
+                function,
+                decorations,
+                uniformity,
+                local_size: *local_size,
+                budget: evals,
+            };
+            evaluator.paths(*block, indices)
+        };
+        paths.get_or_init(evaluate).as_ref()
+    }
+
     /// Whether two different invocations may touch the same place through these classes of accesses.
     ///
     /// `as_replicas` counts replicas as one invocation.
     fn overlap(&self, a: usize, b: usize, as_replicas: bool) -> Overlap {
         let who = |invocation: usize| if as_replicas { self.replica_of[invocation] } else { invocation };
-        let (Some(a), Some(b)) = (&self.paths[a], &self.paths[b]) else { return Overlap::Possible };
+        let (Some(a), Some(b)) = (self.paths(a), self.paths(b)) else { return Overlap::Possible };
         let all = || a.iter().chain(b).flatten();
         let depth = all().map(Vec::len).min().unwrap_or(0);
         let cost = all().count() * depth.max(1);

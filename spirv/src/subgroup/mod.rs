@@ -10,6 +10,7 @@ mod hazard;
 mod plan;
 mod repair;
 mod replica;
+mod shrink;
 mod uniform;
 mod usage;
 

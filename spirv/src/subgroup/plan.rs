@@ -19,7 +19,8 @@ use crate::{
 /// In this order:
 /// 1. A declared size is required, or the kernel refused.
 /// 2. A kernel that depends on no width runs.
-/// 3. An unsynchronised exchange is repaired with barriers. This comes before any required size, because lockstep is
+/// 3. An unsynchronised exchange is repaired: invocations that only repeat the work of others are left out, which
+///    makes the workgroup smaller, and barriers separate what is left. This comes before any required size, because lockstep is
 ///    nothing that Vulkan promises: even at the assumed width only barriers make the exchange right, and drivers
 ///    drop them where a workgroup is one subgroup. Without `Policy::repair`, or where barriers are not legal, a
 ///    workgroup that fits into one full subgroup runs: invocations then do advance together on all known devices.
@@ -46,6 +47,7 @@ pub fn plan(
     let kernel = Kernel {
         program: &program,
         entry,
+        decorations: &decorations,
         assumed_sizes,
         device,
         policy,
@@ -101,6 +103,7 @@ fn require(device: &SubgroupSupport, size: u32) -> Option<Option<u32>> {
 struct Kernel<'a, 'w> {
     program: &'a Program<'w>,
     entry: &'a Entry,
+    decorations: &'a Decorations<'w>,
     assumed_sizes: &'a [u32],
     device: &'a SubgroupSupport,
     policy: &'a Policy,
@@ -171,22 +174,18 @@ impl Kernel<'_, '_> {
         required_size: Option<u32>,
     ) -> Decision {
         let repaired = match analysis {
-            Ok(Some(analysis)) if self.policy.repair && required_size.is_none() => {
-                repair(analysis, &self.entry.name)
+            _ if self.policy.repair && required_size.is_none() => {
+                repair(self.program, self.entry, self.decorations, analysis)
             }
             Ok(_) => Err("repair is switched off, or the pipeline needs a required subgroup size".to_owned()),
             Err(why) => Err(why.clone()),
         };
         let why = match repaired {
             Ok(done) => {
+                let (name, first) = (&self.entry.name, exchanges.first().map_or("", String::as_str));
+                let what = done.what(self.entry.local_size);
                 let note = format!(
-                    "kernel `{}` exchanges memory between invocations without a barrier ({}); {} inserted",
-                    self.entry.name,
-                    exchanges.first().map_or("", String::as_str),
-                    match done.barriers {
-                        1 => "1 barrier".to_owned(),
-                        n => format!("{n} barriers"),
-                    },
+                    "kernel `{name}` exchanges memory between invocations without a barrier ({first}); {what}"
                 );
                 return Decision::Repaired { words: done.words, note };
             }

@@ -1,22 +1,76 @@
-//! Owns the insertion of barriers into kernels that exchange memory in lockstep.
-//! Does not own: the proof that they are needed or enough (`hazard`).
+//! Owns the repair of kernels that exchange memory in lockstep: fewer invocations where that helps, then barriers.
+//! Does not own: the proof that they are needed or enough (`hazard`), or which invocations can go (`shrink`).
 
 use spirv::Op;
 
-use super::{edit::Edit, hazard::Analysis};
-use crate::{facts::Decorations, program::Program};
+use super::{
+    access::Unknown,
+    edit::Edit,
+    hazard::Analysis,
+    shrink::{shrink, smaller_size},
+};
+use crate::{
+    facts::{Decorations, Entry},
+    program::Program,
+};
 
 /// More places than this are too many to choose from.
 const MAX_PLACES: usize = 256;
 
-/// A kernel with enough barriers.
+/// A kernel without hazards.
 pub(super) struct Repaired {
     pub words: Vec<u32>,
+    /// The smaller workgroup size, if replicas were left out.
+    pub local_size: Option<[u32; 3]>,
     pub barriers: usize,
 }
 
-/// Inserts the barriers that remove every hazard, or says why that cannot be done.
-pub(super) fn repair(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaired, String> {
+impl Repaired {
+    /// What was done, for a log.
+    pub fn what(&self, before: [u32; 3]) -> String {
+        let barriers = match self.barriers {
+            1 => "1 barrier inserted".to_owned(),
+            n => format!("{n} barriers inserted"),
+        };
+        let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+        match self.local_size {
+            None => barriers,
+            Some(after) => {
+                let shrunk = format!("its workgroup of {} repeats work, {} does", size(before), size(after));
+                if self.barriers == 0 { shrunk } else { format!("{shrunk}; {barriers}") }
+            }
+        }
+    }
+}
+
+/// Removes every hazard, or says why that cannot be done.
+///
+/// Replicas go first: what they exchange needs no barrier once only one of them is left.
+pub(super) fn repair(
+    program: &Program<'_>,
+    entry: &Entry,
+    decorations: &Decorations<'_>,
+    analysis: &Result<Option<Analysis<'_, '_>>, Unknown>,
+) -> Result<Repaired, Unknown> {
+    let Some(local_size) = smaller_size(program, entry, decorations) else {
+        return match analysis {
+            Ok(Some(analysis)) => insert_barriers(analysis, &entry.name),
+            Ok(None) => Ok(Repaired { words: program.module.words.to_vec(), local_size: None, barriers: 0 }),
+            Err(why) => Err(why.clone()),
+        };
+    };
+    let words = shrink(program, entry, local_size);
+    let program = Program::new(&words).map_err(|e| format!("the smaller module is not valid: {e}"))?;
+    let entry = program.entry(&entry.name).map_err(|e| e.to_string())?;
+    let repaired = match Analysis::of(&program, entry, &Decorations::read(&program))? {
+        Some(analysis) if !analysis.hazards(&[]).is_empty() => insert_barriers(&analysis, &entry.name)?,
+        _ => Repaired { words: words.clone(), local_size: None, barriers: 0 },
+    };
+    Ok(Repaired { local_size: Some(local_size), ..repaired })
+}
+
+/// Inserts the barriers that remove every hazard.
+pub(super) fn insert_barriers(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaired, Unknown> {
     let chosen = choose(analysis)?;
     let program = analysis.program;
     let places = analysis.places.iter().zip(&chosen).filter(|(_, c)| **c).map(|(p, _)| *p);
@@ -29,7 +83,7 @@ pub(super) fn repair(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaire
     }
     let words = edit.finish();
     verify(&words, entry)?;
-    Ok(Repaired { words, barriers: at.len() })
+    Ok(Repaired { words, local_size: None, barriers: at.len() })
 }
 
 /// Starts from a barrier at every place and drops those that are not needed, the most expensive first.

@@ -1,5 +1,5 @@
 //! Owns the search for dimensions of the workgroup along which all invocations do exactly the same work.
-//! Does not own: the hazards that this settles (`hazard`).
+//! Does not own: the hazards that this settles (`hazard`), or running fewer invocations (`shrink`).
 //!
 //! Compilers launch more invocations than the work has rows, so that several compute the same rows. If no branch,
 //! and no address or value of a workgroup store, depends on the id in a dimension, then invocations that differ in
@@ -11,11 +11,20 @@ use std::collections::HashSet;
 
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
-use super::uniform::{is_pure, root_variable, written_variables};
+use super::uniform::{escaping_variables, is_pure, root_variable, written_variables};
 use crate::{cfg::Function, facts::Decorations, module::Inst, program::Program, types::Type};
 
 /// Rounds until the set of dependent values must have stopped growing.
 const MAX_ROUNDS: usize = 64;
+
+/// What replicas must have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alike {
+    /// Branches and stores to workgroup memory, however the invocations advance against each other.
+    SharedStores,
+    /// Branches and all stores, if the invocations advance instruction by instruction.
+    AllStores,
+}
 
 /// For x, y and z: whether invocations that differ in that dimension only are replicas of each other.
 pub(super) fn replica_dimensions(
@@ -23,12 +32,15 @@ pub(super) fn replica_dimensions(
     function: &Function,
     decorations: &Decorations<'_>,
     local_size: [u32; 3],
+    alike: Alike,
 ) -> [bool; 3] {
     let written = written_variables(program, function);
+    // What is written through a pointer that is passed on is not followed.
+    let escaping = escaping_variables(program, function);
     std::array::from_fn(|dimension| {
-        let dependent = HashSet::new();
-        local_size[dimension] > 1
-            && Dependence { program, decorations, written: &written, dimension: dimension as u32, dependent }
+        let (written, dependent, dimension) = (&written, escaping.clone(), dimension as u32);
+        local_size[dimension as usize] > 1
+            && Dependence { program, decorations, written, alike, dimension, dependent }
                 .does_not_matter(function)
     })
 }
@@ -38,6 +50,7 @@ struct Dependence<'a, 'w> {
     program: &'a Program<'w>,
     decorations: &'a Decorations<'w>,
     written: &'a HashSet<u32>,
+    alike: Alike,
     dimension: u32,
     /// Values, and variables of a single invocation that dependent values were stored to.
     dependent: HashSet<u32>,
@@ -77,8 +90,8 @@ impl Dependence<'_, '_> {
                         }
                         false
                     }
-                    // Stores to buffers are the kernel's results; they are compared with nothing here.
-                    Some(StorageClass::StorageBuffer) => false,
+                    // Replicas may well store different results.
+                    Some(StorageClass::StorageBuffer) => self.alike == Alike::AllStores && dependent,
                     _ => dependent,
                 }
             }
@@ -118,6 +131,11 @@ impl Dependence<'_, '_> {
         let module = &self.program.module;
         if self.dependent.contains(&pointer) {
             return true;
+        }
+        let memory = [StorageClass::StorageBuffer, StorageClass::PhysicalStorageBuffer];
+        if self.alike == Alike::AllStores && self.class_of(pointer).is_some_and(|c| memory.contains(&c)) {
+            // Invocations that advance together load before any of them stores.
+            return self.value_depends(pointer);
         }
         let (Some(root), Some(class)) = (root_variable(self.program, pointer), self.class_of(pointer)) else {
             return true;

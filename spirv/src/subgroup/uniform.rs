@@ -166,7 +166,7 @@ pub(super) fn root_variable(program: &Program<'_>, pointer: u32) -> Option<u32> 
 }
 
 /// Variables that something other than loads, stores and access chains touches.
-fn escaping_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
+pub(super) fn escaping_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
     let mut escaping = HashSet::new();
     let plain = |op| matches!(op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength);
     for inst in program.body(function).filter(|i| !plain(i.op)) {

@@ -20,7 +20,9 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
             Op::ExtInstImport => match literal_string(ops.words).unwrap_or_default() {
                 name if name == GLSL || name.starts_with(NON_SEMANTIC) => {}
                 name => {
-                    return Err(ops.bad(format!("the instruction set '{}' is not known", name.escape_debug())));
+                    return Err(
+                        ops.bad(format!("the instruction set '{}' is not known", name.escape_debug()))
+                    );
                 }
             },
             Op::ExtInst => {

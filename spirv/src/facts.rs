@@ -13,6 +13,9 @@ use crate::{
     types::Type,
 };
 
+/// Invocations per workgroup beyond which no device goes; analyses look at each of them.
+const MAX_INVOCATIONS: u32 = 0x1_0000;
+
 /// What a valid SPIR-V module declares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ModuleFacts {
@@ -303,7 +306,8 @@ pub(crate) fn read_entries(module: &crate::module::Module<'_>) -> Result<Vec<Ent
                 let size: [u32; 3] = words[2..]
                     .try_into()
                     .map_err(|_| SpirvError::at(inst.at, "LocalSize needs three numbers"))?;
-                if size.contains(&0) || size.iter().any(|s| *s > 0x1_0000) {
+                let all = size.iter().try_fold(1u32, |all, s| all.checked_mul(*s));
+                if !all.is_some_and(|all| (1..=MAX_INVOCATIONS).contains(&all)) {
                     return Err(SpirvError::at(
                         inst.at,
                         format!("LocalSize {size:?} is not a workgroup size"),

@@ -110,22 +110,8 @@ impl<'a, 'w> Analysis<'a, 'w> {
         }
         let uniformity = Uniformity::of(program, function, decorations)
             .ok_or("its control flow is too large, or has a loop without an exit")?;
-        let raw = collect(program, function)?;
+        let (accesses, classes) = classified(program, function)?;
         let local_size = entry.local_size;
-        let (mut numbers, mut classes, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
-        let mut alike = HashMap::new();
-        for (mut access, indices) in raw {
-            let block = function.block_of_inst(access.inst).ok_or("an access outside of the blocks")?;
-            access.class = *numbers.entry((access.variable, block, indices.clone())).or_insert_with(|| {
-                classes.push(Class { block, indices, paths: OnceCell::new() });
-                classes.len() - 1
-            });
-            access.constant = stored_constant(program, access.inst);
-            let next = accesses.len();
-            access.like =
-                *alike.entry((access.class, access.write, access.atomic, access.constant)).or_insert(next);
-            accesses.push(access);
-        }
         let (conflicts, evals) = (RefCell::default(), Cell::new(EVAL_BUDGET));
         let (compares, steps) = (Cell::new(COMPARE_BUDGET), Cell::new(STEP_BUDGET));
         let (places, events) = (Vec::new(), Vec::new());
@@ -359,6 +345,25 @@ impl<'a, 'w> Analysis<'a, 'w> {
             (true, false) => Overlap::Possible,
         }
     }
+}
+
+/// The accesses of a function, and the classes that they fall into.
+fn classified(program: &Program<'_>, function: &Function) -> Result<(Vec<Access>, Vec<Class>), Unknown> {
+    let (mut numbers, mut classes, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
+    let mut alike = HashMap::new();
+    for (mut access, indices) in collect(program, function)? {
+        let block = function.block_of_inst(access.inst).ok_or("an access outside of the blocks")?;
+        access.class = *numbers.entry((access.variable, block, indices.clone())).or_insert_with(|| {
+            classes.push(Class { block, indices, paths: OnceCell::new() });
+            classes.len() - 1
+        });
+        access.constant = stored_constant(program, access.inst);
+        let next = accesses.len();
+        access.like =
+            *alike.entry((access.class, access.write, access.atomic, access.constant)).or_insert(next);
+        accesses.push(access);
+    }
+    Ok((accesses, classes))
 }
 
 /// For each invocation, the one whose ids are the same but zero in the given dimensions.

@@ -49,6 +49,7 @@ impl<'w> Program<'w> {
         validate::ids::check(&program, first_function)?;
         validate::structure::check(&program)?;
         validate::types::check(&program)?;
+        validate::rare::check(&program)?;
         validate::entries::check(&program)?;
         validate::modes::check(&program)?;
         validate::extended::check(&program)?;

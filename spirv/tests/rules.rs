@@ -125,3 +125,15 @@ fn memory_operands_have_their_words() {
         }
     }
 }
+
+#[test]
+fn an_instruction_must_fit_its_operands() {
+    // (opcode in the fixture, opcode of the same shape in its place)
+    for (from, to) in [(177, 145), (128, 146), (62, 63), (133, 143), (133, 144), (128, 142)] {
+        let message = refusal(|words| {
+            let at = find(words, from, |_| true);
+            words[at] = (words[at] & 0xFFFF_0000) | to;
+        });
+        assert!(message.contains("invalid SPIR-V"), "{message}");
+    }
+}

@@ -8,5 +8,6 @@ pub(crate) mod ids;
 pub(crate) mod layout;
 pub(crate) mod modes;
 mod operands;
+pub(crate) mod rare;
 pub(crate) mod structure;
 pub(crate) mod types;

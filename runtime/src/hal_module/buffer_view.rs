@@ -13,6 +13,7 @@ use super::{
     objects::BufferObject,
 };
 use crate::{
+    tensor::describe,
     view::{BufferView, Shape},
     vmdata,
 };
@@ -35,6 +36,18 @@ fn create(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<
     let element_type = ElementType(args::bits(args)?);
     let encoding = Encoding(args::bits(args)?);
     let shape = (0..args.span()?).map(|_| size(args, "dimension")).collect::<Result<Shape>>()?;
+    if encoding == Encoding::DENSE_ROW_MAJOR {
+        let length = element_type.dense_byte_length(&shape);
+        if length.is_none_or(|length| length > span.length) {
+            bail!(
+                OutOfRange,
+                "a tensor {} takes {} bytes, its buffer range has {}",
+                describe(element_type, &shape),
+                length.map_or("too many".to_owned(), |length| length.to_string()),
+                span.length
+            );
+        }
+    }
     results.object(BufferView { span, shape, element_type, encoding });
     Ok(())
 }

@@ -293,6 +293,28 @@ fn imports_of_host_memory_upload_or_decline() {
 }
 
 #[test]
+fn views_lie_within_their_buffers() {
+    let (hal, _) = hal();
+    let buffer = new_buffer(&hal, 64);
+    let create = |encoding: i32, dims: &[i64]| {
+        let mut args = vec![buffer.clone(), l(16), l(40), i(0x2100_0040), i(encoding)];
+        args.extend(dims.iter().map(|d| l(*d)));
+        call(&hal, "buffer_view.create", args, &[dims.len() as u16])
+    };
+    for dims in [&[5][..], &[0, 9], &[]] {
+        create(1, dims).unwrap();
+    }
+    // iree-compile makes such views where it narrows f64 inside a program but not in its signature.
+    let e = create(1, &[2, 3]).unwrap_err();
+    assert_eq!(
+        (e.code(), e.message()),
+        (Code::OutOfRange, "a tensor 2x3xf64 takes 48 bytes, its buffer range has 40")
+    );
+    assert_eq!(create(1, &[1 << 40, 1 << 40]).unwrap_err().code(), Code::OutOfRange);
+    create(0, &[2, 3]).unwrap();
+}
+
+#[test]
 fn assertions_speak_as_the_original() {
     let (hal, _) = hal();
     let assert = |value: &Value, dims: &[i64]| {

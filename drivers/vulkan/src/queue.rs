@@ -39,7 +39,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(200);
 const RETIRE_AT: usize = 4;
 /// How long to look at the counter before sleeping on it: waking a thread costs a good part of what a small model
 /// runs. Only where the device is not the processor that would be looking.
-const SPIN: Duration = Duration::from_micros(200);
+const SPIN: Duration = Duration::from_micros(500);
 
 /// An operation that could not be placed yet, because something it waits for has not been promised.
 pub(crate) struct Deferred {

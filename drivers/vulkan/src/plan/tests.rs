@@ -49,6 +49,17 @@ fn swiftshader_gets_no_device_addresses() {
 }
 
 #[test]
+fn h200_is_staged_with_both_abis_on_a_compute_queue() {
+    let caps = recorded("nvidia_h200");
+    let plan = default_plan("nvidia_h200");
+    assert!(plan.abis.descriptors && plan.abis.buffer_device_address && plan.workarounds.is_empty());
+    assert_eq!(plan.memory.strategy, MemoryStrategy::Staged);
+    assert!(plan.features.timeline_semaphore && plan.push_descriptors == 32);
+    let family = &caps.queue_families[plan.queues[0].family as usize];
+    assert!(!family.graphics(), "a dedicated compute family is there and preferred");
+}
+
+#[test]
 fn the_abi_option_is_obeyed() {
     let plan = planned("llvmpipe", &with_abi(DispatchAbiChoice::Descriptors)).unwrap();
     assert!(!plan.abis.buffer_device_address && !plan.features.buffer_device_address);

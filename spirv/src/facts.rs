@@ -129,7 +129,7 @@ impl<'w> Decorations<'w> {
     }
 
     /// Offset plus size of the member that ends last.
-    fn end_of_block(&self, program: &Program<'_>, ty: u32, members: &[u32]) -> u64 {
+    pub fn end_of_block(&self, program: &Program<'_>, ty: u32, members: &[u32]) -> u64 {
         let offsets = self.of_member.get(&ty).map(Vec::as_slice).unwrap_or_default();
         let end =
             offsets.iter().filter(|(_, d, _)| *d == Decoration::Offset as u32).filter_map(|(m, _, v)| {

@@ -1,7 +1,8 @@
 //! SPIR-V facts, structural checks, subgroup-width analysis and repair; pure, for untrusted input, no device.
 //!
 //! [`analyze`] validates a module and says what it declares, [`required_features`] which Vulkan features it needs,
-//! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not.
+//! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
+//! [`rebase`] makes a kernel of which parts can be dispatched.
 //! Does not own: reading `.vmfb` files, or talking to Vulkan.
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ mod grammar;
 mod module;
 mod normalize;
 mod program;
+mod rebase;
 pub mod subgroup;
 mod types;
 mod validate;
@@ -21,6 +23,7 @@ pub use error::SpirvError;
 pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant};
 pub use features::{Feature, Requirement, required_features};
 pub use normalize::normalize;
+pub use rebase::{REBASE_BYTES, RebaseError, rebase};
 
 /// Validates a module and collects its facts.
 ///

@@ -123,6 +123,12 @@ impl Resolver<'_> {
 /// Workgroup counts of a dispatch.
 enum Counts {
     Direct([u32; 3]),
+    /// More than the device allows at once: in parts of at most `most`, each given by push constants from `offset` on.
+    Parts {
+        total: [u32; 3],
+        most: [u32; 3],
+        offset: u32,
+    },
     Indirect(vk::Buffer, u64),
 }
 

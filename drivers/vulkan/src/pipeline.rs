@@ -3,6 +3,7 @@
 
 mod compile_pool;
 mod layout;
+mod split;
 
 use std::{ffi::CString, sync::Arc};
 
@@ -12,6 +13,8 @@ use parking_lot::{Condvar, Mutex};
 
 pub(crate) use compile_pool::CompilePool;
 pub(crate) use layout::{KernelBinding, KernelLayout, LayoutDesc};
+
+use split::SplitState;
 
 use crate::context::DeviceContext;
 
@@ -34,12 +37,15 @@ pub(crate) struct Kernel {
     pub name: String,
     /// How it takes its arguments.
     pub layout: KernelLayout,
+    /// Kept for `split`; the words are shared with the other kernels of their shader.
+    source: PipelineSource,
     state: Mutex<State>,
     changed: Condvar,
+    split: Mutex<SplitState>,
 }
 
 enum State {
-    Waiting(Box<PipelineSource>),
+    Waiting,
     Building,
     Ready(vk::Pipeline),
     Failed(Status),
@@ -48,8 +54,8 @@ enum State {
 impl Kernel {
     /// A kernel whose pipeline is not built yet.
     pub fn new(ctx: Arc<DeviceContext>, name: String, layout: KernelLayout, source: PipelineSource) -> Self {
-        let state = Mutex::new(State::Waiting(Box::new(source)));
-        Kernel { ctx, name, layout, state, changed: Condvar::new() }
+        let state = Mutex::new(State::Waiting);
+        Kernel { ctx, name, layout, source, state, changed: Condvar::new(), split: Mutex::default() }
     }
 
     /// The pipeline. Builds it in this thread if nobody has begun, waits for whoever has.
@@ -60,7 +66,7 @@ impl Kernel {
                 State::Ready(pipeline) => return Ok(*pipeline),
                 State::Failed(status) => return Err(status.clone()),
                 State::Building => self.changed.wait(&mut state),
-                State::Waiting(_) => {
+                State::Waiting => {
                     drop(state);
                     self.build();
                     state = self.state.lock();
@@ -71,17 +77,15 @@ impl Kernel {
 
     /// Builds the pipeline unless somebody has begun to.
     pub fn build(&self) {
-        let source = {
+        {
             let mut state = self.state.lock();
-            match std::mem::replace(&mut *state, State::Building) {
-                State::Waiting(source) => source,
-                other => {
-                    *state = other;
-                    return;
-                }
+            if !matches!(*state, State::Waiting) {
+                return;
             }
-        };
-        let result = create_pipeline(&self.ctx, &self.name, &self.layout, &source);
+            *state = State::Building;
+        }
+        let layout = self.layout.handle();
+        let result = create_pipeline(&self.ctx, &self.name, layout, &self.source.words, &self.source);
         *self.state.lock() = result.map_or_else(State::Failed, State::Ready);
         self.changed.notify_all();
     }
@@ -93,17 +97,21 @@ impl Drop for Kernel {
             // SAFETY: work in flight holds a reference to the kernels it uses, so nothing uses this one.
             unsafe { self.ctx.device.destroy_pipeline(pipeline, None) };
         }
+        self.destroy_split();
     }
 }
 
+/// Builds a pipeline from words that take the place of the source's own.
 fn create_pipeline(
     ctx: &DeviceContext,
     name: &str,
-    layout: &KernelLayout,
+    layout: vk::PipelineLayout,
+    words: &[u32],
     source: &PipelineSource,
 ) -> Result<vk::Pipeline> {
-    let info = vk::ShaderModuleCreateInfo::default().code(&source.words);
-    // SAFETY: the words were validated, and their features checked, before the kernel was made.
+    let info = vk::ShaderModuleCreateInfo::default().code(words);
+    // SAFETY: the words were validated, and their features checked, before the kernel was made; those that `split`
+    // gives need no other features.
     let module = unsafe { ctx.device.create_shader_module(&info, None) }
         .map_err(|e| ctx.error("vkCreateShaderModule", e, name))?;
     let pipeline = create_with_module(ctx, layout, source, module);
@@ -117,7 +125,7 @@ fn create_pipeline(
 
 fn create_with_module(
     ctx: &DeviceContext,
-    layout: &KernelLayout,
+    layout: vk::PipelineLayout,
     source: &PipelineSource,
     module: vk::ShaderModule,
 ) -> Result<vk::Pipeline, vk::Result> {
@@ -138,7 +146,7 @@ fn create_with_module(
     if source.required_subgroup_size.is_some() {
         stage = stage.push_next(&mut subgroup);
     }
-    let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.handle())];
+    let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
     // SAFETY: module and layout are live and fit each other (`executable` compared them); the cache is internally
     // synchronized; all arrays live until the call returns.
     let made = unsafe { ctx.device.create_compute_pipelines(ctx.pipeline_cache.handle(), &info, None) };

@@ -1,5 +1,5 @@
 //! Owns changes to a module: new constants, types, variables and instructions at chosen places.
-//! Does not own: what to change (`repair`, `emulate`).
+//! Does not own: what to change (`repair`, `emulate`, `rebase`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ const ACQUIRE_RELEASE: u32 = 0x8;
 const WORKGROUP_SCOPE: u32 = 2;
 
 /// A module with changes that are not applied yet. Instructions are found by the offset of their first word.
-pub(super) struct Edit<'a, 'w> {
+pub(crate) struct Edit<'a, 'w> {
     pub module: &'a Module<'w>,
     next: u32,
     imports: Vec<u32>,
@@ -125,6 +125,29 @@ impl<'a, 'w> Edit<'a, 'w> {
         variable
     }
 
+    /// A decoration of an id, or of a member of a type.
+    pub fn decorate(&mut self, op: Op, operands: &[u32]) {
+        self.annotations.extend(instruction(op, operands));
+    }
+
+    /// A new type with these operands, for what must not share one: structs carry their layout.
+    pub fn own_type(&mut self, op: Op, operands: &[u32]) -> u32 {
+        self.make(op, None, operands)
+    }
+
+    /// A push-constant variable of a struct type: instead of the module's own one, under its id, or an additional one.
+    pub fn push_constants(&mut self, block: u32, instead: Option<&Inst>) -> u32 {
+        let pointer = self.pointer(StorageClass::PushConstant, block);
+        let id = instead.map_or_else(|| self.fresh(), |old| old.id);
+        match instead {
+            Some(old) => self.remove(old.at),
+            None if self.lists_all_variables() => self.interface.push(id),
+            None => {}
+        }
+        self.globals.extend(instruction(Op::Variable, &[pointer, id, StorageClass::PushConstant as u32]));
+        id
+    }
+
     /// The id of the GLSL instruction set.
     pub fn glsl(&mut self) -> u32 {
         let name: Vec<u32> =
@@ -144,7 +167,7 @@ impl<'a, 'w> Edit<'a, 'w> {
     }
 
     /// A global with these operands: the module's, one made before, or a new one.
-    fn global(&mut self, op: Op, ty: Option<u32>, operands: &[u32]) -> u32 {
+    pub fn global(&mut self, op: Op, ty: Option<u32>, operands: &[u32]) -> u32 {
         let same = |i: &&Inst| i.op == op && i.ty == ty.unwrap_or(0) && self.module.operands(i) == operands;
         if let Some(inst) = self.module.insts.iter().find(same) {
             return inst.id;
@@ -203,7 +226,7 @@ impl<'a, 'w> Edit<'a, 'w> {
 }
 
 /// The words of an instruction.
-pub(super) fn instruction(op: Op, operands: &[u32]) -> Vec<u32> {
+pub(crate) fn instruction(op: Op, operands: &[u32]) -> Vec<u32> {
     let head = (operands.len() as u32 + 1) << 16 | op as u32;
     std::iter::once(head).chain(operands.iter().copied()).collect()
 }

@@ -3,7 +3,7 @@
 
 mod access;
 mod address;
-mod edit;
+pub(crate) mod edit;
 mod emulate;
 mod fold;
 mod hazard;

@@ -18,6 +18,10 @@ use crate::{
 /// u32 words of the root struct that kernels with address tables begin their push constants with.
 pub(crate) const ROOT_WORDS: usize = 8;
 
+/// Most Vulkan dispatches that one dispatch becomes. With 65535 workgroups each, they cover more memory than exists,
+/// and what a program asks for cannot keep the recording busy.
+const MOST_PARTS: u64 = 4096;
+
 /// A dispatch as recorded.
 pub(super) struct Call<'a> {
     pub executable: &'a dyn Executable,
@@ -39,7 +43,13 @@ impl Program {
         }
         check_arguments(kernel, call)?;
         let counts = self.counts(core, resolver, kernel, call.counts)?;
-        let pipeline = kernel.pipeline()?;
+        let (pipeline, layout) = match counts {
+            Counts::Parts { total, .. } => {
+                let split = kernel.split(total)?;
+                (split.pipeline, split.layout)
+            }
+            _ => (kernel.pipeline()?, kernel.layout.handle()),
+        };
         let first_constant = self.constants.len();
         let arguments = if kernel.layout.addresses {
             self.addresses(core, resolver, call)?
@@ -49,7 +59,7 @@ impl Program {
         self.constants.extend_from_slice(call.constants);
         self.steps.push(Step::Dispatch {
             pipeline,
-            layout: kernel.layout.handle(),
+            layout,
             arguments,
             constants: first_constant..self.constants.len(),
             counts,
@@ -70,13 +80,7 @@ impl Program {
             DispatchCounts::Direct(counts) => {
                 let most = core.ctx.caps.limits.max_compute_workgroup_count;
                 if counts.iter().zip(most).any(|(count, most)| *count > most) {
-                    return Err(status!(
-                        OutOfRange,
-                        "kernel '{}' is dispatched with {counts:?} workgroups, maxComputeWorkGroupCount of \
-                         device '{}' is {most:?}; use smaller inputs or recompile with larger workgroups",
-                        kernel.name,
-                        core.ctx.info.name
-                    ));
+                    return parts(core, kernel, *counts, most.map(|m| m.max(1)));
                 }
                 Ok(Counts::Direct(*counts))
             }
@@ -164,6 +168,22 @@ impl Program {
         self.owned.push(Keeper::Allocation(staging));
         Ok(())
     }
+}
+
+/// Cuts a dispatch that is larger than the device allows.
+fn parts(core: &Core, kernel: &Kernel, total: [u32; 3], most: [u32; 3]) -> Result<Counts> {
+    let count = total.iter().zip(most).map(|(t, m)| u64::from(t.div_ceil(m))).product::<u64>();
+    if count > MOST_PARTS {
+        return Err(status!(
+            OutOfRange,
+            "kernel '{}' is dispatched with {total:?} workgroups, maxComputeWorkGroupCount of device '{}' is {most:?}; \
+             that is more than {MOST_PARTS} times what it does at once; use smaller inputs or recompile with larger \
+             workgroups",
+            kernel.name,
+            core.ctx.info.name
+        ));
+    }
+    Ok(Counts::Parts { total, most, offset: kernel.split_offset() })
 }
 
 fn check_arguments(kernel: &Arc<Kernel>, call: &Call<'_>) -> Result<()> {

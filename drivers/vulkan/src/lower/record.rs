@@ -179,10 +179,40 @@ impl Program {
             }
             match counts {
                 Counts::Direct([x, y, z]) => ctx.device.cmd_dispatch(target, *x, *y, *z),
+                Counts::Parts { total, most, offset } => {
+                    record_parts(ctx, target, *layout, *total, *most, *offset);
+                }
                 Counts::Indirect(buffer, offset) => {
                     ctx.device.cmd_dispatch_indirect(target, *buffer, *offset);
                 }
             }
+        }
+    }
+}
+
+/// Records one dispatch as several, each with its first workgroup and the total as push constants. No barriers: the
+/// parts are no more ordered than the workgroups of one dispatch are.
+fn record_parts(
+    ctx: &DeviceContext,
+    target: vk::CommandBuffer,
+    layout: vk::PipelineLayout,
+    total: [u32; 3],
+    most: [u32; 3],
+    offset: u32,
+) {
+    let starts = |axis: usize| (0..total[axis]).step_by(most[axis] as usize);
+    for (z, y, x) in starts(2).flat_map(|z| starts(1).flat_map(move |y| starts(0).map(move |x| (z, y, x)))) {
+        let first = [x, y, z];
+        let mut bytes = [0; halite_spirv::REBASE_BYTES as usize];
+        for (place, value) in bytes.as_chunks_mut().0.iter_mut().zip(first.into_iter().chain(total)) {
+            *place = value.to_ne_bytes();
+        }
+        let [x, y, z] = std::array::from_fn(|axis| most[axis].min(total[axis] - first[axis]));
+        // SAFETY: the command buffer is recording, only the caller has it, and pipeline and bindings are in place; the
+        // layout has the push constants, and each part is within the device's limits.
+        unsafe {
+            ctx.device.cmd_push_constants(target, layout, vk::ShaderStageFlags::COMPUTE, offset, &bytes);
+            ctx.device.cmd_dispatch(target, x, y, z);
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct KernelLayout {
     pub binding_count: u32,
     /// u32 constants that a dispatch gives.
     pub constant_count: u32,
+    /// Bytes of push constants, from 0 on.
+    pub push_bytes: u32,
 }
 
 /// What a layout is made from; checked against the device's limits.
@@ -75,12 +77,13 @@ impl KernelLayout {
             addresses: desc.address_bindings.is_some(),
             binding_count: desc.address_bindings.unwrap_or(count),
             constant_count: desc.constant_count,
+            push_bytes: end_of(desc.push_constants),
         };
         for set in 0..desc.sets.len() as u32 {
             let shape = layout.create_set(set)?;
             layout.sets.push(shape);
         }
-        layout.handle = layout.create(desc.push_constants)?;
+        layout.handle = layout.create(layout.push_bytes)?;
         Ok(layout)
     }
 
@@ -110,13 +113,17 @@ impl KernelLayout {
         })
     }
 
-    fn create(&self, push_constants: &[PushConstantRange]) -> Result<vk::PipelineLayout> {
+    /// A pipeline layout of the same sets with so many bytes of push constants. The caller owns it, and has checked
+    /// that the device allows it.
+    pub fn create(&self, push_bytes: u32) -> Result<vk::PipelineLayout> {
         let layouts: Vec<_> = self.sets.iter().map(|s| s.layout).collect();
-        let end = push_constants.iter().map(|r| r.offset.saturating_add(r.size)).max().unwrap_or(0);
-        let range =
-            [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: end }];
+        let range = [vk::PushConstantRange {
+            stage_flags: vk::ShaderStageFlags::COMPUTE,
+            offset: 0,
+            size: push_bytes,
+        }];
         let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
-        if end > 0 {
+        if push_bytes > 0 {
             info = info.push_constant_ranges(&range);
         }
         // SAFETY: the info is complete and within the device's limits (checked before).
@@ -128,6 +135,10 @@ impl KernelLayout {
     pub fn handle(&self) -> vk::PipelineLayout {
         self.handle
     }
+}
+
+fn end_of(push_constants: &[PushConstantRange]) -> u32 {
+    push_constants.iter().map(|r| r.offset.saturating_add(r.size)).max().unwrap_or(0)
 }
 
 fn kind_of(descriptor_type: u32) -> vk::DescriptorType {

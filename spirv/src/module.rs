@@ -28,6 +28,8 @@ pub(crate) struct Inst {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdUse {
     pub id: u32,
+    /// Where it stands among the words of the instruction.
+    pub at: usize,
     /// May be defined after this instruction.
     pub forward: bool,
 }
@@ -122,23 +124,27 @@ impl<'w> Module<'w> {
             let forward = matches!(kind, b'f' | b'F');
             match kind {
                 b't' | b'i' | b'f' => {
-                    f(IdUse { id: words[at], forward })?;
+                    f(IdUse { id: words[at], at, forward })?;
                     at += 1;
                 }
                 b'o' => {
                     if let Some(&id) = words.get(at) {
-                        f(IdUse { id, forward })?;
+                        f(IdUse { id, at, forward })?;
                         at += 1;
                     }
                 }
                 b'r' | b'l' | b'w' => at += 1,
                 b's' => at += string_words(&words[at..]).unwrap_or(words.len() - at),
-                b'I' | b'F' => words[at..].iter().try_for_each(|&id| f(IdUse { id, forward }))?,
-                b'P' => words[at..].iter().try_for_each(|&id| f(IdUse { id, forward: true }))?,
+                b'I' | b'F' => {
+                    (at..words.len()).try_for_each(|at| f(IdUse { id: words[at], at, forward }))?;
+                }
+                b'P' => {
+                    (at..words.len()).try_for_each(|at| f(IdUse { id: words[at], at, forward: true }))?;
+                }
                 b'S' => {
                     let step = self.switch_literal_words(inst) + 1;
-                    let labels = words[at..].chunks(step).filter_map(|pair| pair.get(step - 1));
-                    labels.into_iter().try_for_each(|&id| f(IdUse { id, forward: true }))?;
+                    let mut labels = (at + step - 1..words.len()).step_by(step);
+                    labels.try_for_each(|at| f(IdUse { id: words[at], at, forward: true }))?;
                 }
                 _ => {}
             }

@@ -144,8 +144,8 @@ fn kernels_without_an_exchange_run_unchanged() {
 }
 
 #[test]
-fn an_exchange_in_divergent_control_flow_is_refused_or_run_in_one_subgroup() {
-    let words = fixture("divergent.spv");
+fn an_exchange_in_a_divergent_loop_is_refused_or_run_as_it_was_meant() {
+    let words = fixture("divergent_loop.spv");
     let Decision::Refuse { message } = decide(&words, &[], &fixed(8), &REPAIR) else {
         panic!("must be refused")
     };
@@ -154,8 +154,54 @@ fn an_exchange_in_divergent_control_flow_is_refused_or_run_in_one_subgroup() {
     }
     assert_eq!(decide(&words, &[], &fixed(64), &REPAIR), Decision::Run { required_size: None });
     assert_eq!(decide(&words, &[], &range(32, 16, 64), &REPAIR), Decision::Run { required_size: Some(64) });
+    // The width that the compiler was told is as good, even if the workgroup has several subgroups.
+    assert_eq!(decide(&words, &[8], &fixed(8), &REPAIR), Decision::Run { required_size: None });
+    assert_eq!(decide(&words, &[16], &range(32, 16, 32), &REPAIR), Decision::Run { required_size: Some(16) });
+    assert!(matches!(decide(&words, &[16], &fixed(8), &REPAIR), Decision::Refuse { .. }));
     let allow = Policy { repair: true, allow_mismatch: true };
     assert!(matches!(decide(&words, &[], &fixed(8), &allow), Decision::RunMismatched { .. }));
+}
+
+#[test]
+fn branches_are_taken_apart_where_a_barrier_needs_a_place() {
+    for name in ["divergent.spv", "handed_over.spv", "phases_in_branch.spv"] {
+        let words = fixture(name);
+        let entry = entry_of(&words);
+        for device in [fixed(4), fixed(8), range(32, 8, 32)] {
+            let Decision::Repaired { words: repaired, note } = decide(&words, &[8], &device, &REPAIR) else {
+                panic!("{name} was not repaired");
+            };
+            assert!(note.contains("1 branch taken apart, 1 barrier inserted"), "{note}");
+            assert_eq!(barriers(&repaired), barriers(&words) + 1, "{name}");
+            assert_eq!(subgroup_use(&repaired, &entry).expect("valid"), SubgroupUse::None, "{name}");
+            accepted_by_spirv_val(name, &repaired);
+        }
+    }
+}
+
+#[test]
+fn values_that_share_a_word_are_told_apart() {
+    let used = |name| {
+        let words = fixture(name);
+        subgroup_use(&words, &entry_of(&words)).expect("valid")
+    };
+    assert_eq!(used("packed.spv"), SubgroupUse::None);
+    let neighbour = used("packed_neighbour.spv");
+    assert!(matches!(neighbour, SubgroupUse::LockstepWorkgroup { .. }), "{neighbour:?}");
+}
+
+#[test]
+fn several_may_store_one_value_but_not_their_own() {
+    let words = fixture("repeated.spv");
+    for device in [fixed(4), fixed(8)] {
+        let Decision::Repaired { words: repaired, note } = decide(&words, &[64], &device, &REPAIR) else {
+            panic!("not repaired");
+        };
+        assert!(note.contains("1 barrier inserted"), "{note}");
+        accepted_by_spirv_val("repeated.spv", &repaired);
+    }
+    let words = fixture("repeated_own.spv");
+    assert!(matches!(decide(&words, &[64], &fixed(8), &REPAIR), Decision::Refuse { .. }));
 }
 
 #[test]

@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use spirv::{BuiltIn, Decoration, Op};
 
-use super::uniform::{Uniformity, root_variable};
+use super::{
+    lanes::Lane,
+    uniform::{Uniformity, root_variable},
+};
 use crate::{cfg::Function, facts::Decorations, program::Program, types::Type};
 
 /// Loop counters longer than this are not enumerated.
@@ -60,8 +63,21 @@ impl Linear {
     }
 }
 
-/// What one invocation may touch: a value per index, `None` where unknown.
-pub(super) type Path = Vec<Option<Linear>>;
+/// What one invocation may touch.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// A value per index, `None` where unknown.
+    pub at: Vec<Option<Linear>>,
+    /// The bits of the word there; all of them for anything but packed values.
+    pub bits: u32,
+}
+
+/// What a class of accesses goes through: index expressions, outermost first, and the part of the word there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub indices: Vec<u32>,
+    pub lane: Option<Lane>,
+}
 
 /// Evaluates indices for one function.
 pub(super) struct Evaluator<'a, 'w> {
@@ -82,12 +98,13 @@ struct Scene {
 }
 
 impl Evaluator<'_, '_> {
-    /// Every path that each invocation may take through `indices` in `block`; the outer list is by local index.
+    /// Every path that each invocation may take to `place` in `block`; the outer list is by local index.
     ///
     /// `None` if the budget ran out.
-    pub fn paths(&self, block: usize, indices: &[u32]) -> Option<Vec<Vec<Path>>> {
+    pub fn paths(&self, block: usize, place: &Place) -> Option<Vec<Vec<Path>>> {
         let mut counters = Vec::new();
-        indices.iter().for_each(|i| self.counters_in(*i, &mut counters));
+        let expressions = place.indices.iter().copied().chain(place.lane.and_then(|l| l.shift));
+        expressions.for_each(|i| self.counters_in(i, &mut counters));
         counters.sort_by_key(|c| self.program.module.def_index(*c));
         let (once, guards): (Vec<_>, Vec<_>) =
             self.guards(block, &counters).into_iter().partition(|g| g.once);
@@ -101,7 +118,7 @@ impl Evaluator<'_, '_> {
                 all.push(found);
                 continue;
             }
-            self.enumerate(&mut scene, &counters, &guards, indices, &mut found)?;
+            self.enumerate(&mut scene, &counters, &guards, place, &mut found)?;
             all.push(found);
         }
         Some(all)
@@ -112,24 +129,33 @@ impl Evaluator<'_, '_> {
         scene: &mut Scene,
         counters: &[u32],
         guards: &[Guard],
-        indices: &[u32],
+        place: &Place,
         found: &mut Vec<Path>,
     ) -> Option<()> {
         self.budget.set(self.budget.get().saturating_sub(1));
         let Some((&counter, rest)) = counters.split_first() else {
             if !guards.iter().any(|g| self.blocks(scene, g)) {
-                found.push(indices.iter().map(|i| self.eval(scene, *i, 0)).collect());
+                found.push(self.path(scene, place));
             }
             return (self.budget.get() > 0).then_some(());
         };
         for value in self.counter_values(scene, counter) {
             scene.counters.insert(counter, value);
             scene.memo.clear();
-            self.enumerate(scene, rest, guards, indices, found)?;
+            self.enumerate(scene, rest, guards, place, found)?;
         }
         scene.counters.remove(&counter);
         scene.memo.clear();
         Some(())
+    }
+
+    fn path(&self, scene: &mut Scene, place: &Place) -> Path {
+        let at = place.indices.iter().map(|i| self.eval(scene, *i, 0)).collect();
+        let bits = place.lane.map_or(u32::MAX, |lane| match lane.shift {
+            Some(shift) => lane.bits(self.eval(scene, shift, 0).and_then(|v| v.known())),
+            None => lane.bits(Some(0)),
+        });
+        Path { at, bits }
     }
 
     /// The values of a loop counter: all of them if its bounds are known, else one symbolic value.

@@ -78,6 +78,11 @@ impl<'a, 'w> Edit<'a, 'w> {
         id
     }
 
+    /// The constant of this type that is zero throughout.
+    pub fn null(&mut self, ty: u32) -> u32 {
+        self.global(Op::ConstantNull, Some(ty), &[])
+    }
+
     /// A pointer type.
     pub fn pointer(&mut self, class: StorageClass, pointee: u32) -> u32 {
         self.global(Op::TypePointer, None, &[class as u32, pointee])

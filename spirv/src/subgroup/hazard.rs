@@ -18,8 +18,9 @@ use spirv::{Op, Scope};
 
 use super::{
     access::{Access, Unknown, aliased_shared_memory, collect, stored_constant, touches_shared},
-    address::{Evaluator, Linear, Path, Symbol},
-    replica::{Alike, replica_dimensions},
+    address::{Evaluator, Linear, Path, Place, Symbol},
+    lanes::Lanes,
+    replica::{Alike, dimensions_of_no_value, replica_dimensions},
     uniform::Uniformity,
 };
 use crate::{
@@ -33,6 +34,8 @@ use crate::{
 const EVAL_BUDGET: usize = 1_000_000;
 /// Comparisons of addresses per kernel before the rest counts as conflicts.
 const COMPARE_BUDGET: usize = 8_000_000;
+/// Paths to packed values that are compared at once, bit by bit.
+const MAX_PACKED: usize = 1 << 15;
 /// Events looked at per kernel before it counts as one with hazards.
 const STEP_BUDGET: usize = 20_000_000;
 
@@ -65,6 +68,7 @@ pub(super) struct Analysis<'a, 'w> {
     /// By local index: the first invocation that this one is a replica of.
     replica_of: Vec<usize>,
     conflicts: RefCell<HashMap<(usize, usize, bool), bool>>,
+    repeats: RefCell<HashMap<usize, bool>>,
     evals: Cell<usize>,
     compares: Cell<usize>,
     steps: Cell<usize>,
@@ -73,7 +77,7 @@ pub(super) struct Analysis<'a, 'w> {
 /// Accesses with the same addresses.
 struct Class {
     block: usize,
-    indices: Vec<u32>,
+    place: Place,
     /// What each invocation may touch, `None` if that is too much; computed when a question needs it, for kernels
     /// with the barriers they need ask about few of their accesses.
     paths: OnceCell<Option<Vec<Vec<Path>>>>,
@@ -112,7 +116,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
             .ok_or("its control flow is too large, or has a loop without an exit")?;
         let (accesses, classes) = classified(program, function)?;
         let local_size = entry.local_size;
-        let (conflicts, evals) = (RefCell::default(), Cell::new(EVAL_BUDGET));
+        let (conflicts, repeats, evals) = (RefCell::default(), RefCell::default(), Cell::new(EVAL_BUDGET));
         let (compares, steps) = (Cell::new(COMPARE_BUDGET), Cell::new(STEP_BUDGET));
         let (places, events) = (Vec::new(), Vec::new());
         let replicas = replica_dimensions(program, function, decorations, local_size, Alike::SharedStores);
@@ -129,6 +133,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
             classes,
             replica_of,
             conflicts,
+            repeats,
             evals,
             compares,
             steps,
@@ -169,6 +174,14 @@ impl<'a, 'w> Analysis<'a, 'w> {
             hazards.insert(Hazard { first: 0, second: 0 });
         }
         hazards
+    }
+
+    /// How much of the largest share of its budgets this analysis has used, in percent.
+    pub fn effort(&self) -> usize {
+        let used = |left: &Cell<usize>, all: usize| (all - left.get()) * 100 / all;
+        used(&self.evals, EVAL_BUDGET)
+            .max(used(&self.compares, COMPARE_BUDGET))
+            .max(used(&self.steps, STEP_BUDGET))
     }
 
     fn starts(&self, chosen: &[bool], shared: bool) -> Vec<(usize, usize)> {
@@ -230,13 +243,43 @@ impl<'a, 'w> Analysis<'a, 'w> {
             return false;
         }
         let key = (a.class.min(b.class), a.class.max(b.class), both_write);
-        if let Some(known) = self.conflicts.borrow().get(&key) {
+        let known = self.conflicts.borrow().get(&key).copied();
+        let conflict = known.unwrap_or_else(|| {
+            let overlap = self.overlap(key.0, key.1, both_write.then_some(self.replica_of.as_slice()));
+            let conflict = if a.shared { overlap != Overlap::Never } else { overlap == Overlap::Proved };
+            self.conflicts.borrow_mut().insert(key, conflict);
+            conflict
+        });
+        conflict && !(first == second && self.repeats(first))
+    }
+
+    /// Whether all invocations that get to the same place by this store, or by those like it, leave the same values.
+    ///
+    /// They do if they differ only in dimensions that the values do not depend on, and store once: then it does not
+    /// matter which of them is last, and no earlier value comes back.
+    fn repeats(&self, store: usize) -> bool {
+        if let Some(known) = self.repeats.borrow().get(&store) {
             return *known;
         }
-        let overlap = self.overlap(key.0, key.1, both_write);
-        let conflict = if a.shared { overlap != Overlap::Never } else { overlap == Overlap::Proved };
-        self.conflicts.borrow_mut().insert(key, conflict);
-        conflict
+        let class = self.accesses[store].class;
+        let alike =
+            self.accesses.iter().filter(|a| a.like == store).map(|a| &self.program.module.insts[a.inst]);
+        let values: Option<Vec<u32>> =
+            alike.map(|i| (i.op == Op::Store).then(|| self.program.module.operands(i)[1])).collect();
+        let free = match values {
+            Some(values) if !self.uniformity.in_cycle[self.classes[class].block] => dimensions_of_no_value(
+                self.program,
+                self.function,
+                self.decorations,
+                self.local_size,
+                &values,
+            ),
+            _ => [false; 3],
+        };
+        let replica_of = first_replicas(self.local_size, free);
+        let repeats = free != [false; 3] && self.overlap(class, class, Some(&replica_of)) == Overlap::Never;
+        self.repeats.borrow_mut().insert(store, repeats);
+        repeats
     }
 
     /// Where barriers would be legal and may help: in uniform blocks, at the start, between accesses that conflict,
@@ -293,7 +336,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
     }
 
     fn paths(&self, class: usize) -> Option<&Vec<Vec<Path>>> {
-        let Class { block, indices, paths } = &self.classes[class];
+        let Class { block, place, paths } = &self.classes[class];
         let evaluate = || {
             let Analysis { program, function, decorations, uniformity, local_size, evals, .. } = self;
             let evaluator = Evaluator {
@@ -304,41 +347,51 @@ impl<'a, 'w> Analysis<'a, 'w> {
                 local_size: *local_size,
                 budget: evals,
             };
-            evaluator.paths(*block, indices)
+            evaluator.paths(*block, place)
         };
         paths.get_or_init(evaluate).as_ref()
     }
 
     /// Whether two different invocations may touch the same place through these classes of accesses.
     ///
-    /// `as_replicas` counts replicas as one invocation.
-    fn overlap(&self, a: usize, b: usize, as_replicas: bool) -> Overlap {
-        let who = |invocation: usize| if as_replicas { self.replica_of[invocation] } else { invocation };
+    /// Invocations with the same `replica_of` count as one.
+    fn overlap(&self, a: usize, b: usize, replica_of: Option<&[usize]>) -> Overlap {
+        let who = |invocation: usize| replica_of.map_or(invocation, |r| r[invocation]);
         let (Some(a), Some(b)) = (self.paths(a), self.paths(b)) else { return Overlap::Possible };
         let all = || a.iter().chain(b).flatten();
-        let depth = all().map(Vec::len).min().unwrap_or(0);
-        let cost = all().count() * depth.max(1);
+        let depth = all().map(|p| p.at.len()).min().unwrap_or(0);
+        // Packed values are compared bit by bit.
+        let packed = all().any(|p| p.bits != u32::MAX);
+        if packed && all().count() > MAX_PACKED {
+            return Overlap::Possible;
+        }
+        let cost = all().count() * depth.max(1) * if packed { 32 } else { 1 };
         let Some(left) = self.compares.get().checked_sub(cost) else { return Overlap::Possible };
         self.compares.set(left);
         let masks: Vec<Option<u32>> =
-            (0..depth).map(|i| comparable_bits(all().map(|p| p[i].as_ref()))).collect();
+            (0..depth).map(|i| comparable_bits(all().map(|p| p.at[i].as_ref()))).collect();
         let exact = masks.iter().all(|m| *m == Some(u32::MAX));
-        let key = |path: &Path| -> Vec<u32> {
-            let bits = path.iter().zip(&masks);
-            bits.map(|(v, m)| v.as_ref().map_or(0, |v| v.base) & m.unwrap_or(0)).collect()
+        let keys = |path: &Path| {
+            let at = path.at.iter().zip(&masks);
+            let at: Vec<u32> = at.map(|(v, m)| v.as_ref().map_or(0, |v| v.base) & m.unwrap_or(0)).collect();
+            let bits = if packed { path.bits } else { 1 };
+            (0..32).filter(move |b| bits >> b & 1 != 0).map(move |b| (at.clone(), b))
         };
-        let mut owner: HashMap<Vec<u32>, Option<usize>> = HashMap::new();
+        let mut owner: HashMap<(Vec<u32>, u32), Option<usize>> = HashMap::new();
         for (invocation, path) in
             a.iter().enumerate().flat_map(|(i, paths)| paths.iter().map(move |p| (i, p)))
         {
-            let entry = owner.entry(key(path)).or_insert(Some(who(invocation)));
-            if *entry != Some(who(invocation)) {
-                *entry = None;
+            for key in keys(path) {
+                let entry = owner.entry(key).or_insert(Some(who(invocation)));
+                if *entry != Some(who(invocation)) {
+                    *entry = None;
+                }
             }
         }
         let mut others = b.iter().enumerate().flat_map(|(i, paths)| paths.iter().map(move |p| (i, p)));
-        let meets = others
-            .any(|(invocation, path)| owner.get(&key(path)).is_some_and(|o| *o != Some(who(invocation))));
+        let meets = others.any(|(invocation, path)| {
+            keys(path).any(|key| owner.get(&key).is_some_and(|o| *o != Some(who(invocation))))
+        });
         match (meets, exact) {
             (false, _) => Overlap::Never,
             (true, true) => Overlap::Proved,
@@ -351,10 +404,12 @@ impl<'a, 'w> Analysis<'a, 'w> {
 fn classified(program: &Program<'_>, function: &Function) -> Result<(Vec<Access>, Vec<Class>), Unknown> {
     let (mut numbers, mut classes, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
     let mut alike = HashMap::new();
+    let lanes = Lanes::of(program, function);
     for (mut access, indices) in collect(program, function)? {
         let block = function.block_of_inst(access.inst).ok_or("an access outside of the blocks")?;
-        access.class = *numbers.entry((access.variable, block, indices.clone())).or_insert_with(|| {
-            classes.push(Class { block, indices, paths: OnceCell::new() });
+        let place = Place { indices, lane: lanes.lane(access.inst) };
+        access.class = *numbers.entry((access.variable, block, place.clone())).or_insert_with(|| {
+            classes.push(Class { block, place, paths: OnceCell::new() });
             classes.len() - 1
         });
         access.constant = stored_constant(program, access.inst);

@@ -7,10 +7,12 @@ pub(crate) mod edit;
 mod emulate;
 mod fold;
 mod hazard;
+mod lanes;
 mod plan;
 mod repair;
 mod replica;
 mod shrink;
+mod split;
 mod uniform;
 mod usage;
 

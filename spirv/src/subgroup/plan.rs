@@ -22,8 +22,9 @@ use crate::{
 /// 3. An unsynchronised exchange is repaired: invocations that only repeat the work of others are left out, which
 ///    makes the workgroup smaller, and barriers separate what is left. This comes before any required size, because lockstep is
 ///    nothing that Vulkan promises: even at the assumed width only barriers make the exchange right, and drivers
-///    drop them where a workgroup is one subgroup. Without `Policy::repair`, or where barriers are not legal, a
-///    workgroup that fits into one full subgroup runs: invocations then do advance together on all known devices.
+///    drop them where a workgroup is one subgroup. Without `Policy::repair`, or where barriers cannot help, a
+///    workgroup that fits into one full subgroup runs: invocations then do advance together on all known devices. So
+///    does any workgroup at exactly the width that the compiler was told.
 /// 4. Subgroup instructions run where the device has, or can be required to have, the assumed size, or where the
 ///    whole workgroup fits both the assumed and the device's subgroup. Sizes that are not given are taken from the
 ///    code where it gives one away. If none is known the kernel runs: portable kernels ask for the size themselves.
@@ -123,6 +124,17 @@ impl Kernel<'_, '_> {
         required.or(fixed)
     }
 
+    /// How the device runs the width that the compiler was told, if it can: then the exchange is as its author,
+    /// or the compiler, meant it.
+    fn as_told(&self, required_size: Option<u32>) -> Option<Option<u32>> {
+        let told = *self.assumed_sizes.first()?;
+        match required_size {
+            Some(size) => (size == told).then_some(required_size),
+            None if self.device.default_size == told && !self.floating => Some(None),
+            None => require(self.device, told),
+        }
+    }
+
     fn for_ops(&self, ops: &[String], implied: &[u32]) -> Decision {
         let assumed = if implied.len() == 1
             && (self.assumed_sizes.is_empty() || self.assumed_sizes.contains(&implied[0]))
@@ -196,6 +208,13 @@ impl Kernel<'_, '_> {
             None => self.size_that_holds_all(),
         };
         if let Some(required_size) = holds_all {
+            return Decision::Run { required_size };
+        }
+        if let Some(required_size) = self.as_told(required_size) {
+            log::debug!(
+                "kernel `{}` counts on lockstep ({why}); it runs as it is, at the width that it was compiled for",
+                self.entry.name
+            );
             return Decision::Run { required_size };
         }
         let assumed = self.assumed_sizes.first().copied().unwrap_or_else(|| self.invocations().min(64));

@@ -1,5 +1,6 @@
 //! Owns the repair of kernels that exchange memory in lockstep: fewer invocations where that helps, then barriers.
-//! Does not own: the proof that they are needed or enough (`hazard`), or which invocations can go (`shrink`).
+//! Does not own: the proof that they are needed or enough (`hazard`), which invocations can go (`shrink`), or how
+//! places for barriers are made where there are none (`split`).
 
 use spirv::Op;
 
@@ -8,6 +9,7 @@ use super::{
     edit::Edit,
     hazard::Analysis,
     shrink::{shrink, smaller_size},
+    split::split,
 };
 use crate::{
     facts::{Decorations, Entry},
@@ -23,6 +25,8 @@ pub(super) struct Repaired {
     /// The smaller workgroup size, if replicas were left out.
     pub local_size: Option<[u32; 3]>,
     pub barriers: usize,
+    /// Branches taken apart to make places for barriers.
+    pub splits: usize,
 }
 
 impl Repaired {
@@ -31,6 +35,11 @@ impl Repaired {
         let barriers = match self.barriers {
             1 => "1 barrier inserted".to_owned(),
             n => format!("{n} barriers inserted"),
+        };
+        let barriers = match self.splits {
+            0 => barriers,
+            1 => format!("1 branch taken apart, {barriers}"),
+            n => format!("{n} branches taken apart, {barriers}"),
         };
         let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
         match self.local_size {
@@ -55,7 +64,12 @@ pub(super) fn repair(
     let Some(local_size) = smaller_size(program, entry, decorations) else {
         return match analysis {
             Ok(Some(analysis)) => insert_barriers(analysis, &entry.name),
-            Ok(None) => Ok(Repaired { words: program.module.words.to_vec(), local_size: None, barriers: 0 }),
+            Ok(None) => Ok(Repaired {
+                words: program.module.words.to_vec(),
+                local_size: None,
+                barriers: 0,
+                splits: 0,
+            }),
             Err(why) => Err(why.clone()),
         };
     };
@@ -64,13 +78,26 @@ pub(super) fn repair(
     let entry = program.entry(&entry.name).map_err(|e| e.to_string())?;
     let repaired = match Analysis::of(&program, entry, &Decorations::read(&program))? {
         Some(analysis) if !analysis.hazards(&[]).is_empty() => insert_barriers(&analysis, &entry.name)?,
-        _ => Repaired { words: words.clone(), local_size: None, barriers: 0 },
+        _ => Repaired { words: words.clone(), local_size: None, barriers: 0, splits: 0 },
     };
     Ok(Repaired { local_size: Some(local_size), ..repaired })
 }
 
-/// Inserts the barriers that remove every hazard.
+/// Inserts the barriers that remove every hazard, if need be after taking branches apart.
 pub(super) fn insert_barriers(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaired, Unknown> {
+    let why = match insert_at_places(analysis, entry) {
+        Err(why) => why,
+        done => return done,
+    };
+    let split = split(analysis.program.module.words, entry).ok_or_else(|| why.clone())?;
+    let program = Program::new(&split.words).map_err(|e| format!("the split module is not valid: {e}"))?;
+    let decorations = Decorations::read(&program);
+    let entry = program.entry(entry).map_err(|e| e.to_string())?;
+    let analysis = Analysis::of(&program, entry, &decorations)?.ok_or(why)?;
+    Ok(Repaired { splits: split.count, ..insert_at_places(&analysis, &entry.name)? })
+}
+
+fn insert_at_places(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaired, Unknown> {
     let chosen = choose(analysis)?;
     let program = analysis.program;
     let places = analysis.places.iter().zip(&chosen).filter(|(_, c)| **c).map(|(p, _)| *p);
@@ -83,7 +110,7 @@ pub(super) fn insert_barriers(analysis: &Analysis<'_, '_>, entry: &str) -> Resul
     }
     let words = edit.finish();
     verify(&words, entry)?;
-    Ok(Repaired { words, local_size: None, barriers: at.len() })
+    Ok(Repaired { words, local_size: None, barriers: at.len(), splits: 0 })
 }
 
 /// Starts from a barrier at every place and drops those that are not needed, the most expensive first.

@@ -24,6 +24,8 @@ pub(super) enum Alike {
     SharedStores,
     /// Branches and all stores, if the invocations advance instruction by instruction.
     AllStores,
+    /// Single values, however the invocations advance and wherever they branch.
+    Values,
 }
 
 /// For x, y and z: whether invocations that differ in that dimension only are replicas of each other.
@@ -42,6 +44,30 @@ pub(super) fn replica_dimensions(
         local_size[dimension as usize] > 1
             && Dependence { program, decorations, written, alike, dimension, dependent }
                 .does_not_matter(function)
+    })
+}
+
+/// For x, y and z: whether none of the values depends on the id in that dimension, in whatever way.
+pub(super) fn dimensions_of_no_value(
+    program: &Program<'_>,
+    function: &Function,
+    decorations: &Decorations<'_>,
+    local_size: [u32; 3],
+    values: &[u32],
+) -> [bool; 3] {
+    let written = written_variables(program, function);
+    let escaping = escaping_variables(program, function);
+    std::array::from_fn(|dimension| {
+        let (written, dependent, dimension) = (&written, escaping.clone(), dimension as u32);
+        let mut dependence =
+            Dependence { program, decorations, written, alike: Alike::Values, dimension, dependent };
+        // Definitions come before uses but for phis, and what comes from a phi is dependent.
+        for inst in program.body(function) {
+            if inst.id != 0 && dependence.depends(inst) {
+                dependence.dependent.insert(inst.id);
+            }
+        }
+        local_size[dimension as usize] > 1 && !values.iter().any(|v| dependence.value_depends(*v))
     })
 }
 
@@ -109,6 +135,8 @@ impl Dependence<'_, '_> {
                 Some(()) => words.len() != 2 || words[1] == self.dimension,
                 None => self.value_depends(words[0]),
             },
+            // The way to a phi is a matter of branches.
+            Op::Phi if self.alike == Alike::Values => true,
             op if op == Op::Phi || is_pure(op) => {
                 let mut depends = false;
                 let _ = self.program.module.for_each_use(inst, |used| {
@@ -140,7 +168,10 @@ impl Dependence<'_, '_> {
         let (Some(root), Some(class)) = (root_variable(self.program, pointer), self.class_of(pointer)) else {
             return true;
         };
+        let own = [StorageClass::Workgroup, StorageClass::Function, StorageClass::Private];
         match class {
+            // What was stored last may depend on anything.
+            class if self.alike == Alike::Values && own.contains(&class) => true,
             StorageClass::Workgroup | StorageClass::PushConstant => false,
             StorageClass::Uniform | StorageClass::UniformConstant => false,
             StorageClass::StorageBuffer => self.written.contains(&root),

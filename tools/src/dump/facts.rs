@@ -263,7 +263,7 @@ fn targets(bytecode: &[u8]) -> Vec<String> {
     let mut rest = bytecode;
     while let Some(at) = rest.windows(MARK.len()).position(|w| w == MARK) {
         let text = &rest[at..];
-        let end = text.iter().take(MAX_TARGET).take_while(|b| matches!(b, b' '..=b'~')).count();
+        let end = target_length(text);
         let text_here = String::from_utf8_lossy(&text[..end]).into_owned();
         if !found.contains(&text_here) {
             found.push(text_here);
@@ -271,6 +271,22 @@ fn targets(bytecode: &[u8]) -> Vec<String> {
         rest = &text[MARK.len()..];
     }
     found
+}
+
+/// Bytes of the attribute that a text begins with: up to the bracket that closes it, or as far as it is text.
+fn target_length(text: &[u8]) -> usize {
+    let (mut depth, mut quoted) = (0, false);
+    for (i, b) in text.iter().enumerate().take(MAX_TARGET) {
+        match b {
+            b'"' => quoted = !quoted,
+            b'<' if !quoted => depth += 1,
+            b'>' if !quoted && depth == 1 => return i + 1,
+            b'>' if !quoted => depth -= 1,
+            b' '..=b'~' => {}
+            _ => return i,
+        }
+    }
+    text.len().min(MAX_TARGET)
 }
 
 /// Code of the selected functions.
@@ -290,8 +306,8 @@ mod tests {
 
     #[test]
     fn targets_are_found_once_each() {
-        let text = b"..\x01#hal.device.target<\"vulkan\", [x]>\0#hal.device.target<\"vulkan\", [x]>\0#hal.device.target<\"b\">";
-        assert_eq!(targets(text), ["#hal.device.target<\"vulkan\", [x]>", "#hal.device.target<\"b\">"]);
+        let text = b"..\x01#hal.device.target<\"vulkan\", [x]>\0#hal.device.target<\"vulkan\", [x]>y#hal.device.target<\"b<\">";
+        assert_eq!(targets(text), ["#hal.device.target<\"vulkan\", [x]>", "#hal.device.target<\"b<\">"]);
         assert!(targets(b"").is_empty());
     }
 

@@ -110,7 +110,11 @@ fn run(flags: Flags) -> Result<()> {
     let outcome = execute(&flags, &mut out);
     match outcome {
         Err(Failure::Status(status)) if flags.json => {
-            let error = json!({"code": status.code().name(), "message": status.to_string()});
+            let error = json!({
+                "code": status.code().name(),
+                "message": status.message(),
+                "context": status.annotations(),
+            });
             writeln!(out, "{}", json!({"error": error}))?;
             Err(Failure::Reported)
         }

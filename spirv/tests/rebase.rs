@@ -105,6 +105,30 @@ fn what_is_not_understood_is_refused() {
     assert_eq!(error.to_string(), "it reads WorkgroupId as signed numbers");
 }
 
+/// Damaged modules give an error or a valid module.
+#[test]
+fn damage_is_survived() {
+    let (mut refused, mut changed) = (0, 0);
+    for (name, offset) in [("elementwise.spv", 0), ("workgroup_ids.spv", 8)] {
+        let words = fixture(name);
+        let entry = analyze(&words).expect("valid").entry_points[0].name.clone();
+        for at in 5..words.len() {
+            for damage in [words[at] ^ 1, words[at] ^ 4, words[at] + 1, words[at - 1], 0, u32::MAX] {
+                let mut words = words.clone();
+                words[at] = damage;
+                match rebase(&words, &entry, offset) {
+                    Ok(words) => {
+                        changed += 1;
+                        analyze(&words).expect("what is given out is valid");
+                    }
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(refused > 1000 && changed > 100, "{refused} refused, {changed} changed");
+}
+
 /// Every kernel of the corpus: what is changed is valid.
 #[test]
 fn kernels_of_the_corpus() {

@@ -1,6 +1,6 @@
 //! Owns the demo: one command from a clean clone to a network's answer on whatever Vulkan device is there.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{
     setup,
@@ -35,7 +35,22 @@ pub fn run() -> Result<()> {
         println!("\nThe network says: {digit} ({:.1} %)", score * 100.0);
     }
     anyhow::ensure!(scores.len() == 10, "run-module printed no 1x10 result");
+    let report = output(command(&tool("run-module"), &args).arg("--json"))?;
+    println!(
+        "It ran on {}.",
+        device_of(&report, &output(&mut command(&tool("list-devices"), &["--json"]))?)?
+    );
     Ok(())
+}
+
+/// URI and name of the device that `run-module --json` reports, the name out of `list-devices --json`.
+fn device_of(report: &str, devices: &str) -> Result<String> {
+    let report: serde_json::Value = serde_json::from_str(report).context("run-module --json")?;
+    let devices: serde_json::Value = serde_json::from_str(devices).context("list-devices --json")?;
+    let uri = report["devices"][0].as_str().context("run-module --json names no device")?;
+    let all = devices["devices"].as_array().context("list-devices --json has no list")?;
+    let name = all.iter().find(|d| d["uri"] == uri).and_then(|d| d["name"].as_str()).unwrap_or("unknown");
+    Ok(format!("{name} ({uri})"))
 }
 
 fn print_picture(npy: &[u8]) {

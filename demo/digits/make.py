@@ -78,12 +78,12 @@ def main():
     model = onnx.load(path)
     model.graph.name = "classify"  # iree-import-onnx names the entry point after the graph
     onnx.save(model, path)
+    # Relative names: the module keeps the path of its source.
     tools = pathlib.Path(sys.executable).parent
-    mlir = HERE / "digits.mlir"
-    subprocess.run([tools / "iree-import-onnx", path, "-o", mlir], check=True)
-    subprocess.run([tools / "iree-compile", mlir, "-o", HERE / "digits.vmfb", "--iree-hal-target-device=vulkan"],
-                   check=True)
-    mlir.unlink()
+    subprocess.run([tools / "iree-import-onnx", "digits.onnx", "-o", "digits.mlir"], check=True, cwd=HERE)
+    subprocess.run([tools / "iree-compile", "digits.mlir", "-o", "digits.vmfb", "--iree-hal-target-device=vulkan"],
+                   check=True, cwd=HERE)
+    (HERE / "digits.mlir").unlink()
 
 
 main()

@@ -8,11 +8,20 @@ use std::{path::Path, sync::Arc};
 use halite_conformance::{corpus, expectations::Expectations, replay};
 use halite_hal::{Device, DriverRegistry, Options};
 
+/// The device to test. Without one the tests are skipped, unless `HALITE_TEST_DEVICE` names one: `cargo xtask test`
+/// sets it, so that a driver that was installed and then not found is a failure.
 fn device() -> Option<Arc<dyn Device>> {
     halite_vulkan::link();
+    let wanted = std::env::var("HALITE_TEST_DEVICE").ok();
     match DriverRegistry::with_static_drivers().open("vulkan", &Options::new()) {
-        Ok(device) => Some(device),
+        Ok(device) => {
+            let name = device.info().name.to_lowercase();
+            let fits = wanted.as_ref().is_none_or(|w| name.contains(&w.to_lowercase()));
+            assert!(fits, "the tests were to run on {wanted:?}, the device is '{name}'");
+            Some(device)
+        }
         Err(e) => {
+            assert!(wanted.is_none(), "the tests were to run on {wanted:?}: {e}");
             eprintln!("SKIPPED: no Vulkan device: {e}");
             None
         }

@@ -35,9 +35,6 @@ pub(crate) struct DeviceContext {
     /// The instance it comes from.
     #[expect(dead_code, reason = "keeps the instance alive")]
     pub instance: Arc<InstanceContext>,
-    /// The physical device.
-    #[expect(dead_code, reason = "for queries that need it after opening")]
-    pub physical: vk::PhysicalDevice,
     /// The device and its functions.
     pub device: ash::Device,
     /// What the device can do.

@@ -48,7 +48,6 @@ pub(super) fn open(
     Ok(DeviceContext {
         id: next_device_id(),
         instance,
-        physical,
         device,
         caps,
         plan,

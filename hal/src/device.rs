@@ -5,8 +5,8 @@ use std::{any::Any, fmt, sync::Arc};
 use bytes::Bytes;
 
 use crate::{
-    BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, DeviceInfo, Executable,
-    ExecutableDesc, Fence, File, QueueAffinity, Result, Semaphore, status,
+    BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, DeviceInfo,
+    Executable, ExecutableDesc, Fence, File, QueueAffinity, Result, Semaphore, status,
 };
 
 /// One operation on a queue. It starts when its wait fence is reached and ends by signalling its signal fence;
@@ -160,8 +160,8 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     /// large; waiting always flushes.
     fn queue_flush(&self, affinity: QueueAffinity) -> Result<()>;
 
-    /// Waits until all queues are idle. Used at teardown and in tests.
-    fn wait_idle(&self) -> Result<()>;
+    /// Waits until all queues are idle. Used at teardown and in tests. DEADLINE_EXCEEDED when work goes on for longer.
+    fn wait_idle(&self, deadline: Deadline) -> Result<()>;
 
     /// Whether what callers can foresee is checked before the driver sees it: true for
     /// [`crate::validation::ValidatedDevice`] only.

@@ -11,7 +11,7 @@ use crate::{Device, Result};
 pub type Options = BTreeMap<String, String>;
 
 /// What kind of hardware a device is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
     /// A GPU with its own memory.
@@ -23,11 +23,30 @@ pub enum DeviceKind {
     /// The host's processor, also behind a GPU API.
     Cpu,
     /// Something else.
+    #[default]
     Other,
 }
 
-/// A device as enumeration sees it.
+/// Points for or against a device, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScoreItem {
+    /// Points; negative ones speak against the device.
+    pub points: i64,
+    /// The fact that gives them, for people.
+    pub reason: String,
+}
+
+/// Facts of one subject, such as limits or extensions, in display order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InfoGroup {
+    /// The subject: one lower-case word.
+    pub title: String,
+    /// (name, value); the value is empty where the name says it all.
+    pub entries: Vec<(String, String)>,
+}
+
+/// A device as enumeration sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Name of the driver.
     pub driver: String,
@@ -39,8 +58,23 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// Why the device cannot be opened with default options; `None` when it can.
     pub unusable: Option<String>,
-    /// Facts for people and bug reports, in display order.
+    /// Target triple that describes it best, such as `cpu-llvmpipe-linux`; `None` when nothing fits.
+    #[serde(default)]
+    pub target: Option<String>,
+    /// Formats of executables that it takes with default options, best first.
+    #[serde(default)]
+    pub executable_formats: Vec<String>,
+    /// What speaks for it and against it beside its kind. Devices are chosen by the sum.
+    #[serde(default)]
+    pub score: Vec<ScoreItem>,
+    /// The facts that people ask for first, in display order.
     pub properties: Vec<(String, String)>,
+    /// Everything else for bug reports: limits, features, extensions, memory, queues.
+    #[serde(default)]
+    pub groups: Vec<InfoGroup>,
+    /// The driver's own record of the device as JSON text, complete enough to plan for the device without having it.
+    #[serde(default)]
+    pub capabilities: Option<String>,
 }
 
 impl DeviceInfo {

@@ -15,6 +15,19 @@ pub enum FileAccess {
     ReadWrite,
 }
 
+/// A file that somebody else implements: an archive member, a download, the far side of a plug-in. Any thread may
+/// call it; calls may overlap.
+pub trait FileSource: Send + Sync + 'static {
+    /// Bytes in it now.
+    fn byte_length(&self) -> Result<u64>;
+
+    /// Reads exactly `target.len()` bytes at `offset`. OUT_OF_RANGE past the end.
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> Result<()>;
+
+    /// Writes all bytes at `offset`. PERMISSION_DENIED for read-only files.
+    fn write_at(&self, offset: u64, source: &[u8]) -> Result<()>;
+}
+
 /// A random-access source or target of bytes. Cheap to clone.
 #[derive(Clone)]
 pub enum File {
@@ -27,6 +40,13 @@ pub enum File {
         /// What was asked for when it was opened.
         access: FileAccess,
     },
+    /// Somebody else's file.
+    Custom {
+        /// The file.
+        source: Arc<dyn FileSource>,
+        /// What may be done to it.
+        access: FileAccess,
+    },
 }
 
 impl fmt::Debug for File {
@@ -34,6 +54,7 @@ impl fmt::Debug for File {
         match self {
             File::Memory(bytes) => write!(f, "File::Memory({} bytes)", bytes.len()),
             File::Handle { file, access } => write!(f, "File::Handle({file:?}, {access:?})"),
+            File::Custom { access, .. } => write!(f, "File::Custom({access:?})"),
         }
     }
 }
@@ -46,6 +67,15 @@ impl File {
             File::Handle { file, .. } => {
                 file.metadata().map(|m| m.len()).map_err(|e| status!(Unknown, "cannot read file size: {e}"))
             }
+            File::Custom { source, .. } => source.byte_length(),
+        }
+    }
+
+    /// What may be done to it.
+    pub fn access(&self) -> FileAccess {
+        match self {
+            File::Memory(_) => FileAccess::Read,
+            File::Handle { access, .. } | File::Custom { access, .. } => *access,
         }
     }
 
@@ -75,6 +105,7 @@ impl File {
             File::Handle { file, .. } => read_exact_at(file, target, offset).map_err(|e| {
                 status!(OutOfRange, "cannot read {} bytes at offset {offset}: {e}", target.len())
             }),
+            File::Custom { source, .. } => source.read_at(offset, target),
         }
     }
 
@@ -85,6 +116,7 @@ impl File {
                 .map_err(|e| {
                     status!(DataLoss, "cannot write {} bytes at offset {offset}: {e}", source.len())
                 }),
+            File::Custom { source: file, access: FileAccess::ReadWrite } => file.write_at(offset, source),
             _ => Err(status!(PermissionDenied, "file is read-only")),
         }
     }

@@ -35,11 +35,11 @@ pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
 };
 pub use device::{Device, MemoryStats, QueueOp, foreign_object, next_device_id};
-pub use driver::{DeviceInfo, DeviceKind, Driver, Options};
+pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem};
 pub use dump::CommandDump;
 pub use element::{ElementKind, ElementType, Encoding};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};
-pub use file::{File, FileAccess};
+pub use file::{File, FileAccess, FileSource};
 pub use halite_status::{Code, Result, ResultExt, Status, bail, status};
 pub use inventory;
 pub use pattern::matches_pattern;

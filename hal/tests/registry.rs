@@ -33,6 +33,7 @@ impl Driver for Several {
             kind: DeviceKind::Other,
             unusable: None,
             properties: Vec::new(),
+            ..DeviceInfo::default()
         };
         Ok(vec![device("GPU-aa", "Mali G78"), device("GPU-bb", "Mali G31"), device("GPU-cc", "llvmpipe 17")])
     }

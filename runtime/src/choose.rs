@@ -67,6 +67,7 @@ mod tests {
             kind,
             unusable: unusable.map(str::to_owned),
             properties: Vec::new(),
+            ..DeviceInfo::default()
         };
         let kinds =
             [DeviceKind::DiscreteGpu, DeviceKind::IntegratedGpu, DeviceKind::VirtualGpu, DeviceKind::Cpu];

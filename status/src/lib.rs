@@ -91,7 +91,7 @@ struct Inner {
     code: Code,
     message: Cow<'static, str>,
     annotations: Vec<String>,
-    details: Vec<(&'static str, String)>,
+    details: Vec<(Cow<'static, str>, String)>,
 }
 
 impl Status {
@@ -129,19 +129,19 @@ impl Status {
 
     /// Adds a machine-readable detail, such as (`vk.result`, `ERROR_DEVICE_LOST`).
     #[must_use]
-    pub fn with_detail(mut self, key: &'static str, value: impl Into<String>) -> Self {
-        self.0.details.push((key, value.into()));
+    pub fn with_detail(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+        self.0.details.push((key.into(), value.into()));
         self
     }
 
     /// The value of a detail, if it was given.
     pub fn detail(&self, key: &str) -> Option<&str> {
-        self.0.details.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_str())
+        self.0.details.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
     /// All details in the order they were added.
-    pub fn details(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.details.iter().map(|(k, v)| (*k, v.as_str()))
+    pub fn details(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.details.iter().map(|(k, v)| (k.as_ref(), v.as_str()))
     }
 }
 

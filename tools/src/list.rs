@@ -133,6 +133,7 @@ mod tests {
             kind: DeviceKind::Cpu,
             unusable: unusable.map(str::to_owned),
             properties: vec![("api".into(), "1.3".into())],
+            ..DeviceInfo::default()
         }
     }
 

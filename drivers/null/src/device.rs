@@ -3,8 +3,9 @@
 use std::{any::Any, sync::Arc};
 
 use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandList, Device, DeviceInfo, Executable, ExecutableDesc, Fence,
-    MemoryStats, QueueAffinity, QueueOp, Semaphore, SoftSemaphore, matches_pattern, next_device_id,
+    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
+    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, SoftSemaphore, matches_pattern,
+    next_device_id,
 };
 use halite_status::Result;
 
@@ -99,9 +100,8 @@ impl Device for NullDevice {
         Ok(())
     }
 
-    fn wait_idle(&self) -> Result<()> {
-        self.queue.wait_idle();
-        Ok(())
+    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
+        self.queue.wait_idle(deadline)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, Options, StaticDriver};
 use halite_status::{Result, bail};
 
-use crate::{buffer::Memory, device::NullDevice};
+use crate::{buffer::Memory, device::NullDevice, executable::EXECUTABLE_FORMAT};
 
 /// Name of the driver, and identifier that modules may ask a device for.
 pub(crate) const NAME: &str = "null";
@@ -28,8 +28,9 @@ impl NullDriver {
             path: String::new(),
             name: "null device".to_owned(),
             kind: DeviceKind::Other,
-            unusable: None,
+            executable_formats: vec![EXECUTABLE_FORMAT.to_owned()],
             properties: vec![("executes".to_owned(), "transfers only".to_owned())],
+            ..DeviceInfo::default()
         }
     }
 }

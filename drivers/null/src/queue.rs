@@ -7,7 +7,7 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-use halite_hal::{BufferSpan, Fence, File, QueueOp};
+use halite_hal::{BufferSpan, Deadline, Fence, File, QueueOp};
 use halite_status::{Code, Result, ResultExt, Status, bail, status};
 use parking_lot::{Condvar, Mutex};
 
@@ -52,11 +52,16 @@ impl Queue {
 
     /// Blocks until no operation is ready or running. Operations whose wait fence is not reached have not started
     /// and are not waited for: it may be the caller who has to signal it.
-    pub(crate) fn wait_idle(&self) {
+    pub(crate) fn wait_idle(&self, deadline: Deadline) -> Result<()> {
         let mut state = self.state.lock();
         while state.draining || !state.ready.is_empty() {
-            self.idle.wait(&mut state);
+            match deadline.remaining() {
+                None => self.idle.wait(&mut state),
+                Some(left) if left.is_zero() => bail!(DeadlineExceeded, "the null device is still at work"),
+                Some(left) => _ = self.idle.wait_for(&mut state, left),
+            }
         }
+        Ok(())
     }
 
     /// Runs what is ready, unless another call (maybe one further up this thread's stack) is at it.

@@ -62,7 +62,7 @@ fn work_starts_when_its_wait_fence_is_reached_and_not_before() {
     let copy = QueueOp::Copy { source: BufferSpan::whole(b.clone()), target: BufferSpan::whole(c.clone()) };
     submit(&d, &filled, &copied, copy);
     submit(&d, &go, &filled, fill(&b, 7));
-    d.wait_idle().unwrap();
+    d.wait_idle(Deadline::Never).unwrap();
     assert!(!filled.query().unwrap());
     assert_eq!(bytes(&b), [0; 4]);
     go.signal().unwrap();

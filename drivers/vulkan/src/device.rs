@@ -4,7 +4,7 @@ mod core;
 mod operations;
 mod query;
 
-use std::{any::Any, fmt, sync::Arc, time::Duration};
+use std::{any::Any, fmt, sync::Arc};
 
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
@@ -21,9 +21,6 @@ use crate::{
     queue::{Deferred, Work},
     semaphore::VulkanSemaphore,
 };
-
-/// How long `wait_idle` waits before it reports that the device hangs.
-const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// An open Vulkan device. Dropping it waits for its work (for a bounded time); buffers and other objects that are
 /// still held stay valid.
@@ -129,8 +126,8 @@ impl Device for VulkanDevice {
         Ok(())
     }
 
-    fn wait_idle(&self) -> Result<()> {
-        self.core.wait_idle(Deadline::after(IDLE_LIMIT))
+    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
+        self.core.wait_idle(deadline)
     }
 
     fn as_any(&self) -> &dyn Any {

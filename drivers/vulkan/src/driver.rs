@@ -93,6 +93,7 @@ mod tests {
             kind,
             unusable: unusable.map(str::to_owned),
             properties: Vec::new(),
+            ..DeviceInfo::default()
         }
     }
 

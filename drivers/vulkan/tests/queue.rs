@@ -136,7 +136,7 @@ fn memory_is_reused_in_queue_order() {
         let stats = device.memory_stats();
         assert_eq!(stats.reserved, reserved, "a steady state takes no more memory");
         assert!(stats.peak_used < 4 << 20, "{stats:?}");
-        device.wait_idle().unwrap();
+        device.wait_idle(Deadline::after(Duration::from_secs(60))).unwrap();
         assert_eq!(device.memory_stats().used, 0);
         device.trim();
         assert_eq!(device.memory_stats(), MemoryStats { reserved: 0, used: 0, ..stats });

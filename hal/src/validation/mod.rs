@@ -32,8 +32,9 @@ use std::{
 
 use self::{lifetime::QueueAllocations, slots::SlotPlan};
 use crate::{
-    Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandList, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, ResultExt, Semaphore, bail,
+    Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandList, Deadline, Device, DeviceInfo,
+    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, ResultExt, Semaphore,
+    bail,
 };
 
 pub use self::commands::MAX_BINDING_CAPACITY;
@@ -181,8 +182,8 @@ impl Device for ValidatedDevice {
         self.inner.queue_flush(affinity)
     }
 
-    fn wait_idle(&self) -> Result<()> {
-        self.inner.wait_idle()
+    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
+        self.inner.wait_idle(deadline)
     }
 
     fn is_validated(&self) -> bool {

@@ -31,7 +31,7 @@ pub(super) fn check_transfer(device: &dyn Device, op: &QueueOp) -> Result<()> {
         }
         QueueOp::Write { source, target, target_offset } => {
             range::check_span(device, "source", source, Uses::TRANSFER_SOURCE)?;
-            if !matches!(target, File::Handle { access: FileAccess::ReadWrite, .. }) {
+            if target.access() != FileAccess::ReadWrite {
                 bail!(PermissionDenied, "target file is read-only; open it for reading and writing");
             }
             check_file_range("target", target, *target_offset, source.length)

@@ -76,6 +76,7 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
         },
         unusable: plan.err().map(|e| e.to_string()),
         properties,
+        ..DeviceInfo::default()
     }
 }
 

@@ -84,7 +84,7 @@ pub fn on_devices(variants: &[&[(&str, &str)]], test: impl Fn(&Arc<dyn Device>))
             };
             eprintln!("on '{}' with {variant:?}", info.name);
             test(&device);
-            device.wait_idle().unwrap();
+            device.wait_idle(Deadline::after(Duration::from_secs(60))).unwrap();
             drop(device);
             let messages = halite_vulkan::validation_message_count() - before;
             assert_eq!(messages, 0, "validation messages on '{}' with {variant:?}", info.name);

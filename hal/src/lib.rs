@@ -13,7 +13,7 @@
 //! lost, a missing feature. Sizes, offsets and dimensions are `u64`, in bytes unless named otherwise.
 //! All objects are `Send + Sync` and reference-counted; children keep their parents alive.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod buffer;
 mod command;
@@ -24,6 +24,7 @@ mod element;
 mod executable;
 mod file;
 mod pattern;
+pub mod plugin;
 mod registry;
 mod semaphore;
 mod types;

@@ -7,7 +7,7 @@
 //! * **One symbol.** A driver library exports [`QUERY_SYMBOL`] of type [`HaliteQueryFn`] and nothing else is looked up. It
 //!   does no device work, starts no thread, and may be called any number of times.
 //! * **Versions.** The host passes the newest version it knows. The plug-in answers the version it will speak: at most that
-//!   one, or it fails with INCOMPATIBLE. While [`ABI_MAJOR`] is 0, both sides must have the same version; from 1 on, the
+//!   one, or it fails with INCOMPATIBLE. While [`HALITE_ABI_MAJOR`] is 0, both sides must have the same version; from 1 on, the
 //!   same major number is enough.
 //! * **Sizes.** Structures that may grow begin with `struct_size`, the number of bytes that their maker knows. Fields are only
 //!   ever appended. A reader looks at a field only if `struct_size` reaches its end. Small value types without that field
@@ -34,15 +34,15 @@
 use std::ffi::{c_char, c_void};
 
 /// Incompatible changes. 0 while the interface is young: then the minor version has to be equal as well.
-pub const ABI_MAJOR: u32 = 0;
+pub const HALITE_ABI_MAJOR: u32 = 0;
 /// Compatible additions.
-pub const ABI_MINOR: u32 = 1;
+pub const HALITE_ABI_MINOR: u32 = 1;
 /// The version of this file: major in the upper half, minor in the lower.
-pub const ABI_VERSION: u32 = (ABI_MAJOR << 16) | ABI_MINOR;
+pub const HALITE_ABI_VERSION: u32 = (HALITE_ABI_MAJOR << 16) | HALITE_ABI_MINOR;
 /// Name of the exported function.
 pub const QUERY_SYMBOL: &std::ffi::CStr = c"halite_driver_query_v1";
 /// A time limit that never passes.
-pub const FOREVER: u64 = u64::MAX;
+pub const HALITE_FOREVER: u64 = u64::MAX;
 
 /// UTF-8 text, not terminated. Null is the empty text.
 #[repr(C)]
@@ -182,19 +182,16 @@ pub struct HaliteDriverVtable {
     >,
 }
 
-/// Kinds of hardware.
-pub mod device_kind {
-    /// A GPU with its own memory.
-    pub const DISCRETE_GPU: u32 = 0;
-    /// A GPU that shares the host's memory.
-    pub const INTEGRATED_GPU: u32 = 1;
-    /// A GPU seen through virtualization.
-    pub const VIRTUAL_GPU: u32 = 2;
-    /// The host's processor.
-    pub const CPU: u32 = 3;
-    /// Something else.
-    pub const OTHER: u32 = 4;
-}
+/// Kind of device: a GPU with its own memory.
+pub const HALITE_DEVICE_DISCRETE_GPU: u32 = 0;
+/// Kind of device: a GPU that shares the host's memory.
+pub const HALITE_DEVICE_INTEGRATED_GPU: u32 = 1;
+/// Kind of device: a GPU seen through virtualization.
+pub const HALITE_DEVICE_VIRTUAL_GPU: u32 = 2;
+/// Kind of device: the host's processor.
+pub const HALITE_DEVICE_CPU: u32 = 3;
+/// Kind of device: something else.
+pub const HALITE_DEVICE_OTHER: u32 = 4;
 
 /// Points for or against a device, and why.
 #[repr(C)]
@@ -218,7 +215,7 @@ pub struct HaliteInfoGroup {
 #[derive(Debug)]
 pub struct HaliteDeviceInfo {
     pub struct_size: u32,
-    /// One of `device_kind`.
+    /// One of `HALITE_DEVICE_*`.
     pub kind: u32,
     pub driver: HaliteStr,
     /// Stable path within the driver; empty for an only device.
@@ -542,30 +539,27 @@ pub struct HaliteBufferRef {
     pub reserved: u32,
 }
 
-/// Kinds of recorded commands, and the fields of [`HaliteCommand`] that each uses.
-pub mod command_kind {
-    /// `target`, `pattern`, `pattern_length`.
-    pub const FILL: u32 = 0;
-    /// `data`, `target`.
-    pub const UPDATE: u32 = 1;
-    /// `source`, `target`.
-    pub const COPY: u32 = 2;
-    /// `executable`, `function`, `constants`, `bindings`, `flags`; `counts`, or `target` when `indirect_counts` is 1.
-    pub const DISPATCH: u32 = 3;
-    /// Nothing.
-    pub const BARRIER: u32 = 4;
-    /// `data` is the name.
-    pub const BEGIN_DEBUG_GROUP: u32 = 5;
-    /// Nothing.
-    pub const END_DEBUG_GROUP: u32 = 6;
-}
+/// Kind of command: `target`, `pattern`, `pattern_length`.
+pub const HALITE_COMMAND_FILL: u32 = 0;
+/// Kind of command: `data`, `target`.
+pub const HALITE_COMMAND_UPDATE: u32 = 1;
+/// Kind of command: `source`, `target`.
+pub const HALITE_COMMAND_COPY: u32 = 2;
+/// Kind of command: `executable`, `function`, `constants`, `bindings`, `flags`, and `counts`, or `target` when `indirect_counts` is 1.
+pub const HALITE_COMMAND_DISPATCH: u32 = 3;
+/// Kind of command: no field.
+pub const HALITE_COMMAND_BARRIER: u32 = 4;
+/// Kind of command: `data` is the name.
+pub const HALITE_COMMAND_BEGIN_DEBUG_GROUP: u32 = 5;
+/// Kind of command: no field.
+pub const HALITE_COMMAND_END_DEBUG_GROUP: u32 = 6;
 
 /// One recorded command. All commands of a list have the same `struct_size`, which is also their distance.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HaliteCommand {
     pub struct_size: u32,
-    /// One of `command_kind`.
+    /// One of `HALITE_COMMAND_*`; its description tells the fields that count.
     pub kind: u32,
     pub target: HaliteBufferRef,
     pub source: HaliteBufferRef,
@@ -646,32 +640,29 @@ pub struct HaliteFileVtable {
     >,
 }
 
-/// Kinds of queue operations, and the fields of [`HaliteQueueOp`] that each uses.
-pub mod queue_op_kind {
-    /// Nothing.
-    pub const BARRIER: u32 = 0;
-    /// `target.buffer`.
-    pub const DEALLOCA: u32 = 1;
-    /// `target`, `pattern`, `pattern_length`.
-    pub const FILL: u32 = 2;
-    /// `data`, `target`.
-    pub const UPDATE: u32 = 3;
-    /// `source`, `target`.
-    pub const COPY: u32 = 4;
-    /// `file`, `file_offset`, `target`.
-    pub const READ: u32 = 5;
-    /// `source`, `file`, `file_offset`.
-    pub const WRITE: u32 = 6;
-    /// `command_buffer`, `bindings`.
-    pub const EXECUTE: u32 = 7;
-}
+/// Kind of operation: no field.
+pub const HALITE_QUEUE_OP_BARRIER: u32 = 0;
+/// Kind of operation: `target.buffer`.
+pub const HALITE_QUEUE_OP_DEALLOCA: u32 = 1;
+/// Kind of operation: `target`, `pattern`, `pattern_length`.
+pub const HALITE_QUEUE_OP_FILL: u32 = 2;
+/// Kind of operation: `data`, `target`.
+pub const HALITE_QUEUE_OP_UPDATE: u32 = 3;
+/// Kind of operation: `source`, `target`.
+pub const HALITE_QUEUE_OP_COPY: u32 = 4;
+/// Kind of operation: `file`, `file_offset`, `target`.
+pub const HALITE_QUEUE_OP_READ: u32 = 5;
+/// Kind of operation: `source`, `file`, `file_offset`.
+pub const HALITE_QUEUE_OP_WRITE: u32 = 6;
+/// Kind of operation: `command_buffer`, `bindings`.
+pub const HALITE_QUEUE_OP_EXECUTE: u32 = 7;
 
 /// One operation on a queue. All it names is borrowed for the call: keep it by retaining it, copy `data`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HaliteQueueOp {
     pub struct_size: u32,
-    /// One of `queue_op_kind`.
+    /// One of `HALITE_QUEUE_OP_*`; its description tells the fields that count.
     pub kind: u32,
     pub target: HaliteSpan,
     pub source: HaliteSpan,

@@ -87,7 +87,7 @@ fn from_ref(reference: Ref, depth: u32, budget: &mut usize) -> Result<Value> {
         return Ok(Value::Buffer(BufferSpan::clone(span)));
     }
     if let Some(bytes) = vmdata::try_bytes(&reference) {
-        return Ok(Value::Bytes(bytes));
+        return bytes.map(Value::Bytes);
     }
     let Some(items) = vmdata::list_values(&reference, *budget) else {
         return Ok(Value::Opaque(reference));

@@ -5,56 +5,48 @@ use halite_status::{Result, status};
 use halite_vm::{Buffer, List, Ref, Value};
 
 /// Names in error messages are cut to this many bytes.
-const MAX_LABEL: usize = 256;
+const MAX_LABEL: u64 = 256;
 
 /// All bytes of a `!vm.buffer`: shared when constant, copied when mutable.
 pub(crate) fn bytes(reference: &Ref) -> Result<Bytes> {
-    reference.expect::<Buffer>("vm.buffer").map(Buffer::to_bytes)
+    reference.expect::<Buffer>("vm.buffer").and_then(Buffer::to_bytes)
 }
 
 /// The bytes of a `!vm.buffer`; `None` when the reference is something else.
-pub(crate) fn try_bytes(reference: &Ref) -> Option<Bytes> {
+pub(crate) fn try_bytes(reference: &Ref) -> Option<Result<Bytes>> {
     reference.downcast_ref::<Buffer>().map(Buffer::to_bytes)
 }
 
 /// A range of a `!vm.buffer`, shared or copied; a length of -1 is the rest. OUT_OF_RANGE when it does not fit.
 pub(crate) fn range(reference: &Ref, offset: i64, length: i64) -> Result<Bytes> {
     let buffer = reference.expect::<Buffer>("vm.buffer")?;
-    let total = usize::try_from(buffer.len()).unwrap_or(usize::MAX);
-    let start = usize::try_from(offset).ok().filter(|start| *start <= total);
-    let end = match length {
-        -1 => Some(total),
-        _ => start.and_then(|start| start.checked_add(usize::try_from(length).ok()?)),
-    };
-    let range = start.zip(end).filter(|(start, end)| start <= end && *end <= total);
-    let (start, end) = range.ok_or_else(|| {
+    let total = buffer.len();
+    let range = u64::try_from(offset).ok().and_then(|start| {
+        let rest = total.checked_sub(start)?;
+        let length = if length == -1 { rest } else { u64::try_from(length).ok()? };
+        (length <= rest).then_some((start, length))
+    });
+    let (start, length) = range.ok_or_else(|| {
         status!(
             OutOfRange,
             "range of {length} bytes at offset {offset} is outside of a host buffer of {total} bytes"
         )
     })?;
-    Ok(match buffer.constant() {
-        Some(constant) => constant.slice(start..end),
-        None => buffer.read(|all| Bytes::copy_from_slice(&all[start..end])),
-    })
+    buffer.slice(start, length)
 }
 
 /// A `!vm.buffer` as text. INVALID_ARGUMENT when it is not UTF-8.
 pub(crate) fn text(reference: &Ref, what: &str) -> Result<String> {
-    let buffer = reference.expect::<Buffer>("vm.buffer")?;
-    buffer
-        .read(|bytes| str::from_utf8(bytes).map(str::to_owned))
-        .map_err(|e| status!(InvalidArgument, "{what} is not UTF-8 text: {e}"))
+    let bytes = bytes(reference)?;
+    let text =
+        str::from_utf8(&bytes).map_err(|e| status!(InvalidArgument, "{what} is not UTF-8 text: {e}"))?;
+    Ok(text.to_owned())
 }
 
 /// A `!vm.buffer` as a name for messages, whatever it holds.
 pub(crate) fn label(reference: &Ref) -> String {
-    reference.downcast_ref::<Buffer>().map_or_else(
-        || "value".to_owned(),
-        |buffer| {
-            buffer.read(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_LABEL)]).into_owned())
-        },
-    )
+    let bytes = reference.downcast_ref::<Buffer>().and_then(|b| b.slice(0, b.len().min(MAX_LABEL)).ok());
+    bytes.map_or_else(|| "value".to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A constant `!vm.buffer`.

@@ -24,7 +24,7 @@ mod types;
 mod value;
 mod verify;
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, HostMemory};
 pub use context::{Context, ContextOptions, FunctionHandle, Limits};
 pub use disasm::{Line, disassemble};
 pub use invocation::Invocation;

@@ -115,7 +115,7 @@ fn buffer_loads_and_stores_index_by_element() {
     let mut expected =
         vec![5, 0, 5, 0xFF, 0x88, 0x77, 0x66, 0x55, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11];
     expected.extend([0x44, 0x33, 0x22, 0x11, 0, 0, 0, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
-    assert_eq!(out.downcast_ref::<Buffer>().unwrap().to_bytes()[..], expected);
+    assert_eq!(out.downcast_ref::<Buffer>().unwrap().to_bytes().unwrap()[..], expected);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn buffer_bulk_operations() {
         f.l(0, 1).l(2, 2).l(4, 0x0807_0605_0403_0201);
         f.op(op, &[r(0).into(), cell(0).into(), cell(2).into(), cell(4).into()]);
         let Value::Ref(out) = f.run_with(&[r(0)], &[buffer(&[9; 24])]).unwrap().remove(0) else { panic!() };
-        let out = out.downcast_ref::<Buffer>().unwrap().to_bytes();
+        let out = out.downcast_ref::<Buffer>().unwrap().to_bytes().unwrap();
         let pattern = [1u8, 2, 3, 4, 5, 6, 7, 8];
         let mut expected = vec![9; 24];
         expected[width..2 * width].copy_from_slice(&pattern[..width]);
@@ -162,7 +162,7 @@ fn buffer_bulk_operations() {
     let out = f.run(&[cell(14), cell(15), cell(16), cell(18), r(1), r(2)]).unwrap();
     assert_eq!(show(&out), "1 0 16l 4166820438245540263l vm.buffer vm.buffer");
     let Value::Ref(clone) = &out[5] else { panic!() };
-    assert_eq!(clone.downcast_ref::<Buffer>().unwrap().to_bytes()[..], *b"\0\x03\xFFab\0\0\0");
+    assert_eq!(clone.downcast_ref::<Buffer>().unwrap().to_bytes().unwrap()[..], *b"\0\x03\xFFab\0\0\0");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn references_move_copy_and_compare() {
     let out = out.unwrap();
     assert_eq!(show(&out), "0 0 0 0 null vm.buffer vm.buffer");
     let content = |v: &Value| match v {
-        Value::Ref(v) => v.downcast_ref::<Buffer>().unwrap().to_bytes(),
+        Value::Ref(v) => v.downcast_ref::<Buffer>().unwrap().to_bytes().unwrap(),
         _ => panic!(),
     };
     assert_eq!((&content(&out[5])[..], &content(&out[6])[..]), (&b"b"[..], &b"a"[..]));

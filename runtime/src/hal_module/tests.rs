@@ -368,7 +368,7 @@ fn command_buffers_run_with_their_bindings() {
         vec![Value::Ref(host.clone()), l(4), null(), l(4), l(4), i(0), l(0)],
     );
     // Captured at record time: this change is not seen.
-    host.expect::<Buffer>("vm.buffer").unwrap().write(|b| b.fill(b'x')).unwrap();
+    host.expect::<Buffer>("vm.buffer").unwrap().write_at(0, b"xxxxxxxxxx").unwrap();
     record("command_buffer.execution_barrier", vec![i(28), i(13), l(0)]);
     record("command_buffer.copy_buffer", vec![i(0), i(1), null(), l(0), null(), l(8), l(16), l(0)]);
     record("command_buffer.end_debug_group", vec![]);

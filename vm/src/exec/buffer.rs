@@ -1,5 +1,7 @@
 //! Owns the buffer instructions. Does not own: buffers.
 
+use std::hash::Hasher;
+
 use halite_status::{Result, status};
 use siphasher::sip::SipHasher24;
 
@@ -65,10 +67,9 @@ fn bulk(env: &mut Env<'_>, i: &Insn) -> Result<()> {
         Op::BufferHash => {
             let len = env.u64(i.c);
             env.watch.charge_bytes(len)?;
-            let buffer = buffer(env.refs, i.a)?;
-            let range = buffer.range(get64(env.cells, i.b), len, 1)?;
-            let hash = buffer.read(|bytes| hasher().hash(&bytes[range]));
-            set64(env.cells, i.d(), hash);
+            let mut hasher = hasher();
+            buffer(env.refs, i.a)?.hash(get64(env.cells, i.b), len, &mut hasher)?;
+            set64(env.cells, i.d(), hasher.finish());
         }
         op => {
             return Err(status!(Internal, "the interpreter has no implementation of {}", op.info().mnemonic));

@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   list-devices
   list-devices --properties vulkan
+  list-devices --workarounds vulkan
   list-devices --json | jq '.devices[0].uri'
 
 The index of a device, its path and a part of its name all work after vulkan:// in --device.
@@ -36,6 +37,9 @@ pub struct Flags {
     /// Prints all that is known about each device
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     properties: bool,
+    /// Prints the known faults of Vulkan drivers, and which of them are steered around on the devices here
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    workarounds: bool,
     /// Prints the completion script for a shell
     #[arg(long, value_name = "SHELL")]
     completions: Option<clap_complete::Shell>,
@@ -66,12 +70,26 @@ fn run(flags: Flags) -> Result<()> {
     let options = flags.devices.vulkan_options()?;
     let found = devices::enumerate(&registry, flags.driver.as_deref(), &options)?;
     let found: Vec<DeviceInfo> = found.into_iter().map(|(_, device)| device).collect();
+    if flags.workarounds {
+        return workarounds(&found, &mut out);
+    }
     if flags.json {
         let list: Vec<_> = found.iter().map(to_json).collect();
         writeln!(out, "{}", json!({"devices": list}))?;
     } else {
         table(&found, flags.properties, &mut out)?;
     }
+    Ok(())
+}
+
+fn workarounds(devices: &[DeviceInfo], out: &mut dyn Write) -> Result<()> {
+    for device in devices {
+        if let Some((_, names)) = device.properties.iter().find(|(name, _)| name == "workarounds") {
+            writeln!(out, "in force on '{}' ({}): {names}", device.name, device.uri())?;
+        }
+    }
+    writeln!(out, "\nAll of them; the option workarounds=+name,-name changes what is in force:\n")?;
+    write!(out, "{}", halite_vulkan::workarounds::table_text())?;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ const TOOLS: &[&str] = &[
     env!("CARGO_BIN_EXE_run-module"),
     env!("CARGO_BIN_EXE_benchmark-module"),
     env!("CARGO_BIN_EXE_dump-module"),
+    env!("CARGO_BIN_EXE_list-devices"),
 ];
 /// Flags of other programs, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] =

@@ -45,8 +45,12 @@ pub mod vendor {
 
 /// `VkDriverId` numbers that decisions depend on.
 pub mod driver_id {
+    /// AMD's own driver.
+    pub const AMD_PROPRIETARY: u32 = 1;
     /// NVIDIA's own driver.
     pub const NVIDIA_PROPRIETARY: u32 = 4;
+    /// Intel's own driver for Windows.
+    pub const INTEL_PROPRIETARY_WINDOWS: u32 = 5;
     /// Mesa's driver for Intel.
     pub const INTEL_OPEN_SOURCE_MESA: u32 = 6;
     /// Qualcomm's own driver.

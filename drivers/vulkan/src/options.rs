@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use halite_hal::{Options, Result, status};
 
-use crate::caps::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4};
+use crate::{
+    caps::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4},
+    workarounds::WorkaroundOverrides,
+};
 
 /// (name, meaning) of every option, sorted by name.
 pub const OPTIONS: &[(&str, &str)] = &[
@@ -40,6 +43,10 @@ pub const OPTIONS: &[(&str, &str)] = &[
     (
         "validation",
         "off|core|sync|gpuav|all, or a comma list (off): Khronos validation layer, messages go to the log",
+    ),
+    (
+        "workarounds",
+        "+name,-name,… (): known driver faults to avoid besides, or not to avoid; list-devices --workarounds has the names",
     ),
 ];
 
@@ -148,6 +155,8 @@ pub struct VulkanOptions {
     pub synchronization2: bool,
     /// What the validation layer checks.
     pub validation: ValidationModes,
+    /// Driver faults that are avoided, or not, whatever the table says.
+    pub workarounds: WorkaroundOverrides,
 }
 
 impl Default for VulkanOptions {
@@ -168,6 +177,7 @@ impl Default for VulkanOptions {
             robust_buffer_access: None,
             synchronization2: true,
             validation: ValidationModes::default(),
+            workarounds: WorkaroundOverrides::default(),
         }
     }
 }
@@ -208,6 +218,7 @@ impl VulkanOptions {
             "robust_buffer_access" => self.robust_buffer_access = Some(switch(name, value)?),
             "synchronization2" => self.synchronization2 = switch(name, value)?,
             "validation" => self.validation = ValidationModes::parse(value)?,
+            "workarounds" => self.workarounds = WorkaroundOverrides::parse(value)?,
             _ => {
                 let known = OPTIONS.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
                 return Err(status!(

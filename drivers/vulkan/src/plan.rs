@@ -119,6 +119,8 @@ pub struct DevicePlan {
     pub subgroup: SubgroupPlan,
     /// Bounds checks of buffer accesses.
     pub robustness: Robustness,
+    /// Whether fills that begin at no multiple of 16 bytes are done in two steps.
+    pub split_unaligned_fills: bool,
     /// Whether a persistent pipeline cache may be used.
     pub pipeline_cache: bool,
     /// Driver faults that were steered around.
@@ -150,7 +152,7 @@ impl DevicePlan {
         let queues = queues::choose(caps, options)?;
         let memory = memory::choose(caps, options)?;
         let abis = choose_abis(caps, options, workarounds)?;
-        let (robustness, features) = choose_features(caps, options, abis)?;
+        let (robustness, features) = choose_features(caps, options, abis, workarounds)?;
         let push_descriptors = push_descriptors(caps, options, workarounds);
         Ok(DevicePlan {
             extensions: extensions(caps, &features, push_descriptors > 0),
@@ -161,6 +163,7 @@ impl DevicePlan {
             memory,
             subgroup: subgroup(caps, &features),
             robustness,
+            split_unaligned_fills: workarounds.find(Avoid::UnalignedFill).is_some(),
             pipeline_cache: workarounds.find(Avoid::PipelineCache).is_none(),
             workarounds: workarounds.applied().to_vec(),
             features,
@@ -220,8 +223,11 @@ fn choose_features(
     caps: &DeviceCaps,
     options: &VulkanOptions,
     abis: DispatchAbis,
+    workarounds: &Workarounds,
 ) -> Result<(Robustness, Features), PlanError> {
-    let has = &caps.features;
+    let mut usable = caps.features;
+    workarounds.restrict(&mut usable);
+    let has = &usable;
     let on_cpu = caps.device_type == DeviceType::Cpu && has.robust_buffer_access;
     let robustness = match options.robust_buffer_access.unwrap_or(on_cpu) {
         false => Robustness::Off,
@@ -231,7 +237,8 @@ fn choose_features(
             return Err(PlanError::Option {
                 device: caps.name.clone(),
                 option: "robust_buffer_access=on",
-                reason: "the device has no robustBufferAccess; leave the option out".to_owned(),
+                reason: "the device has no robustBufferAccess that may be used; leave the option out"
+                    .to_owned(),
             });
         }
     };

@@ -1,9 +1,16 @@
-//! Owns the table of driver faults that the planner steers around: what, for which drivers, and why.
-//! Does not own: the steering itself (`plan`).
+//! Owns the known faults of drivers that the planner steers around: the types, which entries are in force on a device,
+//! and the text that tools print. Does not own: the entries (`table`), or the steering (`plan`).
 
+mod table;
+
+use std::fmt::Write as _;
+
+use halite_hal::{Result, status};
 use serde::Serialize;
 
-use crate::caps::{DeviceCaps, driver_id};
+use crate::caps::{DeviceCaps, DeviceType, Features, driver_id};
+
+use table::{ON_REQUEST, TABLE};
 
 /// What the planner must not do on a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,59 +22,215 @@ pub enum Avoid {
     PushDescriptors,
     /// Keep compiled pipelines between runs.
     PipelineCache,
+    /// Fill 4096 bytes or more from a byte that is no multiple of 16.
+    UnalignedFill,
+    /// Require a subgroup size of pipelines.
+    SubgroupSizeControl,
+    /// Let kernels use cooperative matrices, or ask for their shapes.
+    CooperativeMatrix,
+    /// Let kernels use integer dot products.
+    IntegerDotProduct,
+    /// Let kernels compute with 16-bit floats.
+    Float16,
+    /// Let kernels store 16-bit values in buffers.
+    Storage16,
+    /// Let kernels store 8-bit values in buffers.
+    Storage8,
+    /// Enable `synchronization2`.
+    Synchronization2,
+    /// Have the device bounds-check buffer accesses.
+    RobustBufferAccess,
+}
+
+impl Avoid {
+    /// Vulkan names of the features that stay off. Kernels that need one are refused by its name.
+    fn features(self) -> &'static [&'static str] {
+        match self {
+            Avoid::SubgroupSizeControl => &["subgroupSizeControl", "computeFullSubgroups"],
+            Avoid::CooperativeMatrix => &[
+                "cooperativeMatrix",
+                "cooperativeMatrixRobustBufferAccess",
+                "shaderBFloat16CooperativeMatrix",
+            ],
+            Avoid::IntegerDotProduct => &["shaderIntegerDotProduct"],
+            Avoid::Float16 => &["shaderFloat16"],
+            Avoid::Storage16 => {
+                &["storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess", "storagePushConstant16"]
+            }
+            Avoid::Storage8 => {
+                &["storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess", "storagePushConstant8"]
+            }
+            Avoid::Synchronization2 => &["synchronization2"],
+            Avoid::RobustBufferAccess => &["robustBufferAccess", "robustBufferAccess2"],
+            Avoid::BufferDeviceAddress
+            | Avoid::PushDescriptors
+            | Avoid::PipelineCache
+            | Avoid::UnalignedFill => &[],
+        }
+    }
 }
 
 /// One known fault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Workaround {
-    /// Short stable name for logs and bug reports.
+    /// Short stable name for logs, bug reports and the option `workarounds`.
     pub name: &'static str,
     /// What is avoided.
     pub avoid: Avoid,
     /// What goes wrong otherwise.
     pub reason: &'static str,
-    /// Where to read more.
+    /// Where to read more; empty for entries that only an option puts in force.
     pub link: &'static str,
     #[serde(skip)]
     applies: Match,
 }
 
+/// Two entries are the same when their names are.
+impl PartialEq for Workaround {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Workaround {}
+
+impl Workaround {
+    /// The devices it is for, in words.
+    pub fn condition(&self) -> String {
+        self.applies.text()
+    }
+}
+
+/// A fact about a device that no other field says: its words, and the test.
+type Fact = (&'static str, fn(&DeviceCaps) -> bool);
+
 /// Which devices a workaround is for; every given part must fit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Match {
+    /// `VkDriverId`.
     driver_id: Option<u32>,
+    /// PCI or Khronos vendor.
     vendor_id: Option<u32>,
+    device_type: Option<DeviceType>,
     /// First driver version that is affected.
     since: Option<u32>,
     /// First driver version that is fixed.
     fixed_in: Option<u32>,
+    /// Something else that must be so.
+    fact: Option<Fact>,
+    /// Never by itself: only when the option names it.
+    on_request: bool,
 }
 
 impl Match {
+    /// Every device.
+    const ANY: Match = Match {
+        driver_id: None,
+        vendor_id: None,
+        device_type: None,
+        since: None,
+        fixed_in: None,
+        fact: None,
+        on_request: false,
+    };
+
+    /// Every version of a driver.
+    const fn driver(id: u32) -> Match {
+        Match { driver_id: Some(id), ..Match::ANY }
+    }
+
     fn fits(&self, caps: &DeviceCaps) -> bool {
-        self.driver_id.is_none_or(|id| id == caps.driver_id)
+        !self.on_request
+            && self.driver_id.is_none_or(|id| id == caps.driver_id)
             && self.vendor_id.is_none_or(|id| id == caps.vendor_id)
+            && self.device_type.is_none_or(|kind| kind == caps.device_type)
             && self.since.is_none_or(|v| caps.driver_version >= v)
             && self.fixed_in.is_none_or(|v| caps.driver_version < v)
+            && self.fact.is_none_or(|(_, holds)| holds(caps))
+    }
+
+    fn text(&self) -> String {
+        if self.on_request {
+            return "only on request".to_owned();
+        }
+        let version = |v: u32| format!("{}.{}.{}", v >> 22, (v >> 12) & 0x3FF, v & 0xFFF);
+        let mut parts = Vec::new();
+        parts.extend(self.driver_id.map(|id| format!("driver {}", driver_name(id))));
+        parts.extend(self.since.map(|v| format!("from {}", version(v))));
+        parts.extend(self.fixed_in.map(|v| format!("before {}", version(v))));
+        parts.extend(self.vendor_id.map(|id| format!("vendor {id:#06x}")));
+        parts.extend(self.device_type.map(|kind| format!("{kind:?} devices").to_lowercase()));
+        parts.extend(self.fact.map(|(words, _)| words.to_owned()));
+        parts.join(", ")
     }
 }
 
-/// Every known fault.
-static TABLE: &[Workaround] = &[Workaround {
-    name: "swiftshader-no-bda",
-    avoid: Avoid::BufferDeviceAddress,
-    reason: "SwiftShader reports bufferDeviceAddress, but its compiler ends the process on the conversion of \
-                 an integer to a pointer (OpConvertUToPtr) that such kernels begin with",
-    link: "https://swiftshader.googlesource.com/SwiftShader",
-    applies: Match {
-        driver_id: Some(driver_id::GOOGLE_SWIFTSHADER),
-        vendor_id: None,
-        since: None,
-        fixed_in: None,
-    },
-}];
+fn driver_name(id: u32) -> String {
+    match id {
+        driver_id::AMD_PROPRIETARY => "AMD proprietary".to_owned(),
+        driver_id::NVIDIA_PROPRIETARY => "NVIDIA proprietary".to_owned(),
+        driver_id::INTEL_PROPRIETARY_WINDOWS => "Intel proprietary (Windows)".to_owned(),
+        driver_id::INTEL_OPEN_SOURCE_MESA => "Mesa ANV".to_owned(),
+        driver_id::GOOGLE_SWIFTSHADER => "SwiftShader".to_owned(),
+        driver_id::MOLTENVK => "MoltenVK".to_owned(),
+        other => format!("id {other}"),
+    }
+}
 
-/// The workarounds that one device needs.
+/// What the option `workarounds` says: entries put in force or taken out of it, whatever the device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkaroundOverrides {
+    added: Vec<&'static Workaround>,
+    removed: Vec<&'static Workaround>,
+}
+
+impl WorkaroundOverrides {
+    /// Parses `+name,-name`; a name alone means `+name`, `-all` takes out everything. INVALID_ARGUMENT lists the known
+    /// names.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut overrides = WorkaroundOverrides::default();
+        for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+            if word == "-all" {
+                overrides.removed.extend(TABLE);
+                continue;
+            }
+            let (list, name) = match word.strip_prefix('-') {
+                Some(name) => (&mut overrides.removed, name),
+                None => (&mut overrides.added, word.strip_prefix('+').unwrap_or(word)),
+            };
+            let found = table().find(|w| w.name == name).ok_or_else(|| {
+                let known: Vec<_> = table().map(|w| w.name).collect();
+                status!(
+                    InvalidArgument,
+                    "Vulkan option workarounds='{text}': there is no workaround '{name}'; known are: {}",
+                    known.join(", ")
+                )
+            })?;
+            list.push(found);
+        }
+        Ok(overrides)
+    }
+}
+
+/// Every entry: known faults first, then those that are only in force when the option names them.
+pub fn table() -> impl Iterator<Item = &'static Workaround> {
+    TABLE.iter().chain(ON_REQUEST)
+}
+
+/// The whole table for people: each entry with what it avoids, for which devices, why, and where to read more.
+pub fn table_text() -> String {
+    let mut text = String::new();
+    for entry in table() {
+        _ = writeln!(text, "{}\n  avoids: {:?}\n  for: {}", entry.name, entry.avoid, entry.condition());
+        _ = writeln!(text, "  because: {}", entry.reason);
+        if !entry.link.is_empty() {
+            _ = writeln!(text, "  see: {}", entry.link);
+        }
+    }
+    text
+}
+
+/// The workarounds that are in force on one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workarounds {
     applied: Vec<&'static Workaround>,
@@ -79,50 +242,31 @@ impl Workarounds {
         Workarounds { applied: TABLE.iter().filter(|w| w.applies.fits(caps)).collect() }
     }
 
+    /// The entries that fit this device, as the user changed them. What is taken out stays out.
+    pub fn chosen(caps: &DeviceCaps, overrides: &WorkaroundOverrides) -> Self {
+        let mut applied = Self::for_device(caps).applied;
+        applied.extend(overrides.added.iter().filter(|w| !w.applies.fits(caps)));
+        applied.retain(|w| !overrides.removed.contains(w));
+        Workarounds { applied }
+    }
+
     /// The entry that forbids something, if there is one.
     pub fn find(&self, avoid: Avoid) -> Option<&'static Workaround> {
         self.applied.iter().copied().find(|w| w.avoid == avoid)
     }
 
-    /// The entries in table order.
+    /// The entries in table order, those that the user added last.
     pub fn applied(&self) -> &[&'static Workaround] {
         &self.applied
+    }
+
+    /// Takes the features out that must stay off.
+    pub(crate) fn restrict(&self, features: &mut Features) {
+        for name in self.applied.iter().flat_map(|w| w.avoid.features()) {
+            features.remove(name);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{caps::api_version, plan::tests::recorded};
-
-    #[test]
-    fn entries_fit_by_driver_and_version() {
-        let mut caps = recorded("swiftshader");
-        assert!(Workarounds::for_device(&caps).find(Avoid::BufferDeviceAddress).is_some());
-        assert!(Workarounds::for_device(&caps).find(Avoid::PushDescriptors).is_none());
-        assert_eq!(Workarounds::for_device(&recorded("llvmpipe")), Workarounds::default());
-        caps.driver_version = api_version(5, 2, 0);
-        let rule = Match {
-            driver_id: Some(driver_id::GOOGLE_SWIFTSHADER),
-            vendor_id: Some(caps.vendor_id),
-            since: Some(api_version(5, 1, 0)),
-            fixed_in: Some(api_version(5, 3, 0)),
-        };
-        assert!(rule.fits(&caps));
-        caps.driver_version = api_version(5, 3, 0);
-        assert!(!rule.fits(&caps), "fixed");
-        caps.driver_version = api_version(5, 0, 9);
-        assert!(!rule.fits(&caps), "not yet broken");
-        caps.driver_version = api_version(5, 2, 0);
-        caps.vendor_id += 1;
-        assert!(!rule.fits(&caps), "another vendor");
-    }
-
-    #[test]
-    fn every_entry_explains_itself() {
-        for entry in TABLE {
-            assert!(!entry.name.is_empty() && entry.reason.len() > 20 && entry.link.starts_with("https://"));
-            assert_ne!(entry.applies, Match::default(), "'{}' would apply to every device", entry.name);
-        }
-    }
-}
+mod tests;

@@ -49,6 +49,22 @@ fn fills_of_every_alignment() {
     });
 }
 
+/// Fills beyond 4096 bytes from every word, also in two steps, as for drivers that cannot do it in one.
+#[test]
+fn big_fills_from_every_word() {
+    on_devices(&[&[], &[("workarounds", "avoid-unaligned-fill")]], |device| {
+        for (offset, length) in [(0, 8192), (4, 4096), (8, 4112), (12, 8000), (20, 4100), (13, 4090)] {
+            let target = buffer(device, &[0xEE; 9000]);
+            let op =
+                QueueOp::Fill { target: span(&target, offset, length), pattern: 0xAB, pattern_length: 1 };
+            run(device, op);
+            let mut expected = vec![0xEE; 9000];
+            expected[offset as usize..(offset + length) as usize].fill(0xAB);
+            assert!(read(&target) == expected, "offset {offset} length {length}");
+        }
+    });
+}
+
 #[test]
 fn big_eight_byte_fill() {
     on_devices(&[&[]], |device| {

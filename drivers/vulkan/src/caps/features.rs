@@ -20,6 +20,11 @@ macro_rules! features {
                 match name { $($name => Some(self.$field),)* _ => None }
             }
 
+            /// Takes the feature with this Vulkan name out of the set; a name that is not listed changes nothing.
+            pub(crate) fn remove(&mut self, name: &str) {
+                match name { $($name => self.$field = false,)* _ => {} }
+            }
+
             /// Vulkan names of the features in the set.
             pub fn enabled(&self) -> impl Iterator<Item = &'static str> + use<> {
                 [$((self.$field, $name),)*].into_iter().filter_map(|(on, name)| on.then_some(name))

@@ -29,9 +29,10 @@ pub(super) fn open(
     let (_, info, caps) = found.ok_or_else(|| {
         Status::new(Code::NotFound, "the Vulkan device is gone since it was listed; list the devices again")
     })?;
-    let plan = DevicePlan::new(&caps, &options, &Workarounds::for_device(&caps)).map_err(plan_status)?;
+    let workarounds = Workarounds::chosen(&caps, &options.workarounds);
+    let plan = DevicePlan::new(&caps, &options, &workarounds).map_err(plan_status)?;
     for workaround in &plan.workarounds {
-        log::debug!("device '{}': workaround {}: {}", caps.name, workaround.name, workaround.reason);
+        log::info!("device '{}': workaround {}: {}", caps.name, workaround.name, workaround.reason);
     }
     let device = create(&instance, physical, &caps, &plan)?;
     let queues = plan.queues.iter().map(|q| QueueHandle {

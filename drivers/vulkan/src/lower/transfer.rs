@@ -9,6 +9,9 @@ use crate::{device::Core, queue::Keeper};
 
 /// Most bytes of one `vkCmdUpdateBuffer`.
 const LARGEST_UPDATE: usize = 65536;
+/// Fills from this many bytes on are split where they begin at no multiple of `FILL_BOUNDARY`, on drivers that need it.
+const UNALIGNED_FILL: u64 = 4096;
+const FILL_BOUNDARY: u64 = 16;
 /// Bytes of a repeated pattern that are staged at once. A multiple of every pattern length.
 const PATTERN_CHUNK: u64 = 1 << 20;
 
@@ -34,15 +37,21 @@ impl Program {
             return self.fill_staged(core, target, start..end, byte_at);
         }
         let word = std::array::from_fn(|i| byte_at(middle.0 - start + i as u64));
-        self.steps.push(Step::Fill {
-            buffer: target.buffer(),
-            offset: middle.0,
-            length: middle.1 - middle.0,
-            word: u32::from_le_bytes(word),
-        });
+        self.fill_words(core, target, middle.0..middle.1, u32::from_le_bytes(word));
         self.fill_staged(core, target, start..middle.0, byte_at)?;
         let tail_shift = middle.1 - start;
         self.fill_staged(core, target, middle.1..end, |position| byte_at(tail_shift + position))
+    }
+
+    /// Fills whole words; in two steps where the driver does not do it in one.
+    fn fill_words(&mut self, core: &Core, target: &Place, range: std::ops::Range<u64>, word: u32) {
+        let boundary = range.start.next_multiple_of(FILL_BOUNDARY).min(range.end);
+        let split = core.ctx.plan.split_unaligned_fills && range.end - range.start >= UNALIGNED_FILL;
+        let parts = if split { [range.start..boundary, boundary..range.end] } else { [0..0, range] };
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let (offset, length) = (part.start, part.end - part.start);
+            self.steps.push(Step::Fill { buffer: target.buffer(), offset, length, word });
+        }
     }
 
     /// Fills a range by copies from staged bytes; `byte_at` is relative to the range.

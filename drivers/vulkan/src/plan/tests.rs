@@ -52,7 +52,7 @@ fn swiftshader_gets_no_device_addresses() {
 fn h200_is_staged_with_both_abis_on_a_compute_queue() {
     let caps = recorded("nvidia_h200");
     let plan = default_plan("nvidia_h200");
-    assert!(plan.abis.descriptors && plan.abis.buffer_device_address && plan.workarounds.is_empty());
+    assert!(plan.abis.descriptors && plan.abis.buffer_device_address && plan.split_unaligned_fills);
     assert_eq!(plan.memory.strategy, MemoryStrategy::Staged);
     assert!(plan.features.timeline_semaphore && plan.push_descriptors == 32);
     let family = &caps.queue_families[plan.queues[0].family as usize];

@@ -10,6 +10,7 @@ use crate::{
         SubgroupCaps, VERSION_1_2, VERSION_1_3,
     },
     instance::InstanceContext,
+    workarounds::{Avoid, Workarounds},
 };
 
 /// Caps with everything that Vulkan 1.0 tells.
@@ -125,7 +126,9 @@ pub(super) unsafe fn extended(
     // SAFETY: as the caller vouches; the chain is made of live structures that the device defines.
     unsafe { context.instance.get_physical_device_properties2(physical, &mut root) };
     apply(&p, caps);
-    if caps.features.cooperative_matrix {
+    // Some drivers end the process when they are asked, so no option can have it done all the same.
+    let fault = Workarounds::for_device(caps).find(Avoid::CooperativeMatrix);
+    if caps.features.cooperative_matrix && fault.is_none() {
         // SAFETY: as the caller vouches; the feature comes with the extension.
         caps.cooperative_matrices = unsafe { cooperative_matrices(context, physical) };
     }

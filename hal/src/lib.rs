@@ -24,6 +24,7 @@ mod element;
 mod executable;
 mod file;
 mod pattern;
+pub mod peer;
 pub mod plugin;
 mod registry;
 mod semaphore;

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use halite_formats::vmfb::{self, ModuleDef};
-use halite_hal::{Device, DriverRegistry, Options, ResultExt, validation::ValidatedDevice};
+use halite_hal::{Device, DriverRegistry, Options, ResultExt, peer, validation::ValidatedDevice};
 use halite_vm::{Context, ContextOptions, Limits, Module, NativeModule};
 
 use crate::{
@@ -60,7 +60,8 @@ impl std::fmt::Debug for SessionBuilder {
 
 impl SessionBuilder {
     /// Adds a device by URI, such as `vulkan`, `vulkan://1`, `vulkan://GPU-…?option=value`. Programs see devices in
-    /// the order they are added. Without any, the best usable one is opened if a module needs one.
+    /// the order they are added. A program for several may use tensors of one on another: they are copied through the
+    /// host as needed. Without any, the best usable one is opened if a module needs one.
     #[must_use]
     pub fn device(mut self, uri: impl Into<String>) -> Self {
         self.devices.push(DeviceSource::Uri(uri.into()));
@@ -188,7 +189,8 @@ impl SessionBuilder {
             DeviceSource::Uri(uri) => Ok(registry.open(uri, &self.device_options)?),
             DeviceSource::Open(device) => Ok(ValidatedDevice::wrap(device.clone())),
         };
-        self.devices.iter().map(open).collect()
+        let devices = self.devices.iter().map(open).collect::<Result<Vec<_>>>()?;
+        Ok(peer::connect(devices))
     }
 
     fn open_parameters(&mut self) -> Result<ParameterIndex> {

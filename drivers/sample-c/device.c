@@ -28,12 +28,15 @@ static uint64_t id(HaliteDevice *device) { return self(device)->id; }
 
 void visit_device_info(void *context, void (*visit)(void *context, const HaliteDeviceInfo *info)) {
     const HalitePair properties[] = {{text("executes"), text("transfers only")}, {text("written_in"), text("C11")}};
+    const HaliteScoreItem score = {-1000000, text("executes no device code")};
     const HaliteDeviceInfo info = {
         .struct_size = sizeof info,
         .kind = HALITE_DEVICE_OTHER,
         .driver = text(DRIVER_NAME),
         .path = text(""),
         .name = text("sample device"),
+        .score = &score,
+        .score_count = 1,
         .properties = properties,
         .property_count = sizeof properties / sizeof properties[0],
     };

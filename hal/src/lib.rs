@@ -16,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod buffer;
+pub mod choice;
 mod command;
 mod device;
 mod driver;

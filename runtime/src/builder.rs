@@ -158,11 +158,11 @@ impl SessionBuilder {
     pub fn build(mut self) -> Result<Session> {
         let defs = self.read_modules()?;
         let needs_device = defs.iter().any(needs_device);
-        let devices = if needs_device { self.open_devices()? } else { Vec::new() };
+        let hints: Vec<_> = defs.iter().map(ModuleHints::of).collect();
+        let devices = if needs_device { self.open_devices(&hints)? } else { Vec::new() };
         let index = self.open_parameters()?;
         let mut natives = std::mem::take(&mut self.native_modules);
         if needs_device {
-            let hints = defs.iter().map(ModuleHints::of).collect();
             let trace = self.trace.take().unwrap_or_else(|| Arc::new(print_trace));
             natives.push(Arc::new(HalModule::new(&devices, hints, trace)));
             natives.push(Arc::new(ParameterModule::new(index)));
@@ -180,10 +180,10 @@ impl SessionBuilder {
         std::mem::take(&mut self.modules).into_iter().map(|source| read_module(source, mode)).collect()
     }
 
-    fn open_devices(&mut self) -> Result<Vec<Arc<dyn Device>>> {
+    fn open_devices(&mut self, hints: &[ModuleHints]) -> Result<Vec<Arc<dyn Device>>> {
         let registry = self.registry.take().unwrap_or_else(DriverRegistry::with_static_drivers);
         if self.devices.is_empty() {
-            return Ok(vec![choose::open_default(&registry, &self.device_options)?]);
+            return Ok(vec![choose::open_default(&registry, &self.device_options, hints)?]);
         }
         let open = |source: &DeviceSource| match source {
             DeviceSource::Uri(uri) => Ok(registry.open(uri, &self.device_options)?),

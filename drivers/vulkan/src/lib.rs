@@ -11,6 +11,7 @@ mod buffer;
 pub mod caps;
 mod command_buffer;
 mod context;
+mod describe;
 mod descriptors;
 mod device;
 mod driver;

@@ -7,6 +7,7 @@ use halite_hal::{DeviceInfo, DeviceKind, Result};
 
 use crate::{
     caps::{DeviceCaps, DeviceType},
+    describe,
     instance::InstanceContext,
     options::VulkanOptions,
     plan::DevicePlan,
@@ -63,6 +64,7 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
     if let Ok(plan) = &plan {
         properties.extend(plan.facts());
     }
+    let formats = plan.as_ref().map(|plan| plan.abis.formats()).unwrap_or_default();
     DeviceInfo {
         driver: "vulkan".to_owned(),
         path,
@@ -74,8 +76,12 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
             DeviceType::Cpu => DeviceKind::Cpu,
             DeviceType::Other => DeviceKind::Other,
         },
-        unusable: plan.err().map(|e| e.to_string()),
+        unusable: plan.as_ref().err().map(ToString::to_string),
+        executable_formats: formats.into_iter().map(str::to_owned).collect(),
+        score: describe::score(caps, plan.as_ref().ok()),
         properties,
+        groups: describe::groups(caps),
+        capabilities: Some(caps.to_json()),
         ..DeviceInfo::default()
     }
 }

@@ -16,7 +16,6 @@
 #![deny(unsafe_code)]
 
 mod buffer;
-pub mod choice;
 mod command;
 mod device;
 mod driver;
@@ -25,7 +24,6 @@ mod element;
 mod executable;
 mod file;
 mod pattern;
-pub mod peer;
 pub mod plugin;
 mod registry;
 mod semaphore;

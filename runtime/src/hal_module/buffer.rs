@@ -23,8 +23,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("buffer.store", "0irIi_v", store),
 ];
 
-/// A buffer of another device of the session passes: operations copy it as they need it.
-fn assert(hal: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
+fn assert(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     let span = args::buffer(args)?;
     let name = args.reference()?;
     let allocator = args.optional_object::<AllocatorObject>("hal.allocator")?;
@@ -35,19 +34,11 @@ fn assert(hal: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> 
     if let Some(allocator) = allocator
         && allocator.device.id() != span.buffer.device_id()
     {
-        let expected = allocator.device.info().uri();
-        let Some(owner) = hal.device(span.buffer.device_id()) else {
-            bail!(
-                InvalidArgument,
-                "{} was allocated on another device than '{expected}', which is none of this session; copy it to \
-                 that device first",
-                name()
-            );
-        };
-        log::debug!(
-            "{} lies on '{}' and is copied where '{expected}' works on it",
+        bail!(
+            InvalidArgument,
+            "{} was allocated on another device than '{}'; copy it to that device first",
             name(),
-            owner.info().uri()
+            allocator.device.info().uri()
         );
     }
     if span.length < minimum_length {

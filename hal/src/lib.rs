@@ -16,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod buffer;
+pub mod choice;
 mod command;
 mod device;
 mod driver;
@@ -24,6 +25,7 @@ mod element;
 mod executable;
 mod file;
 mod pattern;
+pub mod peer;
 pub mod plugin;
 mod registry;
 mod semaphore;

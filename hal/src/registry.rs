@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Device, DeviceInfo, Driver, Options, Result, ResultExt, Status, status, uri::DeviceUri,
+    Device, DeviceInfo, Driver, Options, Result, ResultExt, status, uri::DeviceUri,
     validation::ValidatedDevice,
 };
 
@@ -111,15 +111,13 @@ fn resolve_path(driver: &dyn Driver, wanted: &str, options: &Options) -> Result<
             driver.name(),
             list(&devices)
         )),
-        _ if index.is_none() => {
-            driver.find_unlisted(wanted, options)?.ok_or_else(|| not_found(driver, wanted, &devices))
-        }
-        _ => Err(not_found(driver, wanted, &devices)),
+        _ => Err(status!(
+            NotFound,
+            "{} device '{wanted}' not found; available: {}",
+            driver.name(),
+            or_none(list(&devices))
+        )),
     }
-}
-
-fn not_found(driver: &dyn Driver, wanted: &str, devices: &[DeviceInfo]) -> Status {
-    status!(NotFound, "{} device '{wanted}' not found; available: {}", driver.name(), or_none(list(devices)))
 }
 
 fn or_none(list: String) -> String {

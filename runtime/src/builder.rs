@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use halite_formats::vmfb::{self, ModuleDef};
-use halite_hal::{Device, DriverRegistry, Options, ResultExt, validation::ValidatedDevice};
+use halite_hal::{Device, DriverRegistry, Options, ResultExt, peer, validation::ValidatedDevice};
 use halite_vm::{Context, ContextOptions, Limits, Module, NativeModule};
 
 use crate::{
@@ -60,7 +60,8 @@ impl std::fmt::Debug for SessionBuilder {
 
 impl SessionBuilder {
     /// Adds a device by URI, such as `vulkan`, `vulkan://1`, `vulkan://GPU-…?option=value`. Programs see devices in
-    /// the order they are added. Without any, the best usable one is opened if a module needs one.
+    /// the order they are added. A program for several may use tensors of one on another: they are copied through the
+    /// host as needed. Without any, the best usable one is opened if a module needs one.
     #[must_use]
     pub fn device(mut self, uri: impl Into<String>) -> Self {
         self.devices.push(DeviceSource::Uri(uri.into()));
@@ -157,11 +158,11 @@ impl SessionBuilder {
     pub fn build(mut self) -> Result<Session> {
         let defs = self.read_modules()?;
         let needs_device = defs.iter().any(needs_device);
-        let devices = if needs_device { self.open_devices()? } else { Vec::new() };
+        let hints: Vec<_> = defs.iter().map(ModuleHints::of).collect();
+        let devices = if needs_device { self.open_devices(&hints)? } else { Vec::new() };
         let index = self.open_parameters()?;
         let mut natives = std::mem::take(&mut self.native_modules);
         if needs_device {
-            let hints = defs.iter().map(ModuleHints::of).collect();
             let trace = self.trace.take().unwrap_or_else(|| Arc::new(print_trace));
             natives.push(Arc::new(HalModule::new(&devices, hints, trace)));
             natives.push(Arc::new(ParameterModule::new(index)));
@@ -179,16 +180,17 @@ impl SessionBuilder {
         std::mem::take(&mut self.modules).into_iter().map(|source| read_module(source, mode)).collect()
     }
 
-    fn open_devices(&mut self) -> Result<Vec<Arc<dyn Device>>> {
+    fn open_devices(&mut self, hints: &[ModuleHints]) -> Result<Vec<Arc<dyn Device>>> {
         let registry = self.registry.take().unwrap_or_else(DriverRegistry::with_static_drivers);
         if self.devices.is_empty() {
-            return Ok(vec![choose::open_default(&registry, &self.device_options)?]);
+            return Ok(vec![choose::open_default(&registry, &self.device_options, hints)?]);
         }
         let open = |source: &DeviceSource| match source {
             DeviceSource::Uri(uri) => Ok(registry.open(uri, &self.device_options)?),
             DeviceSource::Open(device) => Ok(ValidatedDevice::wrap(device.clone())),
         };
-        self.devices.iter().map(open).collect()
+        let devices = self.devices.iter().map(open).collect::<Result<Vec<_>>>()?;
+        Ok(peer::connect(devices))
     }
 
     fn open_parameters(&mut self) -> Result<ParameterIndex> {

@@ -1,79 +1,55 @@
-//! Owns the choice of a device when nobody named one. Does not own: opening by URI (the registry does).
+//! Owns the choice of a device when nobody named one. Does not own: how devices are weighed (`halite_hal::choice`),
+//! or opening by URI (the registry does).
 
 use std::sync::Arc;
 
-use halite_hal::{Device, DeviceInfo, DeviceKind, DriverRegistry, Options, status};
+use halite_hal::{Device, DeviceInfo, DeviceKind, DriverRegistry, Options, choice, status};
 
-use crate::Result;
+use crate::{Result, hints::ModuleHints};
 
-/// Smaller is better; `None` is never chosen unasked.
-fn rank(info: &DeviceInfo) -> Option<u8> {
-    if info.unusable.is_some() {
-        return None;
-    }
-    match info.kind {
-        DeviceKind::DiscreteGpu => Some(0),
-        DeviceKind::IntegratedGpu => Some(1),
-        DeviceKind::VirtualGpu => Some(2),
-        DeviceKind::Cpu => Some(3),
-        // Test devices and the like compute nothing.
-        DeviceKind::Other => None,
-    }
-}
-
-/// Opens the best usable device of all drivers: a GPU before a processor, each driver's own order otherwise.
+/// Opens the best usable device of all drivers that the modules have code for: a GPU before a processor.
 /// UNAVAILABLE lists what was seen and why it was not taken.
-pub(crate) fn open_default(registry: &DriverRegistry, defaults: &Options) -> Result<Arc<dyn Device>> {
-    let (mut best, mut seen) = (None::<(u8, DeviceInfo)>, Vec::new());
+pub(crate) fn open_default(
+    registry: &DriverRegistry,
+    defaults: &Options,
+    hints: &[ModuleHints],
+) -> Result<Arc<dyn Device>> {
+    let (mut devices, mut seen) = (Vec::new(), Vec::new());
     for driver in registry.drivers() {
-        let devices = match driver.enumerate(defaults) {
-            Ok(devices) => devices,
-            Err(e) => {
-                seen.push(format!("driver '{}': {e}", driver.name()));
-                continue;
-            }
-        };
-        for info in devices {
-            let why = info.unusable.as_deref().unwrap_or("computes nothing, name it to use it");
-            match rank(&info) {
-                Some(rank) if best.as_ref().is_none_or(|(other, _)| rank < *other) => {
-                    best = Some((rank, info));
-                }
-                Some(_) => {}
-                None => seen.push(format!("{} ({}): {why}", info.uri(), info.name)),
-            }
+        match driver.enumerate(defaults) {
+            Ok(found) => devices.extend(found),
+            Err(e) => seen.push(format!("driver '{}': {e}", driver.name())),
         }
     }
-    let (_, info) = best.ok_or_else(|| {
-        let seen = if seen.is_empty() { "no driver is linked in".to_owned() } else { seen.join("; ") };
-        status!(Unavailable, "a module needs a device and none can be used: {seen}")
-    })?;
-    if let Some(line) = info.processor_warning() {
-        log::warn!("{line}");
-    }
+    let ranked = choice::rank(&devices, &|format| hints.iter().any(|h| h.names_format(format)));
+    let about = |r: &choice::Ranked| {
+        let info = &devices[r.index];
+        let why = r.ruled_out.as_deref().unwrap_or("usable");
+        format!("{} ({}): {why}", info.uri(), info.name)
+    };
+    let Some(best) = ranked.first().filter(|r| r.ruled_out.is_none()) else {
+        seen.extend(ranked.iter().map(about));
+        let seen = if seen.is_empty() { "no driver is there".to_owned() } else { seen.join("; ") };
+        return Err(status!(Unavailable, "a module needs a device and none can be used: {seen}").into());
+    };
+    let info = &devices[best.index];
+    log::info!("device {} chosen with {} points", info.uri(), best.score.total);
+    warn_of_cpu(info, &ranked, &devices);
     Ok(registry.open(&info.uri(), defaults)?)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gpus_come_first_and_toys_never() {
-        let info = |kind, unusable: Option<&str>| DeviceInfo {
-            driver: "d".into(),
-            path: String::new(),
-            name: "n".into(),
-            kind,
-            unusable: unusable.map(str::to_owned),
-            properties: Vec::new(),
-            ..DeviceInfo::default()
-        };
-        let kinds =
-            [DeviceKind::DiscreteGpu, DeviceKind::IntegratedGpu, DeviceKind::VirtualGpu, DeviceKind::Cpu];
-        let ranks = kinds.map(|kind| rank(&info(kind, None)).unwrap());
-        assert!(ranks.is_sorted());
-        assert_eq!(rank(&info(DeviceKind::Other, None)), None);
-        assert_eq!(rank(&info(DeviceKind::DiscreteGpu, Some("too old"))), None);
+/// A processor behind a GPU interface is a fallback that nobody may mistake for a GPU. One that the module has code for
+/// is what was meant.
+fn warn_of_cpu(info: &DeviceInfo, ranked: &[choice::Ranked], devices: &[DeviceInfo]) {
+    if info.kind != DeviceKind::Cpu {
+        return;
+    }
+    let gpu = ranked.iter().find(|r| r.ruled_out.is_some() && devices[r.index].kind != DeviceKind::Cpu);
+    match gpu.filter(|r| r.score.total >= 0) {
+        Some(r) => {
+            let (gpu, why) = (&devices[r.index], r.ruled_out.as_deref().unwrap_or_default());
+            log::warn!("running on the processor ({}); {} ({}): {why}", info.name, gpu.uri(), gpu.name);
+        }
+        None => log::warn!("no GPU found; running on the processor through {} ({})", info.uri(), info.name),
     }
 }

@@ -22,8 +22,8 @@ pub struct ModuleHints {
     subgroup_sizes: Vec<u32>,
     /// Address ranges of the read-only segments, by segment number. Only compared, never followed.
     segments: Vec<Range<usize>>,
-    /// Keeps the addresses from being used by others.
-    _rodata: Vec<Bytes>,
+    /// The segments: keeps the addresses from being used by others, and is searched for format names.
+    rodata: Vec<Bytes>,
 }
 
 /// Where executable data comes from.
@@ -44,8 +44,14 @@ impl ModuleHints {
             module: def.name.clone(),
             subgroup_sizes: subgroup_sizes(&def.bytecode),
             segments: def.rodata.iter().map(|segment| addresses(segment)).collect(),
-            _rodata: def.rodata.clone(),
+            rodata: def.rodata.clone(),
         }
+    }
+
+    /// Whether the module asks for devices that take this executable format. A program asks by name, and the name is a
+    /// segment of its own.
+    pub fn names_format(&self, format: &str) -> bool {
+        self.rodata.iter().any(|segment| segment[..] == *format.as_bytes())
     }
 }
 
@@ -119,5 +125,14 @@ mod tests {
         let origin = find(&hints, &rodata[1].slice(10..100)).expect("data lies in segment 1");
         assert_eq!((origin.module, origin.segment, origin.subgroup_sizes), ("m", 1, &[16][..]));
         assert!(find(&hints, &[0; 4]).is_none());
+    }
+
+    #[test]
+    fn formats_are_segments_of_their_own() {
+        let rodata =
+            vec![Bytes::from_static(b"vulkan-spirv-fb"), Bytes::from_static(b"x vmvx-bytecode-fb x")];
+        let hints = ModuleHints::of(&ModuleDef { name: "m".into(), rodata, ..ModuleDef::default() });
+        assert!(hints.names_format("vulkan-spirv-fb"));
+        assert!(!hints.names_format("vulkan-spirv") && !hints.names_format("vmvx-bytecode-fb"));
     }
 }

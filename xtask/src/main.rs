@@ -5,6 +5,7 @@
 mod bench;
 mod demo;
 mod fuzz;
+mod header;
 mod setup;
 mod shell;
 mod test;
@@ -32,6 +33,8 @@ enum Chore {
     Setup,
     /// Run the fuzz targets for a while each.
     Fuzz(fuzz::Options),
+    /// Make hal/include/halite/driver.h from the Rust definitions, or check that it is current.
+    Header(header::Options),
     /// Compare speed, start-up and memory with IREE's own runtime.
     Bench(bench::Options),
 }
@@ -43,6 +46,7 @@ fn main() -> Result<()> {
         Chore::Ci => test::ci(),
         Chore::Setup => setup::everything().map(drop),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Header(options) => header::run(&options),
         Chore::Bench(options) => bench::run(&options),
     }
 }

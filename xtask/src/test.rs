@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
+    header,
     setup::{self, Icd},
     shell::{self, cargo, say},
 };
@@ -58,6 +59,8 @@ pub fn ci() -> Result<()> {
     shell::run(&mut cargo(&["fmt", "--all", "--check"]))?;
     say("lints");
     shell::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    say("C header of the driver interface");
+    header::run(&header::Options { check: true })?;
     say("documentation");
     shell::run(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&Options::default())

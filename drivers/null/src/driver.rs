@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, Options, StaticDriver};
+use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, Options, ScoreItem, StaticDriver};
 use halite_status::{Result, bail};
 
 use crate::{buffer::Memory, device::NullDevice, executable::EXECUTABLE_FORMAT};
@@ -29,6 +29,7 @@ impl NullDriver {
             name: "null device".to_owned(),
             kind: DeviceKind::Other,
             executable_formats: vec![EXECUTABLE_FORMAT.to_owned()],
+            score: vec![ScoreItem { points: -1_000_000, reason: "executes no device code".to_owned() }],
             properties: vec![("executes".to_owned(), "transfers only".to_owned())],
             ..DeviceInfo::default()
         }

@@ -17,11 +17,6 @@ use crate::{
     pipeline::{Kernel, KernelLayout, LayoutDesc, PipelineSource},
 };
 
-/// Executable format with descriptor sets.
-pub(crate) const FORMAT_DESCRIPTORS: &str = "vulkan-spirv-fb";
-/// Executable format with address tables.
-pub(crate) const FORMAT_ADDRESSES: &str = "vulkan-spirv-bda-v1";
-
 /// An executable of this driver.
 pub(crate) struct VulkanExecutable {
     ctx: Arc<DeviceContext>,

@@ -68,6 +68,19 @@ pub struct DispatchAbis {
     pub buffer_device_address: bool,
 }
 
+impl DispatchAbis {
+    /// Formats of executables that run through these ABIs, best first.
+    pub fn formats(self) -> Vec<&'static str> {
+        let both = self.descriptors && self.buffer_device_address;
+        let mut formats = Vec::new();
+        formats.extend(self.descriptors.then_some("vulkan-spirv-fb"));
+        formats.extend(both.then_some("vulkan-spirv-fb-ptr"));
+        formats.extend(self.buffer_device_address.then_some("vulkan-spirv-bda-v1"));
+        formats.extend(self.buffer_device_address.then_some("vulkan-spirv-bda-raw"));
+        formats
+    }
+}
+
 /// What may be asked of subgroups in compute pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubgroupPlan {

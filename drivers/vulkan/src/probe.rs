@@ -11,7 +11,6 @@ use halite_hal::Result;
 
 use crate::{
     caps::{DeviceCaps, MemoryCaps, MemoryHeap, MemoryTypeCaps, QueueFamily, VERSION_1_1},
-    discovery::discover,
     error::vk_error,
     instance::InstanceContext,
     options::VulkanOptions,
@@ -79,7 +78,9 @@ fn queue_families(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Vec
     found.iter().map(family).collect()
 }
 
-/// The caps of every device that the options lead to, for capture files and bug reports, in the driver's order.
+/// The caps of every device that the options lead to, for capture files and bug reports. Devices are in the
+/// loader's order, not in the driver's.
 pub fn capture_caps(options: &VulkanOptions) -> Result<Vec<DeviceCaps>> {
-    Ok(discover(options)?.devices.into_iter().map(|found| found.caps).collect())
+    let context = InstanceContext::get(options)?;
+    context.physical_devices()?.into_iter().map(|physical| probe(&context, physical)).collect()
 }

@@ -4,8 +4,8 @@
 //! `include/halite/driver.h` is generated from this file; `cargo xtask header --check` tells whether it is current.
 //!
 //! # Contract
-//! * **One symbol.** A driver library exports [`QUERY_SYMBOL`] of type [`HaliteQueryFn`] and nothing else is looked up. It
-//!   does no device work, starts no thread, and may be called any number of times.
+//! * **One symbol.** A driver library exports `halite_driver_query_v1` of type [`HaliteQueryFn`]; nothing else is looked up.
+//!   It does no device work, starts no thread, and may be called any number of times.
 //! * **Versions.** The host passes the newest version it knows. The plug-in answers the version it will speak: at most that
 //!   one, or it fails with INCOMPATIBLE. While [`HALITE_ABI_MAJOR`] is 0, both sides must have the same version; from 1 on, the
 //!   same major number is enough.

@@ -23,7 +23,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("buffer.store", "0irIi_v", store),
 ];
 
-fn assert(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
+/// A buffer of another device of the session passes: operations copy it as they need it.
+fn assert(hal: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     let span = args::buffer(args)?;
     let name = args.reference()?;
     let allocator = args.optional_object::<AllocatorObject>("hal.allocator")?;
@@ -34,11 +35,19 @@ fn assert(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     if let Some(allocator) = allocator
         && allocator.device.id() != span.buffer.device_id()
     {
-        bail!(
-            InvalidArgument,
-            "{} was allocated on another device than '{}'; copy it to that device first",
+        let expected = allocator.device.info().uri();
+        let Some(owner) = hal.device(span.buffer.device_id()) else {
+            bail!(
+                InvalidArgument,
+                "{} was allocated on another device than '{expected}', which is none of this session; copy it to \
+                 that device first",
+                name()
+            );
+        };
+        log::debug!(
+            "{} lies on '{}' and is copied where '{expected}' works on it",
             name(),
-            allocator.device.info().uri()
+            owner.info().uri()
         );
     }
     if span.length < minimum_length {

@@ -72,6 +72,14 @@ impl HalModule {
     }
 }
 
+impl HalModule {
+    /// The device of the session with this identity.
+    fn device(&self, id: u64) -> Option<&dyn Device> {
+        let devices = self.devices.iter().filter_map(Ref::downcast_ref::<DeviceObject>);
+        devices.map(|d| d.device.as_ref()).find(|d| d.id() == id)
+    }
+}
+
 impl fmt::Debug for HalModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HalModule").field("devices", &self.devices).finish_non_exhaustive()

@@ -2,25 +2,38 @@
 
 use std::collections::HashMap;
 
-use halite_hal::{DeviceInfo, DeviceKind};
+use ash::vk;
+use halite_hal::{DeviceInfo, DeviceKind, Result};
 
 use crate::{
     caps::{DeviceCaps, DeviceType},
+    describe,
+    instance::InstanceContext,
     options::VulkanOptions,
     plan::DevicePlan,
+    probe::probe,
     workarounds::Workarounds,
 };
 
-/// The index and the facts of each device, best first: by kind, then by name and UUID.
-pub(crate) fn describe(devices: &[&DeviceCaps]) -> Vec<(usize, DeviceInfo)> {
-    let mut order: Vec<usize> = (0..devices.len()).collect();
-    order.sort_by(|a, b| sort_key(devices[*a]).cmp(&sort_key(devices[*b])));
+/// The devices of an instance, best first: by kind, then by name and UUID.
+pub(crate) fn enumerate(
+    instance: &InstanceContext,
+) -> Result<Vec<(vk::PhysicalDevice, DeviceInfo, DeviceCaps)>> {
+    let mut found = Vec::new();
+    for physical in instance.physical_devices()? {
+        match probe(instance, physical) {
+            Ok(caps) => found.push((physical, caps)),
+            // One broken driver must not hide the others' devices.
+            Err(error) => log::warn!("a Vulkan device is left out: {error}"),
+        }
+    }
+    found.sort_by(|(_, a), (_, b)| sort_key(a).cmp(&sort_key(b)));
     let mut paths = HashMap::new();
-    let listed = order.into_iter().map(|index| {
-        let caps = devices[index];
-        (index, device_info(caps, unique_path(caps, &mut paths)))
+    let listed = found.into_iter().map(|(physical, caps)| {
+        let info = device_info(&caps, unique_path(&caps, &mut paths));
+        (physical, info, caps)
     });
-    listed.collect()
+    Ok(listed.collect())
 }
 
 fn sort_key(caps: &DeviceCaps) -> (u8, &str, &str) {
@@ -51,6 +64,7 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
     if let Ok(plan) = &plan {
         properties.extend(plan.facts());
     }
+    let formats = plan.as_ref().map(|plan| plan.abis.formats()).unwrap_or_default();
     DeviceInfo {
         driver: "vulkan".to_owned(),
         path,
@@ -62,8 +76,12 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
             DeviceType::Cpu => DeviceKind::Cpu,
             DeviceType::Other => DeviceKind::Other,
         },
-        unusable: plan.err().map(|e| e.to_string()),
+        unusable: plan.as_ref().err().map(ToString::to_string),
+        executable_formats: formats.into_iter().map(str::to_owned).collect(),
+        score: describe::score(caps, plan.as_ref().ok()),
         properties,
+        groups: describe::groups(caps),
+        capabilities: Some(caps.to_json()),
         ..DeviceInfo::default()
     }
 }

@@ -13,7 +13,6 @@ use halite_spirv::{
     subgroup::{self, Decision, Policy, SubgroupSupport},
 };
 
-use super::{FORMAT_ADDRESSES, FORMAT_DESCRIPTORS};
 use crate::{context::DeviceContext, lower::ROOT_WORDS};
 
 /// `VK_SHADER_STAGE_COMPUTE_BIT`.
@@ -23,27 +22,19 @@ const STORAGE_BUFFER: u32 = 7;
 
 /// Whether an executable format can run on the device.
 pub(crate) fn supports_format(ctx: &DeviceContext, format: &str) -> bool {
-    let abis = ctx.plan.abis;
-    match format {
-        FORMAT_DESCRIPTORS => abis.descriptors,
-        "vulkan-spirv-fb-ptr" => abis.descriptors && abis.buffer_device_address,
-        FORMAT_ADDRESSES | "vulkan-spirv-bda-raw" => abis.buffer_device_address,
-        _ => false,
-    }
+    ctx.plan.abis.formats().contains(&format)
 }
 
 pub(super) fn format(ctx: &DeviceContext, format: &str) -> Result<()> {
     if supports_format(ctx, format) {
         return Ok(());
     }
-    let known = [FORMAT_DESCRIPTORS, "vulkan-spirv-fb-ptr", FORMAT_ADDRESSES, "vulkan-spirv-bda-raw"];
-    let known: Vec<_> = known.into_iter().filter(|f| supports_format(ctx, f)).collect();
     Err(status!(
         Incompatible,
         "executable format '{format}' does not run on device '{}'; it runs: {}; recompile with \
          --iree-hal-target-device=vulkan",
         ctx.info.name,
-        known.join(", ")
+        ctx.plan.abis.formats().join(", ")
     ))
 }
 

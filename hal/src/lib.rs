@@ -46,7 +46,10 @@ pub use file::{File, FileAccess, FileSource};
 pub use halite_status::{Code, Result, ResultExt, Status, bail, status};
 pub use inventory;
 pub use pattern::matches_pattern;
-pub use registry::{DriverRegistry, StaticDriver};
+pub use registry::{
+    DriverEntry, DriverRegistry, DriverSource, ExpectedDriver, LibrarySource, Shadowed, StaticDriver,
+    verify_linked,
+};
 pub use semaphore::{Fence, Semaphore, SemaphorePoint, SoftSemaphore, Timepoint};
 pub use types::{
     BufferUsage, CommandBufferMode, CommandCategory, Deadline, DispatchFlags, MemoryAccess, MemoryType,

@@ -1,26 +1,37 @@
-//! Owns the set of known drivers and device choice by URI. Does not own: loading driver libraries.
+//! Owns the set of known drivers and device choice by URI. Does not own: finding and loading driver libraries (`plugin`).
 
-use std::sync::Arc;
+mod collect;
+mod entry;
+mod linked;
+#[cfg(test)]
+mod tests;
+
+use std::{path::Path, sync::Arc};
+
+pub use collect::Shadowed;
+pub use entry::{DriverEntry, DriverSource, LibrarySource};
+pub use linked::{ExpectedDriver, StaticDriver, verify_linked};
 
 use crate::{
-    Device, DeviceInfo, Driver, Options, Result, ResultExt, status, uri::DeviceUri,
+    Device, DeviceInfo, Driver, Options, Result, ResultExt,
+    plugin::discovery::{Discovery, Skipped},
+    status,
+    uri::DeviceUri,
     validation::ValidatedDevice,
 };
 
-/// A driver linked into the program: `inventory::submit! { StaticDriver { .. } }`.
-pub struct StaticDriver {
-    /// Name of the driver; the registry sorts by it, because link order is arbitrary.
-    pub name: &'static str,
-    /// Makes the driver object. Cheap; does no device work.
-    pub create: fn() -> Arc<dyn Driver>,
-}
-
-inventory::collect!(StaticDriver);
-
-/// Drivers by name. Static and loaded drivers look the same to callers.
+/// Drivers by name. Linked ones and those from libraries look the same to callers; libraries are loaded when their driver is
+/// asked for. Clones share what is loaded.
 #[derive(Clone, Debug, Default)]
 pub struct DriverRegistry {
-    drivers: Vec<Arc<dyn Driver>>,
+    entries: Vec<DriverEntry>,
+    shadowed: Vec<Shadowed>,
+    skipped: Vec<Skipped>,
+}
+
+/// Until libraries can be loaded.
+fn load_library(path: &Path) -> Result<Arc<dyn Driver>> {
+    Err(status!(Unimplemented, "cannot load '{}': this build loads no libraries", path.display()))
 }
 
 impl DriverRegistry {
@@ -29,33 +40,77 @@ impl DriverRegistry {
         Self::default()
     }
 
-    /// The drivers linked into this program, sorted by name.
+    /// The drivers linked into this program, sorted by name. One that a crate states to link in
+    /// ([`expect_drivers!`](crate::expect_drivers)) and that is not there is logged as an error and has an entry that says so.
     pub fn with_static_drivers() -> Self {
         let mut registry = Self::empty();
         for entry in inventory::iter::<StaticDriver> {
             registry.register((entry.create)());
         }
+        for (name, why) in linked::missing() {
+            log::error!("{}", why.message());
+            registry.replace(DriverEntry::failed(name, DriverSource::Linked, load_library, why));
+        }
         registry
     }
 
-    /// Adds a driver; one of the same name is replaced.
+    /// The linked drivers and the plug-ins that are found. A plug-in that was given replaces a linked driver of its name, one
+    /// that was found does not; of plug-ins of one name the first counts. Only manifests are read; a library without one,
+    /// which has to be given itself, is loaded at once. What cannot be used is logged as a warning and kept in
+    /// [`DriverRegistry::skipped`]; it is never a reason to fail.
+    pub fn discover(discovery: &Discovery) -> Self {
+        let mut registry = Self::with_static_drivers();
+        collect::discover(&mut registry, discovery, load_library);
+        registry
+    }
+
+    /// Adds a driver that the program made itself; one of the same name is replaced.
     pub fn register(&mut self, driver: Arc<dyn Driver>) {
-        self.drivers.retain(|d| d.name() != driver.name());
-        self.drivers.push(driver);
-        self.drivers.sort_by(|a, b| a.name().cmp(b.name()));
+        self.replace(DriverEntry::ready(driver, DriverSource::Linked, load_library));
     }
 
-    /// The drivers, sorted by name.
-    pub fn drivers(&self) -> &[Arc<dyn Driver>] {
-        &self.drivers
+    fn replace(&mut self, entry: DriverEntry) {
+        self.entries.retain(|e| e.name() != entry.name());
+        self.entries.push(entry);
+        self.sort();
     }
 
-    /// The driver with this name. NOT_FOUND lists the names that exist.
-    pub fn driver(&self, name: &str) -> Result<&Arc<dyn Driver>> {
-        self.drivers.iter().find(|d| d.name() == name).ok_or_else(|| {
-            let known: Vec<_> = self.drivers.iter().map(|d| d.name()).collect();
-            status!(NotFound, "no driver named '{name}'; available drivers: {}", or_none(known.join(", ")))
-        })
+    fn sort(&mut self) {
+        self.entries.sort_by(|a, b| a.name().cmp(b.name()));
+    }
+
+    /// The drivers that can be asked for, sorted by name. Loads nothing.
+    pub fn entries(&self) -> &[DriverEntry] {
+        &self.entries
+    }
+
+    /// Drivers that are not used because another has their name.
+    pub fn shadowed(&self) -> &[Shadowed] {
+        &self.shadowed
+    }
+
+    /// Manifests, libraries and folders that were looked at and cannot be used. Libraries that fail to load later are not
+    /// here: [`DriverEntry::loaded`] tells of them.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// The driver with this name; its library is loaded on the first call. NOT_FOUND lists the names that exist and what was
+    /// skipped; a library that cannot be loaded is told with its path, on every call again.
+    pub fn driver(&self, name: &str) -> Result<Arc<dyn Driver>> {
+        match self.entries.iter().find(|e| e.name() == name) {
+            Some(entry) => entry.driver(),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> crate::Status {
+        let known: Vec<_> = self.entries.iter().map(DriverEntry::name).collect();
+        let mut text = format!("no driver named '{name}'; available drivers: {}", or_none(known.join(", ")));
+        for skipped in self.skipped.iter().filter(|s| s.notable) {
+            text.push_str(&format!("; skipped: {skipped}"));
+        }
+        crate::Status::new(crate::Code::NotFound, text)
     }
 
     /// Opens the device that a URI names: by its stable path, by index (`vulkan://1`), or by a part of its name

@@ -56,7 +56,7 @@ fn several() -> (DriverRegistry, Arc<Several>) {
 #[test]
 fn static_drivers_are_found_and_sorted() {
     let (mut registry, _) = several();
-    let names = |r: &DriverRegistry| r.drivers().iter().map(|d| d.name().to_owned()).collect::<Vec<_>>();
+    let names = |r: &DriverRegistry| r.entries().iter().map(|d| d.name().to_owned()).collect::<Vec<_>>();
     assert_eq!(names(&registry), ["null", "several"]);
     registry.register(Arc::new(NullDriver));
     assert_eq!(names(&registry), ["null", "several"]);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use halite_hal::{Device, DeviceInfo, DeviceKind, DriverRegistry, Options, choice, status};
+use halite_hal::{Device, DeviceInfo, DeviceKind, DriverEntry, DriverRegistry, Options, choice, status};
 
 use crate::{Result, hints::ModuleHints};
 
@@ -15,10 +15,10 @@ pub(crate) fn open_default(
     hints: &[ModuleHints],
 ) -> Result<Arc<dyn Device>> {
     let (mut devices, mut seen) = (Vec::new(), Vec::new());
-    for driver in registry.drivers() {
-        match driver.enumerate(defaults) {
+    for entry in registry.entries() {
+        match enumerate(entry, defaults) {
             Ok(found) => devices.extend(found),
-            Err(e) => seen.push(format!("driver '{}': {e}", driver.name())),
+            Err(e) => seen.push(format!("driver '{}': {e}", entry.name())),
         }
     }
     let ranked = choice::rank(&devices, &|format| hints.iter().any(|h| h.names_format(format)));
@@ -29,13 +29,23 @@ pub(crate) fn open_default(
     };
     let Some(best) = ranked.first().filter(|r| r.ruled_out.is_none()) else {
         seen.extend(ranked.iter().map(about));
-        let seen = if seen.is_empty() { "no driver is there".to_owned() } else { seen.join("; ") };
+        let seen = if seen.is_empty() {
+            "there is no driver; link one in or install a plug-in".to_owned()
+        } else {
+            seen.join("; ")
+        };
         return Err(status!(Unavailable, "a module needs a device and none can be used: {seen}").into());
     };
     let info = &devices[best.index];
     log::info!("device {} chosen with {} points", info.uri(), best.score.total);
     warn_of_cpu(info, &ranked, &devices);
     Ok(registry.open(&info.uri(), defaults)?)
+}
+
+/// What a driver finds. One that cannot be loaded is warned of: something is installed and broken.
+fn enumerate(entry: &DriverEntry, defaults: &Options) -> halite_hal::Result<Vec<DeviceInfo>> {
+    let driver = entry.driver().inspect_err(|e| log::warn!("driver '{}' is left out: {e}", entry.name()))?;
+    driver.enumerate(defaults)
 }
 
 /// A processor behind a GPU interface is a fallback that nobody may mistake for a GPU. One that the module has code for

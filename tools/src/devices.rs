@@ -13,11 +13,6 @@ use crate::{
 /// A driver that computes nothing: listed only when it is named.
 const NULL: &str = "null";
 
-/// All linked drivers.
-pub(crate) fn registry() -> DriverRegistry {
-    DriverRegistry::with_static_drivers()
-}
-
 /// The device URIs to open, with the options that flags ask for; empty when the user named none.
 pub(crate) fn uris(flags: &DeviceFlags, options: &Options) -> Result<Vec<String>> {
     flags.device.iter().map(|uri| with_options(uri, options)).collect()
@@ -44,18 +39,19 @@ fn with_options(uri: &str, options: &Options) -> Result<String> {
 
 /// Does what `--list_drivers`, `--list_devices` or `--dump_devices` ask for; `false` when none of them was given.
 pub(crate) fn answer_queries(flags: &DeviceFlags, out: &mut dyn Write) -> Result<bool> {
-    let registry = registry();
+    if !flags.list_drivers && flags.list_devices.is_none() && flags.dump_devices.is_none() {
+        return Ok(false);
+    }
+    let registry = flags.plugins.registry()?;
     let options = flags.vulkan_options()?;
     if flags.list_drivers {
         list_drivers(&registry, out)?;
     } else if let Some(driver) = &flags.list_devices {
-        for (_, device) in enumerate(&registry, driver.as_deref(), &options)? {
+        for device in enumerate(&registry, driver.as_deref(), &options)? {
             writeln!(out, "{}", device.uri())?;
         }
     } else if let Some(driver) = &flags.dump_devices {
         dump_devices(&registry, driver.as_deref(), &options, out)?;
-    } else {
-        return Ok(false);
     }
     Ok(true)
 }
@@ -65,32 +61,32 @@ const RULE: &str = "# ==========================================================
 fn list_drivers(registry: &DriverRegistry, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{RULE}\n# Available HAL drivers\n{RULE}")?;
     writeln!(out, "# Use --list_devices={{driver name}} to enumerate available devices.\n")?;
-    for driver in registry.drivers() {
+    for driver in registry.entries() {
         writeln!(out, "{:>16}: {}", driver.name(), driver.description())?;
     }
     Ok(())
 }
 
-/// The devices of one driver, or of all. That one of several drivers has no support on this system is only a
-/// warning.
-pub(crate) fn enumerate<'a>(
-    registry: &'a DriverRegistry,
+/// The devices of one driver, or of all. That one of several drivers has no support on this system, or cannot be loaded, is
+/// only a warning.
+pub(crate) fn enumerate(
+    registry: &DriverRegistry,
     only: Option<&str>,
     options: &Options,
-) -> Result<Vec<(&'a str, DeviceInfo)>> {
+) -> Result<Vec<DeviceInfo>> {
     let none = Options::new();
     let of = |driver: &dyn Driver| driver.enumerate(if driver.name() == VULKAN { options } else { &none });
     let mut found = Vec::new();
     match only.filter(|name| !name.is_empty()) {
         Some(name) => {
             let driver = registry.driver(name)?;
-            found.extend(of(driver.as_ref())?.into_iter().map(|d| (driver.name(), d)));
+            found.extend(of(driver.as_ref())?);
         }
         None => {
-            for driver in registry.drivers().iter().filter(|d| d.name() != NULL) {
-                match of(driver.as_ref()) {
-                    Ok(devices) => found.extend(devices.into_iter().map(|d| (driver.name(), d))),
-                    Err(error) => log::warn!("driver '{}': {error}", driver.name()),
+            for entry in registry.entries().iter().filter(|e| e.name() != NULL) {
+                match entry.driver().and_then(|driver| of(driver.as_ref())) {
+                    Ok(devices) => found.extend(devices),
+                    Err(error) => log::warn!("driver '{}': {error}", entry.name()),
                 }
             }
         }
@@ -106,10 +102,11 @@ fn dump_devices(
 ) -> Result<()> {
     let devices = enumerate(registry, only, options)?;
     let mut current = None;
-    for (driver, device) in &devices {
-        if current != Some(*driver) {
+    for device in &devices {
+        let driver = device.driver.as_str();
+        if current != Some(driver) {
             writeln!(out, "{RULE}\n# Enumerated devices for driver '{driver}'\n{RULE}\n")?;
-            current = Some(*driver);
+            current = Some(driver);
         }
         dump_device(device, out)?;
     }

@@ -1,11 +1,14 @@
 //! Owns the flags that several tools share, and what they mean in terms of driver options. Does not own: their
 //! spelling on the command line (`argv`).
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use halite::tensor::Tolerance;
-use halite_hal::Options;
+use halite_hal::{DriverRegistry, Options, plugin::discovery::Discovery};
 
 use crate::{
     console::{Failure, Result},
@@ -33,6 +36,9 @@ pub struct DeviceFlags {
     /// Prints all that is known about the devices of all drivers or of one
     #[arg(long = "dump_devices", num_args = 0..=1, require_equals = true, value_name = "DRIVER")]
     pub dump_devices: Option<Option<String>>,
+    /// Which plug-ins may be used.
+    #[command(flatten)]
+    pub plugins: PluginFlags,
     #[command(flatten)]
     vulkan: VulkanFlags,
     /// Runs kernels that were compiled for another subgroup size as they are; results may be wrong
@@ -41,6 +47,37 @@ pub struct DeviceFlags {
     /// Does not repair kernels that rely on a subgroup size the device does not have; they are refused instead
     #[arg(long = "no-repair", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub no_repair: bool,
+}
+
+/// Which driver plug-ins.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Drivers")]
+pub struct PluginFlags {
+    /// Driver plug-in: a manifest (.halite-driver.json), a library, or a folder of manifests. Goes before a linked driver of
+    /// the same name, and before those in HALITE_DRIVER_PATH and beside this program. A plug-in is native code: name only
+    /// what you trust. May be repeated
+    #[arg(long = "driver-path", alias = "driver_path", value_name = "PATH")]
+    pub driver_path: Vec<PathBuf>,
+    /// Uses no driver plug-ins, wherever they are
+    #[arg(long = "no-plugins", alias = "no_plugins", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub no_plugins: bool,
+}
+
+impl PluginFlags {
+    /// The drivers: those linked into the program and the plug-ins that the flags allow. Reads manifests and loads nothing,
+    /// except a library that was given without one. Warnings about what cannot be used are logged.
+    pub fn registry(&self) -> Result<DriverRegistry> {
+        halite_hal::verify_linked()?;
+        if !self.no_plugins {
+            let discovery = Discovery::standard().given(&self.driver_path);
+            return Ok(DriverRegistry::discover(&discovery));
+        }
+        if let Some(path) = self.driver_path.first() {
+            let text = format!("--driver-path={} contradicts --no-plugins", path.display());
+            return Err(Failure::Usage(text));
+        }
+        Ok(DriverRegistry::with_static_drivers())
+    }
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -121,7 +158,7 @@ impl DeviceFlags {
     }
 }
 
-fn loader_file(path: &Path) -> std::path::PathBuf {
+fn loader_file(path: &Path) -> PathBuf {
     let name = if cfg!(windows) {
         "vulkan-1.dll"
     } else if cfg!(target_os = "macos") {

@@ -19,6 +19,12 @@ pub mod logger;
 pub mod run;
 mod values;
 
-// Linked for their registration, never named.
-use halite_null as _;
-use halite_vulkan as _;
+/// Drivers that are linked in for their registration and never named: those of the feature `static-drivers`. Without it the
+/// tools know plug-ins only.
+#[cfg(feature = "static-drivers")]
+mod linked {
+    use halite_null as _;
+    use halite_vulkan as _;
+
+    halite_hal::expect_drivers!("null", "vulkan");
+}

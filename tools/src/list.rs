@@ -66,10 +66,9 @@ fn run(flags: Flags) -> Result<()> {
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
     }
-    let registry = devices::registry();
+    let registry = flags.devices.plugins.registry()?;
     let options = flags.devices.vulkan_options()?;
     let found = devices::enumerate(&registry, flags.driver.as_deref(), &options)?;
-    let found: Vec<DeviceInfo> = found.into_iter().map(|(_, device)| device).collect();
     if flags.workarounds {
         return workarounds(&found, &mut out);
     }
@@ -88,8 +87,16 @@ fn workarounds(devices: &[DeviceInfo], out: &mut dyn Write) -> Result<()> {
             writeln!(out, "in force on '{}' ({}): {names}", device.name, device.uri())?;
         }
     }
-    writeln!(out, "\nAll of them; the option workarounds=+name,-name changes what is in force:\n")?;
-    write!(out, "{}", halite_vulkan::workarounds::table_text())?;
+    #[cfg(feature = "static-drivers")]
+    {
+        writeln!(out, "\nAll of them; the option workarounds=+name,-name changes what is in force:\n")?;
+        write!(out, "{}", halite_vulkan::workarounds::table_text())?;
+    }
+    #[cfg(not(feature = "static-drivers"))]
+    writeln!(
+        out,
+        "\ndocs/vulkan-driver.md tells where all of them are listed; the driver is a plug-in here"
+    )?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use crate::{
     console::{Failure, Result},
     devices,
     flags::{DeviceFlags, ModuleFlags},
+    logger,
 };
 
 /// A builder with everything that flags name.
@@ -21,7 +22,8 @@ pub(crate) fn session_builder(devices: &DeviceFlags, modules: &ModuleFlags) -> R
         ));
     }
     let options = devices.vulkan_options()?;
-    let mut builder = Session::builder().registry(devices::registry()).load_mode(modules.module_mode.into());
+    let mut builder =
+        Session::builder().registry(devices.plugins.registry()?).load_mode(modules.module_mode.into());
     let uris = devices::uris(devices, &options)?;
     if uris.is_empty() {
         builder = builder.device_options(options);
@@ -57,7 +59,7 @@ pub(crate) fn read_stdin() -> Result<Vec<u8>> {
 
 /// Fails when the validation layer said anything, however the run ended.
 pub(crate) fn check_validation() -> Result<()> {
-    match halite_vulkan::validation_message_count() {
+    match logger::validation_messages() {
         0 => Ok(()),
         count => Err(Failure::Status(Status::new(
             Code::FailedPrecondition,

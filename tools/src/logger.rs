@@ -1,10 +1,11 @@
 //! Owns the log of the tools: one line per message on standard error. Does not own: what is logged.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use log::{LevelFilter, Log, Metadata, Record};
 
-/// Where the Vulkan driver logs what the validation layer says.
+/// Where the Vulkan driver logs what the validation layer says, whether it is linked in or a plug-in. What the layer says
+/// about speed has a target below this one.
 const VALIDATION_TARGET: &str = "vulkan.validation";
 
 struct Logger {
@@ -12,6 +13,8 @@ struct Logger {
     level: LevelFilter,
     /// Level of the validation layer's messages, as a number; set once flags are known.
     validation: AtomicUsize,
+    /// Errors and warnings of the validation layer, shown or not.
+    validation_messages: AtomicU64,
 }
 
 static LOGGER: std::sync::OnceLock<Logger> = std::sync::OnceLock::new();
@@ -30,6 +33,7 @@ pub fn install(tool: &'static str) {
         tool,
         level,
         validation: AtomicUsize::new(LevelFilter::Warn as usize),
+        validation_messages: AtomicU64::new(0),
     });
     if log::set_logger(logger).is_ok() {
         log::set_max_level(level.max(LevelFilter::Warn));
@@ -43,8 +47,15 @@ pub(crate) fn set_validation_verbosity(verbosity: u8) {
     let level = LEVELS[usize::from(verbosity).min(4)];
     if let Some(logger) = LOGGER.get() {
         logger.validation.store(level as usize, Ordering::Relaxed);
-        log::set_max_level(logger.level.max(level));
+        // Warnings always arrive, because they are counted.
+        log::set_max_level(logger.level.max(level).max(LevelFilter::Warn));
     }
+}
+
+/// Number of errors and warnings that the Vulkan validation layer has reported in this process, over all devices; 0 where
+/// [`install`] was not called.
+pub fn validation_messages() -> u64 {
+    LOGGER.get().map_or(0, |logger| logger.validation_messages.load(Ordering::Relaxed))
 }
 
 impl Log for Logger {
@@ -56,6 +67,9 @@ impl Log for Logger {
     }
 
     fn log(&self, record: &Record<'_>) {
+        if record.target() == VALIDATION_TARGET && record.level() <= log::Level::Warn {
+            self.validation_messages.fetch_add(1, Ordering::Relaxed);
+        }
         if self.enabled(record.metadata()) {
             let text = record.args().to_string();
             let line =

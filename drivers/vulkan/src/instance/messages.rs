@@ -75,14 +75,17 @@ unsafe extern "system" fn on_message(
     // SAFETY: the layer passes null or a structure whose strings are valid during the call.
     let notice = unsafe { data.as_ref().is_some_and(|d| text(d.p_message_id_name) == NOTICE) };
     let level = if notice { log::Level::Info } else { level_of(severity) };
-    if kind.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION) && level <= log::Level::Warn {
+    let validation = kind.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
+    if validation && level <= log::Level::Warn {
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
+    // Programs count by target: messages of a driver that is a plug-in reach them through the log only.
+    let target = if validation { "vulkan.validation" } else { "vulkan.validation.other" };
     let logged = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the layer passes null or a structure that is valid during the call.
         if let Some(data) = unsafe { data.as_ref() } {
             // SAFETY: the strings and objects of the structure are valid during the call.
-            log::log!(target: "vulkan.validation", level, "{}", unsafe { describe(data) });
+            log::log!(target: target, level, "{}", unsafe { describe(data) });
         }
     }));
     drop(logged);

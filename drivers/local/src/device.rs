@@ -1,0 +1,151 @@
+//! Owns the device object and what it answers. Does not own: the order of work (`queue`), memory (`memory`).
+
+use std::{any::Any, sync::Arc};
+
+use halite_hal::{
+    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
+    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, matches_pattern, next_device_id,
+};
+use halite_status::{Result, ResultExt};
+
+use crate::{
+    buffer::LocalBuffer,
+    driver::Settings,
+    engine::Engine,
+    executable::LocalExecutable,
+    memory::Memory,
+    operation::{Operation, Work},
+    pool::Pool,
+    program::LocalCommandBuffer,
+    queue::Queue,
+    semaphore::LocalSemaphore,
+};
+
+/// Identifier that all CPU devices answer to beside the name of their driver.
+const DEVICE_ID: &str = "local";
+
+/// The host's processor as a device.
+#[derive(Debug)]
+pub(crate) struct LocalDevice {
+    info: DeviceInfo,
+    formats: Vec<&'static str>,
+    threads: usize,
+    engine: Arc<Engine>,
+}
+
+impl LocalDevice {
+    /// Opens the device. RESOURCE_EXHAUSTED when its threads cannot be started.
+    pub fn new(info: DeviceInfo, settings: &Settings) -> Result<Self> {
+        let engine = Arc::new(Engine {
+            id: next_device_id(),
+            memory: Memory::new(settings.memory),
+            queue: Queue::default(),
+            pool: settings.threads.map(|_| Pool::new()),
+        });
+        let device =
+            LocalDevice { info, formats: settings.formats(), threads: settings.threads.unwrap_or(1), engine };
+        if let Some(pool) = &device.engine.pool {
+            pool.start(&device.engine, device.threads)?;
+        }
+        Ok(device)
+    }
+}
+
+impl Drop for LocalDevice {
+    /// What was accepted is still done, by the threads or, when they are gone, by whoever makes it ready.
+    fn drop(&mut self) {
+        if let Some(pool) = &self.engine.pool {
+            self.engine.start();
+            pool.close();
+        }
+    }
+}
+
+impl Device for LocalDevice {
+    fn id(&self) -> u64 {
+        self.engine.id
+    }
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
+        match (category, key) {
+            ("hal.device.id", pattern) => {
+                let names = [DEVICE_ID, self.info.driver.as_str()];
+                Some(names.iter().any(|name| matches_pattern(pattern, name)).into())
+            }
+            ("hal.executable.format", format) => Some(self.formats.contains(&format).into()),
+            ("hal.device", "concurrency") => Some(1),
+            ("hal.dispatch", "concurrency") => i64::try_from(self.threads).ok(),
+            _ => None,
+        }
+    }
+
+    fn memory_stats(&self) -> MemoryStats {
+        self.engine.memory.stats()
+    }
+
+    fn trim(&self) {
+        self.engine.memory.trim();
+    }
+
+    fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(LocalBuffer::new(self.engine.id, &self.engine.memory, params, byte_length)?))
+    }
+
+    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
+        Ok(Arc::new(LocalSemaphore::new(self.engine.clone(), initial)))
+    }
+
+    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(LocalExecutable::new(self.engine.id, &self.formats, &desc)?))
+    }
+
+    fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
+        let lowered =
+            LocalCommandBuffer::new(self.engine.id, list).context(|| "creating a command buffer")?;
+        Ok(Arc::new(lowered))
+    }
+
+    /// A length that the device can never give is refused at once. Memory itself is taken in queue order, so that
+    /// memory which earlier operations give back is used again.
+    fn queue_alloca(
+        &self,
+        _affinity: QueueAffinity,
+        wait: &Fence,
+        signal: &Fence,
+        params: &BufferParams,
+        byte_length: u64,
+    ) -> Result<Arc<dyn Buffer>> {
+        let buffer =
+            Arc::new(LocalBuffer::promised(self.engine.id, &self.engine.memory, params, byte_length)?);
+        self.engine.submit(Operation::new(wait.clone(), signal.clone(), Work::Alloca(buffer.clone())));
+        Ok(buffer)
+    }
+
+    fn queue_submit(
+        &self,
+        _affinity: QueueAffinity,
+        wait: &Fence,
+        signal: &Fence,
+        op: QueueOp,
+    ) -> Result<()> {
+        self.engine.submit(Operation::new(wait.clone(), signal.clone(), Work::Operation(op)));
+        Ok(())
+    }
+
+    fn queue_flush(&self, _affinity: QueueAffinity) -> Result<()> {
+        self.engine.start();
+        Ok(())
+    }
+
+    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
+        self.engine.wait_idle(deadline)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

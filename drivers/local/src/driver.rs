@@ -1,0 +1,147 @@
+//! Owns the two driver objects: what exists, what options there are, opening. Does not own: the device's work.
+
+use std::sync::Arc;
+
+use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, StaticDriver};
+use halite_status::{Result, bail};
+
+use crate::{cpu, device::LocalDevice, memory, vmvx};
+
+/// Name of the driver that works on its callers' threads.
+pub const SYNC_NAME: &str = "local-sync";
+/// Name of the driver with a pool of threads.
+pub const TASK_NAME: &str = "local-task";
+
+/// Most threads of a pool.
+const MAX_THREADS: usize = 1024;
+
+inventory::submit! {
+    StaticDriver { name: SYNC_NAME, create: || Arc::new(LocalDriver::SYNC) }
+}
+
+inventory::submit! {
+    StaticDriver { name: TASK_NAME, create: || Arc::new(LocalDriver::TASK) }
+}
+
+/// One of the two drivers. Stateless: every open makes a device of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalDriver {
+    name: &'static str,
+    options: &'static [(&'static str, &'static str)],
+}
+
+const NATIVE_CODE: (&str, &str) =
+    ("native_code", "on: run native code of modules (the default); off: refuse executables that hold it");
+const MEMORY: (&str, &str) =
+    ("memory", "bytes that all buffers together may have (default: all that is installed)");
+const THREADS: (&str, &str) =
+    ("threads", "threads that run a dispatch (default: as many as the processor runs)");
+
+impl LocalDriver {
+    /// `local-sync`.
+    pub const SYNC: LocalDriver = LocalDriver { name: SYNC_NAME, options: &[NATIVE_CODE, MEMORY] };
+    /// `local-task`.
+    pub const TASK: LocalDriver = LocalDriver { name: TASK_NAME, options: &[THREADS, NATIVE_CODE, MEMORY] };
+
+    fn info(self, settings: &Settings) -> DeviceInfo {
+        let threads = settings.threads.unwrap_or(1);
+        let memory = format!("{} MiB", settings.memory >> 20);
+        let native = if settings.native_code { "on" } else { "off" };
+        DeviceInfo {
+            driver: self.name.to_owned(),
+            path: String::new(),
+            name: cpu::name(),
+            kind: DeviceKind::Cpu,
+            executable_formats: settings.formats().into_iter().map(str::to_owned).collect(),
+            properties: vec![
+                ("architecture".to_owned(), std::env::consts::ARCH.to_owned()),
+                ("cores".to_owned(), cpu::count().to_string()),
+                ("threads".to_owned(), threads.to_string()),
+                ("native code".to_owned(), native.to_owned()),
+                ("memory".to_owned(), memory),
+            ],
+            groups: vec![InfoGroup {
+                title: "features".to_owned(),
+                entries: cpu::features().into_iter().map(|name| (name.to_owned(), String::new())).collect(),
+            }],
+            ..DeviceInfo::default()
+        }
+    }
+}
+
+impl Driver for LocalDriver {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn description(&self) -> &str {
+        if self.name == SYNC_NAME {
+            "runs executables for the processor on the caller's thread"
+        } else {
+            "runs executables for the processor on all of its cores"
+        }
+    }
+
+    fn options(&self) -> &[(&'static str, &'static str)] {
+        self.options
+    }
+
+    fn enumerate(&self, options: &Options) -> Result<Vec<DeviceInfo>> {
+        Ok(vec![self.info(&Settings::parse(*self, options)?)])
+    }
+
+    fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {
+        if !path.is_empty() {
+            bail!(NotFound, "driver {} has one device, with an empty path; there is no '{path}'", self.name);
+        }
+        let settings = Settings::parse(*self, options)?;
+        Ok(Arc::new(LocalDevice::new(self.info(&settings), &settings)?))
+    }
+}
+
+/// Options of a device, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Threads of the pool; `None` for a device without one.
+    pub threads: Option<usize>,
+    /// Whether native code may run.
+    pub native_code: bool,
+    /// Bytes that buffers may have.
+    pub memory: u64,
+}
+
+impl Settings {
+    fn parse(driver: LocalDriver, options: &Options) -> Result<Self> {
+        let native_code = match options.get("native_code").map(String::as_str) {
+            None | Some("on" | "true") => true,
+            Some("off" | "false") => false,
+            Some(other) => bail!(InvalidArgument, "option native_code='{other}': write on or off"),
+        };
+        let memory = match number(options, "memory", "bytes", u64::MAX)? {
+            Some(bytes) => bytes,
+            None => memory::installed().unwrap_or(u64::MAX),
+        };
+        let threads = match driver.name {
+            SYNC_NAME => None,
+            _ => Some(match number(options, "threads", "threads", MAX_THREADS as u64)? {
+                Some(threads) => threads as usize,
+                None => cpu::count().min(MAX_THREADS),
+            }),
+        };
+        Ok(Settings { threads, native_code, memory })
+    }
+
+    /// Formats of executables, best first.
+    pub fn formats(&self) -> Vec<&'static str> {
+        cpu::NATIVE_FORMAT.filter(|_| self.native_code).into_iter().chain([vmvx::FORMAT]).collect()
+    }
+}
+
+/// A number from 1 to `most`, if the option is given.
+fn number(options: &Options, key: &str, what: &str, most: u64) -> Result<Option<u64>> {
+    let Some(text) = options.get(key) else { return Ok(None) };
+    match text.parse() {
+        Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+        _ => bail!(InvalidArgument, "option {key}='{text}' is no number of {what} from 1 to {most}"),
+    }
+}

@@ -1,0 +1,54 @@
+//! Owns what all objects of a device share: identity, memory, the queue and the threads that work on it. Does not
+//! own: what operations mean (`operation`).
+
+use std::{fmt, sync::Arc};
+
+use halite_hal::{Semaphore, SemaphorePoint};
+
+use crate::{memory::Memory, pool::Pool, queue::Queue, semaphore::LocalSemaphore};
+
+/// The shared part of a device. Operations and semaphores hold it, so accepted work finishes also when the device
+/// is dropped; threads hold it while they have something to do.
+pub(crate) struct Engine {
+    /// Identity of the device.
+    pub id: u64,
+    /// Memory of its buffers.
+    pub memory: Arc<Memory>,
+    /// Accepted operations.
+    pub queue: Queue,
+    /// Threads; `None` for a device that works on its callers' threads alone.
+    pub pool: Option<Pool>,
+}
+
+impl Engine {
+    /// This device's own semaphore behind a handle.
+    pub fn own_semaphore<'a>(&self, semaphore: &'a dyn Semaphore) -> Option<&'a LocalSemaphore> {
+        if semaphore.device_id() != self.id {
+            return None;
+        }
+        semaphore.as_any().downcast_ref()
+    }
+
+    /// Makes sure that ready work is done soon: by a thread of the pool, or here where there is none.
+    pub fn start(self: &Arc<Self>) {
+        match &self.pool {
+            Some(pool) if pool.request_drain(self) => {}
+            _ => self.drain_all(),
+        }
+    }
+
+    /// Raises a semaphore of whatever device to its point.
+    pub fn reach(&self, point: &SemaphorePoint) -> halite_status::Result<()> {
+        match self.own_semaphore(point.semaphore.as_ref()) {
+            Some(own) => own.advance(point.value),
+            None if point.semaphore.query()? >= point.value => Ok(()),
+            None => point.semaphore.signal(point.value),
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Engine(device {}, {:?})", self.id, self.queue)
+    }
+}

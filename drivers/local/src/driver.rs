@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, StaticDriver};
+use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver};
 use halite_status::{Result, bail};
 
 use crate::{cpu, device::LocalDevice, memory, vmvx};
@@ -43,6 +43,14 @@ impl LocalDriver {
     /// `local-task`.
     pub const TASK: LocalDriver = LocalDriver { name: TASK_NAME, options: &[THREADS, NATIVE_CODE, MEMORY] };
 
+    /// Of the two, the one with threads is what people want who name none.
+    fn score(self) -> Vec<ScoreItem> {
+        if self.name == SYNC_NAME {
+            return Vec::new();
+        }
+        vec![ScoreItem { points: 1, reason: "all cores work on a dispatch".to_owned() }]
+    }
+
     fn info(self, settings: &Settings) -> DeviceInfo {
         let threads = settings.threads.unwrap_or(1);
         let memory = format!("{} MiB", settings.memory >> 20);
@@ -53,6 +61,7 @@ impl LocalDriver {
             name: cpu::name(),
             kind: DeviceKind::Cpu,
             executable_formats: settings.formats().into_iter().map(str::to_owned).collect(),
+            score: self.score(),
             properties: vec![
                 ("architecture".to_owned(), std::env::consts::ARCH.to_owned()),
                 ("cores".to_owned(), cpu::count().to_string()),

@@ -9,6 +9,9 @@ struct Builder {
     dynamic: Vec<(u64, u64)>,
 }
 
+/// Offset, type, symbol, addend.
+type Rela = (u64, u64, u64, i64);
+
 const DYNAMIC_AT: u64 = 0x200;
 const SYMBOLS_AT: u64 = 0x400;
 const STRINGS_AT: u64 = 0x480;
@@ -43,7 +46,7 @@ impl Builder {
     }
 
     /// Adds relocations (offset, type, symbol, addend).
-    fn relocations(&mut self, list: &[(u64, u64, u64, i64)]) -> &mut Self {
+    fn relocations(&mut self, list: &[Rela]) -> &mut Self {
         for (index, (offset, kind, symbol, addend)) in list.iter().enumerate() {
             let at = RELA_AT + 24 * index as u64;
             self.put(at, *offset, 8).put(at + 8, kind | symbol << 32, 8).put(
@@ -131,7 +134,7 @@ fn relocations_compute_what_the_abi_says() {
 
 #[test]
 fn bad_relocations_are_refused_by_name() {
-    let cases: [(u64, (u64, u64, u64, i64), &str); 7] = [
+    let cases: [(u64, Rela, &str); 7] = [
         (0, (DATA_AT, 5, 1, 0), "type 5"),
         (0, (DATA_AT, 1, 2, 0), "symbol 2 is not in the file"),
         (0, (DATA_AT, 1, 9, 0), "symbol 9 of 4"),

@@ -82,6 +82,14 @@ impl DeviceInfo {
     pub fn uri(&self) -> String {
         format!("{}://{}", self.driver, self.path)
     }
+
+    /// The line for people who named no device and get a processor; `None` for other devices. Whoever chooses for them
+    /// logs it as a warning.
+    pub fn processor_warning(&self) -> Option<String> {
+        (self.kind == DeviceKind::Cpu).then(|| {
+            format!("no GPU can be used; running on the processor with '{}' ({})", self.name, self.uri())
+        })
+    }
 }
 
 /// A driver: finds devices and opens them. Object-safe; any thread may call it.
@@ -98,6 +106,12 @@ pub trait Driver: fmt::Debug + Send + Sync + 'static {
     /// The devices that exist now, best first by the driver's own order, stable between calls. UNAVAILABLE when the
     /// system has no support for the driver at all (the message says what was looked for).
     fn enumerate(&self, options: &Options) -> Result<Vec<DeviceInfo>>;
+
+    /// The path of a device that [`Driver::enumerate`] leaves out with these options, but that a user named by its path
+    /// or a part of its name; `None` when there is none. Called only for names that fit no listed device.
+    fn find_unlisted(&self, _name: &str, _options: &Options) -> Result<Option<String>> {
+        Ok(None)
+    }
 
     /// Opens the device with this path, or the best usable one when the path is empty.
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>>;

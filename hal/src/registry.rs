@@ -13,7 +13,7 @@ pub use entry::{DriverEntry, DriverSource, LibrarySource};
 pub use linked::{ExpectedDriver, StaticDriver, verify_linked};
 
 use crate::{
-    Device, DeviceInfo, Driver, Options, Result, ResultExt,
+    Device, DeviceInfo, Driver, Options, Result, ResultExt, Status,
     plugin::discovery::{Discovery, Skipped},
     status,
     uri::DeviceUri,
@@ -104,13 +104,13 @@ impl DriverRegistry {
         }
     }
 
-    fn unknown(&self, name: &str) -> crate::Status {
+    fn unknown(&self, name: &str) -> Status {
         let known: Vec<_> = self.entries.iter().map(DriverEntry::name).collect();
         let mut text = format!("no driver named '{name}'; available drivers: {}", or_none(known.join(", ")));
         for skipped in self.skipped.iter().filter(|s| s.notable) {
             text.push_str(&format!("; skipped: {skipped}"));
         }
-        crate::Status::new(crate::Code::NotFound, text)
+        Status::new(crate::Code::NotFound, text)
     }
 
     /// Opens the device that a URI names: by its stable path, by index (`vulkan://1`), or by a part of its name
@@ -166,13 +166,15 @@ fn resolve_path(driver: &dyn Driver, wanted: &str, options: &Options) -> Result<
             driver.name(),
             list(&devices)
         )),
-        _ => Err(status!(
-            NotFound,
-            "{} device '{wanted}' not found; available: {}",
-            driver.name(),
-            or_none(list(&devices))
-        )),
+        _ if index.is_none() => {
+            driver.find_unlisted(wanted, options)?.ok_or_else(|| not_found(driver, wanted, &devices))
+        }
+        _ => Err(not_found(driver, wanted, &devices)),
     }
+}
+
+fn not_found(driver: &dyn Driver, wanted: &str, devices: &[DeviceInfo]) -> Status {
+    status!(NotFound, "{} device '{wanted}' not found; available: {}", driver.name(), or_none(list(devices)))
 }
 
 fn or_none(list: String) -> String {

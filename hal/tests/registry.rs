@@ -37,6 +37,13 @@ impl Driver for Several {
         };
         Ok(vec![device("GPU-aa", "Mali G78"), device("GPU-bb", "Mali G31"), device("GPU-cc", "llvmpipe 17")])
     }
+    fn find_unlisted(&self, name: &str, _options: &Options) -> Result<Option<String>> {
+        match name {
+            "hidden" => Ok(Some("GPU-hidden".to_owned())),
+            "broken" => Err(status!(Unavailable, "it was not found in any place")),
+            _ => Ok(None),
+        }
+    }
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {
         self.opened.lock().unwrap().push((path.to_owned(), options.clone()));
         if path == "GPU-bb" {
@@ -73,6 +80,26 @@ fn devices_are_opened_by_path_index_or_name() {
     let opened = driver.opened.lock().unwrap();
     let paths: Vec<_> = opened.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["", "GPU-aa", "GPU-cc", "GPU-aa", "GPU-aa"]);
+}
+
+#[test]
+fn a_driver_may_know_devices_that_it_does_not_list() {
+    let (registry, driver) = several();
+    registry.open("several://hidden", &Options::new()).unwrap();
+    assert_eq!(driver.opened.lock().unwrap()[0].0, "GPU-hidden");
+    refused(
+        registry.open("several://broken", &Options::new()),
+        Code::Unavailable,
+        &["not found in any place"],
+    );
+    refused(registry.open("several://other", &Options::new()), Code::NotFound, &["'other' not found"]);
+}
+
+#[test]
+fn only_processors_come_with_a_warning() {
+    let of = |kind| DeviceInfo { name: "N".into(), kind, ..DeviceInfo::default() }.processor_warning();
+    assert_eq!(of(DeviceKind::IntegratedGpu), None);
+    assert!(of(DeviceKind::Cpu).is_some_and(|line| line.contains("'N'") && !line.contains('\n')));
 }
 
 #[test]

@@ -51,15 +51,13 @@ fn enumerate(entry: &DriverEntry, defaults: &Options) -> halite_hal::Result<Vec<
 /// A processor behind a GPU interface is a fallback that nobody may mistake for a GPU. One that the module has code for
 /// is what was meant.
 fn warn_of_cpu(info: &DeviceInfo, ranked: &[choice::Ranked], devices: &[DeviceInfo]) {
-    if info.kind != DeviceKind::Cpu {
-        return;
-    }
+    let Some(line) = info.processor_warning() else { return };
     let gpu = ranked.iter().find(|r| r.ruled_out.is_some() && devices[r.index].kind != DeviceKind::Cpu);
     match gpu.filter(|r| r.score.total >= 0) {
         Some(r) => {
             let (gpu, why) = (&devices[r.index], r.ruled_out.as_deref().unwrap_or_default());
             log::warn!("running on the processor ({}); {} ({}): {why}", info.name, gpu.uri(), gpu.name);
         }
-        None => log::warn!("no GPU found; running on the processor through {} ({})", info.uri(), info.name),
+        None => log::warn!("{line}"),
     }
 }

@@ -86,6 +86,13 @@ struct VulkanFlags {
     /// Vulkan loader to use instead of the system's: a library, or a folder that has it. May be repeated
     #[arg(long = "vulkan_libvulkan_search_path", value_name = "PATH")]
     libvulkan: Vec<String>,
+    /// Vulkan driver to load directly, without a loader: its library, or its manifest. May be repeated
+    #[arg(long = "vulkan_icd", value_name = "PATH")]
+    icd: Vec<String>,
+    /// SwiftShader, a Vulkan driver for the processor: auto (when nothing else can be used), on (always listed), off,
+    /// or its library
+    #[arg(long = "vulkan_swiftshader", default_value = "auto", value_name = "auto|on|off|PATH")]
+    swiftshader: String,
     /// Validation layer: true or core, sync, gpuav, all, or a comma list. Any message of it makes the tool fail
     #[arg(long = "vulkan_validation_layers", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_name = "MODES")]
     validation: String,
@@ -117,9 +124,13 @@ impl DeviceFlags {
         let mut set = |name: &str, value: &str| options.insert(name.to_owned(), value.to_owned());
         if !v.libvulkan.is_empty() {
             let files = v.libvulkan.iter().map(|path| loader_file(Path::new(path)));
-            let joined = std::env::join_paths(files)
-                .map_err(|e| Failure::Usage(format!("--vulkan_libvulkan_search_path: {e}")))?;
-            set("libvulkan", &joined.to_string_lossy());
+            set("libvulkan", &path_list("--vulkan_libvulkan_search_path", files)?);
+        }
+        if !v.icd.is_empty() {
+            set("icd", &path_list("--vulkan_icd", v.icd.iter().map(PathBuf::from))?);
+        }
+        if v.swiftshader != "auto" {
+            set("swiftshader", &v.swiftshader);
         }
         match v.validation.as_str() {
             "false" | "off" => None,
@@ -156,6 +167,11 @@ impl DeviceFlags {
         logger::set_validation_verbosity(v.verbosity);
         Ok(options)
     }
+}
+
+fn path_list(flag: &str, paths: impl Iterator<Item = PathBuf>) -> Result<String> {
+    let joined = std::env::join_paths(paths).map_err(|e| Failure::Usage(format!("{flag}: {e}")))?;
+    Ok(joined.to_string_lossy().into_owned())
 }
 
 fn loader_file(path: &Path) -> PathBuf {

@@ -9,10 +9,10 @@ use std::{ffi::CString, sync::Arc};
 use ash::vk;
 use halite_hal::{DeviceInfo, Result, Status};
 
-pub(crate) use enumerate::enumerate;
+pub(crate) use enumerate::ordered;
 
 use crate::{
-    caps::DeviceCaps, error::vk_error, instance::InstanceContext, options::VulkanOptions,
+    caps::DeviceCaps, discovery::Found, error::vk_error, instance::InstanceContext, options::VulkanOptions,
     pipeline_cache::PipelineCache, plan::DevicePlan,
 };
 
@@ -63,12 +63,8 @@ impl std::fmt::Debug for DeviceContext {
 
 impl DeviceContext {
     /// Opens a device. UNAVAILABLE names what it lacks, INVALID_ARGUMENT an option that it cannot meet.
-    pub(crate) fn open(
-        instance: Arc<InstanceContext>,
-        physical: vk::PhysicalDevice,
-        options: VulkanOptions,
-    ) -> Result<Arc<Self>> {
-        open::open(instance, physical, options).map(Arc::new)
+    pub(crate) fn open(found: &Found, options: VulkanOptions) -> Result<Arc<Self>> {
+        open::open(found, options).map(Arc::new)
     }
 
     /// The status for a failed call: what was called, on which object, on which device and driver.

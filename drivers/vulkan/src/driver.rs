@@ -7,10 +7,11 @@ use halite_hal::{
 };
 
 use crate::{
-    context::{DeviceContext, enumerate},
+    context::DeviceContext,
     device::VulkanDevice,
-    instance::InstanceContext,
-    options::{OPTIONS, VulkanOptions},
+    discovery::{Found, discover},
+    options::{OPTIONS, SwiftShaderChoice, VulkanOptions},
+    swiftshader,
 };
 
 inventory::submit! {
@@ -35,50 +36,63 @@ impl Driver for VulkanDriver {
     }
 
     fn enumerate(&self, options: &Options) -> Result<Vec<DeviceInfo>> {
+        let found = discover(&VulkanOptions::parse(options)?)?;
+        if found.devices.is_empty() {
+            return Err(found.nothing_usable());
+        }
+        Ok(found.devices.into_iter().map(|device| device.info).collect())
+    }
+
+    fn find_unlisted(&self, name: &str, options: &Options) -> Result<Option<String>> {
         let options = VulkanOptions::parse(options)?;
-        let instance = InstanceContext::get(&options)?;
-        Ok(enumerate(&instance)?.into_iter().map(|(_, info, _)| info).collect())
+        let name = name.to_lowercase();
+        let meant = name.contains("swiftshader") || name == swiftshader::DEVICE_PATH.to_lowercase();
+        if !meant || options.swiftshader != SwiftShaderChoice::Auto {
+            return Ok(None);
+        }
+        let found = discover(&VulkanOptions { swiftshader: SwiftShaderChoice::On, ..options })?;
+        let fits =
+            |d: &Found| d.info.path.to_lowercase() == name || d.info.name.to_lowercase().contains(&name);
+        Ok(found.devices.into_iter().find(fits).map(|device| device.info.path))
     }
 
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {
         let options = VulkanOptions::parse(options)?;
-        let instance = InstanceContext::get(&options)?;
-        let found = enumerate(&instance)?;
-        let infos: Vec<&DeviceInfo> = found.iter().map(|(_, info, _)| info).collect();
-        let index = choose(path, &infos)?;
-        let (physical, info, _) = &found[index];
-        let context = DeviceContext::open(instance.clone(), *physical, options)
-            .context(|| format!("opening Vulkan device '{}' ({})", info.name, info.uri()))?;
+        let found = find(path, &options)?;
+        let context = DeviceContext::open(&found, options)
+            .context(|| format!("opening Vulkan device '{}' ({})", found.info.name, found.info.uri()))?;
         Ok(Arc::new(VulkanDevice::new(context)?))
     }
 }
 
-/// The device with this path; for an empty path the first usable one, which is a real GPU if there is any.
-fn choose(path: &str, devices: &[&DeviceInfo]) -> Result<usize> {
-    if !path.is_empty() {
-        return devices.iter().position(|d| d.path == path).ok_or_else(|| {
-            let known: Vec<_> = devices.iter().map(|d| d.uri()).collect();
-            status!(NotFound, "Vulkan device '{path}' not found; available: {}", known.join(", "))
-        });
+/// The device with this path; for an empty path the first usable one.
+fn find(path: &str, options: &VulkanOptions) -> Result<Found> {
+    let found = discover(options)?;
+    let infos: Vec<&DeviceInfo> = found.devices.iter().map(|device| &device.info).collect();
+    if path.is_empty() {
+        let index = choose(&infos).ok_or_else(|| found.nothing_usable())?;
+        return Ok(found.devices[index].clone());
     }
+    if let Some(device) = found.devices.iter().find(|d| d.info.path == path) {
+        return Ok(device.clone());
+    }
+    // Named, it need not be listed.
+    if path == swiftshader::DEVICE_PATH && options.swiftshader == SwiftShaderChoice::Auto {
+        return find(path, &VulkanOptions { swiftshader: SwiftShaderChoice::On, ..options.clone() });
+    }
+    let known: Vec<_> = infos.iter().map(|d| d.uri()).collect();
+    Err(status!(NotFound, "Vulkan device '{path}' not found; available: {}", known.join(", ")))
+}
+
+/// The first usable device, which is a real GPU if there is any.
+fn choose(devices: &[&DeviceInfo]) -> Option<usize> {
     let usable = |d: &&&DeviceInfo| d.unusable.is_none();
     let gpu = devices.iter().position(|d| usable(&d) && d.kind != DeviceKind::Cpu);
-    if let Some(index) = gpu.or_else(|| devices.iter().position(|d| usable(&d))) {
-        if devices[index].kind == DeviceKind::Cpu {
-            log::warn!(
-                "no Vulkan GPU was found; using the CPU device '{}', which is slow",
-                devices[index].name
-            );
-        }
-        return Ok(index);
+    let index = gpu.or_else(|| devices.iter().position(|d| usable(&d)))?;
+    if let Some(line) = devices[index].processor_warning() {
+        log::warn!("{line}");
     }
-    let reasons: Vec<_> = devices
-        .iter()
-        .map(|d| format!("'{}': {}", d.name, d.unusable.as_deref().unwrap_or("not usable")))
-        .collect();
-    let list =
-        if reasons.is_empty() { "no Vulkan device is installed".to_owned() } else { reasons.join("; ") };
-    Err(status!(Unavailable, "no usable Vulkan device ({list}); install a driver for this machine's GPU"))
+    Some(index)
 }
 
 #[cfg(test)]
@@ -102,11 +116,8 @@ mod tests {
         let broken = device("a", DeviceKind::DiscreteGpu, Some("no timelineSemaphore"));
         let cpu = device("b", DeviceKind::Cpu, None);
         let gpu = device("c", DeviceKind::IntegratedGpu, None);
-        assert_eq!(choose("", &[&broken, &cpu, &gpu]).unwrap(), 2);
-        assert_eq!(choose("", &[&broken, &cpu]).unwrap(), 1);
-        assert_eq!(choose("GPU-a", &[&broken, &cpu]).unwrap(), 0);
-        let error = choose("", &[&broken]).unwrap_err().to_string();
-        assert!(error.contains("no timelineSemaphore"), "{error}");
-        assert!(choose("GPU-x", &[&cpu]).unwrap_err().to_string().contains("vulkan://GPU-b"));
+        assert_eq!(choose(&[&broken, &cpu, &gpu]), Some(2));
+        assert_eq!(choose(&[&broken, &cpu]), Some(1));
+        assert_eq!(choose(&[&broken]), None);
     }
 }

@@ -20,16 +20,25 @@ pub use messages::validation_message_count;
 use crate::{
     caps::VERSION_1_1,
     error::vk_error,
-    loader::{VulkanLibrary, install_advice},
+    loader::{Origin, VulkanLibrary, install_advice},
     options::{ValidationModes, VulkanOptions},
 };
 
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
+/// The library that an instance is made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The first of these loaders that works, else the system's.
+    Loader(Vec<PathBuf>),
+    /// A driver's own library.
+    Driver(PathBuf),
+}
+
 /// What tells instances apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct InstanceKey {
-    libvulkan: Vec<PathBuf>,
+    source: Source,
     api_version: u32,
     validation: ValidationModes,
     names: bool,
@@ -85,15 +94,16 @@ impl Known {
 }
 
 impl InstanceContext {
-    /// The instance for these options: one that is alive, or a new one.
+    /// The instance of a library for these options: one that is alive, or a new one. UNAVAILABLE when the library
+    /// or what the options want of it is not there.
     ///
     /// Instances without validation are never destroyed, and there is one for each library: with its last instance,
     /// a loader unloads the drivers, and Mesa's leave exit handlers behind, which then run unmapped code when the
     /// process ends. Instances with validation are destroyed, because the layer reports leaks at that time.
-    pub(crate) fn get(options: &VulkanOptions) -> Result<Arc<Self>> {
+    pub(crate) fn get(source: Source, options: &VulkanOptions) -> Result<Arc<Self>> {
         static KNOWN: Mutex<Known> = Mutex::new(Known { kept: Vec::new(), validated: Vec::new() });
         let key = InstanceKey {
-            libvulkan: options.libvulkan.clone(),
+            source,
             api_version: options.api_version,
             validation: options.validation,
             names: options.names_wanted(),
@@ -107,7 +117,10 @@ impl InstanceContext {
     }
 
     fn create(key: InstanceKey) -> Result<Self> {
-        let library = VulkanLibrary::load(&key.libvulkan)?;
+        let library = match &key.source {
+            Source::Loader(preferred) => VulkanLibrary::load(preferred)?,
+            Source::Driver(path) => VulkanLibrary::load_driver(path)?,
+        };
         let api_version = supported_version(library)?.min(key.api_version);
         let request = InstanceRequest::choose(library, &key)?;
         let instance = request.create(library, api_version, key.validation)?;
@@ -127,7 +140,7 @@ impl InstanceContext {
         Ok(InstanceContext { key, library, instance, api_version, debug_utils, messenger })
     }
 
-    /// The physical devices, in the loader's order.
+    /// The physical devices, in the library's order.
     pub(crate) fn physical_devices(&self) -> Result<Vec<vk::PhysicalDevice>> {
         // SAFETY: the instance is alive as long as self.
         match unsafe { self.instance.enumerate_physical_devices() } {
@@ -155,8 +168,7 @@ fn supported_version(library: &VulkanLibrary) -> Result<u32> {
     if found < VERSION_1_1 {
         return Err(status!(
             Unavailable,
-            "the Vulkan loader '{}' has Vulkan 1.0, and 1.1 is the lowest that works; {}",
-            library.path.display(),
+            "the {library} has Vulkan 1.0, and 1.1 is the lowest that works; {}",
             install_advice()
         ));
     }
@@ -250,21 +262,33 @@ fn validation_enables(modes: ValidationModes) -> Vec<vk::ValidationFeatureEnable
 }
 
 fn creation_error(library: &VulkanLibrary, result: vk::Result) -> Status {
-    let path = library.path.display();
-    if result == vk::Result::ERROR_INCOMPATIBLE_DRIVER {
+    if result == vk::Result::ERROR_INCOMPATIBLE_DRIVER && library.origin == Origin::Loader {
         return status!(
             Unavailable,
-            "vkCreateInstance failed with ERROR_INCOMPATIBLE_DRIVER: the loader '{path}' found no Vulkan driver \
+            "vkCreateInstance failed with ERROR_INCOMPATIBLE_DRIVER: the {library} found no Vulkan driver \
              that it can use; {}; if VK_DRIVER_FILES or VK_ICD_FILENAMES is set, check that it names a driver",
             install_advice()
         )
         .with_detail("vk.call", "vkCreateInstance")
         .with_detail("vk.result", "ERROR_INCOMPATIBLE_DRIVER");
     }
-    vk_error("vkCreateInstance", result, &format!("loader '{path}'"), "")
+    vk_error("vkCreateInstance", result, &library.to_string(), "")
+}
+
+/// The error of asking for validation without a loader.
+pub(crate) fn no_layers(library: &VulkanLibrary) -> Status {
+    status!(
+        Unavailable,
+        "option validation needs Vulkan's loader, which loads the validation layer, and this device is reached \
+         without it: {library}; leave validation out, or install the loader and the layer (on Debian or Ubuntu: apt \
+         install libvulkan1 vulkan-validationlayers) and name the driver's manifest in VK_DRIVER_FILES"
+    )
 }
 
 fn require_layer(library: &VulkanLibrary) -> Result<()> {
+    if library.origin != Origin::Loader {
+        return Err(no_layers(library));
+    }
     // SAFETY: the entry's functions belong to a library that stays loaded.
     let layers = unsafe { library.entry.enumerate_instance_layer_properties() }
         .map_err(|r| vk_error("vkEnumerateInstanceLayerProperties", r, "", ""))?;

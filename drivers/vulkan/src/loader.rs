@@ -1,4 +1,5 @@
-//! Owns finding and loading the library that Vulkan is called through. Does not own: the instance.
+//! Owns the libraries that Vulkan is called through: the system's loader, and drivers that are called directly.
+//! Does not own: instances, or how a driver is loaded (`icd`).
 //!
 //! Function pointers stay with the library they came from: a handle that one library made must never reach
 //! another's functions, so nothing here is global state except the list of libraries that are loaded.
@@ -12,11 +13,18 @@ use ash::vk;
 use halite_hal::{Result, Status, status};
 use parking_lot::Mutex;
 
-/// What kind of library Vulkan is called through.
+use crate::icd;
+
+/// How Vulkan is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
-    /// The system's loader: it finds drivers and layers.
+    /// Through the system's loader: it finds drivers and layers.
     Loader,
+    /// Through one driver's own library, without layers.
+    Direct {
+        /// Version of the interface between loader and driver that was agreed on.
+        interface: u32,
+    },
 }
 
 /// A loaded Vulkan library. It is never unloaded: drivers leave threads and thread-local data behind.
@@ -35,6 +43,22 @@ impl std::fmt::Debug for VulkanLibrary {
     }
 }
 
+impl std::fmt::Display for VulkanLibrary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = file_of(self.entry.static_fn().get_instance_proc_addr as usize);
+        let path = file.as_ref().unwrap_or(&self.path).display();
+        match self.origin {
+            Origin::Loader => write!(f, "Vulkan loader {path}"),
+            Origin::Direct { interface } => {
+                write!(f, "driver library {path}, loaded directly (ICD interface {interface})")
+            }
+        }
+    }
+}
+
+/// The libraries of this process.
+static LOADED: Mutex<Vec<&'static VulkanLibrary>> = Mutex::new(Vec::new());
+
 /// File names of the system's loader, in the order they are tried.
 const LOADER_NAMES: &[&str] = if cfg!(windows) {
     &["vulkan-1.dll"]
@@ -47,26 +71,34 @@ const LOADER_NAMES: &[&str] = if cfg!(windows) {
 };
 
 impl VulkanLibrary {
-    /// Loads the first library that works: the given paths (files, or folders that hold a loader), then the
-    /// system's loader. UNAVAILABLE lists what was tried.
+    /// Loads the first loader that works: the given paths (files, or folders that hold one), then the system's.
+    /// UNAVAILABLE lists what was tried.
     pub(crate) fn load(preferred: &[PathBuf]) -> Result<&'static VulkanLibrary> {
-        static LOADED: Mutex<Vec<&'static VulkanLibrary>> = Mutex::new(Vec::new());
         let mut loaded = LOADED.lock();
         let mut tried = Vec::new();
         for path in candidates(preferred) {
-            if let Some(known) = loaded.iter().find(|l| l.path == path) {
+            if let Some(known) = loaded.iter().find(|l| l.path == path && l.origin == Origin::Loader) {
                 return Ok(known);
             }
             match Self::load_file(&path) {
-                Ok(library) => {
-                    let library: &'static VulkanLibrary = Box::leak(Box::new(library));
-                    loaded.push(library);
-                    return Ok(library);
-                }
+                Ok(library) => return Ok(keep(&mut loaded, library)),
                 Err(why) => tried.push(format!("{} ({})", path.display(), reason(&why))),
             }
         }
         Err(not_found(&tried))
+    }
+
+    /// Loads a driver's library without a loader. UNAVAILABLE says why it cannot be used.
+    pub(crate) fn load_driver(path: &Path) -> Result<&'static VulkanLibrary> {
+        let mut loaded = LOADED.lock();
+        if let Some(known) = loaded.iter().find(|l| l.path == path && l.origin != Origin::Loader) {
+            return Ok(known);
+        }
+        let icd::DriverLibrary { get_instance_proc_addr, interface } = icd::load(path)?;
+        // SAFETY: the function pointer stays valid because the library is never unloaded.
+        let entry = unsafe { ash::Entry::from_static_fn(ash::StaticFn { get_instance_proc_addr }) };
+        let origin = Origin::Direct { interface };
+        Ok(keep(&mut loaded, VulkanLibrary { entry, origin, path: path.to_owned() }))
     }
 
     fn load_file(path: &Path) -> Result<VulkanLibrary, libloading::Error> {
@@ -87,6 +119,24 @@ impl VulkanLibrary {
         let version = unsafe { self.entry.try_enumerate_instance_version()? };
         Ok(version.unwrap_or(vk::API_VERSION_1_0))
     }
+}
+
+fn keep(loaded: &mut Vec<&'static VulkanLibrary>, library: VulkanLibrary) -> &'static VulkanLibrary {
+    let library: &'static VulkanLibrary = Box::leak(Box::new(library));
+    loaded.push(library);
+    library
+}
+
+/// The file that holds the code at an address, where the system tells (Linux).
+pub(crate) fn file_of(address: usize) -> Option<PathBuf> {
+    let holds = |range: &str| {
+        let (from, to) = range.split_once('-')?;
+        let bound = |text| usize::from_str_radix(text, 16).ok();
+        Some((bound(from)?..bound(to)?).contains(&address))
+    };
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.split(' ').next().and_then(holds) == Some(true))?;
+    line.find('/').map(|at| PathBuf::from(&line[at..]))
 }
 
 fn candidates(preferred: &[PathBuf]) -> Vec<PathBuf> {
@@ -116,7 +166,7 @@ pub(crate) fn install_advice() -> &'static str {
 }
 
 /// The system's own words for why a library did not load.
-fn reason(error: &libloading::Error) -> String {
+pub(crate) fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
@@ -140,6 +190,15 @@ mod tests {
         assert_eq!(all[0], Path::new("x/libvk.so"));
         assert_eq!(all[1], folder.join(LOADER_NAMES[0]));
         assert_eq!(all.len(), 1 + 2 * LOADER_NAMES.len());
+    }
+
+    #[test]
+    fn code_is_found_in_its_file() {
+        if cfg!(target_os = "linux") {
+            let file = file_of(candidates as *const () as usize).unwrap();
+            assert_eq!(file, std::env::current_exe().unwrap());
+            assert_eq!(file_of(8), None);
+        }
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub const OPTIONS: &[(&str, &str)] = &[
         "auto|descriptors|bda|all (auto): how kernels receive buffers; auto takes what the device does well",
     ),
     (
+        "icd",
+        "path, or list of paths in the system's PATH form: libraries or manifests of Vulkan drivers to load directly \
+         instead of through a Vulkan loader; no validation then",
+    ),
+    (
         "libvulkan",
         "path, or list of paths in the system's PATH form: Vulkan loaders to try before the system's",
     ),
@@ -38,6 +43,11 @@ pub const OPTIONS: &[(&str, &str)] = &[
     (
         "robust_buffer_access",
         "auto|on|off (auto: on for CPU devices): out-of-range accesses of kernels read zero and write nothing",
+    ),
+    (
+        "swiftshader",
+        "auto|on|off|path (auto: when nothing else can be used): run on the processor with SwiftShader, loaded \
+         directly; on lists it beside other devices, a path names its library",
     ),
     ("synchronization2", "on|off (on): newer barriers where the device has them"),
     (
@@ -74,6 +84,20 @@ pub enum PipelineCacheChoice {
     Off,
     /// In this directory.
     Directory(PathBuf),
+}
+
+/// When SwiftShader, a driver for the processor, is loaded directly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SwiftShaderChoice {
+    /// When there is no other device that can be used, or when it is named.
+    #[default]
+    Auto,
+    /// Always; listing and opening fail where it is not found.
+    On,
+    /// Never.
+    Off,
+    /// Always, from this library or the folder it is in.
+    Path(PathBuf),
 }
 
 /// How host and device exchange data.
@@ -136,6 +160,8 @@ pub struct VulkanOptions {
     pub dedicated_compute_queue: bool,
     /// How kernels receive buffers.
     pub dispatch_abi: DispatchAbiChoice,
+    /// Libraries or manifests of drivers that are loaded directly; no loader is used when there is one.
+    pub icd: Vec<PathBuf>,
     /// Loaders to try before the system's.
     pub libvulkan: Vec<PathBuf>,
     /// How host and device exchange data.
@@ -151,6 +177,8 @@ pub struct VulkanOptions {
     /// Bounds-check buffer accesses of kernels. `None`: on CPU devices, whose kernels would otherwise reach the
     /// memory of this process; a GPU's reach only their own.
     pub robust_buffer_access: Option<bool>,
+    /// When SwiftShader is loaded directly.
+    pub swiftshader: SwiftShaderChoice,
     /// Newer barriers where the device has them.
     pub synchronization2: bool,
     /// What the validation layer checks.
@@ -168,6 +196,7 @@ impl Default for VulkanOptions {
             debug_names: false,
             dedicated_compute_queue: true,
             dispatch_abi: DispatchAbiChoice::default(),
+            icd: Vec::new(),
             libvulkan: Vec::new(),
             memory: MemoryChoice::default(),
             pipeline_cache: PipelineCacheChoice::default(),
@@ -175,6 +204,7 @@ impl Default for VulkanOptions {
             queues: 1,
             repair: true,
             robust_buffer_access: None,
+            swiftshader: SwiftShaderChoice::default(),
             synchronization2: true,
             validation: ValidationModes::default(),
             workarounds: WorkaroundOverrides::default(),
@@ -208,7 +238,8 @@ impl VulkanOptions {
             "debug_names" => self.debug_names = switch(name, value)?,
             "dedicated_compute_queue" => self.dedicated_compute_queue = switch(name, value)?,
             "dispatch_abi" => self.dispatch_abi = parse_dispatch_abi(value)?,
-            "libvulkan" => self.libvulkan = std::env::split_paths(value).filter(|p| p != "").collect(),
+            "icd" => self.icd = paths(value),
+            "libvulkan" => self.libvulkan = paths(value),
             "memory" => self.memory = parse_memory(value)?,
             "pipeline_cache" => self.pipeline_cache = parse_pipeline_cache(value)?,
             "push_descriptors" => self.push_descriptors = switch(name, value)?,
@@ -216,6 +247,7 @@ impl VulkanOptions {
             "repair" => self.repair = switch(name, value)?,
             "robust_buffer_access" if value == "auto" => self.robust_buffer_access = None,
             "robust_buffer_access" => self.robust_buffer_access = Some(switch(name, value)?),
+            "swiftshader" => self.swiftshader = parse_swiftshader(value)?,
             "synchronization2" => self.synchronization2 = switch(name, value)?,
             "validation" => self.validation = ValidationModes::parse(value)?,
             "workarounds" => self.workarounds = WorkaroundOverrides::parse(value)?,
@@ -234,6 +266,10 @@ impl VulkanOptions {
 fn bad_value(name: &str, value: &str) -> halite_hal::Status {
     let meaning = OPTIONS.iter().find(|(n, _)| *n == name).map_or("", |(_, meaning)| *meaning);
     status!(InvalidArgument, "Vulkan option {name}='{value}' is not understood; {name} is {meaning}")
+}
+
+fn paths(value: &str) -> Vec<PathBuf> {
+    std::env::split_paths(value).filter(|p| p != "").collect()
 }
 
 fn switch(name: &str, value: &str) -> Result<bool> {
@@ -287,6 +323,16 @@ fn parse_pipeline_cache(value: &str) -> Result<PipelineCacheChoice> {
     }
 }
 
+fn parse_swiftshader(value: &str) -> Result<SwiftShaderChoice> {
+    match value {
+        "" => Err(bad_value("swiftshader", value)),
+        "auto" => Ok(SwiftShaderChoice::Auto),
+        "on" | "true" | "1" | "yes" => Ok(SwiftShaderChoice::On),
+        "off" | "false" | "0" | "no" => Ok(SwiftShaderChoice::Off),
+        path => Ok(SwiftShaderChoice::Path(PathBuf::from(path))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,6 +368,10 @@ mod tests {
         assert_eq!(o.pipeline_cache, PipelineCacheChoice::Directory("some/dir".into()));
         assert!(o.robust_buffer_access == Some(true) && o.names_wanted() && o.queues == 2);
         assert_eq!(parse(&[("robust_buffer_access", "auto")]).unwrap(), VulkanOptions::default());
+        let o = parse(&[("swiftshader", "some/lib.so"), ("icd", "a.json")]).unwrap();
+        assert_eq!(o.swiftshader, SwiftShaderChoice::Path("some/lib.so".into()));
+        assert_eq!(o.icd, [PathBuf::from("a.json")]);
+        assert_eq!(parse(&[("swiftshader", "off")]).unwrap().swiftshader, SwiftShaderChoice::Off);
         assert!(!parse(&[("validation", "off")]).unwrap().validation.any());
     }
 

@@ -11,6 +11,7 @@ use halite_hal::Result;
 
 use crate::{
     caps::{DeviceCaps, MemoryCaps, MemoryHeap, MemoryTypeCaps, QueueFamily, VERSION_1_1},
+    discovery::discover,
     error::vk_error,
     instance::InstanceContext,
     options::VulkanOptions,
@@ -78,9 +79,7 @@ fn queue_families(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Vec
     found.iter().map(family).collect()
 }
 
-/// The caps of every device that the options lead to, for capture files and bug reports. Devices are in the
-/// loader's order, not in the driver's.
+/// The caps of every device that the options lead to, for capture files and bug reports, in the driver's order.
 pub fn capture_caps(options: &VulkanOptions) -> Result<Vec<DeviceCaps>> {
-    let context = InstanceContext::get(options)?;
-    context.physical_devices()?.into_iter().map(|physical| probe(&context, physical)).collect()
+    Ok(discover(options)?.devices.into_iter().map(|found| found.caps).collect())
 }

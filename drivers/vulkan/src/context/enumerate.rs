@@ -2,38 +2,26 @@
 
 use std::collections::HashMap;
 
-use ash::vk;
-use halite_hal::{DeviceInfo, DeviceKind, Result};
+use halite_hal::{DeviceInfo, DeviceKind};
 
 use crate::{
     caps::{DeviceCaps, DeviceType},
     describe,
-    instance::InstanceContext,
     options::VulkanOptions,
     plan::DevicePlan,
-    probe::probe,
     workarounds::Workarounds,
 };
 
-/// The devices of an instance, best first: by kind, then by name and UUID.
-pub(crate) fn enumerate(
-    instance: &InstanceContext,
-) -> Result<Vec<(vk::PhysicalDevice, DeviceInfo, DeviceCaps)>> {
-    let mut found = Vec::new();
-    for physical in instance.physical_devices()? {
-        match probe(instance, physical) {
-            Ok(caps) => found.push((physical, caps)),
-            // One broken driver must not hide the others' devices.
-            Err(error) => log::warn!("a Vulkan device is left out: {error}"),
-        }
-    }
-    found.sort_by(|(_, a), (_, b)| sort_key(a).cmp(&sort_key(b)));
+/// The index and the facts of each device, best first: by kind, then by name and UUID.
+pub(crate) fn ordered(devices: &[&DeviceCaps]) -> Vec<(usize, DeviceInfo)> {
+    let mut order: Vec<usize> = (0..devices.len()).collect();
+    order.sort_by(|a, b| sort_key(devices[*a]).cmp(&sort_key(devices[*b])));
     let mut paths = HashMap::new();
-    let listed = found.into_iter().map(|(physical, caps)| {
-        let info = device_info(&caps, unique_path(&caps, &mut paths));
-        (physical, info, caps)
+    let listed = order.into_iter().map(|index| {
+        let caps = devices[index];
+        (index, device_info(caps, unique_path(caps, &mut paths)))
     });
-    Ok(listed.collect())
+    listed.collect()
 }
 
 fn sort_key(caps: &DeviceCaps) -> (u8, &str, &str) {

@@ -1,18 +1,17 @@
 //! Owns creating the device as its plan says.
 
-use std::{
-    ffi::{CStr, CString, c_char, c_void},
-    sync::Arc,
-};
+use std::ffi::{CStr, CString, c_char, c_void};
 
 use ash::vk;
 use halite_hal::{Code, Result, Status, next_device_id};
 
-use super::{DeviceContext, QueueHandle, device_text, enumerate::enumerate};
+use super::{DeviceContext, QueueHandle, device_text};
 use crate::{
     caps::DeviceCaps,
+    discovery::Found,
     error::vk_error,
-    instance::InstanceContext,
+    instance::{InstanceContext, no_layers},
+    loader::Origin,
     options::VulkanOptions,
     pipeline_cache::PipelineCache,
     plan::{DevicePlan, PlanError},
@@ -20,15 +19,11 @@ use crate::{
     workarounds::Workarounds,
 };
 
-pub(super) fn open(
-    instance: Arc<InstanceContext>,
-    physical: vk::PhysicalDevice,
-    options: VulkanOptions,
-) -> Result<DeviceContext> {
-    let found = enumerate(&instance)?.into_iter().find(|(p, _, _)| *p == physical);
-    let (_, info, caps) = found.ok_or_else(|| {
-        Status::new(Code::NotFound, "the Vulkan device is gone since it was listed; list the devices again")
-    })?;
+pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContext> {
+    let Found { instance, physical, info, caps } = found.clone();
+    if options.validation.any() && instance.library.origin != Origin::Loader {
+        return Err(no_layers(instance.library));
+    }
     let workarounds = Workarounds::chosen(&caps, &options.workarounds);
     let plan = DevicePlan::new(&caps, &options, &workarounds).map_err(plan_status)?;
     for workaround in &plan.workarounds {

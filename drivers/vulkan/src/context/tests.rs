@@ -3,19 +3,18 @@
 use super::*;
 use crate::{
     caps::{DeviceType, VERSION_1_1, VERSION_1_2},
+    discovery::discover,
     instance::{COUNTING, validation_message_count},
+    loader::Origin,
     options::{PipelineCacheChoice, ValidationModes},
 };
 
-type Found = Vec<(vk::PhysicalDevice, DeviceInfo, DeviceCaps)>;
-
-/// An instance and its devices, or nothing where Vulkan is missing.
-fn devices(options: &VulkanOptions) -> Option<(Arc<InstanceContext>, Found)> {
-    let found = InstanceContext::get(options).and_then(|i| Ok((i.clone(), enumerate(&i)?)));
-    match found {
-        Ok((instance, devices)) if !devices.is_empty() => Some((instance, devices)),
-        Ok(_) => {
-            eprintln!("SKIPPED: the Vulkan loader lists no device");
+/// The devices of this machine, or nothing where Vulkan is missing.
+fn devices(options: &VulkanOptions) -> Option<Vec<Found>> {
+    match discover(options) {
+        Ok(found) if !found.devices.is_empty() => Some(found.devices),
+        Ok(found) => {
+            eprintln!("SKIPPED: {}", found.nothing_usable());
             None
         }
         Err(e) if e.code() == halite_hal::Code::Unavailable => {
@@ -24,6 +23,17 @@ fn devices(options: &VulkanOptions) -> Option<(Arc<InstanceContext>, Found)> {
         }
         Err(e) => panic!("{e}"),
     }
+}
+
+/// The devices that can be used, and validated if the options say so.
+fn usable(options: &VulkanOptions) -> Vec<Found> {
+    let mut found = devices(options).unwrap_or_default();
+    found.retain(|d| d.info.unusable.is_none());
+    if options.validation.any() && found.iter().any(|d| d.instance.library.origin != Origin::Loader) {
+        eprintln!("SKIPPED: devices without a loader have no validation layer");
+        found.retain(|d| d.instance.library.origin == Origin::Loader);
+    }
+    found
 }
 
 /// Writes and reads a mapped word through memory of the device, to prove that its functions work.
@@ -63,12 +73,9 @@ fn semaphore_round_trip(context: &DeviceContext) {
 #[test]
 fn every_device_opens_and_works() {
     let options = VulkanOptions { pipeline_cache: PipelineCacheChoice::Off, ..VulkanOptions::default() };
-    let Some((instance, found)) = devices(&options) else { return };
-    for (physical, info, caps) in found {
-        if info.unusable.is_some() {
-            continue;
-        }
-        let context = DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
+    for found in usable(&options) {
+        let context = DeviceContext::open(&found, options.clone()).unwrap();
+        let Found { info, caps, .. } = found;
         assert_eq!((&context.info, &context.caps), (&info, &caps));
         assert!(info.path.starts_with("GPU-") && info.path.len() >= 36, "{}", info.path);
         memory_round_trip(&context);
@@ -92,22 +99,20 @@ fn variants() -> Vec<VulkanOptions> {
 const CORE_AND_SYNC: ValidationModes =
     ValidationModes { core: true, synchronization: true, gpu_assisted: false };
 
-/// An instance with validation and its devices, or nothing where the layer or Vulkan is missing.
-fn validated(validation: ValidationModes) -> Option<(Arc<InstanceContext>, Vec<vk::PhysicalDevice>)> {
-    let (instance, found) = devices(&VulkanOptions { validation, ..VulkanOptions::default() })?;
-    let usable = found.into_iter().filter(|(_, info, _)| info.unusable.is_none());
-    Some((instance, usable.map(|(physical, ..)| physical).collect()))
+/// The devices of an instance with validation; none where the layer or Vulkan is missing.
+fn validated(validation: ValidationModes) -> Vec<Found> {
+    usable(&VulkanOptions { validation, ..VulkanOptions::default() })
 }
 
 #[test]
 fn opening_with_validation_is_silent() {
     let _alone = COUNTING.lock();
-    let Some((instance, found)) = validated(CORE_AND_SYNC) else { return };
+    let found = validated(CORE_AND_SYNC);
     let before = validation_message_count();
-    for physical in found {
+    for device in &found {
         for options in variants() {
             let options = VulkanOptions { validation: CORE_AND_SYNC, ..options };
-            let context = DeviceContext::open(instance.clone(), physical, options).unwrap();
+            let context = DeviceContext::open(device, options).unwrap();
             assert!(context.debug_utils.is_some() && !context.queues.is_empty());
             memory_round_trip(&context);
             semaphore_round_trip(&context);
@@ -121,10 +126,11 @@ fn older_versions_work_through_extensions() {
     let _alone = COUNTING.lock();
     for api_version in [VERSION_1_1, VERSION_1_2] {
         let options = VulkanOptions { api_version, validation: CORE_AND_SYNC, ..variants().remove(0) };
-        let Some((instance, found)) = devices(&options) else { return };
+        let found = usable(&options);
         let before = validation_message_count();
-        for (physical, info, caps) in found.into_iter().filter(|(_, info, _)| info.unusable.is_none()) {
-            let context = DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
+        for device in &found {
+            let context = DeviceContext::open(device, options.clone()).unwrap();
+            let Found { info, caps, .. } = device;
             assert_eq!(caps.api_version >> 12, api_version >> 12, "{}", info.name);
             let timeline = context.plan.extensions.contains(&"VK_KHR_timeline_semaphore");
             assert_eq!(timeline, api_version == VERSION_1_1);
@@ -139,10 +145,9 @@ fn older_versions_work_through_extensions() {
 #[test]
 fn misuse_is_counted() {
     let _alone = COUNTING.lock();
-    let Some((instance, found)) = validated(CORE_AND_SYNC) else { return };
-    for physical in found {
+    for device in validated(CORE_AND_SYNC) {
         let options = VulkanOptions { validation: CORE_AND_SYNC, ..variants().remove(0) };
-        let context = DeviceContext::open(instance.clone(), physical, options).unwrap();
+        let context = DeviceContext::open(&device, options).unwrap();
         let before = validation_message_count();
         let info = vk::BufferCreateInfo::default().size(0).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
         // SAFETY: the layer stops the wrong call, or lets a driver make an empty buffer, which is destroyed.
@@ -159,22 +164,21 @@ fn misuse_is_counted() {
 fn gpu_assisted_validation_opens() {
     let _alone = COUNTING.lock();
     let validation = ValidationModes { gpu_assisted: true, ..CORE_AND_SYNC };
-    let Some((instance, found)) = validated(validation) else { return };
-    for physical in found {
+    for device in validated(validation) {
         let options = VulkanOptions { validation, ..variants().remove(0) };
-        let context = DeviceContext::open(instance.clone(), physical, options).unwrap();
+        let context = DeviceContext::open(&device, options).unwrap();
         memory_round_trip(&context);
     }
 }
 
 #[test]
 fn instances_are_shared_while_they_live() {
-    let Some((first, _)) = devices(&VulkanOptions::default()) else { return };
-    let second = InstanceContext::get(&VulkanOptions { queues: 2, ..VulkanOptions::default() }).unwrap();
-    assert!(Arc::ptr_eq(&first, &second), "queues do not concern the instance");
-    let named =
-        InstanceContext::get(&VulkanOptions { debug_names: true, ..VulkanOptions::default() }).unwrap();
-    assert!(!Arc::ptr_eq(&first, &named));
+    let first = |options| devices(&options).map(|found| found[0].instance.clone());
+    let Some(plain) = first(VulkanOptions::default()) else { return };
+    let queues = first(VulkanOptions { queues: 2, ..VulkanOptions::default() }).unwrap();
+    assert!(Arc::ptr_eq(&plain, &queues), "queues do not concern the instance");
+    let named = first(VulkanOptions { debug_names: true, ..VulkanOptions::default() }).unwrap();
+    assert!(!Arc::ptr_eq(&plain, &named));
 }
 
 /// A compute shader that does nothing.
@@ -212,10 +216,10 @@ fn the_pipeline_cache_lands_in_its_directory() {
         pipeline_cache: PipelineCacheChoice::Directory(folder.path().to_owned()),
         ..VulkanOptions::default()
     };
-    let Some((instance, found)) = devices(&options) else { return };
-    for (physical, info, caps) in found.into_iter().filter(|(_, info, _)| info.unusable.is_none()) {
+    for device in usable(&options) {
+        let Found { info, caps, .. } = &device;
         for round in 0..3 {
-            let context = DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
+            let context = DeviceContext::open(&device, options.clone()).unwrap();
             compile(&context);
             let path = context.pipeline_cache.path().unwrap().to_owned();
             context.flush_pipeline_cache();
@@ -229,7 +233,7 @@ fn the_pipeline_cache_lands_in_its_directory() {
                 // Damage must not reach the driver, and must be repaired by the next flush.
                 std::fs::write(&path, b"HALITEPC and then nonsense").unwrap();
             } else {
-                assert!(crate::pipeline_cache::is_intact(&path, &caps), "{}", path.display());
+                assert!(crate::pipeline_cache::is_intact(&path, caps), "{}", path.display());
             }
         }
     }
@@ -242,9 +246,9 @@ fn a_stored_pipeline_cache_is_read_back() {
         pipeline_cache: PipelineCacheChoice::Directory(folder.path().to_owned()),
         ..VulkanOptions::default()
     };
-    let Some((instance, found)) = devices(&options) else { return };
-    for (physical, _, caps) in found.into_iter().filter(|(_, info, _)| info.unusable.is_none()) {
-        let open = || DeviceContext::open(instance.clone(), physical, options.clone()).unwrap();
+    for device in usable(&options) {
+        let caps = &device.caps;
+        let open = || DeviceContext::open(&device, options.clone()).unwrap();
         let context = open();
         assert_eq!(context.pipeline_cache.stored_bytes(), None, "nothing is stored yet");
         let path = context.pipeline_cache.path().unwrap().to_owned();
@@ -252,7 +256,7 @@ fn a_stored_pipeline_cache_is_read_back() {
         let data =
             unsafe { context.device.get_pipeline_cache_data(context.pipeline_cache.handle()) }.unwrap();
         drop(context);
-        crate::pipeline_cache::store(&path, &caps, &data);
+        crate::pipeline_cache::store(&path, caps, &data);
         assert_eq!(open().pipeline_cache.stored_bytes(), Some(data.len()));
         std::fs::write(&path, b"nonsense").unwrap();
         assert_eq!(open().pipeline_cache.stored_bytes(), None, "damage is ignored");
@@ -261,12 +265,10 @@ fn a_stored_pipeline_cache_is_read_back() {
 
 #[test]
 fn errors_name_call_result_and_device() {
-    let Some((instance, found)) = devices(&VulkanOptions::default()) else { return };
-    let Some((physical, info, _)) = found.into_iter().find(|(_, info, _)| info.unusable.is_none()) else {
-        return;
-    };
+    let Some(device) = usable(&VulkanOptions::default()).into_iter().next() else { return };
     let options = VulkanOptions { pipeline_cache: PipelineCacheChoice::Off, ..VulkanOptions::default() };
-    let context = DeviceContext::open(instance, physical, options).unwrap();
+    let context = DeviceContext::open(&device, options).unwrap();
+    let info = &device.info;
     let e = context.error("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, "12 bytes");
     assert_eq!(e.code(), halite_hal::Code::ResourceExhausted);
     let text = e.to_string();

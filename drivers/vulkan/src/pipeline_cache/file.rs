@@ -13,7 +13,10 @@ use std::{
 
 use thiserror::Error;
 
-use crate::caps::DeviceCaps;
+use crate::{
+    caps::DeviceCaps,
+    user_cache::{Os, user_cache},
+};
 
 const MAGIC: [u8; 8] = *b"HALITEPC";
 const VERSION: u32 = 1;
@@ -145,20 +148,9 @@ pub(super) fn write(path: &Path, identity: &Identity, data: &[u8]) -> io::Result
     Ok(())
 }
 
-/// Where this user's caches go; `None` when the environment does not say.
+/// Where this user's pipelines go; `None` when the environment does not say.
 pub(super) fn default_directory() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = if cfg!(windows) {
-        variable("LOCALAPPDATA")
-    } else if cfg!(target_os = "macos") {
-        variable("HOME").map(|home| home.join("Library").join("Caches"))
-    } else {
-        // The XDG rules say that a relative path is to be ignored.
-        variable("XDG_CACHE_HOME")
-            .filter(|p| p.is_absolute())
-            .or_else(|| variable("HOME").map(|home| home.join(".cache")))
-    };
-    base.map(|b| b.join("halite").join("pipelines"))
+    user_cache(Os::THIS, &|name| std::env::var_os(name)).map(|cache| cache.join("pipelines"))
 }
 
 #[cfg(test)]

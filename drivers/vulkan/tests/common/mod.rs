@@ -49,17 +49,25 @@ fn validation() -> String {
     std::env::var("HALITE_TEST_VALIDATION").unwrap_or_else(|_| "sync".to_owned())
 }
 
+/// What every device of a test is opened with. `HALITE_TEST_ICD=<library or manifest>` runs all tests on that driver,
+/// loaded directly: without a loader, hence without validation.
+fn base_options() -> Options {
+    let mut options: Options = [("pipeline_cache".to_owned(), "off".to_owned())].into();
+    let (name, value) = match std::env::var("HALITE_TEST_ICD") {
+        Ok(icd) => ("icd", icd),
+        Err(_) => ("validation", validation()),
+    };
+    options.insert(name.to_owned(), value);
+    options
+}
+
 /// Runs a test on every device that is installed, under the validation layer, with each set of options.
 pub fn on_devices(variants: &[&[(&str, &str)]], test: impl Fn(&Arc<dyn Device>)) {
     let _turn = turn();
     if log::set_logger(&Printer).is_ok() {
         log::set_max_level(log::LevelFilter::Warn);
     }
-    let validation = validation();
-    let driver = VulkanDriver;
-    let base: Options = [("validation", validation.as_str()), ("pipeline_cache", "off")]
-        .map(|(k, v)| (k.to_owned(), v.to_owned()))
-        .into();
+    let (driver, base) = (VulkanDriver, base_options());
     let devices = match driver.enumerate(&base) {
         Ok(devices) => devices,
         Err(e) => {

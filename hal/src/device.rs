@@ -173,10 +173,9 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A new process-unique device identity.
+/// A new process-unique device identity. In a driver library it comes from the program that loaded it.
 pub fn next_device_id() -> u64 {
-    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    crate::plugin::host::device_id()
 }
 
 /// The error for an object that another device made.

@@ -14,7 +14,10 @@ pub use linked::{ExpectedDriver, StaticDriver, verify_linked};
 
 use crate::{
     Device, DeviceInfo, Driver, Options, Result, ResultExt, Status,
-    plugin::discovery::{Discovery, Skipped},
+    plugin::{
+        self,
+        discovery::{Discovery, Skipped},
+    },
     status,
     uri::DeviceUri,
     validation::ValidatedDevice,
@@ -29,9 +32,8 @@ pub struct DriverRegistry {
     skipped: Vec<Skipped>,
 }
 
-/// Until libraries can be loaded.
 fn load_library(path: &Path) -> Result<Arc<dyn Driver>> {
-    Err(status!(Unimplemented, "cannot load '{}': this build loads no libraries", path.display()))
+    plugin::load(path).map(|library| library.driver)
 }
 
 impl DriverRegistry {

@@ -162,7 +162,7 @@ fn command_buffers_come_from_this_device() {
 
 #[test]
 fn command_buffers_from_behind_the_validation_are_refused() {
-    let bare = halite_null::NullDriver.open("", &Options::new()).unwrap();
+    let bare = driver().open("", &Options::new()).unwrap();
     let unchecked = bare.create_command_buffer(list(vec![Command::Barrier], 0)).unwrap();
     let d = validation::ValidatedDevice::wrap(bare);
     refused(execute(&d, &unchecked, &[]), Code::InvalidArgument, &["behind this device's back"]);

@@ -122,8 +122,7 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<()> {
-        let good = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'_';
-        if self.name.is_empty() || self.name.len() > MAX_NAME || !self.name.bytes().all(good) {
+        if !is_driver_name(&self.name) {
             bail!(
                 InvalidArgument,
                 "names driver {:?}; a name has 1 to {MAX_NAME} of a-z, 0-9, '-' and '_'",
@@ -167,6 +166,12 @@ impl Manifest {
     pub fn library_path(&self, manifest: &Path) -> PathBuf {
         manifest.parent().unwrap_or(Path::new("")).join(&self.library)
     }
+}
+
+/// Whether a driver may be called so: device URIs begin with the name.
+pub(super) fn is_driver_name(name: &str) -> bool {
+    let good = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'_';
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(good)
 }
 
 /// A relative path must stay in the manifest's folder; an absolute one is taken as it is.

@@ -1,15 +1,33 @@
 //! Owns what the HAL's tests share: a validated null device and short ways to build things. Does not own: checks.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use halite_hal::*;
 use halite_null as _;
 
+/// The null driver: as it is linked, or, in the test programs that run all tests again, through the plug-in interface.
+pub fn driver() -> Arc<dyn Driver> {
+    match env!("CARGO_CRATE_NAME") {
+        "loopback" => plugin::loopback(Arc::new(halite_null::NullDriver)).unwrap(),
+        "library" => plugin::load(&library_path()).unwrap().driver,
+        _ => Arc::new(halite_null::NullDriver),
+    }
+}
+
+/// The null driver's library, which Cargo builds for the tests of its own package only, beside them.
+pub fn library_path() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let name = format!("{}halite_driver_null{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    tests.parent().unwrap().join(name)
+}
+
 /// A validated null device of its own.
 pub fn device() -> Arc<dyn Device> {
-    DriverRegistry::with_static_drivers().open("null", &Options::new()).unwrap()
+    let mut registry = DriverRegistry::empty();
+    registry.register(driver());
+    registry.open("null", &Options::new()).unwrap()
 }
 
 /// A buffer with these usage bits.

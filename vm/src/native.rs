@@ -60,6 +60,12 @@ impl Arguments {
         Arguments { values, spans, ..Arguments::default() }
     }
 
+    /// The same, as part of this invocation.
+    #[must_use]
+    pub fn with_invocation(self, invocation: Invocation) -> Self {
+        Arguments { invocation, ..self }
+    }
+
     /// Deadline and cancellation of the invocation that this call is part of. A function that blocks gives up when
     /// they say so.
     pub fn invocation(&self) -> &Invocation {

@@ -23,8 +23,9 @@ mod values;
 /// tools know plug-ins only.
 #[cfg(feature = "static-drivers")]
 mod linked {
+    use halite_local as _;
     use halite_null as _;
     use halite_vulkan as _;
 
-    halite_hal::expect_drivers!("null", "vulkan");
+    halite_hal::expect_drivers!("local-sync", "local-task", "null", "vulkan");
 }

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use halite_conformance::{corpus, expectations::Expectations, replay};
 use halite_hal::{DriverRegistry, Options};
+use halite_local as _;
 
 /// Replays a corpus of compiled modules on a device.
 #[derive(Parser)]
@@ -43,7 +44,9 @@ fn main() -> Result<ExitCode> {
     let device = DriverRegistry::with_static_drivers().open(&cli.device, &options)?;
     println!("# {} ({})", device.info().uri(), device.info().name);
     let expectations = match &cli.expectations {
-        Some(folder) => Expectations::for_device(folder, &device.info().name)?,
+        Some(folder) => {
+            Expectations::for_device(folder, &format!("{} {}", device.info().driver, device.info().name))?
+        }
         None => Expectations::default(),
     };
     let (mut programs, mut calls, mut passed, mut surprises) = (0, 0, 0, 0);

@@ -1,0 +1,5 @@
+//! Prints the table of families as `docs/targets.md` shows it.
+
+fn main() {
+    print!("{}", halite_targets::families_table());
+}

@@ -1,0 +1,148 @@
+//! Owns a set of facts about a GPU, each of which may be unknown, and how a more specific set covers a general one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{MatrixShape, SubgroupOps};
+
+macro_rules! fact_block {
+    ($($(#[$doc:meta])* $field:ident: $ty:ty,)*) => {
+        /// Facts about a family, a generation, a product or a device. `None` is "not known"; sizes are in bytes.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct FactBlock {
+            /// Where the facts come from: a document, a URL, a recorded device. Never empty where a fact is stated.
+            pub sources: Vec<String>,
+            /// What a reader must know about the facts.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub notes: Vec<String>,
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$ty>,)*
+        }
+
+        impl FactBlock {
+            /// Names of the facts that are known.
+            pub fn known(&self) -> Vec<&'static str> {
+                let mut known = Vec::new();
+                $(if self.$field.is_some() { known.push(stringify!($field)); })*
+                known
+            }
+
+            /// These facts, and where one is not known, that of `general`. Sources and notes of both are kept.
+            #[must_use]
+            pub fn over(mut self, general: &FactBlock) -> FactBlock {
+                $(if self.$field.is_none() { self.$field.clone_from(&general.$field); })*
+                append_new(&mut self.sources, &general.sources);
+                append_new(&mut self.notes, &general.notes);
+                self
+            }
+        }
+    };
+}
+
+fact_block! {
+    /// Highest Vulkan version (major, minor) that drivers for it usually offer.
+    api_version: (u32, u32),
+    /// Subgroup sizes that a kernel can run with, ascending.
+    subgroup_sizes: Vec<u32>,
+    /// The size that kernels for it should assume.
+    subgroup_preferred: u32,
+    /// Subgroup operations in compute kernels.
+    subgroup_operations: SubgroupOps,
+    /// Whether a kernel can require a size (`subgroupSizeControl`).
+    subgroup_size_control: bool,
+    /// Most invocations in a workgroup.
+    max_workgroup_invocations: u32,
+    /// Largest workgroup in x, y, z.
+    max_workgroup_size: [u32; 3],
+    /// Most workgroups of a dispatch in x, y, z.
+    max_workgroup_count: [u32; 3],
+    /// Shared memory that a workgroup can use through Vulkan.
+    shared_memory_bytes: u32,
+    /// Push constants.
+    max_push_constants_bytes: u32,
+    /// Largest range of a storage buffer binding.
+    max_storage_buffer_bytes: u64,
+    /// 8-bit values in storage buffers (`storageBuffer8BitAccess`).
+    storage_8bit: bool,
+    /// 16-bit values in storage buffers (`storageBuffer16BitAccess`).
+    storage_16bit: bool,
+    /// 8-bit integer arithmetic (`shaderInt8`).
+    int8: bool,
+    /// 16-bit integer arithmetic (`shaderInt16`).
+    int16: bool,
+    /// 64-bit integer arithmetic and storage (`shaderInt64`).
+    int64: bool,
+    /// 16-bit float arithmetic (`shaderFloat16`).
+    float16: bool,
+    /// 64-bit float arithmetic and storage (`shaderFloat64`).
+    float64: bool,
+    /// bf16 values in kernels (`shaderBFloat16Type`).
+    bfloat16: bool,
+    /// Integer dot products (`shaderIntegerDotProduct`), fast or not.
+    integer_dot_product: bool,
+    /// Whether signed dot products of four packed 8-bit integers are faster than spelling them out.
+    packed_dot_product: bool,
+    /// Pointers to buffers (`bufferDeviceAddress`).
+    buffer_device_address: bool,
+    /// `vulkanMemoryModel`.
+    vulkan_memory_model: bool,
+    /// Cooperative matrix shapes of a subgroup; empty where there are none.
+    cooperative_matrix: Vec<MatrixShape>,
+    /// Whether host and device share their memory.
+    unified_memory: bool,
+    /// Units that run workgroups: streaming multiprocessors, compute units, shader or Xe cores.
+    compute_units: u32,
+    /// Invocations that a unit keeps in flight.
+    max_invocations_per_unit: u32,
+    /// Shared memory of a unit, for all its workgroups.
+    local_memory_per_unit_bytes: u32,
+    /// 32-bit registers of a unit, all lanes counted.
+    registers_per_unit: u32,
+    /// 32-bit registers that one invocation can have.
+    max_registers_per_invocation: u32,
+    /// 32-bit fused multiply-adds that a unit starts in a clock.
+    fp32_fma_per_unit: u32,
+    /// Level 1 data cache of a unit.
+    l1_bytes_per_unit: u32,
+    /// Level 2 cache.
+    l2_bytes: u64,
+    /// Last cache before memory, where it is another than level 2.
+    last_level_cache_bytes: u64,
+    /// Bytes that caches move at once.
+    cache_line_bytes: u32,
+    /// Memory bandwidth in 10^9 bytes a second.
+    memory_bandwidth_gbps: u32,
+}
+
+fn append_new(list: &mut Vec<String>, more: &[String]) {
+    for item in more {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_specific_covers_the_general() {
+        let general = FactBlock {
+            sources: vec!["a".to_owned()],
+            int8: Some(true),
+            int16: Some(true),
+            ..FactBlock::default()
+        };
+        let special = FactBlock { sources: vec!["b".to_owned()], int8: Some(false), ..FactBlock::default() };
+        let merged = special.over(&general);
+        assert_eq!((merged.int8, merged.int16, merged.int64), (Some(false), Some(true), None));
+        assert_eq!(merged.sources, ["b", "a"]);
+        assert_eq!(merged.known(), ["int8", "int16"]);
+    }
+
+    #[test]
+    fn misspelled_facts_are_errors() {
+        assert!(serde_json::from_str::<FactBlock>(r#"{"sources": ["x"], "int_8": true}"#).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! Owns target triples, the table of known GPUs, and the decisions made from them: which target a device is, what
+//! kernels may use on it, which of several targets fits it best. Does not own: asking devices (drivers do), and
+//! choosing kernels (the kernel library does).
+//!
+//! A target is written `<arch-or-vendor>-<product>-<os>`: `valhall-g78-android30`, `hopper-h200-linux`,
+//! `cpu-llvmpipe-linux`. The table is data, one file for each family under `targets/data/`; everything in it names
+//! its source. What a real device reports ([`Facts`]) always wins over the table.
+//!
+//! ```
+//! use halite_targets::{Capabilities, Target};
+//!
+//! let target = Target::parse("ampere-rtx3080-windows")?;
+//! assert_eq!(target.to_string(), "ampere-rtx3080-windows");
+//! assert_eq!(Target::parse("sm_90")?.family().unwrap().name, "hopper");
+//! assert_eq!(Capabilities::of(target).subgroup.preferred, Some(32));
+//! # Ok::<(), halite_targets::TargetError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod block;
+mod capabilities;
+mod detect;
+mod error;
+mod facts;
+mod listing;
+mod matrix;
+mod names;
+mod os;
+mod rank;
+mod subgroup_ops;
+mod table;
+mod target;
+
+pub use block::FactBlock;
+pub use capabilities::{Capabilities, HardwareHints, SubgroupCapabilities};
+pub use detect::{Detected, How};
+pub use error::TargetError;
+pub use facts::{DeviceType, Facts, FactsError, Heap, LimitFacts, SubgroupFacts};
+pub use listing::families_table;
+pub use matrix::{ComponentType, MatrixShape};
+pub use os::{Os, OsKind};
+pub use rank::{Ranked, best, rank_of, tier};
+pub use subgroup_ops::{SubgroupOp, SubgroupOps};
+pub use table::{DeviceId, Family, Generation, IdRange, Product, Series, Vendor, families, vendors};
+pub use target::Target;

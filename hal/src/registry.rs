@@ -6,7 +6,7 @@ mod linked;
 #[cfg(test)]
 mod tests;
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 pub use collect::Shadowed;
 pub use entry::{DriverEntry, DriverSource, LibrarySource};
@@ -32,10 +32,6 @@ pub struct DriverRegistry {
     skipped: Vec<Skipped>,
 }
 
-fn load_library(path: &Path) -> Result<Arc<dyn Driver>> {
-    plugin::load(path).map(|library| library.driver)
-}
-
 impl DriverRegistry {
     /// No drivers.
     pub fn empty() -> Self {
@@ -51,7 +47,7 @@ impl DriverRegistry {
         }
         for (name, why) in linked::missing() {
             log::error!("{}", why.message());
-            registry.replace(DriverEntry::failed(name, DriverSource::Linked, load_library, why));
+            registry.replace(DriverEntry::failed(name, DriverSource::Linked, plugin::load, why));
         }
         registry
     }
@@ -62,13 +58,13 @@ impl DriverRegistry {
     /// [`DriverRegistry::skipped`]; it is never a reason to fail.
     pub fn discover(discovery: &Discovery) -> Self {
         let mut registry = Self::with_static_drivers();
-        collect::discover(&mut registry, discovery, load_library);
+        collect::discover(&mut registry, discovery, plugin::load);
         registry
     }
 
     /// Adds a driver that the program made itself; one of the same name is replaced.
     pub fn register(&mut self, driver: Arc<dyn Driver>) {
-        self.replace(DriverEntry::ready(driver, DriverSource::Linked, load_library));
+        self.replace(DriverEntry::ready(driver, DriverSource::Linked, plugin::load));
     }
 
     fn replace(&mut self, entry: DriverEntry) {

@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod fuzz;
 mod header;
+mod plugins;
 mod setup;
 mod shell;
 mod test;
@@ -35,6 +36,10 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Make hal/include/halite/driver.h from the Rust definitions, or check that it is current.
     Header(header::Options),
+    /// Build the driver plug-ins and put them beside the executables or into a folder.
+    Plugins(plugins::Options),
+    /// Build tools that have no driver linked in, and the plug-ins, laid out as they are installed.
+    Dist(plugins::DistOptions),
     /// Compare speed, start-up and memory with IREE's own runtime.
     Bench(bench::Options),
 }
@@ -47,6 +52,8 @@ fn main() -> Result<()> {
         Chore::Setup => setup::everything().map(drop),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Header(options) => header::run(&options),
+        Chore::Plugins(options) => plugins::run(&options),
+        Chore::Dist(options) => plugins::dist(&options),
         Chore::Bench(options) => bench::run(&options),
     }
 }

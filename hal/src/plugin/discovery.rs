@@ -10,8 +10,8 @@ use super::manifest::{Manifest, Misfit, SUFFIX};
 
 /// Environment variable with more places: folders and manifests, separated as in `PATH`.
 pub const PATH_VARIABLE: &str = "HALITE_DRIVER_PATH";
-/// Folder of drivers, as seen from the folder of the executable.
-const INSTALLED: &str = "../lib/halite/drivers";
+/// Folder of drivers, as seen from above the folder of the executable.
+const INSTALLED: &str = "lib/halite/drivers";
 
 /// How a place came to be searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +100,9 @@ impl Discovery {
         let mut places: Vec<_> = listed.map(|path| (Origin::Environment, path.clone())).collect();
         if let Some(folder) = executable.and_then(Path::parent) {
             places.push((Origin::Installed, folder.to_owned()));
-            places.push((Origin::Installed, folder.join(INSTALLED)));
+            if let Some(root) = folder.parent() {
+                places.push((Origin::Installed, root.join(INSTALLED)));
+            }
         }
         Discovery { places }
     }

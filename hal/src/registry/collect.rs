@@ -47,9 +47,9 @@ fn entry(found: Found, loader: Loader) -> Result<DriverEntry, Skipped> {
         return Ok(DriverEntry::lazy(manifest.name, manifest.description, source, loader));
     }
     match loader(&library) {
-        Ok(driver) => {
-            let source = LibrarySource { library, manifest: None, version: String::new(), origin };
-            Ok(DriverEntry::ready(driver, DriverSource::Library(source), loader))
+        Ok(loaded) => {
+            let source = LibrarySource { library, manifest: None, version: loaded.version, origin };
+            Ok(DriverEntry::ready(loaded.driver, DriverSource::Library(source), loader))
         }
         Err(e) => {
             let reason = format!("cannot be loaded: {e}");

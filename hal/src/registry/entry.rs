@@ -9,12 +9,12 @@ use std::{
 
 use crate::{
     Driver, Result, ResultExt, Status,
-    plugin::{self, discovery::Origin},
+    plugin::{self, DriverLibrary, discovery::Origin},
     status,
 };
 
-/// Makes a driver of a library.
-pub(super) type Loader = fn(&Path) -> Result<Arc<dyn Driver>>;
+/// Loads a library.
+pub(super) type Loader = fn(&Path) -> Result<DriverLibrary>;
 
 /// Where a driver comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct LibrarySource {
     pub library: PathBuf,
     /// The manifest that names it; `None` for a library that was given itself.
     pub manifest: Option<PathBuf>,
-    /// The version that the manifest tells; empty when it tells none.
+    /// The version that the manifest or the library tells; empty when it tells none.
     pub version: String,
     /// How it was found.
     pub origin: Origin,
@@ -120,21 +120,25 @@ impl DriverEntry {
             return Err(status!(Internal, "driver '{}' is linked in and was not made", self.name));
         };
         let load = || {
-            let driver = (self.loader)(&source.library)?;
+            let driver = (self.loader)(&source.library)?.driver;
             if driver.name() == self.name {
                 return Ok(driver);
             }
             Err(status!(
                 FailedPrecondition,
-                "the library calls itself driver '{}', its manifest says '{}'; one of them is of another installation",
+                "the library '{}' calls itself driver '{}', its manifest says '{}'; one of them is of another \
+                 installation",
+                source.library.display(),
                 driver.name(),
                 self.name
             ))
         };
         load().context(|| {
+            let manifest = source.manifest.as_deref().unwrap_or(&source.library);
             format!(
-                "loading driver '{}' from {source}; install it anew or remove it, other drivers are not affected",
-                self.name
+                "asked for as driver '{}' of '{}'; install it anew or remove it, other drivers are not affected",
+                self.name,
+                manifest.display()
             )
         })
     }

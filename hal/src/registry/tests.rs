@@ -12,6 +12,7 @@ use super::{DriverRegistry, DriverSource, collect};
 use crate::{
     Code, Device, DeviceInfo, Driver, Options, Result, bail,
     plugin::{
+        DriverLibrary,
         discovery::Discovery,
         manifest::{Manifest, SUFFIX},
     },
@@ -41,14 +42,20 @@ impl Driver for Fake {
 static LOADS: AtomicUsize = AtomicUsize::new(0);
 
 /// A file that says `counted` is counted; one that says `broken` cannot be loaded.
-fn load(path: &Path) -> Result<Arc<dyn Driver>> {
+fn load(path: &Path) -> Result<DriverLibrary> {
     let text = std::fs::read_to_string(path).unwrap();
     if text == "counted" {
         LOADS.fetch_add(1, Ordering::Relaxed);
     }
     match text.as_str() {
         "broken" => bail!(Incompatible, "'{}' is broken", path.display()),
-        name => Ok(Arc::new(Fake(name.to_owned()))),
+        name => Ok(DriverLibrary {
+            driver: Arc::new(Fake(name.to_owned())),
+            path: path.to_owned(),
+            version: "1.2".to_owned(),
+            build: String::new(),
+            abi_version: (0, 1),
+        }),
     }
 }
 

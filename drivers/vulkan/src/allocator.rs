@@ -6,6 +6,7 @@
 //! iteration, whether or not the device has caught up, and command buffers recorded for them stay valid.
 
 mod block;
+mod exhausted;
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +17,12 @@ use std::{
 };
 
 use ash::vk;
-use halite_hal::{BufferParams, MemoryStats, Result, Status, status};
+use halite_hal::{BufferParams, MemoryStats, Result, status};
 use parking_lot::Mutex;
 
 pub(crate) use block::{Allocation, Block};
+
+use exhausted::{Failure, Request};
 
 use crate::{
     context::DeviceContext,
@@ -50,6 +53,11 @@ impl Progress {
     /// Whether a queue has passed a point.
     pub fn is_completed(&self, point: QueuePoint) -> bool {
         self.0[point.queue].load(Ordering::Acquire) >= point.value
+    }
+
+    /// How far a queue has come.
+    pub fn completed(&self, queue: usize) -> u64 {
+        self.0[queue].load(Ordering::Acquire)
     }
 
     /// Notes that a queue has come to `value`.
@@ -142,17 +150,29 @@ impl Allocator {
         );
         let size = shared.padded(length)?;
         let mut state = shared.state.lock();
-        let mut last = vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+        let mut tried = Vec::new();
         for candidate in &candidates {
             if let Some((block, offset, after)) = shared.take(&mut state, pool_key(candidate), size, queue) {
                 return Ok((shared.hand_out(&mut state, block, offset, size), after));
             }
             match shared.grow(&mut state, *candidate, size) {
                 Ok((block, offset)) => return Ok((shared.hand_out(&mut state, block, offset, size), None)),
-                Err(e) => last = e,
+                Err(failure) => tried.push((*candidate, failure)),
+            }
+            if tried.last().is_some_and(|(_, failure)| failure.is_final()) {
+                break;
             }
         }
-        Err(shared.exhausted(&state, params, length, candidates.first(), last))
+        let reserved = tried.first().and_then(|(c, _)| state.heap_reserved.get(&c.heap)).copied();
+        let request = Request {
+            params,
+            length,
+            tried: &tried,
+            stats: state.stats,
+            reserved: reserved.unwrap_or_default(),
+        };
+        drop(state);
+        Err(exhausted::status(&shared.ctx, &request))
     }
 
     /// Memory held now and so far.
@@ -249,12 +269,12 @@ impl Shared {
         state: &mut State,
         candidate: MemoryCandidate,
         size: u64,
-    ) -> Result<(Arc<Block>, u64), vk::Result> {
+    ) -> Result<(Arc<Block>, u64), Failure> {
         let limits = &self.ctx.caps.limits;
         let heap_size = self.ctx.caps.memory.heap_size(candidate.index);
         let largest = limits.max_memory_allocation_size.min(limits.max_buffer_size).min(heap_size);
         if size > largest {
-            return Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+            return Err(Failure::TooLarge);
         }
         let count = state.types.get(&pool_key(&candidate)).map_or(0, |p| p.blocks.len() as u32);
         let shared_size = (FIRST_BLOCK << count.min(8)).min(LARGEST_BLOCK).min(heap_size / 8).min(largest);
@@ -263,7 +283,7 @@ impl Shared {
         let wanted = if dedicated { size } else { shared_size };
         match self.add_block(state, candidate, wanted, size, dedicated) {
             Ok(found) => Ok(found),
-            Err(vk::Result::ERROR_DEVICE_LOST) => Err(vk::Result::ERROR_DEVICE_LOST),
+            Err(failure) if failure.is_final() => Err(failure),
             Err(_) => {
                 self.trim(state, true);
                 self.add_block(state, candidate, size, size, true)
@@ -278,16 +298,16 @@ impl Shared {
         block_size: u64,
         size: u64,
         dedicated: bool,
-    ) -> Result<(Arc<Block>, u64), vk::Result> {
+    ) -> Result<(Arc<Block>, u64), Failure> {
         let live_blocks: usize = state.types.values().map(|p| p.blocks.len()).sum();
         if live_blocks as u64 >= u64::from(self.ctx.caps.limits.max_memory_allocation_count) {
-            return Err(vk::Result::ERROR_TOO_MANY_OBJECTS);
+            return Err(Failure::TooMany);
         }
         let id = state.next_block;
         let block = Arc::new(Block::new(&self.ctx, id, block_size, candidate)?);
         state.next_block += 1;
         let mut ranges = SubAllocator::new(block_size);
-        let offset = ranges.allocate(size, self.granule).ok_or(vk::Result::ERROR_FRAGMENTATION)?;
+        let offset = ranges.allocate(size, self.granule).ok_or(Failure::Fragmented)?;
         let stats = &mut state.stats;
         stats.reserved += block_size;
         stats.peak_reserved = stats.peak_reserved.max(stats.reserved);
@@ -315,45 +335,6 @@ impl Shared {
         state.stats.used -= allocation.size;
         let Some(pool) = state.types.get_mut(&pool_key(&allocation.block.candidate)) else { return };
         pool.returned.insert((allocation.size, allocation.block.id, allocation.offset), after);
-    }
-
-    fn exhausted(
-        &self,
-        state: &State,
-        params: &BufferParams,
-        length: u64,
-        first: Option<&MemoryCandidate>,
-        result: vk::Result,
-    ) -> Status {
-        let Some(first) = first else {
-            return status!(
-                Unavailable,
-                "no memory type of device '{}' has {:?}; ask for fewer bits",
-                self.ctx.info.name,
-                params.memory_type
-            );
-        };
-        let reserved = state.heap_reserved.get(&first.heap).copied().unwrap_or(0);
-        let limits = &self.ctx.caps.limits;
-        let object = format!("buffer of {length} bytes");
-        let cause = self.ctx.error("vkAllocateMemory", result, &object);
-        Status::new(
-            if result == vk::Result::ERROR_DEVICE_LOST {
-                cause.code()
-            } else {
-                halite_hal::Code::ResourceExhausted
-            },
-            format!(
-                "{}; heap {} has {} bytes, {reserved} are reserved by this device, {} are in buffers, one \
-                 allocation may have {} bytes; free buffers, use smaller inputs or another device",
-                cause.message(),
-                first.heap,
-                self.ctx.caps.memory.heap_size(first.index),
-                state.stats.used,
-                limits.max_memory_allocation_size.min(limits.max_buffer_size),
-            ),
-        )
-        .with_detail("bytes", length.to_string())
     }
 }
 

@@ -1,7 +1,14 @@
 //! Owns command buffers: the recording, and the Vulkan command buffers made from it for the bindings it was executed
 //! with. Does not own: translation (`lower`) or submission (`queue`).
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use ash::vk;
 use halite_hal::{
@@ -16,6 +23,7 @@ use crate::{
     context::DeviceContext,
     device::Core,
     lower::{Place, Program, Resolver, record_host_barrier, storage_of},
+    pipeline::Kernel,
     queue::{Keeper, Recorder},
     semaphore::QueuePoint,
 };
@@ -29,11 +37,13 @@ type Key = SmallVec<[(u64, u64, u64); 8]>;
 
 /// A Vulkan command buffer for one set of bindings, with all that it needs except the bound buffers themselves.
 pub(crate) struct Lowered {
+    /// Number of the command buffer in this process, for messages.
+    id: u64,
     key: Key,
     commands: vk::CommandBuffer,
     dispatches: u32,
     _recorder: Recorder,
-    _owned: Vec<Keeper>,
+    owned: Vec<Keeper>,
 }
 
 impl Lowered {
@@ -46,10 +56,24 @@ impl Lowered {
     pub fn dispatches(&self) -> u32 {
         self.dispatches
     }
+
+    /// Number of the command buffer in this process.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The kernels that it dispatches, in order.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.owned.iter().filter_map(|keeper| match keeper {
+            Keeper::Kernel(kernel) => Some(kernel.as_ref()),
+            _ => None,
+        })
+    }
 }
 
 /// A command buffer of this driver.
 pub(crate) struct VulkanCommandBuffer {
+    id: u64,
     core: Arc<Core>,
     list: CommandList,
     /// Buffers that commands name directly, each once.
@@ -72,7 +96,9 @@ impl VulkanCommandBuffer {
                 }
             });
         }
-        VulkanCommandBuffer { core, list, direct, cache: Mutex::default() }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        VulkanCommandBuffer { id, core, list, direct, cache: Mutex::default() }
     }
 
     /// Places an execution on a queue.
@@ -130,14 +156,14 @@ impl VulkanCommandBuffer {
             return Ok(cache[0].clone());
         }
         let program = Program::of_commands(&self.core, &self.list.commands, &Resolver { slots })?;
-        let lowered = Arc::new(lower(&self.core.ctx, family, key, program)?);
+        let lowered = Arc::new(lower(&self.core.ctx, family, self.id, key, program)?);
         cache.truncate(CACHED - 1);
         cache.insert(0, lowered.clone());
         Ok(lowered)
     }
 }
 
-fn lower(ctx: &Arc<DeviceContext>, family: u32, key: Key, mut program: Program) -> Result<Lowered> {
+fn lower(ctx: &Arc<DeviceContext>, family: u32, id: u64, key: Key, mut program: Program) -> Result<Lowered> {
     let mut recorder = Recorder::new(ctx, family)?;
     let sets = program.prepare(ctx, &mut recorder.descriptors)?;
     let commands = recorder.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;
@@ -145,11 +171,11 @@ fn lower(ctx: &Arc<DeviceContext>, family: u32, key: Key, mut program: Program) 
     record_host_barrier(ctx, commands);
     // SAFETY: the command buffer was begun above and nobody else has it.
     unsafe { ctx.device.end_command_buffer(commands) }
-        .map_err(|e| ctx.error("vkEndCommandBuffer", e, "reusable command buffer"))?;
+        .map_err(|e| ctx.error("vkEndCommandBuffer", e, &format!("command buffer {id}")))?;
     let dispatches = program.dispatches();
     // Bound buffers are kept by each execution instead: an entry must not hold on to a program's memory.
     let (owned, _) = program.into_keepers();
-    Ok(Lowered { key, commands, dispatches, _recorder: recorder, _owned: owned })
+    Ok(Lowered { id, key, commands, dispatches, _recorder: recorder, owned })
 }
 
 fn for_each_target(commands: &[Command], mut visit: impl FnMut(&CommandTarget)) {
@@ -174,6 +200,7 @@ fn for_each_target(commands: &[Command], mut visit: impl FnMut(&CommandTarget)) 
 impl fmt::Debug for VulkanCommandBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VulkanCommandBuffer")
+            .field("id", &self.id)
             .field("commands", &self.list.commands.len())
             .field("mode", &self.list.mode)
             .field("cached", &self.cache.lock().len())

@@ -4,7 +4,10 @@
 mod enumerate;
 mod open;
 
-use std::{ffi::CString, sync::Arc};
+use std::{
+    ffi::CString,
+    sync::{Arc, OnceLock},
+};
 
 use ash::vk;
 use halite_hal::{DeviceInfo, Result, Status};
@@ -33,8 +36,9 @@ pub(crate) struct DeviceContext {
     /// Process-unique identity.
     pub id: u64,
     /// The instance it comes from.
-    #[expect(dead_code, reason = "keeps the instance alive")]
     pub instance: Arc<InstanceContext>,
+    /// The physical device that it was opened on.
+    pub physical: vk::PhysicalDevice,
     /// The device and its functions.
     pub device: ash::Device,
     /// What the device can do.
@@ -51,8 +55,12 @@ pub(crate) struct DeviceContext {
     pub push_descriptor: Option<ash::khr::push_descriptor::Device>,
     /// Naming functions, when names are wanted.
     pub debug_utils: Option<ash::ext::debug_utils::Device>,
+    /// What a lost device is asked what went wrong, where it offers to tell.
+    pub device_fault: Option<ash::ext::device_fault::Device>,
     /// The pipeline cache.
     pub pipeline_cache: PipelineCache,
+    /// The first failure that said that the device is lost.
+    loss: OnceLock<Status>,
 }
 
 impl std::fmt::Debug for DeviceContext {
@@ -68,8 +76,19 @@ impl DeviceContext {
     }
 
     /// The status for a failed call: what was called, on which object, on which device and driver.
+    ///
+    /// Remembers the first that says that the device is lost, so that the rest of the device hears of it.
     pub(crate) fn error(&self, call: &'static str, result: vk::Result, object: &str) -> Status {
-        vk_error(call, result, object, &device_text(&self.caps))
+        let status = vk_error(call, result, object, &device_text(&self.caps));
+        if result == vk::Result::ERROR_DEVICE_LOST {
+            return self.loss.get_or_init(|| status).clone();
+        }
+        status
+    }
+
+    /// What the first call that noticed a loss of the device reported.
+    pub(crate) fn reported_loss(&self) -> Option<Status> {
+        self.loss.get().cloned()
     }
 
     /// Names an object for debuggers and validation messages; does nothing when names are not wanted.

@@ -1,6 +1,7 @@
 //! Owns the HAL device: it hands each call to the part that does it. Does not own: any of those parts.
 
 mod core;
+mod loss;
 mod operations;
 mod query;
 
@@ -83,7 +84,8 @@ impl Device for VulkanDevice {
     }
 
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        Ok(Arc::new(VulkanSemaphore::new(self.core.clone(), initial)))
+        self.core.check_lost()?;
+        Ok(VulkanSemaphore::new(self.core.clone(), initial))
     }
 
     fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {

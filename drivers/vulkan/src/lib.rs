@@ -18,6 +18,7 @@ mod discovery;
 mod driver;
 mod error;
 mod executable;
+mod fault;
 mod icd;
 mod instance;
 mod loader;

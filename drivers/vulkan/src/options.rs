@@ -1,6 +1,6 @@
 //! Owns the options that the driver understands and their parsing. Does not own: what they lead to (`plan`).
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use halite_hal::{Options, Result, status};
 
@@ -43,6 +43,10 @@ pub const OPTIONS: &[(&str, &str)] = &[
     (
         "robust_buffer_access",
         "auto|on|off (auto: on for CPU devices): out-of-range accesses of kernels read zero and write nothing",
+    ),
+    (
+        "stall_limit",
+        "seconds|off (600): how long reads, writes and file transfers wait while the device finishes nothing",
     ),
     (
         "swiftshader",
@@ -177,6 +181,8 @@ pub struct VulkanOptions {
     /// Bounds-check buffer accesses of kernels. `None`: on CPU devices, whose kernels would otherwise reach the
     /// memory of this process; a GPU's reach only their own.
     pub robust_buffer_access: Option<bool>,
+    /// Longest wait of the driver for itself while the device finishes nothing; `None` waits for ever.
+    pub stall_limit: Option<Duration>,
     /// When SwiftShader is loaded directly.
     pub swiftshader: SwiftShaderChoice,
     /// Newer barriers where the device has them.
@@ -204,6 +210,7 @@ impl Default for VulkanOptions {
             queues: 1,
             repair: true,
             robust_buffer_access: None,
+            stall_limit: Some(Duration::from_secs(600)),
             swiftshader: SwiftShaderChoice::default(),
             synchronization2: true,
             validation: ValidationModes::default(),
@@ -247,6 +254,11 @@ impl VulkanOptions {
             "repair" => self.repair = switch(name, value)?,
             "robust_buffer_access" if value == "auto" => self.robust_buffer_access = None,
             "robust_buffer_access" => self.robust_buffer_access = Some(switch(name, value)?),
+            "stall_limit" if matches!(value, "off" | "false" | "no") => self.stall_limit = None,
+            "stall_limit" => {
+                let seconds = number(name, value, 1, 24 * 60 * 60)?;
+                self.stall_limit = Some(Duration::from_secs(seconds.into()));
+            }
             "swiftshader" => self.swiftshader = parse_swiftshader(value)?,
             "synchronization2" => self.synchronization2 = switch(name, value)?,
             "validation" => self.validation = ValidationModes::parse(value)?,

@@ -8,8 +8,8 @@ mod split;
 use std::{ffi::CString, sync::Arc};
 
 use ash::vk;
-use halite_hal::{Result, Status};
-use parking_lot::{Condvar, Mutex};
+use halite_hal::{Code, Result, Status, status};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 pub(crate) use compile_pool::CompilePool;
 pub(crate) use layout::{KernelBinding, KernelLayout, LayoutDesc};
@@ -58,14 +58,19 @@ impl Kernel {
         Kernel { ctx, name, layout, source, state, changed: Condvar::new(), split: Mutex::default() }
     }
 
-    /// The pipeline. Builds it in this thread if nobody has begun, waits for whoever has.
+    /// The pipeline. Builds it in this thread if nobody has begun, waits for whoever has. Tries once more where memory
+    /// had run out.
     pub fn pipeline(&self) -> Result<vk::Pipeline> {
-        let mut state = self.state.lock();
+        let (mut state, mut again) = (self.state.lock(), true);
         loop {
             match &*state {
+                State::Failed(status) if again && status.code() == Code::ResourceExhausted => {
+                    again = false;
+                    *state = State::Waiting;
+                }
                 State::Ready(pipeline) => return Ok(*pipeline),
                 State::Failed(status) => return Err(status.clone()),
-                State::Building => self.changed.wait(&mut state),
+                State::Building => self.wait_for_builder(&mut state)?,
                 State::Waiting => {
                     drop(state);
                     self.build();
@@ -73,6 +78,24 @@ impl Kernel {
                 }
             }
         }
+    }
+
+    fn wait_for_builder(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
+        let Some(limit) = self.ctx.options.stall_limit else {
+            self.changed.wait(state);
+            return Ok(());
+        };
+        if self.changed.wait_for(state, limit).timed_out() && matches!(**state, State::Building) {
+            return Err(status!(
+                DeadlineExceeded,
+                "the driver of device '{}' ({}) has been compiling kernel '{}' for {limit:?}; the option \
+                 stall_limit=<seconds>|off changes how long is waited",
+                self.ctx.info.name,
+                self.ctx.caps.driver_text(),
+                self.name
+            ));
+        }
+        Ok(())
     }
 
     /// Builds the pipeline unless somebody has begun to.

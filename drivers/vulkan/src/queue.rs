@@ -7,6 +7,7 @@
 mod batch;
 mod recorder;
 mod retire;
+mod story;
 mod timeline;
 mod watch;
 
@@ -19,6 +20,7 @@ use smallvec::SmallVec;
 
 pub(crate) use batch::{Batch, Keeper, RecorderSource};
 pub(crate) use recorder::Recorder;
+pub(crate) use story::Story;
 
 use crate::{
     allocator::Progress,
@@ -34,7 +36,11 @@ const BATCH_OPERATIONS: u32 = 64;
 /// short enough for the watchdogs of display drivers.
 const BATCH_DISPATCHES: u32 = 512;
 /// Longest single wait in the driver; failures found by other threads are noticed in between.
-const WAIT_SLICE: Duration = Duration::from_millis(200);
+pub(crate) const WAIT_SLICE: Duration = Duration::from_millis(200);
+/// Kernels that the error of a submission names.
+const NAMED_IN_ERRORS: usize = 6;
+/// Failed submissions that are remembered.
+const FAILURES: usize = 16;
 /// Batches in flight from which on a submission also looks for finished ones.
 const RETIRE_AT: usize = 4;
 /// How long to look at the counter before sleeping on it: waking a thread costs a good part of what a small model
@@ -83,6 +89,10 @@ struct State {
     open: Batch,
     in_flight: VecDeque<Batch>,
     idle: Vec<Recorder>,
+    /// The last batches that could not be submitted, and why.
+    failed: VecDeque<(u64, Status)>,
+    /// Why nothing is accepted any more.
+    dead: Option<Status>,
 }
 
 /// What has to happen once the queue is unlocked: all of it may come back to the queue.
@@ -102,7 +112,13 @@ impl Queue {
         index: usize,
         queue: &QueueHandle,
     ) -> Result<Self> {
-        let state = State { open: Batch::new(1), in_flight: VecDeque::new(), idle: Vec::new() };
+        let state = State {
+            open: Batch::new(1),
+            in_flight: VecDeque::new(),
+            idle: Vec::new(),
+            failed: VecDeque::new(),
+            dead: None,
+        };
         Ok(Queue {
             ctx: ctx.clone(),
             progress,
@@ -126,6 +142,11 @@ impl Queue {
         self.progress.is_completed(QueuePoint { queue: self.index, value })
     }
 
+    /// Value that the timeline was last seen at.
+    pub fn completed(&self) -> u64 {
+        self.progress.completed(self.index)
+    }
+
     /// Places an operation at the end of the open batch. `waits` are points of other queues that are submitted
     /// already. When `record` fails it must have recorded nothing; then nothing is placed.
     pub fn place(
@@ -137,6 +158,9 @@ impl Queue {
     ) -> Result<QueuePoint> {
         let mut after = After::default();
         let mut state = self.state.lock();
+        if let Some(status) = &state.dead {
+            return Err(status.clone());
+        }
         if !waits.is_empty() && state.open.has_work() {
             // A wait holds back the whole submission; what came before must not wait with it.
             self.submit_open(&mut state, &mut after);
@@ -158,7 +182,7 @@ impl Queue {
         placed.map(|()| point)
     }
 
-    /// Signals a fence when `value` is reached: at once when it is.
+    /// Signals a fence when `value` is reached: at once when it is. Fails it when that cannot be any more.
     pub fn signal_at(&self, core: &Arc<Core>, value: u64, signal: &Fence) {
         let mut after = After::default();
         let mut state = self.state.lock();
@@ -175,7 +199,10 @@ impl Queue {
         drop(state);
         after.run(self, core);
         if !placed {
-            core.reach(signal);
+            match self.check_submitted(value) {
+                Ok(()) => core.reach(signal),
+                Err(status) => signal.fail(&core.check_lost().err().unwrap_or(status)),
+            }
         }
     }
 
@@ -219,7 +246,11 @@ impl Queue {
         let mut batch = std::mem::replace(&mut state.open, next);
         match self.submit(&mut batch) {
             Ok(()) => state.in_flight.push_back(batch),
-            Err(status) => after.failed.push((batch, status)),
+            Err(status) => {
+                state.failed.truncate(FAILURES - 1);
+                state.failed.push_front((batch.value, status.clone()));
+                after.failed.push((batch, status));
+            }
         }
     }
 
@@ -242,6 +273,6 @@ impl Queue {
         // SAFETY: the queue is locked (callers hold the state); all arrays live until the call returns; recording
         // has ended; the batch keeps what its commands use until the timeline passes `value`.
         unsafe { self.ctx.device.queue_submit(self.handle, &[info], vk::Fence::null()) }
-            .map_err(|e| self.ctx.error("vkQueueSubmit", e, "batch"))
+            .map_err(|e| self.ctx.error("vkQueueSubmit", e, &batch.describe(self.index, NAMED_IN_ERRORS)))
     }
 }

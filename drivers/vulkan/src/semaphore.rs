@@ -4,13 +4,20 @@
 //! Programs make a new fence for almost every operation. A Vulkan semaphore for each would cost a kernel object and
 //! a submit of its own; here a signal costs a lock and a list entry, and one queue timeline serves them all.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, Weak},
+};
 
-use halite_hal::{Deadline, Result, Semaphore, SoftSemaphore, Status, Timepoint, status};
+use halite_hal::{Code, Deadline, Result, Semaphore, SoftSemaphore, Status, Timepoint, status};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::{device::Core, queue::Deferred};
+use crate::{
+    device::Core,
+    queue::{Deferred, WAIT_SLICE},
+};
 
 /// A place in a queue's timeline: reached when the queue's Vulkan semaphore is at least `value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +43,7 @@ pub(crate) struct VulkanSemaphore {
     core: Arc<Core>,
     soft: SoftSemaphore,
     state: Mutex<State>,
+    me: Weak<VulkanSemaphore>,
 }
 
 #[derive(Default)]
@@ -59,9 +67,14 @@ pub(crate) struct Promise {
 
 impl VulkanSemaphore {
     /// A semaphore with this initial payload.
-    pub fn new(core: Arc<Core>, initial: u64) -> Self {
+    pub fn new(core: Arc<Core>, initial: u64) -> Arc<Self> {
         let soft = SoftSemaphore::new(core.ctx.id, initial);
-        VulkanSemaphore { core, soft, state: Mutex::default() }
+        Arc::new_cyclic(|me| VulkanSemaphore { core, soft, state: Mutex::default(), me: me.clone() })
+    }
+
+    /// A reference that does not keep it alive.
+    pub fn weak(&self) -> Weak<Self> {
+        self.me.clone()
     }
 
     /// What is known about a payload; the failure when the semaphore failed.
@@ -123,7 +136,8 @@ impl VulkanSemaphore {
         self.core.place_deferred(ready);
     }
 
-    /// Waits for a payload that no queue has promised: a host signal, or work that is not placed yet.
+    /// Waits a while for a payload that no queue has promised: a host signal, or work that is not placed yet. Looks up
+    /// in between, because a lost device promises nothing.
     fn wait_unplaced(&self, value: u64, deadline: Deadline) -> Result<()> {
         {
             let mut state = self.state.lock();
@@ -132,7 +146,15 @@ impl VulkanSemaphore {
             }
             state.watched = state.watched.max(value);
         }
-        self.soft.wait(value, deadline)
+        match self.soft.wait(value, deadline.min(Deadline::after(WAIT_SLICE))) {
+            Err(e) if e.code() == Code::DeadlineExceeded => {
+                // A semaphore may also have failed with this code.
+                self.soft.query()?;
+                self.core.check_lost()?;
+                if deadline.remaining().is_some_and(|left| left.is_zero()) { Err(e) } else { Ok(()) }
+            }
+            result => result,
+        }
     }
 }
 
@@ -171,6 +193,7 @@ impl Semaphore for VulkanSemaphore {
             }
         }
         let reached = self.soft.query()?;
+        self.core.check_lost()?;
         let state = self.state.lock();
         let done = state.pending.iter().filter(|(_, p)| self.core.queues[p.queue].is_completed(p.value));
         Ok(done.map(|(v, _)| *v).fold(reached, u64::max))
@@ -214,7 +237,7 @@ impl Semaphore for VulkanSemaphore {
             Self::look(&self.core, &mut state, value)
         };
         match point {
-            PointState::Unknown => {}
+            PointState::Unknown => self.core.note_waited_for(self.weak()),
             PointState::Pending(p) => self.core.queues[p.queue].watch(&self.core, p.value),
             // The queue got there, but the thread that noticed has not come to this semaphore yet.
             PointState::Reached => self.completed(value),

@@ -1,9 +1,9 @@
 //! Owns the ways between host memory, files and device memory that the host cannot map: bounded staging memory and
 //! copies in chunks. Does not own: queue order (`queue`, `device::operations`).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use halite_hal::{BufferParams, BufferUsage, Deadline, Fence, File, MemoryType, QueueAffinity, Result};
+use halite_hal::{BufferParams, BufferUsage, Code, Deadline, Fence, File, MemoryType, QueueAffinity, Result};
 
 use crate::{
     allocator::Allocation,
@@ -212,12 +212,21 @@ impl Core {
         queue.place(self, waits, &Fence::default(), |batch, source| batch.record(&self.ctx, source, program))
     }
 
-    /// Blocks until a queue has passed a point.
+    /// Blocks until a queue has passed a point. DEADLINE_EXCEEDED when the queue finishes nothing for as long as the
+    /// option `stall_limit` says.
     pub fn finish_point(self: &Arc<Self>, point: Option<QueuePoint>) -> Result<()> {
         let Some(point) = point else { return Ok(()) };
-        let queue = &self.queues[point.queue];
+        let (queue, limit) = (&self.queues[point.queue], self.ctx.options.stall_limit);
+        let mut stall = Stall::new(queue.completed(), limit);
         while !queue.is_completed(point.value) {
-            queue.wait(self, point.value, Deadline::Never)?;
+            match queue.wait(self, point.value, stall.deadline) {
+                Err(e) if e.code() == Code::DeadlineExceeded => {
+                    stall = stall
+                        .over(queue.completed(), limit)
+                        .ok_or_else(|| self.stalled(point.queue, limit.unwrap_or_default()))?;
+                }
+                result => result?,
+            }
             queue.check_submitted(point.value)?;
         }
         Ok(())
@@ -232,6 +241,23 @@ impl Core {
         let made = self.allocator.allocate(&BufferParams::DEVICE, 256, None)?.0;
         *dummy = Some(made.clone());
         Ok(made)
+    }
+}
+
+/// A wait that goes on as long as the queue gets anywhere.
+struct Stall {
+    seen: u64,
+    deadline: Deadline,
+}
+
+impl Stall {
+    fn new(seen: u64, limit: Option<Duration>) -> Self {
+        Stall { seen, deadline: limit.map_or(Deadline::Never, Deadline::after) }
+    }
+
+    /// The wait after a deadline has passed; `None` when nothing was finished meanwhile.
+    fn over(&self, completed: u64, limit: Option<Duration>) -> Option<Self> {
+        (completed > self.seen).then(|| Stall::new(completed, limit))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{
 use ash::vk;
 use halite_hal::{MemoryType, Result, status};
 
-use super::Shared;
+use super::{Failure, Shared};
 use crate::{context::DeviceContext, memory_types::MemoryCandidate, semaphore::QueuePoint};
 
 /// Usage of every block: any buffer of the HAL can live in any block.
@@ -51,16 +51,17 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Makes a block of `size` bytes. The error is Vulkan's, so that the allocator can try elsewhere.
+    /// Makes a block of `size` bytes. The error names the call, so that the allocator can try elsewhere.
     pub fn new(
         ctx: &Arc<DeviceContext>,
         id: u64,
         size: u64,
         candidate: MemoryCandidate,
-    ) -> Result<Self, vk::Result> {
+    ) -> Result<Self, Failure> {
         let info = vk::BufferCreateInfo::default().size(size).usage(block_usage(ctx));
         // SAFETY: the info is complete; the handle is destroyed below or in `drop`.
-        let buffer = unsafe { ctx.device.create_buffer(&info, None) }?;
+        let buffer =
+            unsafe { ctx.device.create_buffer(&info, None) }.map_err(Failure::of("vkCreateBuffer"))?;
         let mut block = Block {
             ctx: ctx.clone(),
             id,
@@ -75,12 +76,13 @@ impl Block {
         Ok(block)
     }
 
-    fn bind(&mut self) -> Result<(), vk::Result> {
+    fn bind(&mut self) -> Result<(), Failure> {
         let (device, bda) = (&self.ctx.device, self.ctx.plan.abis.buffer_device_address);
         // SAFETY: the buffer was just made from this device.
         let needs = unsafe { device.get_buffer_memory_requirements(self.buffer) };
         if needs.memory_type_bits & (1 << self.candidate.index) == 0 {
-            return Err(vk::Result::ERROR_FEATURE_NOT_PRESENT);
+            // The type was chosen for a smaller buffer of the same usage, which must allow the same types.
+            return Err(Failure::of("vkGetBufferMemoryRequirements")(vk::Result::ERROR_FEATURE_NOT_PRESENT));
         }
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let mut info = vk::MemoryAllocateInfo::default()
@@ -90,13 +92,16 @@ impl Block {
             info = info.push_next(&mut flags);
         }
         // SAFETY: the type is one that the buffer allows; the memory is freed in `drop`.
-        self.memory = unsafe { device.allocate_memory(&info, None) }?;
+        self.memory =
+            unsafe { device.allocate_memory(&info, None) }.map_err(Failure::of("vkAllocateMemory"))?;
         // SAFETY: memory and buffer are new, ours, and of fitting size and type.
-        unsafe { device.bind_buffer_memory(self.buffer, self.memory, 0) }?;
+        unsafe { device.bind_buffer_memory(self.buffer, self.memory, 0) }
+            .map_err(Failure::of("vkBindBufferMemory"))?;
         if self.candidate.mapped {
             // SAFETY: the type is host-visible and the memory is not mapped yet.
             let address =
-                unsafe { device.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }?;
+                unsafe { device.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
+                    .map_err(Failure::of("vkMapMemory"))?;
             self.mapped = Some(address.cast());
         }
         if bda {

@@ -81,6 +81,7 @@ features! {
     shader_maximal_reconvergence "shaderMaximalReconvergence"
     shader_subgroup_rotate "shaderSubgroupRotate"
     pipeline_executable_info "pipelineExecutableInfo"
+    device_fault "deviceFault"
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Owns creating the device as its plan says.
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::{
+    ffi::{CStr, CString, c_char, c_void},
+    sync::OnceLock,
+};
 
 use ash::vk;
 use halite_hal::{Code, Result, Status, next_device_id};
@@ -40,10 +43,13 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
         .then(|| ash::khr::push_descriptor::Device::new(&instance.instance, &device));
     let debug_utils = (instance.debug_utils && options.names_wanted())
         .then(|| ash::ext::debug_utils::Device::new(&instance.instance, &device));
+    let device_fault = (plan.features.device_fault)
+        .then(|| ash::ext::device_fault::Device::new(&instance.instance, &device));
     let pipeline_cache = PipelineCache::open(&device, &caps, &options, plan.pipeline_cache);
     Ok(DeviceContext {
         id: next_device_id(),
         instance,
+        physical,
         device,
         caps,
         plan,
@@ -52,7 +58,9 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
         queues,
         push_descriptor,
         debug_utils,
+        device_fault,
         pipeline_cache,
+        loss: OnceLock::new(),
     })
 }
 

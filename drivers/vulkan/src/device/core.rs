@@ -37,10 +37,11 @@ pub(crate) struct Core {
     /// Stands in for bindings without bytes.
     pub dummy: Mutex<Option<Arc<Allocation>>>,
     ready: Mutex<Ready>,
-    /// Semaphores that hold deferred operations, or held some. Operations hold what they wait for: closing the
-    /// device cuts the circle.
-    waited_for: Mutex<Vec<Weak<dyn Semaphore>>>,
-    lost: OnceLock<Status>,
+    /// Semaphores that hold deferred operations or callbacks for payloads that nobody has promised, or held some.
+    /// Operations hold what they wait for: closing the device cuts the circle, losing it fails them.
+    waited_for: Mutex<Vec<Weak<VulkanSemaphore>>>,
+    /// The story of the device's loss.
+    pub(super) lost: OnceLock<Status>,
     closed: AtomicBool,
 }
 
@@ -99,22 +100,6 @@ impl Core {
         fence.points().iter().for_each(|p| self.reach_point(p));
     }
 
-    /// The failure that ended the device, if it was lost.
-    pub fn check_lost(&self) -> Result<()> {
-        self.lost.get().map_or(Ok(()), |status| Err(status.clone()))
-    }
-
-    /// Notes that the device is lost and fails everything in flight; returns the first such failure.
-    pub fn lose(&self, status: Status) -> Status {
-        if self.lost.set(status.clone()).is_ok() {
-            log::error!("{status}");
-            for queue in &self.queues {
-                queue.abandon(&status);
-            }
-        }
-        self.lost.get().cloned().unwrap_or(status)
-    }
-
     /// Places operations that waited for a promise. Errors fail their signal fences.
     pub fn place_deferred(self: &Arc<Self>, operations: Vec<Deferred>) {
         if operations.is_empty() {
@@ -140,13 +125,25 @@ impl Core {
         }
     }
 
-    /// Remembers a semaphore that an operation was deferred on.
-    pub fn note_waited_for(&self, semaphore: &Arc<dyn Semaphore>) {
-        let mut list = self.waited_for.lock();
-        if list.len() == list.capacity() {
-            list.retain(|s| s.strong_count() > 0);
+    /// Remembers a semaphore that something waits for although nobody has promised it.
+    pub fn note_waited_for(&self, semaphore: Weak<VulkanSemaphore>) {
+        {
+            let mut list = self.waited_for.lock();
+            if list.len() == list.capacity() {
+                list.retain(|s| s.strong_count() > 0);
+            }
+            list.push(semaphore.clone());
         }
-        list.push(Arc::downgrade(semaphore));
+        // Who comes after the loss was told to all has to be told apart.
+        if let (Err(lost), Some(semaphore)) = (self.check_lost(), semaphore.upgrade()) {
+            semaphore.fail(lost);
+        }
+    }
+
+    /// Forgets the semaphores that were remembered; returns those that are alive.
+    pub(super) fn take_waited_for(&self) -> Vec<Arc<VulkanSemaphore>> {
+        let list = std::mem::take(&mut *self.waited_for.lock());
+        list.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// ABORTED once the device was closed.
@@ -163,23 +160,24 @@ impl Core {
         self.queues.iter().try_for_each(|q| q.drain(self, deadline))
     }
 
+    fn close_limit(&self) -> Duration {
+        self.ctx.options.stall_limit.map_or(CLOSE_LIMIT, |limit| limit.min(CLOSE_LIMIT))
+    }
+
     /// Ends all work and all threads. Called once, when the device handle goes; what programs still hold stays
     /// valid, but accepts nothing more.
     pub fn close(self: &Arc<Self>) {
         self.closed.store(true, Ordering::Release);
         self.compiler.close();
-        if let Err(e) = self.wait_idle(Deadline::after(CLOSE_LIMIT))
+        if let Err(e) = self.wait_idle(Deadline::after(self.close_limit()))
             && self.check_lost().is_ok()
         {
             log::error!("device '{}' is leaked, because its work does not end: {e}", self.ctx.info.uri());
             std::mem::forget(self.clone());
         }
         self.queues.iter().for_each(Queue::stop_watching);
-        let waited: Vec<_> = std::mem::take(&mut *self.waited_for.lock());
-        for semaphore in waited.iter().filter_map(Weak::upgrade) {
-            if let Some(own) = self.own_semaphore(semaphore.as_ref()) {
-                own.give_up_deferred();
-            }
+        for semaphore in self.take_waited_for() {
+            semaphore.give_up_deferred();
         }
         self.ctx.flush_pipeline_cache();
     }

@@ -49,7 +49,7 @@ impl Core {
             };
             match own.defer(open.value, operation) {
                 None => {
-                    self.note_waited_for(&open.semaphore);
+                    self.note_waited_for(own.weak());
                     return Ok(());
                 }
                 Some(back) => operation = back,
@@ -140,7 +140,7 @@ impl Core {
                 self.place_read(queue, points, signal, &source, source_offset, &target)
             }
             QueueOp::Write { source, target, target_offset } => {
-                let waits = self.other_queues(queue, &points);
+                let waits = self.other_queues(queue, &points)?;
                 self.write_file(queue, &waits, &Place::of(&source)?, &target, target_offset)?;
                 self.reach(signal);
                 Ok(())
@@ -153,7 +153,7 @@ impl Core {
                         "a command buffer of another driver was given to a Vulkan device"
                     )
                 })?;
-                let waits = self.other_queues(queue, &points);
+                let waits = self.other_queues(queue, &points)?;
                 own.execute(queue, &waits, signal, &bindings)
             }
         }
@@ -171,7 +171,7 @@ impl Core {
             self.signal_at(point, signal);
             return Ok(());
         }
-        let waits = self.other_queues(queue, points);
+        let waits = self.other_queues(queue, points)?;
         let record = |batch: &mut crate::queue::Batch, source: &mut crate::queue::RecorderSource<'_>| {
             batch.record(&self.ctx, source, program)
         };
@@ -191,7 +191,7 @@ impl Core {
         let point = if points.is_empty() && self.read_file_mapped(source, source_offset, &place)? {
             None
         } else {
-            let waits = self.other_queues(queue, &points);
+            let waits = self.other_queues(queue, &points)?;
             match self.read_file(queue, &waits, source, source_offset, &place)? {
                 Some(point) => Some(point),
                 None => self.join(queue, &points)?,
@@ -207,7 +207,7 @@ impl Core {
         if points.iter().all(|p| p.queue == first.queue) {
             return Ok(points.iter().copied().max_by_key(|p| p.value));
         }
-        let waits = self.other_queues(queue, points);
+        let waits = self.other_queues(queue, points)?;
         self.queues[queue].place(self, &waits, &Fence::default(), |_, _| Ok(())).map(Some)
     }
 
@@ -218,13 +218,15 @@ impl Core {
         }
     }
 
-    /// The points that are not on this queue, submitted and ready to be waited for by another submission.
-    fn other_queues(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Points {
+    /// The points that are not on this queue, submitted and ready to be waited for by another submission. A point whose
+    /// submission failed is never reached: nothing may wait for it.
+    fn other_queues(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Result<Points> {
         let others: Points = points.iter().copied().filter(|p| p.queue != queue).collect();
         for point in &others {
             self.queues[point.queue].flush_to(self, point.value);
+            self.queues[point.queue].check_submitted(point.value)?;
         }
-        others
+        Ok(others)
     }
 }
 

@@ -199,6 +199,9 @@ feature_structs! {
         "VK_KHR_pipeline_executable_properties" {
         pipeline_executable_info = pipeline_executable_info,
     }
+    device_fault: vk::PhysicalDeviceFaultFeaturesEXT<'static>, NEVER_CORE, "VK_EXT_device_fault" {
+        device_fault = device_fault,
+    }
 }
 
 impl FeatureChain {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ash::vk;
-use halite_hal::{Result, SemaphorePoint};
+use halite_hal::{Result, SemaphorePoint, Status};
 use smallvec::SmallVec;
 
 use super::recorder::Recorder;
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Something that submitted work uses.
-#[expect(dead_code, reason = "held only for what dropping them does")]
+#[expect(dead_code, reason = "memory is held only for what dropping it does")]
 pub(crate) enum Keeper {
     /// Device memory.
     Allocation(Arc<Allocation>),
@@ -40,6 +40,8 @@ pub(crate) struct Batch {
     commands: SmallVec<[vk::CommandBuffer; 4]>,
     recorder: Option<Recorder>,
     recording: Option<vk::CommandBuffer>,
+    /// Why it cannot be submitted: one of its command buffers is not complete.
+    broken: Option<Status>,
 }
 
 impl Batch {
@@ -55,6 +57,7 @@ impl Batch {
             commands: SmallVec::new(),
             recorder: None,
             recording: None,
+            broken: None,
         }
     }
 
@@ -84,6 +87,9 @@ impl Batch {
         source: &mut RecorderSource<'_>,
         mut program: Program,
     ) -> Result<()> {
+        if let Some(status) = &self.broken {
+            return Err(status.clone());
+        }
         if self.recorder.is_none() {
             self.recorder = Some(source.take(ctx)?);
         }
@@ -106,13 +112,19 @@ impl Batch {
         Ok(())
     }
 
-    /// Ends the batch's own command buffer, so that others can follow or the batch can be submitted.
+    /// Ends the batch's own command buffer, so that others can follow or the batch can be submitted. When that fails,
+    /// the whole batch has failed: what is in the buffer already cannot run.
     pub fn end_recording(&mut self, ctx: &DeviceContext) -> Result<()> {
+        if let Some(status) = &self.broken {
+            return Err(status.clone());
+        }
         let Some(target) = self.recording.take() else { return Ok(()) };
         crate::lower::record_host_barrier(ctx, target);
         // SAFETY: the buffer is recording (it was in `recording`) and only this batch has it.
-        unsafe { ctx.device.end_command_buffer(target) }
-            .map_err(|e| ctx.error("vkEndCommandBuffer", e, "batch"))
+        unsafe { ctx.device.end_command_buffer(target) }.map_err(|e| {
+            let status = ctx.error("vkEndCommandBuffer", e, &format!("batch {}", self.value));
+            self.broken.insert(status).clone()
+        })
     }
 
     /// Takes the recorder out for reuse, once the batch is done.

@@ -10,6 +10,9 @@ use halite_hal::{Code, Deadline, Result, Status, status};
 use super::{After, Batch, Queue, SPIN, WAIT_SLICE, timeline};
 use crate::device::Core;
 
+/// How long a lost device may take to let go of its work.
+const ABANDON_LIMIT: Duration = Duration::from_secs(10);
+
 impl Queue {
     /// Makes progress towards `value`: submits what is needed, waits a while, retires what finished. Returns when
     /// the value is reached or when the caller should look again; DEADLINE_EXCEEDED when time ran out.
@@ -30,7 +33,7 @@ impl Queue {
             return Ok(());
         }
         let left = deadline.remaining();
-        if self.spin_for(value, left.unwrap_or(spin).min(spin)).map_err(|e| core.lose(e))? {
+        if self.spin_for(value, left.unwrap_or(spin).min(spin)).map_err(|e| lost_or(core, e))? {
             return self.retire(core);
         }
         let slice = left.unwrap_or(WAIT_SLICE).min(WAIT_SLICE);
@@ -39,12 +42,21 @@ impl Queue {
             Err(ash::vk::Result::TIMEOUT) => {
                 self.retire(core)?;
                 if !self.is_completed(value) && deadline.remaining().is_some_and(|d| d.is_zero()) {
-                    return Err(Status::new(Code::DeadlineExceeded, "the deadline of the wait has passed"));
+                    return Err(self.deadline_passed(value));
                 }
                 Ok(())
             }
-            Err(e) => Err(core.lose(self.ctx.error("vkWaitSemaphores", e, "queue timeline"))),
+            Err(e) => Err(lost_or(core, self.ctx.error("vkWaitSemaphores", e, &self.timeline_name()))),
         }
+    }
+
+    fn deadline_passed(&self, value: u64) -> Status {
+        let summary = self.story().summary;
+        let (name, index) = (&self.ctx.info.name, self.index);
+        status!(
+            DeadlineExceeded,
+            "the deadline of the wait for batch {value} has passed; queue {index} of device '{name}': {summary}"
+        )
     }
 
     /// Looks at the counter for a short time; whether it got there.
@@ -64,7 +76,11 @@ impl Queue {
 
     fn counter(&self) -> Result<u64> {
         timeline::value(&self.ctx, self.timeline)
-            .map_err(|e| self.ctx.error("vkGetSemaphoreCounterValue", e, "queue timeline"))
+            .map_err(|e| self.ctx.error("vkGetSemaphoreCounterValue", e, &self.timeline_name()))
+    }
+
+    fn timeline_name(&self) -> String {
+        format!("timeline of queue {}", self.index)
     }
 
     /// Submits what leads to `value` and retires what has finished, without waiting.
@@ -76,7 +92,7 @@ impl Queue {
 
     /// Retires finished batches: reaches their signals, recycles their memory.
     pub fn retire(&self, core: &Arc<Core>) -> Result<()> {
-        let value = self.counter().map_err(|e| core.lose(e))?;
+        let value = self.counter().map_err(|e| lost_or(core, e))?;
         let done: Vec<Batch> = {
             let mut state = self.state.lock();
             if value >= state.open.value {
@@ -127,29 +143,58 @@ impl Queue {
         self.state.lock().in_flight.front().map(|b| b.value)
     }
 
-    /// ABORTED when a value can never be reached, because its batch could not be submitted.
+    /// The failure when a value can never be reached, because its batch could not be submitted.
     pub fn check_submitted(&self, value: u64) -> Result<()> {
         let state = self.state.lock();
         let known = state.open.value <= value || state.in_flight.iter().any(|b| b.value == value);
         if known || self.is_completed(value) {
             return Ok(());
         }
+        if let Some((_, status)) = state.failed.iter().find(|(failed, _)| *failed == value) {
+            return Err(status.clone());
+        }
+        if let Some(status) = &state.dead {
+            return Err(status.clone());
+        }
         Err(status!(Aborted, "work on queue {} could not be submitted; its fences say why", self.index))
     }
 
-    /// Fails everything accepted, after the device was lost.
+    /// Fails everything accepted, and accepts nothing more, after the device was lost.
     pub fn abandon(&self, status: &Status) {
         let batches: Vec<Batch> = {
             let mut state = self.state.lock();
-            // SAFETY: the queue is locked. On a lost device this returns at once, and what was in flight may be
-            // destroyed afterwards.
-            _ = unsafe { self.ctx.device.queue_wait_idle(self.handle) };
+            state.dead = Some(status.clone());
             let next = Batch::new(state.open.value + 1);
             let open = std::mem::replace(&mut state.open, next);
             state.in_flight.drain(..).chain([open]).collect()
         };
-        for batch in batches {
-            batch.signals.iter().for_each(|p| p.semaphore.fail(status.clone()));
+        for point in batches.iter().flat_map(|b| &b.signals) {
+            point.semaphore.fail(status.clone());
+        }
+        if self.idle_within(ABANDON_LIMIT) {
+            return;
+        }
+        let (name, index) = (&self.ctx.info.name, self.index);
+        log::error!("device '{name}': queue {index} does not let go of lost work; its memory is leaked");
+        std::mem::forget(batches);
+    }
+
+    /// Waits until Vulkan lets go of what was submitted: on a lost device at once, if the driver keeps to the
+    /// specification. Nothing may be submitted meanwhile.
+    fn idle_within(&self, limit: Duration) -> bool {
+        let (ctx, handle) = (self.ctx.clone(), self.handle);
+        let (done, idle) = std::sync::mpsc::channel();
+        let wait = move || {
+            // SAFETY: the device is alive, and nobody else uses the queue: it accepts nothing any more.
+            _ = unsafe { ctx.device.queue_wait_idle(handle) };
+            // Not the last holder of the context: a device that is destroyed here would outlive its owner.
+            drop(ctx);
+            // Whoever waits may have given up.
+            _ = done.send(());
+        };
+        match std::thread::Builder::new().name("halite-vk-abandon".to_owned()).spawn(wait) {
+            Ok(_) => idle.recv_timeout(limit).is_ok(),
+            Err(_) => false,
         }
     }
 
@@ -165,13 +210,16 @@ impl Queue {
     }
 }
 
+/// A failure of a wait: that of the device when it is lost. Any other, such as memory that ran out, passes.
+fn lost_or(core: &Core, status: Status) -> Status {
+    if status.code() == Code::DataLoss { core.lose(status) } else { status }
+}
+
 impl After {
     /// Does what had to wait until the queue was unlocked.
     pub(super) fn run(self, queue: &Queue, core: &Arc<Core>) {
         for (batch, status) in self.failed {
-            if status.code() == Code::DataLoss {
-                core.lose(status.clone());
-            }
+            let status = lost_or(core, status);
             batch.signals.iter().for_each(|p| p.semaphore.fail(status.clone()));
         }
         if let Some(value) = self.watch {

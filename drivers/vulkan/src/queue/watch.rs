@@ -4,11 +4,15 @@
 use std::{
     sync::Arc,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::device::Core;
+
+/// Pause after a wait that failed although the device is not lost.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// The watcher of one queue.
 #[derive(Default)]
@@ -77,11 +81,20 @@ fn watch_loop(core: &Arc<Core>, queue: usize, shared: &Shared) {
         };
         // Each wait goes one batch further, so that callbacks do not wait for later work.
         let next = queue.next_in_flight().filter(|next| *next <= target);
-        let failed = match next {
-            Some(next) => queue.wait_asleep(core, next).is_err(),
+        let over = match next {
+            Some(next) => match queue.wait_asleep(core, next) {
+                Ok(()) => false,
+                Err(_) if core.check_lost().is_err() => true,
+                Err(e) => {
+                    // Such as memory that ran out for a moment. Nobody else would call back.
+                    log::warn!("watching a queue: {e}");
+                    shared.changed.wait_for(&mut shared.state.lock(), RETRY);
+                    false
+                }
+            },
             None => true,
         };
-        if failed {
+        if over {
             // Lost, or never submitted: the fences say so, and there is nothing left to watch.
             let mut state = shared.state.lock();
             if state.target == target {

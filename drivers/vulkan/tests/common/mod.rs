@@ -22,7 +22,7 @@ use halite_vulkan::VulkanDriver;
 pub const ANY: QueueAffinity = QueueAffinity::ANY;
 
 /// The validation message counter is of the whole process, so tests take turns.
-fn turn() -> MutexGuard<'static, ()> {
+pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -45,7 +45,7 @@ impl log::Log for Printer {
 }
 
 /// `HALITE_TEST_VALIDATION=off` is for devices whose driver is newer than the installed validation layer.
-fn validation() -> String {
+pub fn validation() -> String {
     std::env::var("HALITE_TEST_VALIDATION").unwrap_or_else(|_| "sync".to_owned())
 }
 
@@ -61,12 +61,17 @@ fn base_options() -> Options {
     options
 }
 
-/// Runs a test on every device that is installed, under the validation layer, with each set of options.
-pub fn on_devices(variants: &[&[(&str, &str)]], test: impl Fn(&Arc<dyn Device>)) {
-    let _turn = turn();
+/// Shows warnings and errors of the driver.
+pub fn print_log() {
     if log::set_logger(&Printer).is_ok() {
         log::set_max_level(log::LevelFilter::Warn);
     }
+}
+
+/// Runs a test on every device that is installed, under the validation layer, with each set of options.
+pub fn on_devices(variants: &[&[(&str, &str)]], test: impl Fn(&Arc<dyn Device>)) {
+    let _turn = turn();
+    print_log();
     let (driver, base) = (VulkanDriver, base_options());
     let devices = match driver.enumerate(&base) {
         Ok(devices) => devices,

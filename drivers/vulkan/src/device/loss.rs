@@ -1,0 +1,83 @@
+//! Owns the loss of a device: the one story that everything tells from then on, and failing all that waits. Does not own:
+//! noticing it (whoever calls Vulkan does) or the words for results (`error`).
+
+use halite_hal::{Result, Semaphore as _, Status, status};
+
+use crate::{
+    device::Core,
+    fault,
+    queue::{Queue, Story},
+};
+
+impl Core {
+    /// The failure that ended the device, if it was lost.
+    pub fn check_lost(&self) -> Result<()> {
+        if let Some(status) = self.lost.get() {
+            return Err(status.clone());
+        }
+        // Calls that only know the device's context leave word there.
+        self.ctx.reported_loss().map_or(Ok(()), |report| Err(self.lose(report)))
+    }
+
+    /// Notes that the device is lost and fails everything that waits: batches in flight, operations that wait for
+    /// others, callbacks. Returns the first such failure with its story. No queue may be locked.
+    pub fn lose(&self, status: Status) -> Status {
+        let mut first = false;
+        let story = self.lost.get_or_init(|| {
+            first = true;
+            self.tell(&status)
+        });
+        if first {
+            log::error!("{story}");
+            for (key, value) in story.details().filter(|(key, _)| key.starts_with("vk.")) {
+                log::info!("{key}: {value}");
+            }
+            self.queues.iter().for_each(|queue| queue.abandon(story));
+            // Nobody promised what these stand for, and nobody can any more.
+            for semaphore in self.take_waited_for() {
+                semaphore.fail(story.clone());
+            }
+        }
+        story.clone()
+    }
+
+    /// The status of the loss, with what was unfinished and what the driver says about it.
+    fn tell(&self, status: &Status) -> Status {
+        let stories: Vec<Story> = self.queues.iter().map(Queue::story).collect();
+        let summaries: Vec<&str> =
+            stories.iter().map(|s| s.summary.as_str()).filter(|s| !s.is_empty()).collect();
+        let mut message = status.message().to_owned();
+        if !summaries.is_empty() {
+            message.push_str("; ");
+            message.push_str(&summaries.join("; "));
+        }
+        let fault = fault::describe(&self.ctx);
+        if let Some((_, description)) = fault.first() {
+            message.push_str("; the driver says: ");
+            message.push_str(description);
+        }
+        let mut told = Status::new(status.code(), message);
+        for (key, value) in status.details() {
+            told = told.with_detail(key.to_owned(), value);
+        }
+        for (index, batch) in stories.into_iter().flat_map(|s| s.batches).enumerate() {
+            told = told.with_detail(format!("vk.unfinished.{index}"), batch);
+        }
+        for (key, value) in fault {
+            told = told.with_detail(key, value);
+        }
+        status.annotations().iter().fold(told, |told, note| told.annotate(note.clone()))
+    }
+
+    /// The failure of a wait that ended because a queue finished nothing for as long as the option `stall_limit` allows.
+    pub fn stalled(&self, queue: usize, limit: std::time::Duration) -> Status {
+        status!(
+            DeadlineExceeded,
+            "queue {queue} of device '{}' ({}) has finished nothing for {limit:?}: {}; a kernel may be endless; the option \
+             stall_limit=<seconds>|off changes how long is waited",
+            self.ctx.info.name,
+            self.ctx.info.uri(),
+            self.queues[queue].story().summary
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! The loader that fails calls (`tests/shim`), and devices opened through it.
+#![allow(dead_code, reason = "every test program uses a part of it")]
+
+use std::{ffi::CString, path::PathBuf, sync::Arc};
+
+use halite_hal::{Device, DeviceInfo, Driver as _, Options};
+use halite_vulkan::VulkanDriver;
+
+// Named so that it is built; what it does happens in the library that the driver loads.
+use halite_vulkan_shim as _;
+
+use super::{print_log, turn, validation};
+
+/// Results as Vulkan numbers them.
+pub const OUT_OF_HOST_MEMORY: i32 = -1;
+pub const OUT_OF_DEVICE_MEMORY: i32 = -2;
+pub const DEVICE_LOST: i32 = -4;
+
+/// The shim, as the driver loads it.
+pub struct Shim {
+    library: libloading::Library,
+    path: PathBuf,
+}
+
+impl Shim {
+    fn load() -> Self {
+        let name =
+            format!("{}halite_vulkan_shim{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        let path = std::env::current_exe().unwrap().parent().unwrap().join(name);
+        // SAFETY: a library of this workspace without initialisers.
+        let library = unsafe { libloading::Library::new(&path) };
+        let library = library.unwrap_or_else(|e| panic!("{} was not built: {e}", path.display()));
+        Shim { library, path }
+    }
+
+    fn call<F: Copy>(&self, name: &str) -> F {
+        // SAFETY: each caller below names a function of the shim with its type.
+        unsafe { *self.library.get::<F>(name).unwrap() }
+    }
+
+    /// After `after` more calls, `times` calls give `result`.
+    pub fn fail(&self, call: &str, after: u32, times: u32, result: i32) {
+        let name = CString::new(call).unwrap();
+        // SAFETY: the function's own type; the name is a C string.
+        unsafe {
+            self.call::<unsafe extern "C" fn(*const std::ffi::c_char, u32, u32, i32)>("halite_shim_fail")(
+                name.as_ptr(),
+                after,
+                times,
+                result,
+            );
+        }
+    }
+
+    pub fn calls(&self, call: &str) -> u32 {
+        let name = CString::new(call).unwrap();
+        // SAFETY: as in `fail`.
+        unsafe {
+            self.call::<unsafe extern "C" fn(*const std::ffi::c_char) -> u32>("halite_shim_calls")(
+                name.as_ptr(),
+            )
+        }
+    }
+
+    pub fn reset(&self) {
+        self.call::<extern "C" fn()>("halite_shim_reset")();
+    }
+
+    /// Forgets the rules.
+    pub fn clear(&self) {
+        self.call::<extern "C" fn()>("halite_shim_clear")();
+    }
+
+    pub fn stall(&self, on: bool) {
+        self.call::<extern "C" fn(bool)>("halite_shim_stall")(on);
+    }
+
+    pub fn device_fault(&self, on: bool) {
+        self.call::<extern "C" fn(bool)>("halite_shim_device_fault")(on);
+    }
+
+    /// Objects that were made since the last reset and not destroyed.
+    pub fn live(&self) -> i64 {
+        self.call::<extern "C" fn() -> i64>("halite_shim_live")()
+    }
+
+    /// Options that lead through the shim, and these.
+    pub fn options(&self, more: &[(&str, &str)]) -> Options {
+        let base = [
+            ("libvulkan", self.path.to_str().unwrap().to_owned()),
+            ("pipeline_cache", "off".to_owned()),
+            ("validation", validation()),
+            // It would stand in for devices that the shim hides.
+            ("swiftshader", "off".to_owned()),
+        ];
+        let mut options: Options = base.map(|(k, v)| (k.to_owned(), v)).into();
+        options.extend(more.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+        options
+    }
+
+    pub fn open(&self, info: &DeviceInfo, more: &[(&str, &str)]) -> halite_hal::Result<Arc<dyn Device>> {
+        VulkanDriver.open(&info.path, &self.options(more))
+    }
+}
+
+/// Runs a test on every device through the shim, which has no rules and counts nothing yet.
+pub fn on_shim(test: impl Fn(&Shim, &DeviceInfo)) {
+    let _turn = turn();
+    print_log();
+    let shim = Shim::load();
+    shim.reset();
+    let devices = match VulkanDriver.enumerate(&shim.options(&[])) {
+        Ok(devices) => devices,
+        Err(e) => {
+            eprintln!("SKIPPED: no Vulkan here: {e}");
+            return;
+        }
+    };
+    let usable: Vec<_> = devices.iter().filter(|d| d.unusable.is_none()).collect();
+    if usable.is_empty() {
+        eprintln!("SKIPPED: no usable Vulkan device among {}", devices.len());
+    }
+    for info in usable {
+        eprintln!("on '{}'", info.name);
+        shim.reset();
+        let before = halite_vulkan::validation_message_count();
+        test(&shim, info);
+        shim.reset();
+        assert_eq!(
+            halite_vulkan::validation_message_count(),
+            before,
+            "validation messages on '{}'",
+            info.name
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! A device that is lost: everything that waits fails with one story, nothing hangs, and the process goes on.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+#[path = "common/shim.rs"]
+mod shim;
+
+use std::sync::{Arc, Mutex};
+
+use common::*;
+use halite_hal::{
+    Binding, BindingTable, Buffer, BufferParams, Code, Command, CommandBufferMode, CommandCategory,
+    CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, Fence, QueueAffinity,
+    QueueOp, Result, Status,
+};
+use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
+
+/// Kernel of one dispatch of 64 words, from a buffer to itself.
+fn dispatch(executable: &Arc<dyn Executable>, data: &Arc<dyn Buffer>) -> Command {
+    let whole =
+        || Binding { target: CommandTarget::Direct(data.clone()), offset: 0, length: data.byte_length() };
+    Command::Dispatch {
+        executable: executable.clone(),
+        function: 0,
+        counts: DispatchCounts::Direct([1, 1, 1]),
+        constants: [2, 64].into_iter().collect(),
+        bindings: [whole(), whole()].into_iter().collect(),
+        flags: DispatchFlags::empty(),
+    }
+}
+
+fn execution(
+    device: &Arc<dyn Device>,
+    executable: &Arc<dyn Executable>,
+    data: &Arc<dyn Buffer>,
+    mode: CommandBufferMode,
+) -> QueueOp {
+    let list = CommandList {
+        mode,
+        categories: CommandCategory::all(),
+        affinity: QueueAffinity::ANY,
+        binding_capacity: 0,
+        commands: vec![dispatch(executable, data), Command::Barrier, dispatch(executable, data)],
+    };
+    let command_buffer = device.create_command_buffer(list).unwrap();
+    QueueOp::Execute { command_buffer, bindings: BindingTable::default() }
+}
+
+/// What a fence's callback was told, once it was.
+type Told = Arc<Mutex<Vec<Result<()>>>>;
+
+fn told(fence: &Fence) -> Told {
+    let told = Told::default();
+    let log = told.clone();
+    fence.on_reached(Box::new(move |result| log.lock().unwrap().push(result)));
+    told
+}
+
+fn assert_story(status: &Status, parts: &[&str]) {
+    assert_eq!(status.code(), Code::DataLoss, "{status}");
+    for part in parts {
+        assert!(status.to_string().contains(part), "'{part}' is missing from: {status}");
+    }
+}
+
+/// A device works: opened again after a loss, or another one.
+fn works(shim: &Shim, info: &halite_hal::DeviceInfo) {
+    let device = shim.open(info, &[]).unwrap();
+    let executable = test_executable(&device);
+    let data = words_buffer(&device, &[1; 64]);
+    run(&device, execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT));
+    assert_ne!(read_words(&data), [1; 64]);
+}
+
+#[test]
+fn a_loss_in_mid_run_fails_everything_with_one_story() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("queues", "2")]).unwrap();
+        let executable = test_executable(&device);
+        let data = words_buffer(&device, &[1; 64]);
+        let (host, deferred, first, second) =
+            (fence(&device), fence(&device), fence(&device), fence(&device));
+        // Waits for a promise of the host that never comes, with a callback; and two that are accepted.
+        device.queue_submit(ANY, &host, &deferred, QueueOp::Barrier).unwrap();
+        let never = fence(&device);
+        let callbacks: Vec<Told> = [&never, &deferred].map(told).into();
+        let reusable = execution(&device, &executable, &data, CommandBufferMode::empty());
+        device.queue_submit(ANY, &Fence::default(), &first, reusable).unwrap();
+        shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
+        let one_shot = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
+        device.queue_submit(ANY, &first, &second, one_shot).unwrap();
+        let last = told(&second);
+
+        let story = second.wait(seconds(20)).unwrap_err();
+        assert_story(&story, &["vkQueueSubmit failed with ERROR_DEVICE_LOST", &info.name, "'affine'"]);
+        assert_story(&story, &["in command buffer", "batch"]);
+        assert_eq!(story.detail("vk.result"), Some("ERROR_DEVICE_LOST"));
+        for fence in [&first, &deferred, &never, &host] {
+            let same = fence.wait(seconds(20)).unwrap_err();
+            assert_eq!(same.message(), story.message());
+            assert_eq!(fence.query().unwrap_err().message(), story.message());
+        }
+        for told in callbacks.iter().chain([&last]) {
+            let told = told.lock().unwrap();
+            assert!(matches!(&told[..], [Err(e)] if e.message() == story.message()), "{told:?}");
+        }
+        // Later: nothing is accepted, and all say why.
+        let later = Fence::default();
+        assert_story(&device.create_semaphore(0).unwrap_err(), &[story.message()]);
+        assert_story(&device.allocate_buffer(&BufferParams::DEVICE, 4).unwrap_err(), &[story.message()]);
+        assert_story(
+            &device.queue_submit(ANY, &later, &never, QueueOp::Barrier).unwrap_err(),
+            &["vkQueueSubmit"],
+        );
+        assert_story(&device.wait_idle(seconds(5)).unwrap_err(), &[story.message()]);
+        // Another device of the process, or the same again, is not concerned: while the lost one is held, and after.
+        works(shim, info);
+        drop(device);
+        drop((data, first));
+        drop(executable);
+        drop((second, deferred, never, host));
+        works(shim, info);
+        assert_eq!(shim.live(), 0, "everything was destroyed");
+    });
+}
+
+#[test]
+fn a_loss_noticed_by_a_wait_names_what_was_running() {
+    on_shim(|shim, info| {
+        shim.device_fault(true);
+        let device = shim.open(info, &[]).unwrap();
+        let executable = test_executable(&device);
+        let data = words_buffer(&device, &[1; 64]);
+        let done = fence(&device);
+        shim.stall(true);
+        let reusable = execution(&device, &executable, &data, CommandBufferMode::empty());
+        device.queue_submit(ANY, &Fence::default(), &done, reusable).unwrap();
+        device.queue_flush(ANY).unwrap();
+        let watched = told(&done);
+        shim.fail("vkWaitSemaphores", 0, 1, DEVICE_LOST);
+        let story = done.wait(seconds(20)).unwrap_err();
+        assert_story(&story, &["vkWaitSemaphores failed with ERROR_DEVICE_LOST", "unfinished is batch"]);
+        assert_story(&story, &["2 dispatches: 'affine' 2 times in command buffer", "an invented page fault"]);
+        assert!(story.detail("vk.unfinished.0").is_some_and(|t| t.contains("'affine'")), "{story:?}");
+        assert_eq!(story.detail("vk.fault.address.0"), Some("invalid write at 0xdeadb000..=0xdeadbfff"));
+        let vendor = story.detail("vk.fault.vendor.0");
+        assert_eq!(vendor, Some("an invented cause (code 0x2a, data 0x2b)"));
+        drop((device, executable, data, done));
+        assert!(matches!(&watched.lock().unwrap()[..], [Err(_)]));
+        works(shim, info);
+        assert_eq!(shim.live(), 0);
+    });
+}
+
+#[test]
+fn a_device_of_its_own_hears_of_another_ones_loss_only_through_fences() {
+    on_shim(|shim, info| {
+        let (lost, other) = (shim.open(info, &[]).unwrap(), shim.open(info, &[]).unwrap());
+        let data = buffer(&other, &[7; 64]);
+        let (never, here, foreign) = (fence(&lost), fence(&other), fence(&lost));
+        let fill = |value: u8| QueueOp::Fill {
+            target: span(&data, 0, 64),
+            pattern: u64::from(value),
+            pattern_length: 1,
+        };
+        // The other device waits for the one that goes, which waits for the host.
+        lost.queue_submit(ANY, &never, &foreign, QueueOp::Barrier).unwrap();
+        other.queue_submit(ANY, &foreign, &here, fill(1)).unwrap();
+        shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
+        let gone = fence(&lost);
+        let target = buffer(&lost, &[0; 64]);
+        let op = QueueOp::Fill { target: span(&target, 0, 64), pattern: 1, pattern_length: 1 };
+        lost.queue_submit(ANY, &Fence::default(), &gone, op).unwrap();
+        assert_eq!(gone.wait(seconds(20)).unwrap_err().code(), Code::DataLoss);
+        assert_eq!(here.wait(seconds(20)).unwrap_err().code(), Code::DataLoss);
+        assert_eq!(read(&data), [7; 64], "what waited for lost work did not run");
+        run(&other, fill(3));
+        assert_eq!(read(&data), [3; 64]);
+    });
+}
+
+#[test]
+fn memory_that_runs_out_in_a_wait_is_no_loss() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[]).unwrap();
+        let data = buffer(&device, &[0; 64]);
+        let done = fence(&device);
+        shim.stall(true);
+        let op = QueueOp::Fill { target: span(&data, 0, 64), pattern: 5, pattern_length: 1 };
+        device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
+        let watched = told(&done);
+        shim.fail("vkWaitSemaphores", 0, 3, OUT_OF_HOST_MEMORY);
+        shim.stall(false);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while let Err(e) = done.wait(seconds(20)) {
+            assert_eq!(e.code(), Code::ResourceExhausted, "{e}");
+            assert!(std::time::Instant::now() < end);
+        }
+        device.wait_idle(seconds(20)).unwrap();
+        assert_eq!(read(&data), [5; 64]);
+        drop(device);
+        assert!(matches!(&watched.lock().unwrap()[..], [Ok(())]), "called back all the same");
+    });
+}
+
+#[test]
+fn a_device_that_hangs_ends_waits_with_a_story() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("stall_limit", "1"), ("memory", "staged")]).unwrap();
+        let executable = test_executable(&device);
+        let data = words_buffer(&device, &[1; 64]);
+        let done = fence(&device);
+        shim.stall(true);
+        let op = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
+        device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
+        let late = done.wait(halite_hal::Deadline::from_millis(50)).unwrap_err();
+        assert_eq!(late.code(), Code::DeadlineExceeded);
+        assert!(late.to_string().contains("'affine'"), "{late}");
+        let mut bytes = [0; 256];
+        let stalled = data.read(0, &mut bytes).unwrap_err();
+        assert_eq!(stalled.code(), Code::DeadlineExceeded);
+        for part in ["finished nothing for 1s", "'affine'", "stall_limit", &info.name] {
+            assert!(stalled.to_string().contains(part), "'{part}' is missing from: {stalled}");
+        }
+        // Closing does not wait for ever either.
+        drop((executable, data, done));
+        drop(device);
+        shim.stall(false);
+        works(shim, info);
+    });
+}

@@ -89,6 +89,7 @@ impl Resolver<'_> {
             CommandTarget::Slot(slot) => match self.slots.get(*slot as usize) {
                 Some(Some(place)) => (place.clone(), false),
                 Some(None) => return Ok(None),
+                None if reference.length == 0 => return Ok(None),
                 None => {
                     return Err(status!(
                         OutOfRange,
@@ -112,6 +113,14 @@ impl Resolver<'_> {
         Place { allocation: base.allocation, offset: base.offset + reference.offset, length }
             .checked()
             .map(Some)
+    }
+
+    /// The memory that a transfer touches; `None` when it touches no byte, for which an empty slot will do.
+    fn touched(&self, reference: &BufferRef, what: &str) -> Result<Option<Place>> {
+        if reference.length == 0 {
+            return Ok(None);
+        }
+        self.some_place(reference, what).map(Some)
     }
 
     fn some_place(&self, reference: &BufferRef, what: &str) -> Result<Place> {
@@ -218,15 +227,19 @@ impl Program {
 
     fn command(&mut self, core: &Core, command: &Command, resolver: &Resolver<'_>) -> Result<()> {
         match command {
-            Command::Fill { target, pattern, pattern_length } => {
-                self.fill(core, &resolver.some_place(target, "a fill")?, *pattern, *pattern_length)
-            }
-            Command::Update { source, target } => {
-                self.update(core, source, &resolver.some_place(target, "an update")?)
-            }
+            Command::Fill { target, pattern, pattern_length } => match resolver.touched(target, "a fill")? {
+                Some(target) => self.fill(core, &target, *pattern, *pattern_length),
+                None => Ok(()),
+            },
+            Command::Update { source, target } => match resolver.touched(target, "an update")? {
+                Some(target) => self.update(core, source, &target),
+                None => Ok(()),
+            },
             Command::Copy { source, target } => {
-                let source = resolver.some_place(source, "a copy")?;
-                self.copy(&source, &resolver.some_place(target, "a copy")?)
+                match (resolver.touched(source, "a copy")?, resolver.touched(target, "a copy")?) {
+                    (Some(source), Some(target)) => self.copy(&source, &target),
+                    _ => Ok(()),
+                }
             }
             Command::Dispatch { executable, function, counts, constants, bindings, .. } => self.dispatch(
                 core,

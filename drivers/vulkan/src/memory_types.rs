@@ -134,6 +134,8 @@ pub fn candidates(
         .collect();
     scored.sort_by_key(|(cost, index, t)| (*cost, u64::MAX - memory.heap_size(*index), *index, t.heap));
     let unified = plan.strategy == MemoryStrategy::Unified;
+    // Where all memory is the device's, it is the host's too, also when it is used as if it were not.
+    let shared = memory.types.iter().all(MemoryTypeCaps::device_local);
     let candidate = |(_, index, t): (u32, u32, &MemoryTypeCaps)| MemoryCandidate {
         index,
         heap: t.heap,
@@ -141,7 +143,7 @@ pub fn candidates(
         coherent: t.host_coherent(),
         cached: t.host_cached(),
         device_local: unified || t.device_local(),
-        host_local: unified || !t.device_local(),
+        host_local: unified || shared || !t.device_local(),
     };
     scored.into_iter().map(candidate).collect()
 }

@@ -4,7 +4,7 @@ use halite_hal::QueueAffinity;
 
 use super::*;
 use crate::{
-    options::VulkanOptions,
+    options::{MemoryChoice, VulkanOptions},
     plan::tests::{planned, recorded},
 };
 
@@ -54,6 +54,17 @@ fn tensors_on_unified_devices_are_mapped_and_cached() {
         }
         assert!(got.memory_type().contains(MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE));
     }
+}
+
+#[test]
+fn memory_that_is_all_shared_is_the_hosts_too_under_staging() {
+    let caps = recorded("llvmpipe");
+    let options = VulkanOptions { memory: MemoryChoice::Staged, ..VulkanOptions::default() };
+    let plan = planned("llvmpipe", &options).unwrap();
+    let memory_type = MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE;
+    let params = BufferParams { memory_type, usage: BufferUsage::DEFAULT, affinity: QueueAffinity::ANY };
+    let got = candidates(&params, &caps.memory, &plan.memory, u32::MAX)[0];
+    assert!(got.memory_type().contains(memory_type), "{got:?}");
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! Checks and measures devices: the device suite, replays of compiled modules, soak runs, the cost of calls.
+
+mod hal;
+mod replay;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use halite_conformance::drivers::{self, Opener};
+
+/// Checks and measures devices. Without a command it replays, with the flags of `replay`.
+#[derive(Parser)]
+#[command(name = "conformance", args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    replay: replay::Flags,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the device suite: what every HAL device must do.
+    Hal(hal::Flags),
+    /// Replays a corpus of compiled modules and compares with the expected values.
+    Replay(replay::Flags),
+}
+
+/// Flags that choose the device.
+#[derive(Args)]
+struct DeviceFlags {
+    /// Device URI.
+    #[arg(long, default_value = "vulkan")]
+    device: String,
+    /// Option for the driver, as `name=value`.
+    #[arg(long = "option")]
+    options: Vec<String>,
+}
+
+impl DeviceFlags {
+    fn opener(&self) -> Opener {
+        drivers::opener(drivers::registry(), &self.device, drivers::parse_options(&self.options))
+    }
+}
+
+fn main() -> Result<ExitCode> {
+    halite_tools::logger::install("conformance");
+    let cli = Cli::parse();
+    let good = match &cli.command {
+        None => replay::run(&cli.replay),
+        Some(Command::Replay(flags)) => replay::run(flags),
+        Some(Command::Hal(flags)) => hal::run(flags),
+    }?;
+    let messages = halite_vulkan::validation_message_count();
+    if messages > 0 {
+        eprintln!("{messages} validation messages");
+    }
+    Ok(if good && messages == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,196 @@
+//! Owns what a case is, what it sees and how it ends. Does not own: running cases (`runner`) or any case.
+
+use std::{fmt, sync::Arc};
+
+use halite_hal::{Code, Device, Result, Status};
+
+use super::hal::kernels::Kernels;
+use crate::drivers::Opener;
+
+/// How a case ends: it holds, or it stops early.
+pub type Outcome = std::result::Result<(), Stop>;
+
+/// Why a case stopped early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The device lacks what the case is about.
+    Skip(String),
+    /// The device does not do what it should.
+    Fail(String),
+}
+
+impl From<Status> for Stop {
+    /// An error where none should be.
+    fn from(status: Status) -> Self {
+        Stop::Fail(format!("unexpected error: {status}"))
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(e: std::io::Error) -> Self {
+        Stop::Fail(format!("the test's own file: {e}"))
+    }
+}
+
+/// Stops the case unless the condition holds.
+macro_rules! check {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::suites::Stop::Fail(format!($($message)+)));
+        }
+    };
+}
+pub(crate) use check;
+
+/// Stops the case unless two values are equal.
+pub(crate) fn same<T: PartialEq + fmt::Debug>(what: &str, found: T, wanted: T) -> Outcome {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Stop::Fail(format!("{what} is {found:?}, it should be {wanted:?}")))
+}
+
+/// Stops the case unless the bytes are equal; names the first that is not.
+pub(crate) fn same_bytes(what: &str, found: &[u8], wanted: &[u8]) -> Outcome {
+    same(&format!("length of {what}"), found.len(), wanted.len())?;
+    match found.iter().zip(wanted).position(|(a, b)| a != b) {
+        None => Ok(()),
+        Some(at) => Err(Stop::Fail(format!(
+            "{what}: byte {at} of {} is {:#04x}, it should be {:#04x}; {} bytes differ",
+            found.len(),
+            found[at],
+            wanted[at],
+            found.iter().zip(wanted).filter(|(a, b)| a != b).count()
+        ))),
+    }
+}
+
+/// Stops the case unless the result is an error with one of these codes. Returns the error.
+pub(crate) fn refused<T>(what: &str, result: Result<T>, codes: &[Code]) -> std::result::Result<Status, Stop> {
+    match result {
+        Ok(_) => Err(Stop::Fail(format!("{what} was accepted, it should be refused with {codes:?}"))),
+        Err(status) if codes.contains(&status.code()) => Ok(status),
+        Err(status) => {
+            Err(Stop::Fail(format!("{what} was refused with {status}; the code should be {codes:?}")))
+        }
+    }
+}
+
+/// What a case needs beyond memory and queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A format for which the suite has an executable, which may do nothing.
+    Executables,
+    /// A format for which the suite has kernels that compute.
+    Kernels,
+    /// Kernels with specialization constants.
+    Specialization,
+    /// The validation layer above the driver.
+    Validation,
+    /// More than one queue.
+    Queues,
+}
+
+/// A function that every device with what it needs should pass.
+#[derive(Clone)]
+pub struct Case {
+    /// `suite.area.case:parameter=value,…`.
+    pub name: String,
+    /// What it needs.
+    pub needs: &'static [Need],
+    body: Arc<dyn Fn(&Context) -> Outcome + Send + Sync>,
+}
+
+impl Case {
+    /// Runs it on this thread.
+    pub fn run(&self, context: &Context) -> Outcome {
+        self.needs.iter().try_for_each(|need| context.check_need(*need))?;
+        (self.body)(context)
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Case").field("name", &self.name).field("needs", &self.needs).finish_non_exhaustive()
+    }
+}
+
+/// A list of cases while it is made.
+#[derive(Debug)]
+pub struct Cases {
+    suite: &'static str,
+    list: Vec<Case>,
+}
+
+impl Cases {
+    /// No cases of this suite.
+    pub fn new(suite: &'static str) -> Self {
+        Cases { suite, list: Vec::new() }
+    }
+
+    /// Adds a case; `name` is `area.case` or `area.case:parameter=value`.
+    pub fn add(
+        &mut self,
+        name: impl fmt::Display,
+        needs: &'static [Need],
+        body: impl Fn(&Context) -> Outcome + Send + Sync + 'static,
+    ) {
+        self.list.push(Case { name: format!("{}.{name}", self.suite), needs, body: Arc::new(body) });
+    }
+
+    /// The cases in the order they were added.
+    pub fn finish(self) -> Vec<Case> {
+        self.list
+    }
+}
+
+/// What cases run on: one device that they share, and a way to open more.
+pub struct Context {
+    device: Arc<dyn Device>,
+    opener: Opener,
+    kernels: std::result::Result<Kernels, String>,
+}
+
+impl Context {
+    /// Opens a device for cases to share.
+    pub fn new(opener: &Opener) -> Result<Self> {
+        let device = opener()?;
+        let kernels = Kernels::for_device(device.as_ref());
+        Ok(Context { device, opener: opener.clone(), kernels })
+    }
+
+    /// The shared device.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// A device of the case's own.
+    pub fn open(&self) -> Result<Arc<dyn Device>> {
+        (self.opener)()
+    }
+
+    /// The suite's executables in a format of the device. Cases that call this need [`Need::Executables`].
+    pub fn kernels(&self) -> std::result::Result<&Kernels, Stop> {
+        self.kernels.as_ref().map_err(|reason| Stop::Skip(reason.clone()))
+    }
+
+    fn check_need(&self, need: Need) -> Outcome {
+        let skip = |reason: &str| Err(Stop::Skip(reason.to_owned()));
+        match need {
+            Need::Executables => self.kernels().map(drop),
+            Need::Kernels if !self.kernels()?.compute() => skip("the device executes no device code"),
+            Need::Specialization if !self.kernels()?.specialize() => {
+                skip("the suite's kernels in this format have no specialization constants")
+            }
+            Need::Validation if !self.device.is_validated() => skip("no validation layer above the driver"),
+            Need::Queues if self.device.queue_count() < 2 => skip("the device has one queue"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("device", &self.device).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! Owns the small verbs that cases are written with. Does not own: any case.
+
+use std::{sync::Arc, time::Duration};
+
+use halite_hal::{
+    BindingTable, Buffer, BufferParams, BufferRef, BufferSpan, Command, CommandBuffer, CommandBufferMode,
+    CommandCategory, CommandList, CommandTarget, Deadline, Device, DispatchCounts, DispatchFlags, Executable,
+    Fence, QueueAffinity, QueueOp, Result, Semaphore,
+};
+
+/// Any queue.
+pub const ANY: QueueAffinity = QueueAffinity::ANY;
+
+/// A handle on a device.
+pub type Dev = Arc<dyn Device>;
+
+/// A time in which anything that a case starts has ended.
+pub fn soon() -> Deadline {
+    Deadline::after(Duration::from_secs(20))
+}
+
+/// A fence of a new semaphore.
+pub fn fence(device: &Dev) -> Result<Fence> {
+    Ok(Fence::new(device.create_semaphore(0)?, 1))
+}
+
+/// The semaphore of a fence of one point.
+pub fn semaphore(fence: &Fence) -> &Arc<dyn Semaphore> {
+    &fence.points()[0].semaphore
+}
+
+/// Submits an operation that waits for `wait`; returns what it signals.
+pub fn after(device: &Dev, wait: &Fence, op: QueueOp) -> Result<Fence> {
+    let done = fence(device)?;
+    device.queue_submit(ANY, wait, &done, op)?;
+    Ok(done)
+}
+
+/// Submits an operation and waits for it.
+pub fn run(device: &Dev, op: QueueOp) -> Result<()> {
+    after(device, &Fence::default(), op)?.wait(soon())
+}
+
+/// A device buffer with these contents.
+pub fn buffer(device: &Dev, bytes: &[u8]) -> Result<Arc<dyn Buffer>> {
+    let buffer = device.allocate_buffer(&BufferParams::DEVICE, bytes.len() as u64)?;
+    buffer.write(0, bytes)?;
+    Ok(buffer)
+}
+
+/// A device buffer with these words.
+pub fn words_buffer(device: &Dev, words: &[u32]) -> Result<Arc<dyn Buffer>> {
+    buffer(device, &words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>())
+}
+
+/// All bytes of a buffer.
+pub fn read(buffer: &Arc<dyn Buffer>) -> Result<Vec<u8>> {
+    whole(buffer).read_all()
+}
+
+/// All words of a buffer.
+pub fn read_words(buffer: &Arc<dyn Buffer>) -> Result<Vec<u32>> {
+    let bytes = read(buffer)?;
+    Ok(bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect())
+}
+
+/// All of a buffer.
+pub fn whole(buffer: &Arc<dyn Buffer>) -> BufferSpan {
+    BufferSpan::whole(buffer.clone())
+}
+
+/// A part of a buffer, whether or not it lies within it.
+pub fn span(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferSpan {
+    BufferSpan { buffer: buffer.clone(), offset, length }
+}
+
+/// A part of a binding table's entry.
+pub fn slot(slot: u32, offset: u64, length: u64) -> BufferRef {
+    BufferRef { target: CommandTarget::Slot(slot), offset, length }
+}
+
+/// A queue fill.
+pub fn fill(target: BufferSpan, pattern: u64, pattern_length: u32) -> QueueOp {
+    QueueOp::Fill { target, pattern, pattern_length }
+}
+
+/// What a fill writes.
+pub fn pattern_bytes(pattern: u64, pattern_length: u32, length: u64) -> Vec<u8> {
+    pattern.to_le_bytes()[..pattern_length as usize].iter().copied().cycle().take(length as usize).collect()
+}
+
+/// A recorded dispatch.
+pub fn dispatch(
+    executable: &Arc<dyn Executable>,
+    function: u32,
+    counts: [u32; 3],
+    constants: &[u32],
+    bindings: impl IntoIterator<Item = BufferRef>,
+) -> Command {
+    Command::Dispatch {
+        executable: executable.clone(),
+        function,
+        counts: DispatchCounts::Direct(counts),
+        constants: constants.into(),
+        bindings: bindings.into_iter().collect(),
+        flags: DispatchFlags::empty(),
+    }
+}
+
+/// Records commands that may execute any number of times.
+pub fn record(device: &Dev, slots: u32, commands: Vec<Command>) -> Result<Arc<dyn CommandBuffer>> {
+    record_as(device, CommandBufferMode::empty(), slots, commands)
+}
+
+/// Records commands.
+pub fn record_as(
+    device: &Dev,
+    mode: CommandBufferMode,
+    slots: u32,
+    commands: Vec<Command>,
+) -> Result<Arc<dyn CommandBuffer>> {
+    let categories = CommandCategory::ANY;
+    device.create_command_buffer(CommandList {
+        mode,
+        categories,
+        affinity: ANY,
+        binding_capacity: slots,
+        commands,
+    })
+}
+
+/// An execution with these slots.
+pub fn execute(
+    commands: &Arc<dyn CommandBuffer>,
+    entries: impl IntoIterator<Item = Option<BufferSpan>>,
+) -> QueueOp {
+    QueueOp::Execute {
+        command_buffer: commands.clone(),
+        bindings: BindingTable { entries: entries.into_iter().collect() },
+    }
+}
+
+/// Bytes that look different when they are shifted or cut.
+pub fn counting(length: usize) -> Vec<u8> {
+    (0..length).map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 24) as u8 ^ (i as u8)).collect()
+}

@@ -1,0 +1,15 @@
+//! Suites of cases that every device should pass, and what runs them. Does not own: replays of compiled modules.
+//!
+//! A case is a function over an open device. It knows nothing of the driver behind it, nor of how that was linked, so
+//! the same cases hold for a driver in this process, one in a library, and one on another machine.
+
+mod case;
+pub mod hal;
+mod random;
+mod report;
+mod runner;
+
+pub use case::{Case, Cases, Context, Need, Outcome, Stop};
+pub use random::Random;
+pub use report::{Report, Summary, Verdict};
+pub use runner::Runner;

@@ -1,0 +1,140 @@
+//! Owns running cases, each on a thread of its own under a time limit. Does not own: what cases do.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{Case, Context, Outcome, Report, Stop, Summary, Verdict};
+use crate::drivers::Opener;
+
+/// Runs cases on one device. A case that hangs is reported and left behind on its thread; after it, and after any
+/// case that failed, the others get another device.
+#[derive(Clone)]
+pub struct Runner {
+    opener: Opener,
+    limit: Duration,
+}
+
+impl Runner {
+    /// `limit` is the longest time that one case may take.
+    pub fn new(opener: Opener, limit: Duration) -> Self {
+        Runner { opener, limit }
+    }
+
+    /// Runs cases in order, telling `observer` about each as it ends. An error means that no device could be opened
+    /// at the beginning; if that happens later, what is left fails.
+    pub fn run(&self, cases: &[Case], mut observer: impl FnMut(&Report)) -> halite_hal::Result<Summary> {
+        let mut context = Ok(self.context()?);
+        let mut summary = Summary::default();
+        for case in cases {
+            let start = Instant::now();
+            let verdict = match &context {
+                Ok(context) => self.guarded(case, context),
+                Err(reason) => Verdict::Fail(format!("no device to run on: {reason}")),
+            };
+            if matches!(verdict, Verdict::Fail(_)) {
+                context = self.context();
+            }
+            let report = Report { case: case.name.clone(), verdict, time: start.elapsed() };
+            observer(&report);
+            summary.reports.push(report);
+        }
+        Ok(summary)
+    }
+
+    /// Another context. Opening may hang too, when the device before it does.
+    fn context(&self) -> halite_hal::Result<Arc<Context>> {
+        let opener = self.opener.clone();
+        on_thread(self.limit, move || Context::new(&opener))
+            .unwrap_or_else(|problem| {
+                Err(halite_hal::status!(DeadlineExceeded, "opening the device {problem}"))
+            })
+            .map(Arc::new)
+    }
+
+    fn guarded(&self, case: &Case, context: &Arc<Context>) -> Verdict {
+        let (body, context) = (case.clone(), context.clone());
+        match on_thread(self.limit, move || body.run(&context)) {
+            Ok(outcome) => verdict(outcome),
+            Err(problem) => Verdict::Fail(format!("the case {problem}")),
+        }
+    }
+}
+
+fn verdict(outcome: Outcome) -> Verdict {
+    match outcome {
+        Ok(()) => Verdict::Pass,
+        Err(Stop::Skip(reason)) => Verdict::Skip(reason),
+        Err(Stop::Fail(reason)) => Verdict::Fail(reason),
+    }
+}
+
+/// Runs `work` on a thread. Says what went wrong when it panics or does not end in time; then its thread is left.
+fn on_thread<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (sender, receiver) = mpsc::channel();
+    let run = move || {
+        // A receiver that has given up is gone; there is nobody to tell.
+        _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+    };
+    if let Err(e) = thread::Builder::new().name("case".to_owned()).spawn(run) {
+        return Err(format!("could not start: {e}"));
+    }
+    match receiver.recv_timeout(limit) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(panic)) => Err(format!("panicked: {}", panic_text(panic.as_ref()))),
+        Err(_) => Err(format!("hangs: it did not end within {limit:?}; its thread is left behind")),
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("with something that is no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_hal::Options;
+
+    use super::*;
+    use crate::{
+        drivers::{opener, registry},
+        suites::Cases,
+    };
+
+    #[test]
+    fn every_end_of_a_case_is_reported_and_the_next_case_runs() {
+        let mut cases = Cases::new("test");
+        cases.add("pass", &[], |_| Ok(()));
+        cases.add("skip", &[], |_| Err(Stop::Skip("nothing here".to_owned())));
+        cases.add("fail", &[], |_| Err(Stop::Fail("wrong".to_owned())));
+        cases.add("panic", &[], |_| panic!("out of {}", "order"));
+        cases.add("hang", &[], |_| {
+            loop {
+                thread::park();
+            }
+        });
+        cases.add("after", &[], |t| Ok(t.device().wait_idle(halite_hal::Deadline::Now)?));
+        let runner = Runner::new(opener(registry(), "null", Options::new()), Duration::from_secs(2));
+        let mut seen = 0;
+        let summary = runner.run(&cases.finish(), |_| seen += 1).expect("the null device opens");
+        assert_eq!((seen, summary.counts()), (6, (2, 1, 3)));
+        let lines: Vec<_> = summary.reports.iter().map(ToString::to_string).collect();
+        assert!(lines[2].contains("fail test.fail: wrong"), "{lines:?}");
+        assert!(lines[3].contains("panicked: out of order"), "{lines:?}");
+        assert!(lines[4].contains("test.hang") && lines[4].contains("hangs"), "{lines:?}");
+        assert_eq!(summary.json(&Default::default())["failed"], 3);
+    }
+
+    #[test]
+    fn a_device_that_does_not_open_is_an_error() {
+        let runner = Runner::new(opener(registry(), "nobody", Options::new()), Duration::from_secs(2));
+        assert!(runner.run(&[], |_| ()).is_err());
+    }
+}

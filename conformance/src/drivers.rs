@@ -1,24 +1,31 @@
 //! Owns which drivers the conformance programs know. Does not own: the drivers.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
-use halite_hal::{Device, DriverRegistry, Options, Result};
+use halite_hal::{Device, DriverRegistry, Options, Result, plugin::discovery::Discovery};
+use halite_local as _;
+use halite_null as _;
+use halite_vulkan as _;
+
+halite_hal::expect_drivers!("local-sync", "local-task", "null", "vulkan");
 
 /// Opens the device under test, every time another one.
 pub type Opener = Arc<dyn Fn() -> Result<Arc<dyn Device>> + Send + Sync>;
 
-/// The drivers that are linked into the programs of this crate.
-pub fn registry() -> DriverRegistry {
-    halite_vulkan::link();
-    let mut registry = DriverRegistry::with_static_drivers();
-    registry.register(Arc::new(halite_null::NullDriver));
-    registry
+/// The drivers that are linked into the programs of this crate, and the plug-ins at `paths` (manifests, libraries or
+/// folders), which replace linked ones of the same name. Plug-ins that nobody names are not looked for: what is tested is
+/// what was asked for.
+pub fn registry(paths: &[PathBuf]) -> DriverRegistry {
+    DriverRegistry::discover(&Discovery::none().given(paths))
 }
 
 /// Opens a device of a registry by URI, as often as it is called. What the first call found is what all get, also if
 /// the URI leaves a choice.
 pub fn opener(registry: DriverRegistry, uri: &str, options: Options) -> Opener {
-    let (uri, found) = (uri.to_owned(), OnceLock::new());
+    let (uri, found) = (uri.to_owned(), OnceLock::<String>::new());
     Arc::new(move || {
         let device = registry.open(found.get().unwrap_or(&uri), &options)?;
         found.get_or_init(|| {

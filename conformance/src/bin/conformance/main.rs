@@ -3,7 +3,7 @@
 mod hal;
 mod replay;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -36,11 +36,15 @@ struct DeviceFlags {
     /// Option for the driver, as `name=value`.
     #[arg(long = "option")]
     options: Vec<String>,
+    /// Driver plug-in: a manifest, a library, or a folder of manifests. Replaces a linked driver of its name.
+    #[arg(long = "driver-path", value_name = "PATH")]
+    driver_path: Vec<PathBuf>,
 }
 
 impl DeviceFlags {
     fn opener(&self) -> Opener {
-        drivers::opener(drivers::registry(), &self.device, drivers::parse_options(&self.options))
+        let registry = drivers::registry(&self.driver_path);
+        drivers::opener(registry, &self.device, drivers::parse_options(&self.options))
     }
 }
 

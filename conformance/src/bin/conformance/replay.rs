@@ -45,7 +45,9 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let device = flags.device.opener()()?;
     println!("# {} ({})", device.info().uri(), device.info().name);
     let expectations = match &flags.expectations {
-        Some(folder) => Expectations::for_device(folder, &device.info().name)?,
+        Some(folder) => {
+            Expectations::for_device(folder, &format!("{} {}", device.info().driver, device.info().name))?
+        }
         None => Expectations::default(),
     };
     let mut counts = Counts::default();

@@ -217,7 +217,7 @@ fn one_shot_twice(t: &Context) -> Outcome {
 /// Recording, buffers and fence handles may go as soon as the work is submitted.
 fn dropped_after_submission(t: &Context) -> Outcome {
     let device = t.device();
-    let kept = buffer(device, &[0; 100_000])?;
+    let kept = buffer(device, &vec![0; 100_000])?;
     let go = fence(device)?;
     let mut last = go.clone();
     for i in 0..20u8 {
@@ -231,7 +231,7 @@ fn dropped_after_submission(t: &Context) -> Outcome {
     }
     go.signal()?;
     last.wait(soon())?;
-    same_bytes("data", &read(&kept)?, &[20; 100_000])
+    same_bytes("data", &read(&kept)?, &vec![20; 100_000])
 }
 
 fn bad_recordings(t: &Context) -> Outcome {

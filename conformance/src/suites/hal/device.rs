@@ -133,7 +133,7 @@ fn idle_after_work(t: &Context) -> Outcome {
     }
     device.wait_idle(soon())?;
     check!(last.query()?, "the device is idle, but the last fence is not reached");
-    same_bytes("data", &read(&data)?, &[31; 1 << 20])
+    same_bytes("data", &read(&data)?, &vec![31; 1 << 20])
 }
 
 /// Whether work that has not started counts as idle is the driver's choice; that the wait ends is not.

@@ -4,12 +4,13 @@ use std::{
     any::Any,
     sync::{Arc, Barrier},
     thread,
-    time::{Duration, Instant},
 };
 
 use halite_hal::{Code, Command, Fence, QueueOp, Result};
 
-use super::support::{Dev, after, buffer, execute, fence, fill, read, record, semaphore, slot, soon, whole};
+use super::support::{
+    Dev, after, buffer, eventually, execute, fence, fill, read, record, semaphore, slot, soon, whole,
+};
 use crate::suites::{
     Cases, Context, Outcome, Random, Stop,
     case::{check, same, same_bytes},
@@ -103,10 +104,7 @@ fn callbacks_end(t: &Context) -> Outcome {
         drop(device);
         drop(end);
     }
-    let limit = Instant::now() + Duration::from_secs(20);
-    while Arc::strong_count(&token) > 1 && Instant::now() < limit {
-        thread::sleep(Duration::from_millis(1));
-    }
+    eventually(|| Arc::strong_count(&token) == 1);
     same("holders of what the callback held", Arc::strong_count(&token), 1)
 }
 

@@ -1,7 +1,7 @@
 //! Order on queues: fences make it and nothing else does; failures travel along them; foreign semaphores work.
 
 use std::{
-    sync::{Arc, mpsc},
+    sync::{Arc, Barrier, mpsc},
     thread,
     time::Duration,
 };
@@ -50,8 +50,8 @@ fn waits(t: &Context) -> Outcome {
     let go = fence(device)?;
     let done = after(device, &go, fill(whole(&data), 2, 1))?;
     device.queue_flush(ANY)?;
-    thread::sleep(Duration::from_millis(5));
-    check!(!done.query()?, "the work is done, but its wait fence is not reached");
+    let early = done.wait(Deadline::after(Duration::from_millis(5)));
+    refused("a wait for work whose wait fence is not reached", early, &[Code::DeadlineExceeded])?;
     same_bytes("data before the signal", &read(&data)?, &[1; 64])?;
     go.signal()?;
     done.wait(soon())?;
@@ -204,13 +204,17 @@ fn early_waiters(t: &Context) -> Outcome {
     let device = t.device();
     let data = buffer(device, &[0; 256])?;
     let done = fence(device)?;
+    let start = Arc::new(Barrier::new(5));
     let waiters: Vec<_> = (0..4)
         .map(|_| {
-            let done = done.clone();
-            thread::spawn(move || done.wait(soon()))
+            let (done, start) = (done.clone(), start.clone());
+            thread::spawn(move || {
+                start.wait();
+                done.wait(soon())
+            })
         })
         .collect();
-    thread::sleep(Duration::from_millis(5));
+    start.wait();
     device.queue_submit(ANY, &Fence::default(), &done, fill(whole(&data), 9, 1))?;
     for waiter in waiters {
         waiter.join().map_err(|_| Stop::Fail("a thread panicked".to_owned()))??;

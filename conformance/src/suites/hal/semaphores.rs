@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicU32, Ordering},
         mpsc,
     },
@@ -12,7 +12,7 @@ use std::{
 
 use halite_hal::{Code, Deadline, Fence, Result, Semaphore, Status};
 
-use super::support::soon;
+use super::support::{eventually, soon};
 use crate::suites::{
     Cases, Context, Outcome, Stop,
     case::{check, refused, same},
@@ -122,14 +122,18 @@ fn failure(t: &Context) -> Outcome {
 
 fn failure_wakes(t: &Context) -> Outcome {
     let semaphore = t.device().create_semaphore(0)?;
+    let start = Arc::new(Barrier::new(5));
     let waiters: Vec<_> = (0..4)
         .map(|i| {
-            let semaphore = semaphore.clone();
+            let (semaphore, start) = (semaphore.clone(), start.clone());
             let deadline = if i % 2 == 0 { Deadline::Never } else { soon() };
-            thread::spawn(move || semaphore.wait(1, deadline))
+            thread::spawn(move || {
+                start.wait();
+                semaphore.wait(1, deadline)
+            })
         })
         .collect();
-    thread::sleep(Duration::from_millis(5));
+    start.wait();
     semaphore.fail(Status::new(Code::Cancelled, "not today"));
     for waiter in waiters {
         let result = waiter.join().map_err(|_| Stop::Fail("a thread panicked".to_owned()))?;
@@ -149,10 +153,7 @@ fn counter(semaphore: &Arc<dyn Semaphore>, value: u64) -> Arc<AtomicU32> {
 
 /// Calls may come from another thread; they come soon.
 fn settled(count: &AtomicU32, wanted: u32) -> Outcome {
-    let end = Instant::now() + Duration::from_secs(10);
-    while count.load(Ordering::SeqCst) < wanted && Instant::now() < end {
-        thread::sleep(Duration::from_millis(1));
-    }
+    eventually(|| count.load(Ordering::SeqCst) >= wanted);
     same("calls (1 each) and failures (1000 each)", count.load(Ordering::SeqCst), wanted)
 }
 
@@ -261,11 +262,8 @@ fn dropped(t: &Context) -> Outcome {
     let count = counter(&semaphore, 1);
     drop(semaphore);
     // What is dropped uncalled releases what it holds.
-    let end = Instant::now() + Duration::from_secs(10);
-    while Arc::strong_count(&count) > 1 && Instant::now() < end {
-        thread::sleep(Duration::from_millis(1));
-    }
+    eventually(|| Arc::strong_count(&count) == 1);
     same("holders of the callback's state", Arc::strong_count(&count), 1)?;
-    check!(count.load(Ordering::SeqCst) % 1000 == 0, "the callback was told of success");
+    check!(count.load(Ordering::SeqCst).is_multiple_of(1000), "the callback was told of success");
     Ok(())
 }

@@ -80,7 +80,7 @@ fn empty(t: &Context) -> Outcome {
         Command::Copy { source: slot(2, 8, 0), target: slot(0, 0, 0) },
         Command::Fill { target: slot(3, 0, 0), pattern: 1, pattern_length: 1 },
     ];
-    let commands = record(device, 3, commands)?;
+    let commands = record(device, 4, commands)?;
     run(device, execute(&commands, [None, None, Some(whole(&data))]))?;
     let nothing = buffer(device, &[])?;
     run(device, execute(&commands, [Some(whole(&nothing)), Some(span(&data, 8, 0)), Some(whole(&data))]))?;

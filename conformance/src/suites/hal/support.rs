@@ -1,6 +1,10 @@
 //! Owns the small verbs that cases are written with. Does not own: any case.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use halite_hal::{
     BindingTable, Buffer, BufferParams, BufferRef, BufferSpan, Command, CommandBuffer, CommandBufferMode,
@@ -14,9 +18,23 @@ pub const ANY: QueueAffinity = QueueAffinity::ANY;
 /// A handle on a device.
 pub type Dev = Arc<dyn Device>;
 
+const LIMIT: Duration = Duration::from_secs(20);
+
 /// A time in which anything that a case starts has ended.
 pub fn soon() -> Deadline {
-    Deadline::after(Duration::from_secs(20))
+    Deadline::after(LIMIT)
+}
+
+/// Whether a condition comes true in the time in which anything that a case starts has ended. For what nobody signals.
+pub fn eventually(condition: impl Fn() -> bool) -> bool {
+    let limit = Instant::now() + LIMIT;
+    while !condition() {
+        if Instant::now() >= limit {
+            return false;
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    true
 }
 
 /// A fence of a new semaphore.

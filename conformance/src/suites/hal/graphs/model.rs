@@ -16,7 +16,9 @@ pub(super) struct Access {
 impl Access {
     /// Whether the order of two accesses matters.
     pub fn conflicts(&self, other: &Access) -> bool {
-        self.resource == other.resource
+        let empty = self.start == self.end || other.start == other.end;
+        !empty
+            && self.resource == other.resource
             && self.start < other.end
             && other.start < self.end
             && (self.write || other.write)

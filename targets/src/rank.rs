@@ -86,6 +86,9 @@ fn os_points(device: Os, candidate: Os) -> i64 {
 /// `tier + 10 * closeness` and what it means; 0 for targets that have nothing in common.
 fn relation(device: Target, candidate: Target) -> (i64, String) {
     let title = candidate.title();
+    if candidate.arch_name() == "vp" && device.generation().is_some_and(|g| g.native) {
+        return (0, format!("{title} is about Vulkan, {} runs native code", device.title()));
+    }
     if candidate.arch_name() == "vp" {
         let place = candidate.product().and_then(|p| index_of(candidate, p)).map_or(0, |i| (i + 1).min(99));
         return (tier::BASELINE + 10 * place, format!("{title} is a baseline for any vendor"));

@@ -7,6 +7,7 @@ use halite_hal::{
     ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, matches_pattern, next_device_id,
 };
 use halite_status::{Result, ResultExt};
+use halite_targets::{Capabilities, Target, rank_of};
 
 use crate::{
     buffer::LocalBuffer,
@@ -77,6 +78,7 @@ impl Device for LocalDevice {
                 Some(names.iter().any(|name| matches_pattern(pattern, name)).into())
             }
             ("hal.executable.format", format) => Some(self.formats.contains(&format).into()),
+            ("halite.target", triple) => Some(target_rank(triple)),
             ("hal.device", "concurrency") => Some(1),
             ("hal.dispatch", "concurrency") => i64::try_from(self.threads).ok(),
             _ => None,
@@ -148,4 +150,10 @@ impl Device for LocalDevice {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// How well code for a target fits this processor: `halite_targets::rank_of`; 0 for a text that is no target.
+fn target_rank(triple: &str) -> i64 {
+    let here = Capabilities::of(Target::host_cpu());
+    Target::parse(triple).map_or(0, |target| rank_of(&here, target).rank)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver};
 use halite_status::{Result, bail};
+use halite_targets::Target;
 
 use crate::{cpu, device::LocalDevice, memory, vmvx};
 
@@ -60,6 +61,7 @@ impl LocalDriver {
             path: String::new(),
             name: cpu::name(),
             kind: DeviceKind::Cpu,
+            target: Some(Target::host_cpu().to_string()),
             executable_formats: settings.formats().into_iter().map(str::to_owned).collect(),
             score: self.score(),
             properties: vec![

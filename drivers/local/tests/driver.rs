@@ -84,6 +84,12 @@ fn each_driver_has_one_device() {
         assert_eq!(d.query_i64("hal.executable.format", "vulkan-spirv-fb"), Some(0));
         assert_eq!(d.query_i64("hal.device", "concurrency"), Some(1));
         assert_eq!(d.query_i64("no.such", "key"), None);
+        let target = d.info().target.clone().unwrap();
+        assert!(target.starts_with("cpu-"), "{target}");
+        assert!(d.query_i64("halite.target", &target).unwrap() > 0);
+        for other in ["cpu-llvmpipe-linux", "hopper-h200-linux", "vp-vulkan_1_1-unknown", "nothing"] {
+            assert_eq!(d.query_i64("halite.target", other), Some(0), "{other}");
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) use enumerate::ordered;
 
 use crate::{
     caps::DeviceCaps, discovery::Found, error::vk_error, instance::InstanceContext, options::VulkanOptions,
-    pipeline_cache::PipelineCache, plan::DevicePlan,
+    pipeline_cache::PipelineCache, plan::DevicePlan, target::TargetRanks,
 };
 
 /// A queue of the device. Vulkan wants one thread at a time in a queue: its owner locks.
@@ -45,6 +45,8 @@ pub(crate) struct DeviceContext {
     pub caps: DeviceCaps,
     /// What was decided about it.
     pub plan: DevicePlan,
+    /// How well targets fit it.
+    pub targets: TargetRanks,
     /// What was asked for.
     pub options: VulkanOptions,
     /// What enumeration says about it.

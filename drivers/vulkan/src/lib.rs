@@ -34,6 +34,7 @@ mod semaphore;
 mod staging;
 pub mod suballoc;
 mod swiftshader;
+mod target;
 mod user_cache;
 pub mod workarounds;
 

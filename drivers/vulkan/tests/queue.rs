@@ -229,5 +229,9 @@ fn queries() {
         assert_eq!(ask("hal.dispatch", "concurrency"), Some(1));
         assert!(ask("vulkan.device", "subgroup_size").is_some_and(|s| s > 0));
         assert_eq!(ask("vulkan.feature", "made_up"), None);
+        let target = device.info().target.clone().expect("every device has a target");
+        let (own, baseline) = (ask("halite.target", &target), ask("halite.target", "vp-vulkan_1_1-unknown"));
+        assert!(own > baseline && baseline > Some(0), "{target}: {own:?}, {baseline:?}");
+        assert_eq!(ask("halite.target", "no-such-target"), Some(0));
     });
 }

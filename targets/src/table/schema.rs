@@ -91,6 +91,9 @@ pub struct Generation {
     /// Product series that belong to it.
     #[serde(default)]
     pub series: Vec<Series>,
+    /// Whether its code is native, so that Vulkan profiles say nothing about it.
+    #[serde(default)]
+    pub native: bool,
     /// Facts that differ from the family's.
     #[serde(default)]
     pub facts: FactBlock,

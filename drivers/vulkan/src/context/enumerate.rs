@@ -9,6 +9,7 @@ use crate::{
     describe,
     options::VulkanOptions,
     plan::DevicePlan,
+    target,
     workarounds::Workarounds,
 };
 
@@ -52,6 +53,11 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
     if let Ok(plan) = &plan {
         properties.extend(plan.facts());
     }
+    let detected = target::detect(caps).inspect_err(|e| log::warn!("device '{}': {e}", caps.name)).ok();
+    if let Some(found) = &detected {
+        let found_by = format!("{}: {}", found.how, found.reasons.join("; "));
+        properties.push(("target_found_by".to_owned(), found_by));
+    }
     let formats = plan.as_ref().map(|plan| plan.abis.formats()).unwrap_or_default();
     DeviceInfo {
         driver: "vulkan".to_owned(),
@@ -65,12 +71,12 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
             DeviceType::Other => DeviceKind::Other,
         },
         unusable: plan.as_ref().err().map(ToString::to_string),
+        target: detected.map(|found| found.target.to_string()),
         executable_formats: formats.into_iter().map(str::to_owned).collect(),
         score: describe::score(caps, plan.as_ref().ok()),
         properties,
         groups: describe::groups(caps),
         capabilities: Some(caps.to_json()),
-        ..DeviceInfo::default()
     }
 }
 
@@ -136,6 +142,8 @@ mod tests {
         assert_eq!(info.unusable, None);
         let get = |key: &str| info.properties.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
         assert_eq!(get("dispatch_abis"), Some("descriptors"));
+        assert!(info.target.is_some_and(|t| t.starts_with("cpu-swiftshader-")));
+        assert!(get("target_found_by").is_some_and(|t| t.starts_with("exact device id: ")));
         assert_eq!(get("workarounds"), Some("swiftshader-no-bda"));
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     pipeline_cache::PipelineCache,
     plan::{DevicePlan, PlanError},
     probe::features::FeatureChain,
+    target::TargetRanks,
     workarounds::Workarounds,
 };
 
@@ -53,6 +54,7 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
         device,
         caps,
         plan,
+        targets: TargetRanks::default(),
         options,
         info,
         queues,

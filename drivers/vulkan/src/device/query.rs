@@ -16,6 +16,7 @@ pub(super) fn query_i64(ctx: &DeviceContext, category: &str, key: &str) -> Optio
         ("hal.executable.format", format) => Some(supports_format(ctx, format).into()),
         ("hal.device", "concurrency") => i64::try_from(ctx.queues.len()).ok(),
         ("hal.dispatch", "concurrency") => Some(1),
+        ("halite.target", triple) => Some(ctx.targets.rank(&ctx.caps, &ctx.plan, triple)),
         ("vulkan.device", key) => device_fact(&ctx.caps, key).map(i64::from),
         ("vulkan.feature", key) => feature(&ctx.plan.features, key).map(i64::from),
         ("vulkan.cooperative_matrix", key) => cooperative_matrix(ctx, key),

@@ -9,6 +9,7 @@ mod header;
 mod plugins;
 mod setup;
 mod shell;
+mod swiftshader;
 mod test;
 
 use anyhow::Result;
@@ -32,6 +33,8 @@ enum Chore {
     Ci,
     /// Install or find what tests need: a Vulkan loader, Mesa's llvmpipe, SwiftShader, the validation layer.
     Setup,
+    /// Fetch SwiftShader, a Vulkan driver for the processor, to where Halite finds it; nothing is installed.
+    Swiftshader(swiftshader::Options),
     /// Run the fuzz targets for a while each.
     Fuzz(fuzz::Options),
     /// Make hal/include/halite/driver.h from the Rust definitions, or check that it is current.
@@ -50,6 +53,7 @@ fn main() -> Result<()> {
         Chore::Test(options) => test::run(&options),
         Chore::Ci => test::ci(),
         Chore::Setup => setup::everything().map(drop),
+        Chore::Swiftshader(options) => swiftshader::fetch_and_tell(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Header(options) => header::run(&options),
         Chore::Plugins(options) => plugins::run(&options),

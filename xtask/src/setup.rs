@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{command, exists, output, repo, run, say};
+use crate::{
+    shell::{command, exists, output, repo, run, say},
+    swiftshader,
+};
 
 /// A Vulkan driver that tests can be pointed at through `VK_DRIVER_FILES`.
 pub struct Icd {
@@ -16,6 +19,8 @@ pub struct Icd {
     pub name: &'static str,
     /// Its manifest.
     pub manifest: PathBuf,
+    /// Its library, when tests are to load it directly too.
+    pub library: Option<PathBuf>,
 }
 
 const MANIFEST_FOLDERS: [&str; 3] =
@@ -28,11 +33,11 @@ pub fn everything() -> Result<Vec<Icd>> {
         install(&["libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers"])?;
     }
     match mesa() {
-        Some(manifest) => icds.push(Icd { name: "llvmpipe", manifest }),
+        Some(manifest) => icds.push(Icd { name: "llvmpipe", manifest, library: None }),
         None => println!("llvmpipe: not found (package mesa-vulkan-drivers)"),
     }
     match swiftshader() {
-        Ok(manifest) => icds.push(Icd { name: "swiftshader", manifest }),
+        Ok(icd) => icds.push(icd),
         Err(error) => println!("SwiftShader: not available, tests on it are skipped: {error:#}"),
     }
     for icd in &icds {
@@ -75,46 +80,17 @@ fn mesa() -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-/// SwiftShader out of Debian's `chromium-common`, unpacked below `target/` without installing the package.
-fn swiftshader() -> Result<PathBuf> {
+/// SwiftShader below `target/`, with a manifest for the loader.
+fn swiftshader() -> Result<Icd> {
     let folder = repo("target/xtask/swiftshader");
+    let library = swiftshader::fetch(&folder)?;
     let manifest = folder.join("vk_swiftshader_icd.json");
-    if manifest.exists() {
-        return Ok(manifest);
-    }
-    if !exists("apt-get") || !exists("dpkg") {
-        bail!("needs apt-get and dpkg to fetch the package chromium-common");
-    }
-    fs::create_dir_all(&folder)?;
-    let download = || run(command("apt-get", &["-q", "download", "chromium-common"]).current_dir(&folder));
-    download().or_else(|_| apt(&["-q", "update"]).and_then(|()| download()))?;
-    let package = fs::read_dir(&folder)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|e| e == "deb"))
-        .context("apt-get download left no package")?;
-    let unpacked = folder.join("unpacked");
-    run(command("dpkg", &["-x"]).arg(&package).arg(&unpacked))?;
-    let library =
-        find(&unpacked, "libvk_swiftshader.so").context("no libvk_swiftshader.so in chromium-common")?;
-    fs::rename(&library, folder.join("libvk_swiftshader.so"))?;
-    fs::remove_dir_all(&unpacked)?;
-    fs::remove_file(&package)?;
-    let library = folder.join("libvk_swiftshader.so");
     let text = serde_json::json!({
         "file_format_version": "1.0.0",
         "ICD": { "library_path": library, "api_version": "1.3.0" },
     });
     fs::write(&manifest, text.to_string())?;
-    Ok(manifest)
-}
-
-fn find(folder: &Path, name: &str) -> Option<PathBuf> {
-    let entries: Vec<_> = fs::read_dir(folder).ok()?.filter_map(|e| Some(e.ok()?.path())).collect();
-    entries
-        .iter()
-        .find(|p| p.file_name().is_some_and(|n| n == name))
-        .cloned()
-        .or_else(|| entries.iter().filter(|p| p.is_dir() && !p.is_symlink()).find_map(|p| find(p, name)))
+    Ok(Icd { name: "swiftshader", manifest, library: Some(library) })
 }
 
 fn install(packages: &[&str]) -> Result<()> {
@@ -131,7 +107,7 @@ fn install(packages: &[&str]) -> Result<()> {
     apt(&args)
 }
 
-fn apt(args: &[&str]) -> Result<()> {
+pub(crate) fn apt(args: &[&str]) -> Result<()> {
     let root = output(&mut command("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
     let mut line = vec!["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
     line.extend(args);

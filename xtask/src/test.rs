@@ -1,5 +1,7 @@
 //! Owns the order of checks. Does not own the tests: they are cargo's.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::Args;
 
@@ -32,8 +34,13 @@ pub fn run(options: &Options) -> Result<()> {
     }
     shell::run(cargo(&args).arg("--").args(&filter))?;
     shell::run(&mut cargo(&["test", "--workspace", "--doc"]))?;
+    let swiftshader = icds.iter().find_map(|icd| icd.library.as_deref());
     for icd in &icds {
-        on_device(icd, &filter)?;
+        on_device(icd, swiftshader, &filter)?;
+    }
+    match swiftshader {
+        Some(library) => without_loader(library, &filter)?,
+        None => println!("SKIPPED: no SwiftShader, so no test ran without Vulkan's loader"),
     }
     if icds.is_empty() {
         println!("SKIPPED: no Vulkan driver is there, so no device test ran");
@@ -41,7 +48,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn on_device(icd: &Icd, filter: &[&str]) -> Result<()> {
+fn on_device(icd: &Icd, swiftshader: Option<&Path>, filter: &[&str]) -> Result<()> {
     say(&format!("tests on {}", icd.name));
     let mut args = vec!["test", "--all-targets"];
     for package in DEVICE_PACKAGES {
@@ -50,6 +57,18 @@ fn on_device(icd: &Icd, filter: &[&str]) -> Result<()> {
     let mut command = cargo(&args);
     command.env("VK_DRIVER_FILES", &icd.manifest).env("VK_ICD_FILENAMES", &icd.manifest);
     command.env("HALITE_TEST_DEVICE", icd.name);
+    if let Some(library) = swiftshader {
+        command.env("HALITE_SWIFTSHADER", library);
+    }
+    shell::run(command.arg("--").args(filter))
+}
+
+/// The driver's own tests once more, on a driver's library that is loaded directly.
+fn without_loader(library: &Path, filter: &[&str]) -> Result<()> {
+    say("tests on swiftshader, without Vulkan's loader");
+    let mut command = cargo(&["test", "--package", "halite-vulkan", "--test", "*"]);
+    command.env("HALITE_TEST_ICD", library).env("HALITE_SWIFTSHADER", library);
+    command.env_remove("VK_DRIVER_FILES").env_remove("VK_ICD_FILENAMES");
     shell::run(command.arg("--").args(filter))
 }
 

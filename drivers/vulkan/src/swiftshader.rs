@@ -38,7 +38,9 @@ pub(crate) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// Those of this process.
     pub(crate) fn here() -> Surroundings<'static> {
-        let program = std::env::current_exe().ok();
+        // Linux knows the program by /proc, which not every container has.
+        let named = || std::env::args_os().next().map(PathBuf::from).filter(|path| path.is_absolute());
+        let program = std::env::current_exe().ok().or_else(named);
         Surroundings {
             os: Os::THIS,
             variable: &|name| std::env::var_os(name).filter(|value| !value.is_empty()),

@@ -113,6 +113,12 @@ pub trait Driver: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
+    /// What the driver tells about itself beside its devices, for listings: the group `workarounds` has the faults of
+    /// underlying drivers that it steers around, each with condition, reason and link.
+    fn tables(&self) -> Vec<InfoGroup> {
+        Vec::new()
+    }
+
     /// Opens the device with this path, or the best usable one when the path is empty.
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>>;
 }

@@ -20,7 +20,7 @@ fn usage_errors_exit_with_two() {
         ("run-module", vec!["--module=a", "--device=://x"], "no driver name"),
         ("benchmark-module", vec!["--module=a", "--benchmark_min_time=0x"], "iterations"),
         ("dump-module", vec![], "FILE"),
-        ("list-devices", vec!["--device=vulkan"], "opens no device"),
+        ("list-devices", vec!["--device=vulkan", "vulkan"], "not both"),
     ] {
         let ran = run(tool, &args);
         assert_eq!(ran.code, 2, "{tool} {args:?}: {}", ran.stderr);

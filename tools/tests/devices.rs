@@ -112,14 +112,41 @@ fn devices_are_listed_as_text_and_json() {
     }
     let json: serde_json::Value = serde_json::from_str(&run("list-devices", &["--json"]).stdout).unwrap();
     let devices = json["devices"].as_array().unwrap();
-    let of = |driver: &str| devices.iter().find(|d| d["driver"] == driver).unwrap();
-    let device = of("vulkan");
-    assert_eq!((device["kind"].as_str(), of("local-task")["kind"].as_str()), (Some("cpu"), Some("cpu")));
+    let device = devices.iter().find(|d| d["name"].as_str().unwrap().contains("llvmpipe")).unwrap();
+    let local = devices.iter().find(|d| d["driver"] == "local-task").unwrap();
+    assert_eq!((device["kind"].as_str(), local["kind"].as_str()), (Some("cpu"), Some("cpu")));
     assert_eq!(device["usable"], true);
-    let text = run("list-devices", &["--properties"]).stdout;
+    assert_eq!(device["capabilities"]["name"], device["name"], "the record is there, as JSON");
+    assert!(device["groups"]["extensions"].as_array().unwrap().len() > 10);
+    let items = device["score"]["items"].as_array().unwrap();
+    let sum: i64 = items.iter().map(|item| item["points"].as_i64().unwrap()).sum();
+    assert_eq!(Some(sum), device["score"]["total"].as_i64());
+    let text = run("list-devices", &["-v"]).stdout;
     assert!(text.contains(device["uri"].as_str().unwrap()) && text.contains("subgroup"), "{text}");
     assert!(!text.contains("null://"), "{text}");
     assert!(run("list-devices", &["null"]).stdout.contains("null://"));
+    let named = run("list-devices", &["--device=vulkan://llvmpipe"]);
+    assert!(named.code == 0 && named.stdout.starts_with(device["uri"].as_str().unwrap()), "{}", named.stderr);
+}
+
+#[test]
+fn drivers_and_known_faults_are_listed() {
+    let drivers = run("list-devices", &["--drivers"]);
+    assert!(drivers.code == 0 && drivers.stdout.contains("vulkan"), "{}", drivers.stderr);
+    let json: serde_json::Value =
+        serde_json::from_str(&run("list-devices", &["--drivers", "--json"]).stdout).unwrap();
+    assert!(json["drivers"].as_array().unwrap().iter().any(|d| d["name"] == "vulkan"), "{json}");
+    let faults = run("list-devices", &["--workarounds"]);
+    assert!(faults.stdout.contains("swiftshader-no-bda\n  avoids:"), "{} {}", faults.stdout, faults.stderr);
+}
+
+#[test]
+fn the_exit_code_tells_whether_a_device_can_be_used() {
+    let ran = run("list-devices", &["vulkan://?"]);
+    assert!(ran.code == 1 && ran.stderr.contains("no driver named"), "{}", ran.stderr);
+    let ran = run("list-devices", &["--device=null://nowhere"]);
+    assert!(ran.code == 1 && ran.stderr.contains("NOT_FOUND"), "{}", ran.stderr);
+    assert_eq!(run("list-devices", &["--device=null"]).code, 0);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use halite_hal::{
-    Device, DeviceInfo, DeviceKind, Driver, Options, Result, ResultExt as _, StaticDriver, inventory, status,
+    Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, Result, ResultExt as _, StaticDriver,
+    inventory, status,
 };
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     device::VulkanDevice,
     discovery::{Found, discover},
     options::{OPTIONS, SwiftShaderChoice, VulkanOptions},
-    swiftshader,
+    swiftshader, workarounds,
 };
 
 inventory::submit! {
@@ -54,6 +55,10 @@ impl Driver for VulkanDriver {
         let fits =
             |d: &Found| d.info.path.to_lowercase() == name || d.info.name.to_lowercase().contains(&name);
         Ok(found.devices.into_iter().find(fits).map(|device| device.info.path))
+    }
+
+    fn tables(&self) -> Vec<InfoGroup> {
+        vec![workarounds::listing()]
     }
 
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {

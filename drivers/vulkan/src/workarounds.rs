@@ -3,9 +3,7 @@
 
 mod table;
 
-use std::fmt::Write as _;
-
-use halite_hal::{Result, status};
+use halite_hal::{InfoGroup, Result, status};
 use serde::Serialize;
 
 use crate::caps::{DeviceCaps, DeviceType, Features, driver_id};
@@ -218,16 +216,13 @@ pub fn table() -> impl Iterator<Item = &'static Workaround> {
 }
 
 /// The whole table for people: each entry with what it avoids, for which devices, why, and where to read more.
-pub fn table_text() -> String {
-    let mut text = String::new();
-    for entry in table() {
-        _ = writeln!(text, "{}\n  avoids: {:?}\n  for: {}", entry.name, entry.avoid, entry.condition());
-        _ = writeln!(text, "  because: {}", entry.reason);
-        if !entry.link.is_empty() {
-            _ = writeln!(text, "  see: {}", entry.link);
-        }
-    }
-    text
+pub(crate) fn listing() -> InfoGroup {
+    let meaning = |entry: &Workaround| {
+        let see = if entry.link.is_empty() { String::new() } else { format!("\nsee: {}", entry.link) };
+        format!("avoids: {:?}\nfor: {}\nbecause: {}{see}", entry.avoid, entry.condition(), entry.reason)
+    };
+    let entries = table().map(|entry| (entry.name.to_owned(), meaning(entry))).collect();
+    InfoGroup { title: "workarounds".to_owned(), entries }
 }
 
 /// The workarounds that are in force on one device.

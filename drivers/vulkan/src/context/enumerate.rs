@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use halite_hal::{DeviceInfo, DeviceKind};
+use halite_hal::{DeviceInfo, DeviceKind, choice};
 
 use crate::{
     caps::{DeviceCaps, DeviceType},
@@ -13,40 +13,28 @@ use crate::{
     workarounds::Workarounds,
 };
 
-/// The index and the facts of each device, best first: by kind, then by name and UUID.
+/// The index and the facts of each device, in the order in which they are chosen.
 pub(crate) fn ordered(devices: &[&DeviceCaps]) -> Vec<(usize, DeviceInfo)> {
-    let mut order: Vec<usize> = (0..devices.len()).collect();
-    order.sort_by(|a, b| sort_key(devices[*a]).cmp(&sort_key(devices[*b])));
-    let mut paths = HashMap::new();
-    let listed = order.into_iter().map(|index| {
-        let caps = devices[index];
-        (index, device_info(caps, unique_path(caps, &mut paths)))
-    });
-    listed.collect()
-}
-
-fn sort_key(caps: &DeviceCaps) -> (u8, &str, &str) {
-    let rank = match caps.device_type {
-        DeviceType::Discrete => 0,
-        DeviceType::Integrated => 1,
-        DeviceType::Virtual => 2,
-        DeviceType::Other => 3,
-        DeviceType::Cpu => 4,
+    let mut infos: Vec<_> = devices.iter().map(|caps| device_info(caps)).collect();
+    let ranking = choice::rank(&infos, &|_| false);
+    let mut seen = HashMap::new();
+    let place = |ranked: choice::Ranked| {
+        let mut info = std::mem::take(&mut infos[ranked.index]);
+        info.path = unique(info.path, &mut seen);
+        (ranked.index, info)
     };
-    (rank, &caps.name, &caps.uuid)
+    ranking.into_iter().map(place).collect()
 }
 
-/// `GPU-` and the UUID, as IREE writes it. Two drivers of one device may give it the same UUID: the second
-/// and later ones get `-2`, `-3`, ….
-fn unique_path(caps: &DeviceCaps, seen: &mut HashMap<String, u32>) -> String {
-    let path = format!("GPU-{}", caps.uuid);
+/// Two drivers of one device may give it the same UUID: the second and later ones get `-2`, `-3`, ….
+fn unique(path: String, seen: &mut HashMap<String, u32>) -> String {
     let count = seen.entry(path.clone()).or_insert(0);
     *count += 1;
     if *count == 1 { path } else { format!("{path}-{count}") }
 }
 
-/// What enumeration says about a device with these caps.
-pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
+/// What enumeration says about a device with these caps. The path is `GPU-` and the UUID, as IREE writes it.
+fn device_info(caps: &DeviceCaps) -> DeviceInfo {
     let workarounds = Workarounds::for_device(caps);
     let plan = DevicePlan::new(caps, &VulkanOptions::default(), &workarounds);
     let mut properties = facts(caps);
@@ -61,7 +49,7 @@ pub(super) fn device_info(caps: &DeviceCaps, path: String) -> DeviceInfo {
     let formats = plan.as_ref().map(|plan| plan.abis.formats()).unwrap_or_default();
     DeviceInfo {
         driver: "vulkan".to_owned(),
-        path,
+        path: format!("GPU-{}", caps.uuid),
         name: caps.name.clone(),
         kind: match caps.device_type {
             DeviceType::Discrete => DeviceKind::DiscreteGpu,
@@ -86,7 +74,6 @@ fn facts(caps: &DeviceCaps) -> Vec<(String, String)> {
         format!("{} MiB{}", h.size >> 20, if h.device_local { " device-local" } else { "" })
     };
     let heaps: Vec<String> = caps.memory.heaps.iter().map(heap).collect();
-    let features: Vec<&str> = caps.features.enabled().collect();
     let [x, y, z] = l.max_compute_workgroup_size;
     let pairs = [
         ("api_version", caps.api_version_text()),
@@ -102,7 +89,6 @@ fn facts(caps: &DeviceCaps) -> Vec<(String, String)> {
         ("memory_heaps", heaps.join(", ")),
         ("largest_buffer", size_text(l.max_buffer_size)),
         ("cooperative_matrix_shapes", caps.cooperative_matrices.len().to_string()),
-        ("features", features.join(" ")),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -116,29 +102,32 @@ mod tests {
     use super::*;
     use crate::plan::tests::recorded;
 
-    #[test]
-    fn paths_are_unique() {
-        let caps = recorded("llvmpipe");
-        let mut seen = HashMap::new();
-        let first = unique_path(&caps, &mut seen);
-        assert_eq!(first.len(), 36);
-        assert_eq!(unique_path(&caps, &mut seen), format!("{first}-2"));
-        assert_eq!(unique_path(&caps, &mut seen), format!("{first}-3"));
+    fn paths(devices: &[&DeviceCaps]) -> Vec<String> {
+        ordered(devices).into_iter().map(|(_, info)| info.path).collect()
     }
 
     #[test]
-    fn real_gpus_come_first() {
-        let cpu = recorded("llvmpipe");
-        let mut discrete = cpu.clone();
-        discrete.device_type = DeviceType::Discrete;
-        assert!(sort_key(&discrete) < sort_key(&cpu));
+    fn paths_are_unique() {
+        let caps = recorded("llvmpipe");
+        let first = format!("GPU-{}", caps.uuid);
+        assert_eq!(
+            paths(&[&caps, &caps, &caps]),
+            [first.clone(), format!("{first}-2"), format!("{first}-3")]
+        );
+    }
+
+    #[test]
+    fn real_gpus_come_first_and_broken_ones_last() {
+        let [cpu, gpu, broken] = ["llvmpipe", "intel_integrated", "mali_g78_no_timeline"].map(recorded);
+        let order: Vec<_> = ordered(&[&broken, &cpu, &gpu]).into_iter().map(|(index, _)| index).collect();
+        assert_eq!(order, [2, 1, 0]);
     }
 
     #[test]
     fn a_device_says_why_it_cannot_be_used() {
-        let info = device_info(&recorded("mali_g78_no_timeline"), "GPU-x".to_owned());
+        let info = device_info(&recorded("mali_g78_no_timeline"));
         assert!(info.unusable.is_some_and(|u| u.contains("timelineSemaphore")));
-        let info = device_info(&recorded("swiftshader"), "GPU-y".to_owned());
+        let info = device_info(&recorded("swiftshader"));
         assert_eq!(info.unusable, None);
         let get = |key: &str| info.properties.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
         assert_eq!(get("dispatch_abis"), Some("descriptors"));

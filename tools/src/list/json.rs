@@ -1,0 +1,121 @@
+//! Owns the JSON form of devices and drivers. Fields are only ever added: reports of many machines are compared. Does not
+//! own: what is known about them (`survey`).
+
+use halite_hal::{DriverEntry, DriverRegistry, DriverSource, InfoGroup};
+use serde_json::{Map, Value, json};
+
+use super::survey::{DriverLine, Listed, Survey, hash};
+use crate::console::VERSION;
+
+/// The whole report: program, drivers, devices in the order of choice.
+pub(super) fn report(registry: &DriverRegistry, survey: &Survey) -> Value {
+    let lines = DriverLine::all(registry, false);
+    let chosen = survey.is_choice(0).then(|| survey.devices[0].info.uri());
+    let mut report = json!({
+        "version": VERSION,
+        "os": std::env::consts::OS,
+        "arch": std::env::consts::ARCH,
+        "chosen": chosen,
+        "devices": survey.devices.iter().map(device).collect::<Vec<_>>(),
+    });
+    if let (Value::Object(all), Value::Object(more)) = (&mut report, drivers(registry, &lines)) {
+        all.extend(more);
+    }
+    report
+}
+
+/// The drivers, those that are not used, and what was skipped.
+pub(super) fn drivers(registry: &DriverRegistry, lines: &[DriverLine<'_>]) -> Value {
+    let shadowed = registry.shadowed().iter().map(|shadowed| {
+        let mut entry = driver(&shadowed.entry);
+        entry.insert("reason".to_owned(), shadowed.reason.clone().into());
+        Value::from(entry)
+    });
+    let skipped = registry.skipped().iter().map(|s| json!({"path": s.path, "reason": s.reason}));
+    json!({
+        "drivers": lines.iter().map(driver_line).collect::<Vec<_>>(),
+        "shadowed_drivers": shadowed.collect::<Vec<_>>(),
+        "skipped_drivers": skipped.collect::<Vec<_>>(),
+    })
+}
+
+fn driver_line(line: &DriverLine<'_>) -> Value {
+    let mut entry = driver(line.entry);
+    let error = line.works.as_ref().and_then(|works| works.as_ref().err()).map(ToString::to_string);
+    entry.insert("loaded".to_owned(), matches!(line.works, Some(Ok(()))).into());
+    entry.insert("error".to_owned(), error.into());
+    entry.into()
+}
+
+fn driver(entry: &DriverEntry) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("name".to_owned(), entry.name().into());
+    object.insert("description".to_owned(), entry.description().into());
+    object.insert("linked".to_owned(), (*entry.source() == DriverSource::Linked).into());
+    if let DriverSource::Library(library) = entry.source() {
+        object.insert("library".to_owned(), json!(library.library));
+        object.insert("manifest".to_owned(), json!(library.manifest));
+        object.insert("driver_version".to_owned(), library.version.clone().into());
+        object.insert("origin".to_owned(), library.origin.to_string().into());
+        let digest = hash(entry).and_then(Result::ok);
+        object.insert("sha256".to_owned(), digest.into());
+    }
+    object
+}
+
+fn device(device: &Listed) -> Value {
+    let info = &device.info;
+    // The driver's own record is JSON already; what is not is kept as text rather than lost.
+    let record = info.capabilities.as_deref();
+    let record = record.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+    let items: Vec<_> =
+        device.rank.score.items.iter().map(|i| json!({"points": i.points, "reason": i.reason})).collect();
+    let groups: Map<_, _> = info.groups.iter().map(|g| (g.title.clone(), group(g))).collect();
+    json!({
+        "uri": info.uri(),
+        "driver": info.driver,
+        "index": device.index,
+        "path": info.path,
+        "name": info.name,
+        "kind": info.kind,
+        "target": info.target,
+        "usable": info.unusable.is_none(),
+        "unusable_because": info.unusable,
+        "not_chosen_because": device.rank.ruled_out,
+        "executable_formats": info.executable_formats,
+        "score": {"total": device.rank.score.total, "items": items},
+        "properties": pairs(&info.properties),
+        "groups": groups,
+        "capabilities": record,
+    })
+}
+
+fn pairs(entries: &[(String, String)]) -> Map<String, Value> {
+    entries.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect()
+}
+
+/// Names without values are a list; names may repeat where they have values (matrix shapes do), so those are pairs.
+fn group(group: &InfoGroup) -> Value {
+    if group.entries.iter().all(|(_, value)| value.is_empty()) {
+        return group.entries.iter().map(|(name, _)| name.clone()).collect();
+    }
+    let object = pairs(&group.entries);
+    if object.len() == group.entries.len() {
+        return object.into();
+    }
+    group.entries.iter().map(|(name, value)| json!([name, value])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_lose_no_entry() {
+        let entry = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let of = |entries| group(&InfoGroup { title: "t".into(), entries });
+        assert_eq!(of(vec![entry("a", ""), entry("b", "")]), json!(["a", "b"]));
+        assert_eq!(of(vec![entry("a", "1"), entry("b", "")]), json!({"a": "1", "b": ""}));
+        assert_eq!(of(vec![entry("a", "1"), entry("a", "2")]), json!([["a", "1"], ["a", "2"]]));
+    }
+}

@@ -1,0 +1,123 @@
+//! The `list-devices` tool: which devices are there, which one would be chosen and why, and all that a bug report
+//! needs. Does not own: finding devices (drivers do), or weighing them (`halite_hal::choice`).
+
+mod json;
+mod survey;
+mod text;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::Parser;
+use halite_hal::{DriverRegistry, Options};
+
+use self::survey::{DriverLine, Survey};
+use crate::{
+    console::{self, Failure, Result},
+    devices,
+    flags::DeviceFlags,
+};
+
+const NAME: &str = "list-devices";
+
+const EXAMPLES: &str = "\
+Examples:
+  list-devices                              what is there; * marks what runs without --device
+  list-devices -v vulkan                    everything about the devices of one driver
+  list-devices --device=vulkan://llvmpipe   opens one device and tells everything about it
+  list-devices --drivers                    drivers, where they come from, and what was skipped
+  list-devices --json > report.json         for a bug report, or to add a GPU to the table of targets
+
+The index of a device, its path and a part of its name all work after vulkan:// in --device.
+Exit code: 0 when a device can be used, 1 when none can, 2 for wrong usage.
+";
+
+/// Lists the devices that modules can run on.
+#[derive(Parser, Debug)]
+#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Flags {
+    /// Only the devices of this driver
+    #[arg(value_name = "DRIVER")]
+    driver: Option<String>,
+    /// Prints all that is known: points and their reasons, properties, limits, features, memory, queues, extensions,
+    /// the driver's library and its hash
+    #[arg(short, long, alias = "properties", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    verbose: bool,
+    /// Prints one JSON object with everything
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    json: bool,
+    /// Prints the drivers instead of devices, without loading any; with -v loads them and tells whether they work
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    drivers: bool,
+    /// Prints the faults that drivers know of and steer around, and which of them are in force on the devices here
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    workarounds: bool,
+    /// Prints the completion script for a shell
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    devices: DeviceFlags,
+}
+
+/// Entry point of the binary.
+pub fn main() -> ExitCode {
+    console::tool_main(NAME, run)
+}
+
+fn run(flags: Flags) -> Result<()> {
+    if let Some(shell) = flags.completions {
+        console::completions::<Flags>(NAME, shell);
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    if devices::answer_queries(&flags.devices, &mut out)? {
+        return Ok(());
+    }
+    let registry = flags.devices.plugins.registry()?;
+    let options = flags.devices.vulkan_options()?;
+    if flags.drivers {
+        return drivers(&registry, &flags, &mut out);
+    }
+    let survey = take_survey(&registry, &flags, &options)?;
+    if flags.workarounds {
+        text::workarounds(&registry, &survey, &mut out)?;
+    } else if flags.json {
+        writeln!(out, "{}", json::report(&registry, &survey))?;
+    } else if flags.verbose || !flags.devices.device.is_empty() {
+        text::details(&registry, &survey, &mut out)?;
+    } else {
+        text::table(&survey, &mut out)?;
+    }
+    if survey.usable() { Ok(()) } else { Err(Failure::Status(survey.nothing_usable(&registry))) }
+}
+
+fn drivers(registry: &DriverRegistry, flags: &Flags, out: &mut dyn Write) -> Result<()> {
+    let lines = DriverLine::all(registry, flags.verbose);
+    if flags.json {
+        writeln!(out, "{}", json::drivers(registry, &lines))?;
+    } else {
+        text::drivers(registry, &lines, out)?;
+    }
+    Ok(())
+}
+
+/// The devices that are asked for. Those that are named are opened: that is the proof that they can be.
+fn take_survey(registry: &DriverRegistry, flags: &Flags, options: &Options) -> Result<Survey> {
+    let uris = devices::uris(&flags.devices, options)?;
+    if uris.is_empty() {
+        return Survey::of_drivers(registry, flags.driver.as_deref(), options);
+    }
+    if flags.driver.is_some() {
+        return Err(Failure::Usage("name a driver or devices, not both".to_owned()));
+    }
+    Survey::of_named(registry, &uris)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        <Flags as clap::CommandFactory>::command().debug_assert();
+    }
+}

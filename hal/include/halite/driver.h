@@ -545,6 +545,19 @@ typedef struct HaliteDriverVtable {
                                  const struct HalitePair *options,
                                  size_t option_count,
                                  struct HaliteDevice **out_device);
+    // Visits the path of a device that `enumerate` leaves out but a user named, by its path or a part of its name. May be
+    // null: then there are no such devices.
+    struct HaliteStatus *(*find_unlisted)(struct HaliteDriver *driver,
+                                          struct HaliteStr name,
+                                          const struct HalitePair *options,
+                                          size_t option_count,
+                                          void *context,
+                                          void (*visit)(void *context, struct HaliteStr path));
+    // Visits what the driver tells about itself for listings; the group `workarounds` has the faults of underlying
+    // drivers that it steers around. May be null.
+    struct HaliteStatus *(*tables)(struct HaliteDriver *driver,
+                                   void *context,
+                                   void (*visit)(void *context, const struct HaliteInfoGroup *table));
 } HaliteDriverVtable;
 
 // A driver. Never released.

@@ -180,6 +180,27 @@ pub struct HaliteDriverVtable {
             out_device: *mut *mut HaliteDevice,
         ) -> *mut HaliteStatus,
     >,
+    /// Visits the path of a device that `enumerate` leaves out but a user named, by its path or a part of its name. May be
+    /// null: then there are no such devices.
+    pub find_unlisted: Option<
+        unsafe extern "C" fn(
+            driver: *mut HaliteDriver,
+            name: HaliteStr,
+            options: *const HalitePair,
+            option_count: usize,
+            context: *mut c_void,
+            visit: Option<unsafe extern "C" fn(context: *mut c_void, path: HaliteStr)>,
+        ) -> *mut HaliteStatus,
+    >,
+    /// Visits what the driver tells about itself for listings; the group `workarounds` has the faults of underlying
+    /// drivers that it steers around. May be null.
+    pub tables: Option<
+        unsafe extern "C" fn(
+            driver: *mut HaliteDriver,
+            context: *mut c_void,
+            visit: Option<unsafe extern "C" fn(context: *mut c_void, table: *const HaliteInfoGroup)>,
+        ) -> *mut HaliteStatus,
+    >,
 }
 
 /// Kind of device: a GPU with its own memory.

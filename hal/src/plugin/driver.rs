@@ -10,7 +10,7 @@ use super::{
     peer::{Peer, Side},
     raw, status,
 };
-use crate::{Device, DeviceInfo, Driver, Options, Result, bail};
+use crate::{Device, DeviceInfo, Driver, InfoGroup, Options, Result, bail};
 
 table!(HaliteDriverVtable of HaliteDriver: name, description, options, enumerate, open);
 
@@ -22,6 +22,8 @@ static TABLE: HaliteDriverVtable = HaliteDriverVtable {
     options: Some(options),
     enumerate: Some(enumerate),
     open: Some(open),
+    find_unlisted: Some(find_unlisted),
+    tables: Some(tables),
 };
 
 impl Shared for dyn Driver {
@@ -34,6 +36,7 @@ impl Shared for dyn Driver {
 
 const NO_TEXT: HaliteStr = HaliteStr { data: ptr::null(), length: 0 };
 
+type VisitPath = unsafe extern "C" fn(context: *mut c_void, path: HaliteStr);
 type VisitOption = unsafe extern "C" fn(context: *mut c_void, option: *const HalitePair);
 
 unsafe extern "C" fn name(driver: *mut HaliteDriver) -> HaliteStr {
@@ -108,6 +111,45 @@ unsafe extern "C" fn open(
             let path = raw::text(path, "a device's path", d.peer())?;
             let options = receive_options(options, option_count, d.peer())?;
             Ok(device::give(d.inner.open(path, &options)?, d.side))
+        })
+    }
+}
+
+unsafe extern "C" fn find_unlisted(
+    driver: *mut HaliteDriver,
+    name: HaliteStr,
+    options: *const HalitePair,
+    option_count: usize,
+    context: *mut c_void,
+    visit: Option<VisitPath>,
+) -> *mut HaliteStatus {
+    // SAFETY: the caller has a handle of ours, name and options are there, and its visitor takes what is lent.
+    unsafe {
+        guard::call::<dyn Driver>(driver, "find_unlisted", |d| {
+            let Some(visit) = visit else { bail!(InvalidArgument, "'find_unlisted' needs a visitor") };
+            let name = raw::text(name, "a device's name", d.peer())?;
+            let options = receive_options(options, option_count, d.peer())?;
+            if let Some(path) = d.inner.find_unlisted(name, &options)? {
+                visit(context, raw::lend(&path));
+            }
+            Ok(())
+        })
+    }
+}
+
+unsafe extern "C" fn tables(
+    driver: *mut HaliteDriver,
+    context: *mut c_void,
+    visit: Option<info::VisitGroup>,
+) -> *mut HaliteStatus {
+    // SAFETY: the caller has a handle of ours, and its visitor takes what is lent for the visit.
+    unsafe {
+        guard::call::<dyn Driver>(driver, "tables", |d| {
+            let Some(visit) = visit else { bail!(InvalidArgument, "'tables' needs a visitor") };
+            for group in d.inner.tables() {
+                info::lend_group(&group, |lent| visit(context, lent));
+            }
+            Ok(())
         })
     }
 }
@@ -206,6 +248,21 @@ fn options_of(
     Ok(gathered.options?.leak())
 }
 
+struct GatheredPath {
+    path: Result<Option<String>>,
+    peer: Peer,
+}
+
+unsafe extern "C" fn gather_path(context: *mut c_void, path: HaliteStr) {
+    guard::swallow("visiting a path", || {
+        // SAFETY: the context is the `GatheredPath` of `find_unlisted`, which nobody else uses during the call.
+        let Some(gathered) = (unsafe { context.cast::<GatheredPath>().as_mut() }) else { return };
+        // SAFETY: the path is lent for the visit.
+        let path = unsafe { raw::text(path, "a device's path", gathered.peer) };
+        gathered.path = path.map(|path| Some(path.to_owned()));
+    });
+}
+
 fn lend_options(options: &Options) -> Vec<HalitePair> {
     options.iter().map(|(name, value)| raw::lend_pair(name, value)).collect()
 }
@@ -235,6 +292,37 @@ impl Driver for DriverProxy {
             status::outcome(outcome, self.peer)?;
         }
         gathered.infos
+    }
+
+    fn find_unlisted(&self, name: &str, options: &Options) -> Result<Option<String>> {
+        let Some(find) = self.table.find_unlisted else { return Ok(None) };
+        let options = lend_options(options);
+        let mut gathered = GatheredPath { path: Ok(None), peer: self.peer };
+        let context = (&raw mut gathered).cast::<c_void>();
+        // SAFETY: the driver lives for ever, the arguments outlive the call, the visitor gets its own context; a failure
+        // is ours.
+        unsafe {
+            let (name, visit) = (raw::lend(name), Some(gather_path as VisitPath));
+            let outcome = find(self.object.as_ptr(), name, options.as_ptr(), options.len(), context, visit);
+            status::outcome(outcome, self.peer)?;
+        }
+        gathered.path
+    }
+
+    /// Listings can do without: a driver that fails here has none.
+    fn tables(&self) -> Vec<InfoGroup> {
+        let Some(tables) = self.table.tables else { return Vec::new() };
+        let mut gathered = info::GatheredGroups { peer: self.peer, groups: Ok(Vec::new()) };
+        let context = (&raw mut gathered).cast::<c_void>();
+        // SAFETY: the driver lives for ever, and the visitor gets its own context; a failure is ours.
+        let outcome = unsafe {
+            let outcome = tables(self.object.as_ptr(), context, Some(info::gather_group));
+            status::outcome(outcome, self.peer)
+        };
+        outcome.and(gathered.groups).unwrap_or_else(|e| {
+            log::warn!("{}: {e}", self.peer);
+            Vec::new()
+        })
     }
 
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {

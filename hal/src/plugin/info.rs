@@ -13,6 +13,9 @@ use crate::{DeviceInfo, DeviceKind, InfoGroup, MemoryStats, Result, ScoreItem};
 /// The visitor of device infos.
 pub(super) type VisitInfo = unsafe extern "C" fn(context: *mut c_void, info: *const HaliteDeviceInfo);
 
+/// The visitor of groups of facts.
+pub(super) type VisitGroup = unsafe extern "C" fn(context: *mut c_void, group: *const HaliteInfoGroup);
+
 fn kind_number(kind: DeviceKind) -> u32 {
     match kind {
         DeviceKind::DiscreteGpu => HALITE_DEVICE_DISCRETE_GPU,
@@ -38,6 +41,28 @@ fn lend_pairs(pairs: &[(String, String)]) -> Vec<HalitePair> {
     pairs.iter().map(|(name, value)| raw::lend_pair(name, value)).collect()
 }
 
+/// Calls `body` with a group as the interface has it.
+pub(super) fn lend_group(group: &InfoGroup, body: impl FnOnce(&HaliteInfoGroup)) {
+    let entries = lend_pairs(&group.entries);
+    body(&group_over(group, &entries));
+}
+
+fn group_over(group: &InfoGroup, entries: &[HalitePair]) -> HaliteInfoGroup {
+    HaliteInfoGroup { title: raw::lend(&group.title), entries: entries.as_ptr(), entry_count: entries.len() }
+}
+
+/// # Safety
+/// What the group points to is there.
+unsafe fn receive_group(group: &HaliteInfoGroup, peer: Peer) -> Result<InfoGroup> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        Ok(InfoGroup {
+            title: raw::text(group.title, "a title", peer)?.to_owned(),
+            entries: raw::pairs(group.entries, group.entry_count, "facts", peer)?,
+        })
+    }
+}
+
 /// Calls `body` with an info as the interface has it.
 pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
     let formats: Vec<_> = info.executable_formats.iter().map(|f| raw::lend(f)).collect();
@@ -48,16 +73,8 @@ pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
         .collect();
     let properties = lend_pairs(&info.properties);
     let entries: Vec<_> = info.groups.iter().map(|group| lend_pairs(&group.entries)).collect();
-    let groups: Vec<_> = info
-        .groups
-        .iter()
-        .zip(&entries)
-        .map(|(group, entries)| HaliteInfoGroup {
-            title: raw::lend(&group.title),
-            entries: entries.as_ptr(),
-            entry_count: entries.len(),
-        })
-        .collect();
+    let groups: Vec<_> =
+        info.groups.iter().zip(&entries).map(|(group, entries)| group_over(group, entries)).collect();
     body(&HaliteDeviceInfo {
         struct_size: HaliteDeviceInfo::SIZE,
         kind: kind_number(info.kind),
@@ -104,15 +121,7 @@ unsafe fn receive(info: *const HaliteDeviceInfo, driver: &str, peer: Peer) -> Re
                 .map(|item| Ok(ScoreItem { points: item.points, reason: text(item.reason, "a reason")? }))
                 .collect::<Result<_>>()?,
             properties: raw::pairs(info.properties, info.property_count, "properties", peer)?,
-            groups: groups
-                .iter()
-                .map(|group| {
-                    Ok(InfoGroup {
-                        title: text(group.title, "a title")?,
-                        entries: raw::pairs(group.entries, group.entry_count, "facts", peer)?,
-                    })
-                })
-                .collect::<Result<_>>()?,
+            groups: groups.iter().map(|group| receive_group(group, peer)).collect::<Result<_>>()?,
         })
     }
 }
@@ -137,6 +146,34 @@ pub(super) unsafe extern "C" fn gather(context: *mut c_void, info: *const Halite
         match unsafe { receive(info, gathered.driver, gathered.peer) } {
             Ok(info) => infos.push(info),
             Err(e) => gathered.infos = Err(e),
+        }
+    });
+}
+
+/// What [`gather_group`] is given.
+pub(super) struct GatheredGroups {
+    /// Who tells.
+    pub peer: Peer,
+    /// What was told, or the first thing that was wrong with it.
+    pub groups: Result<Vec<InfoGroup>>,
+}
+
+/// The visitor for a context of [`GatheredGroups`].
+pub(super) unsafe extern "C" fn gather_group(context: *mut c_void, group: *const HaliteInfoGroup) {
+    guard::swallow("visiting a table", || {
+        // SAFETY: the context is the caller's `GatheredGroups`, which nobody else uses during the call.
+        let Some(gathered) = (unsafe { context.cast::<GatheredGroups>().as_mut() }) else { return };
+        let Ok(groups) = &mut gathered.groups else { return };
+        // SAFETY: the group is null or lent for the visit.
+        let received = unsafe {
+            match group.as_ref() {
+                Some(group) => receive_group(group, gathered.peer),
+                None => Err(gathered.peer.broke(format_args!("a table is null"))),
+            }
+        };
+        match received {
+            Ok(group) => groups.push(group),
+            Err(e) => gathered.groups = Err(e),
         }
     });
 }

@@ -9,6 +9,7 @@ const DOCUMENTS: &[&str] = &[
     "dump-module.md",
     "parameters.md",
     "vulkan-driver.md",
+    "drivers.md",
     "subgroups.md",
     "embedding.md",
 ];

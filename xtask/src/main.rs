@@ -31,7 +31,7 @@ enum Chore {
     Test(test::Options),
     /// Format, lints, documentation, tests: what has to pass before a change lands.
     Ci,
-    /// Install or find what tests need: a Vulkan loader, Mesa's llvmpipe, SwiftShader, the validation layer.
+    /// Install or find what tests need: a Vulkan loader, Mesa's llvmpipe, SwiftShader, the validation layer, a C compiler.
     Setup,
     /// Fetch SwiftShader, a Vulkan driver for the processor, to where Halite finds it; nothing is installed.
     Swiftshader(swiftshader::Options),

@@ -1,4 +1,4 @@
-//! Owns what a fresh Debian or Ubuntu machine needs for demo and tests: Vulkan loader, drivers, validation layer.
+//! Owns what a fresh Debian or Ubuntu machine needs for demo and tests: Vulkan loader, drivers, validation layer, C compiler.
 //! Does not own: driver choice at run time.
 
 use std::{
@@ -29,6 +29,10 @@ const MANIFEST_FOLDERS: [&str; 3] =
 /// Installs or finds everything that tests need; returns the software drivers that are there afterwards.
 pub fn everything() -> Result<Vec<Icd>> {
     let mut icds = Vec::new();
+    if !exists("cc") {
+        // Drivers in C and broken driver libraries are built by tests.
+        install(&["gcc", "libc6-dev"])?;
+    }
     if !loader_present() || mesa().is_none() || !layer_present() {
         install(&["libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers"])?;
     }

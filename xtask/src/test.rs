@@ -1,14 +1,14 @@
 //! Owns the order of checks. Does not own the tests: they are cargo's.
 
-use std::path::Path;
+use std::{path::Path, process::Command};
 
 use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    header,
+    header, plugins,
     setup::{self, Icd},
-    shell::{self, cargo, say},
+    shell::{self, cargo, repo, say},
 };
 
 /// What to test.
@@ -22,6 +22,9 @@ pub struct Options {
 /// Packages whose tests talk to a device: they run once per Vulkan driver.
 const DEVICE_PACKAGES: [&str; 4] = ["halite-vulkan", "halite", "halite-tools", "halite-conformance"];
 
+/// Tests of the tools that run once more with drivers that are all plug-ins.
+const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
+
 /// Sets up and runs all tests; those that need a device once per driver.
 pub fn run(options: &Options) -> Result<()> {
     say("set-up");
@@ -34,6 +37,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     shell::run(cargo(&args).arg("--").args(&filter))?;
     shell::run(&mut cargo(&["test", "--workspace", "--doc"]))?;
+    with_plugins(icds.first(), &filter)?;
     let swiftshader = icds.iter().find_map(|icd| icd.library.as_deref());
     for icd in &icds {
         on_device(icd, swiftshader, &filter)?;
@@ -48,6 +52,28 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Tools without linked drivers find them as plug-ins. Before the tests on devices, which leave the usual tools behind.
+fn with_plugins(icd: Option<&Icd>, filter: &[&str]) -> Result<()> {
+    let drivers = repo("target/xtask/drivers");
+    plugins::install(false, &drivers)?;
+    say("tests of the tools with plug-ins only");
+    let mut args = vec!["test", "--package", "halite-tools", "--no-default-features"];
+    for test in PLUGIN_TESTS {
+        args.extend(["--test", test]);
+    }
+    let mut command = cargo(&args);
+    command.env("HALITE_DRIVER_PATH", &drivers);
+    if let Some(icd) = icd {
+        choose(&mut command, icd);
+    }
+    shell::run(command.arg("--").args(filter))
+}
+
+/// Vulkan's loader, old or new, sees this driver only.
+fn choose(command: &mut Command, icd: &Icd) {
+    command.env("VK_DRIVER_FILES", &icd.manifest).env("VK_ICD_FILENAMES", &icd.manifest);
+}
+
 fn on_device(icd: &Icd, swiftshader: Option<&Path>, filter: &[&str]) -> Result<()> {
     say(&format!("tests on {}", icd.name));
     let mut args = vec!["test", "--all-targets"];
@@ -55,7 +81,7 @@ fn on_device(icd: &Icd, swiftshader: Option<&Path>, filter: &[&str]) -> Result<(
         args.extend(["--package", package]);
     }
     let mut command = cargo(&args);
-    command.env("VK_DRIVER_FILES", &icd.manifest).env("VK_ICD_FILENAMES", &icd.manifest);
+    choose(&mut command, icd);
     command.env("HALITE_TEST_DEVICE", icd.name);
     if let Some(library) = swiftshader {
         command.env("HALITE_SWIFTSHADER", library);

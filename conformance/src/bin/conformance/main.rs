@@ -37,7 +37,7 @@ struct DeviceFlags {
     #[arg(long = "option")]
     options: Vec<String>,
     /// Driver plug-in: a manifest, a library, or a folder of manifests. Replaces a linked driver of its name.
-    #[arg(long = "driver-path", value_name = "PATH")]
+    #[arg(long = "driver-path", alias = "driver_path", value_name = "PATH")]
     driver_path: Vec<PathBuf>,
 }
 
@@ -51,12 +51,13 @@ impl DeviceFlags {
 fn main() -> Result<ExitCode> {
     halite_tools::logger::install("conformance");
     let cli = Cli::parse();
+    halite_hal::verify_linked()?;
     let good = match &cli.command {
         None => replay::run(&cli.replay),
         Some(Command::Replay(flags)) => replay::run(flags),
         Some(Command::Hal(flags)) => hal::run(flags),
     }?;
-    let messages = halite_vulkan::validation_message_count();
+    let messages = halite_tools::logger::validation_messages();
     if messages > 0 {
         eprintln!("{messages} validation messages");
     }

@@ -126,10 +126,9 @@ impl Engine {
             }
             engine.submit(operation);
         });
-        match self.own_semaphore(point.semaphore.as_ref()) {
-            Some(own) => own.on_reached_quietly(point.value, settled),
-            None => point.semaphore.on_reached(point.value, settled),
-        }
+        // Own semaphores too are watched: the operation that will signal this one is not in the queue, and when it
+        // comes there may be nobody who waits on this device.
+        point.semaphore.on_reached(point.value, settled);
     }
 
     /// Does everything that is ready, unless another thread is at it.

@@ -58,11 +58,6 @@ impl LocalSemaphore {
         self.soft.advance(value)
     }
 
-    /// Calls back without making accepted work start: for operations that wait in this driver themselves.
-    pub fn on_reached_quietly(&self, value: u64, timepoint: Timepoint) {
-        self.soft.on_reached(value, timepoint);
-    }
-
     /// Sleeps until the payload is there; somebody else works on it, or nobody can yet.
     pub fn sleep(&self, value: u64, deadline: Deadline) -> Result<()> {
         self.soft.wait(value, deadline)

@@ -478,3 +478,18 @@ fn work_finishes_without_its_device() {
         assert_eq!((bytes(&b), bytes(&c)), (vec![3, 3], vec![4, 4]));
     }
 }
+
+/// The host signals, and work that had to wait for it in a chain runs although nobody waits on the device.
+#[test]
+fn a_chain_that_was_put_off_runs_by_itself() {
+    for d in devices() {
+        let (b, go, first, second, third) = (buffer(&d, 4), point(&d), point(&d), point(&d), point(&d));
+        submit(&d, &second, &third, fill(&b, 3));
+        submit(&d, &first, &second, fill(&b, 2));
+        submit(&d, &go, &first, fill(&b, 1));
+        let done = watch(&third);
+        go.signal().unwrap();
+        done.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+        assert_eq!(bytes(&b), [3; 4]);
+    }
+}

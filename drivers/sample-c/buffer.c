@@ -14,7 +14,7 @@ struct Buffer {
     HaliteBuffer base;
     atomic_uint count;
     uint64_t device_id, byte_length;
-    uint32_t usage;
+    uint32_t memory_type, usage;
     Memory *memory;
     pthread_mutex_t lock;  // Guards `bytes`: host access and queue work may come from two threads.
     uint8_t *bytes;        // Null once given back.
@@ -78,6 +78,7 @@ HaliteStatus *create_buffer(
     buffer->base.vtable = &vtable;
     buffer->device_id = device_id;
     buffer->byte_length = byte_length;
+    buffer->memory_type = params->memory_type | MEMORY_TYPE;
     buffer->usage = params->usage;
     buffer->memory = memory;
     atomic_fetch_add(&memory->count, 1);
@@ -113,7 +114,7 @@ static void info(HaliteBuffer *handle, HaliteBufferInfo *out) {
     Buffer *buffer = (Buffer *)handle;
     HaliteBufferInfo known = {
         .struct_size = out->struct_size,
-        .memory_type = MEMORY_TYPE,
+        .memory_type = buffer->memory_type,
         .usage = buffer->usage,
         .access = ACCESS_ANY,
         .device_id = buffer->device_id,

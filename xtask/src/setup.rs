@@ -31,7 +31,7 @@ pub fn everything() -> Result<Vec<Icd>> {
     let mut icds = Vec::new();
     if !exists("cc") {
         // Drivers in C and broken driver libraries are built by tests.
-        install(&["gcc", "libc6-dev"])?;
+        install(&["gcc", "g++", "libc6-dev"])?;
     }
     if !loader_present() || mesa().is_none() || !layer_present() {
         install(&["libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers"])?;

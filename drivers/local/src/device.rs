@@ -8,12 +8,14 @@ use halite_hal::{
 };
 use halite_status::{Result, ResultExt};
 use halite_targets::{Capabilities, Target, rank_of};
+use parking_lot::Mutex;
 
 use crate::{
     buffer::LocalBuffer,
     driver::Settings,
     engine::Engine,
     executable::LocalExecutable,
+    job::Scratch,
     memory::Memory,
     operation::{Operation, Work},
     pool::Pool,
@@ -37,16 +39,19 @@ pub(crate) struct LocalDevice {
 impl LocalDevice {
     /// Opens the device. RESOURCE_EXHAUSTED when its threads cannot be started.
     pub fn new(info: DeviceInfo, settings: &Settings) -> Result<Self> {
+        // Workers have the numbers below.
+        let leader = settings.threads.unwrap_or(0) as u32;
         let engine = Arc::new(Engine {
             id: next_device_id(),
             memory: Memory::new(settings.memory),
             queue: Queue::default(),
-            pool: settings.threads.map(|_| Pool::new()),
+            scratch: Mutex::new(Scratch::new(leader)),
+            pool: settings.threads.map(|threads| Pool::new(threads, settings.patience)),
         });
         let device =
             LocalDevice { info, formats: settings.formats(), threads: settings.threads.unwrap_or(1), engine };
         if let Some(pool) = &device.engine.pool {
-            pool.start(&device.engine, device.threads)?;
+            pool.start(device.engine.id)?;
         }
         Ok(device)
     }

@@ -1,6 +1,6 @@
 //! Owns the two driver objects: what exists, what options there are, opening. Does not own: the device's work.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver};
 use halite_status::{Result, bail};
@@ -15,6 +15,10 @@ pub const TASK_NAME: &str = "local-task";
 
 /// Most threads of a pool.
 const MAX_THREADS: usize = 1024;
+
+/// How long a thread looks for work unless the option says otherwise: longer than the pause between two calls of a
+/// program, shorter than anybody notices.
+const DEFAULT_SPIN_US: u64 = 50;
 
 inventory::submit! {
     StaticDriver { name: SYNC_NAME, create: || Arc::new(LocalDriver::SYNC) }
@@ -35,6 +39,10 @@ const NATIVE_CODE: (&str, &str) =
     ("native_code", "on: run native code of modules (the default); off: refuse executables that hold it");
 const MEMORY: (&str, &str) =
     ("memory", "bytes that all buffers together may have (default: all that is installed)");
+const SPIN: (&str, &str) = (
+    "spin_us",
+    "microseconds that a thread without work looks for more before it sleeps, 0 to 100000 (default 50)",
+);
 const THREADS: (&str, &str) =
     ("threads", "threads that run a dispatch (default: as many as the processor runs)");
 
@@ -42,7 +50,8 @@ impl LocalDriver {
     /// `local-sync`.
     pub const SYNC: LocalDriver = LocalDriver { name: SYNC_NAME, options: &[NATIVE_CODE, MEMORY] };
     /// `local-task`.
-    pub const TASK: LocalDriver = LocalDriver { name: TASK_NAME, options: &[THREADS, NATIVE_CODE, MEMORY] };
+    pub const TASK: LocalDriver =
+        LocalDriver { name: TASK_NAME, options: &[THREADS, SPIN, NATIVE_CODE, MEMORY] };
 
     /// Of the two, the one with threads is what people want who name none.
     fn score(self) -> Vec<ScoreItem> {
@@ -115,6 +124,8 @@ impl Driver for LocalDriver {
 pub(crate) struct Settings {
     /// Threads of the pool; `None` for a device without one.
     pub threads: Option<usize>,
+    /// How long a thread of the pool looks for work before it sleeps.
+    pub patience: Duration,
     /// Whether native code may run.
     pub native_code: bool,
     /// Bytes that buffers may have.
@@ -128,18 +139,19 @@ impl Settings {
             Some("off" | "false") => false,
             Some(other) => bail!(InvalidArgument, "option native_code='{other}': write on or off"),
         };
-        let memory = match number(options, "memory", "bytes", u64::MAX)? {
+        let memory = match number(options, "memory", "bytes", 1..=u64::MAX)? {
             Some(bytes) => bytes,
             None => memory::installed().unwrap_or(u64::MAX),
         };
         let threads = match driver.name {
             SYNC_NAME => None,
-            _ => Some(match number(options, "threads", "threads", MAX_THREADS as u64)? {
+            _ => Some(match number(options, "threads", "threads", 1..=MAX_THREADS as u64)? {
                 Some(threads) => threads as usize,
                 None => cpu::count().min(MAX_THREADS),
             }),
         };
-        Ok(Settings { threads, native_code, memory })
+        let spin = number(options, "spin_us", "microseconds", 0..=100_000)?.unwrap_or(DEFAULT_SPIN_US);
+        Ok(Settings { threads, patience: Duration::from_micros(spin), native_code, memory })
     }
 
     /// Formats of executables, best first.
@@ -148,11 +160,16 @@ impl Settings {
     }
 }
 
-/// A number from 1 to `most`, if the option is given.
-fn number(options: &Options, key: &str, what: &str, most: u64) -> Result<Option<u64>> {
+/// A number in a range, if the option is given.
+fn number(options: &Options, key: &str, what: &str, range: RangeInclusive<u64>) -> Result<Option<u64>> {
     let Some(text) = options.get(key) else { return Ok(None) };
     match text.parse() {
-        Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
-        _ => bail!(InvalidArgument, "option {key}='{text}' is no number of {what} from 1 to {most}"),
+        Ok(number) if range.contains(&number) => Ok(Some(number)),
+        _ => bail!(
+            InvalidArgument,
+            "option {key}='{text}' is no number of {what} from {} to {}",
+            range.start(),
+            range.end()
+        ),
     }
 }

@@ -4,8 +4,9 @@
 use std::{fmt, sync::Arc};
 
 use halite_hal::{Semaphore, SemaphorePoint};
+use parking_lot::Mutex;
 
-use crate::{memory::Memory, pool::Pool, queue::Queue, semaphore::LocalSemaphore};
+use crate::{job::Scratch, memory::Memory, pool::Pool, queue::Queue, semaphore::LocalSemaphore};
 
 /// The shared part of a device. Operations and semaphores hold it, so accepted work finishes also when the device
 /// is dropped; threads hold it while they have something to do.
@@ -16,6 +17,8 @@ pub(crate) struct Engine {
     pub memory: Arc<Memory>,
     /// Accepted operations.
     pub queue: Queue,
+    /// What the thread that drains the queue needs to run workgroups.
+    pub scratch: Mutex<Scratch>,
     /// Threads; `None` for a device that works on its callers' threads alone.
     pub pool: Option<Pool>,
 }

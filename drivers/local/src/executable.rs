@@ -1,6 +1,13 @@
 //! Owns executables and the choice of what reads their format. Does not own: any format (`library`, `vmvx`).
 
-use std::{any::Any, sync::Arc};
+use std::{
+    any::Any,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use halite_hal::{Executable, ExecutableDesc, FunctionInfo};
 use halite_status::{Result, ResultExt, bail};
@@ -12,6 +19,34 @@ use crate::{code::Code, cpu, library::NativeCode, vmvx};
 pub(crate) struct LocalExecutable {
     device_id: u64,
     code: Arc<dyn Code>,
+    /// By function.
+    paces: Arc<[Pace]>,
+}
+
+/// How fast a function is: a running average, which decides whether threads are called for it.
+#[derive(Debug, Default)]
+pub(crate) struct Pace(AtomicU64);
+
+impl Pace {
+    /// Picoseconds in a nanosecond: averages keep fractions.
+    const FINE: u64 = 1000;
+
+    /// Notes that one thread took this long for so many workgroups.
+    pub fn note(&self, time: Duration, workgroups: u64) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / Self::FINE).saturating_mul(Self::FINE);
+        let new = time / workgroups.max(1);
+        let old = self.0.load(Relaxed);
+        let average = if old == 0 { new } else { old - old / 4 + new / 4 };
+        self.0.store(average.max(1), Relaxed);
+    }
+
+    /// Nanoseconds that one thread takes for so many workgroups; `None` before the first run.
+    pub fn estimate(&self, workgroups: u64) -> Option<u64> {
+        match self.0.load(Relaxed) {
+            0 => None,
+            pace => Some(pace.saturating_mul(workgroups) / Self::FINE),
+        }
+    }
 }
 
 impl LocalExecutable {
@@ -35,12 +70,18 @@ impl LocalExecutable {
             vmvx::FORMAT => Arc::new(vmvx::VmvxCode::load(desc).context(|| context(desc))?),
             _ => Arc::new(NativeCode::load(desc).context(|| context(desc))?),
         };
-        Ok(LocalExecutable { device_id, code })
+        let paces = code.functions().iter().map(|_| Pace::default()).collect();
+        Ok(LocalExecutable { device_id, code, paces })
     }
 
     /// The code.
     pub fn code(&self) -> &dyn Code {
         self.code.as_ref()
+    }
+
+    /// How fast a function is.
+    pub fn pace(&self, function: u32) -> &Pace {
+        &self.paces[function as usize]
     }
 
     /// Whether it was made by this device.
@@ -64,5 +105,24 @@ impl Executable for LocalExecutable {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_follows_what_was_seen() {
+        let pace = Pace::default();
+        assert_eq!(pace.estimate(10), None);
+        pace.note(Duration::from_nanos(500), 100);
+        assert_eq!(pace.estimate(1000), Some(5000));
+        (0..40).for_each(|_| pace.note(Duration::from_nanos(900), 100));
+        assert!((8500..=9000).contains(&pace.estimate(1000).unwrap()));
+        pace.note(Duration::ZERO, 0);
+        assert!(pace.estimate(u64::MAX).is_some());
+        pace.note(Duration::MAX, 1);
+        assert!(pace.estimate(u64::MAX).is_some());
     }
 }

@@ -1,95 +1,183 @@
-//! Owns running a program: one command after the other, the workgroups of a dispatch on all threads that take part.
-//! Does not own: threads (`pool`) or what a program is (`program`).
+//! Owns running a program: one command after the other, and how many threads work on each dispatch. Does not own:
+//! threads (`pool`), how workgroups are shared (`job`), or what a program is (`program`).
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc, time::Instant};
 
 use halite_hal::{BindingTable, Deadline};
-use halite_status::{Result, ResultExt, bail, status};
+use halite_status::{Result, bail, status};
 
 use crate::{
-    code::{Bindings, Call, Worker, workgroup_total},
+    code::workgroup_total,
     engine::Engine,
-    memory::Block,
+    executable::Pace,
+    job::{Job, Scratch},
     operation::Progress,
-    program::{Counts, Dispatch, Program, Ranges, Step},
+    pool::Pool,
+    program::{Counts, Dispatch, Program, Step},
     transfer,
 };
+
+/// A dispatch that takes less is not worth sharing, in nanoseconds: a line of memory has to travel for each helper.
+const WORTH_SHARING: u64 = 3_000;
+/// Work that takes less is not worth waking a thread for, in nanoseconds.
+const WORTH_WAKING: u64 = 30_000;
+/// What a helper should take at a time at least, in nanoseconds.
+const WORTH_TAKING: u64 = 1_000;
 
 /// A program on its way.
 #[derive(Debug)]
 pub(crate) struct Execution {
-    program: Arc<Program>,
+    job: Arc<Job>,
     /// Keeps the buffers alive.
     _table: BindingTable,
-    ranges: Ranges,
     next: usize,
-    bindings: Bindings,
-    local_memory: Option<Block>,
 }
 
 impl Execution {
     /// A program with the buffers of this table.
     pub fn new(program: Arc<Program>, table: BindingTable) -> Result<Self> {
         let ranges = program.resolve(&table)?;
-        let local_memory = match program.local_memory {
-            0 => None,
-            bytes => Some(Block::new(bytes).ok_or_else(|| {
-                status!(ResourceExhausted, "no memory for {bytes} bytes of local memory of a kernel")
-            })?),
-        };
-        Ok(Execution { program, _table: table, ranges, next: 0, bindings: Bindings::default(), local_memory })
+        Ok(Execution { job: Arc::new(Job::new(program, ranges)), _table: table, next: 0 })
     }
 
     /// What runs.
     pub fn program(&self) -> &Program {
-        &self.program
+        self.job.program()
     }
 
     /// Runs commands until the end or the deadline.
-    pub fn run(&mut self, _engine: &Arc<Engine>, deadline: Deadline) -> Result<Progress> {
-        let program = self.program.clone();
+    pub fn run(&mut self, engine: &Engine, deadline: Deadline) -> Result<Progress> {
+        let mut scratch = engine.scratch.lock();
+        let local_memory = self.program().local_memory;
+        if !scratch.reserve(local_memory) {
+            bail!(ResourceExhausted, "no memory for {local_memory} bytes of local memory of a kernel");
+        }
+        let helpers = Helpers::new(engine.pool.as_ref(), &self.job);
+        let program = self.job.program().clone();
         while let Some(step) = program.steps.get(self.next) {
             if deadline.remaining().is_some_and(|left| left.is_zero()) {
                 return Ok(Progress::Interrupted);
             }
-            match step {
-                Step::Fill(target, pattern) => transfer::fill(target.range(&self.ranges)?, pattern),
-                Step::Update(source, target) => transfer::update(target.range(&self.ranges)?, source)?,
-                Step::Copy(source, target) => {
-                    transfer::copy(source.range(&self.ranges)?, target.range(&self.ranges)?)?;
-                }
-                Step::Dispatch(dispatch) => self.dispatch(&program, dispatch)?,
-            }
+            self.step(step, &helpers, &mut scratch)?;
             self.next += 1;
         }
+        self.job.finish();
         Ok(Progress::Finished)
     }
 
-    fn dispatch(&mut self, program: &Program, dispatch: &Dispatch) -> Result<()> {
-        let executable = &program.executables[dispatch.executable as usize];
-        let function = dispatch.function as usize;
-        let name = || format!("dispatch of '{}'", executable.code().functions()[function].name);
+    fn step(&self, step: &Step, helpers: &Helpers<'_>, scratch: &mut Scratch) -> Result<()> {
+        let ranges = self.job.ranges();
+        match step {
+            Step::Fill(target, pattern) => transfer::fill(target.range(ranges)?, pattern),
+            Step::Update(source, target) => transfer::update(target.range(ranges)?, source)?,
+            Step::Copy(source, target) => transfer::copy(source.range(ranges)?, target.range(ranges)?)?,
+            Step::Dispatch(dispatch) => self.dispatch(dispatch, helpers, scratch)?,
+        }
+        Ok(())
+    }
+
+    fn dispatch(&self, dispatch: &Dispatch, helpers: &Helpers<'_>, scratch: &mut Scratch) -> Result<()> {
+        let program = self.job.program();
         let counts = match dispatch.counts {
             Counts::Direct(counts) => counts,
             Counts::Indirect(place) => {
                 let mut bytes = [0; 12];
-                transfer::download(place.range(&self.ranges)?, &mut bytes)?;
+                transfer::download(place.range(self.job.ranges())?, &mut bytes)?;
                 [0, 4, 8]
                     .map(|at| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
             }
         };
-        let Some(total) = workgroup_total(counts) else {
-            bail!(OutOfRange, "{counts:?} workgroups are more than 64 bits can count; {}", name());
+        let total = workgroup_total(counts).ok_or_else(|| {
+            let what = program.describe(dispatch);
+            status!(OutOfRange, "{counts:?} workgroups are more than 64 bits can count; {what}")
+        })?;
+        if total == 0 {
+            return Ok(());
+        }
+        let pace = program.executables[dispatch.executable as usize].pace(dispatch.function);
+        let start = Instant::now();
+        let mine = match helpers.for_dispatch(program, dispatch, total, pace) {
+            None => {
+                self.job.run_alone(dispatch, counts, total, scratch)?;
+                total
+            }
+            Some(sharing) => self.job.run_shared(self.next, dispatch, counts, total, sharing, scratch)?,
         };
-        program.bind(&self.ranges, dispatch, &mut self.bindings).context(name)?;
-        let call = Call {
-            function,
-            counts,
-            concurrency: 1,
-            constants: &program.constants[dispatch.constants.clone()],
-            bindings: &self.bindings,
-        };
-        let local_memory = self.local_memory.as_mut().map_or(&mut [][..], Block::bytes_mut);
-        executable.code().run(&call, 0..total, &mut Worker { processor: 0, local_memory }).context(name)
+        if mine > 0 && helpers.pool.is_some() {
+            pace.note(start.elapsed(), mine);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Execution {
+    /// Also a program that failed must let its helpers go.
+    fn drop(&mut self) {
+        self.job.finish();
+    }
+}
+
+/// Threads that may help with a job.
+struct Helpers<'a> {
+    pool: Option<&'a Pool>,
+    job: &'a Arc<Job>,
+    called: Cell<bool>,
+}
+
+impl<'a> Helpers<'a> {
+    /// Calls threads at once where the whole program is worth it: waking them takes a while.
+    fn new(pool: Option<&'a Pool>, job: &'a Arc<Job>) -> Self {
+        let pool = pool.filter(|pool| pool.helpers() > 0);
+        let helpers = Helpers { pool, job, called: Cell::new(false) };
+        if let Some(pool) = pool
+            && job.program().shareable_time(WORTH_SHARING) > WORTH_WAKING
+        {
+            helpers.call(pool, pool.helpers());
+        }
+        helpers
+    }
+
+    fn call(&self, pool: &Pool, count: usize) {
+        self.called.set(true);
+        pool.recruit(self.job, count);
+    }
+
+    /// Number of threads to share a dispatch among, and how many workgroups each should take at least; `None` for a
+    /// dispatch that is not worth it.
+    fn for_dispatch(
+        &self,
+        program: &Program,
+        dispatch: &Dispatch,
+        total: u64,
+        pace: &Pace,
+    ) -> Option<(u32, u64)> {
+        let pool = self.pool?;
+        if total < 2 || !program.is_parallel(dispatch) {
+            return None;
+        }
+        let time = pace.estimate(total);
+        if time.is_some_and(|time| time < WORTH_SHARING) {
+            return None;
+        }
+        let present = self.job.present();
+        let wanted = pool.helpers().min(usize::try_from(total - 1).unwrap_or(usize::MAX));
+        if present < wanted && time.is_none_or(|time| time > WORTH_WAKING) {
+            self.call(pool, wanted - present);
+        } else if present == 0 {
+            return None;
+        }
+        let least = time.map_or(1, |time| {
+            u64::try_from(u128::from(total) * u128::from(WORTH_TAKING) / u128::from(time.max(1))).unwrap_or(1)
+        });
+        Some((wanted as u32 + 1, least))
+    }
+}
+
+impl Drop for Helpers<'_> {
+    /// Nobody may join a job that nobody leads.
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.filter(|_| self.called.get()) {
+            pool.dismiss();
+        }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! # From a submission to a kernel
 //! `queue` keeps accepted operations in order and lets one thread at a time drain them; `operation` does what each
-//! one says; `program` is the compact form that a recording was lowered to; `execution` runs it, `pool` helps;
+//! one says; `program` is the compact form that a recording was lowered to; `execution` runs it, `pool` helps by `job`;
 //! `code` is what a kernel is, made by `library` over an ELF image (`elf`) or by `vmvx`.
 //!
 //! # Unsafe code
@@ -25,6 +25,7 @@ mod engine;
 mod executable;
 mod execution;
 mod fpenv;
+mod job;
 mod library;
 mod memory;
 mod operation;

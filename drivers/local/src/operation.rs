@@ -152,7 +152,7 @@ impl Operation {
         mut execution: Box<Execution>,
         deadline: Deadline,
     ) -> Result<Progress> {
-        let progress = execution.run(engine, deadline)?;
+        let progress = execution.run(engine.as_ref(), deadline)?;
         if progress == Progress::Interrupted {
             self.work = Work::Running(execution);
         }

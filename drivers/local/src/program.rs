@@ -151,6 +151,32 @@ impl Program {
         Ok(ranges)
     }
 
+    /// Whether workgroups of a dispatch may run at the same time.
+    pub fn is_parallel(&self, dispatch: &Dispatch) -> bool {
+        self.executables[dispatch.executable as usize].code().needs(dispatch.function as usize).parallel
+    }
+
+    /// Nanoseconds that one thread takes for the dispatches that are worth sharing: those of at least `worth`.
+    /// Dispatches that nobody has timed yet are left out.
+    pub fn shareable_time(&self, worth: u64) -> u64 {
+        let time = |step: &Step| match step {
+            Step::Dispatch(dispatch @ Dispatch { counts: Counts::Direct(counts), .. }) => {
+                let pace = self.executables[dispatch.executable as usize].pace(dispatch.function);
+                let total = workgroup_total(*counts).filter(|total| *total > 1)?;
+                pace.estimate(total).filter(|time| *time >= worth && self.is_parallel(dispatch))
+            }
+            _ => None,
+        };
+        self.steps.iter().filter_map(time).fold(0, u64::saturating_add)
+    }
+
+    /// Names a dispatch for messages.
+    pub fn describe(&self, dispatch: &Dispatch) -> String {
+        let functions = self.executables[dispatch.executable as usize].code().functions();
+        let name = functions.get(dispatch.function as usize).map_or("?", |f| f.name.as_str());
+        format!("dispatch of '{name}'")
+    }
+
     /// Writes the bindings of a dispatch.
     pub fn bind(&self, ranges: &[HostRange], dispatch: &Dispatch, bindings: &mut Bindings) -> Result<()> {
         bindings.clear();

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 # Programs that are about Vulkan: nothing is left of them on another device.
 SKIPPED = {
     "vulkan_plus_local": "needs a Vulkan device too",
+    "multi_variant_executables": "its source names Vulkan targets",
     "fallback_device_select": "chooses between a Vulkan and a CPU device",
 }
 

@@ -19,9 +19,17 @@ const TOOLS: &[&str] = &[
     env!("CARGO_BIN_EXE_dump-module"),
     env!("CARGO_BIN_EXE_list-devices"),
 ];
-/// Flags of other programs, and of IREE's tools in examples of what is refused or ignored.
-const FOREIGN: &[&str] =
-    &["--iree-", "--example", "--flagfile", "--trace_execution", "--task_topology_group_count"];
+/// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
+const FOREIGN: &[&str] = &[
+    "--iree-",
+    "--example",
+    "--flagfile",
+    "--trace_execution",
+    "--task_topology_group_count",
+    "--no-default-features",
+    "--release",
+    "--to",
+];
 
 fn document(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);

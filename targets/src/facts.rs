@@ -90,7 +90,7 @@ pub struct Facts {
     pub subgroup: SubgroupFacts,
     /// Limits.
     pub limits: LimitFacts,
-    /// Features by their Vulkan names. Empty means not asked; otherwise a name that is missing means no.
+    /// Features by their Vulkan names; one that is missing was not asked for.
     pub features: BTreeMap<String, bool>,
     /// Whether signed dot products of packed 8-bit integers are accelerated.
     pub packed_dot_product: Option<bool>,
@@ -127,9 +127,9 @@ impl Facts {
         Os::parse(&self.os).unwrap_or(Os::UNKNOWN)
     }
 
-    /// Whether the device has a feature, by its Vulkan name; `None` when features were not asked for.
+    /// Whether the device has a feature, by its Vulkan name; `None` when it was not asked for.
     pub fn feature(&self, name: &str) -> Option<bool> {
-        if self.features.is_empty() { None } else { Some(self.features.get(name) == Some(&true)) }
+        self.features.get(name).copied()
     }
 
     /// The facts that kernels care about, in the form of the table.

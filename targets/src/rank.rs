@@ -116,7 +116,7 @@ fn same_family(device: Target, candidate: Target) -> (i64, String) {
     if let (Some(ours), Some(theirs)) = (name(device), name(candidate))
         && ours == theirs
     {
-        return (tier::PRODUCT, format!("the device is a {title}"));
+        return (tier::PRODUCT, format!("{title} is the device itself"));
     }
     if candidate.family().is_some_and(|f| f.isolated_products) {
         return (0, format!("code for {title} runs only there, the device is {}", device.title()));

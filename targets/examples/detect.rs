@@ -1,29 +1,46 @@
-//! Prints the target of a device from its capabilities, and what kernels may use there:
+//! Prints the targets of devices from their capabilities, and what kernels may use there:
 //!
-//!     cargo run -q -p halite-targets --example detect -- drivers/vulkan/tests/caps/nvidia_h200.json [TRIPLE …]
+//!     list-devices --json > report.json
+//!     cargo run -q -p halite-targets --example detect -- report.json [TRIPLE …]
 //!
-//! The file holds what the Vulkan driver records, or `Facts` as JSON. Triples are ranked as targets of a module.
+//! The file is a report of `list-devices`, a record of the Vulkan driver's tests, or `Facts` as JSON. Triples are ranked
+//! as targets of a module.
 
 use std::{env, error::Error, fs};
 
 use halite_targets::{Facts, Target};
+use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args().skip(1);
-    let path = args.next().ok_or("usage: detect CAPABILITIES.json [TRIPLE …]")?;
-    let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
-    let facts = match Facts::from_device_caps_json(&text) {
-        Ok(facts) => facts,
-        Err(record) => serde_json::from_str(&text).map_err(|e| format!("{path}: {record}; as facts: {e}"))?,
-    };
-    let found = Target::detect(&facts);
-    println!("{} ({}: {})", found.target, found.how, found.reasons.join("; "));
+    let path = args.next().ok_or("usage: detect REPORT.json [TRIPLE …]")?;
     let candidates = args.map(|triple| Target::parse(&triple)).collect::<Result<Vec<_>, _>>()?;
+    let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    let json: Value = serde_json::from_str(&text).map_err(|e| format!("{path}: {e}"))?;
+    let devices = match json.get("devices").and_then(Value::as_array) {
+        Some(list) => {
+            list.iter().filter_map(|d| d.get("capabilities")).filter(|c| c.is_object()).cloned().collect()
+        }
+        None => vec![json],
+    };
+    for device in devices {
+        show(&facts(device).map_err(|e| format!("{path}: {e}"))?, &candidates);
+    }
+    Ok(())
+}
+
+fn facts(json: Value) -> Result<Facts, String> {
+    Facts::from_device_caps_json(&json.to_string())
+        .or_else(|record| serde_json::from_value(json).map_err(|e| format!("{record}; as facts: {e}")))
+}
+
+fn show(facts: &Facts, candidates: &[Target]) {
+    let found = Target::detect(facts);
+    println!("{} ({}: {})", found.target, found.how, found.reasons.join("; "));
     if candidates.is_empty() {
         println!("{:#?}", found.capabilities());
     }
-    for ranked in found.rank(&candidates) {
+    for ranked in found.rank(candidates) {
         println!("{:>5}  {}: {}", ranked.rank, ranked.target, ranked.reason);
     }
-    Ok(())
 }

@@ -102,7 +102,7 @@ fact_block! {
     max_registers_per_invocation: u32,
     /// 32-bit fused multiply-adds that a unit starts in a clock.
     fp32_fma_per_unit: u32,
-    /// Level 1 data cache of a unit.
+    /// Level 1 data cache of a unit, with shared memory where the hardware keeps both in one.
     l1_bytes_per_unit: u32,
     /// Level 2 cache.
     l2_bytes: u64,

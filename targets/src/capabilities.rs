@@ -33,7 +33,7 @@ pub struct HardwareHints {
     pub max_registers_per_invocation: Option<u32>,
     /// 32-bit fused multiply-adds that a unit starts in a clock.
     pub fp32_fma_per_unit: Option<u32>,
-    /// Level 1 data cache of a unit.
+    /// Level 1 data cache of a unit, with shared memory where the hardware keeps both in one.
     pub l1_bytes_per_unit: Option<u32>,
     /// Level 2 cache.
     pub l2_bytes: Option<u64>,

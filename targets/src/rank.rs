@@ -1,9 +1,9 @@
 //! Owns the order in which targets of a module fit a device, and the numbers that say so.
 //!
 //! A rank is `tier + 10 * closeness + os`: the tier says what a candidate shares with the device, the closeness
-//! (0 to 99) orders candidates of one tier, `os` is 2 for the device's system, 1 for any, 0 for another (kernels do
-//! not depend on the system, so another one is no obstacle). Rank 0 means that the candidate does not fit: it is made
-//! for another vendor, or it may use what the device lacks.
+//! (0 to 99) orders candidates of one tier, `os` is 2 for the device's system, 1 where one of the two is not known, 0 for
+//! another (kernels do not depend on the system, so another one is no obstacle). Rank 0 means that the candidate does
+//! not fit: it is made for another vendor, or it may use what the device lacks.
 
 use crate::{Capabilities, Os, OsKind, Target, names};
 
@@ -76,7 +76,7 @@ pub(crate) fn rank_for(device: &Capabilities, candidates: &[Target]) -> Vec<Rank
 }
 
 fn os_points(device: Os, candidate: Os) -> i64 {
-    if candidate.kind == OsKind::Unknown {
+    if [candidate.kind, device.kind].contains(&OsKind::Unknown) {
         return 1;
     }
     let newer = matches!((candidate.version, device.version), (Some(c), Some(d)) if c > d);

@@ -104,7 +104,14 @@ pub fn fill(target: BufferSpan, pattern: u64, pattern_length: u32) -> QueueOp {
 
 /// What a fill writes.
 pub fn pattern_bytes(pattern: u64, pattern_length: u32, length: u64) -> Vec<u8> {
-    pattern.to_le_bytes()[..pattern_length as usize].iter().copied().cycle().take(length as usize).collect()
+    let unit = &pattern.to_le_bytes()[..pattern_length as usize];
+    repeated(unit, length as usize)
+}
+
+fn repeated(block: &[u8], length: usize) -> Vec<u8> {
+    let mut bytes = block.repeat(length.div_ceil(block.len()));
+    bytes.truncate(length);
+    bytes
 }
 
 /// A recorded dispatch.
@@ -158,7 +165,10 @@ pub fn execute(
     }
 }
 
-/// Bytes that look different when they are shifted or cut.
+/// Bytes that look different when they are shifted or cut. They repeat after a prime number of them, so that no block size
+/// hides a block in the wrong place.
 pub fn counting(length: usize) -> Vec<u8> {
-    (0..length).map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 24) as u8 ^ (i as u8)).collect()
+    const PERIOD: u32 = 65_521;
+    let mix = |i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8 ^ (i as u8);
+    repeated(&(0..PERIOD).map(mix).collect::<Vec<_>>(), length)
 }

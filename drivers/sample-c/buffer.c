@@ -7,7 +7,7 @@
 #include "sample.h"
 
 #define ALIGNMENT 64
-#define MEMORY_TYPE 0x76u  // Device-local and host-local, visible to both sides.
+#define MEMORY_TYPE 0x7Eu  // Device-local and host-local, visible to both sides, cached by the host.
 #define ACCESS_ANY 0x20u
 
 struct Buffer {

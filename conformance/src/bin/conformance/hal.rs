@@ -48,7 +48,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let opener = flags.device.opener();
     let info = opener()?.info().clone();
     if !flags.json {
-        println!("# {} ({})", info.uri(), info.name);
+        println!("{}", flags.device.headline(&info));
     }
     let summary = Runner::new(opener, Duration::from_secs(flags.limit)).run(&cases, |report| {
         if !flags.json && (flags.all || report.verdict != Verdict::Pass) {

@@ -5,9 +5,9 @@ mod replay;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use halite_conformance::drivers::{self, Opener};
+use halite_hal::{DeviceInfo, DriverEntry, DriverSource};
 
 /// Checks and measures devices. Without a command it replays, with the flags of `replay`.
 #[derive(Parser)]
@@ -42,24 +42,42 @@ struct DeviceFlags {
 }
 
 impl DeviceFlags {
+    /// The device in words, and the library that its driver comes from, if it is not linked in.
+    fn headline(&self, info: &DeviceInfo) -> String {
+        let registry = drivers::registry(&self.driver_path);
+        let mut text = format!("# {} ({})", info.uri(), info.name);
+        let entry = registry.entries().iter().find(|e| e.name() == info.driver);
+        if let Some(DriverSource::Library(library)) = entry.map(DriverEntry::source) {
+            text.push_str(&format!(", driver from {library}"));
+        }
+        text
+    }
+
     fn opener(&self) -> Opener {
         let registry = drivers::registry(&self.driver_path);
         drivers::opener(registry, &self.device, drivers::parse_options(&self.options))
     }
 }
 
-fn main() -> Result<ExitCode> {
-    halite_tools::logger::install("conformance");
-    let cli = Cli::parse();
+fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Result<bool> {
     halite_hal::verify_linked()?;
-    let good = match &cli.command {
-        None => replay::run(&cli.replay),
+    match command {
+        None => replay::run(replay_flags),
         Some(Command::Replay(flags)) => replay::run(flags),
         Some(Command::Hal(flags)) => hal::run(flags),
-    }?;
+    }
+}
+
+fn main() -> ExitCode {
+    halite_tools::logger::install("conformance");
+    let cli = Cli::parse();
+    let good = run(cli.command.as_ref(), &cli.replay).unwrap_or_else(|e| {
+        eprintln!("conformance: {e:#}");
+        false
+    });
     let messages = halite_tools::logger::validation_messages();
     if messages > 0 {
-        eprintln!("{messages} validation messages");
+        eprintln!("conformance: {messages} validation messages");
     }
-    Ok(if good && messages == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if good && messages == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

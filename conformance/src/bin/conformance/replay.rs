@@ -43,7 +43,7 @@ struct Counts {
 pub fn run(flags: &Flags) -> Result<bool> {
     let root = flags.corpus.clone().or_else(corpus::shared).context("no corpus: give --corpus=FOLDER")?;
     let device = flags.device.opener()()?;
-    println!("# {} ({})", device.info().uri(), device.info().name);
+    println!("{}", flags.device.headline(device.info()));
     let expectations = match &flags.expectations {
         Some(folder) => {
             Expectations::for_device(folder, &format!("{} {}", device.info().driver, device.info().name))?

@@ -94,6 +94,12 @@ pub enum Need {
     Queues,
 }
 
+impl Need {
+    fn is_of_executables(self) -> bool {
+        matches!(self, Need::Executables | Need::Kernels | Need::Specialization)
+    }
+}
+
 /// A function that every device with what it needs should pass.
 #[derive(Clone)]
 pub struct Case {
@@ -105,8 +111,27 @@ pub struct Case {
 }
 
 impl Case {
-    /// Runs it on this thread.
+    /// Runs it on this thread; if it is about executables, once for each of the suite's formats that the device takes. It
+    /// is skipped when it is for all of them.
     pub fn run(&self, context: &Context) -> Outcome {
+        if !self.needs.iter().any(|need| need.is_of_executables()) || context.kernels.len() < 2 {
+            return self.run_once(context);
+        }
+        let mut skipped = Ok(());
+        let mut ran = false;
+        for index in 0..context.kernels.len() {
+            match self.run_once(&Context { selected: index, ..context.clone() }) {
+                Ok(()) => ran = true,
+                Err(Stop::Skip(reason)) => skipped = Err(Stop::Skip(reason)),
+                Err(Stop::Fail(what)) => {
+                    return Err(Stop::Fail(format!("as {}: {what}", context.kernels[index].format())));
+                }
+            }
+        }
+        if ran { Ok(()) } else { skipped }
+    }
+
+    fn run_once(&self, context: &Context) -> Outcome {
         self.needs.iter().try_for_each(|need| context.check_need(*need))?;
         (self.body)(context)
     }
@@ -148,18 +173,20 @@ impl Cases {
 }
 
 /// What cases run on: one device that they share, and a way to open more.
+#[derive(Clone)]
 pub struct Context {
     device: Arc<dyn Device>,
     opener: Opener,
-    kernels: std::result::Result<Kernels, String>,
+    kernels: Arc<[Kernels]>,
+    selected: usize,
 }
 
 impl Context {
     /// Opens a device for cases to share.
     pub fn new(opener: &Opener) -> Result<Self> {
         let device = opener()?;
-        let kernels = Kernels::for_device(device.as_ref());
-        Ok(Context { device, opener: opener.clone(), kernels })
+        let kernels = Kernels::for_device(device.as_ref())?.into();
+        Ok(Context { device, opener: opener.clone(), kernels, selected: 0 })
     }
 
     /// The shared device.
@@ -172,9 +199,13 @@ impl Context {
         (self.opener)()
     }
 
-    /// The suite's executables in a format of the device. Cases that call this need [`Need::Executables`].
+    /// The suite's executables in one of the device's formats. Cases that call this need [`Need::Executables`].
     pub fn kernels(&self) -> std::result::Result<&Kernels, Stop> {
-        self.kernels.as_ref().map_err(|reason| Stop::Skip(reason.clone()))
+        self.kernels.get(self.selected).ok_or_else(|| {
+            let formats = self.device.info().executable_formats.join(", ");
+            let formats = if formats.is_empty() { "none" } else { formats.as_str() };
+            Stop::Skip(format!("the suite has no executable for this device, whose formats are: {formats}"))
+        })
     }
 
     fn check_need(&self, need: Need) -> Outcome {

@@ -16,7 +16,7 @@ use halite_formats::vmfb::{
     DescriptorBinding, DispatchAbi, Pipeline, PipelineLayout, PushConstantRange, VulkanExecutable,
     write_vulkan_executable,
 };
-use halite_hal::{Device, Executable, ExecutableDesc, Result};
+use halite_hal::{Device, Executable, ExecutableDesc, Result, status};
 
 /// Index of `affine`.
 pub const AFFINE: u32 = 0;
@@ -37,6 +37,10 @@ const MODULES: [&[u8]; 4] = [
     include_bytes!("../../../kernels/bias.spv"),
 ];
 
+const X86_64: &[u8] = include_bytes!("../../../kernels/kernels.x86_64.so");
+const AARCH64: &[u8] = include_bytes!("../../../kernels/kernels.aarch64.so");
+const VMVX: &[u8] = include_bytes!("../../../kernels/kernels.vmvx");
+
 /// What `ids` writes for workgroup `id` of `count` workgroups, at word `x + 4 * (y + 4 * z)`.
 pub fn id_word(id: [u32; 3], count: [u32; 3]) -> u32 {
     let ids = (id[0] + 1) | (id[1] + 1) << 4 | (id[2] + 1) << 8;
@@ -53,30 +57,32 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The executables in the first format that both sides know; otherwise why there are none.
-    pub fn for_device(device: &dyn Device) -> std::result::Result<Self, String> {
+    /// The suite's executables in every format that both sides know, the device's best format first.
+    pub fn for_device(device: &dyn Device) -> Result<Vec<Self>> {
         let takes = |format: &str| device.query_i64("hal.executable.format", format) == Some(1);
-        if takes("vulkan-spirv-fb") {
-            let data = write_vulkan_executable(&spirv()).map_err(|e| format!("the suite's kernels: {e}"))?;
-            return Ok(Kernels {
-                format: "vulkan-spirv-fb",
-                data: data.into(),
-                compute: true,
-                specialize: true,
-            });
-        }
-        if takes("null-json") {
-            return Ok(Kernels {
-                format: "null-json",
-                data: json().into(),
-                compute: false,
-                specialize: false,
-            });
-        }
-        Err(format!(
-            "the suite has no executable for this device, whose formats are: {}",
-            device.info().executable_formats.join(", ")
-        ))
+        let rank = |format: &str| device.info().executable_formats.iter().position(|f| f == format);
+        let mut all = Self::all()?;
+        all.retain(|kernels| takes(kernels.format));
+        all.sort_by_key(|kernels| rank(kernels.format).unwrap_or(usize::MAX));
+        Ok(all)
+    }
+
+    fn all() -> Result<Vec<Self>> {
+        let spirv = write_vulkan_executable(&spirv())
+            .map_err(|e| status!(Internal, "the suite's kernels as SPIR-V: {e}"))?;
+        let native = |format, data| Kernels { format, data, compute: true, specialize: false };
+        Ok(vec![
+            Kernels { format: "vulkan-spirv-fb", data: spirv.into(), compute: true, specialize: true },
+            native("embedded-elf-x86_64", Bytes::from_static(X86_64)),
+            native("embedded-elf-arm_64", Bytes::from_static(AARCH64)),
+            native("vmvx-bytecode-fb", Bytes::from_static(VMVX)),
+            Kernels { format: "null-json", data: json().into(), compute: false, specialize: false },
+        ])
+    }
+
+    /// The format's name.
+    pub fn format(&self) -> &'static str {
+        self.format
     }
 
     /// Whether dispatches compute anything.
@@ -87,6 +93,11 @@ impl Kernels {
     /// Whether `bias` exists.
     pub fn specialize(&self) -> bool {
         self.specialize
+    }
+
+    /// Whether kernels may touch the last word of a binding that has only a part of it. Interpreters need not allow it.
+    pub fn pads(&self) -> bool {
+        self.format != "vmvx-bytecode-fb"
     }
 
     /// Number of functions.

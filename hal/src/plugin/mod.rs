@@ -28,10 +28,14 @@ mod driver;
 mod elf;
 mod executable;
 mod export;
+#[cfg(test)]
+mod faulty;
 mod file;
 mod guard;
 pub(crate) mod host;
 mod info;
+#[cfg(target_pointer_width = "64")]
+mod layout;
 mod library;
 mod loopback;
 pub mod manifest;

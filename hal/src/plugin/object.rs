@@ -245,6 +245,7 @@ where
 ///
 /// # Safety
 /// `object` is null or a live handle.
+#[inline]
 pub(super) unsafe fn own<'a, T: Shared + ?Sized>(
     side: Side,
     object: *mut ObjectOf<T>,

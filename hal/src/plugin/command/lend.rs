@@ -85,88 +85,88 @@ impl Arena {
         self.executables.clear();
     }
 
-    /// All bindings first: commands point to them, so they must not move any more.
     fn fill(&mut self, list: &CommandList, side: Side) {
+        let Arena { commands, bindings, buffers, executables } = self;
+        let mut lender = Lender { side, buffers, executables };
+        // All bindings first: commands point to them, so they must not move any more.
         for command in &list.commands {
-            if let Command::Dispatch { bindings, .. } = command {
-                for binding in bindings {
-                    let lent = self.reference(binding, side);
-                    self.bindings.push(lent);
-                }
+            if let Command::Dispatch { bindings: own, .. } = command {
+                bindings.extend(own.iter().map(|binding| lender.reference(binding)));
             }
         }
-        self.commands.reserve_exact(list.commands.len());
-        let mut rest = 0;
-        for command in &list.commands {
-            let lent = self.command(command, side, &mut rest);
-            self.commands.push(lent);
+        let mut rest = bindings.as_slice();
+        commands.resize(list.commands.len(), NO_COMMAND);
+        for (lent, command) in commands.iter_mut().zip(&list.commands) {
+            lender.command(command, &mut rest, lent);
         }
     }
+}
 
-    fn reference(&mut self, reference: &BufferRef, side: Side) -> HaliteBufferRef {
+/// Puts objects into commands.
+struct Lender<'a> {
+    side: Side,
+    buffers: &'a mut Vec<Arc<Exported<dyn Buffer>>>,
+    executables: &'a mut Vec<Arc<Exported<dyn Executable>>>,
+}
+
+impl Lender<'_> {
+    fn reference(&mut self, reference: &BufferRef) -> HaliteBufferRef {
         let (buffer, slot) = match &reference.target {
-            CommandTarget::Direct(buffer) => (buffer::lend(buffer, side, &mut self.buffers), 0),
+            CommandTarget::Direct(buffer) => (buffer::lend(buffer, self.side, self.buffers), 0),
             CommandTarget::Slot(slot) => (ptr::null_mut(), *slot),
         };
         HaliteBufferRef { buffer, offset: reference.offset, length: reference.length, slot, reserved: 0 }
     }
 
-    /// `next_binding` counts the bindings of dispatches before this command.
-    fn command(&mut self, command: &Command, side: Side, next_binding: &mut usize) -> HaliteCommand {
+    /// Fills in what differs from [`NO_COMMAND`]. `bindings` are those of this dispatch and all after it.
+    fn command(&mut self, command: &Command, bindings: &mut &[HaliteBufferRef], lent: &mut HaliteCommand) {
         match command {
-            Command::Fill { target, pattern, pattern_length } => HaliteCommand {
-                kind: HALITE_COMMAND_FILL,
-                target: self.reference(target, side),
-                pattern: *pattern,
-                pattern_length: *pattern_length,
-                ..NO_COMMAND
-            },
-            Command::Update { source, target } => HaliteCommand {
-                kind: HALITE_COMMAND_UPDATE,
-                target: self.reference(target, side),
-                data: raw::lend_bytes(source),
-                ..NO_COMMAND
-            },
-            Command::Copy { source, target } => HaliteCommand {
-                kind: HALITE_COMMAND_COPY,
-                target: self.reference(target, side),
-                source: self.reference(source, side),
-                ..NO_COMMAND
-            },
-            Command::Dispatch { .. } => self.dispatch(command, side, next_binding),
-            Command::Barrier => HaliteCommand { kind: HALITE_COMMAND_BARRIER, ..NO_COMMAND },
-            Command::BeginDebugGroup(name) => HaliteCommand {
-                kind: HALITE_COMMAND_BEGIN_DEBUG_GROUP,
-                data: raw::lend_bytes(name.as_bytes()),
-                ..NO_COMMAND
-            },
-            Command::EndDebugGroup => HaliteCommand { kind: HALITE_COMMAND_END_DEBUG_GROUP, ..NO_COMMAND },
+            Command::Fill { target, pattern, pattern_length } => {
+                lent.kind = HALITE_COMMAND_FILL;
+                lent.target = self.reference(target);
+                lent.pattern = *pattern;
+                lent.pattern_length = *pattern_length;
+            }
+            Command::Update { source, target } => {
+                lent.kind = HALITE_COMMAND_UPDATE;
+                lent.target = self.reference(target);
+                lent.data = raw::lend_bytes(source);
+            }
+            Command::Copy { source, target } => {
+                lent.kind = HALITE_COMMAND_COPY;
+                lent.target = self.reference(target);
+                lent.source = self.reference(source);
+            }
+            Command::Dispatch { .. } => self.dispatch(command, bindings, lent),
+            Command::Barrier => lent.kind = HALITE_COMMAND_BARRIER,
+            Command::BeginDebugGroup(name) => {
+                lent.kind = HALITE_COMMAND_BEGIN_DEBUG_GROUP;
+                lent.data = raw::lend_bytes(name.as_bytes());
+            }
+            Command::EndDebugGroup => lent.kind = HALITE_COMMAND_END_DEBUG_GROUP,
         }
     }
 
-    fn dispatch(&mut self, command: &Command, side: Side, next_binding: &mut usize) -> HaliteCommand {
+    fn dispatch(&mut self, command: &Command, rest: &mut &[HaliteBufferRef], lent: &mut HaliteCommand) {
         let Command::Dispatch { executable, function, counts, constants, bindings, flags } = command else {
-            return NO_COMMAND;
+            return;
         };
-        let first = *next_binding;
-        *next_binding += bindings.len();
-        let (counts, target, indirect_counts) = match counts {
-            DispatchCounts::Direct(counts) => (*counts, NO_REF, 0),
-            DispatchCounts::Indirect(target) => ([0; 3], self.reference(target, side), 1),
-        };
-        HaliteCommand {
-            kind: HALITE_COMMAND_DISPATCH,
-            target,
-            function: *function,
-            counts,
-            indirect_counts,
-            flags: flags.bits(),
-            executable: executable::lend(executable, side, &mut self.executables),
-            constants: constants.as_ptr(),
-            constant_count: constants.len(),
-            bindings: self.bindings[first..].as_ptr(),
-            binding_count: bindings.len(),
-            ..NO_COMMAND
+        let (own, after) = rest.split_at(bindings.len());
+        *rest = after;
+        lent.kind = HALITE_COMMAND_DISPATCH;
+        lent.function = *function;
+        match counts {
+            DispatchCounts::Direct(counts) => lent.counts = *counts,
+            DispatchCounts::Indirect(target) => {
+                lent.indirect_counts = 1;
+                lent.target = self.reference(target);
+            }
         }
+        lent.flags = flags.bits();
+        lent.executable = executable::lend(executable, self.side, self.executables);
+        lent.constants = constants.as_ptr();
+        lent.constant_count = constants.len();
+        lent.bindings = own.as_ptr();
+        lent.binding_count = own.len();
     }
 }

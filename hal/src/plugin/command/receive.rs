@@ -1,17 +1,12 @@
 //! Owns the way of a recording in from the far end. Does not own: the way there (`lend`).
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use crate::{
     BufferRef, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget, DispatchCounts,
     DispatchFlags, QueueAffinity, Result, ResultExt, bail,
-    plugin::{
-        abi::*,
-        buffer, executable,
-        object::Count,
-        peer::Peer,
-        raw::{self, Grows},
-    },
+    plugin::{abi::*, buffer, executable, object::Count, peer::Peer, raw},
 };
 
 /// A recording that came in, with everything it names retained.
@@ -31,8 +26,8 @@ pub(in crate::plugin) unsafe fn receive_list(
         // SAFETY: `stride` has checked that the array of so many commands can be there; the rest is the caller's promise.
         let command = unsafe { list.commands.byte_add(index * stride) };
         // SAFETY: the caller's promise.
-        let command = unsafe { raw::structure(command, peer).and_then(|c| receive(c, peer)) };
-        commands.push(command.context(|| format!("command {index}"))?);
+        let received = unsafe { raw::structure(command, peer).and_then(|c| receive(c, &mut commands, peer)) };
+        received.context(|| format!("command {index}"))?;
     }
     Ok(CommandList {
         mode: CommandBufferMode::from_bits_retain(list.mode),
@@ -74,41 +69,43 @@ unsafe fn reference(reference: &HaliteBufferRef, peer: Peer) -> Result<BufferRef
     Ok(BufferRef { target, offset: reference.offset, length: reference.length })
 }
 
+/// Adds the command to `commands`. They are large, so they are made where they stay.
+///
 /// # Safety
 /// What the command names is alive.
-unsafe fn receive(command: &HaliteCommand, peer: Peer) -> Result<Command> {
-    debug_assert!(command.struct_size >= HaliteCommand::SIZE);
-    // SAFETY: the caller's promise, here and for all below.
-    let target = || unsafe { reference(&command.target, peer) };
-    // SAFETY: as above.
-    let data = |what| unsafe { raw::bytes(command.data, what, peer) };
-    Ok(match command.kind {
-        HALITE_COMMAND_FILL => Command::Fill {
-            target: target()?,
-            pattern: command.pattern,
-            pattern_length: command.pattern_length,
-        },
-        HALITE_COMMAND_UPDATE => {
-            Command::Update { source: Bytes::copy_from_slice(data("an update")?), target: target()? }
+unsafe fn receive(command: &HaliteCommand, commands: &mut Vec<Command>, peer: Peer) -> Result<()> {
+    // SAFETY: the caller's promise, for all of it.
+    unsafe {
+        match command.kind {
+            HALITE_COMMAND_FILL => commands.push(Command::Fill {
+                target: reference(&command.target, peer)?,
+                pattern: command.pattern,
+                pattern_length: command.pattern_length,
+            }),
+            HALITE_COMMAND_UPDATE => commands.push(Command::Update {
+                source: Bytes::copy_from_slice(raw::bytes(command.data, "an update", peer)?),
+                target: reference(&command.target, peer)?,
+            }),
+            HALITE_COMMAND_COPY => commands.push(Command::Copy {
+                source: reference(&command.source, peer)?,
+                target: reference(&command.target, peer)?,
+            }),
+            HALITE_COMMAND_DISPATCH => return dispatch(command, commands, peer),
+            HALITE_COMMAND_BARRIER => commands.push(Command::Barrier),
+            HALITE_COMMAND_BEGIN_DEBUG_GROUP => {
+                let name = String::from_utf8_lossy(raw::bytes(command.data, "the name of a group", peer)?);
+                commands.push(Command::BeginDebugGroup(name.into_owned()));
+            }
+            HALITE_COMMAND_END_DEBUG_GROUP => commands.push(Command::EndDebugGroup),
+            unknown => bail!(Unimplemented, "{peer} recorded a command of the unknown kind {unknown}"),
         }
-        // SAFETY: as above.
-        HALITE_COMMAND_COPY => unsafe {
-            Command::Copy { source: reference(&command.source, peer)?, target: target()? }
-        },
-        // SAFETY: as above.
-        HALITE_COMMAND_DISPATCH => unsafe { dispatch(command, peer)? },
-        HALITE_COMMAND_BARRIER => Command::Barrier,
-        HALITE_COMMAND_BEGIN_DEBUG_GROUP => {
-            Command::BeginDebugGroup(String::from_utf8_lossy(data("the name of a group")?).into_owned())
-        }
-        HALITE_COMMAND_END_DEBUG_GROUP => Command::EndDebugGroup,
-        unknown => bail!(Unimplemented, "{peer} recorded a command of the unknown kind {unknown}"),
-    })
+    }
+    Ok(())
 }
 
 /// # Safety
 /// What the command names is alive.
-unsafe fn dispatch(command: &HaliteCommand, peer: Peer) -> Result<Command> {
+unsafe fn dispatch(command: &HaliteCommand, commands: &mut Vec<Command>, peer: Peer) -> Result<()> {
     // SAFETY: the caller's promise, for all of it.
     unsafe {
         let counts = match command.indirect_counts {
@@ -117,17 +114,20 @@ unsafe fn dispatch(command: &HaliteCommand, peer: Peer) -> Result<Command> {
         };
         let lent: &[HaliteBufferRef] = raw::array(command.bindings, command.binding_count, "bindings", peer)?;
         let constants: &[u32] = raw::array(command.constants, command.constant_count, "constants", peer)?;
-        let mut bindings = smallvec::SmallVec::with_capacity(lent.len());
-        for binding in lent {
-            bindings.push(reference(binding, peer)?);
-        }
-        Ok(Command::Dispatch {
+        commands.push(Command::Dispatch {
             executable: executable::receive(command.executable, Count::Borrowed, peer)?,
             function: command.function,
             counts,
-            constants: smallvec::SmallVec::from_slice(constants),
-            bindings,
+            constants: SmallVec::from_slice(constants),
+            bindings: SmallVec::new(),
             flags: DispatchFlags::from_bits_retain(command.flags),
-        })
+        });
+        if let Some(Command::Dispatch { bindings, .. }) = commands.last_mut() {
+            bindings.reserve_exact(lent.len());
+            for binding in lent {
+                bindings.push(reference(binding, peer)?);
+            }
+        }
     }
+    Ok(())
 }

@@ -127,9 +127,8 @@ fn a_library_answers_its_program() {
         (HALITE_ABI_VERSION, size_of::<HalitePlugin>() as u32)
     );
     // SAFETY: what a library answers lives for ever.
-    unsafe {
-        assert_eq!((text(plugin.version), text(plugin.build)), ("1.2.3".to_owned(), "by hand".to_owned()))
-    };
+    let texts = unsafe { (text(plugin.version), text(plugin.build)) };
+    assert_eq!(texts, ("1.2.3".to_owned(), "by hand".to_owned()));
 
     assert_eq!((next_device_id(), next_device_id()), (1001, 1002));
     log::warn!(target: "there", "ä {}", 1);

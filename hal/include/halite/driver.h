@@ -12,8 +12,13 @@
 // * Objects. A handle points to a structure whose first field is a pointer to its table of functions. Handles are
 //   counted: `retain` and `release` may be called on any thread. A function that returns a handle gives the caller one
 //   count. A handle passed as argument is borrowed for the call; whoever keeps it retains it. Children keep parents alive.
+//   Your own objects come back as the very handles that you gave out; an object of somebody else may come under
+//   another handle each time.
+// * Tables live for ever and never change. Every function of a table is there, unless its description says that it may be
+//   null.
 // * Memory. The maker frees. Strings and arrays are borrowed for the call; who needs them longer copies them. Lists of unknown
 //   length come through a visitor: a function that is called once per entry, on the same thread, before the call returns.
+//   Bytes that are to be written (`target`) are initialised by whoever lends them.
 // * Errors. A null `HaliteStatus` is success. Any other belongs to the receiver, which calls its `release` once. Out
 //   parameters are untouched on failure.
 // * Panics and exceptions never cross. A call that panicked answers INTERNAL, and its object answers
@@ -470,12 +475,13 @@ typedef struct HaliteDeviceVtable {
     uint32_t reserved;
     void (*retain)(struct HaliteDevice *device);
     void (*release)(struct HaliteDevice *device);
-    // The identity that the driver took from `next_device_id` of the host.
+    // The identity that the driver took from `next_device_id` of the host; never 0.
     uint64_t (*id)(struct HaliteDevice *device);
     // Visits the device's info once.
     struct HaliteStatus *(*info)(struct HaliteDevice *device,
                                  void *context,
                                  void (*visit)(void *context, const struct HaliteDeviceInfo *info));
+    // Number of queues, 1 at least.
     uint32_t (*queue_count)(struct HaliteDevice *device);
     // Answers a module's query: 1 and the value, or 0 when the key is not known.
     uint8_t (*query_i64)(struct HaliteDevice *device,
@@ -525,7 +531,7 @@ typedef struct HaliteDevice {
 typedef struct HaliteDriverVtable {
     uint32_t struct_size;
     uint32_t reserved;
-    // Short name that device URIs begin with. Lives for ever.
+    // Short name that device URIs begin with: 1 to 64 of a-z, 0-9, '-' and '_'. Lives for ever.
     struct HaliteStr (*name)(struct HaliteDriver *driver);
     // One line for people. Lives for ever.
     struct HaliteStr (*description)(struct HaliteDriver *driver);

@@ -15,8 +15,13 @@
 //! * **Objects.** A handle points to a structure whose first field is a pointer to its table of functions. Handles are
 //!   counted: `retain` and `release` may be called on any thread. A function that returns a handle gives the caller one
 //!   count. A handle passed as argument is borrowed for the call; whoever keeps it retains it. Children keep parents alive.
+//!   Your own objects come back as the very handles that you gave out; an object of somebody else may come under
+//!   another handle each time.
+//! * **Tables** live for ever and never change. Every function of a table is there, unless its description says that it may be
+//!   null.
 //! * **Memory.** The maker frees. Strings and arrays are borrowed for the call; who needs them longer copies them. Lists of unknown
 //!   length come through a visitor: a function that is called once per entry, on the same thread, before the call returns.
+//!   Bytes that are to be written (`target`) are initialised by whoever lends them.
 //! * **Errors.** A null [`HaliteStatus`] is success. Any other belongs to the receiver, which calls its `release` once. Out
 //!   parameters are untouched on failure.
 //! * **Panics and exceptions** never cross. A call that panicked answers INTERNAL, and its object answers
@@ -148,7 +153,7 @@ pub struct HaliteDriver {
 pub struct HaliteDriverVtable {
     pub struct_size: u32,
     pub reserved: u32,
-    /// Short name that device URIs begin with. Lives for ever.
+    /// Short name that device URIs begin with: 1 to 64 of a-z, 0-9, '-' and '_'. Lives for ever.
     pub name: Option<unsafe extern "C" fn(driver: *mut HaliteDriver) -> HaliteStr>,
     /// One line for people. Lives for ever.
     pub description: Option<unsafe extern "C" fn(driver: *mut HaliteDriver) -> HaliteStr>,
@@ -311,7 +316,7 @@ pub struct HaliteDeviceVtable {
     pub reserved: u32,
     pub retain: Option<unsafe extern "C" fn(device: *mut HaliteDevice)>,
     pub release: Option<unsafe extern "C" fn(device: *mut HaliteDevice)>,
-    /// The identity that the driver took from `next_device_id` of the host.
+    /// The identity that the driver took from `next_device_id` of the host; never 0.
     pub id: Option<unsafe extern "C" fn(device: *mut HaliteDevice) -> u64>,
     /// Visits the device's info once.
     pub info: Option<
@@ -321,6 +326,7 @@ pub struct HaliteDeviceVtable {
             visit: Option<unsafe extern "C" fn(context: *mut c_void, info: *const HaliteDeviceInfo)>,
         ) -> *mut HaliteStatus,
     >,
+    /// Number of queues, 1 at least.
     pub queue_count: Option<unsafe extern "C" fn(device: *mut HaliteDevice) -> u32>,
     /// Answers a module's query: 1 and the value, or 0 when the key is not known.
     pub query_i64: Option<

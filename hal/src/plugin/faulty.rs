@@ -270,6 +270,8 @@ const DRIVER: HaliteDriverVtable = sized!(HaliteDriverVtable {
     options: Some(options),
     enumerate: Some(enumerate),
     open: Some(open),
+    find_unlisted: None,
+    tables: None,
 });
 
 fn load(table: HaliteDriverVtable) -> Result<Arc<dyn Driver>> {
@@ -330,7 +332,7 @@ fn tables_with_holes_are_refused() {
             &["HaliteDriverVtable.name"],
         );
         let short = HaliteDriverVtable { struct_size: 24, ..DRIVER };
-        refused(load(short), Code::Incompatible, &["has 24 bytes instead of 48"]);
+        refused(load(short), Code::Incompatible, &["has 24 bytes instead of 64"]);
         let option = HaliteDriverVtable { options: Some(null_option), ..DRIVER };
         refused(load(option), Code::Internal, &["driver 'faulty'", "option"]);
     });

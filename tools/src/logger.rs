@@ -84,3 +84,27 @@ impl Log for Logger {
 
     fn flush(&self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_the_validation_layer_are_counted_whether_shown_or_not() {
+        let logger = Logger {
+            tool: "test",
+            level: LevelFilter::Off,
+            validation: AtomicUsize::new(LevelFilter::Off as usize),
+            validation_messages: AtomicU64::new(0),
+        };
+        let say = |target: &str, level| {
+            logger.log(&Record::builder().target(target).level(level).args(format_args!("text")).build());
+        };
+        say(VALIDATION_TARGET, log::Level::Error);
+        say(VALIDATION_TARGET, log::Level::Warn);
+        say(VALIDATION_TARGET, log::Level::Info);
+        say("vulkan.validation.other", log::Level::Warn);
+        say("halite_vulkan::queue", log::Level::Error);
+        assert_eq!(logger.validation_messages.load(Ordering::Relaxed), 2);
+    }
+}

@@ -181,6 +181,44 @@ fn given_plug_ins_replace_linked_drivers() {
     assert!(given.code == 1 && given.stderr.contains("calls itself driver 'sample-c'"), "{}", given.stderr);
 }
 
+/// The one fault that takes the program along. What loads nothing goes on.
+#[cfg(unix)]
+#[test]
+fn a_library_that_ends_the_process_can_be_left_out() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let dir = TempDir::new().expect("a folder");
+    let source = dir.path().join("abort.c");
+    fs::write(&source, "void abort(void);\nvoid *halite_driver_query_v1(void) { abort(); }\n")
+        .expect("a file");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-w", "-o"]).arg(dir.path().join(LIBRARY)).arg(&source);
+    match cc.status() {
+        Ok(status) => assert!(status.success()),
+        Err(e) => return eprintln!("SKIPPED: no C compiler: {e}"),
+    }
+    manifest(dir.path(), "aborting");
+    let run = |args: &[&str]| {
+        let mut command = command("list-devices");
+        command.args(args).env("HALITE_DRIVER_PATH", dir.path());
+        command.output().expect("the tool starts").status
+    };
+    assert_eq!(run(&["aborting"]).signal(), Some(6), "SIGABRT");
+    assert!(run(&["null", "--list_drivers"]).success());
+    assert!(run(&["--no-plugins", "--list_drivers"]).success());
+    // Libraries of drivers that are not asked for are not loaded.
+    assert_eq!(run(&["no-such-driver"]).code(), Some(1));
+}
+
+/// A program without any driver says so.
+#[cfg(not(feature = "static-drivers"))]
+#[test]
+fn without_drivers_there_is_advice() {
+    let module = format!("--module={ROOT}/demo/digits/digits.vmfb");
+    let ran = run("run-module", &["--no-plugins", &module, "--function=classify", "--input=1x1x16x16xf32=0"]);
+    assert!(ran.code == 1 && ran.stderr.contains("install a plug-in"), "{}", ran.stderr);
+}
+
 #[test]
 fn unusable_places_are_told() {
     let dir = TempDir::new().expect("a folder");

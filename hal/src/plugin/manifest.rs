@@ -262,6 +262,29 @@ mod tests {
     }
 
     #[test]
+    fn damaged_text_is_refused_or_harmless() {
+        let whole = text(|_| {}).into_bytes();
+        let check = |bytes: &[u8]| {
+            let Ok(text) = std::str::from_utf8(bytes) else { return };
+            let Ok(manifest) = Manifest::parse(text) else { return };
+            let library = manifest.library_path(Path::new("/d/m.json"));
+            let leaves = library.components().any(|c| c == Component::ParentDir);
+            assert!(Path::new(&manifest.library).is_absolute() || !leaves, "{text}");
+            manifest.misfit();
+        };
+        for at in 0..whole.len() {
+            check(&whole[..at]);
+            for byte in *b"\0\"{}[],:/.9-e\\" {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                check(&damaged);
+                damaged.remove(at);
+                check(&damaged);
+            }
+        }
+    }
+
+    #[test]
     fn others_are_told_from_ours() {
         let misfit = |change: fn(&mut serde_json::Value)| Manifest::parse(&text(change)).unwrap().misfit();
         assert!(

@@ -55,11 +55,15 @@ pub fn any_vulkan_driver() -> Result<()> {
     let driver = MANIFEST_FOLDERS.iter().any(|f| fs::read_dir(f).is_ok_and(|mut d| d.next().is_some()))
         || std::env::var_os("VK_DRIVER_FILES").is_some()
         || std::env::var_os("VK_ICD_FILENAMES").is_some();
-    if loader_present() && driver {
+    if (loader_present() && driver) || swiftshader::is_cached() {
         return Ok(());
     }
     say("no Vulkan driver found: installing Mesa's (it runs on any CPU)");
-    install(&["libvulkan1", "mesa-vulkan-drivers"])
+    install(&["libvulkan1", "mesa-vulkan-drivers"]).or_else(|why| {
+        println!("{why:#}");
+        say("fetching SwiftShader instead, which needs no installation");
+        swiftshader::fetch_and_tell(&swiftshader::Options::default())
+    })
 }
 
 fn loader_present() -> bool {

@@ -45,6 +45,11 @@ pub fn fetch_and_tell(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Whether the driver would find it where this chore puts it.
+pub fn is_cached() -> bool {
+    cache_folder().is_some_and(|folder| folder.join(LIBRARY).is_file())
+}
+
 /// The library in this folder, which is fetched or copied from the user's cache if it is not there.
 pub fn fetch(folder: &Path) -> Result<PathBuf> {
     let library = folder.join(LIBRARY);

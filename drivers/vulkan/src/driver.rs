@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use halite_hal::{
-    Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, Result, ResultExt as _, StaticDriver,
-    inventory, status,
+    Device, DeviceInfo, Driver, InfoGroup, Options, Result, ResultExt as _, StaticDriver, choice, inventory,
+    status,
 };
 
 use crate::{
@@ -70,10 +70,10 @@ impl Driver for VulkanDriver {
     }
 }
 
-/// The device with this path; for an empty path the first usable one.
+/// The device with this path; for an empty path the best usable one.
 fn find(path: &str, options: &VulkanOptions) -> Result<Found> {
     let found = discover(options)?;
-    let infos: Vec<&DeviceInfo> = found.devices.iter().map(|device| &device.info).collect();
+    let infos: Vec<DeviceInfo> = found.devices.iter().map(|device| device.info.clone()).collect();
     if path.is_empty() {
         let index = choose(&infos).ok_or_else(|| found.nothing_usable())?;
         return Ok(found.devices[index].clone());
@@ -85,23 +85,24 @@ fn find(path: &str, options: &VulkanOptions) -> Result<Found> {
     if path == swiftshader::DEVICE_PATH && options.swiftshader == SwiftShaderChoice::Auto {
         return find(path, &VulkanOptions { swiftshader: SwiftShaderChoice::On, ..options.clone() });
     }
-    let known: Vec<_> = infos.iter().map(|d| d.uri()).collect();
+    let known: Vec<_> = infos.iter().map(DeviceInfo::uri).collect();
     Err(status!(NotFound, "Vulkan device '{path}' not found; available: {}", known.join(", ")))
 }
 
-/// The first usable device, which is a real GPU if there is any.
-fn choose(devices: &[&DeviceInfo]) -> Option<usize> {
-    let usable = |d: &&&DeviceInfo| d.unusable.is_none();
-    let gpu = devices.iter().position(|d| usable(&d) && d.kind != DeviceKind::Cpu);
-    let index = gpu.or_else(|| devices.iter().position(|d| usable(&d)))?;
-    if let Some(line) = devices[index].processor_warning() {
+/// The usable device with the most points, which is a real GPU if there is any.
+fn choose(devices: &[DeviceInfo]) -> Option<usize> {
+    let best =
+        choice::rank(devices, &|_| false).into_iter().next().filter(|best| best.ruled_out.is_none())?;
+    if let Some(line) = devices[best.index].processor_warning() {
         log::warn!("{line}");
     }
-    Some(index)
+    Some(best.index)
 }
 
 #[cfg(test)]
 mod tests {
+    use halite_hal::DeviceKind;
+
     use super::*;
 
     fn device(name: &str, kind: DeviceKind, unusable: Option<&str>) -> DeviceInfo {
@@ -121,8 +122,8 @@ mod tests {
         let broken = device("a", DeviceKind::DiscreteGpu, Some("no timelineSemaphore"));
         let cpu = device("b", DeviceKind::Cpu, None);
         let gpu = device("c", DeviceKind::IntegratedGpu, None);
-        assert_eq!(choose(&[&broken, &cpu, &gpu]), Some(2));
-        assert_eq!(choose(&[&broken, &cpu]), Some(1));
-        assert_eq!(choose(&[&broken]), None);
+        assert_eq!(choose(&[broken.clone(), cpu.clone(), gpu]), Some(2));
+        assert_eq!(choose(&[broken.clone(), cpu]), Some(1));
+        assert_eq!(choose(&[broken]), None);
     }
 }

@@ -49,8 +49,8 @@ pub struct Program {
     pub module: PathBuf,
     /// Parameter archives: (scope, file relative to the corpus).
     pub parameters: Vec<(String, String)>,
-    /// Number of devices that it wants.
-    pub devices: usize,
+    /// The kinds of devices that it wants, in the order that it counts them: `vulkan`, `local`, or a driver's name.
+    pub devices: Vec<String>,
     /// Whether all calls share one session.
     pub sequence: bool,
     /// Calls.
@@ -93,6 +93,8 @@ fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
         (_, Json::Array(sets)) => sets.iter().map(|s| tensor_call(row, s)).collect::<Result<_>>()?,
         _ => vec![tensor_call(row, row)?],
     };
+    let devices = row["devices"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    let devices = devices.map(str::to_owned).collect();
     let flags = row["run_flags"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let mut parameters: Vec<_> =
         flags.filter_map(|f| f.strip_prefix("--parameters=")).map(split_scope).collect();
@@ -110,7 +112,7 @@ fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
             .join("/"),
         module: root.join(vmfb),
         parameters,
-        devices: row["devices"].as_array().map_or(1, Vec::len),
+        devices,
         sequence: row["sequence"].as_bool().unwrap_or(false),
         calls,
     }))

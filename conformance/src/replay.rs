@@ -43,14 +43,19 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Runs all calls of a program; one verdict per call.
+/// Runs all calls of a program on one device, which stands for all that it wants; one verdict per call.
 pub fn run(root: &Path, program: &Program, device: &Arc<dyn Device>) -> Vec<Verdict> {
+    run_on(root, program, &vec![device.clone(); program.devices.len().max(1)])
+}
+
+/// Runs all calls of a program on these devices; one verdict per call.
+pub fn run_on(root: &Path, program: &Program, devices: &[Arc<dyn Device>]) -> Vec<Verdict> {
     let mut shared = None;
     let mut verdicts = Vec::new();
     for call in &program.calls {
         let session = match shared.take() {
             Some(session) => Ok(session),
-            None => session(root, program, call, device),
+            None => session(root, program, call, devices),
         };
         let verdict = match &session {
             Err(e) => judge(call, Err(status!(Unknown, "{e}"))),
@@ -62,10 +67,14 @@ pub fn run(root: &Path, program: &Program, device: &Arc<dyn Device>) -> Vec<Verd
     verdicts
 }
 
-/// Loads a program on a device, as this call wants it.
-fn session(root: &Path, program: &Program, call: &Call, device: &Arc<dyn Device>) -> halite::Result<Session> {
-    let mut builder =
-        Session::builder().devices(vec![device.clone(); program.devices]).module_file(&program.module);
+/// Loads a program on devices, as this call wants it.
+fn session(
+    root: &Path,
+    program: &Program,
+    call: &Call,
+    devices: &[Arc<dyn Device>],
+) -> halite::Result<Session> {
+    let mut builder = Session::builder().devices(devices.to_vec()).module_file(&program.module);
     for (scope, file) in program.parameters.iter().filter(|_| !call.without_parameters) {
         builder = builder.parameters(scope, root.join(file));
     }

@@ -173,7 +173,10 @@ fn by_name(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option<F
     // A device of an unknown vendor may still say what it is: layered and virtual drivers do.
     let everywhere: Vec<&'static Family> = table::families().iter().collect();
     let pool = if pool.is_empty() { &everywhere } else { pool };
-    let hit = name_matches(all_products(pool), name)?;
+    // Names such as "Arc Graphics" are used again: the range of the device id says of which generation it is.
+    let generation = by_range(facts.device_id, pool).map(|(_, g)| g.name.as_str());
+    let fits = |p: &Product| generation.is_none_or(|g| p.generation.as_deref() == Some(g));
+    let hit = name_matches(all_products(pool).filter(|(_, p)| fits(p)), name)?;
     // One word is no name of a product behind a foreign vendor id.
     if hit.length < 2 && facts.vendor_id != 0 && table::vendor_by_id(facts.vendor_id).is_none() {
         return None;
@@ -190,17 +193,21 @@ fn by_name(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option<F
     })
 }
 
+/// The generation to which the vendor gave a range of device ids.
+fn by_range(id: u32, pool: &[&'static Family]) -> Option<(&'static Family, &'static Generation)> {
+    let mut all = pool.iter().flat_map(|f| f.generations.iter().map(|g| (*f, g)));
+    all.find(|(_, g)| g.device_id_ranges.iter().any(|r| (r.first..=r.last).contains(&id)))
+}
+
 /// By a code name or by a range of device ids, then by number within the generation.
 fn by_architecture(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
     let id = facts.device_id;
-    let generations = || pool.iter().flat_map(|f| f.generations.iter().map(|g| (*f, g)));
-    let in_range = |g: &Generation| g.device_id_ranges.iter().any(|r| (r.first..=r.last).contains(&id));
     let named = |g: &Generation| g.device_names.iter().any(|n| find_words(name, &words(n)).is_some());
-    let by_code_name = generations().find(|(_, g)| named(g));
-    let (family, generation, reason) = match by_code_name {
+    let mut generations = pool.iter().flat_map(|f| f.generations.iter().map(|g| (*f, g)));
+    let (family, generation, reason) = match generations.find(|(_, g)| named(g)) {
         Some((f, g)) => (f, g, format!("the name '{}' tells {}", facts.name, g.title)),
         None => {
-            let (f, g) = generations().find(|(_, g)| in_range(g))?;
+            let (f, g) = by_range(id, pool)?;
             (f, g, format!("device id {id:#06x} is in a range of {}", g.title))
         }
     };

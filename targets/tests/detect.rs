@@ -86,6 +86,49 @@ fn names_without_a_listed_id() {
     );
 }
 
+/// Names in the spelling of drivers, with ids that no entry lists.
+#[test]
+fn spellings_of_drivers() {
+    let nvidia = [
+        ("NVIDIA A100-PCIE-40GB", "ampere-a100"),
+        ("NVIDIA A100 80GB PCIe", "ampere-a100"),
+        ("NVIDIA A10G", "ampere-a10g"),
+        ("NVIDIA H100 80GB HBM3", "hopper-h100"),
+        ("NVIDIA GH200 480GB", "hopper-gh200"),
+        ("NVIDIA L4", "ada-l4"),
+        ("Tesla V100-SXM2-16GB", "volta-v100"),
+        ("NVIDIA RTX 6000 Ada Generation", "ada-rtx6000ada"),
+        ("NVIDIA RTX A6000", "ampere-rtxa6000"),
+        ("Quadro RTX 6000", "turing-quadrortx6000"),
+        ("NVIDIA TITAN X (Pascal)", "pascal-titanx"),
+        ("NVIDIA TITAN V", "volta-titanv"),
+        ("NVIDIA GeForce RTX 5090 D", "blackwell-rtx5090d"),
+        ("GeForce GTX 1070 with Max-Q Design", "pascal-gtx1070laptop"),
+        ("NVIDIA Tegra Orin (nvgpu)", "ampere-orin"),
+    ];
+    for (name, product) in nvidia {
+        check(&device(0x10DE, 0xFFFF, name), &format!("{product}-linux"), How::NameMatch);
+    }
+    for (name, product) in [
+        ("Mali-G715-Immortalis MC11", "valhall-g715"),
+        ("Immortalis-G720 MC12", "arm5gen-g720"),
+        ("Mali-G1-Ultra MC12", "arm5gen-g1ultra"),
+        ("Mali-G78AE", "valhall-g78ae"),
+    ] {
+        check(&device(0x13B5, 0, name), &format!("{product}-linux"), How::NameMatch);
+    }
+    check(&device(0x5143, 0, "Adreno (TM) X1-85"), "adreno-x1_85-linux", How::NameMatch);
+    check(&device(0x5143, 0, "Turnip Adreno (TM) 740v3"), "adreno-740-linux", How::NameMatch);
+}
+
+#[test]
+fn the_range_of_the_id_is_believed_before_a_name_that_is_used_again() {
+    let name = "Intel(R) Arc(TM) Graphics";
+    check(&device(0x8086, 0x7D55, name), "xehpg-arcmtl-linux", How::ExactDeviceId);
+    check(&device(0x8086, 0x7DD1, name), "xehpg-arl-linux", How::Architecture);
+    check(&device(0x8086, 0x64B0, name), "xe2-lnl-linux", How::Architecture);
+}
+
 #[test]
 fn unknown_products_get_a_relative_of_their_architecture() {
     check(&device(0x10DE, 0xFFFF, "NVIDIA GeForce RTX 3075"), "ampere-rtx3070-linux", How::NearestRelative);

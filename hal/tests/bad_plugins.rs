@@ -126,6 +126,12 @@ fn files_that_are_no_driver_libraries() {
     cannot_be_loaded(&empty, Code::Incompatible, &[]);
     let Some(whole) = build(dir.path(), "NONE") else { return };
     let whole = std::fs::read(whole).unwrap();
+    let mut foreign = whole.clone();
+    // e_machine: 0xFFFF is no processor's number.
+    foreign[18..20].fill(0xFF);
+    let path = dir.path().join("libforeign.so");
+    std::fs::write(&path, &foreign).unwrap();
+    cannot_be_loaded(&path, Code::Unavailable, &["the system cannot load it"]);
     for (index, length) in [20, 64, 500, whole.len() / 2, whole.len() - 1].into_iter().enumerate() {
         let cut = dir.path().join(format!("libcut{index}.so"));
         std::fs::write(&cut, &whole[..length]).unwrap();

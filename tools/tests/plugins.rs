@@ -165,6 +165,25 @@ fn a_broken_plug_in_is_one_warning() {
     assert!(named.code == 1 && named.stderr.contains("bad/libsample_c.so"), "{}", named.stderr);
 }
 
+/// Without --device all drivers are asked; the damaged one is a warning, and the module runs.
+#[cfg(feature = "static-drivers")]
+#[test]
+fn a_broken_plug_in_does_not_stop_the_choice_of_a_device() {
+    if !common::has_llvmpipe() {
+        return;
+    }
+    let dir = TempDir::new().expect("a folder");
+    fs::write(dir.path().join(LIBRARY), "broken").expect("a file of the test");
+    manifest(dir.path(), "damaged");
+    let module = format!("--module={ROOT}/demo/digits/digits.vmfb");
+    let path = format!("--driver-path={}", dir.path().display());
+    let input = "--input=1x1x16x16xf32=0";
+    let ran = run("run-module", &[&path, &module, "--function=classify", input, "--output="]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let about: Vec<_> = ran.stderr.lines().filter(|l| l.contains("damaged")).collect();
+    assert!(about.len() == 1 && about[0].contains("is left out"), "{}", ran.stderr);
+}
+
 /// What is given replaces a linked driver, what is found does not. The plug-in calls itself otherwise than its manifest, so
 /// that its use shows.
 #[cfg(feature = "static-drivers")]

@@ -70,8 +70,13 @@ impl LocalExecutable {
             vmvx::FORMAT => Arc::new(vmvx::VmvxCode::load(desc).context(|| context(desc))?),
             _ => Arc::new(NativeCode::load(desc).context(|| context(desc))?),
         };
+        Ok(LocalExecutable::with_code(device_id, code))
+    }
+
+    /// Code of whatever kind as an executable.
+    pub fn with_code(device_id: u64, code: Arc<dyn Code>) -> Self {
         let paces = code.functions().iter().map(|_| Pace::default()).collect();
-        Ok(LocalExecutable { device_id, code, paces })
+        LocalExecutable { device_id, code, paces }
     }
 
     /// The code.

@@ -1,7 +1,11 @@
 //! Owns running a program: one command after the other, and how many threads work on each dispatch. Does not own:
 //! threads (`pool`), how workgroups are shared (`job`), or what a program is (`program`).
 
-use std::{cell::Cell, sync::Arc, time::Instant};
+use std::{
+    cell::Cell,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use halite_hal::{BindingTable, Deadline};
 use halite_status::{Result, bail, status};
@@ -54,29 +58,43 @@ impl Execution {
         }
         let helpers = Helpers::new(engine.pool.as_ref(), &self.job);
         let program = self.job.program().clone();
+        let mut clock = Clock::new(helpers.pool.is_some() || deadline != Deadline::Never);
         while let Some(step) = program.steps.get(self.next) {
-            if deadline.remaining().is_some_and(|left| left.is_zero()) {
+            if clock.is_past(deadline) {
                 return Ok(Progress::Interrupted);
             }
-            self.step(step, &helpers, &mut scratch)?;
+            self.step(step, &helpers, &mut scratch, &mut clock)?;
             self.next += 1;
         }
         self.job.finish();
         Ok(Progress::Finished)
     }
 
-    fn step(&self, step: &Step, helpers: &Helpers<'_>, scratch: &mut Scratch) -> Result<()> {
+    fn step(
+        &self,
+        step: &Step,
+        helpers: &Helpers<'_>,
+        scratch: &mut Scratch,
+        clock: &mut Clock,
+    ) -> Result<()> {
         let ranges = self.job.ranges();
         match step {
             Step::Fill(target, pattern) => transfer::fill(target.range(ranges)?, pattern),
             Step::Update(source, target) => transfer::update(target.range(ranges)?, source)?,
             Step::Copy(source, target) => transfer::copy(source.range(ranges)?, target.range(ranges)?)?,
-            Step::Dispatch(dispatch) => self.dispatch(dispatch, helpers, scratch)?,
+            Step::Dispatch(dispatch) => return self.dispatch(dispatch, helpers, scratch, clock),
         }
+        clock.lap();
         Ok(())
     }
 
-    fn dispatch(&self, dispatch: &Dispatch, helpers: &Helpers<'_>, scratch: &mut Scratch) -> Result<()> {
+    fn dispatch(
+        &self,
+        dispatch: &Dispatch,
+        helpers: &Helpers<'_>,
+        scratch: &mut Scratch,
+        clock: &mut Clock,
+    ) -> Result<()> {
         let program = self.job.program();
         let counts = match dispatch.counts {
             Counts::Direct(counts) => counts,
@@ -95,7 +113,6 @@ impl Execution {
             return Ok(());
         }
         let pace = program.executables[dispatch.executable as usize].pace(dispatch.function);
-        let start = Instant::now();
         let mine = match helpers.for_dispatch(program, dispatch, total, pace) {
             None => {
                 self.job.run_alone(dispatch, counts, total, scratch)?;
@@ -103,8 +120,8 @@ impl Execution {
             }
             Some(sharing) => self.job.run_shared(self.next, dispatch, counts, total, sharing, scratch)?,
         };
-        if mine > 0 && helpers.pool.is_some() {
-            pace.note(start.elapsed(), mine);
+        if let Some(time) = clock.lap().filter(|_| mine > 0) {
+            pace.note(time, mine);
         }
         Ok(())
     }
@@ -114,6 +131,34 @@ impl Drop for Execution {
     /// Also a program that failed must let its helpers go.
     fn drop(&mut self) {
         self.job.finish();
+    }
+}
+
+/// The time of the last step's end: one look at the system's clock serves the pace of one dispatch, the deadline, and
+/// the beginning of the next.
+struct Clock(Option<Instant>);
+
+impl Clock {
+    /// A clock, or none where nobody asks for the time.
+    fn new(wanted: bool) -> Self {
+        Clock(wanted.then(Instant::now))
+    }
+
+    /// Time since the last step's end.
+    fn lap(&mut self) -> Option<Duration> {
+        let last = self.0.as_mut()?;
+        let now = Instant::now();
+        let time = now.saturating_duration_since(*last);
+        *last = now;
+        Some(time)
+    }
+
+    fn is_past(&self, deadline: Deadline) -> bool {
+        match (deadline, self.0) {
+            (Deadline::Never, _) => false,
+            (Deadline::Now, _) => true,
+            (Deadline::At(end), now) => now.is_some_and(|now| now >= end),
+        }
     }
 }
 
@@ -181,3 +226,6 @@ impl Drop for Helpers<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@
 
 use std::{
     ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{
@@ -18,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_status::{Result, ResultExt, Status};
+use halite_status::{Result, ResultExt, Status, status};
 use parking_lot::Mutex;
 
 use crate::{
@@ -299,7 +300,10 @@ impl Job {
         let local_memory = scratch.local_memory.as_mut().map_or(&mut [][..], Block::bytes_mut);
         let mut worker = Worker { processor: scratch.processor, local_memory };
         let code = self.program.executables[dispatch.executable as usize].code();
-        code.run(&call, workgroups, &mut worker).context(|| self.program.describe(dispatch))
+        // Everybody counts on the units of this thread: not even a fault of Halite's own may leave them undone.
+        let run = AssertUnwindSafe(|| code.run(&call, workgroups, &mut worker));
+        let result = catch_unwind(run).unwrap_or_else(|_| Err(status!(Internal, "the code panicked")));
+        result.context(|| self.program.describe(dispatch))
     }
 
     fn fail(&self, failure: Status) {

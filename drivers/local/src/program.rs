@@ -1,7 +1,13 @@
 //! Owns accepted recordings and the compact form that they are lowered to, once. Does not own: running it
 //! (`execution`).
 
-use std::{any::Any, collections::HashMap, ops::Range, sync::Arc};
+use std::{
+    any::Any,
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    ops::Range,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use halite_hal::{
@@ -123,12 +129,15 @@ pub(crate) type Ranges = SmallVec<[HostRange; 8]>;
 
 impl Program {
     fn lower(device_id: u64, list: &CommandList) -> Result<Self> {
-        let mut lowering = Lowering { device_id, program: Program::default(), numbers: HashMap::new() };
+        let mut lowering = Lowering { device_id, program: Program::default(), numbers: HashMap::default() };
         // Slots come first, so that their numbers do not depend on how many direct buffers there are.
-        let mut slots: Vec<u32> = list.commands.iter().flat_map(slots_of).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        lowering.program.slots = slots;
+        if list.binding_capacity > 0 {
+            let mut slots: Vec<u32> = list.commands.iter().flat_map(slots_of).collect();
+            slots.sort_unstable();
+            slots.dedup();
+            lowering.program.slots = slots;
+        }
+        lowering.program.steps.reserve(list.commands.len());
         for (index, command) in list.commands.iter().enumerate() {
             lowering.command(command).context(|| format!("command {index} ({})", command.name()))?;
         }
@@ -223,11 +232,30 @@ fn slots_of(command: &Command) -> SmallVec<[u32; 8]> {
     slots
 }
 
+/// Hashes addresses of objects, of which no two are equal and nobody chooses them: a multiplication spreads them.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_usize((*b).into()));
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // 2^64 divided by the golden ratio; the high half goes where tables look first.
+        self.0 = (self.0 ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 struct Lowering {
     device_id: u64,
     program: Program,
     /// Numbers of objects by address.
-    numbers: HashMap<usize, u32>,
+    numbers: HashMap<usize, u32, BuildHasherDefault<AddressHasher>>,
 }
 
 impl Lowering {

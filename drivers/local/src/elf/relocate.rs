@@ -102,8 +102,12 @@ fn apply(file: &ElfFile<'_>, image: &mut [u8], base: u64, relocation: &Relocatio
         return Err(format!("{value:#x} does not fit in 32 bits"));
     }
     let bytes = if width == Width::Word64 { &bytes[..] } else { &bytes[..4] };
-    if !file.segments().iter().any(|s| s.contains(relocation.offset, bytes.len() as u64)) {
-        return Err("it changes what is not loaded".to_owned());
+    match file.segments().iter().find(|s| s.contains(relocation.offset, bytes.len() as u64)) {
+        None => return Err("it changes what is not loaded".to_owned()),
+        Some(segment) if segment.protection.execute => {
+            return Err("it changes code, which embedded code must not need".to_owned());
+        }
+        Some(_) => {}
     }
     let at = relocation.offset as usize;
     let target = image.get_mut(at..at + bytes.len()).ok_or("it changes what is not loaded")?;

@@ -134,7 +134,8 @@ fn relocations_compute_what_the_abi_says() {
 
 #[test]
 fn bad_relocations_are_refused_by_name() {
-    let cases: [(u64, Rela, &str); 7] = [
+    let cases: [(u64, Rela, &str); 8] = [
+        (0, (CODE_AT, 8, 0, 0), "changes code"),
         (0, (DATA_AT, 5, 1, 0), "type 5"),
         (0, (DATA_AT, 1, 2, 0), "symbol 2 is not in the file"),
         (0, (DATA_AT, 1, 9, 0), "symbol 9 of 4"),

@@ -5,16 +5,16 @@ use std::{fmt, io, process::ExitCode};
 use clap::{CommandFactory, Parser};
 use halite_status::{Code, Status};
 
-use crate::{argv, logger};
+use crate::{argv, interrupt, logger};
 
 /// How a tool fails.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line makes no sense: exit code 2.
     Usage(String),
-    /// Something went wrong: exit code 1, one line on standard error.
+    /// Something went wrong: exit code 1, or 130 after Ctrl-C; one line on standard error.
     Status(Status),
-    /// The failure is on standard output already: exit code 1, nothing more is printed.
+    /// The failure is on standard output already: exit codes as above, nothing more is printed.
     Reported,
 }
 
@@ -93,12 +93,14 @@ pub fn tool_main<T: Parser>(name: &'static str, body: impl FnOnce(T) -> Result<(
             return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::FAILURE };
         }
     };
+    let failed =
+        if interrupt::interrupted() { ExitCode::from(interrupt::INTERRUPTED) } else { ExitCode::FAILURE };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Reported) => ExitCode::FAILURE,
+        Err(Failure::Reported) => failed,
         Err(failure @ Failure::Status(_)) => {
             eprintln!("{name}: error: {failure}");
-            ExitCode::FAILURE
+            failed
         }
         Err(failure @ Failure::Usage(_)) => {
             eprintln!("{name}: error: {failure}\nTry '{name} --help'.");

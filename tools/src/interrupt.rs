@@ -1,6 +1,7 @@
 //! Owns what ends a run early: Ctrl-C and `--timeout`. Does not own: the work that is ended.
 
 use std::{
+    fmt::Display,
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -11,21 +12,58 @@ use std::{
 use halite::CancelToken;
 use halite_hal::Deadline;
 
-/// Exit code of a second Ctrl-C, as shells report the signal.
-const INTERRUPTED: i32 = 130;
+/// Exit code of a run that Ctrl-C ended, as shells report the signal.
+pub(crate) const INTERRUPTED: u8 = 130;
 /// How long a run may take to end by itself after its time is up: the device finishes what it has begun.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same after Ctrl-C: whoever is in a hurry presses it again.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(10);
 
-/// A switch that the first Ctrl-C throws; the second one ends the process at once.
-pub(crate) fn cancel_on_interrupt() -> CancelToken {
+/// Whether Ctrl-C was pressed.
+static PRESSED: AtomicBool = AtomicBool::new(false);
+/// Why the work ended, for whoever has to end the process before that could be reported.
+static REASON: Mutex<Option<String>> = Mutex::new(None);
+
+/// Whether Ctrl-C was pressed in this run.
+pub(crate) fn interrupted() -> bool {
+    PRESSED.load(Ordering::Relaxed)
+}
+
+/// Keeps the failure that ended the work: dropping what it used may take longer than the process has left.
+pub(crate) fn note(failure: &impl Display) {
+    if let Ok(mut reason) = REASON.lock() {
+        reason.get_or_insert_with(|| failure.to_string());
+    }
+}
+
+/// Says why the work ended, then ends the process.
+fn end(tool: &str, otherwise: &str, device: &str, code: u8) -> ! {
+    let reason = REASON.lock().ok().and_then(|mut reason| reason.take());
+    let text = reason.unwrap_or_else(|| otherwise.to_owned());
+    eprintln!("{tool}: error: {text}; {device}");
+    std::process::exit(code.into());
+}
+
+/// A switch that the first Ctrl-C throws; the second one ends the process at once. So does a device that takes too long
+/// to finish what it has begun.
+pub(crate) fn cancel_on_interrupt(tool: &'static str) -> CancelToken {
     let token = CancelToken::new();
-    let (switch, pressed) = (token.clone(), AtomicBool::new(false));
+    let switch = token.clone();
     let installed = ctrlc::set_handler(move || {
-        if pressed.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
+        if PRESSED.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED.into());
         }
         eprintln!("interrupted; stopping (again to end at once)");
         switch.cancel();
+        std::thread::spawn(move || {
+            let until = Instant::now() + INTERRUPT_GRACE;
+            while let Some(left) = until.checked_duration_since(Instant::now()) {
+                std::thread::park_timeout(left);
+            }
+            let device =
+                format!("what the device has begun goes on after {INTERRUPT_GRACE:?}, ended without it");
+            end(tool, "CANCELLED; interrupted", &device, INTERRUPTED)
+        });
     });
     if let Err(error) = installed {
         log::warn!("Ctrl-C will end the process without cleaning up: {error}");
@@ -53,8 +91,8 @@ impl Watchdog {
                 let left = hard.map(|t| t.saturating_duration_since(Instant::now()));
                 let Some(left) = left else { return };
                 if left.is_zero() {
-                    eprintln!("{tool}: error: DEADLINE_EXCEEDED; not finished after {limit:?} (--timeout)");
-                    std::process::exit(1);
+                    let device = format!("not finished after {limit:?} (--timeout)");
+                    end(tool, "DEADLINE_EXCEEDED", &device, 1)
                 }
                 guard = match signal.wait_timeout(guard, left) {
                     Ok((guard, _)) => guard,

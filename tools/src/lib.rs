@@ -2,7 +2,8 @@
 //! module here. Does not own: loading and running (the `halite` crate), drivers, or file formats.
 //!
 //! Flags are those of IREE's tools, so that scripts keep working: see [`argv`] for the spelling and `foreign` for the
-//! flags that mean nothing here. Exit codes: 0 success, 1 failure, 2 wrong usage.
+//! flags that mean nothing here. Exit codes: 0 success, 1 failure, 2 wrong usage, 130
+//! ended by Ctrl-C.
 #![forbid(unsafe_code)]
 
 pub mod argv;

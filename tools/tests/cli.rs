@@ -287,6 +287,6 @@ fn interrupted_programs_stop_by_themselves() {
         return;
     }
     let ran = common::finish(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
     assert!(ran.stderr.contains("run-module: error: CANCELLED"), "{}", ran.stderr);
 }

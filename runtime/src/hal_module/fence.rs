@@ -102,16 +102,16 @@ pub(crate) fn wait_for_fence(fence: &Fence, timeout: Deadline, invocation: &Invo
             Some(_) => deadline.min(Deadline::after(SLICE)),
             None => deadline,
         };
-        match fence.wait(until) {
+        let late = match fence.wait(until) {
             Ok(()) => return Ok(true),
             Err(e) if e.code() != Code::DeadlineExceeded => return Err(e),
-            Err(_) => {}
-        }
+            Err(late) => late,
+        };
         // A fence that failed with this very code has failed, not timed out.
         if fence.query()? {
             return Ok(true);
         }
-        invocation.check().context(|| "while it waited for the device")?;
+        invocation.check().context(|| format!("while it waited for the device: {}", late.message()))?;
         if timeout.remaining().is_some_and(|left| left.is_zero()) {
             return Ok(false);
         }

@@ -14,7 +14,7 @@ use halite_status::{Code, Status};
 use super::{Duty, Flags, NAME, pattern, stats::Summary};
 use crate::{
     console::{Failure, Result},
-    interrupt::{Watchdog, cancel_on_interrupt},
+    interrupt::{self, Watchdog, cancel_on_interrupt},
     load, values,
 };
 
@@ -81,7 +81,7 @@ pub(super) fn benchmark_name(function: &str) -> String {
 
 /// Loads and links everything.
 pub(super) fn prepare(flags: &Flags) -> Result<Prepared> {
-    let cancel = cancel_on_interrupt();
+    let cancel = cancel_on_interrupt(NAME);
     let watchdog = Watchdog::start(NAME, flags.timeout);
     let start = Instant::now();
     for module in flags.modules.module.iter().filter(|m| *m != "-") {
@@ -95,7 +95,7 @@ pub(super) fn prepare(flags: &Flags) -> Result<Prepared> {
     let start = Instant::now();
     let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
     let builder = load::session_builder(&flags.devices, &flags.modules)?;
-    let session = builder.init_options(options.clone()).build()?;
+    let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
     let init = start.elapsed().as_secs_f64();
     let functions = functions(flags, &session)?;
     let exported = session.modules().iter().flat_map(|m| &m.functions).map(|f| f.full_name()).collect();
@@ -125,7 +125,7 @@ pub(super) fn measure(flags: &Flags, prepared: &Prepared) -> Result<Vec<Run>> {
 fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Run> {
     let inputs = values::read_inputs(&prepared.session, function.info(), &flags.inputs.input)?;
     // Results are not read back: a call ends when they are on the device.
-    let call = || function.call_with(&inputs, &prepared.options).map(drop);
+    let call = || function.call_with(&inputs, &prepared.options).map(drop).inspect_err(interrupt::note);
     let start = Instant::now();
     call()?;
     let first_call = start.elapsed().as_secs_f64();

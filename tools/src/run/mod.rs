@@ -15,7 +15,7 @@ use crate::{
     devices,
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
-    interrupt::{Watchdog, cancel_on_interrupt},
+    interrupt::{self, Watchdog, cancel_on_interrupt},
     load, values,
 };
 
@@ -123,11 +123,11 @@ fn run(flags: Flags) -> Result<()> {
 }
 
 fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
-    let cancel = cancel_on_interrupt();
+    let cancel = cancel_on_interrupt(NAME);
     let watchdog = Watchdog::start(NAME, flags.timeout);
     let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
     let builder = load::session_builder(&flags.devices, &flags.modules)?;
-    let session = builder.init_options(options.clone()).build()?;
+    let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
     let function = match flags.modules.function() {
         Some(name) => session.function(name)?,
         None => session.default_function()?,
@@ -137,7 +137,7 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "EXEC @{}", function.name())?;
         out.flush()?;
     }
-    let results = function.call_with(&inputs, &options)?;
+    let results = function.call_with(&inputs, &options).inspect_err(interrupt::note)?;
     // Inputs that live on would count as memory in use.
     drop(inputs);
     let outcome = finish(flags, &session, &function, &results, out);

@@ -77,7 +77,7 @@ impl Core {
              stall_limit=<seconds>|off changes how long is waited",
             self.ctx.info.name,
             self.ctx.info.uri(),
-            self.queues[queue].story().summary
+            self.queues[queue].busy_with()
         )
     }
 }

@@ -51,11 +51,11 @@ impl Queue {
     }
 
     fn deadline_passed(&self, value: u64) -> Status {
-        let summary = self.story().summary;
+        let summary = self.busy_with();
         let (name, index) = (&self.ctx.info.name, self.index);
         status!(
             DeadlineExceeded,
-            "the deadline of the wait for batch {value} has passed; queue {index} of device '{name}': {summary}"
+            "queue {index} of device '{name}' has not come to batch {value} in time, {summary}"
         )
     }
 

@@ -22,6 +22,12 @@ pub(crate) struct Story {
 }
 
 impl Queue {
+    /// What the queue works on, for a message.
+    pub fn busy_with(&self) -> String {
+        let summary = self.story().summary;
+        if summary.is_empty() { "nothing is unfinished".to_owned() } else { summary }
+    }
+
     /// What is submitted and unfinished, as far as the timeline still tells.
     pub fn story(&self) -> Story {
         let state = self.state.lock();

@@ -19,7 +19,7 @@ pub(crate) fn uris(flags: &DeviceFlags, options: &Options) -> Result<Vec<String>
 }
 
 /// Adds Vulkan options to a Vulkan URI. What the URI itself says comes first.
-fn with_options(uri: &str, options: &Options) -> Result<String> {
+pub(crate) fn with_options(uri: &str, options: &Options) -> Result<String> {
     let parsed = DeviceUri::parse(uri).map_err(|e| Failure::Usage(e.message().to_owned()))?;
     let mut text = uri.to_owned();
     if parsed.driver != VULKAN {

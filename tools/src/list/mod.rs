@@ -2,13 +2,14 @@
 //! needs. Does not own: finding devices (drivers do), or weighing them (`halite_hal::choice`).
 
 mod json;
+mod probe;
 mod survey;
 mod text;
 
 use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
-use halite_hal::{DriverRegistry, Options};
+use halite_hal::{DriverRegistry, Options, status};
 
 use self::survey::{DriverLine, Survey};
 use crate::{
@@ -24,6 +25,7 @@ Examples:
   list-devices                              what is there; * marks what runs without --device
   list-devices -v vulkan                    everything about the devices of one driver
   list-devices --device=vulkan://llvmpipe   opens one device and tells everything about it
+  list-devices --probe                      opens all devices, each in a process of its own that may crash
   list-devices --drivers                    drivers, where they come from, and what was skipped
   list-devices --json > report.json         for a bug report, or to add a GPU to the table of targets
 
@@ -51,6 +53,9 @@ pub struct Flags {
     /// Prints the faults that drivers know of and steer around, and which of them are in force on the devices here
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     workarounds: bool,
+    /// Opens each device in a process of its own first: drivers that crash or hang are found out that way
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    probe: bool,
     /// Prints the completion script for a shell
     #[arg(long, value_name = "SHELL")]
     completions: Option<clap_complete::Shell>,
@@ -103,11 +108,24 @@ fn drivers(registry: &DriverRegistry, flags: &Flags, out: &mut dyn Write) -> Res
 /// The devices that are asked for. Those that are named are opened: that is the proof that they can be.
 fn take_survey(registry: &DriverRegistry, flags: &Flags, options: &Options) -> Result<Survey> {
     let uris = devices::uris(&flags.devices, options)?;
+    let plugins = (flags.probe && !probe::is_probe()).then_some(&flags.devices.plugins);
     if uris.is_empty() {
-        return Survey::of_drivers(registry, flags.driver.as_deref(), options);
+        if plugins.is_some() {
+            probe::listing()?;
+        }
+        let mut found = devices::enumerate(registry, flags.driver.as_deref(), options)?;
+        if let Some(plugins) = plugins {
+            probe::devices(&mut found, plugins, options)?;
+        }
+        return Ok(Survey::of_drivers(found, flags.driver.is_none()));
     }
     if flags.driver.is_some() {
         return Err(Failure::Usage("name a driver or devices, not both".to_owned()));
+    }
+    for uri in plugins.iter().flat_map(|_| &uris) {
+        if let Some(why) = probe::named(uri, &flags.devices.plugins, options)? {
+            return Err(Failure::Status(status!(Unavailable, "device '{uri}' cannot be used: {why}")));
+        }
     }
     Survey::of_named(registry, &uris)
 }

@@ -8,7 +8,7 @@ use halite_hal::{
     status,
 };
 
-use crate::{console::Result, devices};
+use crate::console::Result;
 
 /// A device and its place.
 #[derive(Debug)]
@@ -31,9 +31,8 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// The devices of one driver, or of all.
-    pub fn of_drivers(registry: &DriverRegistry, only: Option<&str>, options: &Options) -> Result<Self> {
-        let found = devices::enumerate(registry, only, options)?;
+    /// The devices of one driver, or of `all`: then the first is what runs when none is named.
+    pub fn of_drivers(found: Vec<DeviceInfo>, all: bool) -> Self {
         let mut counts: HashMap<String, usize> = HashMap::new();
         let mut number = |info: &DeviceInfo| {
             let count = counts.entry(info.driver.clone()).or_default();
@@ -41,7 +40,7 @@ impl Survey {
             Some(*count - 1)
         };
         let indices: Vec<_> = found.iter().map(&mut number).collect();
-        Ok(Survey { devices: in_order(found, &indices), marks_choice: only.is_none() })
+        Survey { devices: in_order(found, &indices), marks_choice: all }
     }
 
     /// Devices that are named, each opened and closed again.

@@ -1,0 +1,124 @@
+//! Tools on drivers that crash, fail and hang: through the loader of `drivers/vulkan/tests/shim`.
+#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
+
+mod common;
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use common::{Ran, finish};
+// Named so that it is built; what it does happens in the library that the tools load.
+use halite_vulkan_shim as _;
+
+fn shim() -> PathBuf {
+    let name = format!("{}halite_vulkan_shim{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let path = std::env::current_exe().expect("tests know their path").with_file_name(name);
+    assert!(path.exists(), "{} was not built", path.display());
+    path
+}
+
+/// A tool that reaches Vulkan through the shim, which follows these rules.
+fn command(tool: &str, rules: &str) -> Command {
+    let mut command = common::command(tool);
+    command.env("HALITE_VULKAN_SHIM", rules).stdin(Stdio::null());
+    command.arg(format!("--vulkan_libvulkan_search_path={}", shim().display()));
+    command.arg("--vulkan_swiftshader=off");
+    command
+}
+
+fn list(rules: &str, args: &[&str]) -> Ran {
+    finish(command("list-devices", rules).args(args).output().expect("the tool starts"))
+}
+
+#[test]
+fn a_driver_that_crashes_makes_its_device_unusable_and_no_more() {
+    if !common::has_llvmpipe() {
+        return;
+    }
+    let ran = list("", &["--probe", "vulkan"]);
+    assert_eq!(ran.code, 0, "{} {}", ran.stdout, ran.stderr);
+    assert!(!ran.stdout.contains("not chosen"), "{}", ran.stdout);
+
+    let ran = list("vkCreateDevice=crash", &["--probe", "vulkan"]);
+    assert_eq!(ran.code, 1, "{} {}", ran.stdout, ran.stderr);
+    let (text, signal) = (&ran.stdout, if cfg!(unix) { "signal 6 (SIGABRT)" } else { "exit code" });
+    assert!(
+        text.contains("opening it in a process of its own ended with") && text.contains(signal),
+        "{text}"
+    );
+    let json = list("vkCreateDevice=crash", &["--probe", "--json", "vulkan"]);
+    let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("a report");
+    assert_eq!(report["devices"][0]["usable"], false);
+
+    let ran = list("vkCreateDevice=-3", &["--probe", "vulkan"]);
+    let why = "vkCreateDevice failed with ERROR_INITIALIZATION_FAILED";
+    assert!(ran.code == 1 && ran.stdout.contains(why), "{} {}", ran.stdout, ran.stderr);
+    // Named devices too.
+    let ran = list("vkCreateDevice=crash", &["--probe", "--device=vulkan://0"]);
+    assert!(ran.code == 1 && ran.stderr.contains("device 'vulkan://0"), "{} {}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_driver_that_crashes_while_it_is_listed_is_found_out() {
+    if !common::has_llvmpipe() {
+        return;
+    }
+    let ran = list("vkEnumeratePhysicalDevices=crash", &["--probe", "vulkan"]);
+    assert_eq!(ran.code, 1, "{} {}", ran.stdout, ran.stderr);
+    for part in ["list-devices: error: UNAVAILABLE", "fails as soon as it is loaded", "VK_DRIVER_FILES"] {
+        assert!(ran.stderr.contains(part), "'{part}' is missing from: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_lost_device_ends_a_run_with_its_story() {
+    let Some(corpus) = common::corpus().filter(|_| common::has_llvmpipe()) else { return };
+    let ran = command("run-module", "vkQueueSubmit=-4")
+        .current_dir(corpus)
+        .args(["--device=vulkan", "--module=small/add_f32/module.vmfb", "--function=main"])
+        .args(["--input=@small/add_f32/c0_in0.npy", "--input=@small/add_f32/c0_in1.npy"])
+        .output();
+    let ran = finish(ran.expect("the tool starts"));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    for part in ["run-module: error: DATA_LOSS; vkQueueSubmit failed with ERROR_DEVICE_LOST", "llvmpipe"] {
+        assert!(ran.stderr.contains(part), "'{part}' is missing from: {}", ran.stderr);
+    }
+}
+
+/// A program whose kernels never end, as far as it can tell.
+#[cfg(unix)]
+fn hanging(tool: &str) -> Option<Child> {
+    let corpus = common::corpus().filter(|_| common::has_llvmpipe())?;
+    let child = command(tool, "all=stall")
+        .current_dir(corpus)
+        .args(["--device=vulkan?stall_limit=1", "--module=small/add_f32/module.vmfb", "--function=main"])
+        .args(["--input=@small/add_f32/c0_in0.npy", "--input=@small/add_f32/c0_in1.npy"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    Some(child.expect("the tool starts"))
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupts_end_runs_whose_kernels_do_not() {
+    let Some(mut child) = hanging("run-module") else { return };
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "EXEC @main\n");
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    if !sent.is_ok_and(|s| s.success()) {
+        eprintln!("SKIPPED: no kill program");
+        child.kill().expect("the test's own process");
+        child.wait().expect("the test's own process");
+        return;
+    }
+    let ran = finish(child.wait_with_output().expect("the tool ends"));
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    for part in ["run-module: error: CANCELLED", "unfinished is batch", "in command buffer"] {
+        assert!(ran.stderr.contains(part), "'{part}' is missing from: {}", ran.stderr);
+    }
+}

@@ -24,6 +24,7 @@ use self::{
 use crate::{
     Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
     ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, ResultExt, Semaphore, Status, bail,
+    validation,
 };
 
 /// Devices that take each other's buffers and signal each other's semaphores, in the order given. What they are asked
@@ -165,8 +166,11 @@ impl Mirrored {
     }
 
     fn end(self: Box<Self>, result: Result<()>) {
-        settle(&self.signal, result);
-        self.worker.leave();
+        let Mirrored { worker, signal, mirrors, op, .. } = *self;
+        // Whoever waited may count on the memory being free.
+        drop((mirrors, op));
+        settle(&signal, result);
+        worker.leave();
     }
 }
 
@@ -231,10 +235,12 @@ impl Device for PeerDevice {
         mut op: QueueOp,
     ) -> Result<()> {
         let mut mirrors = Mirrors::default();
-        self.localize(&mut mirrors, &mut op).context(|| format!("queue {}", op.name()))?;
+        let name = op.name();
+        self.localize(&mut mirrors, &mut op).context(|| format!("queue {name}"))?;
         if mirrors.is_empty() {
             return self.inner.queue_submit(affinity, wait, &self.own_signal(signal)?, op);
         }
+        validation::check_ahead(self.inner.as_ref(), &op).context(|| format!("queue {name}"))?;
         let (device, worker) = (self.inner.clone(), self.worker.clone());
         let mirrored = Box::new(Mirrored {
             device,

@@ -3,7 +3,7 @@
 
 use std::{any::Any, collections::BTreeMap, sync::Arc};
 
-use super::mirror::Access;
+use super::mirror::{ALIGNMENT, Access};
 use crate::{
     BindingTable, BufferRef, BufferSpan, Command, CommandBuffer, CommandList, CommandTarget, Device,
     DispatchCounts, Result, WHOLE_BUFFER,
@@ -75,7 +75,10 @@ fn gather(foreign: &mut Vec<BufferSpan>, device_id: u64, reference: &BufferRef) 
     if buffer.device_id() == device_id {
         return Ok(());
     }
-    let needed = BufferSpan::whole(buffer.clone()).subspan(reference.offset, reference.length)?;
+    let mut needed = BufferSpan::whole(buffer.clone()).subspan(reference.offset, reference.length)?;
+    // What was aligned in the buffer has to be aligned in the slot.
+    let rest = needed.offset % ALIGNMENT;
+    (needed.offset, needed.length) = (needed.offset - rest, needed.length + rest);
     match foreign.iter_mut().find(|span| Arc::ptr_eq(&span.buffer, buffer)) {
         Some(span) => {
             let end = (span.offset + span.length).max(needed.offset + needed.length);

@@ -95,7 +95,7 @@ impl ValidatedDevice {
             );
         };
         checked.plan.check_table(self.inner.as_ref(), &bindings)?;
-        checked.claim_execution()?;
+        checked.claim(&checked.executed)?;
         let op = QueueOp::Execute { command_buffer: checked.inner.clone(), bindings };
         self.inner.queue_submit(affinity, wait, signal, op)
     }
@@ -145,7 +145,8 @@ impl Device for ValidatedDevice {
     fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
         let plan = commands::check(self.inner.as_ref(), &list)?;
         let inner = self.inner.create_command_buffer(list)?;
-        Ok(Arc::new(CheckedCommandBuffer { inner, plan, executed: AtomicBool::new(false) }))
+        let (executed, promised) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Arc::new(CheckedCommandBuffer { inner, plan, executed, promised }))
     }
 
     fn queue_alloca(
@@ -195,19 +196,36 @@ impl Device for ValidatedDevice {
     }
 }
 
+/// Checks an operation that will be submitted to a validated device later, when nobody can be told any more: the checks
+/// of [`ValidatedDevice::queue_submit`], except those of fences.
+pub(crate) fn check_ahead(device: &dyn Device, op: &QueueOp) -> Result<()> {
+    queue::check_transfer(device, op)?;
+    let QueueOp::Execute { command_buffer, bindings } = op else { return Ok(()) };
+    range::check_owner(device, "command buffer", command_buffer.device_id())?;
+    match command_buffer.as_any().downcast_ref::<CheckedCommandBuffer>() {
+        Some(checked) => {
+            checked.plan.check_table(device, bindings)?;
+            checked.claim(&checked.promised)
+        }
+        None => Ok(()),
+    }
+}
+
 /// A driver's command buffer and what its executions must bring.
 #[derive(Debug)]
 struct CheckedCommandBuffer {
     inner: Arc<dyn CommandBuffer>,
     plan: SlotPlan,
     executed: AtomicBool,
+    /// Whether an execution was checked ahead.
+    promised: AtomicBool,
 }
 
 impl CheckedCommandBuffer {
-    /// Uses up the one execution of a one-shot command buffer; reusable ones always pass.
-    fn claim_execution(&self) -> Result<()> {
+    /// Uses up the one execution of a one-shot command buffer, as `used` notes it; reusable ones always pass.
+    fn claim(&self, used: &AtomicBool) -> Result<()> {
         let one_shot = self.inner.list().mode.contains(CommandBufferMode::ONE_SHOT);
-        if one_shot && self.executed.swap(true, Ordering::Relaxed) {
+        if one_shot && used.swap(true, Ordering::Relaxed) {
             bail!(
                 FailedPrecondition,
                 "one-shot command buffer was executed already; record a new one, or record it without ONE_SHOT"

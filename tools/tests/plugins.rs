@@ -225,6 +225,14 @@ fn a_library_that_ends_the_process_can_be_left_out() {
     assert_eq!(run(&["aborting"]).signal(), Some(6), "SIGABRT");
     assert!(run(&["null", "--list_drivers"]).success());
     assert!(run(&["--no-plugins", "--list_drivers"]).success());
+    let mut tried = command("list-devices");
+    tried.args(["--drivers", "-v"]).env("HALITE_DRIVER_PATH", dir.path());
+    let tried = finish(tried.output().expect("the tool starts"));
+    assert!(
+        tried.code == 0 && tried.stdout.contains("loading it in a process of its own ended with signal 6"),
+        "{}",
+        tried.stdout
+    );
     // Libraries of drivers that are not asked for are not loaded.
     assert_eq!(run(&["no-such-driver"]).code(), Some(1));
 }

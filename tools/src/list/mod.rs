@@ -47,7 +47,8 @@ pub struct Flags {
     /// Prints one JSON object with everything
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     json: bool,
-    /// Prints the drivers instead of devices, without loading any; with -v loads them and tells whether they work
+    /// Prints the drivers instead of devices, without loading any; with -v loads them, in a process of its own first, and
+    /// tells whether they work
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     drivers: bool,
     /// Prints the faults that drivers know of and steer around, and which of them are in force on the devices here

@@ -1,4 +1,4 @@
-//! Owns the proof that devices can be opened: each is opened in a process of its own, so that a driver that crashes or
+//! Owns the proof that devices can be opened and plug-ins loaded: each in a process of its own, so that a driver that crashes or
 //! hangs takes only that process along. Does not own: opening (`list-devices --device=URI` is what the process runs).
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_hal::{DeviceInfo, Options, status};
+use halite_hal::{DeviceInfo, DriverEntry, DriverSource, Options, status};
 
 use crate::{
     console::{Failure, Result},
@@ -76,6 +76,23 @@ pub(super) fn named(uri: &str, plugins: &PluginFlags, options: &Options) -> Resu
         Outcome::Crashed(how) => Some(format!("opening it in a process of its own {how}")),
         Outcome::Hung => Some(format!("opening it in a process of its own did not end within {LIMIT:?}")),
     })
+}
+
+/// Loads a plug-in and lists its devices. An error when that ends the process or does not end; what it could report itself
+/// shows again when the library is loaded here.
+pub(super) fn driver(entry: &DriverEntry) -> halite_hal::Result<()> {
+    let DriverSource::Library(source) = entry.source() else { return Ok(()) };
+    let mut path = OsString::from("--driver-path=");
+    path.push(source.manifest.as_ref().unwrap_or(&source.library));
+    let how = match run([path, format!("--list_devices={}", entry.name()).into()]) {
+        Outcome::Well | Outcome::Refused(_) => return Ok(()),
+        Outcome::Crashed(how) => how,
+        Outcome::Hung => format!("did not end within {LIMIT:?}"),
+    };
+    Err(status!(
+        Unavailable,
+        "loading it in a process of its own {how}; remove the plug-in, or leave all out with --no-plugins"
+    ))
 }
 
 /// Runs this program with other arguments.

@@ -8,6 +8,7 @@ use halite_hal::{
     status,
 };
 
+use super::probe;
 use crate::console::Result;
 
 /// A device and its place.
@@ -101,10 +102,11 @@ pub(super) struct DriverLine<'a> {
 }
 
 impl<'a> DriverLine<'a> {
-    /// All drivers; `load` loads their libraries to find out whether they work.
+    /// All drivers; `load` loads their libraries to find out whether they work, in a process of its own first.
     pub fn all(registry: &'a DriverRegistry, load: bool) -> Vec<Self> {
         let line = |entry: &'a DriverEntry| {
-            let driver = if load { Some(entry.driver()) } else { entry.loaded() };
+            let try_it = || probe::driver(entry).and_then(|()| entry.driver());
+            let driver = if load { Some(try_it()) } else { entry.loaded() };
             DriverLine { entry, works: driver.map(|d| d.map(|_| ())) }
         };
         registry.entries().iter().map(line).collect()

@@ -420,3 +420,61 @@ fn sizes_of_tiles_agree() {
         assert_eq!(ask(bad).unwrap_err().code(), Code::InvalidArgument, "{bad:#x}");
     }
 }
+
+/// Numbers that a program might give, of a generator that always gives the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn wide(&mut self) -> i64 {
+        let edges = [0, 1, 2, -1, i64::MAX, i64::MIN, 0xFFFF_FFFF, 0x1_0000_0000, 0x7FFF_FFFF];
+        match self.next() % 12 {
+            0 => edges[self.next() as usize % edges.len()],
+            1 => (self.next() << 33 | self.next()).cast_signed(),
+            2 | 3 => (self.next() % 70).cast_signed(),
+            _ => (self.next() % 9).cast_signed(),
+        }
+    }
+
+    fn word(&mut self) -> i32 {
+        match self.next() % 4 {
+            0 => self.next() as u32 as i32,
+            1 => (self.next() % 4) as i32 | [0, 0x100, 0x200, 0x300][self.next() as usize % 4],
+            _ => (self.next() % 9) as i32,
+        }
+    }
+}
+
+/// Whatever a program asks for ends in a result or an error, and in time.
+#[test]
+fn any_arguments_are_survived() {
+    let mut numbers = Numbers(7);
+    let buffers = [words(&[]), words(&[1; 16]), words(&[2; 600])];
+    let (mut worked, mut refused) = (0, 0);
+    for round in 0..20_000 {
+        let function = &FUNCTIONS[round % FUNCTIONS.len()];
+        let kinds = function.signature[1..].chars().take_while(|kind| *kind != '_');
+        let values = kinds.map(|kind| match kind {
+            'r' if numbers.next().is_multiple_of(64) => Value::Ref(Ref::NULL),
+            'r' => {
+                let buffer = buffers[numbers.next() as usize % 3].clone();
+                Value::Ref(Ref::from_arc(buffer as Arc<dyn Object>))
+            }
+            'I' => Value::I64(numbers.wide()),
+            _ => Value::I32(numbers.word()),
+        });
+        let limit = std::time::Instant::now() + std::time::Duration::from_millis(20);
+        let mut args = Arguments::new(values.collect(), [].into_iter().collect())
+            .with_invocation(Invocation::until(limit));
+        let ordinal = Kernels.lookup(function.name).unwrap().ordinal;
+        match Kernels.call(&mut (), ordinal, &mut args, &mut Results::default()) {
+            Ok(()) => worked += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(worked > 1000 && refused > 1000, "{worked} worked, {refused} were refused");
+}

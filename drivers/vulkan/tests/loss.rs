@@ -166,9 +166,8 @@ fn a_device_of_its_own_hears_of_another_ones_loss_only_through_fences() {
         // The other device waits for the one that goes, which waits for the host.
         lost.queue_submit(ANY, &never, &foreign, QueueOp::Barrier).unwrap();
         other.queue_submit(ANY, &foreign, &here, fill(1)).unwrap();
+        let (gone, target) = (fence(&lost), buffer(&lost, &[0; 64]));
         shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
-        let gone = fence(&lost);
-        let target = buffer(&lost, &[0; 64]);
         let op = QueueOp::Fill { target: span(&target, 0, 64), pattern: 1, pattern_length: 1 };
         lost.queue_submit(ANY, &Fence::default(), &gone, op).unwrap();
         assert_eq!(gone.wait(seconds(20)).unwrap_err().code(), Code::DataLoss);
@@ -227,5 +226,91 @@ fn a_device_that_hangs_ends_waits_with_a_story() {
         drop(device);
         shim.stall(false);
         works(shim, info);
+    });
+}
+
+/// What a worker does until it fails.
+fn labour(device: &Arc<dyn Device>, worker: u8) -> Status {
+    let affinity = QueueAffinity(1 << (u32::from(worker) % device.queue_count()));
+    let mut last = Fence::default();
+    for round in 0.. {
+        let outcome = (|| {
+            let steps: Vec<Fence> =
+                (0..3).map(|_| Ok(Fence::new(device.create_semaphore(0)?, 1))).collect::<Result<_>>()?;
+            let data = device.queue_alloca(affinity, &last, &steps[0], &BufferParams::DEVICE, 4096)?;
+            let target = span(&data, 0, 4096);
+            let op = QueueOp::Fill { target, pattern: u64::from(worker), pattern_length: 1 };
+            device.queue_submit(affinity, &steps[0], &steps[1], op)?;
+            device.queue_submit(affinity, &steps[1], &steps[2], QueueOp::Dealloca { buffer: data })?;
+            last = steps[2].clone();
+            if round % 3 == 0 { last.wait(seconds(30)) } else { Ok(()) }
+        })();
+        if let Err(status) = outcome {
+            return status;
+        }
+    }
+    unreachable!("there are more numbers than time")
+}
+
+#[test]
+fn threads_under_load_all_hear_of_a_loss() {
+    on_shim(|shim, info| {
+        for (round, call) in ["vkQueueSubmit", "vkWaitSemaphores", "vkGetSemaphoreCounterValue"]
+            .into_iter()
+            .cycle()
+            .take(15)
+            .enumerate()
+        {
+            let device = shim.open(info, &[("queues", "2")]).unwrap();
+            shim.fail(call, round as u32 * 7, 1, DEVICE_LOST);
+            let stories: Vec<Status> = std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..3).map(|n| (n, device.clone())).collect();
+                let workers: Vec<_> =
+                    workers.into_iter().map(|(n, device)| scope.spawn(move || labour(&device, n))).collect();
+                workers.into_iter().map(|w| w.join().unwrap()).collect()
+            });
+            for story in &stories {
+                assert_story(story, &[call, stories[0].message()]);
+            }
+            drop(device);
+            assert_eq!(shim.live(), 0, "{call}, round {round}");
+        }
+    });
+}
+
+#[test]
+fn a_lost_device_whose_driver_hangs_does_not_take_the_program_along() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("stall_limit", "1")]).unwrap();
+        let data = buffer(&device, &[0; 64]);
+        let done = fence(&device);
+        shim.hang("vkQueueWaitIdle", true);
+        shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
+        let op = QueueOp::Fill { target: span(&data, 0, 64), pattern: 1, pattern_length: 1 };
+        device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
+        assert_story(&done.wait(seconds(20)).unwrap_err(), &["vkQueueSubmit"]);
+        drop((device, data, done));
+        shim.hang("vkQueueWaitIdle", false);
+        works(shim, info);
+    });
+}
+
+#[test]
+fn a_compiler_that_hangs_is_named() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("stall_limit", "1"), ("compile_threads", "1")]).unwrap();
+        shim.hang("vkCreateComputePipelines", true);
+        let executable = test_executable(&device);
+        while shim.calls("vkCreateComputePipelines") == 0 {
+            std::thread::yield_now();
+        }
+        let data = words_buffer(&device, &[1; 64]);
+        let op = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
+        let e = device.queue_submit(ANY, &Fence::default(), &Fence::default(), op).unwrap_err();
+        assert_eq!(e.code(), Code::DeadlineExceeded);
+        assert!(e.to_string().contains("compiling kernel 'affine' for 1s"), "{e}");
+        shim.hang("vkCreateComputePipelines", false);
+        let op = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
+        run(&device, op);
     });
 }

@@ -174,6 +174,11 @@ fn the_error_says_what_is_there() {
         for key in ["bytes", "heap", "heap.size", "reserved", "used"] {
             assert!(e.detail(key).is_some(), "{key} is missing from: {e:?}");
         }
+        eprintln!("  {e:?}");
+        if let (Some(budget), Some(usage)) = (e.detail("heap.budget"), e.detail("heap.usage")) {
+            let (budget, usage): (u64, u64) = (budget.parse().unwrap(), usage.parse().unwrap());
+            assert!(budget > 0 && usage >= 1 << 20, "{e:?}");
+        }
         assert!(e.detail("used").unwrap().parse::<u64>().unwrap() >= 1 << 20);
         drop(kept);
     });

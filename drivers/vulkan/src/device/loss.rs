@@ -28,7 +28,10 @@ impl Core {
             self.tell(&status)
         });
         if first {
-            log::error!("{story}");
+            // Whoever waits gets the story; here is only the fact.
+            let (name, uri) = (&self.ctx.info.name, self.ctx.info.uri());
+            log::error!("device '{name}' ({uri}) is lost; what waits for it fails and says why");
+            log::info!("{story}");
             for (key, value) in story.details().filter(|(key, _)| key.starts_with("vk.")) {
                 log::info!("{key}: {value}");
             }

@@ -171,7 +171,8 @@ impl Queue {
         for point in batches.iter().flat_map(|b| &b.signals) {
             point.semaphore.fail(status.clone());
         }
-        if self.idle_within(ABANDON_LIMIT) {
+        let limit = self.ctx.options.stall_limit.map_or(ABANDON_LIMIT, |limit| limit.min(ABANDON_LIMIT));
+        if self.idle_within(limit) {
             return;
         }
         let (name, index) = (&self.ctx.info.name, self.index);

@@ -52,6 +52,18 @@ impl Shim {
         }
     }
 
+    /// Whether a call returns.
+    pub fn hang(&self, call: &str, on: bool) {
+        let name = CString::new(call).unwrap();
+        // SAFETY: as in `fail`.
+        unsafe {
+            self.call::<unsafe extern "C" fn(*const std::ffi::c_char, bool)>("halite_shim_hang")(
+                name.as_ptr(),
+                on,
+            );
+        }
+    }
+
     pub fn calls(&self, call: &str) -> u32 {
         let name = CString::new(call).unwrap();
         // SAFETY: as in `fail`.

@@ -31,6 +31,7 @@ macro_rules! fallible {
                 if let Some(result) = rules::lock().enter(call, owner) {
                     return result;
                 }
+                while_hanging(call);
                 // SAFETY: the type is that of the function with this name; arguments are the caller's.
                 let result = unsafe {
                     let name = CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes());
@@ -223,8 +224,16 @@ fn while_stalled() {
     }
 }
 
+/// Blocks while a call is to hang.
+fn while_hanging(call: &str) {
+    while rules::lock().hangs(call) {
+        sleep(LOOK);
+    }
+}
+
 unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
     while_stalled();
+    while_hanging("vkQueueWaitIdle");
     let device = rules::lock().device_of(queue.as_raw());
     let refused = refused("vkQueueWaitIdle", device);
     // SAFETY: arguments are the caller's. Work that a lost device seems to have dropped goes on in truth: it has to end.

@@ -45,6 +45,17 @@ pub extern "C" fn halite_shim_stall(on: bool) {
     rules::lock().stalled = on;
 }
 
+/// While on, this call does not return.
+///
+/// # Safety
+/// `call` must be a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_shim_hang(call: *const c_char, on: bool) {
+    // SAFETY: as the caller vouches.
+    let call = unsafe { CStr::from_ptr(call) }.to_string_lossy().into_owned();
+    rules::lock().hang(call, on);
+}
+
 /// While on, devices offer `VK_EXT_device_fault` and tell an invented fault.
 #[unsafe(no_mangle)]
 pub extern "C" fn halite_shim_device_fault(on: bool) {

@@ -32,6 +32,8 @@ pub(crate) struct Rules {
     lost: HashSet<u64>,
     /// Devices of queues.
     queues: HashMap<u64, u64>,
+    /// Calls that do not return.
+    hanging: HashSet<String>,
     /// Whether no work seems to finish.
     pub stalled: bool,
     /// Whether devices offer `VK_EXT_device_fault`.
@@ -53,6 +55,20 @@ impl Rules {
     /// Adds a rule.
     pub fn fail(&mut self, call: String, after: u32, times: u32, result: vk::Result) {
         self.rules.push(Rule { call, after, times, act: Act::Fail(result) });
+    }
+
+    /// Has a call hang, or go on.
+    pub fn hang(&mut self, call: String, on: bool) {
+        if on {
+            self.hanging.insert(call);
+        } else {
+            self.hanging.remove(&call);
+        }
+    }
+
+    /// Whether a call must not return yet.
+    pub fn hangs(&self, call: &str) -> bool {
+        self.hanging.contains(call)
     }
 
     fn parse(&mut self, text: &str) {
@@ -83,6 +99,7 @@ impl Rules {
     /// Forgets the rules.
     pub fn clear(&mut self) {
         self.rules.clear();
+        self.hanging.clear();
     }
 
     /// Counts a call of an object of `device` (0 for none), and decides whether it fails.

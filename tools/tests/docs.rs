@@ -9,6 +9,7 @@ const DOCUMENTS: &[&str] = &[
     "dump-module.md",
     "parameters.md",
     "vulkan-driver.md",
+    "cpu-driver.md",
     "drivers.md",
     "subgroups.md",
     "embedding.md",
@@ -17,6 +18,7 @@ const TOOLS: &[&str] = &[
     env!("CARGO_BIN_EXE_run-module"),
     env!("CARGO_BIN_EXE_benchmark-module"),
     env!("CARGO_BIN_EXE_dump-module"),
+    env!("CARGO_BIN_EXE_list-devices"),
     env!("CARGO_BIN_EXE_list-devices"),
 ];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
@@ -71,19 +73,28 @@ fn flags_in_documents_exist() {
     assert!(checked > 50, "only {checked} flags were found: the search is broken");
 }
 
+/// The table of a document says what the driver says of its options, and has no others.
 #[cfg(feature = "static-drivers")]
-#[test]
-fn every_vulkan_option_is_in_the_table() {
-    let text = document("vulkan-driver.md");
-    for (name, meaning) in halite_vulkan::options::OPTIONS {
-        let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("option {name} is missing in vulkan-driver.md"));
+fn check_options(name: &str, options: &[(&str, &str)]) {
+    let text = document(name);
+    for (option, meaning) in options {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{option}` |")));
+        let row = row.unwrap_or_else(|| panic!("option {option} is missing in {name}"));
         let meaning = meaning.rsplit_once("): ").map_or(*meaning, |(_, rest)| rest);
         let meaning = meaning.split_once(": ").map_or(meaning, |(_, rest)| rest);
-        assert!(row.contains(meaning), "option {name} is now: {meaning}; the table says: {row}");
+        assert!(row.contains(meaning), "option {option} is now: {meaning}; the table says: {row}");
     }
     let rows = text.lines().filter(|l| l.starts_with("| `") && l.matches('|').count() >= 5).count();
-    assert!(rows >= halite_vulkan::options::OPTIONS.len());
+    assert!(rows >= options.len());
+}
+
+#[cfg(feature = "static-drivers")]
+#[test]
+fn every_option_of_a_driver_is_in_its_table() {
+    use halite_hal::Driver as _;
+    check_options("vulkan-driver.md", halite_vulkan::options::OPTIONS);
+    check_options("cpu-driver.md", halite_local::LocalDriver::TASK.options());
+    check_options("cpu-driver.md", halite_local::LocalDriver::SYNC.options());
 }
 
 #[test]

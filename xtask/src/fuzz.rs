@@ -52,6 +52,7 @@ fn seed(target: &str) -> Result<()> {
         repo("demo/digits"),
         repo("spirv/tests/data"),
         repo("formats/tests/data"),
+        repo("drivers/local/tests/data"),
         root().join("../shared/corpus/vmfb/small"),
     ];
     for (n, file) in places.iter().flat_map(|p| files(p)).enumerate() {

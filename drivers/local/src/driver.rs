@@ -35,23 +35,21 @@ pub struct LocalDriver {
     options: &'static [(&'static str, &'static str)],
 }
 
-const NATIVE_CODE: (&str, &str) =
-    ("native_code", "on: run native code of modules (the default); off: refuse executables that hold it");
 const MEMORY: (&str, &str) =
-    ("memory", "bytes that all buffers together may have (default: all that is installed)");
-const SPIN: (&str, &str) = (
-    "spin_us",
-    "microseconds that a thread without work looks for more before it sleeps, 0 to 100000 (default 50)",
-);
+    ("memory", "bytes (all that is installed): bytes that all buffers together may have");
+const NATIVE_CODE: (&str, &str) =
+    ("native_code", "on|off (on): run native code of modules; off refuses executables that hold it");
+const SPIN: (&str, &str) =
+    ("spin_us", "0..100000 (50): microseconds that a thread without work looks for more before it sleeps");
 const THREADS: (&str, &str) =
-    ("threads", "threads that run a dispatch (default: as many as the processor runs)");
+    ("threads", "1..1024 (one per core): threads that run a dispatch, the waiting one included");
 
 impl LocalDriver {
     /// `local-sync`.
-    pub const SYNC: LocalDriver = LocalDriver { name: SYNC_NAME, options: &[NATIVE_CODE, MEMORY] };
+    pub const SYNC: LocalDriver = LocalDriver { name: SYNC_NAME, options: &[MEMORY, NATIVE_CODE] };
     /// `local-task`.
     pub const TASK: LocalDriver =
-        LocalDriver { name: TASK_NAME, options: &[THREADS, SPIN, NATIVE_CODE, MEMORY] };
+        LocalDriver { name: TASK_NAME, options: &[MEMORY, NATIVE_CODE, SPIN, THREADS] };
 
     /// Of the two, the one with threads is what people want who name none.
     fn score(self) -> Vec<ScoreItem> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     ElfError,
     dynamic::{Dynamic, Symbol},
-    relocate::Relocation,
+    relocate::{self, Relocation},
 };
 
 /// Bytes that a loaded file may be longer than the file itself: zeroed data, and gaps between segments.
@@ -144,6 +144,13 @@ impl<'a> ElfFile<'a> {
     /// Bytes of address space that the image takes.
     pub fn image_size(&self) -> u64 {
         self.segments.last().map_or(0, |s| s.address + s.memory_size)
+    }
+
+    /// The image as it is in memory that begins at address `base`: segments copied, numbers relocated.
+    pub fn image(&self, base: u64) -> Result<Vec<u8>, ElfError> {
+        let mut image = vec![0; self.image_size() as usize];
+        relocate::fill_image(self, &mut image, base)?;
+        Ok(image)
     }
 
     /// Relocations in order.

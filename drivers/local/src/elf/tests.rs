@@ -83,10 +83,7 @@ fn parse(bytes: &[u8]) -> Result<ElfFile<'_>, ElfError> {
 }
 
 fn load(bytes: &[u8], base: u64) -> Result<Vec<u8>, ElfError> {
-    let file = parse(bytes)?;
-    let mut image = vec![0; file.image_size() as usize];
-    fill_image(&file, &mut image, base)?;
-    Ok(image)
+    parse(bytes)?.image(base)
 }
 
 fn word(image: &[u8], at: u64) -> u64 {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use halite::HostTensor;
 use serde_json::Value as Json;
 
 /// One call of a function.
@@ -36,6 +37,8 @@ pub enum Expected {
     Tensor(String),
     /// A scalar as the tools print it, such as `i32=7`.
     Scalar(String),
+    /// A tensor in memory.
+    Known(HostTensor),
     /// Anything.
     Any,
 }
@@ -61,6 +64,30 @@ pub struct Program {
 pub fn shared() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus/vmfb");
     path.join("small/manifest.jsonl").exists().then_some(path)
+}
+
+/// The network of `demo/digits` with two pictures and what they are, for Vulkan or for CPU devices. Its root is the
+/// repository, beside which this crate was built.
+pub fn digits(local: bool) -> (PathBuf, Program) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let call = |digit: u32| Call {
+        function: "classify".to_owned(),
+        inputs: vec![format!("@demo/digits/sample_{digit}.npy")],
+        expected: vec![Expected::Tensor(format!("@demo/digits/expected_{digit}.npy"))],
+        tolerance: (1e-4, 1e-4),
+        must_fail: false,
+        without_parameters: false,
+    };
+    let module = if local { "conformance/soak/digits_local.vmfb" } else { "demo/digits/digits.vmfb" };
+    let program = Program {
+        name: "digits".to_owned(),
+        module: root.join(module),
+        parameters: Vec::new(),
+        devices: 1,
+        sequence: false,
+        calls: vec![call(3), call(7)],
+    };
+    (root, program)
 }
 
 /// Reads one set of a corpus; an absent set is empty.

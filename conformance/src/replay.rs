@@ -4,7 +4,7 @@
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use halite::{
-    BufferView, CallOptions, Deadline, Session, Value,
+    BufferView, CallOptions, Deadline, HostTensor, Session, Value,
     tensor::{ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
 };
 use halite_hal::Device;
@@ -68,7 +68,7 @@ pub fn run_on(root: &Path, program: &Program, devices: &[Arc<dyn Device>]) -> Ve
 }
 
 /// Loads a program on devices, as this call wants it.
-fn session(
+pub fn session(
     root: &Path,
     program: &Program,
     call: &Call,
@@ -90,8 +90,8 @@ fn judge(call: &Call, outcome: Result<Option<String>>) -> Verdict {
     }
 }
 
-/// Makes one call. `Ok(Some(_))` says which result is wrong.
-fn run_call(root: &Path, session: &Session, call: &Call) -> Result<Option<String>> {
+/// Makes one call and returns what it gave.
+pub fn results(root: &Path, session: &Session, call: &Call) -> Result<Vec<Value>> {
     let function = session.function(&call.function).map_err(to_status)?;
     let kinds: Vec<_> = function
         .info()
@@ -104,7 +104,21 @@ fn run_call(root: &Path, session: &Session, call: &Call) -> Result<Option<String
     let inputs = InputReader::new().read_all(&texts, &kinds)?;
     let args = inputs.into_iter().map(|v| to_value(session, v)).collect::<Result<Vec<_>>>()?;
     let options = CallOptions { deadline: Deadline::after(CALL_LIMIT), ..CallOptions::default() };
-    let results = function.call_with(&args, &options).map_err(to_status)?;
+    function.call_with(&args, &options).map_err(to_status)
+}
+
+/// What calls should give that give what this one gave.
+pub fn expectation(results: &[Value]) -> Result<Vec<Expected>> {
+    let expected = results.iter().map(|result| match result {
+        Value::View(view) => Ok(Expected::Known(view.to_host()?)),
+        scalar => Ok(Expected::Scalar(print_scalar(scalar))),
+    });
+    expected.collect()
+}
+
+/// Makes one call. `Ok(Some(_))` says which result is wrong.
+pub fn run_call(root: &Path, session: &Session, call: &Call) -> Result<Option<String>> {
+    let results = results(root, session, call)?;
     if results.len() != call.expected.len() {
         return Ok(Some(format!("{} results, expected {}", results.len(), call.expected.len())));
     }
@@ -147,7 +161,7 @@ fn differs(
     root: &Path,
     result: &Value,
     expected: &Expected,
-    (rtol, atol): (f64, f64),
+    tolerance: (f64, f64),
 ) -> Result<Option<String>> {
     match (expected, result) {
         (Expected::Any, _) => Ok(None),
@@ -160,12 +174,18 @@ fn differs(
             let Some(HostValue::Tensor(expected)) = expected.into_iter().next() else {
                 return Err(status!(InvalidArgument, "'{text}' is no tensor"));
             };
-            let tolerance =
-                Tolerance { exact: false, f16: atol, bf16: atol, f32: atol, f64: atol, relative: rtol };
-            Ok(compare(&view.to_host()?, &expected, &tolerance).err().map(|m| m.to_string()))
+            mismatch(view, &expected, tolerance)
         }
-        (Expected::Tensor(_), other) => Ok(Some(format!("a {} instead of a tensor", other.kind()))),
+        (Expected::Known(expected), Value::View(view)) => mismatch(view, expected, tolerance),
+        (Expected::Tensor(_) | Expected::Known(_), other) => {
+            Ok(Some(format!("a {} instead of a tensor", other.kind())))
+        }
     }
+}
+
+fn mismatch(found: &BufferView, expected: &HostTensor, (rtol, atol): (f64, f64)) -> Result<Option<String>> {
+    let tolerance = Tolerance { exact: false, f16: atol, bf16: atol, f32: atol, f64: atol, relative: rtol };
+    Ok(compare(&found.to_host()?, expected, &tolerance).err().map(|m| m.to_string()))
 }
 
 fn print_scalar(value: &Value) -> String {

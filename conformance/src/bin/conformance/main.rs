@@ -2,6 +2,7 @@
 
 mod hal;
 mod replay;
+mod soak;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -25,6 +26,8 @@ enum Command {
     Hal(hal::Flags),
     /// Replays a corpus of compiled modules and compares with the expected values.
     Replay(replay::Flags),
+    /// Calls a module from several threads for long, checks every result, and fails when memory grows.
+    Soak(soak::Flags),
 }
 
 /// Flags that choose the device.
@@ -65,6 +68,7 @@ fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Resul
         None => replay::run(replay_flags),
         Some(Command::Replay(flags)) => replay::run(flags),
         Some(Command::Hal(flags)) => hal::run(flags),
+        Some(Command::Soak(flags)) => soak::run(flags),
     }
 }
 

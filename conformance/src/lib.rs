@@ -1,8 +1,9 @@
-//! Behaviour of Halite on whatever device is there: suites of cases for devices, and replays of modules from the real
-//! compiler that are compared with expected values; soak runs. Owns cases, manifests, verdicts and expectations per device;
-//! does not own how anything is executed.
+//! Behaviour of Halite on whatever device is there: suites of cases for devices, replays of modules from the real compiler
+//! that are compared with expected values, soak runs, and what calls cost. Owns cases, manifests, verdicts and expectations
+//! per device; does not own how anything is executed.
 #![forbid(unsafe_code)]
 
+pub mod calls;
 pub mod corpus;
 pub mod drivers;
 pub mod expectations;

@@ -1,5 +1,6 @@
 //! Checks and measures devices: the device suite, replays of compiled modules, soak runs, the cost of calls.
 
+mod abi_bench;
 mod hal;
 mod replay;
 mod soak;
@@ -26,6 +27,8 @@ enum Command {
     Hal(hal::Flags),
     /// Replays a corpus of compiled modules and compares with the expected values.
     Replay(replay::Flags),
+    /// Measures what calls into a driver cost: linked, and as a plug-in.
+    AbiBench(abi_bench::Flags),
     /// Calls a module from several threads for long, checks every result, and fails when memory grows.
     Soak(soak::Flags),
 }
@@ -68,6 +71,7 @@ fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Resul
         None => replay::run(replay_flags),
         Some(Command::Replay(flags)) => replay::run(flags),
         Some(Command::Hal(flags)) => hal::run(flags),
+        Some(Command::AbiBench(flags)) => abi_bench::run(flags),
         Some(Command::Soak(flags)) => soak::run(flags),
     }
 }

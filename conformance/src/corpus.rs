@@ -83,7 +83,7 @@ pub fn digits(local: bool) -> (PathBuf, Program) {
         name: "digits".to_owned(),
         module: root.join(module),
         parameters: Vec::new(),
-        devices: 1,
+        devices: Vec::new(),
         sequence: false,
         calls: vec![call(3), call(7)],
     };

@@ -43,7 +43,7 @@ impl<'a> ModuleWork<'a> {
         let calls = std::mem::take(&mut program.calls);
         for mut call in calls {
             if call.expected.is_empty() {
-                let session = replay::session(root, &program, &call, &device)?;
+                let session = replay::session(root, &program, &call, std::slice::from_ref(&device))?;
                 call.expected = replay::expectation(&replay::results(root, &session, &call)?)?;
             }
             program.calls.push(call);
@@ -70,8 +70,9 @@ impl Work for ModuleWork<'_> {
 
     fn session(&self) -> Result<CallFn<'_>> {
         let calls = &self.program.calls;
-        let session = replay::session(self.root, &self.program, &calls[0], &self.device)
-            .with_context(|| format!("a session of {}", self.program.name))?;
+        let session =
+            replay::session(self.root, &self.program, &calls[0], std::slice::from_ref(&self.device))
+                .with_context(|| format!("a session of {}", self.program.name))?;
         Ok(Box::new(move |n| self.call(&session, &calls[n as usize % calls.len()])))
     }
 }

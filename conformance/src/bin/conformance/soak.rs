@@ -82,7 +82,7 @@ fn own_program(flags: &Flags, module: &Path) -> Program {
         name: format!("'{}' of {}", flags.function, module.display()),
         module: module.to_owned(),
         parameters: Vec::new(),
-        devices: 1,
+        devices: Vec::new(),
         sequence: false,
         calls: vec![call],
     }

@@ -3,10 +3,16 @@
 
 use std::{fmt, sync::Arc};
 
-use halite_hal::{Semaphore, SemaphorePoint};
+use halite_hal::{Deadline, Semaphore, SemaphorePoint};
 use parking_lot::Mutex;
 
-use crate::{job::Scratch, memory::Memory, pool::Pool, queue::Queue, semaphore::LocalSemaphore};
+use crate::{
+    job::Scratch,
+    memory::Memory,
+    pool::Pool,
+    queue::{Queue, Until},
+    semaphore::LocalSemaphore,
+};
 
 /// The shared part of a device. Operations and semaphores hold it, so accepted work finishes also when the device
 /// is dropped; threads hold it while they have something to do.
@@ -36,7 +42,7 @@ impl Engine {
     pub fn start(self: &Arc<Self>) {
         match &self.pool {
             Some(pool) if pool.request_drain(self) => {}
-            _ => self.drain_all(),
+            _ => _ = self.drain(&Until::Empty, Deadline::Never),
         }
     }
 

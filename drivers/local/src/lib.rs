@@ -3,7 +3,8 @@
 //!
 //! # Two drivers, one device
 //! `local-sync` does its work on the thread that makes it ready. `local-task` does it on whoever waits for it, helped
-//! by a pool of threads where a dispatch is worth it; work that nobody waits for is done by the pool alone.
+//! by a pool of threads where a dispatch is worth it; work that nobody waits for is done by the pool alone. Bytecode, which
+//! may never end, is run by neither on a thread that waits: a deadline holds whatever a module does.
 //!
 //! # From a submission to a kernel
 //! `queue` keeps accepted operations in order and lets one thread at a time drain them; `operation` does what each

@@ -9,7 +9,7 @@
 //! handing it to another thread. The pool starts it where somebody flushes, polls, or wants to be called back, where
 //! a waiter sleeps, and where much has gathered.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{collections::VecDeque, fmt, sync::Arc, thread};
 
 use halite_hal::{Deadline, Fence};
 use halite_status::{Code, Result, Status, bail};
@@ -38,6 +38,8 @@ struct State {
     draining: bool,
     /// Threads that sleep until a semaphore is reached.
     sleepers: usize,
+    /// Whether a thread was made for what others leave.
+    handed_over: bool,
 }
 
 /// An operation that cannot be queued yet.
@@ -136,9 +138,9 @@ impl Engine {
         self.drain_as(&Until::Empty, Deadline::Never, true);
     }
 
-    /// Does what is ready on the calling thread, until then or until the deadline; the pool takes what is left.
+    /// Does what is ready on the calling thread, until then or until the deadline; another takes what is left.
     pub fn drain(self: &Arc<Self>, until: &Until<'_>, deadline: Deadline) -> Drained {
-        self.drain_as(until, deadline, self.pool.is_none())
+        self.drain_as(until, deadline, false)
     }
 
     /// `patient` threads may also do work that takes for ever.
@@ -172,16 +174,44 @@ impl Engine {
         drop(state);
         self.queue.idle.notify_all();
         if left {
-            self.start();
+            self.hand_over();
         }
         drained
+    }
+
+    /// Lets a thread that may take for ever do what is left: one of the pool, or else one that is made for it.
+    fn hand_over(self: &Arc<Self>) {
+        if self.pool.as_ref().is_some_and(|pool| pool.request_drain(self))
+            || std::mem::replace(&mut self.queue.state.lock().handed_over, true)
+        {
+            return;
+        }
+        let engine = self.clone();
+        let work = move || {
+            engine.drain_all();
+            let mut state = engine.queue.state.lock();
+            // Whoever drains now hands over again.
+            while !state.draining && !state.ready.is_empty() {
+                drop(state);
+                engine.drain_all();
+                state = engine.queue.state.lock();
+            }
+            state.handed_over = false;
+        };
+        let name = format!("halite-local-{}-patient", self.id);
+        if let Err(e) = thread::Builder::new().name(name).spawn(work) {
+            log::warn!(
+                "work that may take for ever is done on a thread that waits: no other can be made: {e}"
+            );
+            self.queue.state.lock().handed_over = false;
+            self.drain_all();
+        }
     }
 
     /// Sleeps until the payload is there, unless the calling thread has something to do: then `None`.
     pub fn sleep_on(&self, semaphore: &LocalSemaphore, value: u64, deadline: Deadline) -> Option<Result<()>> {
         let mut state = self.queue.state.lock();
-        let patient = self.pool.is_none();
-        if !state.draining && state.ready.front().is_some_and(|next| patient || !next.may_hang()) {
+        if !state.draining && state.ready.front().is_some_and(|next| !next.may_hang()) {
             return None;
         }
         state.sleepers += 1;

@@ -11,6 +11,7 @@ const DOCUMENTS: &[&str] = &[
     "vulkan-driver.md",
     "cpu-driver.md",
     "drivers.md",
+    "several-devices.md",
     "subgroups.md",
     "embedding.md",
 ];

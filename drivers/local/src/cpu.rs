@@ -36,6 +36,7 @@ pub(crate) fn name() -> String {
     model.map_or_else(|| format!("{} processor", std::env::consts::ARCH), |(_, value)| value.to_owned())
 }
 
+#[allow(unused_macros, reason = "there is no table for other processors")]
 macro_rules! feature_table {
     ($test:ident: $($bit:literal $name:tt,)*) => {
         vec![$(($bit, $name, std::arch::$test!($name)),)*]

@@ -138,6 +138,13 @@ fn failures_travel() {
     failed.fail(&status!(Aborted, "the cause"));
     refused(end.wait(Deadline::from_millis(20_000)), Code::Aborted, &["the cause"]);
     assert_eq!(content(&theirs), [3; 16]);
+    // What the operation waits for goes away.
+    let end = Fence::new(a.create_semaphore(0).unwrap(), 1);
+    let fill = QueueOp::Fill { target: span(&theirs, 0, 16), pattern: 1, pattern_length: 1 };
+    let never = Fence::new(b.create_semaphore(0).unwrap(), 1);
+    a.queue_submit(QueueAffinity::ANY, &never, &end, fill).unwrap();
+    drop(never);
+    refused(end.wait(Deadline::from_millis(20_000)), Code::Aborted, &["never ran"]);
     // A foreign buffer whose memory is gone.
     let gone = {
         let end = Fence::new(b.create_semaphore(0).unwrap(), 1);

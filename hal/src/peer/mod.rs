@@ -24,7 +24,7 @@ use self::{
 use crate::{
     Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
     ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, ResultExt, Semaphore, Status, bail,
-    validation,
+    status, validation,
 };
 
 /// Devices that take each other's buffers and signal each other's semaphores, in the order given. What they are asked
@@ -50,7 +50,7 @@ struct Mirrored {
     device: Arc<dyn Device>,
     worker: Worker,
     affinity: QueueAffinity,
-    signal: Fence,
+    signal: Promise,
     mirrors: Mirrors,
     op: QueueOp,
 }
@@ -60,15 +60,17 @@ impl PeerDevice {
         span.buffer.device_id() != self.inner.id()
     }
 
-    /// The fence to signal in place of `signal`: itself when it is all the device's own, else one that raises it.
-    fn own_signal(&self, signal: &Fence) -> Result<Fence> {
+    /// Submits something that signals: with `signal` itself where that is all the device's own, else with a fence that
+    /// raises it. Nothing is signalled when `submit` fails.
+    fn signalling<T>(&self, signal: &Fence, submit: impl FnOnce(&Fence) -> Result<T>) -> Result<T> {
         if signal.points().iter().all(|p| p.semaphore.device_id() == self.inner.id()) {
-            return Ok(signal.clone());
+            return submit(signal);
         }
         let own = Fence::new(self.inner.create_semaphore(0)?, 1);
-        let signal = signal.clone();
-        own.on_reached(Box::new(move |result| settle(&signal, result)));
-        Ok(own)
+        let submitted = submit(&own)?;
+        let signal = Promise(signal.clone());
+        own.on_reached(Box::new(move |result| signal.settle(result)));
+        Ok(submitted)
     }
 
     /// Replaces foreign buffers of an operation by mirrors.
@@ -122,10 +124,25 @@ impl PeerDevice {
     }
 }
 
-/// Passes the end of one fence on to another.
-fn settle(signal: &Fence, result: Result<()>) {
-    if let Err(status) = result.and_then(|()| signal.signal()) {
-        signal.fail(&status);
+/// A fence that somebody counts on: it fails when what would settle it is dropped.
+#[derive(Debug)]
+struct Promise(Fence);
+
+impl Promise {
+    /// Signals the fence or fails it.
+    fn settle(mut self, result: Result<()>) {
+        let fence = std::mem::take(&mut self.0);
+        if let Err(status) = result.and_then(|()| fence.signal()) {
+            fence.fail(&status);
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            self.0.fail(&status!(Aborted, "the operation never ran: what it waited for was dropped"));
+        }
     }
 }
 
@@ -169,7 +186,7 @@ impl Mirrored {
         let Mirrored { worker, signal, mirrors, op, .. } = *self;
         // Whoever waited may count on the memory being free.
         drop((mirrors, op));
-        settle(&signal, result);
+        signal.settle(result);
         worker.leave();
     }
 }
@@ -223,8 +240,7 @@ impl Device for PeerDevice {
         params: &BufferParams,
         byte_length: u64,
     ) -> Result<Arc<dyn Buffer>> {
-        let signal = self.own_signal(signal)?;
-        self.inner.queue_alloca(affinity, wait, &signal, params, byte_length)
+        self.signalling(signal, |signal| self.inner.queue_alloca(affinity, wait, signal, params, byte_length))
     }
 
     fn queue_submit(
@@ -238,7 +254,7 @@ impl Device for PeerDevice {
         let name = op.name();
         self.localize(&mut mirrors, &mut op).context(|| format!("queue {name}"))?;
         if mirrors.is_empty() {
-            return self.inner.queue_submit(affinity, wait, &self.own_signal(signal)?, op);
+            return self.signalling(signal, |signal| self.inner.queue_submit(affinity, wait, signal, op));
         }
         validation::check_ahead(self.inner.as_ref(), &op).context(|| format!("queue {name}"))?;
         let (device, worker) = (self.inner.clone(), self.worker.clone());
@@ -246,7 +262,7 @@ impl Device for PeerDevice {
             device,
             worker: worker.clone(),
             affinity,
-            signal: signal.clone(),
+            signal: Promise(signal.clone()),
             mirrors,
             op,
         });

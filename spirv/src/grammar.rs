@@ -13,6 +13,19 @@ pub(crate) fn shape(op: Op) -> Option<&'static str> {
     mode_setting(op).or_else(|| types_and_memory(op)).or_else(|| values(op)).or_else(|| extensions(op))
 }
 
+/// The shape of an instruction whose words are known: an operation on specialization constants has the operands of the
+/// operation that it names.
+pub(crate) fn shape_of(op: Op, words: &[u32]) -> Option<&'static str> {
+    if op != Op::SpecConstantOp {
+        return shape(op);
+    }
+    Some(match words.get(3).and_then(|code| Op::from_u32(*code)) {
+        Some(Op::CompositeExtract) => "trliL",
+        Some(Op::CompositeInsert | Op::VectorShuffle) => "trliiL",
+        _ => "trlI",
+    })
+}
+
 fn mode_setting(op: Op) -> Option<&'static str> {
     Some(match op {
         Op::Nop | Op::NoLine | Op::FunctionEnd | Op::Return | Op::Unreachable | Op::Kill => "",

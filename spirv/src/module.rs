@@ -118,7 +118,7 @@ impl<'w> Module<'w> {
         mut f: impl FnMut(IdUse) -> Result<(), SpirvError>,
     ) -> Result<(), SpirvError> {
         let words = self.words_of(inst);
-        let shape = grammar::shape(inst.op).unwrap_or("L");
+        let shape = grammar::shape_of(inst.op, words).unwrap_or("L");
         let mut at = 1;
         for kind in shape.bytes() {
             let forward = matches!(kind, b'f' | b'F');
@@ -199,10 +199,10 @@ fn cut(words: &[u32], at: usize) -> Result<Inst, SpirvError> {
         let left = words.len() - at;
         return Err(SpirvError::at(at, format!("Op{op:?} claims {len} words, {left} are left")));
     }
-    let Some(shape) = grammar::shape(op) else {
+    let words = &words[at..at + len];
+    let Some(shape) = grammar::shape_of(op, words) else {
         return Err(SpirvError::at(at, format!("Op{op:?} is not an instruction of compute shaders")));
     };
-    let words = &words[at..at + len];
     let mut inst = Inst { op, at, len, ty: 0, id: 0 };
     let mut next = 1;
     for kind in shape.bytes() {

@@ -8,6 +8,7 @@ mod fuzz;
 mod header;
 mod plugins;
 mod setup;
+mod shaders;
 mod shell;
 mod swiftshader;
 mod test;
@@ -43,6 +44,8 @@ enum Chore {
     Plugins(plugins::Options),
     /// Build tools that have no driver linked in, and the plug-ins, laid out as they are installed.
     Dist(plugins::DistOptions),
+    /// Compile the kernel templates, or check that the kept kernels are what they give. Needs a C++ compiler.
+    Shaders(shaders::Options),
     /// Compare speed, start-up and memory with IREE's own runtime.
     Bench(bench::Options),
 }
@@ -58,6 +61,7 @@ fn main() -> Result<()> {
         Chore::Header(options) => header::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
         Chore::Dist(options) => plugins::dist(&options),
+        Chore::Shaders(options) => shaders::run(&options),
         Chore::Bench(options) => bench::run(&options),
     }
 }

@@ -5,6 +5,7 @@
 
 mod case;
 pub mod hal;
+pub mod kernels;
 mod random;
 mod report;
 mod runner;

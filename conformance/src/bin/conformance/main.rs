@@ -2,6 +2,7 @@
 
 mod abi_bench;
 mod hal;
+mod kernels;
 mod replay;
 mod soak;
 
@@ -25,6 +26,8 @@ struct Cli {
 enum Command {
     /// Runs the device suite: what every HAL device must do.
     Hal(hal::Flags),
+    /// Runs every variant of the kernel library against its twin on the processor.
+    Kernels(kernels::Flags),
     /// Replays a corpus of compiled modules and compares with the expected values.
     Replay(replay::Flags),
     /// Measures what calls into a driver cost: linked, and as a plug-in.
@@ -73,6 +76,7 @@ fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Resul
         Some(Command::Hal(flags)) => hal::run(flags),
         Some(Command::AbiBench(flags)) => abi_bench::run(flags),
         Some(Command::Soak(flags)) => soak::run(flags),
+        Some(Command::Kernels(flags)) => kernels::run(flags),
     }
 }
 

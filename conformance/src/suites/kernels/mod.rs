@@ -1,0 +1,99 @@
+//! Every variant of the kernel library against its CPU twin, on the device under test. Does not own: kernels or twins.
+//!
+//! A case is a variant with one of the sample operations. Outputs are poisoned before each run, inputs are new for each
+//! case, and a variant that the device cannot run is skipped with what the device lacks.
+
+mod data;
+mod launch;
+
+use std::time::Duration;
+
+use halite_hal::{Deadline, DeviceInfo};
+use halite_shaders::{Operation, Plan, Variant, variants_of};
+use halite_targets::{Capabilities, Facts, Os, Target};
+
+use self::data::Inputs;
+pub use self::launch::{Prepared, compile};
+use super::{Case, Cases, Context, Outcome, Random, Stop};
+
+/// A single dispatch that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Bytes that no right result consists of.
+const POISON: u8 = 0xA5;
+
+/// The cases of all operations whose variants' names contain `filter`.
+pub fn cases(seed: u64, filter: &str) -> Vec<Case> {
+    let mut cases = Cases::new("kernels");
+    for name in Operation::NAMES {
+        for operation in Operation::samples(name) {
+            for variant in variants_of(name).filter(|v| v.name.contains(filter)) {
+                // What a variant cannot compute anywhere is no case.
+                let Ok(plan) = variant.plan(&operation) else { continue };
+                add(&mut cases, seed, variant, &operation, &plan);
+            }
+        }
+    }
+    cases.finish()
+}
+
+fn add(cases: &mut Cases, seed: u64, variant: &'static Variant, operation: &Operation, plan: &Plan) {
+    let floats = operation.inputs().iter().any(|t| t.dtype.is_float());
+    for kind in Inputs::ALL {
+        if kind != Inputs::Plain && !floats {
+            continue;
+        }
+        let name = format!("{}:{operation}{}", variant.name, kind.suffix());
+        let (operation, plan) = (operation.clone(), plan.clone());
+        cases.add(name, &[], move |t: &Context| run(t, variant, &operation, &plan, kind, seed));
+    }
+}
+
+/// What the device can do, out of its driver's record.
+pub fn capabilities(info: &DeviceInfo) -> Result<Capabilities, String> {
+    let record = info.capabilities.as_deref().ok_or("the driver tells no capabilities")?;
+    let facts = Facts::from_device_caps_json(record).map_err(|e| e.to_string())?.on(Os::host());
+    let detected = Target::detect(&facts);
+    Ok(Capabilities::of_device(detected.target, &facts))
+}
+
+fn run(
+    t: &Context,
+    variant: &Variant,
+    operation: &Operation,
+    plan: &Plan,
+    kind: Inputs,
+    seed: u64,
+) -> Outcome {
+    let device = t.device();
+    if device.query_i64("hal.executable.format", "vulkan-spirv-fb") != Some(1) {
+        return Err(Stop::Skip("the device takes no SPIR-V".to_owned()));
+    }
+    let target = capabilities(device.info()).map_err(Stop::Skip)?;
+    let missing = variant.needs.missing(&target);
+    if !missing.is_empty() {
+        return Err(Stop::Skip(format!("the device lacks {}", missing.join("; "))));
+    }
+    let mut random = Random::new(seed);
+    let inputs = data::inputs(operation, kind, &mut random);
+    let expected = operation.twin(&inputs);
+    let prepared = Prepared::new(device, operation, plan, 1)?;
+    for (index, (values, tensor)) in inputs.iter().zip(operation.inputs()).enumerate() {
+        prepared.write_input(index, &values.to_bytes(tensor.dtype))?;
+    }
+    let outputs = operation.outputs();
+    for index in 0..outputs.len() {
+        prepared.poison_output(index, POISON)?;
+    }
+    prepared.run(Deadline::after(LIMIT))?;
+    let magnitude = if kind == Inputs::Special { 100.0 } else { magnitude(operation) };
+    let tolerance = operation.tolerance(magnitude);
+    for (index, (tensor, expected)) in outputs.iter().zip(&expected).enumerate() {
+        data::compare(tensor, &prepared.read_output(index)?, expected, tolerance)?;
+    }
+    Ok(())
+}
+
+/// The largest magnitude of plain inputs.
+fn magnitude(operation: &Operation) -> f64 {
+    if operation.inputs().iter().all(|t| t.dtype.is_float()) { 1.0 } else { 128.0 }
+}

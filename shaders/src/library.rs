@@ -1,0 +1,20 @@
+//! Owns the compiled kernels and the data of variants, as they lie in the crate's folder. Does not own: what they mean.
+
+/// (name, SPIR-V) of every build, sorted by name.
+static MODULES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+
+/// A build by name.
+pub(crate) fn module(name: &str) -> Option<crate::Module> {
+    let index = MODULES.binary_search_by(|(n, _)| (*n).cmp(name)).ok()?;
+    let (name, bytes) = MODULES[index];
+    Some(crate::Module::Compiled { name, bytes })
+}
+
+/// Names of all builds.
+#[cfg(test)]
+pub(crate) fn module_names() -> impl Iterator<Item = &'static str> {
+    MODULES.iter().map(|(name, _)| *name)
+}
+
+/// (operation, `variants.json`) of every operation.
+pub(crate) const VARIANTS: &[(&str, &str)] = &[("matmul", include_str!("../ops/matmul/variants.json"))];

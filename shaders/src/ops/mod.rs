@@ -1,0 +1,40 @@
+//! Owns the operations, one file for each: parameters, tensors, the twin, and the plan of each of its templates.
+//!
+//! To add one: a file here with a struct that implements the crate's `Op`, a line in `operation.rs`, and a folder
+//! `shaders/ops/<name>/` with templates (`*.comp`), `builds.json` and `variants.json`.
+
+pub mod matmul;
+
+use crate::{Params, Plan, TensorDesc, Tolerance, Unfit, Values};
+
+/// What every operation can do.
+pub(crate) trait Op {
+    /// The reason when its numbers do not go together.
+    fn check(&self) -> Result<(), String>;
+
+    /// Tensors that it reads.
+    fn inputs(&self) -> Vec<TensorDesc>;
+
+    /// Tensors that it writes.
+    fn outputs(&self) -> Vec<TensorDesc>;
+
+    /// The combination of types, such as `f16xf16_f32`: every one that a caller may ask for has a baseline variant.
+    fn signature(&self) -> String;
+
+    /// Arithmetic operations.
+    fn flops(&self) -> f64;
+
+    /// The results. `inputs` have the lengths that [`Op::inputs`] says.
+    fn twin(&self, inputs: &[Values]) -> Vec<Values>;
+
+    /// Values that an input must have where not any will do, such as indices; `random` gives 64 random bits.
+    fn sample_input(&self, _index: usize, _random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        None
+    }
+
+    /// How far a kernel's result may be off when inputs are at most `magnitude`.
+    fn tolerance(&self, magnitude: f64) -> Tolerance;
+
+    /// The dispatches of a variant: `build` with `params`, used as `template` says.
+    fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit>;
+}

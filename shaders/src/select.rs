@@ -1,0 +1,118 @@
+//! Owns the choice of a variant: what cannot run is out, what was measured orders the rest, and each place has a reason.
+//! Does not own: measurements (`tuning`), or what variants need (`variant`).
+
+use halite_targets::Capabilities;
+
+use crate::{Operation, Plan, Tuning, Variant, variants_of};
+
+/// What became of a variant.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// It can run.
+    Runs {
+        /// What is dispatched.
+        plan: Plan,
+        /// Why it has its place.
+        why: String,
+    },
+    /// It cannot, and why.
+    RuledOut(String),
+}
+
+/// A variant in the order of choice.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The variant.
+    pub variant: &'static Variant,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+impl Candidate {
+    /// Its plan, when it can run.
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.verdict {
+            Verdict::Runs { plan, .. } => Some(plan),
+            Verdict::RuledOut(_) => None,
+        }
+    }
+}
+
+/// The variants of an operation, the one to use first; those that cannot run come last. Pure: the same arguments give the
+/// same order.
+pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<Candidate> {
+    let row = tuning.row(operation, &target.target);
+    let place = |variant: &Variant| {
+        let tuned = row.and_then(|row| row.order.iter().position(|name| *name == variant.name));
+        match (tuned, row) {
+            (Some(position), Some(row)) => {
+                (0, position as u32, format!("place {} of what was measured on {}", position + 1, row.target))
+            }
+            _ => (1, variant.order, format!("not measured on such a target; {}", variant.note)),
+        }
+    };
+    let mut candidates: Vec<(bool, u32, u32, Candidate)> = variants_of(operation.name())
+        .map(|variant| {
+            let (class, position, why) = place(variant);
+            let verdict = verdict(variant, operation, target, why);
+            let out = matches!(verdict, Verdict::RuledOut(_));
+            (out, class, position, Candidate { variant, verdict })
+        })
+        .collect();
+    candidates.sort_by_key(|(out, class, position, c)| (*out, *class, *position, c.variant.name.clone()));
+    candidates.into_iter().map(|(.., candidate)| candidate).collect()
+}
+
+fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why: String) -> Verdict {
+    let plan = match variant.plan(operation) {
+        Ok(plan) => plan,
+        Err(unfit) => return Verdict::RuledOut(unfit.to_string()),
+    };
+    let missing = variant.needs.missing(target);
+    if !missing.is_empty() {
+        return Verdict::RuledOut(format!("the target lacks {}", missing.join("; ")));
+    }
+    let largest = operation.inputs().into_iter().chain(operation.outputs()).map(|t| t.bytes());
+    let largest = largest.chain(plan.scratch.iter().copied()).max().unwrap_or(0);
+    if largest > target.max_storage_buffer_bytes {
+        return Verdict::RuledOut(format!(
+            "a tensor of {largest} bytes is more than one binding can hold there ({} bytes)",
+            target.max_storage_buffer_bytes
+        ));
+    }
+    Verdict::Runs { plan, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_targets::Target;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_run_is_out_with_the_reason_and_comes_last() {
+        let operation = Operation::parse("matmul:m=64,n=64,k=64").unwrap();
+        let target = Capabilities::of(Target::parse("cpu-swiftshader-unknown").unwrap());
+        let ranked = rank(&operation, &target, Tuning::shipped());
+        assert!(ranked[0].plan().is_some());
+        let first_out = ranked.iter().position(|c| c.plan().is_none()).unwrap_or(ranked.len());
+        assert!(ranked[first_out..].iter().all(|c| c.plan().is_none()));
+    }
+
+    #[test]
+    fn measurements_go_before_the_general_order() {
+        let operation = Operation::parse("matmul:m=64,n=64,k=64").unwrap();
+        let target = Capabilities::of(Target::parse("hopper-h200-linux").unwrap());
+        let general = rank(&operation, &target, &Tuning::default());
+        let runs: Vec<_> = general.iter().filter(|c| c.plan().is_some()).collect();
+        let last = &runs.last().unwrap().variant.name;
+        let rows = format!(
+            r#"[{{"target":"hopper-unknown-unknown","operation":"matmul","signature":"{}","order":["{last}"],"source":"t"}}]"#,
+            operation.signature()
+        );
+        let tuned = rank(&operation, &target, &Tuning::parse(&rows).unwrap());
+        assert_eq!(&tuned[0].variant.name, last);
+        let Verdict::Runs { why, .. } = &tuned[0].verdict else { panic!("it can run") };
+        assert!(why.contains("hopper-unknown-unknown"), "{why}");
+    }
+}

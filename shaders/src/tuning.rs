@@ -1,0 +1,106 @@
+//! Owns what was measured: which variants are best for which shapes on which GPUs. Does not own: measuring.
+
+use halite_targets::Target;
+use serde::{Deserialize, Serialize};
+
+use crate::Operation;
+
+/// The order of variants for shapes of one class on one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TuningRow {
+    /// Target that it was measured on, as a triple; product or family.
+    pub target: String,
+    /// Name of the operation.
+    pub operation: String,
+    /// Its signature.
+    pub signature: String,
+    /// What the flops of the operation must at least be.
+    #[serde(default)]
+    pub min_flops: f64,
+    /// Variants by name, the best first.
+    pub order: Vec<String>,
+    /// Where it comes from: device, driver, shape, and the measured times.
+    pub source: String,
+}
+
+/// Tuning rows: those of the crate, after rows of the user.
+#[derive(Clone, Debug, Default)]
+pub struct Tuning {
+    rows: Vec<TuningRow>,
+}
+
+impl Tuning {
+    /// What ships with the crate.
+    pub fn shipped() -> &'static Tuning {
+        static SHIPPED: std::sync::LazyLock<Tuning> = std::sync::LazyLock::new(|| {
+            Tuning::parse(include_str!("../tuning.json")).expect("the crate's own data, read by every test")
+        });
+        &SHIPPED
+    }
+
+    /// Reads rows from JSON.
+    ///
+    /// # Errors
+    /// Says where the text is no list of rows.
+    pub fn parse(json: &str) -> Result<Tuning, serde_json::Error> {
+        Ok(Tuning { rows: serde_json::from_str(json)? })
+    }
+
+    /// These rows before those of `other`.
+    #[must_use]
+    pub fn over(mut self, other: &Tuning) -> Tuning {
+        self.rows.extend(other.rows.iter().cloned());
+        self
+    }
+
+    /// The row that fits best: the same product before the same family, more flops before fewer, earlier before later.
+    pub fn row(&self, operation: &Operation, target: &Target) -> Option<&TuningRow> {
+        let flops = operation.work().flops;
+        let fits = |row: &&TuningRow| {
+            row.operation == operation.name()
+                && row.signature == operation.signature()
+                && flops >= row.min_flops
+        };
+        let nearness = |row: &TuningRow| {
+            let measured = Target::parse(&row.target).ok()?;
+            match () {
+                () if measured.family().map(|f| &f.name) != target.family().map(|f| &f.name) => None,
+                () if measured.product_name() == target.product_name() => Some(2),
+                () if measured.family().is_some() => Some(1),
+                () => None,
+            }
+        };
+        let mut best: Option<(i32, &TuningRow)> = None;
+        for row in self.rows.iter().filter(fits) {
+            let Some(near) = nearness(row) else { continue };
+            let better = best
+                .is_none_or(|(other, old)| near > other || (near == other && row.min_flops > old.min_flops));
+            if better {
+                best = Some((near, row));
+            }
+        }
+        best.map(|(_, row)| row)
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> &[TuningRow] {
+        &self.rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_rows_name_what_exists() {
+        for row in Tuning::shipped().rows() {
+            assert!(Target::parse(&row.target).is_ok(), "{}", row.target);
+            for name in &row.order {
+                assert!(crate::variants_of(&row.operation).any(|v| v.name == *name), "{name}");
+            }
+            assert!(!row.source.is_empty());
+        }
+    }
+}

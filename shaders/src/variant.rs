@@ -1,0 +1,236 @@
+//! Owns variants: data that says which build with which parameters computes an operation, and what it needs of a
+//! device. Does not own: which one is best (`select`, `tuning`).
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use halite_targets::{Capabilities, MatrixShape};
+use serde::Deserialize;
+
+use crate::{Operation, Plan, Unfit, library};
+
+/// Parameters of a variant by name: tile sizes, vector widths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Params(BTreeMap<String, u32>);
+
+impl Params {
+    /// The value of a parameter.
+    ///
+    /// # Errors
+    /// The variant's data lacks it.
+    pub fn get(&self, name: &str) -> Result<u32, Unfit> {
+        self.0.get(name).copied().ok_or_else(|| Unfit(format!("lacks the parameter '{name}' in its data")))
+    }
+
+    /// All of them by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+/// What a variant needs of a device beyond the baseline: Vulkan 1.1, 32-bit types, any subgroup size, 128 invocations
+/// in a workgroup, 16 KiB of shared memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Needs {
+    /// Invocations in a workgroup, when more than 128.
+    pub invocations: u32,
+    /// Bytes of shared memory, when more than 16384.
+    pub shared_bytes: u32,
+    /// 8-bit values in buffers.
+    pub storage_8bit: bool,
+    /// 16-bit values in buffers.
+    pub storage_16bit: bool,
+    /// 8-bit arithmetic.
+    pub int8: bool,
+    /// 16-bit integer arithmetic.
+    pub int16: bool,
+    /// 64-bit integers.
+    pub int64: bool,
+    /// 16-bit float arithmetic.
+    pub float16: bool,
+    /// bf16 values.
+    pub bfloat16: bool,
+    /// Dot products of packed 8-bit integers, fast ones.
+    pub packed_dot_product: bool,
+    /// Subgroup operations by Vulkan's names (`arithmetic`, `shuffle`, `ballot`, …).
+    pub subgroup: Vec<String>,
+    /// A subgroup size that the code relies on; 0 when any will do.
+    pub subgroup_size: u32,
+    /// The Vulkan memory model.
+    pub vulkan_memory_model: bool,
+    /// A shape of cooperative matrices.
+    pub matrix: Option<MatrixShape>,
+    /// Vulkan version, as (major, minor), when more than 1.1.
+    pub vulkan: Option<(u32, u32)>,
+}
+
+impl Needs {
+    /// Whether nothing beyond the baseline is needed.
+    pub fn is_baseline(&self) -> bool {
+        *self
+            == Needs {
+                invocations: self.invocations.min(128),
+                shared_bytes: self.shared_bytes.min(16384),
+                ..Needs::default()
+            }
+    }
+
+    /// What a target lacks, each as a phrase; empty when the variant can run there.
+    pub fn missing(&self, target: &Capabilities) -> Vec<String> {
+        let mut missing = self.missing_features(target);
+        let mut at_most = |what: &str, has: u32, wants: u32| {
+            if wants > has {
+                missing.push(format!("{what}: {wants} wanted, {has} there"));
+            }
+        };
+        at_most("invocations in a workgroup", target.max_workgroup_invocations, self.invocations);
+        at_most("bytes of shared memory", target.shared_memory_bytes, self.shared_bytes);
+        if self.subgroup_size > 0 && !self.has_size(target) {
+            missing
+                .push(format!("subgroups of {}, there are {:?}", self.subgroup_size, target.subgroup.sizes));
+        }
+        for operation in &self.subgroup {
+            if !target.subgroup.operations.names().any(|name| name == operation) {
+                missing.push(format!("subgroup operations '{operation}'"));
+            }
+        }
+        if let Some(matrix) = self.matrix.filter(|m| !target.cooperative_matrix.contains(m)) {
+            missing.push(format!("cooperative matrices {matrix}"));
+        }
+        if let Some((major, minor)) = self.vulkan.filter(|version| *version > target.api_version) {
+            missing.push(format!("Vulkan {major}.{minor}"));
+        }
+        missing
+    }
+
+    /// Whether kernels run with the size: by requiring it, or because there is no other.
+    fn has_size(&self, target: &Capabilities) -> bool {
+        let sizes = &target.subgroup.sizes;
+        sizes.contains(&self.subgroup_size) && (target.subgroup.size_control || sizes.len() == 1)
+    }
+
+    fn missing_features(&self, target: &Capabilities) -> Vec<String> {
+        let pairs = [
+            (self.storage_8bit, target.storage_8bit, "8-bit storage"),
+            (self.storage_16bit, target.storage_16bit, "16-bit storage"),
+            (self.int8, target.int8, "8-bit arithmetic"),
+            (self.int16, target.int16, "16-bit integers"),
+            (self.int64, target.int64, "64-bit integers"),
+            (self.float16, target.float16, "16-bit float arithmetic"),
+            (self.bfloat16, target.bfloat16, "bf16"),
+            (self.packed_dot_product, target.packed_dot_product, "fast packed dot products"),
+            (self.vulkan_memory_model, target.vulkan_memory_model, "the Vulkan memory model"),
+        ];
+        pairs.iter().filter(|(wants, has, _)| *wants && !has).map(|(_, _, what)| (*what).to_owned()).collect()
+    }
+}
+
+/// One way to compute an operation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Unique name, such as `matmul.f32.tile64x64x16`.
+    pub name: String,
+    /// Name of the operation.
+    #[serde(skip)]
+    pub operation: &'static str,
+    /// Signatures of the operation that it computes.
+    pub signatures: Vec<String>,
+    /// Which code in `ops` plans it.
+    pub template: String,
+    /// The compiled kernel, or empty for kernels that are emitted.
+    #[serde(default)]
+    pub build: String,
+    /// Tile sizes and the like.
+    #[serde(default)]
+    pub params: Params,
+    /// What it needs of a device.
+    #[serde(default)]
+    pub needs: Needs,
+    /// Place among the variants of the operation on a target without measurements; lower is better.
+    pub order: u32,
+    /// When it is good, for people.
+    pub note: String,
+}
+
+impl Variant {
+    /// The dispatches that compute `operation`.
+    ///
+    /// # Errors
+    /// Says what in the operation the variant cannot do.
+    pub fn plan(&self, operation: &Operation) -> Result<Plan, Unfit> {
+        if operation.name() != self.operation {
+            return Err(Unfit(format!("computes {}, not {}", self.operation, operation.name())));
+        }
+        let signature = operation.signature();
+        if !self.signatures.contains(&signature) {
+            return Err(Unfit(format!("computes {}, not {signature}", self.signatures.join(", "))));
+        }
+        let mut plan = operation.plan(&self.template, &self.build, &self.params)?;
+        for step in &mut plan.steps {
+            step.subgroup_size = self.needs.subgroup_size;
+        }
+        Ok(plan)
+    }
+}
+
+/// All variants, by operation and then in the order of their data.
+pub fn variants() -> &'static [Variant] {
+    static ALL: LazyLock<Vec<Variant>> = LazyLock::new(|| {
+        let read = |(operation, text): &(&'static str, &str)| {
+            let mut list: Vec<Variant> =
+                serde_json::from_str(text).expect("the crate's own data, read by every test");
+            list.iter_mut().for_each(|variant| variant.operation = operation);
+            list
+        };
+        library::VARIANTS.iter().flat_map(read).collect()
+    });
+    &ALL
+}
+
+/// The variants of an operation by its name.
+pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + use<'_> {
+    variants().iter().filter(move |v| v.operation == operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_builds_exist() {
+        let builds: BTreeSet<&str> = library::module_names().collect();
+        let mut seen = BTreeSet::new();
+        for variant in variants() {
+            assert!(seen.insert(&variant.name), "'{}' is there twice", variant.name);
+            assert!(variant.name.starts_with(variant.operation), "{}", variant.name);
+            assert!(variant.build.is_empty() || builds.contains(variant.build.as_str()), "{}", variant.name);
+            assert!(!variant.note.is_empty() && !variant.signatures.is_empty(), "{}", variant.name);
+        }
+        let used: BTreeSet<&str> = variants().iter().map(|v| v.build.as_str()).collect();
+        let orphans: Vec<_> = builds.difference(&used).collect();
+        assert!(orphans.is_empty(), "builds that no variant uses: {orphans:?}");
+    }
+
+    #[test]
+    fn every_signature_has_a_baseline_variant_that_plans_every_sample() {
+        for name in Operation::NAMES {
+            let mut asked: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+            for sample in Operation::samples(name) {
+                asked.entry(sample.signature()).or_default().push(sample);
+            }
+            assert!(!asked.is_empty(), "{name} has no samples");
+            for (signature, samples) in asked {
+                for sample in samples {
+                    let baseline = variants_of(name)
+                        .filter(|v| v.needs.is_baseline() && v.signatures.contains(&signature))
+                        .any(|v| v.plan(&sample).is_ok());
+                    assert!(baseline, "no baseline variant computes {sample} ({signature})");
+                }
+            }
+        }
+    }
+}

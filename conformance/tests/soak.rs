@@ -27,7 +27,7 @@ fn transfers_on_the_null_device() {
     let samples = soak::run(&work, &PLAN, |_| ()).unwrap();
     let last = samples.last().unwrap();
     assert_eq!((samples.len(), last.calls, last.sessions, last.used), (4, 205, 13, 0));
-    assert_eq!(soak::device_complaint(&samples), None);
+    assert_eq!(soak::device_complaint(&samples, PLAN.threads), None);
 }
 
 #[test]

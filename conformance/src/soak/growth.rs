@@ -99,6 +99,7 @@ mod tests {
             time: Duration::ZERO,
             resident: Some(resident(round)),
             used: 0,
+            peak_used: 0,
             reserved: 0,
         };
         (1..=40).map(at).collect()

@@ -114,7 +114,7 @@ fn soak(flags: &Flags, work: &dyn Work) -> Result<bool> {
             print_row(sample);
         }
     })?;
-    let (verdict, complaint) = (soak::judge(&samples), soak::device_complaint(&samples));
+    let (verdict, complaint) = (soak::judge(&samples), soak::device_complaint(&samples, plan.threads));
     let good = !matches!(verdict, Verdict::Grows(_)) && complaint.is_none();
     if flags.json {
         println!("{:#}", report(work, &plan, &samples, &verdict, complaint.as_deref()));

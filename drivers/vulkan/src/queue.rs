@@ -147,8 +147,9 @@ impl Queue {
         self.progress.completed(self.index)
     }
 
-    /// Places an operation at the end of the open batch. `waits` are points of other queues that are submitted
-    /// already. When `record` fails it must have recorded nothing; then nothing is placed.
+    /// Places an operation at the end of the open batch. `waits` are points that it comes after: of other queues, submitted
+    /// already, or of this one, whose order its place keeps. Nothing is placed when one of the latter could not be submitted,
+    /// or when `record` fails, which must have recorded nothing then.
     pub fn place(
         &self,
         core: &Arc<Core>,
@@ -161,16 +162,24 @@ impl Queue {
         if let Some(status) = &state.dead {
             return Err(status.clone());
         }
-        if !waits.is_empty() && state.open.has_work() {
+        let others = || waits.iter().filter(|p| p.queue != self.index);
+        if others().next().is_some() && state.open.has_work() {
             // A wait holds back the whole submission; what came before must not wait with it.
             self.submit_open(&mut state, &mut after);
+        }
+        let own = |value: u64| waits.iter().any(|p| p.queue == self.index && p.value == value);
+        let failed = state.failed.iter().find(|(value, _)| own(*value)).map(|(_, status)| status.clone());
+        if let Some(status) = failed {
+            drop(state);
+            after.run(self, core);
+            return Err(status);
         }
         let State { open, idle, .. } = &mut *state;
         let placed = record(open, &mut RecorderSource { idle, family: self.family });
         let point = QueuePoint { queue: self.index, value: state.open.value };
         if placed.is_ok() {
             state.open.operations += 1;
-            state.open.waits.extend(waits.iter().map(|p| (core.queues[p.queue].timeline, p.value)));
+            state.open.waits.extend(others().map(|p| (core.queues[p.queue].timeline, p.value)));
             self.promise(core, &mut state.open, signal, &mut after);
             let full = state.open.operations >= BATCH_OPERATIONS || state.open.dispatches >= BATCH_DISPATCHES;
             if full || after.watch.is_some() {

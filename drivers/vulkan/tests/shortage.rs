@@ -183,3 +183,40 @@ fn the_error_says_what_is_there() {
         drop(kept);
     });
 }
+
+#[test]
+fn nothing_runs_after_a_submission_that_failed() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("queues", "2")]).unwrap();
+        if device.queue_count() < 2 {
+            eprintln!("SKIPPED: '{}' has one queue", info.name);
+            return;
+        }
+        let data = device.allocate_buffer(&BufferParams::DEVICE, 64).unwrap();
+        data.write(0, &[7; 64]).unwrap();
+        let fence = || Fence::new(device.create_semaphore(0).unwrap(), 1);
+        let fill = |value| QueueOp::Fill { target: span(&data, 0, 64), pattern: value, pattern_length: 1 };
+        let (here, there, last) = (fence(), fence(), fence());
+        let [first, second] = [QueueAffinity(1), QueueAffinity(2)];
+        device.queue_submit(first, &Fence::default(), &here, fill(1)).unwrap();
+        device.queue_submit(second, &Fence::default(), &there, QueueOp::Barrier).unwrap();
+        device.queue_submit(second, &there, &there_after(&there), fill(2)).unwrap();
+        // What comes next needs both queues: the first one's open batch is submitted for that, and fails.
+        shim.fail("vkQueueSubmit", 1, 1, OUT_OF_HOST_MEMORY);
+        let both = Fence::join([&here, &there_after(&there)]);
+        let refused = device.queue_submit(first, &both, &last, fill(3));
+        assert_eq!(refused.unwrap_err().code(), Code::ResourceExhausted);
+        assert_eq!(here.wait(seconds(20)).unwrap_err().code(), Code::ResourceExhausted);
+        assert_eq!(last.wait(seconds(20)).unwrap_err().code(), Code::ResourceExhausted);
+        device.wait_idle(seconds(20)).unwrap();
+        let mut bytes = [0; 64];
+        data.read(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [2; 64], "neither the first fill ran nor the last");
+    });
+}
+
+/// The next payload of a fence's semaphore.
+fn there_after(fence: &Fence) -> Fence {
+    let point = &fence.points()[0];
+    Fence::new(point.semaphore.clone(), point.value + 1)
+}

@@ -140,8 +140,8 @@ impl Core {
                 self.place_read(queue, points, signal, &source, source_offset, &target)
             }
             QueueOp::Write { source, target, target_offset } => {
-                let waits = self.other_queues(queue, &points)?;
-                self.write_file(queue, &waits, &Place::of(&source)?, &target, target_offset)?;
+                self.submit_others(queue, &points)?;
+                self.write_file(queue, &points, &Place::of(&source)?, &target, target_offset)?;
                 self.reach(signal);
                 Ok(())
             }
@@ -153,8 +153,8 @@ impl Core {
                         "a command buffer of another driver was given to a Vulkan device"
                     )
                 })?;
-                let waits = self.other_queues(queue, &points)?;
-                own.execute(queue, &waits, signal, &bindings)
+                self.submit_others(queue, &points)?;
+                own.execute(queue, &points, signal, &bindings)
             }
         }
     }
@@ -171,11 +171,11 @@ impl Core {
             self.signal_at(point, signal);
             return Ok(());
         }
-        let waits = self.other_queues(queue, points)?;
+        self.submit_others(queue, points)?;
         let record = |batch: &mut crate::queue::Batch, source: &mut crate::queue::RecorderSource<'_>| {
             batch.record(&self.ctx, source, program)
         };
-        self.queues[queue].place(self, &waits, signal, record).map(drop)
+        self.queues[queue].place(self, points, signal, record).map(drop)
     }
 
     fn place_read(
@@ -191,8 +191,8 @@ impl Core {
         let point = if points.is_empty() && self.read_file_mapped(source, source_offset, &place)? {
             None
         } else {
-            let waits = self.other_queues(queue, &points)?;
-            match self.read_file(queue, &waits, source, source_offset, &place)? {
+            self.submit_others(queue, &points)?;
+            match self.read_file(queue, &points, source, source_offset, &place)? {
                 Some(point) => Some(point),
                 None => self.join(queue, &points)?,
             }
@@ -207,8 +207,8 @@ impl Core {
         if points.iter().all(|p| p.queue == first.queue) {
             return Ok(points.iter().copied().max_by_key(|p| p.value));
         }
-        let waits = self.other_queues(queue, points)?;
-        self.queues[queue].place(self, &waits, &Fence::default(), |_, _| Ok(())).map(Some)
+        self.submit_others(queue, points)?;
+        self.queues[queue].place(self, points, &Fence::default(), |_, _| Ok(())).map(Some)
     }
 
     fn signal_at(self: &Arc<Self>, point: Option<QueuePoint>, signal: &Fence) {
@@ -218,15 +218,14 @@ impl Core {
         }
     }
 
-    /// The points that are not on this queue, submitted and ready to be waited for by another submission. A point whose
+    /// Submits what the points of other queues stand for, so that another submission can wait for it. A point whose
     /// submission failed is never reached: nothing may wait for it.
-    fn other_queues(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Result<Points> {
-        let others: Points = points.iter().copied().filter(|p| p.queue != queue).collect();
-        for point in &others {
+    fn submit_others(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Result<()> {
+        for point in points.iter().filter(|p| p.queue != queue) {
             self.queues[point.queue].flush_to(self, point.value);
             self.queues[point.queue].check_submitted(point.value)?;
         }
-        Ok(others)
+        Ok(())
     }
 }
 

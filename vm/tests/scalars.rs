@@ -139,6 +139,12 @@ macro_rules! float_rows {
             (o.lto, vec![$v(1.0), $v(2.0)], 1), (o.lto, vec![nan, $v(2.0)], 0), (o.ltu, vec![nan, $v(2.0)], 1), (o.ltu, vec![$v(3.0), $v(2.0)], 0),
             (o.lteo, vec![$v(2.0), $v(2.0)], 1), (o.lteo, vec![nan, nan], 0), (o.lteu, vec![$v(2.0), nan], 1), (o.lteu, vec![$v(3.0), $v(2.0)], 0),
             (o.isnan, vec![nan], 1), (o.isnan, vec![inf], 0),
+            // As iree-run-module 3.13.0 computes them.
+            (o.powi, vec![$v(2.0), l(10)], $v(1024.0)), (o.powi, vec![$v(2.0), l(-3)], $v(0.125)),
+            (o.powi, vec![$v(-3.0), l(3)], $v(-27.0)), (o.powi, vec![nan, l(0)], $v(1.0)),
+            (o.powi, vec![$v(0.0), l(0)], $v(1.0)), (o.powi, vec![$v(-0.0), l(-1)], $v(<$float>::NEG_INFINITY)),
+            (o.powi, vec![$v(2.0), l(-1074)], $v(0.0)), (o.powi, vec![$v(-1.0), l(i64::MAX)], $v(-1.0)),
+            (o.powi, vec![$v(-1.0), l(i64::MIN)], $v(1.0)), (o.powi, vec![$v(2.0), l(-1 << 32)], $v(1.0)),
             (o.si64, vec![$v(-2.5)], l(-3)), (o.ui64, vec![$v(2.5)], 3),
             (o.from_si64, vec![l(-3)], $v(-3.0)), (o.from_ui64, vec![l(i64::MIN)], $v(9_223_372_036_854_775_808.0)),
             (o.si32, vec![$v(-2.5)], i(-3)), (o.ui32, vec![$v(2.5)], 3), (o.si32, vec![$v(3e10)], {
@@ -158,7 +164,7 @@ fn f32_rows() -> Vec<Row> {
         sin: SinF32, exp: ExpF32, exp2: Exp2F32, expm1: Expm1F32, log: LogF32, log10: Log10F32, log1p: Log1pF32,
         log2: Log2F32, pow: PowF32, rsqrt: RsqrtF32, sqrt: SqrtF32, tanh: TanhF32, erf: ErfF32, eqo: CmpEqF32O,
         equ: CmpEqF32U, neo: CmpNeF32O, neu: CmpNeF32U, lto: CmpLtF32O, ltu: CmpLtF32U, lteo: CmpLteF32O,
-        lteu: CmpLteF32U, isnan: CmpNanF32, si64: CastF32Si64, ui64: CastF32Ui64, from_si64: CastSi64F32,
+        lteu: CmpLteF32U, isnan: CmpNanF32, powi: FpowiF32, si64: CastF32Si64, ui64: CastF32Ui64, from_si64: CastSi64F32,
         from_ui64: CastUi64F32, si32: CastF32Si32, ui32: CastF32Ui32, from_si32: CastSi32F32, from_ui32: CastUi32F32,
         to_bits: BitcastF32I32, from_bits: BitcastI32F32)
 }
@@ -171,7 +177,7 @@ fn f64_rows() -> Vec<Row> {
         sin: SinF64, exp: ExpF64, exp2: Exp2F64, expm1: Expm1F64, log: LogF64, log10: Log10F64, log1p: Log1pF64,
         log2: Log2F64, pow: PowF64, rsqrt: RsqrtF64, sqrt: SqrtF64, tanh: TanhF64, erf: ErfF64, eqo: CmpEqF64O,
         equ: CmpEqF64U, neo: CmpNeF64O, neu: CmpNeF64U, lto: CmpLtF64O, ltu: CmpLtF64U, lteo: CmpLteF64O,
-        lteu: CmpLteF64U, isnan: CmpNanF64, si64: CastF64Si64, ui64: CastF64Ui64, from_si64: CastSi64F64,
+        lteu: CmpLteF64U, isnan: CmpNanF64, powi: FpowiF64, si64: CastF64Si64, ui64: CastF64Ui64, from_si64: CastSi64F64,
         from_ui64: CastUi64F64, si32: CastF64Si32, ui32: CastF64Ui32, from_si32: CastSi32F64, from_ui32: CastUi32F64,
         to_bits: BitcastF64I64, from_bits: BitcastI64F64);
     rows.extend([(Op::TruncF64F32, vec![d(0.1)], f(0.1)), (Op::ExtF32F64, vec![f(0.1)], d(f64::from(0.1f32)))]);

@@ -2,6 +2,8 @@
 //!
 //! Math follows the C library of the platform; conversions to integers round half away from zero.
 
+use std::ops::{Div, Mul};
+
 use halite_status::Result;
 
 use super::{Env, Insn, object};
@@ -124,6 +126,8 @@ fn math(env: &mut Env<'_>, i: &Insn) -> Result<()> {
         Op::Log1pF32 => unary32(env, i, f32::ln_1p),
         Op::Log2F32 => unary32(env, i, f32::log2),
         Op::PowF32 => binary32(env, i, f32::powf),
+        Op::FpowiF32 => env.set_f32(i.c, powi(1.0, env.f32(i.a), env.i64(i.b))),
+        Op::FpowiF64 => env.set_f64(i.c, powi(1.0, env.f64(i.a), env.i64(i.b))),
         Op::RsqrtF32 => unary32(env, i, |a| 1.0 / a.sqrt()),
         Op::SqrtF32 => unary32(env, i, f32::sqrt),
         Op::TanhF32 => unary32(env, i, f32::tanh),
@@ -173,6 +177,24 @@ fn unordered32(a: f32, b: f32) -> bool {
 
 fn unordered64(a: f64, b: f64) -> bool {
     a.is_nan() || b.is_nan()
+}
+
+/// A power by squaring. The exponent counts modulo 2^32, and a negative one means the reciprocal of the power (which may
+/// overflow where the power of the reciprocal would not): so does the official runtime.
+fn powi<T: Copy + Mul<Output = T> + Div<Output = T>>(one: T, mut base: T, exponent: i64) -> T {
+    let exponent = exponent as i32;
+    let (mut power, mut left) = (one, exponent.unsigned_abs());
+    loop {
+        if left & 1 == 1 {
+            power = power * base;
+        }
+        left >>= 1;
+        if left == 0 {
+            break;
+        }
+        base = base * base;
+    }
+    if exponent < 0 { one / power } else { power }
 }
 
 #[inline(always)]

@@ -226,6 +226,7 @@ isa! {
         0x3B CastF32Ui64 "cast.f32.ui64" [Cell, PairOut];
         0x3C CastSi64F32 "cast.si64.f32" [Pair, CellOut];
         0x3D CastUi64F32 "cast.ui64.f32" [Pair, CellOut];
+        0x3E FpowiF32 "fpowi.f32" [Cell, Pair, CellOut];
     }
     F64 {
         0x00 GlobalLoadF64 "global.load.f64" [Global8, PairOut];
@@ -292,5 +293,6 @@ isa! {
         0x3D MinF64 "min.f64" [Pair, Pair, PairOut];
         0x3E MaxF64 "max.f64" [Pair, Pair, PairOut];
         0x3F RoundF64Even "round.f64.even" [Pair, PairOut];
+        0x40 FpowiF64 "fpowi.f64" [Pair, Pair, PairOut];
     }
 }

@@ -272,7 +272,8 @@ fn threads_under_load_all_hear_of_a_loss() {
             // On a fast device no thread may ever have to sleep in Vulkan.
             assert!(!stories.is_empty() || call == "vkWaitSemaphores", "{call} did not fail");
             for story in &stories {
-                assert_story(story, &[call, stories[0].message()]);
+                // Which of the calls of all threads met it first is open; the story is one.
+                assert_story(story, &["ERROR_DEVICE_LOST", stories[0].message()]);
             }
             drop(device);
             assert_eq!(shim.live(), 0, "{call}, round {round}");

@@ -23,11 +23,13 @@ fn device(driver: &str) -> Arc<dyn Device> {
 #[test]
 fn transfers_on_the_null_device() {
     let opener = opener(registry(&[]), "null", Options::new());
-    let work = TransferWork::new(opener().unwrap(), opener.clone());
-    let samples = soak::run(&work, &PLAN, |_| ()).unwrap();
-    let last = samples.last().unwrap();
-    assert_eq!((samples.len(), last.calls, last.sessions, last.used), (4, 205, 13, 0));
-    assert_eq!(soak::device_complaint(&samples, PLAN.threads), None);
+    for reopen in [None, Some(opener.clone())] {
+        let work = TransferWork::new(opener().unwrap(), reopen);
+        let samples = soak::run(&work, &PLAN, |_| ()).unwrap();
+        let last = samples.last().unwrap();
+        assert_eq!((samples.len(), last.calls, last.sessions, last.used), (4, 205, 13, 0));
+        assert_eq!(soak::device_complaint(&samples, PLAN.threads), None);
+    }
 }
 
 #[test]

@@ -77,20 +77,28 @@ impl Work for ModuleWork<'_> {
     }
 }
 
-/// Queue-ordered memory, recorded commands and plain transfers; for devices that the suite has no module for. Each session
-/// opens a device of its own beside.
+/// Queue-ordered memory, recorded commands and plain transfers; for devices that the suite has no module for.
 pub struct TransferWork {
     device: Arc<dyn Device>,
-    opener: Opener,
+    reopen: Option<Opener>,
 }
 
 /// Bytes that go through each call.
 const TRANSFER: usize = 10_000;
 
 impl TransferWork {
-    /// Transfers on a device.
-    pub fn new(device: Arc<dyn Device>, opener: Opener) -> Self {
-        TransferWork { device, opener }
+    /// Transfers on a device. With an opener every session opens a device of its own beside: what the system's driver
+    /// loses with every device is seen then.
+    pub fn new(device: Arc<dyn Device>, reopen: Option<Opener>) -> Self {
+        TransferWork { device, reopen }
+    }
+
+    /// Uses a device of its own once, and closes it.
+    fn open_and_close(&self, source: &[u8]) -> Result<()> {
+        let Some(opener) = &self.reopen else { return Ok(()) };
+        let data = buffer(&opener()?, source)?;
+        ensure!(whole(&data).read_all()? == source, "a device of its own gave other bytes");
+        Ok(())
     }
 
     fn commands(&self) -> halite_hal::Result<Arc<dyn CommandBuffer>> {
@@ -123,7 +131,8 @@ impl TransferWork {
 
 impl Work for TransferWork {
     fn name(&self) -> String {
-        format!("transfers of {TRANSFER} bytes")
+        let reopen = if self.reopen.is_some() { ", a device for each session," } else { "" };
+        format!("transfers of {TRANSFER} bytes{reopen}")
     }
 
     fn device(&self) -> &Arc<dyn Device> {
@@ -131,13 +140,8 @@ impl Work for TransferWork {
     }
 
     fn session(&self) -> Result<CallFn<'_>> {
-        let (own, commands, source) = ((self.opener)()?, self.commands()?, counting(TRANSFER));
-        Ok(Box::new(move |n| {
-            if n == 0 {
-                let data = buffer(&own, &source)?;
-                ensure!(whole(&data).read_all()? == source, "a device of its own gave other bytes");
-            }
-            self.call(&commands, &source)
-        }))
+        let (commands, source) = (self.commands()?, counting(TRANSFER));
+        self.open_and_close(&source)?;
+        Ok(Box::new(move |_| self.call(&commands, &source)))
     }
 }

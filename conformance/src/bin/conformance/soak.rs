@@ -42,6 +42,9 @@ pub struct Flags {
     /// Transfers, also where there is a module.
     #[arg(long, conflicts_with = "module")]
     transfers: bool,
+    /// With transfers: every session opens and closes a device, too. Drivers may lose memory with every device.
+    #[arg(long, conflicts_with = "module")]
+    reopen: bool,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
@@ -56,7 +59,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
         let work = ModuleWork::new(device, Path::new("."), own_program(flags, module))?;
         return soak(flags, &work);
     }
-    match program_for(device.as_ref()).filter(|_| !flags.transfers) {
+    match program_for(device.as_ref()).filter(|_| !flags.transfers && !flags.reopen) {
         Some((root, program)) => {
             ensure!(
                 program.module.exists(),
@@ -65,7 +68,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
             );
             soak(flags, &ModuleWork::new(device, &root, program)?)
         }
-        None => soak(flags, &TransferWork::new(device, opener)),
+        None => soak(flags, &TransferWork::new(device, flags.reopen.then_some(opener))),
     }
 }
 

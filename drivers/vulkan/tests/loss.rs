@@ -139,7 +139,10 @@ fn a_loss_noticed_by_a_wait_names_what_was_running() {
         let watched = told(&done);
         shim.fail("vkWaitSemaphores", 0, 1, DEVICE_LOST);
         let story = done.wait(seconds(20)).unwrap_err();
-        assert_story(&story, &["vkWaitSemaphores failed with ERROR_DEVICE_LOST", "unfinished is batch"]);
+        assert_story(
+            &story,
+            &["failed with ERROR_DEVICE_LOST", "timeline of queue 0", "unfinished is batch"],
+        );
         assert_story(&story, &["2 dispatches: 'affine' 2 times in command buffer", "an invented page fault"]);
         assert!(story.detail("vk.unfinished.0").is_some_and(|t| t.contains("'affine'")), "{story:?}");
         assert_eq!(story.detail("vk.fault.address.0"), Some("invalid write at 0xdeadb000..=0xdeadbfff"));

@@ -36,6 +36,9 @@ const SIGNATURE: &str = "0rrriiiiiiiii_v";
 /// Takes the executable's constants.
 const SET_CONSTANTS: &str = "__set_constants";
 
+/// Exports that are no kernels. Other names may begin like these: `__builtin_splat_i64` is a kernel.
+const HOOKS: [&str; 3] = ["__init", "__deinit", SET_CONSTANTS];
+
 /// Most bytes of local memory that a kernel may ask for.
 const MAX_LOCAL_MEMORY: usize = 64 << 20;
 
@@ -103,7 +106,7 @@ impl VmvxCode {
 
 /// Exports that are kernels, with their functions.
 fn kernels(def: &ModuleDef) -> impl Iterator<Item = (&Export, &Function)> {
-    let named = def.exports.iter().filter(|export| !export.local_name.starts_with("__"));
+    let named = def.exports.iter().filter(|export| !HOOKS.contains(&export.local_name.as_str()));
     named.filter_map(|export| Some((export, def.functions.get(export.ordinal as usize)?)))
 }
 

@@ -188,9 +188,10 @@ fn executable_constants_are_set_in_every_context() {
     let mut kernel = Kernel::new();
     kernel.op(Op::GlobalLoadRef, &[0_u32.into(), BUFFER, r(5).into()]);
     let kernel = kernel.load(5, 10, 12).store(OUTPUT, 10, 12).end();
-    let functions = vec![("k", kernel), (SET_CONSTANTS, set)];
+    let functions = vec![("__builtin_k", kernel), (SET_CONSTANTS, set)];
     let code = load(functions, TWO_BINDINGS, &[7, 8, 9]).unwrap();
     assert_eq!(code.functions().len(), 1);
+    assert_eq!(code.functions()[0].name, "__builtin_k");
     let barrier = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {
         for _ in 0..4 {

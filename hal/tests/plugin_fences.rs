@@ -93,6 +93,35 @@ fn waits_respect_their_deadline() {
     assert_eq!(semaphore.signal(1).unwrap_err().code(), Code::InvalidArgument);
 }
 
+/// Operations that wait for each other in a row, over semaphores of both sides by turns; the first one is not signalled.
+fn chain(device: &Arc<dyn Device>, length: usize) -> (Arc<dyn Semaphore>, Arc<dyn Semaphore>) {
+    let start = soft();
+    let mut last = start.clone();
+    for index in 0..length {
+        let next = if index % 2 == 0 { device.create_semaphore(0).unwrap() } else { soft() };
+        device
+            .queue_submit(QueueAffinity::ANY, &point(&last, 1), &point(&next, 1), QueueOp::Barrier)
+            .unwrap();
+        last = next;
+    }
+    (start, last)
+}
+
+#[test]
+fn long_chains_across_the_interface_neither_run_nor_end_recursively() {
+    let device = bare();
+    let (start, last) = chain(&device, 10_000);
+    start.signal(1).unwrap();
+    last.wait(1, soon()).unwrap();
+    let (start, last) = chain(&device, 10_000);
+    let seen = watched(&last, 1);
+    drop((start, last));
+    assert_eq!((seen.calls.lock().unwrap().len(), Arc::strong_count(&seen)), (0, 1), "all of it is gone");
+    let (start, last) = chain(&device, 10_000);
+    start.fail(Status::new(Code::Aborted, "stop"));
+    assert_eq!(last.query().unwrap_err().code(), Code::Aborted);
+}
+
 /// What happened to a callback.
 #[derive(Default)]
 struct Seen {

@@ -59,7 +59,7 @@ pub(in crate::plugin) fn lend_list<R>(
     body: impl FnOnce(&HaliteCommandList) -> R,
 ) -> R {
     // Taken, not borrowed: the far end may record, too, before it returns.
-    let mut arena = ARENA.take();
+    let mut arena = ARENA.try_with(Cell::take).unwrap_or_default();
     arena.fill(list, side);
     let result = body(&HaliteCommandList {
         struct_size: HaliteCommandList::SIZE,
@@ -72,7 +72,8 @@ pub(in crate::plugin) fn lend_list<R>(
     });
     arena.clear();
     if arena.commands.capacity() <= KEEP && arena.bindings.capacity() <= 4 * KEEP {
-        ARENA.set(arena);
+        // A thread that is ending keeps nothing.
+        _ = ARENA.try_with(|kept| kept.set(arena));
     }
     result
 }

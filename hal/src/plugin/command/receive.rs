@@ -112,19 +112,21 @@ unsafe fn dispatch(command: &HaliteCommand, commands: &mut Vec<Command>, peer: P
             0 => DispatchCounts::Direct(command.counts),
             _ => DispatchCounts::Indirect(reference(&command.target, peer)?),
         };
-        let lent: &[HaliteBufferRef] = raw::array(command.bindings, command.binding_count, "bindings", peer)?;
-        let constants: &[u32] = raw::array(command.constants, command.constant_count, "constants", peer)?;
+        let lent_bindings = raw::array(command.bindings, command.binding_count, "bindings", peer)?;
+        let lent_constants = raw::array(command.constants, command.constant_count, "constants", peer)?;
         commands.push(Command::Dispatch {
             executable: executable::receive(command.executable, Count::Borrowed, peer)?,
             function: command.function,
             counts,
-            constants: SmallVec::from_slice(constants),
+            constants: SmallVec::new(),
             bindings: SmallVec::new(),
             flags: DispatchFlags::from_bits_retain(command.flags),
         });
-        if let Some(Command::Dispatch { bindings, .. }) = commands.last_mut() {
-            bindings.reserve_exact(lent.len());
-            for binding in lent {
+        // Filled where they stay: a command is moved by copying all of its inline room.
+        if let Some(Command::Dispatch { constants, bindings, .. }) = commands.last_mut() {
+            constants.extend_from_slice(lent_constants);
+            bindings.reserve_exact(lent_bindings.len());
+            for binding in lent_bindings {
                 bindings.push(reference(binding, peer)?);
             }
         }

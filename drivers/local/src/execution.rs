@@ -21,10 +21,13 @@ use crate::{
     transfer,
 };
 
-/// A dispatch that takes less is not worth sharing, in nanoseconds: a line of memory has to travel for each helper.
-const WORTH_SHARING: u64 = 3_000;
-/// Work that takes less is not worth waking a thread for, in nanoseconds.
-const WORTH_WAKING: u64 = 30_000;
+/// A dispatch that takes less is not worth sharing, in nanoseconds: lines of memory have to travel to each helper, and
+/// on a busy machine a helper that loses its core holds up the leader for far longer than it could have saved.
+const WORTH_SHARING: u64 = 8_000;
+/// A program whose dispatches worth sharing take less together is not worth waking threads for, in nanoseconds.
+const WORTH_CALLING: u64 = 200_000;
+/// A dispatch that takes less is not worth waking a thread for that went back to sleep, in nanoseconds.
+const WORTH_WAKING: u64 = 50_000;
 /// What a helper should take at a time at least, in nanoseconds.
 const WORTH_TAKING: u64 = 1_000;
 
@@ -58,7 +61,7 @@ impl Execution {
         }
         let helpers = Helpers::new(engine.pool.as_ref(), &self.job);
         let program = self.job.program().clone();
-        let mut clock = Clock::new(helpers.pool.is_some() || deadline != Deadline::Never);
+        let mut clock = Clock::new(engine.pool.is_some() || deadline != Deadline::Never);
         while let Some(step) = program.steps.get(self.next) {
             if clock.is_past(deadline) {
                 return Ok(Progress::Interrupted);
@@ -170,14 +173,18 @@ struct Helpers<'a> {
 }
 
 impl<'a> Helpers<'a> {
-    /// Calls threads at once where the whole program is worth it: waking them takes a while.
+    /// Calls threads at once where the whole program is worth it: waking them takes a while. A program that was not
+    /// timed yet calls them when it needs them.
     fn new(pool: Option<&'a Pool>, job: &'a Arc<Job>) -> Self {
-        let pool = pool.filter(|pool| pool.helpers() > 0);
-        let helpers = Helpers { pool, job, called: Cell::new(false) };
-        if let Some(pool) = pool
-            && job.program().shareable_time(WORTH_SHARING) > WORTH_WAKING
-        {
-            helpers.call(pool, pool.helpers());
+        let mut helpers = Helpers { pool: None, job, called: Cell::new(false) };
+        let Some(pool) = pool.filter(|pool| pool.helpers() > 0) else { return helpers };
+        match job.program().shareable_time(WORTH_SHARING) {
+            Some(time) if time < WORTH_CALLING => {}
+            Some(_) => {
+                helpers.pool = Some(pool);
+                helpers.call(pool, pool.helpers());
+            }
+            None => helpers.pool = Some(pool),
         }
         helpers
     }

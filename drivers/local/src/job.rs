@@ -35,7 +35,7 @@ const OVER: u32 = u32::MAX;
 const LOOKS: u32 = 64;
 
 /// How long the leader looks for the end of others' workgroups before it lets other threads run.
-const PATIENCE: Duration = Duration::from_micros(20);
+const PATIENCE: Duration = Duration::from_micros(5);
 
 /// How long it then yields before it sleeps in between.
 const LONG_PATIENCE: Duration = Duration::from_millis(2);
@@ -232,6 +232,8 @@ impl Job {
             if now >= *until.get_or_insert(now + patience) {
                 return None;
             }
+            // On a busy machine the leader itself may be waiting for this core.
+            std::thread::yield_now();
         }
     }
 

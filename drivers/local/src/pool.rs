@@ -181,6 +181,9 @@ impl Shared {
             if self.requests.load(Relaxed) != seen {
                 seen = self.requests.load(SeqCst);
                 task = self.state.lock().take();
+            } else {
+                // On a busy machine somebody with work may be waiting for this core.
+                thread::yield_now();
             }
         }
         self.looking.fetch_sub(1, SeqCst);

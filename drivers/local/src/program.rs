@@ -165,18 +165,21 @@ impl Program {
         self.executables[dispatch.executable as usize].code().needs(dispatch.function as usize).parallel
     }
 
-    /// Nanoseconds that one thread takes for the dispatches that are worth sharing: those of at least `worth`.
-    /// Dispatches that nobody has timed yet are left out.
-    pub fn shareable_time(&self, worth: u64) -> u64 {
-        let time = |step: &Step| match step {
-            Step::Dispatch(dispatch @ Dispatch { counts: Counts::Direct(counts), .. }) => {
+    /// Nanoseconds that one thread takes for the dispatches that are worth sharing: those of at least `worth`. `None`
+    /// as long as one of them was not timed. Dispatches whose counts are in a buffer are left out.
+    pub fn shareable_time(&self, worth: u64) -> Option<u64> {
+        let mut sum = 0_u64;
+        for step in &self.steps {
+            let Step::Dispatch(dispatch) = step else { continue };
+            let Counts::Direct(counts) = dispatch.counts else { continue };
+            let total = workgroup_total(counts).unwrap_or(u64::MAX);
+            if total > 1 && self.is_parallel(dispatch) {
                 let pace = self.executables[dispatch.executable as usize].pace(dispatch.function);
-                let total = workgroup_total(*counts).filter(|total| *total > 1)?;
-                pace.estimate(total).filter(|time| *time >= worth && self.is_parallel(dispatch))
+                let time = pace.estimate(total)?;
+                sum = sum.saturating_add(if time >= worth { time } else { 0 });
             }
-            _ => None,
-        };
-        self.steps.iter().filter_map(time).fold(0, u64::saturating_add)
+        }
+        Some(sum)
     }
 
     /// Names a dispatch for messages.

@@ -1,5 +1,10 @@
 //! Owns the matrix product of tiles. Does not own: bringing matrices into tiles (`tiles` does).
 
+use std::{
+    num::Wrapping,
+    ops::{Add, Mul},
+};
+
 use halite_status::{Result, bail};
 use halite_vm::{Arguments, Results};
 
@@ -61,56 +66,79 @@ pub(super) fn mmt4d(args: &mut Arguments, _: &mut Results) -> Result<()> {
     lhs.check(lhs_size)?;
     rhs.check(rhs_size)?;
     out.check(out_size)?;
-    let tile = shape.m0 * shape.n0;
-    let mut lhs_panel = scratch(lhs_size.columns * width)?;
-    let mut rhs_panel = scratch(rhs_size.columns * width)?;
-    let mut out_tile = scratch(tile * 4)?;
-    for i in 0..shape.m {
-        lhs.load(i, 0, &mut lhs_panel)?;
-        for j in 0..shape.n {
-            args.invocation().check()?;
-            rhs.load(j, 0, &mut rhs_panel)?;
-            if flags & ACCUMULATE != 0 {
-                out.load(i, j * tile, &mut out_tile)?;
-            } else {
-                out_tile.fill(0);
-            }
-            if width == 4 {
-                multiply(shape, &lhs_panel, &rhs_panel, &mut out_tile, f32::from_le_bytes, |acc, a, b| {
-                    (f32::from_le_bytes(acc) + a * b).to_le_bytes()
-                });
-            } else {
-                multiply(shape, &lhs_panel, &rhs_panel, &mut out_tile, i8::from_le_bytes, |acc, a, b| {
-                    i32::from_le_bytes(acc).wrapping_add(i32::from(a) * i32::from(b)).to_le_bytes()
-                });
-            }
-            out.store(i, j * tile, &out_tile)?;
-        }
+    let product = Product { shape, lhs, rhs, out, accumulate: flags & ACCUMULATE != 0 };
+    if width == 4 {
+        product.run(args, f32::from_le_bytes, f32::from_le_bytes, f32::to_le_bytes)
+    } else {
+        let widen = |byte| Wrapping(i32::from(i8::from_le_bytes(byte)));
+        product.run(args, widen, |word| Wrapping(i32::from_le_bytes(word)), |sum| sum.0.to_le_bytes())
     }
-    Ok(())
+}
+
+/// A product whose regions were checked.
+struct Product {
+    shape: Shape,
+    lhs: Region,
+    rhs: Region,
+    out: Region,
+    accumulate: bool,
+}
+
+impl Product {
+    /// Computes in numbers of type `T`, that `element` makes of the operands, and `load` and `store` of the result.
+    fn run<T: Copy + Default + Add<Output = T> + Mul<Output = T>, const N: usize>(
+        &self,
+        args: &Arguments,
+        element: impl Fn([u8; N]) -> T,
+        load: impl Fn([u8; 4]) -> T,
+        store: impl Fn(T) -> [u8; 4],
+    ) -> Result<()> {
+        let Shape { m, n, k, m0, n0, k0 } = self.shape;
+        let (mut lhs_bytes, mut rhs_bytes) = (scratch(k * m0 * k0 * N)?, scratch(k * n0 * k0 * N)?);
+        let mut out_bytes = scratch(m0 * n0 * 4)?;
+        let (mut lhs, mut rhs, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..m {
+            self.lhs.load(i, 0, &mut lhs_bytes)?;
+            lhs.clear();
+            lhs.extend(lhs_bytes.as_chunks().0.iter().map(|bytes| element(*bytes)));
+            for j in 0..n {
+                args.invocation().check()?;
+                self.rhs.load(j, 0, &mut rhs_bytes)?;
+                rhs.clear();
+                rhs.extend(rhs_bytes.as_chunks().0.iter().map(|bytes| element(*bytes)));
+                out.clear();
+                if self.accumulate {
+                    self.out.load(i, j * m0 * n0, &mut out_bytes)?;
+                    out.extend(out_bytes.as_chunks().0.iter().map(|bytes| load(*bytes)));
+                } else {
+                    out.resize(m0 * n0, T::default());
+                }
+                multiply(self.shape, &lhs, &rhs, &mut out);
+                for (bytes, sum) in out_bytes.as_chunks_mut().0.iter_mut().zip(&out) {
+                    *bytes = store(*sum);
+                }
+                self.out.store(i, j * m0 * n0, &out_bytes)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Adds the product of two panels to a tile, in the order of k.
-fn multiply<T: Copy, const N: usize>(
-    shape: Shape,
-    lhs: &[u8],
-    rhs: &[u8],
-    out: &mut [u8],
-    element: impl Fn([u8; N]) -> T,
-    add: impl Fn([u8; 4], T, T) -> [u8; 4],
-) {
+fn multiply<T: Copy + Add<Output = T> + Mul<Output = T>>(shape: Shape, lhs: &[T], rhs: &[T], out: &mut [T]) {
     let Shape { m0, n0, k0, .. } = shape;
-    let (lhs, rhs, out) = (lhs.as_chunks::<N>().0, rhs.as_chunks::<N>().0, out.as_chunks_mut::<4>().0);
     if m0 == 0 || n0 == 0 || k0 == 0 {
         return;
     }
     for (lhs, rhs) in lhs.chunks_exact(m0 * k0).zip(rhs.chunks_exact(n0 * k0)) {
         for (lhs, out) in lhs.chunks_exact(k0).zip(out.chunks_exact_mut(n0)) {
-            for (inner, a) in lhs.iter().enumerate() {
-                let a = element(*a);
-                for (rhs, acc) in rhs.chunks_exact(k0).zip(&mut *out) {
-                    *acc = add(*acc, a, element(rhs[inner]));
-                }
+            if let [a] = lhs {
+                // The usual depth of f32 tiles, in a form that is computed several at a time.
+                out.iter_mut().zip(rhs).for_each(|(sum, b)| *sum = *sum + *a * *b);
+                continue;
+            }
+            for (sum, rhs) in out.iter_mut().zip(rhs.chunks_exact(k0)) {
+                *sum = lhs.iter().zip(rhs).fold(*sum, |sum, (a, b)| sum + *a * *b);
             }
         }
     }

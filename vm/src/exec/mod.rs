@@ -167,6 +167,24 @@ fn interpret(env: &mut Env<'_>, function: &Function, position: &mut u32) -> Resu
                 break Ok(Event::Call(insn.x));
             }
             Op::Return => break Ok(Event::Return(insn.x)),
+            // What kernels do most is not looked for through all the groups below.
+            Op::BufferLoadI8U
+            | Op::BufferLoadI8S
+            | Op::BufferLoadI16U
+            | Op::BufferLoadI16S
+            | Op::BufferLoadI32
+            | Op::BufferLoadI64
+            | Op::BufferLoadF32
+            | Op::BufferLoadF64
+            | Op::BufferStoreI8
+            | Op::BufferStoreI16
+            | Op::BufferStoreI32
+            | Op::BufferStoreI64
+            | Op::BufferStoreF32
+            | Op::BufferStoreF64 => match buffer::step(env, insn) {
+                Ok(()) => continue,
+                Err(status) => break Err(status),
+            },
             _ => match int::step(env, insn) {
                 Ok(()) => continue,
                 Err(status) => break Err(status),

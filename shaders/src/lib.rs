@@ -16,6 +16,7 @@
 //! against, with the tolerance that [`Operation::tolerance`] derives from the types and the length of sums.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod dtype;
 mod library;
 mod operation;
@@ -27,6 +28,7 @@ mod tuning;
 mod values;
 mod variant;
 
+pub use activation::Activation;
 pub use dtype::DType;
 pub use operation::{Operation, OperationError, Work};
 pub use plan::{Module, Plan, Slot, Step, Unfit};

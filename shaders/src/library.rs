@@ -17,4 +17,11 @@ pub(crate) fn module_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// (operation, `variants.json`) of every operation.
-pub(crate) const VARIANTS: &[(&str, &str)] = &[("matmul", include_str!("../ops/matmul/variants.json"))];
+pub(crate) const VARIANTS: &[(&str, &str)] = &[
+    ("conv1d", include_str!("../ops/conv1d/variants.json")),
+    ("conv2d", include_str!("../ops/conv2d/variants.json")),
+    ("conv2d_int8", include_str!("../ops/conv2d_int8/variants.json")),
+    ("conv_transpose2d", include_str!("../ops/conv_transpose2d/variants.json")),
+    ("matmul", include_str!("../ops/matmul/variants.json")),
+    ("pool2d", include_str!("../ops/pool2d/variants.json")),
+];

@@ -53,8 +53,18 @@ macro_rules! operations {
 }
 
 operations! {
+    /// Convolution of signals.
+    Conv1d(conv1d) "conv1d",
+    /// Convolution of images.
+    Conv2d(conv2d) "conv2d",
+    /// Convolution of 8-bit images.
+    Conv2dInt8(conv2d_int8) "conv2d_int8",
+    /// Transposed convolution of images.
+    ConvTranspose2d(conv_transpose2d) "conv_transpose2d",
     /// Product of matrices.
     MatMul(matmul) "matmul",
+    /// Pooling of images.
+    Pool2d(pool2d) "pool2d",
 }
 
 /// Why a text is no operation.
@@ -163,6 +173,9 @@ impl Operation {
 /// A number, a list of numbers, a flag or a word.
 fn value_of(text: &str) -> serde_json::Value {
     if let Ok(number) = text.parse::<u64>() {
+        return number.into();
+    }
+    if let Ok(number) = text.parse::<i64>() {
         return number.into();
     }
     if let Ok(number) = text.parse::<f64>() {

@@ -3,7 +3,16 @@
 //! To add one: a file here with a struct that implements the crate's `Op`, a line in `operation.rs`, and a folder
 //! `shaders/ops/<name>/` with templates (`*.comp`), `builds.json` and `variants.json`.
 
+pub mod conv1d;
+pub mod conv2d;
+pub mod conv2d_int8;
+pub mod conv_transpose2d;
+mod convolution;
 pub mod matmul;
+pub mod pool2d;
+mod window;
+
+pub use self::window::Layout;
 
 use crate::{Params, Plan, TensorDesc, Tolerance, Unfit, Values};
 

@@ -1,0 +1,90 @@
+//! Owns the functions that heavy operations apply to their results before they store them. Does not own: elementwise
+//! operations by themselves. `include/activation.glsl` has the same functions for kernels.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DType, Tolerance};
+
+/// What is applied to a result. NaN stays NaN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None,
+    /// `max(x, 0)`.
+    Relu,
+    /// `min(max(x, 0), 6)`.
+    Relu6,
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// `1 / (1 + exp(-x))`.
+    Sigmoid,
+    /// `x * min(max(x / 6 + 1/2, 0), 1)`, as in ONNX.
+    HardSwish,
+}
+
+impl Activation {
+    /// All of them.
+    pub const ALL: [Activation; 6] = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Relu6,
+        Activation::Silu,
+        Activation::Sigmoid,
+        Activation::HardSwish,
+    ];
+
+    /// The number by which kernels know it.
+    pub(crate) fn code(self) -> u32 {
+        self as u32
+    }
+
+    /// The value for `x`.
+    pub fn apply(self, x: f64) -> f64 {
+        let limited = |x: f64, least: f64, most: f64| match () {
+            () if x < least => least,
+            () if x > most => most,
+            () => x,
+        };
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        match self {
+            Activation::None => x,
+            Activation::Relu => limited(x, 0.0, f64::INFINITY),
+            Activation::Relu6 => limited(x, 0.0, 6.0),
+            Activation::Silu => x * sigmoid(x),
+            Activation::Sigmoid => sigmoid(x),
+            Activation::HardSwish => x * limited(x / 6.0 + 0.5, 0.0, 1.0),
+        }
+    }
+
+    /// What becomes of the tolerance of its argument. No slope is above 1.5 (that of hard-swish at 3). The exponential
+    /// of a device is off by 3 + 2|x| units in the last place (Vulkan specification, precision of SPIR-V
+    /// instructions); with the factors that fall with |x| this is less than 8 units of 1.
+    pub fn after(self, argument: Tolerance) -> Tolerance {
+        let (slope, own) = match self {
+            Activation::None | Activation::Relu | Activation::Relu6 => (1.0, 0.0),
+            Activation::Silu | Activation::Sigmoid | Activation::HardSwish => (1.5, 8.0),
+        };
+        let epsilon = DType::F32.epsilon();
+        Tolerance {
+            absolute: slope * argument.absolute + own * epsilon,
+            relative: slope * argument.relative + own * epsilon,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let at = |x: f64| Activation::ALL.map(|a| a.apply(x));
+        assert_eq!(at(0.0), [0.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
+        assert_eq!(at(9.0)[..3], [9.0, 9.0, 6.0]);
+        assert_eq!((Activation::HardSwish.apply(3.0), Activation::HardSwish.apply(-4.0)), (3.0, -0.0));
+        assert!((Activation::Silu.apply(1.0) - 0.731_058_578_6).abs() < 1e-9);
+        assert!(at(f64::NAN).iter().all(|x| x.is_nan()));
+    }
+}

@@ -1,0 +1,230 @@
+//! Owns the convolution of images with float elements: `out[n, o, y, x] = activation(bias[o] + sum over c, ky, kx of
+//! input[n, c, y * stride + ky * dilation - pad, …] * filter[o, c, ky, kx])`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Layout, Op,
+    convolution::{Convolution, Kernel},
+    window::Window,
+};
+use crate::{Activation, DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
+
+/// Convolution of images, with groups; depthwise is as many groups as channels. Sums are `f32`. Padding is of zeros
+/// that are multiplied like elements: an infinite weight makes NaN of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conv2d {
+    /// Images, channels, rows, columns, in the order of `layout`.
+    pub input: [u64; 4],
+    /// Filters, channels of a group, rows, columns; with `nhwc` rows, columns, channels of a group, filters.
+    pub filter: [u64; 4],
+    /// Rows and columns from one place of the filter to the next.
+    #[serde(default = "ones")]
+    pub strides: [u64; 2],
+    /// Rows and columns from one tap to the next.
+    #[serde(default = "ones")]
+    pub dilations: [u64; 2],
+    /// Zeros around the image: top, left, bottom, right.
+    #[serde(default)]
+    pub pads: [u64; 4],
+    /// Groups of channels, each with its filters.
+    #[serde(default = "one")]
+    pub groups: u64,
+    /// Type of all tensors: `f32` or `f16`.
+    #[serde(default = "f32")]
+    pub dtype: DType,
+    /// Whether there is a third input with a value for each filter.
+    #[serde(default)]
+    pub bias: bool,
+    /// What is applied to results.
+    #[serde(default)]
+    pub activation: Activation,
+    /// How images and filters lie.
+    #[serde(default)]
+    pub layout: Layout,
+}
+
+pub(super) fn one() -> u64 {
+    1
+}
+
+pub(super) fn ones() -> [u64; 2] {
+    [1, 1]
+}
+
+pub(super) fn f32() -> DType {
+    DType::F32
+}
+
+/// Bindings of inputs and output; without a bias, its place has the filters, and nothing reads it.
+pub(super) fn bindings(bias: bool) -> Vec<Slot> {
+    vec![Slot::Input(0), Slot::Input(1), Slot::Input(if bias { 2 } else { 1 }), Slot::Output(0)]
+}
+
+impl Conv2d {
+    /// A convolution of one group without padding, bias and activation.
+    pub fn new(input: [u64; 4], filter: [u64; 4], dtype: DType) -> Self {
+        Conv2d {
+            input,
+            filter,
+            strides: ones(),
+            dilations: ones(),
+            pads: [0; 4],
+            groups: 1,
+            dtype,
+            bias: false,
+            activation: Activation::None,
+            layout: Layout::Nchw,
+        }
+    }
+
+    pub(crate) fn samples() -> Vec<Conv2d> {
+        [DType::F32, DType::F16].into_iter().flat_map(samples_of).collect()
+    }
+
+    pub(super) fn shape(&self) -> Result<Convolution, String> {
+        let window = |input, kernel| Window {
+            input,
+            kernel,
+            strides: self.strides,
+            dilations: self.dilations,
+            pads: self.pads,
+            ceil: false,
+        };
+        Convolution::new(self.input, self.filter, self.groups, self.layout, window)
+    }
+
+    /// The shape of an operation that was checked.
+    fn known(&self) -> Option<Convolution> {
+        self.shape().ok()
+    }
+}
+
+fn samples_of(dtype: DType) -> Vec<Conv2d> {
+    let conv = |input, filter| Conv2d::new(input, filter, dtype);
+    let same = |c: Conv2d| Conv2d { pads: [1, 1, 1, 1], ..c };
+    let wide = same(conv([2, 5, 9, 37], [11, 5, 3, 3]));
+    let mut samples = vec![
+        conv([1, 1, 1, 1], [1, 1, 1, 1]),
+        wide.clone(),
+        Conv2d { strides: [2, 2], bias: true, activation: Activation::Relu6, ..wide.clone() },
+        Conv2d { dilations: [2, 3], pads: [1, 4, 2, 0], bias: true, ..wide.clone() },
+        // Pointwise, with and without a stride, and more pixels than a tile.
+        Conv2d { bias: true, activation: Activation::Silu, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) },
+        conv([2, 8, 8, 8], [16, 8, 1, 1]),
+        Conv2d { strides: [2, 2], ..conv([1, 17, 9, 9], [6, 17, 1, 1]) },
+        // Depthwise, with one and two filters for each channel, and grouped.
+        same(Conv2d {
+            groups: 6,
+            bias: true,
+            activation: Activation::Relu,
+            ..conv([2, 6, 15, 17], [6, 1, 3, 3])
+        }),
+        same(Conv2d { groups: 3, strides: [2, 2], ..conv([1, 3, 14, 19], [3, 1, 3, 3]) }),
+        Conv2d { groups: 4, pads: [2, 2, 2, 2], ..conv([1, 4, 7, 6], [8, 1, 5, 5]) },
+        same(Conv2d { groups: 2, activation: Activation::HardSwish, ..conv([1, 6, 8, 7], [10, 3, 3, 3]) }),
+        // A kernel as in the first layer of networks, and one of even size with padding on one side.
+        Conv2d { strides: [2, 2], pads: [3, 3, 3, 3], ..conv([1, 3, 20, 22], [12, 3, 7, 7]) },
+        Conv2d { pads: [0, 0, 1, 1], activation: Activation::Sigmoid, ..conv([1, 2, 6, 6], [4, 2, 2, 2]) },
+        // More padding than image; no place, no image, no filter, no channel.
+        Conv2d { pads: [4, 4, 4, 4], ..conv([1, 2, 1, 2], [3, 2, 3, 3]) },
+        conv([1, 2, 2, 2], [3, 2, 3, 3]),
+        conv([0, 2, 4, 4], [3, 2, 3, 3]),
+        conv([1, 2, 4, 4], [0, 2, 3, 3]),
+        Conv2d { bias: true, ..conv([1, 0, 4, 4], [3, 0, 3, 3]) },
+    ];
+    let last = Conv2d { layout: Layout::Nhwc, ..conv([2, 9, 10, 5], [3, 3, 5, 11]) };
+    samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: Activation::Relu, ..last.clone() });
+    samples.push(Conv2d { groups: 5, strides: [1, 2], filter: [3, 3, 1, 10], ..last.clone() });
+    samples.push(Conv2d { filter: [1, 1, 5, 11], ..last });
+    samples
+}
+
+impl Op for Conv2d {
+    fn check(&self) -> Result<(), String> {
+        if !matches!(self.dtype, DType::F32 | DType::F16) {
+            return Err(format!("tensors are f32 or f16, not {}", self.dtype));
+        }
+        self.shape().map(|_| ())
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let mut inputs = vec![
+            TensorDesc::new("input", self.dtype, self.input),
+            TensorDesc::new("filter", self.dtype, self.filter),
+        ];
+        if self.bias {
+            let filters = if self.layout == Layout::Nchw { self.filter[0] } else { self.filter[3] };
+            inputs.push(TensorDesc::new("bias", self.dtype, [filters]));
+        }
+        inputs
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        let dims = self.known().map_or([0; 4], |shape| shape.output_dims());
+        vec![TensorDesc::new("out", self.dtype, dims)]
+    }
+
+    fn signature(&self) -> String {
+        self.dtype.to_string()
+    }
+
+    fn flops(&self) -> f64 {
+        self.known().map_or(0.0, |shape| shape.flops())
+    }
+
+    fn twin(&self, inputs: &[Values]) -> Vec<Values> {
+        let Some(shape) = self.known() else { return Vec::new() };
+        let result = |place| {
+            let start = if self.bias { inputs[2].float(shape.filter_of(place)) } else { 0.0 };
+            let sum = shape.terms(place).fold(start, |sum, (at, weight)| {
+                sum + at.map_or(0.0, |at| inputs[0].float(at)) * inputs[1].float(weight)
+            });
+            self.dtype.round(self.activation.apply(sum))
+        };
+        vec![Values::Float(shape.places().map(result).collect())]
+    }
+
+    fn tolerance(&self, magnitude: f64) -> Tolerance {
+        let terms = self.known().map_or(0, |shape| shape.depth()) + u64::from(self.bias);
+        let sum = Tolerance::of_sum(terms, magnitude * magnitude, DType::F32, self.dtype);
+        self.activation.after(sum)
+    }
+
+    fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let shape = self.shape().map_err(Unfit)?;
+        let (bindings, activation) = (bindings(self.bias), self.activation.code());
+        let kernel = Kernel { build, params, bias: self.bias, activation, bindings, more: Vec::new() };
+        match template {
+            "direct" => shape.direct(kernel),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_twin_convolves() {
+        let op =
+            Conv2d { pads: [1, 1, 0, 0], bias: true, ..Conv2d::new([1, 1, 2, 2], [1, 1, 2, 2], DType::F32) };
+        let floats = |v: &[f64]| Values::Float(v.to_vec());
+        let (input, filter) = (floats(&[1.0, 2.0, 3.0, 4.0]), floats(&[1.0, 10.0, 100.0, 1000.0]));
+        let expected = floats(&[1000.5, 2100.5, 3010.5, 4321.5]);
+        assert_eq!(op.twin(&[input.clone(), filter.clone(), floats(&[0.5])]), [expected.clone()]);
+        let last = Conv2d { layout: Layout::Nhwc, input: [1, 2, 2, 1], filter: [2, 2, 1, 1], ..op };
+        assert_eq!(last.twin(&[input, filter, floats(&[0.5])]), [expected]);
+    }
+
+    #[test]
+    fn groups_have_their_own_channels() {
+        let op = Conv2d { groups: 2, ..Conv2d::new([1, 2, 1, 1], [4, 1, 1, 1], DType::F32) };
+        let inputs = [Values::Float(vec![1.0, 2.0]), Values::Float(vec![3.0, 4.0, 5.0, 6.0])];
+        assert_eq!(op.twin(&inputs), [Values::Float(vec![3.0, 4.0, 10.0, 12.0])]);
+        let wrong = Conv2d { groups: 3, ..op };
+        assert!(wrong.check().unwrap_err().contains("3 groups"));
+    }
+}

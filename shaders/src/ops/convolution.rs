@@ -1,0 +1,205 @@
+//! Owns what all convolutions share: the shape of grouped filters over images, where elements lie, the terms of each sum,
+//! and the push constants of the kernels. Does not own: types, or what becomes of the sums.
+
+use super::{Layout, window::Window};
+use crate::{
+    Params, Plan, Slot, Step, Unfit, library,
+    plan::{groups, narrow},
+};
+
+/// Filters that slide over images.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Convolution {
+    pub images: u64,
+    /// Groups of channels that are convolved apart.
+    pub groups: u64,
+    /// Channels of a group.
+    pub channels: u64,
+    /// Filters of a group.
+    pub filters: u64,
+    pub window: Window,
+    pub layout: Layout,
+}
+
+/// What a kernel is given besides the shape.
+pub(crate) struct Kernel<'a> {
+    pub build: &'a str,
+    pub params: &'a Params,
+    pub bias: bool,
+    pub activation: u32,
+    /// Buffers in the order of bindings.
+    pub bindings: Vec<Slot>,
+    /// Push constants behind the shape.
+    pub more: Vec<u32>,
+}
+
+/// Place of a result: image, group, filter in the group, row, column.
+pub(crate) type Place = [u64; 5];
+
+impl Convolution {
+    /// Reads the shapes of ONNX or of the layout's other order.
+    pub fn new(
+        input: [u64; 4],
+        filter: [u64; 4],
+        groups: u64,
+        layout: Layout,
+        window: impl Fn([u64; 2], [u64; 2]) -> Window,
+    ) -> Result<Self, String> {
+        let [images, channels, height, width] = match layout {
+            Layout::Nchw => input,
+            Layout::Nhwc => [input[0], input[3], input[1], input[2]],
+        };
+        let [filters, depth, rows, columns] = match layout {
+            Layout::Nchw => filter,
+            Layout::Nhwc => [filter[3], filter[2], filter[0], filter[1]],
+        };
+        if groups == 0 || filters % groups != 0 || depth.checked_mul(groups) != Some(channels) {
+            return Err(format!(
+                "{channels} channels and {filters} filters over {depth} channels do not make {groups} groups"
+            ));
+        }
+        let window = window([height, width], [rows, columns]);
+        window.check()?;
+        Ok(Convolution { images, groups, channels: depth, filters: filters / groups, window, layout })
+    }
+
+    pub fn output_dims(&self) -> [u64; 4] {
+        let [rows, columns] = self.window.output();
+        let filters = self.groups * self.filters;
+        match self.layout {
+            Layout::Nchw => [self.images, filters, rows, columns],
+            Layout::Nhwc => [self.images, rows, columns, filters],
+        }
+    }
+
+    /// Length of each sum.
+    pub fn depth(&self) -> u64 {
+        self.channels * self.window.kernel[0] * self.window.kernel[1]
+    }
+
+    pub fn flops(&self) -> f64 {
+        2.0 * self.output_dims().iter().map(|d| *d as f64).product::<f64>() * self.depth() as f64
+    }
+
+    /// Index of a filter among those of all groups.
+    pub fn filter_of(&self, place: Place) -> usize {
+        (place[1] * self.filters + place[2]) as usize
+    }
+
+    /// Every result, in the order in which results lie.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        let [rows, columns] = self.window.output();
+        let (count, filters, layout) = (self.groups * self.filters, self.filters, self.layout);
+        (0..self.images * count * rows * columns).map(move |index| {
+            let split = |at: u64, last: u64| (at / last, at % last);
+            let (image, filter, row, column) = match layout {
+                Layout::Nchw => {
+                    let (at, column) = split(index, columns);
+                    let (at, row) = split(at, rows);
+                    let (image, filter) = split(at, count);
+                    (image, filter, row, column)
+                }
+                Layout::Nhwc => {
+                    let (at, filter) = split(index, count);
+                    let (at, column) = split(at, columns);
+                    let (image, row) = split(at, rows);
+                    (image, filter, row, column)
+                }
+            };
+            [image, filter / filters, filter % filters, row, column]
+        })
+    }
+
+    /// The terms of a sum: index in the input, or none in the padding, and index in the filters.
+    pub fn terms(&self, place: Place) -> impl Iterator<Item = (Option<usize>, usize)> {
+        let [image, group, filter, row, column] = place;
+        let (of, window) = (*self, self.window);
+        let [rows, columns] = window.kernel;
+        let taps = (0..rows).flat_map(move |ky| (0..columns).map(move |kx| (ky, kx)));
+        taps.flat_map(move |(ky, kx)| {
+            let met = window.element(0, row, ky).zip(window.element(1, column, kx));
+            (0..of.channels).map(move |channel| {
+                let input = met.map(|(y, x)| of.input_at(image, group, channel, y, x));
+                (input, of.filter_at(group, filter, channel, ky, kx))
+            })
+        })
+    }
+
+    fn input_at(&self, image: u64, group: u64, channel: u64, y: u64, x: u64) -> usize {
+        let ([rows, columns], count) = (self.window.input, self.groups * self.channels);
+        let channel = group * self.channels + channel;
+        let index = match self.layout {
+            Layout::Nchw => ((image * count + channel) * rows + y) * columns + x,
+            Layout::Nhwc => ((image * rows + y) * columns + x) * count + channel,
+        };
+        index as usize
+    }
+
+    fn filter_at(&self, group: u64, filter: u64, channel: u64, ky: u64, kx: u64) -> usize {
+        let ([rows, columns], count) = (self.window.kernel, self.groups * self.filters);
+        let filter = group * self.filters + filter;
+        let index = match self.layout {
+            Layout::Nchw => ((filter * self.channels + channel) * rows + ky) * columns + kx,
+            Layout::Nhwc => ((ky * columns + kx) * self.channels + channel) * count + filter,
+        };
+        index as usize
+    }
+
+    /// The block of `include/convolution.glsl`.
+    pub fn push(&self) -> Result<Vec<u32>, Unfit> {
+        let w = &self.window;
+        let (inputs, outputs) = (self.groups * self.channels, self.groups * self.filters);
+        let ([rows, columns], taps) = (w.output(), w.kernel[0] * w.kernel[1]);
+        let (pixels, places) = (w.input[0] * w.input[1], rows * columns);
+        let strides = match self.layout {
+            Layout::Nchw => [
+                [inputs * pixels, pixels, 1],
+                [self.filters * self.channels * taps, self.channels * taps, taps],
+                [outputs * places, places, 1],
+            ],
+            Layout::Nhwc => {
+                [[inputs * pixels, 1, inputs], [self.filters, 1, outputs], [outputs * places, 1, outputs]]
+            }
+        };
+        let tap = if self.layout == Layout::Nchw { 1 } else { self.channels * outputs };
+        let sizes = [self.channels, w.input[0], w.input[1], self.filters, w.kernel[0], w.kernel[1]];
+        let window = [rows, columns, w.strides[0], w.strides[1], w.dilations[0], w.dilations[1]];
+        let all = sizes.into_iter().chain(window).chain([w.pads[0], w.pads[1]]).chain(strides[0]);
+        let all = all.chain(strides[1]).chain([tap]).chain(strides[2]);
+        let push = all.map(|value| narrow("a size", value)).collect::<Result<Vec<u32>, Unfit>>()?;
+        let total = |each: u64| each.saturating_mul(self.images);
+        narrow("a number of elements", total(inputs * pixels))?;
+        narrow("a number of elements", total(outputs * places))?;
+        narrow("a number of weights", outputs * self.channels * taps)?;
+        Ok(push)
+    }
+
+    /// An invocation for each `pixels` places and `channels` filters.
+    pub fn direct(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+        let p = |name| kernel.params.get(name);
+        let (lanes, channels, pixels) = (p("lanes")?, p("channels")?, p("pixels")?);
+        let [rows, columns] = self.window.output();
+        let blocks = u64::from(groups(self.filters, channels)?) * self.groups;
+        let grid = [
+            groups(rows * columns, lanes * pixels)?,
+            narrow("a number of filters", blocks)?,
+            self.images_32()?,
+        ];
+        Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
+    }
+
+    pub fn images_32(&self) -> Result<u32, Unfit> {
+        narrow("a number of images", self.images)
+    }
+
+    /// A dispatch; `constants` are lanes and those behind the activation.
+    pub fn step(&self, kernel: Kernel<'_>, constants: Vec<u32>, grid: [u32; 3]) -> Result<Step, Unfit> {
+        let module =
+            library::module(kernel.build).ok_or_else(|| Unfit(format!("has no build '{}'", kernel.build)))?;
+        let mut all = vec![constants[0], kernel.bias.into(), kernel.activation];
+        all.extend(&constants[1..]);
+        let mut push = self.push()?;
+        push.extend(kernel.more);
+        Ok(Step { module, constants: all, push, bindings: kernel.bindings, grid, subgroup_size: 0 })
+    }
+}

@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use halite_hal::{
     BindingTable, Buffer, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
+    FunctionInfo,
 };
 use halite_status::{Result, ResultExt, bail, status};
 use smallvec::SmallVec;
@@ -293,21 +294,7 @@ impl Lowering {
         let Some(info) = own.code().functions().get(index) else {
             bail!(OutOfRange, "function {function} asked of an executable that has no such function");
         };
-        let given = (bindings.len(), constants.len());
-        if given != (info.binding_count as usize, info.constant_count as usize)
-            || bindings.len() > MAX_BINDINGS
-            || constants.len() > MAX_CONSTANTS
-        {
-            bail!(
-                InvalidArgument,
-                "function '{}' takes {} bindings and {} constants, the dispatch gives {} and {}",
-                info.name,
-                info.binding_count,
-                info.constant_count,
-                given.0,
-                given.1
-            );
-        }
+        check_arguments(info, bindings.len(), constants.len())?;
         let needs = own.code().needs(index);
         self.program.local_memory = self.program.local_memory.max(needs.local_memory);
         self.program.may_hang |= own.code().may_hang();
@@ -376,6 +363,21 @@ impl Lowering {
         };
         Ok(Place { buffer, offset: reference.offset, length: reference.length })
     }
+}
+
+/// Validation has compared the numbers too; here they decide how far code reads.
+fn check_arguments(info: &FunctionInfo, bindings: usize, constants: usize) -> Result<()> {
+    let wanted = (info.binding_count as usize, info.constant_count as usize);
+    if (bindings, constants) != wanted || bindings > MAX_BINDINGS || constants > MAX_CONSTANTS {
+        bail!(
+            InvalidArgument,
+            "function '{}' takes {} bindings and {} constants, the dispatch gives {bindings} and {constants}",
+            info.name,
+            wanted.0,
+            wanted.1
+        );
+    }
+    Ok(())
 }
 
 fn count(number: usize) -> Result<u32> {

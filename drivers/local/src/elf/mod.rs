@@ -2,7 +2,7 @@
 //! not own: what the code is (`library`).
 //!
 //! Reading and relocating are plain functions over bytes, and every number of the file is checked before it is used.
-//! Only [`image`] touches memory protection.
+//! Only `image` touches memory protection.
 //!
 //! Formats: the System V ABI's ELF-64 (<https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html>) and its
 //! supplements for x86-64 and AArch64.

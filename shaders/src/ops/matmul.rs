@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Op;
-use crate::{
-    DType, Params, Plan, Slot, Step, TensorDesc, Tolerance, Unfit, Values, library,
-    plan::{groups, narrow},
-};
+use crate::{DType, Params, Plan, TensorDesc, Tolerance, Unfit, Values};
+
+mod plans;
 
 /// Product of matrices, or of a batch of them. Sums are `f32` for floats and `i32`, which wraps, for integers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,38 +62,21 @@ impl MatMul {
         ];
         let shapes =
             [(1, 1, 1), (64, 64, 64), (33, 65, 17), (130, 7, 100), (1, 300, 40), (5, 3, 0), (0, 4, 4)];
+        // Tiles of 128 and edges of them, in rows of whole 16-byte words; sums that are worth cutting.
+        let aligned = [(128, 256, 128), (150, 80, 48), (9, 20, 1000)];
         let mut samples = Vec::new();
         for (operand, out) in types {
-            for (m, n, k) in shapes {
+            for (m, n, k) in shapes.into_iter().chain(aligned) {
                 samples.push(MatMul::new(m, n, k, operand, out));
             }
+            let even = MatMul::new(70, 144, 112, operand, out);
+            samples.push(MatMul { rhs_transposed: true, batch: 2, ..even });
             let odd = MatMul::new(35, 66, 31, operand, out);
             samples.push(MatMul { rhs_transposed: true, ..odd.clone() });
             samples.push(MatMul { batch: 3, ..odd.clone() });
             samples.push(MatMul { batch: 2, rhs_shared: true, rhs_transposed: true, ..odd });
         }
         samples
-    }
-
-    fn tiled(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        let p = |name| params.get(name);
-        let (lanes, bm, bn, bk, tm, tn) = (p("lanes")?, p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
-        if lanes * tm * tn != bm * bn || bm % tm != 0 || bn % tn != 0 {
-            return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
-        }
-        let module = library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))?;
-        for tensor in self.inputs().iter().chain(&self.outputs()) {
-            narrow("a number of elements", tensor.elements())?;
-        }
-        let rhs_stride = if self.rhs_shared { 0 } else { narrow("a matrix", self.n * self.k)? };
-        Ok(Plan::of(Step {
-            module,
-            constants: vec![lanes, bm, bn, bk, tm, tn, self.rhs_transposed.into()],
-            push: vec![narrow("m", self.m)?, narrow("n", self.n)?, narrow("k", self.k)?, rhs_stride],
-            bindings: vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)],
-            grid: [groups(self.n, bn)?, groups(self.m, bm)?, narrow("the batch", self.batch)?],
-            subgroup_size: 0,
-        }))
     }
 }
 
@@ -139,9 +121,10 @@ impl Op for MatMul {
         };
         let each = (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j))));
         if self.out.is_float() {
+            let (left, right) = (inputs[0].floats(), inputs[1].floats());
             let sum = |(b, i, j)| {
                 let terms = (0..k).map(|l| place(b, i, j, l));
-                self.out.round(terms.map(|(x, y)| inputs[0].float(x) * inputs[1].float(y)).sum())
+                self.out.round(terms.map(|(x, y)| left[x] * right[y]).sum())
             };
             return vec![Values::Float(each.map(sum).collect())];
         }
@@ -164,7 +147,9 @@ impl Op for MatMul {
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
-            "tiled" => self.tiled(build, params),
+            "coop" => plans::coop(self, build, params),
+            "tiled" => plans::tiled(self, build, params),
+            "wide" => plans::wide(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

@@ -1,0 +1,217 @@
+// out[b] = lhs[b] * rhs[b] with cooperative matrices: a workgroup computes BM x BN results, a subgroup WM x WN of them
+// as matrices of MM x MN, BK of the inner dimension at a time through shared memory, with the next tile on its way in
+// registers. Rows of the operands are whole 16-byte words. The edges of results go through shared memory.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_control_flow_attributes : require
+#ifdef OPERAND_I8
+#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
+#else
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
+#ifdef OPERAND_BF16
+#extension GL_EXT_bfloat16 : require
+#endif
+#ifdef USE_STORAGE_16BIT
+#extension GL_EXT_shader_16bit_storage : require
+#endif
+#pragma use_vulkan_memory_model
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint BM = 128;
+layout(constant_id = 2) const uint BN = 128;
+layout(constant_id = 3) const uint BK = 32;
+layout(constant_id = 4) const uint WM = 64;
+layout(constant_id = 5) const uint WN = 64;
+layout(constant_id = 6) const bool RHS_TRANSPOSED = false;
+layout(constant_id = 7) const bool WHOLE = false;  // Tiles divide the shape.
+layout(constant_id = 8) const uint STAGES = 2;     // Tiles in shared memory at a time, 1 or 2.
+layout(constant_id = 9) const uint MM = 16;
+layout(constant_id = 10) const uint MN = 16;
+layout(constant_id = 11) const uint MK = 16;
+
+// Elements in 16 bytes, and whether the right tile lies with k along its rows. Matrices of bytes load slowly across rows,
+// so that a right operand that does not lie so is turned on its way.
+#ifdef OPERAND_I8
+const uint PACK = 16;
+const bool ALONG_K = true;
+const bool TURNED = !RHS_TRANSPOSED;
+#else
+const uint PACK = 8;
+const bool ALONG_K = RHS_TRANSPOSED;
+const bool TURNED = false;
+#endif
+
+layout(set = 0, binding = 0) readonly buffer Left { uvec4 lhs[]; };
+layout(set = 0, binding = 1) readonly buffer Right { uvec4 rhs[]; };
+layout(set = 0, binding = 2) writeonly buffer Out { uvec4 result[]; };
+layout(set = 0, binding = 2) writeonly buffer OutElements { OUT elements[]; };
+
+layout(push_constant) uniform Shape {
+    uint M, N, K;
+    uint rhs_stride;  // 16-byte words from one matrix of the batch to the next; 0 when all share one.
+};
+
+// A row of a tile is a word longer than its elements, which puts neighbouring rows into different banks.
+const uint LHS_WORDS = BK / PACK, LHS_ROW = LHS_WORDS + 1;
+const uint RHS_ROWS = ALONG_K ? BN : BK;
+const uint RHS_WORDS = (ALONG_K ? BK : BN) / PACK, RHS_ROW = RHS_WORDS + 1;
+const uint LHS_TILE = BM * LHS_ROW, RHS_TILE = RHS_ROWS * RHS_ROW;
+const uint LHS_EACH = BM * LHS_WORDS / gl_WorkGroupSize.x;
+const uint RHS_EACH = RHS_ROWS * RHS_WORDS / gl_WorkGroupSize.x;
+const uint DOWN = WM / MM, ACROSS = WN / MN;
+
+shared uvec4 tile_lhs[STAGES * LHS_TILE];
+shared uvec4 tile_rhs[STAGES * RHS_TILE];
+
+#define SUM coopmat<ACC, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
+
+uvec4 next_lhs[LHS_EACH];
+uvec4 next_rhs[RHS_EACH];
+uint row0, column0, lhs_base, rhs_base;
+
+void fetch(uint k0) {
+    const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
+        const uint at = lane + i * lanes, word = k0 / PACK + at % LHS_WORDS;
+        uint r = row0 + at / LHS_WORDS;
+        if (WHOLE) {
+            next_lhs[i] = lhs[lhs_base + r * (K / PACK) + word];
+        } else {
+            r = min(r, M - 1);
+            next_lhs[i] = uvec4(0);
+            if (word < K / PACK) next_lhs[i] = lhs[lhs_base + r * (K / PACK) + word];
+        }
+    }
+    [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
+        // Turned: four rows of k below one another.
+        const uint at = TURNED ? lane + i / 4 * lanes : lane + i * lanes;
+        const uint r = TURNED ? k0 + at % (BK / 4) * 4 + i % 4 : (RHS_TRANSPOSED ? column0 : k0) + at / RHS_WORDS;
+        const uint word = TURNED ? column0 / PACK + at / (BK / 4)
+                                 : (RHS_TRANSPOSED ? k0 : column0) / PACK + at % RHS_WORDS;
+        const uint rows = RHS_TRANSPOSED ? N : K, words = (RHS_TRANSPOSED ? K : N) / PACK;
+        if (WHOLE) {
+            next_rhs[i] = rhs[rhs_base + r * words + word];
+        } else {
+            next_rhs[i] = uvec4(0);
+            if (r < rows && word < words) next_rhs[i] = rhs[rhs_base + r * words + word];
+        }
+    }
+}
+
+// The columns of four rows of four bytes.
+uvec4 turned(uint a, uint b, uint c, uint d) {
+    const uint even = 0x00FF00FFu;
+    const uint ab02 = (a & even) | ((b & even) << 8), ab13 = ((a >> 8) & even) | (b & ~even);
+    const uint cd02 = (c & even) | ((d & even) << 8), cd13 = ((c >> 8) & even) | (d & ~even);
+    return uvec4((ab02 & 0xFFFFu) | (cd02 << 16), (ab13 & 0xFFFFu) | (cd13 << 16), (ab02 >> 16) | (cd02 & 0xFFFF0000u),
+                 (ab13 >> 16) | (cd13 & 0xFFFF0000u));
+}
+
+void keep(uint stage) {
+    const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
+        const uint at = lane + i * lanes;
+        tile_lhs[stage * LHS_TILE + at / LHS_WORDS * LHS_ROW + at % LHS_WORDS] = next_lhs[i];
+    }
+    if (TURNED) {
+        [[unroll]] for (uint i = 0; i < RHS_EACH; i += 4) {
+            const uint at = lane + i / 4 * lanes, k = at % (BK / 4), c = at / (BK / 4) * PACK;
+            [[unroll]] for (uint q = 0; q < 4; ++q) {
+                const uvec4 columns = turned(next_rhs[i][q], next_rhs[i + 1][q], next_rhs[i + 2][q], next_rhs[i + 3][q]);
+                [[unroll]] for (uint l = 0; l < 4; ++l)
+                    tile_rhs[stage * RHS_TILE + (c + q * 4 + l) * RHS_ROW + k / 4][k % 4] = columns[l];
+            }
+        }
+        return;
+    }
+    [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
+        const uint at = lane + i * lanes;
+        tile_rhs[stage * RHS_TILE + at / RHS_WORDS * RHS_ROW + at % RHS_WORDS] = next_rhs[i];
+    }
+}
+
+// Workgroups in bands of eight rows, so that those that run at a time share operands in the cache.
+uvec2 place() {
+    const uint across = gl_NumWorkGroups.x, id = gl_WorkGroupID.y * across + gl_WorkGroupID.x;
+    const uint first = id / (8 * across) * 8, rows = min(8, gl_NumWorkGroups.y - first), rest = id % (8 * across);
+    return uvec2(rest / rows, first + rest % rows);
+}
+
+void main() {
+    const uint batch = gl_WorkGroupID.z;
+    const uvec2 tile = place();
+    row0 = tile.y * BM;
+    column0 = tile.x * BN;
+    lhs_base = batch * M * (K / PACK);
+    rhs_base = batch * rhs_stride;
+    const uint my_row = gl_SubgroupID / (BN / WN) * WM, my_column = gl_SubgroupID % (BN / WN) * WN;
+
+    SUM sums[DOWN * ACROSS];
+    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; ++i) sums[i] = SUM(0);
+
+    if (K > 0) {
+        fetch(0);
+        keep(0);
+    }
+    barrier();
+    uint stage = 0;
+    for (uint k0 = 0; k0 < K; k0 += BK) {
+        const bool more = k0 + BK < K;
+        if (more) fetch(k0 + BK);
+        [[unroll]] for (uint k = 0; k < BK; k += MK) {
+            coopmat<OPERAND, gl_ScopeSubgroup, MM, MK, gl_MatrixUseA> left[DOWN];
+            [[unroll]] for (uint i = 0; i < DOWN; ++i)
+                coopMatLoad(left[i], tile_lhs, stage * LHS_TILE + (my_row + i * MM) * LHS_ROW + k / PACK, LHS_ROW,
+                            gl_CooperativeMatrixLayoutRowMajor);
+            [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
+                coopmat<OPERAND, gl_ScopeSubgroup, MK, MN, gl_MatrixUseB> right;
+                const uint c = my_column + j * MN;
+                if (ALONG_K) {
+                    coopMatLoad(right, tile_rhs, stage * RHS_TILE + c * RHS_ROW + k / PACK, RHS_ROW,
+                                gl_CooperativeMatrixLayoutColumnMajor);
+                } else {
+                    coopMatLoad(right, tile_rhs, stage * RHS_TILE + k * RHS_ROW + c / PACK, RHS_ROW,
+                                gl_CooperativeMatrixLayoutRowMajor);
+                }
+                [[unroll]] for (uint i = 0; i < DOWN; ++i)
+                    sums[i * ACROSS + j] = coopMatMulAdd(left[i], right, sums[i * ACROSS + j]);
+            }
+        }
+        if (STAGES == 1) {
+            barrier();
+        } else {
+            stage ^= 1;
+        }
+        if (more) keep(stage);
+        barrier();
+    }
+
+    const uint out_base = batch * M * N;
+    // Results in 16 bytes; rows of results must be whole words to be stored as matrices.
+    const uint OUT_PACK = 16 / OUT_SIZE;
+    const bool inside = WHOLE || (row0 + BM <= M && column0 + BN <= N && N % OUT_PACK == 0);
+    // A subgroup's own piece of shared memory: one matrix of 32-bit values.
+    const uint scratch = gl_SubgroupID * (MM * MN / 4);
+    [[unroll]] for (uint i = 0; i < DOWN; ++i) {
+        [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
+            const uint r = row0 + my_row + i * MM, c = column0 + my_column + j * MN;
+            if (inside) {
+                coopMatStore(coopmat<OUT, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>(sums[i * ACROSS + j]), result,
+                             (out_base + r * N + c) / OUT_PACK, N / OUT_PACK, gl_CooperativeMatrixLayoutRowMajor);
+                continue;
+            }
+            coopMatStore(sums[i * ACROSS + j], tile_lhs, scratch, MN / 4, gl_CooperativeMatrixLayoutRowMajor);
+            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
+            for (uint e = gl_SubgroupInvocationID; e < MM * MN; e += gl_SubgroupSize) {
+                const uint er = r + e / MN, ec = c + e % MN;
+                const uint bits = tile_lhs[scratch + e / 4][e % 4];
+                if (er < M && ec < N) elements[out_base + er * N + ec] = OUT(FROM_BITS(bits));
+            }
+            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Owns the dispatches of a matrix product by template: which constants a kernel gets for a shape, and which shapes it
+//! cannot compute. Does not own: the operation itself.
+
+use super::MatMul;
+use crate::{
+    DType, Module, Params, Plan, Slot, Step, Unfit, library,
+    plan::{groups, narrow},
+};
+
+/// Workgroups that keep a large GPU busy; sums are cut into parts until there are about as many.
+const ENOUGH_WORKGROUPS: u64 = 264;
+/// Invocations of a kernel that only adds.
+const ADD_LANES: u32 = 128;
+
+pub(super) fn module(build: &str) -> Result<Module, Unfit> {
+    library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))
+}
+
+/// The shape as kernels count it: m, n, k, and elements from one right operand to the next.
+fn shape(op: &MatMul) -> Result<[u32; 4], Unfit> {
+    use crate::ops::Op as _;
+    for tensor in op.inputs().iter().chain(&op.outputs()) {
+        narrow("a number of elements", tensor.elements())?;
+    }
+    let stride = if op.rhs_shared { 0 } else { narrow("a matrix", op.n * op.k)? };
+    Ok([narrow("m", op.m)?, narrow("n", op.n)?, narrow("k", op.k)?, stride])
+}
+
+fn bindings() -> Vec<Slot> {
+    vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)]
+}
+
+/// One element at a time, sums in a tile of registers.
+pub(super) fn tiled(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (lanes, bm, bn, bk, tm, tn) = (p("lanes")?, p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
+    if lanes * tm * tn != bm * bn || bm % tm != 0 || bn % tn != 0 {
+        return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
+    }
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: vec![lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()],
+        push: shape(op)?.to_vec(),
+        bindings: bindings(),
+        grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
+        subgroup_size: 0,
+    }))
+}
+
+/// Four elements at a time. With `parts` of `most` more than 1, sums are cut and added by a second step.
+pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (lanes, bm, bn, bk, tm, tn) = (p("lanes")?, p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
+    let unrolled = p("unrolled")?;
+    let even = |quads: u32| quads.is_multiple_of(lanes);
+    let covered = lanes * tm * tn == bm * bn && tm % 4 == 0 && tn % 4 == 0 && bm % tm == 0 && bn % tn == 0;
+    if !covered || bk % 4 != 0 || bk % unrolled != 0 || !even(bm * bk / 4) || !even(bn * bk / 4) {
+        return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
+    }
+    let tiles = op.m.div_ceil(bm.into()) * op.n.div_ceil(bn.into()) * op.batch;
+    let most = p("parts")?;
+    let parts = if most > 1 { cut(op, tiles, bk, most)? } else { 1 };
+    let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(bk.into()))?;
+    let quads = |length: u64| u32::from(length.is_multiple_of(4));
+    let rhs_row = if op.rhs_transposed { op.k } else { op.n };
+    let divides = |length: u64, tile: u32| length.is_multiple_of(tile.into());
+    let rows = u64::from(part) * u64::from(parts) == op.k && divides(op.m, bm) && divides(op.n, bn);
+    let mut constants = vec![lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()];
+    constants.extend([quads(op.k), quads(rhs_row), quads(op.n), rows.into(), parts, unrolled]);
+    let batch = narrow("the batch", op.batch)?;
+    let mut push = shape(op)?.to_vec();
+    push.extend([part, batch]);
+    let z = narrow("the batch", op.batch * u64::from(parts))?;
+    let grid = [groups(op.n, bn)?, groups(op.m, bm)?, z];
+    let step = Step { module: module(build)?, constants, push, bindings: bindings(), grid, subgroup_size: 0 };
+    if parts == 1 {
+        return Ok(Plan::of(step));
+    }
+    added(op, step, parts)
+}
+
+/// Parts to cut the sums into, so that a device with many units has work for all.
+fn cut(op: &MatMul, tiles: u64, bk: u32, most: u32) -> Result<u32, Unfit> {
+    let wanted = ENOUGH_WORKGROUPS.div_ceil(tiles.max(1)).min(most.into());
+    let parts = wanted.min(op.k / (4 * u64::from(bk)));
+    if parts < 2 {
+        return Err(Unfit(format!(
+            "cuts long sums of small results, and sums of {} with {tiles} tiles need no cut",
+            op.k
+        )));
+    }
+    narrow("a number of parts", parts)
+}
+
+/// The plan that lets `step` write `parts` results one behind the other, and adds them.
+fn added(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
+    let length = op.batch * op.m * op.n;
+    narrow("a number of elements of all parts", length * u64::from(parts))?;
+    step.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0)];
+    let build = match op.out {
+        DType::F32 => "matmul_parts_f32",
+        DType::F16 => "matmul_parts_f16",
+        DType::I32 => "matmul_parts_i32",
+        other => return Err(Unfit(format!("adds no parts of {other}"))),
+    };
+    let add = Step {
+        module: module(build)?,
+        constants: vec![ADD_LANES, parts],
+        push: vec![narrow("a number of elements", length)?],
+        bindings: vec![Slot::Scratch(0), Slot::Output(0)],
+        grid: [groups(length, ADD_LANES)?, 1, 1],
+        subgroup_size: 0,
+    };
+    let bytes = (length * u64::from(parts) * 4).max(4);
+    Ok(Plan { steps: vec![step, add], scratch: vec![bytes] })
+}
+
+/// Cooperative matrices of `mm` x `mn` x `mk`, a tile of `wm` x `wn` results for each subgroup of 32.
+pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (bm, bn, bk, wm, wn) = (p("bm")?, p("bn")?, p("bk")?, p("wm")?, p("wn")?);
+    let (stages, mm, mn, mk) = (p("stages")?, p("mm")?, p("mn")?, p("mk")?);
+    let subgroups = (bm / wm) * (bn / wn);
+    let lanes = 32 * subgroups;
+    let pack = narrow("a word", 16 / op.lhs.size())?;
+    // Bytes that lie across k are turned in blocks of four words.
+    let right = if op.lhs == DType::I8 && !op.rhs_transposed { bn * bk / pack / 4 } else { bn * bk / pack };
+    let even = (bm * bk / pack).is_multiple_of(lanes) && right.is_multiple_of(lanes);
+    let divides = bm % wm == 0 && bn % wn == 0 && wm % mm == 0 && wn % mn == 0 && bk % mk == 0;
+    let staged = subgroups * mm * mn / 4 <= stages * bm * (bk / pack + 1);
+    if !even || !divides || !staged {
+        return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
+    }
+    let rhs_row = if op.rhs_transposed { op.k } else { op.n };
+    let words = |length: u64| length.is_multiple_of(pack.into());
+    if !words(op.k) || !words(rhs_row) {
+        return Err(Unfit(format!(
+            "reads rows in 16-byte words of {pack} elements, and these are no multiples"
+        )));
+    }
+    let [m, n, k, stride] = shape(op)?;
+    let whole = m % bm == 0 && n % bn == 0 && k % bk == 0;
+    let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];
+    constants.extend([stages, mm, mn, mk]);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants,
+        push: vec![m, n, k, stride / pack],
+        bindings: bindings(),
+        grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
+        subgroup_size: 32,
+    }))
+}

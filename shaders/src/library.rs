@@ -18,6 +18,7 @@ pub(crate) fn module_names() -> impl Iterator<Item = &'static str> {
 
 /// (operation, `variants.json`) of every operation.
 pub(crate) const VARIANTS: &[(&str, &str)] = &[
+    ("attention", include_str!("../ops/attention/variants.json")),
     ("conv1d", include_str!("../ops/conv1d/variants.json")),
     ("conv2d", include_str!("../ops/conv2d/variants.json")),
     ("conv2d_int8", include_str!("../ops/conv2d_int8/variants.json")),

@@ -53,6 +53,8 @@ macro_rules! operations {
 }
 
 operations! {
+    /// Scaled dot-product attention.
+    Attention(attention) "attention",
     /// Convolution of signals.
     Conv1d(conv1d) "conv1d",
     /// Convolution of images.

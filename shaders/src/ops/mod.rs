@@ -3,6 +3,7 @@
 //! To add one: a file here with a struct that implements the crate's `Op`, a line in `operation.rs`, and a folder
 //! `shaders/ops/<name>/` with templates (`*.comp`), `builds.json` and `variants.json`.
 
+pub mod attention;
 pub mod conv1d;
 pub mod conv2d;
 pub mod conv2d_int8;

@@ -18,6 +18,7 @@
 
 mod activation;
 mod dtype;
+pub mod emit;
 mod library;
 mod operation;
 pub mod ops;

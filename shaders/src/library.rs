@@ -23,6 +23,7 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("conv2d", include_str!("../ops/conv2d/variants.json")),
     ("conv2d_int8", include_str!("../ops/conv2d_int8/variants.json")),
     ("conv_transpose2d", include_str!("../ops/conv_transpose2d/variants.json")),
+    ("elementwise", include_str!("../ops/elementwise/variants.json")),
     ("matmul", include_str!("../ops/matmul/variants.json")),
     ("pool2d", include_str!("../ops/pool2d/variants.json")),
 ];

@@ -63,6 +63,8 @@ operations! {
     Conv2dInt8(conv2d_int8) "conv2d_int8",
     /// Transposed convolution of images.
     ConvTranspose2d(conv_transpose2d) "conv_transpose2d",
+    /// An expression over the elements of tensors.
+    Elementwise(elementwise) "elementwise",
     /// Product of matrices.
     MatMul(matmul) "matmul",
     /// Pooling of images.

@@ -9,6 +9,8 @@ pub mod conv2d;
 pub mod conv2d_int8;
 pub mod conv_transpose2d;
 mod convolution;
+pub mod elementwise;
+mod elementwise_samples;
 pub mod matmul;
 pub mod pool2d;
 mod window;

@@ -1,0 +1,215 @@
+//! Owns the assembly of a SPIR-V module with one entry point: ids, types and constants without duplicates, the order of
+//! sections, branches, and value numbering. Does not own: what the kernel computes.
+//!
+//! A pure instruction whose result is there already is not emitted again, so whoever generates code need not look for
+//! common subexpressions. Layout: SPIR-V specification 1.3, section 2.4.
+
+use std::collections::BTreeMap;
+
+use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
+
+/// A result of an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id(pub(crate) u32);
+
+/// `1.3`, which every Vulkan 1.1 device takes.
+const VERSION: u32 = 0x0001_0300;
+
+/// A branch in the making.
+#[derive(Debug)]
+pub(crate) struct If {
+    no: Id,
+    merge: Id,
+    yes_end: Id,
+    before: BTreeMap<Vec<u32>, Id>,
+    has_else: bool,
+}
+
+/// A module in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    last: u32,
+    decorations: Vec<u32>,
+    /// Types, constants and variables.
+    declarations: Vec<u32>,
+    body: Vec<u32>,
+    /// Types and constants by their words without the result.
+    known: BTreeMap<Vec<u32>, Id>,
+    /// Pure instructions whose results are there in the current block, by their words without the result.
+    in_block: BTreeMap<Vec<u32>, Id>,
+    ext: Option<Id>,
+    inputs: Vec<Id>,
+    /// Label of the block that instructions go to.
+    current: Id,
+}
+
+impl Assembler {
+    fn id(&mut self) -> Id {
+        self.last += 1;
+        Id(self.last)
+    }
+
+    /// A result id for what comes later, such as a label.
+    pub(crate) fn reserve(&mut self) -> Id {
+        self.id()
+    }
+
+    /// A type by its instruction; the same words give the same id.
+    pub(crate) fn ty(&mut self, op: Op, operands: &[u32]) -> Id {
+        let mut key = vec![op as u32];
+        key.extend(operands);
+        if let Some(id) = self.known.get(&key) {
+            return *id;
+        }
+        let id = self.id();
+        push(&mut self.declarations, op, &[&[id.0], operands]);
+        self.known.insert(key, id);
+        id
+    }
+
+    /// A type that is distinct from all others, because its decorations are its own.
+    pub(crate) fn own_type(&mut self, op: Op, operands: &[u32]) -> Id {
+        let id = self.id();
+        push(&mut self.declarations, op, &[&[id.0], operands]);
+        id
+    }
+
+    /// A constant by its instruction; the same words give the same id.
+    pub(crate) fn constant(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+        let mut key = vec![op as u32, ty.0];
+        key.extend(operands);
+        if let Some(id) = self.known.get(&key) {
+            return *id;
+        }
+        let id = self.id();
+        push(&mut self.declarations, op, &[&[ty.0, id.0], operands]);
+        self.known.insert(key, id);
+        id
+    }
+
+    /// A variable outside of functions. Those of class `Input` go into the interface.
+    pub(crate) fn variable(&mut self, pointer: Id, class: StorageClass) -> Id {
+        let id = self.id();
+        push(&mut self.declarations, Op::Variable, &[&[pointer.0, id.0, class as u32]]);
+        if class == StorageClass::Input {
+            self.inputs.push(id);
+        }
+        id
+    }
+
+    /// `OpDecorate`.
+    pub(crate) fn decorate(&mut self, id: Id, decoration: Decoration, operands: &[u32]) {
+        push(&mut self.decorations, Op::Decorate, &[&[id.0, decoration as u32], operands]);
+    }
+
+    /// `OpMemberDecorate`.
+    pub(crate) fn decorate_member(&mut self, id: Id, member: u32, decoration: Decoration, operands: &[u32]) {
+        push(&mut self.decorations, Op::MemberDecorate, &[&[id.0, member, decoration as u32], operands]);
+    }
+
+    /// A pure instruction: not emitted where its result is there already.
+    pub(crate) fn pure(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+        let mut key = vec![op as u32, ty.0];
+        key.extend(operands);
+        if let Some(id) = self.in_block.get(&key) {
+            return *id;
+        }
+        let id = self.effect(op, ty, operands);
+        self.in_block.insert(key, id);
+        id
+    }
+
+    /// A pure instruction of `GLSL.std.450`.
+    pub(crate) fn ext(&mut self, op: GlslStd450Op, ty: Id, operands: &[Id]) -> Id {
+        let set = *self.ext.get_or_insert_with(|| {
+            self.last += 1;
+            Id(self.last)
+        });
+        let mut words = vec![set.0, op as u32];
+        words.extend(operands.iter().map(|id| id.0));
+        self.pure(Op::ExtInst, ty, &words)
+    }
+
+    /// An instruction with a result that is emitted each time.
+    pub(crate) fn effect(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+        let id = self.id();
+        push(&mut self.body, op, &[&[ty.0, id.0], operands]);
+        id
+    }
+
+    /// An instruction without a result.
+    pub(crate) fn statement(&mut self, op: Op, operands: &[u32]) {
+        push(&mut self.body, op, &[operands]);
+    }
+
+    /// Begins a block. What was computed before stays known: whoever leaves the blocks that it was computed in restores.
+    pub(crate) fn block(&mut self, label: Id) {
+        push(&mut self.body, Op::Label, &[&[label.0]]);
+        self.current = label;
+    }
+
+    /// `if (condition)`: what follows is computed where it holds, until [`Assembler::otherwise`] or [`Assembler::end_if`].
+    pub(crate) fn begin_if(&mut self, condition: Id) -> If {
+        let [yes, no, merge] = [self.reserve(), self.reserve(), self.reserve()];
+        self.statement(Op::SelectionMerge, &[merge.0, 0]);
+        self.statement(Op::BranchConditional, &[condition.0, yes.0, no.0]);
+        let before = self.in_block.clone();
+        self.block(yes);
+        If { no, merge, yes_end: yes, before, has_else: false }
+    }
+
+    /// `else`.
+    pub(crate) fn otherwise(&mut self, branch: &mut If) {
+        branch.yes_end = self.current;
+        self.statement(Op::Branch, &[branch.merge.0]);
+        self.in_block.clone_from(&branch.before);
+        self.block(branch.no);
+        branch.has_else = true;
+    }
+
+    /// The end of both parts. Gives the blocks that they ended in, for [`Assembler::phi`].
+    pub(crate) fn end_if(&mut self, mut branch: If) -> (Id, Id) {
+        if !branch.has_else {
+            self.otherwise(&mut branch);
+        }
+        let no_end = self.current;
+        self.statement(Op::Branch, &[branch.merge.0]);
+        self.in_block = branch.before;
+        self.block(branch.merge);
+        (branch.yes_end, no_end)
+    }
+
+    /// The one of two values that was computed on the way here.
+    pub(crate) fn phi(&mut self, ty: Id, (yes, no): (Id, Id), ends: (Id, Id)) -> Id {
+        self.effect(Op::Phi, ty, &[yes.0, ends.0.0, no.0, ends.1.0])
+    }
+
+    /// The module: `body` is the one function `main`, with workgroups of `lanes` x 1 x 1.
+    pub(crate) fn finish(mut self, function: Id, lanes: u32) -> Vec<u32> {
+        let main = [u32::from_le_bytes(*b"main"), 0];
+        let mut words = vec![spirv::MAGIC_NUMBER, VERSION, 0, self.last + 1, 0];
+        push(&mut words, Op::Capability, &[&[spirv::Capability::Shader as u32]]);
+        if let Some(set) = self.ext {
+            let name = b"GLSL.std.450\0\0\0\0".as_chunks::<4>().0.iter().map(|c| u32::from_le_bytes(*c));
+            push(&mut words, Op::ExtInstImport, &[&[set.0], &name.collect::<Vec<_>>()]);
+        }
+        push(&mut words, Op::MemoryModel, &[&[0, spirv::MemoryModel::GLSL450 as u32]]);
+        let model = spirv::ExecutionModel::GLCompute as u32;
+        let inputs: Vec<u32> = self.inputs.iter().map(|id| id.0).collect();
+        push(&mut words, Op::EntryPoint, &[&[model, function.0], &main, &inputs]);
+        let size = [function.0, spirv::ExecutionMode::LocalSize as u32, lanes, 1, 1];
+        push(&mut words, Op::ExecutionMode, &[&size]);
+        words.append(&mut self.decorations);
+        words.append(&mut self.declarations);
+        words.append(&mut self.body);
+        words
+    }
+}
+
+/// Appends an instruction.
+fn push(words: &mut Vec<u32>, op: Op, parts: &[&[u32]]) {
+    let length = 1 + parts.iter().map(|p| p.len()).sum::<usize>();
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    words.push(length << 16 | op as u32);
+    words.extend(parts.iter().copied().flatten());
+}

@@ -1,0 +1,236 @@
+//! Owns conversions between types as instructions, and the bits of small floats. Does not own: arithmetic.
+
+use spirv::{GlslStd450Op, Op};
+
+use super::{
+    assembler::Id,
+    function::Type,
+    lanes::{Lanes, Register},
+};
+use crate::DType;
+
+impl Lanes {
+    /// A value of type `from` as one of type `to`.
+    pub(crate) fn convert(&mut self, value: Register, from: Type, to: Type) -> Register {
+        match (value, to) {
+            (Register::Bool(_), Type::Bool) => value,
+            (_, Type::Bool) => Register::Bool(self.is_not_zero(value)),
+            (_, Type::Of(dtype)) if dtype.is_float() => {
+                let float = self.to_float(value, from);
+                Register::Float(self.rounded(float, dtype))
+            }
+            (Register::Float(x), Type::Of(dtype)) => self.float_to_int(x, dtype),
+            (Register::Bool(x), Type::Of(dtype)) => {
+                let [one, zero] = [self.u(1), self.u(0)];
+                let word = self.uselect(x, one, zero);
+                if dtype == DType::I64 { Register::Pair(word, zero) } else { Register::Word(word) }
+            }
+            (Register::Pair(low, _), Type::Of(dtype)) if dtype != DType::I64 => {
+                Register::Word(self.wrapped(low, dtype))
+            }
+            (Register::Pair(..), _) => value,
+            (Register::Word(x), Type::Of(DType::I64)) => {
+                let signed = !matches!(from, Type::Of(DType::U32 | DType::U8));
+                let high = if signed { self.right_signed(x, 31) } else { self.u(0) };
+                Register::Pair(x, high)
+            }
+            (Register::Word(x), Type::Of(dtype)) => Register::Word(self.wrapped(x, dtype)),
+        }
+    }
+
+    fn is_not_zero(&mut self, value: Register) -> Id {
+        match value {
+            Register::Bool(x) => x,
+            Register::Float(x) => {
+                let zero = self.f(0.0);
+                self.bop(Op::FUnordNotEqual, &[x, zero])
+            }
+            Register::Word(x) => {
+                let zero = self.u(0);
+                self.bop(Op::INotEqual, &[x, zero])
+            }
+            Register::Pair(low, high) => {
+                let both = self.or(low, high);
+                self.is_not_zero(Register::Word(both))
+            }
+        }
+    }
+
+    /// A word within the range of a type of at most 32 bits, as that type wraps.
+    pub(crate) fn wrapped(&mut self, x: Id, dtype: DType) -> Id {
+        match dtype {
+            DType::U8 => self.and(x, 0xFF),
+            DType::I8 => {
+                let up = self.left(x, 24);
+                self.right_signed(up, 24)
+            }
+            _ => x,
+        }
+    }
+
+    fn to_float(&mut self, value: Register, from: Type) -> Id {
+        let unsigned = matches!(from, Type::Of(DType::U32 | DType::U8));
+        match value {
+            Register::Float(x) => x,
+            Register::Bool(x) => {
+                let [one, zero] = [self.f(1.0), self.f(0.0)];
+                self.fselect(x, one, zero)
+            }
+            Register::Word(x) => self.fop(if unsigned { Op::ConvertUToF } else { Op::ConvertSToF }, &[x]),
+            Register::Pair(low, high) => {
+                // Of the magnitude, lest two large parts cancel.
+                let (low, high, negative) = self.magnitude(low, high);
+                let [low, high] = [self.fop(Op::ConvertUToF, &[low]), self.fop(Op::ConvertUToF, &[high])];
+                let unit = self.f(4_294_967_296.0);
+                let scaled = self.mul(high, unit);
+                let sum = self.add(scaled, low);
+                let negated = self.fop(Op::FNegate, &[sum]);
+                self.fselect(negative, negated, sum)
+            }
+        }
+    }
+
+    /// Towards zero, saturating, NaN to 0. `OpConvertFToS` and its like say nothing of values out of range.
+    fn float_to_int(&mut self, x: Id, dtype: DType) -> Register {
+        let zero = self.f(0.0);
+        let nan = self.is_nan(x);
+        let x = self.fselect(nan, zero, x);
+        // The largest float below the limit, and the value from there on.
+        let (least, most, limit, largest) = match dtype {
+            DType::I8 => (-128.0, 127.0, 127.0, 127),
+            DType::U8 => (0.0, 255.0, 255.0, 255),
+            DType::U32 => (0.0, 4_294_967_040.0, 4_294_967_296.0, u32::MAX),
+            DType::I64 => return self.float_to_pair(x),
+            _ => (-2_147_483_648.0, 2_147_483_520.0, 2_147_483_648.0, 0x7FFF_FFFF),
+        };
+        let clamped = self.clamped(x, least, most);
+        let signed = least < 0.0;
+        let word = self.uop(if signed { Op::ConvertFToS } else { Op::ConvertFToU }, &[clamped]);
+        let [limit, largest] = [self.f(limit), self.u(largest)];
+        let beyond = self.bop(Op::FOrdGreaterThanEqual, &[x, limit]);
+        Register::Word(self.uselect(beyond, largest, word))
+    }
+
+    fn clamped(&mut self, x: Id, least: f32, most: f32) -> Id {
+        let [least, most] = [self.f(least), self.f(most)];
+        self.fext(GlslStd450Op::FClamp, &[x, least, most])
+    }
+
+    /// To 64 bits; x is no NaN. The high word is what `2^32` goes into the magnitude.
+    fn float_to_pair(&mut self, x: Id) -> Register {
+        let magnitude = self.fabs(x);
+        let clamped = self.clamped(magnitude, 0.0, 9_223_371_487_098_961_920.0);
+        let whole = self.fext(GlslStd450Op::Trunc, &[clamped]);
+        let [unit, part] = [self.f(4_294_967_296.0), self.f(1.0 / 4_294_967_296.0)];
+        let quotient = self.mul(whole, part);
+        let high_float = self.fext(GlslStd450Op::Trunc, &[quotient]);
+        let product = self.mul(high_float, unit);
+        let low_float = self.sub(whole, product);
+        let [low, high] = [self.uop(Op::ConvertFToU, &[low_float]), self.uop(Op::ConvertFToU, &[high_float])];
+        let (negative_low, negative_high) = self.pair_negated(low, high);
+        let zero = self.f(0.0);
+        let negative = self.bop(Op::FOrdLessThan, &[x, zero]);
+        let low = self.uselect(negative, negative_low, low);
+        let high = self.uselect(negative, negative_high, high);
+        let limit = self.f(9_223_372_036_854_775_808.0);
+        let beyond = self.bop(Op::FOrdGreaterThanEqual, &[magnitude, limit]);
+        let ([low_most, high_most], [low_least, high_least]) =
+            ([self.u(u32::MAX), self.u(0x7FFF_FFFF)], [self.u(0), self.u(0x8000_0000)]);
+        let low_limit = self.uselect(negative, low_least, low_most);
+        let high_limit = self.uselect(negative, high_least, high_most);
+        Register::Pair(self.uselect(beyond, low_limit, low), self.uselect(beyond, high_limit, high))
+    }
+
+    /// A float rounded to a float type.
+    fn rounded(&mut self, x: Id, dtype: DType) -> Id {
+        match dtype {
+            DType::F16 => {
+                let bits = self.f16_bits(x);
+                self.of_f16_bits(bits)
+            }
+            DType::BF16 => {
+                let bits = self.bf16_bits(x);
+                let up = self.left(bits, 16);
+                self.of_bits(up)
+            }
+            _ => x,
+        }
+    }
+
+    /// The float that the 16 low bits of each word are as `f16`. By integers: `UnpackHalf2x16` may flush denormals.
+    pub(crate) fn of_f16_bits(&mut self, words: Id) -> Id {
+        let sign = self.and(words, 0x8000);
+        let sign = self.left(sign, 16);
+        let magnitude = self.and(words, 0x7FFF);
+        let normal = self.left(magnitude, 13);
+        let bias = self.u((127 - 15) << 23);
+        let normal = self.uadd(normal, bias);
+        // Denormal: a multiple of 2^-24.
+        let steps = self.fop(Op::ConvertUToF, &[magnitude]);
+        let step = self.f(1.0 / 16_777_216.0);
+        let small = self.mul(steps, step);
+        let small = self.bits(small);
+        // Infinity and NaN: the largest exponent.
+        let top = self.left(magnitude, 13);
+        let ones = self.u(0x7F80_0000);
+        let special = self.or(top, ones);
+        let [least, infinity] = [self.u(0x0400), self.u(0x7C00)];
+        let is_small = self.bop(Op::ULessThan, &[magnitude, least]);
+        let is_special = self.bop(Op::UGreaterThanEqual, &[magnitude, infinity]);
+        let value = self.uselect(is_small, small, normal);
+        let value = self.uselect(is_special, special, value);
+        let value = self.or(value, sign);
+        self.of_bits(value)
+    }
+
+    /// The nearest `f16`, ties to even, in 16 bits. `PackHalf2x16` rounds as the device likes.
+    pub(crate) fn f16_bits(&mut self, x: Id) -> Id {
+        let bits = self.bits(x);
+        let upper = self.right(bits, 16);
+        let sign = self.and(upper, 0x8000);
+        let magnitude = self.and(bits, 0x7FFF_FFFF);
+        // Normal: the exponent moved, and half of the last place added, less for even.
+        let last = self.right(magnitude, 13);
+        let last = self.and(last, 1);
+        let half = self.u(0xFFF_u32.wrapping_sub((127 - 15) << 23));
+        let moved = self.uadd(magnitude, half);
+        let moved = self.uadd(moved, last);
+        let normal = self.right(moved, 13);
+        // Below the smallest normal value, steps are 2^-24.
+        let positive = self.of_bits(magnitude);
+        let steps = self.f(16_777_216.0);
+        let small_magnitude = {
+            let [least, zero] = [self.u(0x3880_0000), self.f(0.0)];
+            let is_small = self.bop(Op::ULessThan, &[magnitude, least]);
+            self.fselect(is_small, positive, zero)
+        };
+        let scaled = self.mul(small_magnitude, steps);
+        let rounded = self.fext(GlslStd450Op::RoundEven, &[scaled]);
+        let small = self.uop(Op::ConvertFToU, &[rounded]);
+        let [least, overflow, infinity] = [self.u(0x3880_0000), self.u(0x477F_F000), self.u(0x7F80_0000)];
+        let is_small = self.bop(Op::ULessThan, &[magnitude, least]);
+        let value = self.uselect(is_small, small, normal);
+        let is_infinite = self.bop(Op::UGreaterThanEqual, &[magnitude, overflow]);
+        let infinite = self.u(0x7C00);
+        let value = self.uselect(is_infinite, infinite, value);
+        let is_nan = self.bop(Op::UGreaterThan, &[magnitude, infinity]);
+        let nan = self.u(0x7E00);
+        let value = self.uselect(is_nan, nan, value);
+        self.or(value, sign)
+    }
+
+    /// The nearest `bf16`, ties to even, in 16 bits.
+    pub(crate) fn bf16_bits(&mut self, x: Id) -> Id {
+        let bits = self.bits(x);
+        let upper = self.right(bits, 16);
+        let odd = self.and(upper, 1);
+        let half = self.u(0x7FFF);
+        let sum = self.uadd(bits, half);
+        let sum = self.uadd(sum, odd);
+        let rounded = self.right(sum, 16);
+        let quiet = self.u(0x40);
+        let nan = self.or(upper, quiet);
+        let is_nan = self.is_nan(x);
+        self.uselect(is_nan, nan, rounded)
+    }
+}

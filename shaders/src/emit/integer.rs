@@ -1,0 +1,287 @@
+//! Owns the functions of integers and booleans as instructions: words of up to 32 bits, and 64 bits as pairs of words, for
+//! devices without 64-bit integers. Does not own: conversions.
+
+use spirv::{GlslStd450Op, Op};
+
+use super::{
+    assembler::Id,
+    function::Function,
+    lanes::{LANES, Lanes, Register},
+};
+use crate::DType;
+
+/// Functions of `i64` that are not there on pairs of words.
+pub(crate) const NOT_OF_PAIRS: &[Function] =
+    &[Function::Div, Function::Mod, Function::Fmod, Function::Shl, Function::Shr];
+
+fn is_signed(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::I32 | DType::I64)
+}
+
+impl Lanes {
+    /// A function of one word.
+    pub(crate) fn word1(&mut self, function: Function, x: Id, dtype: DType) -> Id {
+        let signed = is_signed(dtype);
+        let value = match function {
+            Function::Neg => self.uop(Op::SNegate, &[x]),
+            Function::Not => self.uop(Op::Not, &[x]),
+            Function::Abs if signed => self.uext(GlslStd450Op::SAbs, &[x]),
+            Function::Relu if signed => {
+                let zero = self.u(0);
+                self.uext(GlslStd450Op::SMax, &[x, zero])
+            }
+            Function::Sign if signed => self.uext(GlslStd450Op::SSign, &[x]),
+            Function::Sign => {
+                let one = self.u(1);
+                self.uext(GlslStd450Op::UMin, &[x, one])
+            }
+            _ => x,
+        };
+        self.wrapped(value, dtype)
+    }
+
+    /// A function of two words that gives a word.
+    pub(crate) fn word2(&mut self, function: Function, a: Id, b: Id, dtype: DType) -> Id {
+        let signed = is_signed(dtype);
+        let value = match function {
+            Function::Add => self.uadd(a, b),
+            Function::Sub => self.usub(a, b),
+            Function::Mul => self.uop(Op::IMul, &[a, b]),
+            Function::And => self.uop(Op::BitwiseAnd, &[a, b]),
+            Function::Or => self.or(a, b),
+            Function::Xor => self.uop(Op::BitwiseXor, &[a, b]),
+            Function::Max => self.uext(if signed { GlslStd450Op::SMax } else { GlslStd450Op::UMax }, &[a, b]),
+            Function::Min => self.uext(if signed { GlslStd450Op::SMin } else { GlslStd450Op::UMin }, &[a, b]),
+            Function::Shl => self.shift_left(a, b, dtype),
+            Function::Shr => self.shift_right(a, b, dtype, signed),
+            Function::Div => self.quotient(a, b, signed),
+            _ => self.rest(function, a, b, signed),
+        };
+        self.wrapped(value, dtype)
+    }
+
+    /// Amounts from the width on give 0; the instruction says nothing of them.
+    fn shift_left(&mut self, x: Id, by: Id, dtype: DType) -> Id {
+        let width = self.u(dtype.size() as u32 * 8);
+        let inside = self.bop(Op::ULessThan, &[by, width]);
+        let amount = self.and(by, 31);
+        let [shifted, zero] = [self.uop(Op::ShiftLeftLogical, &[x, amount]), self.u(0)];
+        self.uselect(inside, shifted, zero)
+    }
+
+    fn shift_right(&mut self, x: Id, by: Id, dtype: DType, signed: bool) -> Id {
+        let width = self.u(dtype.size() as u32 * 8);
+        let inside = self.bop(Op::ULessThan, &[by, width]);
+        let amount = self.and(by, 31);
+        let op = if signed { Op::ShiftRightArithmetic } else { Op::ShiftRightLogical };
+        let shifted = self.uop(op, &[x, amount]);
+        let rest = if signed { self.right_signed(x, 31) } else { self.u(0) };
+        self.uselect(inside, shifted, rest)
+    }
+
+    /// Towards zero; by zero gives 0, and the least value by -1 itself. Neither reaches the instruction, which may trap on
+    /// devices that are processors.
+    fn quotient(&mut self, a: Id, b: Id, signed: bool) -> Id {
+        let [zero, one] = [self.u(0), self.u(1)];
+        let by_zero = self.bop(Op::IEqual, &[b, zero]);
+        let divisor = self.uselect(by_zero, one, b);
+        if !signed {
+            let quotient = self.uop(Op::UDiv, &[a, divisor]);
+            return self.uselect(by_zero, zero, quotient);
+        }
+        let minus_one = self.u(u32::MAX);
+        let by_minus_one = self.bop(Op::IEqual, &[b, minus_one]);
+        let divisor = self.uselect(by_minus_one, one, divisor);
+        let quotient = self.uop(Op::SDiv, &[a, divisor]);
+        let negated = self.uop(Op::SNegate, &[a]);
+        let quotient = self.uselect(by_minus_one, negated, quotient);
+        self.uselect(by_zero, zero, quotient)
+    }
+
+    /// The remainder, by `fmod` or `mod`; by zero gives 0.
+    fn rest(&mut self, function: Function, a: Id, b: Id, signed: bool) -> Id {
+        let quotient = self.quotient(a, b, signed);
+        let product = self.uop(Op::IMul, &[quotient, b]);
+        let rest = self.usub(a, product);
+        let zero = self.u(0);
+        let by_zero = self.bop(Op::IEqual, &[b, zero]);
+        let rest = self.uselect(by_zero, zero, rest);
+        if function == Function::Fmod || !signed {
+            return rest;
+        }
+        let signs = self.uop(Op::BitwiseXor, &[rest, b]);
+        let differ = self.bop(Op::SLessThan, &[signs, zero]);
+        let is_rest = self.bop(Op::INotEqual, &[rest, zero]);
+        let adjust = self.bop(Op::LogicalAnd, &[differ, is_rest]);
+        let adjusted = self.uadd(rest, b);
+        self.uselect(adjust, adjusted, rest)
+    }
+
+    /// A comparison of words.
+    pub(crate) fn word_compare(&mut self, function: Function, a: Id, b: Id, dtype: DType) -> Id {
+        let signed = is_signed(dtype);
+        let op = match (function, signed) {
+            (Function::Eq, _) => Op::IEqual,
+            (Function::Ne, _) => Op::INotEqual,
+            (Function::Lt, true) => Op::SLessThan,
+            (Function::Lt, false) => Op::ULessThan,
+            (Function::Le, true) => Op::SLessThanEqual,
+            (Function::Le, false) => Op::ULessThanEqual,
+            (Function::Gt, true) => Op::SGreaterThan,
+            (Function::Gt, false) => Op::UGreaterThan,
+            (_, true) => Op::SGreaterThanEqual,
+            (_, false) => Op::UGreaterThanEqual,
+        };
+        self.bop(op, &[a, b])
+    }
+
+    /// A function of booleans.
+    pub(crate) fn bool2(&mut self, function: Function, a: Id, b: Id) -> Id {
+        let op = match function {
+            Function::And => Op::LogicalAnd,
+            Function::Or => Op::LogicalOr,
+            Function::Eq => Op::LogicalEqual,
+            _ => Op::LogicalNotEqual,
+        };
+        self.bop(op, &[a, b])
+    }
+
+    /// Words by an instruction that gives two, such as `OpIAddCarry`.
+    fn two_words(&mut self, op: Op, a: Id, b: Id) -> (Id, Id) {
+        let words = self.words();
+        let both = self.asm.ty(Op::TypeStruct, &[words.0, words.0]);
+        let result = self.asm.pure(op, both, &[a.0, b.0]);
+        (
+            self.asm.pure(Op::CompositeExtract, words, &[result.0, 0]),
+            self.asm.pure(Op::CompositeExtract, words, &[result.0, 1]),
+        )
+    }
+
+    /// Low and high words of products.
+    pub(crate) fn product(&mut self, a: Id, b: Id) -> (Id, Id) {
+        self.two_words(Op::UMulExtended, a, b)
+    }
+
+    fn pair_add(&mut self, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {
+        let (low, carry) = self.two_words(Op::IAddCarry, a.0, b.0);
+        let high = self.uadd(a.1, b.1);
+        (low, self.uadd(high, carry))
+    }
+
+    fn pair_sub(&mut self, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {
+        let (low, borrow) = self.two_words(Op::ISubBorrow, a.0, b.0);
+        let high = self.usub(a.1, b.1);
+        (low, self.usub(high, borrow))
+    }
+
+    pub(crate) fn pair_negated(&mut self, low: Id, high: Id) -> (Id, Id) {
+        let zero = self.u(0);
+        self.pair_sub((zero, zero), (low, high))
+    }
+
+    /// The magnitude of a pair, and whether it is negative.
+    pub(crate) fn magnitude(&mut self, low: Id, high: Id) -> (Id, Id, Id) {
+        let zero = self.u(0);
+        let negative = self.bop(Op::SLessThan, &[high, zero]);
+        let negated = self.pair_negated(low, high);
+        let low = self.uselect(negative, negated.0, low);
+        (low, self.uselect(negative, negated.1, high), negative)
+    }
+
+    /// A function of one pair.
+    pub(crate) fn pair1(&mut self, function: Function, low: Id, high: Id) -> Register {
+        let [zero, one] = [self.u(0), self.u(1)];
+        let (low, high) = match function {
+            Function::Neg => self.pair_negated(low, high),
+            Function::Not => (self.uop(Op::Not, &[low]), self.uop(Op::Not, &[high])),
+            Function::Abs => {
+                let (low, high, _) = self.magnitude(low, high);
+                (low, high)
+            }
+            Function::Relu => {
+                let negative = self.bop(Op::SLessThan, &[high, zero]);
+                (self.uselect(negative, zero, low), self.uselect(negative, zero, high))
+            }
+            _ => {
+                let sign = self.right_signed(high, 31);
+                let both = self.or(low, high);
+                let some = self.bop(Op::INotEqual, &[both, zero]);
+                let unit = self.uselect(some, one, zero);
+                (self.or(sign, unit), sign)
+            }
+        };
+        Register::Pair(low, high)
+    }
+
+    /// A function of two pairs that gives a pair; not one of [`NOT_OF_PAIRS`].
+    pub(crate) fn pair2(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> Register {
+        let each = |lanes: &mut Self, op| (lanes.uop(op, &[a.0, b.0]), lanes.uop(op, &[a.1, b.1]));
+        let (low, high) = match function {
+            Function::Add => self.pair_add(a, b),
+            Function::Sub => self.pair_sub(a, b),
+            Function::And => each(self, Op::BitwiseAnd),
+            Function::Or => each(self, Op::BitwiseOr),
+            Function::Xor => each(self, Op::BitwiseXor),
+            Function::Max | Function::Min => {
+                let compare = if function == Function::Max { Function::Gt } else { Function::Lt };
+                let take = self.pair_compare(compare, a, b);
+                (self.uselect(take, a.0, b.0), self.uselect(take, a.1, b.1))
+            }
+            _ => {
+                let (low, high) = self.product(a.0, b.0);
+                let [left, right] = [self.uop(Op::IMul, &[a.0, b.1]), self.uop(Op::IMul, &[a.1, b.0])];
+                let cross = self.uadd(left, right);
+                (low, self.uadd(high, cross))
+            }
+        };
+        Register::Pair(low, high)
+    }
+
+    /// A comparison of pairs.
+    pub(crate) fn pair_compare(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> Id {
+        match function {
+            Function::Eq | Function::Ne => {
+                let [low, high] =
+                    [self.uop(Op::BitwiseXor, &[a.0, b.0]), self.uop(Op::BitwiseXor, &[a.1, b.1])];
+                let [both, zero] = [self.or(low, high), self.u(0)];
+                self.bop(if function == Function::Eq { Op::IEqual } else { Op::INotEqual }, &[both, zero])
+            }
+            Function::Gt => self.pair_compare(Function::Lt, b, a),
+            Function::Le => {
+                let greater = self.pair_compare(Function::Lt, b, a);
+                self.bop(Op::LogicalNot, &[greater])
+            }
+            Function::Ge => {
+                let less = self.pair_compare(Function::Lt, a, b);
+                self.bop(Op::LogicalNot, &[less])
+            }
+            _ => {
+                let less = self.bop(Op::SLessThan, &[a.1, b.1]);
+                let same = self.bop(Op::IEqual, &[a.1, b.1]);
+                let below = self.bop(Op::ULessThan, &[a.0, b.0]);
+                let tie = self.bop(Op::LogicalAnd, &[same, below]);
+                self.bop(Op::LogicalOr, &[less, tie])
+            }
+        }
+    }
+
+    /// A value by condition.
+    pub(crate) fn select(&mut self, condition: Id, yes: Register, no: Register) -> Register {
+        match (yes, no) {
+            (Register::Float(a), Register::Float(b)) => Register::Float(self.fselect(condition, a, b)),
+            (Register::Word(a), Register::Word(b)) => Register::Word(self.uselect(condition, a, b)),
+            (Register::Bool(a), Register::Bool(b)) => {
+                Register::Bool(self.bop(Op::Select, &[condition, a, b]))
+            }
+            (Register::Pair(a, c), Register::Pair(b, d)) => {
+                Register::Pair(self.uselect(condition, a, b), self.uselect(condition, c, d))
+            }
+            _ => yes,
+        }
+    }
+
+    /// The four words of a vector, one by one.
+    pub(crate) fn each_word(&mut self, words: Id) -> Vec<Id> {
+        (0..LANES).map(|lane| self.extract(words, lane)).collect()
+    }
+}

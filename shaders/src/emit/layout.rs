@@ -1,0 +1,170 @@
+//! Owns where the elements of broadcast tensors lie: dimensions merged as far as all inputs allow, and how each input is
+//! read. Does not own: the code that does it.
+
+use crate::{Unfit, plan::narrow};
+
+/// Most elements: division by multiplication (see [`divider`]) works below.
+const MOST: u64 = 1 << 31;
+
+/// How the elements of an input are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// As those of the output.
+    Linear,
+    /// There is one.
+    Single,
+    /// By coordinates; four neighbours of the output are neighbours here too.
+    Row(Vec<u32>),
+    /// By coordinates; four neighbours of the output are one element here.
+    Column(Vec<u32>),
+    /// By the coordinates of each element.
+    Gather(Vec<u32>),
+}
+
+/// Shapes as kernels see them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Elements of an output.
+    pub(crate) elements: u32,
+    /// Merged dimensions, the innermost last.
+    pub(crate) dims: Vec<u32>,
+    /// How each input is read.
+    pub(crate) accesses: Vec<Access>,
+}
+
+/// The dimensions that inputs are broadcast to by NumPy's rules: aligned at the innermost, 1 repeats.
+///
+/// # Errors
+/// Names the dimensions that do not fit.
+pub(crate) fn broadcast(inputs: &[Vec<u64>]) -> Result<Vec<u64>, String> {
+    let rank = inputs.iter().map(Vec::len).max().unwrap_or(0);
+    let mut dims = vec![1; rank];
+    for (index, input) in inputs.iter().enumerate() {
+        for (dim, size) in dims[rank - input.len()..].iter_mut().zip(input) {
+            if *dim == 1 {
+                *dim = *size;
+            } else if *size != 1 && size != dim {
+                return Err(format!("input {index} has a dimension of {size} where others have {dim}"));
+            }
+        }
+    }
+    Ok(dims)
+}
+
+impl Layout {
+    pub(crate) fn new(inputs: &[Vec<u64>], dims: &[u64]) -> Result<Layout, Unfit> {
+        let elements = dims.iter().fold(1u64, |n, d| n.saturating_mul(*d));
+        if elements >= MOST {
+            return Err(Unfit(format!("counts less than {MOST} elements, not {elements}")));
+        }
+        if elements == 0 {
+            let accesses = vec![Access::Linear; inputs.len()];
+            return Ok(Layout { elements: 0, dims: vec![0], accesses });
+        }
+        // For each dimension, its size and which inputs have it.
+        let mut runs: Vec<(u64, Vec<bool>)> = Vec::new();
+        for (place, size) in dims.iter().enumerate().filter(|(_, size)| **size != 1) {
+            let has = |input: &Vec<u64>| {
+                let missing = dims.len() - input.len();
+                place >= missing && input[place - missing] != 1
+            };
+            let present: Vec<bool> = inputs.iter().map(has).collect();
+            match runs.last_mut() {
+                Some((total, same)) if *same == present => *total *= size,
+                _ => runs.push((*size, present)),
+            }
+        }
+        let whole_rows = runs.last().is_some_and(|(size, _)| size.is_multiple_of(4));
+        let accesses = (0..inputs.len()).map(|index| access(&runs, index, whole_rows)).collect();
+        let dims = runs.iter().map(|(size, _)| narrow("a dimension", *size)).collect::<Result<_, _>>()?;
+        Ok(Layout { elements: narrow("elements", elements)?, dims, accesses })
+    }
+
+    /// Whether the last four elements of an output may be fewer.
+    pub(crate) fn has_tail(&self) -> bool {
+        !self.elements.is_multiple_of(4)
+    }
+
+    /// Whether any input is found by coordinates.
+    pub(crate) fn has_coordinates(&self) -> bool {
+        self.accesses.iter().any(|a| !matches!(a, Access::Linear | Access::Single))
+    }
+}
+
+fn access(runs: &[(u64, Vec<bool>)], index: usize, whole_rows: bool) -> Access {
+    if runs.iter().all(|(_, present)| !present[index]) {
+        return Access::Single;
+    }
+    if runs.iter().all(|(_, present)| present[index]) {
+        return Access::Linear;
+    }
+    let mut stride = 1u32;
+    let mut strides: Vec<u32> = runs
+        .iter()
+        .rev()
+        .map(|(size, present)| {
+            let own = if present[index] { stride } else { 0 };
+            if present[index] {
+                // Within the number of elements, which fits.
+                stride = stride.wrapping_mul(*size as u32);
+            }
+            own
+        })
+        .collect();
+    strides.reverse();
+    match (whole_rows, strides.last()) {
+        (true, Some(0)) => Access::Column(strides),
+        (true, _) => Access::Row(strides),
+        _ => Access::Gather(strides),
+    }
+}
+
+/// The numbers m and s with `n / divisor == (high word of n * m, plus n) >> s` for n below `2^31`: the round-up method of
+/// Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994, section 4.
+pub(crate) fn divider(divisor: u32) -> [u32; 2] {
+    let divisor = u64::from(divisor.max(1));
+    let shift = u64::from(divisor.next_power_of_two().trailing_zeros());
+    let factor = ((1u64 << 32) * ((1u64 << shift) - divisor)) / divisor + 1;
+    [factor as u32, shift as u32]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_merge_where_inputs_agree() {
+        let inputs = [vec![2, 3, 4, 5], vec![3, 1, 1], vec![1], vec![2, 3, 4, 5]];
+        let dims = broadcast(&inputs).unwrap();
+        assert_eq!(dims, [2, 3, 4, 5]);
+        let layout = Layout::new(&inputs, &dims).unwrap();
+        assert_eq!(layout.dims, [2, 3, 20]);
+        assert_eq!(
+            layout.accesses,
+            [Access::Linear, Access::Column(vec![0, 1, 0]), Access::Single, Access::Linear]
+        );
+        let inputs = [vec![6, 1, 7], vec![1, 5, 7]];
+        let layout = Layout::new(&inputs, &broadcast(&inputs).unwrap()).unwrap();
+        assert_eq!(layout.dims, [6, 5, 7]);
+        assert_eq!(layout.accesses, [Access::Gather(vec![7, 0, 1]), Access::Gather(vec![0, 7, 1])]);
+        assert!(broadcast(&[vec![2, 3], vec![2]]).unwrap_err().contains("dimension of 2"));
+        assert_eq!(broadcast(&[vec![0, 3], vec![1, 1]]), Ok(vec![0, 3]));
+    }
+
+    #[test]
+    fn division_by_multiplication_is_exact() {
+        for divisor in (1..300).chain([1000, 4095, 4096, 4097, 65535, 1 << 20, (1 << 30) + 1, (1 << 31) - 1])
+        {
+            let [factor, shift] = divider(divisor);
+            let multiples = [0, 1, 2, 3, 1000, (1 << 31) / divisor - 1, (1 << 31) / divisor];
+            let near = multiples.iter().flat_map(|q| {
+                let n = q.wrapping_mul(divisor);
+                [n.wrapping_sub(1), n, n.wrapping_add(1)]
+            });
+            for n in near.filter(|n| *n < 1 << 31).chain([(1 << 31) - 1]) {
+                let high = (u64::from(n) * u64::from(factor) >> 32) as u32;
+                assert_eq!((high + n) >> shift, n / divisor, "{n} / {divisor}");
+            }
+        }
+    }
+}

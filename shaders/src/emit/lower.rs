@@ -1,0 +1,139 @@
+//! Owns turning an expression into instructions, given its inputs in registers. Does not own: where inputs come from and
+//! results go (`kernel`), so that other kernels can have an expression applied to what they computed.
+
+use super::{
+    expression::{Expression, Node, Operand, Scalar, operand_type},
+    function::{Function, Type},
+    integer::NOT_OF_PAIRS,
+    lanes::{Lanes, Register},
+};
+use crate::DType;
+
+/// Appends the instructions of an expression whose nodes have the types `types`. `inputs` are in registers of the computed
+/// types of `dtypes`. Gives the values of the outputs, in order.
+pub(crate) fn lower(
+    lanes: &mut Lanes,
+    expression: &Expression,
+    types: &[Type],
+    dtypes: &[DType],
+    inputs: &[Register],
+) -> Result<Vec<Register>, String> {
+    let mut results: Vec<Register> = Vec::with_capacity(expression.nodes.len());
+    for node in &expression.nodes {
+        let operands: Vec<Register> =
+            node.operands.iter().map(|o| operand(lanes, *o, inputs, &results)).collect();
+        let first = operand_type(node.operands[0], dtypes, types)?;
+        let value = apply(lanes, node, first, &operands)?;
+        results.push(value);
+    }
+    Ok(expression.outputs.iter().map(|output| operand(lanes, output.value, inputs, &results)).collect())
+}
+
+fn operand(lanes: &mut Lanes, operand: Operand, inputs: &[Register], results: &[Register]) -> Register {
+    match operand {
+        Operand::Input(i) => inputs[i],
+        Operand::Node(i) => results[i],
+        Operand::Constant(Scalar::Bool(value)) => Register::Bool(lanes.b(value)),
+        Operand::Constant(Scalar::Float(value)) => Register::Float(lanes.f(value as f32)),
+        Operand::Constant(Scalar::Int(value, DType::I64)) => {
+            Register::Pair(lanes.u(value as u32), lanes.u((value >> 32) as u32))
+        }
+        Operand::Constant(Scalar::Int(value, _)) => Register::Word(lanes.u(value as u32)),
+    }
+}
+
+/// A node's instructions; `first` is the type of its first operand. Operands have the types that
+/// [`Function::result`] accepts.
+fn apply(lanes: &mut Lanes, node: &Node, first: Type, operands: &[Register]) -> Result<Register, String> {
+    let function = node.function;
+    let dtype = if let Type::Of(dtype) = first { dtype } else { DType::U8 };
+    Ok(match *operands {
+        [x] if function == Function::Cast => lanes.convert(x, first, node.to.unwrap_or(first)),
+        [Register::Bool(condition), yes, no] => lanes.select(condition, yes, no),
+        [x, Register::Float(scale), zero] if function == Function::Quantize => {
+            quantize(lanes, node, x, Register::Float(scale), zero)
+        }
+        [Register::Word(x), Register::Float(scale), Register::Word(zero)] => {
+            let difference = Register::Word(lanes.usub(x, zero));
+            // The difference of bytes needs a sign.
+            let wide = if dtype == DType::U8 { Type::Of(DType::I32) } else { first };
+            let number = lanes.convert(difference, wide, Type::Of(DType::F32));
+            let Register::Float(number) = number else { return Err("a float was made".to_owned()) };
+            Register::Float(lanes.mul(number, scale))
+        }
+        [Register::Float(x)] => match function {
+            Function::IsNan => Register::Bool(lanes.is_nan(x)),
+            Function::IsInf => Register::Bool(lanes.is_inf(x)),
+            _ => Register::Float(lanes.float1(function, x)),
+        },
+        [Register::Float(a), Register::Float(b)] => match float_compare(function) {
+            Some(op) => Register::Bool(lanes.bop(op, &[a, b])),
+            None => Register::Float(lanes.float2(function, a, b)),
+        },
+        [Register::Float(x), Register::Float(alpha), Register::Float(beta)]
+            if function == Function::HardSigmoid =>
+        {
+            Register::Float(lanes.hard_sigmoid(x, alpha, beta))
+        }
+        [x, low, high] => {
+            let above = two(lanes, Function::Max, dtype, x, low)?;
+            two(lanes, Function::Min, dtype, above, high)?
+        }
+        [Register::Bool(x)] => Register::Bool(lanes.bop(spirv::Op::LogicalNot, &[x])),
+        [Register::Word(x)] => Register::Word(lanes.word1(function, x, dtype)),
+        [Register::Pair(low, high)] => lanes.pair1(function, low, high),
+        [a, b] => two(lanes, function, dtype, a, b)?,
+        _ => return Err(format!("'{node}' has no operands")),
+    })
+}
+
+fn two(
+    lanes: &mut Lanes,
+    function: Function,
+    dtype: DType,
+    a: Register,
+    b: Register,
+) -> Result<Register, String> {
+    let compares = float_compare(function).is_some();
+    Ok(match (a, b) {
+        (Register::Float(a), Register::Float(b)) => Register::Float(lanes.float2(function, a, b)),
+        (Register::Bool(a), Register::Bool(b)) => Register::Bool(lanes.bool2(function, a, b)),
+        (Register::Word(a), Register::Word(b)) if compares => {
+            Register::Bool(lanes.word_compare(function, a, b, dtype))
+        }
+        (Register::Word(a), Register::Word(b)) => Register::Word(lanes.word2(function, a, b, dtype)),
+        (Register::Pair(..), Register::Pair(..)) if NOT_OF_PAIRS.contains(&function) => {
+            return Err(format!("computes i64 as pairs of words, which has no '{}'", function.name()));
+        }
+        (Register::Pair(a, b), Register::Pair(c, d)) if compares => {
+            Register::Bool(lanes.pair_compare(function, (a, b), (c, d)))
+        }
+        (Register::Pair(a, b), Register::Pair(c, d)) => lanes.pair2(function, (a, b), (c, d)),
+        _ => return Err(format!("'{}' has operands of two kinds", function.name())),
+    })
+}
+
+/// The instruction that compares floats.
+fn float_compare(function: Function) -> Option<spirv::Op> {
+    Some(match function {
+        Function::Eq => spirv::Op::FOrdEqual,
+        Function::Ne => spirv::Op::FUnordNotEqual,
+        Function::Lt => spirv::Op::FOrdLessThan,
+        Function::Le => spirv::Op::FOrdLessThanEqual,
+        Function::Gt => spirv::Op::FOrdGreaterThan,
+        Function::Ge => spirv::Op::FOrdGreaterThanEqual,
+        _ => return None,
+    })
+}
+
+fn quantize(lanes: &mut Lanes, node: &Node, x: Register, scale: Register, zero: Register) -> Register {
+    let to = node.to.unwrap_or(Type::Of(DType::I8));
+    let zero = lanes.convert(zero, to, Type::Of(DType::F32));
+    let (Register::Float(x), Register::Float(scale), Register::Float(zero)) = (x, scale, zero) else {
+        return x;
+    };
+    let quotient = lanes.div(x, scale);
+    let rounded = lanes.float1(Function::Round, quotient);
+    let sum = lanes.add(rounded, zero);
+    lanes.convert(Register::Float(sum), Type::Of(DType::F32), to)
+}

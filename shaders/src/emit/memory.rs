@@ -1,0 +1,176 @@
+//! Owns reading and writing four elements of any type: buffers of words, and the elements in words. Does not own: which
+//! elements.
+//!
+//! A buffer is declared as an array of `uint`, `uvec2` or `uvec4`, or as two of them that alias, so that no device needs
+//! 8-bit, 16-bit or 64-bit storage. Four elements are 1, 2, 4 or 8 words.
+
+use std::collections::BTreeMap;
+
+use spirv::{Decoration, Op, StorageClass};
+
+use super::{
+    assembler::Id,
+    lanes::{LANES, Lanes, Register},
+};
+use crate::DType;
+
+/// The buffers of a kernel: set 0, binding n is tensor n.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    views: BTreeMap<(u32, u32), Id>,
+    /// Struct types by words of an element and whether only read.
+    blocks: BTreeMap<(u32, bool), Id>,
+    /// Bindings that are only read are those below.
+    pub(crate) inputs: u32,
+}
+
+impl Buffers {
+    /// Declares the views that a kernel needs: of each binding, the numbers of words of an element.
+    pub(crate) fn declare(&mut self, lanes: &mut Lanes, binding: u32, widths: &[u32]) {
+        for width in widths {
+            let block = self.block(lanes, *width, binding < self.inputs);
+            let pointer = lanes.asm.ty(Op::TypePointer, &[StorageClass::StorageBuffer as u32, block.0]);
+            let variable = lanes.asm.variable(pointer, StorageClass::StorageBuffer);
+            lanes.asm.decorate(variable, Decoration::DescriptorSet, &[0]);
+            lanes.asm.decorate(variable, Decoration::Binding, &[binding]);
+            if widths.len() > 1 {
+                lanes.asm.decorate(variable, Decoration::Aliased, &[]);
+            }
+            self.views.insert((binding, *width), variable);
+        }
+    }
+
+    fn block(&mut self, lanes: &mut Lanes, width: u32, readonly: bool) -> Id {
+        if let Some(block) = self.blocks.get(&(width, readonly)) {
+            return *block;
+        }
+        let element = lanes.words_type(width);
+        let array = lanes.asm.own_type(Op::TypeRuntimeArray, &[element.0]);
+        lanes.asm.decorate(array, Decoration::ArrayStride, &[width * 4]);
+        let block = lanes.asm.own_type(Op::TypeStruct, &[array.0]);
+        lanes.asm.decorate(block, Decoration::Block, &[]);
+        lanes.asm.decorate_member(block, 0, Decoration::Offset, &[0]);
+        if readonly {
+            lanes.asm.decorate_member(block, 0, Decoration::NonWritable, &[]);
+        }
+        self.blocks.insert((width, readonly), block);
+        block
+    }
+
+    fn pointer(&self, lanes: &mut Lanes, binding: u32, width: u32, index: Id) -> Id {
+        let variable = self.views[&(binding, width)];
+        let element = lanes.words_type(width);
+        let pointer = lanes.asm.ty(Op::TypePointer, &[StorageClass::StorageBuffer as u32, element.0]);
+        let zero = lanes.word(0);
+        lanes.asm.pure(Op::AccessChain, pointer, &[variable.0, zero.0, index.0])
+    }
+
+    /// The element at `index` of the view with `width` words in an element.
+    pub(crate) fn load(&self, lanes: &mut Lanes, binding: u32, width: u32, index: Id) -> Id {
+        let pointer = self.pointer(lanes, binding, width, index);
+        let element = lanes.words_type(width);
+        lanes.asm.effect(Op::Load, element, &[pointer.0])
+    }
+
+    /// Writes the element at `index` of the view with `width` words in an element.
+    pub(crate) fn store(&self, lanes: &mut Lanes, binding: u32, width: u32, index: Id, value: Id) {
+        let pointer = self.pointer(lanes, binding, width, index);
+        lanes.asm.statement(Op::Store, &[pointer.0, value.0]);
+    }
+}
+
+/// Words of four elements.
+pub(crate) fn words_of(dtype: DType) -> u32 {
+    dtype.size() as u32
+}
+
+/// Words of an element of the wide view of a tensor.
+pub(crate) fn width_of(dtype: DType) -> u32 {
+    words_of(dtype).min(4)
+}
+
+/// The four elements in the words of a wide load, of which 64-bit elements take two.
+pub(crate) fn unpack(lanes: &mut Lanes, dtype: DType, vectors: &[Id]) -> Register {
+    let first = vectors[0];
+    match dtype.size() {
+        1 => {
+            let words = lanes.splat(first);
+            let shifts = lanes.four([0, 8, 16, 24]);
+            unpack_each(lanes, dtype, words, shifts)
+        }
+        2 => {
+            let words = lanes.shuffle(first, first, [0, 0, 1, 1]);
+            let shifts = lanes.four([0, 16, 0, 16]);
+            unpack_each(lanes, dtype, words, shifts)
+        }
+        8 => {
+            let second = vectors[1];
+            Register::Pair(
+                lanes.shuffle(first, second, [0, 2, 4, 6]),
+                lanes.shuffle(first, second, [1, 3, 5, 7]),
+            )
+        }
+        _ if dtype == DType::F32 => Register::Float(lanes.of_bits(first)),
+        _ => Register::Word(first),
+    }
+}
+
+/// Four elements of at most 32 bits, each in a word of its own, from the bit `shifts` on.
+pub(crate) fn unpack_each(lanes: &mut Lanes, dtype: DType, words: Id, shifts: Id) -> Register {
+    match dtype {
+        DType::F32 => return Register::Float(lanes.of_bits(words)),
+        DType::I32 | DType::U32 | DType::I64 => return Register::Word(words),
+        _ => {}
+    }
+    let moved = lanes.uop(Op::ShiftRightLogical, &[words, shifts]);
+    match dtype {
+        DType::F16 => {
+            let bits = lanes.and(moved, 0xFFFF);
+            Register::Float(lanes.of_f16_bits(bits))
+        }
+        DType::BF16 => {
+            let bits = lanes.left(moved, 16);
+            Register::Float(lanes.of_bits(bits))
+        }
+        _ => Register::Word(lanes.wrapped(moved, dtype)),
+    }
+}
+
+/// The words of a wide store of four values.
+pub(crate) fn pack(lanes: &mut Lanes, dtype: DType, value: Register) -> Vec<Id> {
+    match value {
+        Register::Bool(x) => {
+            let [one, zero] = [lanes.u(1), lanes.u(0)];
+            let words = lanes.uselect(x, one, zero);
+            vec![pack_bytes(lanes, words)]
+        }
+        Register::Pair(low, high) => {
+            vec![lanes.shuffle(low, high, [0, 4, 1, 5]), lanes.shuffle(low, high, [2, 6, 3, 7])]
+        }
+        Register::Float(x) if dtype == DType::F32 => vec![lanes.bits(x)],
+        Register::Float(x) => {
+            let halves = if dtype == DType::F16 { lanes.f16_bits(x) } else { lanes.bf16_bits(x) };
+            let shifts = lanes.four([0, 16, 0, 16]);
+            let moved = lanes.uop(Op::ShiftLeftLogical, &[halves, shifts]);
+            let parts = lanes.each_word(moved);
+            let first = lanes.scalar(Op::BitwiseOr, &[parts[0], parts[1]]);
+            let second = lanes.scalar(Op::BitwiseOr, &[parts[2], parts[3]]);
+            let ty = lanes.words_type(2);
+            vec![lanes.asm.pure(Op::CompositeConstruct, ty, &[first.0, second.0])]
+        }
+        Register::Word(x) if dtype.size() == 1 => vec![pack_bytes(lanes, x)],
+        Register::Word(x) => vec![x],
+    }
+}
+
+fn pack_bytes(lanes: &mut Lanes, words: Id) -> Id {
+    let bytes = lanes.and(words, 0xFF);
+    let shifts = lanes.four([0, 8, 16, 24]);
+    let moved = lanes.uop(Op::ShiftLeftLogical, &[bytes, shifts]);
+    let parts = lanes.each_word(moved);
+    let mut word = parts[0];
+    for part in &parts[1..LANES as usize] {
+        word = lanes.scalar(Op::BitwiseOr, &[word, *part]);
+    }
+    word
+}

@@ -1,0 +1,270 @@
+//! Owns elementwise operations: any expression over the elements of tensors that broadcast together.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Op, elementwise_samples};
+use crate::{
+    DType, Module, Params, Plan, Slot, Step, TensorDesc, Tolerance, Unfit, Values,
+    emit::{self, Expression, Function, LANES, Layout, Scalar},
+};
+
+/// Most tensors: descriptors of one kind that devices have in practice, if not by Vulkan's word (which is 4).
+const MOST_TENSORS: usize = 16;
+/// Most dimensions of a tensor.
+const MOST_DIMS: usize = 16;
+/// Workgroups in a row of the grid: what every Vulkan device takes.
+const MOST_GROUPS: u32 = 65_535;
+
+/// Applies an expression to the elements of tensors. Dimensions broadcast by NumPy's rules; every output has the dimensions
+/// that the inputs are broadcast to. As text: `elementwise:inputs=f32[2x3] f32[3],program=add $0 $1 -> %0:f32`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elementwise {
+    /// Types and dimensions of the inputs.
+    pub inputs: Shapes,
+    /// What is computed of their elements.
+    pub program: Expression,
+}
+
+/// Types and dimensions of tensors; as text, `f32[2x3] f16[]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Shapes(pub Vec<(DType, Vec<u64>)>);
+
+impl fmt::Display for Shapes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (dtype, dims)) in self.0.iter().enumerate() {
+            let dims: Vec<_> = dims.iter().map(ToString::to_string).collect();
+            write!(f, "{}{dtype}[{}]", if i > 0 { " " } else { "" }, dims.join("x"))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Shapes> for String {
+    fn from(shapes: Shapes) -> Self {
+        shapes.to_string()
+    }
+}
+
+impl TryFrom<String> for Shapes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for Shapes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shape = |word: &str| {
+            let parts = word.strip_suffix(']').and_then(|w| w.split_once('['));
+            let (name, dims) = parts?;
+            let dtype = DType::ALL.into_iter().find(|t| t.name() == name)?;
+            let dims = dims.split('x').filter(|_| !dims.is_empty()).map(str::parse);
+            Some((dtype, dims.collect::<Result<Vec<u64>, _>>().ok()?))
+        };
+        let each = |word| shape(word).ok_or_else(|| format!("'{word}' is no tensor such as f32[2x3]"));
+        Ok(Shapes(text.split_whitespace().map(each).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Elementwise {
+    /// An expression over tensors.
+    pub fn new(inputs: impl Into<Vec<(DType, Vec<u64>)>>, program: Expression) -> Self {
+        Elementwise { inputs: Shapes(inputs.into()), program }
+    }
+
+    pub(crate) fn samples() -> Vec<Elementwise> {
+        elementwise_samples::samples()
+    }
+
+    fn dtypes(&self) -> Vec<DType> {
+        self.inputs.0.iter().map(|(dtype, _)| *dtype).collect()
+    }
+
+    fn shapes(&self) -> Vec<Vec<u64>> {
+        self.inputs.0.iter().map(|(_, dims)| dims.clone()).collect()
+    }
+
+    /// Dimensions of the outputs; those of a scalar where the inputs do not broadcast.
+    fn dims(&self) -> Vec<u64> {
+        emit::broadcast(&self.shapes()).unwrap_or_default()
+    }
+
+    /// Whether results jump or have poles where tiny values are taken for zero, so that inputs must be chosen.
+    fn is_sensitive(&self) -> bool {
+        use Function as F;
+        let sensitive = |f: &Function| {
+            matches!(
+                f,
+                F::Cast
+                    | F::Ceil
+                    | F::Div
+                    | F::Eq
+                    | F::Floor
+                    | F::Fmod
+                    | F::Ge
+                    | F::Gt
+                    | F::Le
+                    | F::Lt
+                    | F::Mod
+                    | F::Ne
+                    | F::Pow
+                    | F::Quantize
+                    | F::Reciprocal
+                    | F::Round
+                    | F::Rsqrt
+                    | F::Sign
+                    | F::Sqrt
+            )
+        };
+        self.program.nodes.iter().any(|node| sensitive(&node.function))
+    }
+
+    fn quad(&self, params: &Params) -> Result<Plan, Unfit> {
+        let lanes = params.get("lanes")?;
+        let dtypes = self.dtypes();
+        let types = self.program.types(&dtypes).map_err(Unfit)?;
+        let program = emit::simplify(&self.program, &types, &dtypes);
+        let types = program.types(&dtypes).map_err(Unfit)?;
+        let layout = Layout::new(&self.shapes(), &self.dims())?;
+        let groups = layout.elements.div_ceil(LANES * lanes);
+        let row = groups.clamp(1, MOST_GROUPS);
+        let emitted = emit::emit(&program, &types, &dtypes, &layout, lanes, row * lanes).map_err(Unfit)?;
+        let inputs = (0..dtypes.len()).map(Slot::Input);
+        Ok(Plan::of(Step {
+            module: Module::Emitted(emitted.words.into()),
+            constants: Vec::new(),
+            push: emitted.push,
+            bindings: inputs.chain((0..program.outputs.len()).map(Slot::Output)).collect(),
+            grid: [if groups == 0 { 0 } else { row }, groups.div_ceil(row), 1],
+            subgroup_size: 0,
+        }))
+    }
+}
+
+impl Op for Elementwise {
+    fn check(&self) -> Result<(), String> {
+        let tensors = self.inputs.0.len() + self.program.outputs.len();
+        if self.inputs.0.is_empty() || tensors > MOST_TENSORS {
+            return Err(format!(
+                "{tensors} tensors; there is at least one input, and at most {MOST_TENSORS} in all"
+            ));
+        }
+        if let Some((_, dims)) = self.inputs.0.iter().find(|(_, dims)| dims.len() > MOST_DIMS) {
+            return Err(format!("{} dimensions are more than {MOST_DIMS}", dims.len()));
+        }
+        emit::broadcast(&self.shapes())?;
+        self.program.types(&self.dtypes()).map(|_| ())
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        self.inputs.0.iter().map(|(dtype, dims)| TensorDesc::new("in", *dtype, dims.clone())).collect()
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        let dims = self.dims();
+        self.program.outputs.iter().map(|o| TensorDesc::new("out", o.dtype, dims.clone())).collect()
+    }
+
+    /// The widest element: what the speed depends on.
+    fn signature(&self) -> String {
+        let all = self.dtypes().into_iter().chain(self.program.outputs.iter().map(|o| o.dtype));
+        format!("b{}", all.map(DType::size).max().unwrap_or(4) * 8)
+    }
+
+    fn flops(&self) -> f64 {
+        let elements: f64 = self.dims().iter().map(|d| *d as f64).product();
+        elements * self.program.nodes.len() as f64
+    }
+
+    fn twin(&self, inputs: &[Values]) -> Vec<Values> {
+        let dims = self.dims();
+        let elements = dims.iter().product::<u64>() as usize;
+        let outputs = &self.program.outputs;
+        let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(elements); outputs.len()];
+        for place in 0..elements {
+            let of = |(values, (dtype, own)): (&Values, &(DType, Vec<u64>))| {
+                let index = source(place as u64, &dims, own) as usize;
+                if dtype.is_float() {
+                    Scalar::Float(values.float(index))
+                } else {
+                    Scalar::Int(values.int(index), *dtype)
+                }
+            };
+            let elements: Vec<Scalar> = inputs.iter().zip(&self.inputs.0).map(of).collect();
+            let nodes = emit::evaluate(&self.program, &elements);
+            for (result, output) in results.iter_mut().zip(outputs) {
+                result.push(emit::value(output.value, &elements, &nodes));
+            }
+        }
+        let stored = |(values, output): (Vec<Scalar>, &emit::Output)| stored(&values, output.dtype);
+        results.into_iter().zip(outputs).map(stored).collect()
+    }
+
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        let (dtype, dims) = &self.inputs.0[index];
+        let count = dims.iter().product::<u64>() as usize;
+        if !dtype.is_float() {
+            // Of all magnitudes.
+            let (least, most) = emit::range(*dtype);
+            let mut one = || ((random() as i64) >> (random() % 64)).clamp(least, most);
+            return Some(Values::Int((0..count).map(|_| one()).collect()));
+        }
+        let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0, -0.0];
+        let mut one = || match random() % 80 {
+            n @ 0..5 => special[n as usize],
+            _ => (random() % 65) as f64 / 8.0 - 4.0,
+        };
+        self.is_sensitive().then(|| Values::Float((0..count).map(|_| one()).collect()))
+    }
+
+    fn tolerance(&self, magnitude: f64) -> Tolerance {
+        let magnitude = if self.is_sensitive() { 4.0 } else { magnitude };
+        emit::tolerance(&self.program, &self.dtypes(), magnitude)
+    }
+
+    fn plan(&self, template: &str, _build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "quad" => self.quad(params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+/// Index into a tensor with dimensions `own` of the element at `place` of what it is broadcast to.
+fn source(mut place: u64, dims: &[u64], own: &[u64]) -> u64 {
+    let (mut index, mut stride) = (0, 1);
+    for (back, dim) in dims.iter().rev().enumerate() {
+        let coordinate = place % dim;
+        place /= dim;
+        if back < own.len() {
+            let size = own[own.len() - 1 - back];
+            index += if size == 1 { 0 } else { coordinate * stride };
+            stride *= size;
+        }
+    }
+    index
+}
+
+fn stored(values: &[Scalar], dtype: DType) -> Values {
+    let int = |scalar: &Scalar| match *scalar {
+        Scalar::Bool(value) => value.into(),
+        Scalar::Int(value, _) => value,
+        Scalar::Float(value) => value as i64,
+    };
+    let float = |scalar: &Scalar| match *scalar {
+        Scalar::Float(value) => dtype.round(value),
+        _ => f64::NAN,
+    };
+    if dtype.is_float() {
+        Values::Float(values.iter().map(float).collect())
+    } else {
+        Values::Int(values.iter().map(int).collect())
+    }
+}

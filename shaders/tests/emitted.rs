@@ -1,0 +1,90 @@
+//! Kernels that are made at run time: valid SPIR-V, the same for the same operation and for shapes of the same kind, and
+//! clear words about what cannot be made.
+
+use std::{io::Write, process::Command};
+
+use halite_shaders::{Operation, Plan, variants_of};
+
+fn plan(text: &str) -> Plan {
+    let operation = Operation::parse(text).unwrap();
+    variants_of("elementwise").next().unwrap().plan(&operation).unwrap()
+}
+
+fn code(text: &str) -> Vec<u8> {
+    plan(text).steps[0].module.to_bytes()
+}
+
+#[test]
+fn every_sample_passes_the_checks_of_drivers() {
+    for variant in variants_of("elementwise") {
+        for sample in Operation::samples("elementwise") {
+            let step = &variant.plan(&sample).unwrap_or_else(|e| panic!("{sample}: {e}")).steps[0];
+            let words = halite_spirv::words_from_bytes(&step.module.to_bytes()).unwrap();
+            let facts = halite_spirv::analyze(&words).unwrap_or_else(|e| panic!("{sample}: {e}"));
+            assert_eq!(facts.entry_points.len(), 1, "{sample}");
+            assert!(step.push.len() <= 32, "{sample}");
+        }
+    }
+}
+
+/// With the validator of the SPIR-V tools, where it is installed.
+#[test]
+fn every_sample_passes_the_validator() {
+    if Command::new("spirv-val").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: spirv-val (package spirv-tools) is not installed");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("halite-emitted-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let variant = variants_of("elementwise").next().unwrap();
+    for (index, sample) in Operation::samples("elementwise").iter().enumerate() {
+        let file = folder.join(format!("{index}.spv"));
+        let bytes = variant.plan(sample).unwrap().steps[0].module.to_bytes();
+        std::fs::File::create(&file).unwrap().write_all(&bytes).unwrap();
+        let said = Command::new("spirv-val").args(["--target-env", "vulkan1.1"]).arg(&file).output().unwrap();
+        let errors = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{sample}: {errors} ({})", file.display());
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn code_depends_on_the_kind_of_shape_only() {
+    let with = |inputs: &str| code(&format!("elementwise:inputs={inputs},program=add $0 $1 -> %0:f32"));
+    let rows = with("f32[33x64] f32[64]");
+    assert_eq!(rows, with("f32[33x64] f32[64]"));
+    assert_eq!(rows, with("f32[2x5x128] f32[128]"), "other sizes");
+    assert_eq!(rows, with("f32[2x5x4x32] f32[1x4x32]"), "dimensions that merge");
+    assert_ne!(rows, with("f32[33x65] f32[65]"), "rows that are not whole");
+    assert_ne!(rows, with("f32[33x64] f32[33x1]"), "another dimension is broadcast");
+    assert_ne!(rows, with("f16[33x64] f32[64]"), "another type");
+    let twice = "elementwise:inputs=f32[8],program=exp $0; exp $0; add %0 %1 -> %2:f32";
+    let once = "elementwise:inputs=f32[8],program=exp $0; add %0 %0 -> %1:f32";
+    assert_eq!(code(twice), code(once), "equal nodes are computed once");
+}
+
+#[test]
+fn large_grids_have_rows() {
+    let step = plan("elementwise:inputs=u8[2147483647],program=not $0 -> %0:u8").steps.remove(0);
+    let quads = u64::from(step.grid[0]) * u64::from(step.grid[1]) * 128;
+    assert!(step.grid[0] <= 65535 && step.grid[1] > 1 && quads * 4 >= 2_147_483_647);
+    assert_eq!(step.push, [2_147_483_647, 65535 * 128]);
+}
+
+#[test]
+fn what_cannot_be_made_is_named() {
+    let operation =
+        Operation::parse("elementwise:inputs=i64[8] i64[8],program=div $0 $1 -> %0:i64").unwrap();
+    let unfit = variants_of("elementwise").next().unwrap().plan(&operation).unwrap_err();
+    assert!(unfit.to_string().contains("i64 as pairs of words, which has no 'div'"), "{unfit}");
+    let many = Operation::parse("elementwise:inputs=u8[3000000000],program=not $0 -> %0:u8").unwrap();
+    let unfit = variants_of("elementwise").next().unwrap().plan(&many).unwrap_err();
+    assert!(unfit.to_string().contains("not 3000000000"), "{unfit}");
+    let error = |text: &str| Operation::parse(text).unwrap_err().to_string();
+    let shapes = error("elementwise:inputs=f32[2x3] f32[2],program=add $0 $1 -> %0:f32");
+    assert!(shapes.contains("input 1 has a dimension of 2 where others have 3"), "{shapes}");
+    let program = error("elementwise:inputs=f32[2] i32[2],program=add $0 $1 -> %0:f32");
+    assert!(program.contains("%0: 'add' of (f32, i32)"), "{program}");
+    let none = error("elementwise:inputs=f32[2 3],program=-> $0:f32");
+    assert!(none.contains("'f32[2' is no tensor"), "{none}");
+}

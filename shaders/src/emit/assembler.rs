@@ -4,7 +4,7 @@
 //! A pure instruction whose result is there already is not emitted again, so whoever generates code need not look for
 //! common subexpressions. Layout: SPIR-V specification 1.3, section 2.4.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
 
@@ -37,6 +37,8 @@ pub(crate) struct Assembler {
     known: BTreeMap<Vec<u32>, Id>,
     /// Pure instructions whose results are there in the current block, by their words without the result.
     in_block: BTreeMap<Vec<u32>, Id>,
+    /// Results decorated as exact.
+    exact: BTreeSet<Id>,
     ext: Option<Id>,
     inputs: Vec<Id>,
     /// Label of the block that instructions go to.
@@ -116,6 +118,16 @@ impl Assembler {
         }
         let id = self.effect(op, ty, operands);
         self.in_block.insert(key, id);
+        id
+    }
+
+    /// A pure instruction on floats whose result must be that of this instruction alone. Without `NoContraction`, compilers
+    /// (Mesa's, for one) do not only fuse multiplications with additions but also cancel and regroup terms.
+    pub(crate) fn exact(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+        let id = self.pure(op, ty, operands);
+        if self.exact.insert(id) {
+            self.decorate(id, Decoration::NoContraction, &[]);
+        }
         id
     }
 

@@ -16,7 +16,7 @@ impl Lanes {
             (Register::Bool(_), Type::Bool) => value,
             (_, Type::Bool) => Register::Bool(self.is_not_zero(value)),
             (_, Type::Of(dtype)) if dtype.is_float() => {
-                let float = self.to_float(value, from);
+                let float = self.float_of(value, from);
                 Register::Float(self.rounded(float, dtype))
             }
             (Register::Float(x), Type::Of(dtype)) => self.float_to_int(x, dtype),
@@ -68,7 +68,7 @@ impl Lanes {
         }
     }
 
-    fn to_float(&mut self, value: Register, from: Type) -> Id {
+    fn float_of(&mut self, value: Register, from: Type) -> Id {
         let unsigned = matches!(from, Type::Of(DType::U32 | DType::U8));
         match value {
             Register::Float(x) => x,

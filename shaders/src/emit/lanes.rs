@@ -181,35 +181,40 @@ impl Lanes {
         self.uop(Op::Select, &[condition, yes, no])
     }
 
+    fn exact(&mut self, op: Op, a: Id, b: Id) -> Id {
+        let ty = self.floats();
+        self.asm.exact(op, ty, &[a.0, b.0])
+    }
+
     pub(crate) fn add(&mut self, a: Id, b: Id) -> Id {
-        self.fop(Op::FAdd, &[a, b])
+        self.exact(Op::FAdd, a, b)
     }
 
     pub(crate) fn sub(&mut self, a: Id, b: Id) -> Id {
-        self.fop(Op::FSub, &[a, b])
+        self.exact(Op::FSub, a, b)
     }
 
     pub(crate) fn mul(&mut self, a: Id, b: Id) -> Id {
-        self.fop(Op::FMul, &[a, b])
+        self.exact(Op::FMul, a, b)
     }
 
     pub(crate) fn div(&mut self, a: Id, b: Id) -> Id {
-        self.fop(Op::FDiv, &[a, b])
+        self.exact(Op::FDiv, a, b)
     }
 
     pub(crate) fn fabs(&mut self, x: Id) -> Id {
         self.fext(GlslStd450Op::FAbs, &[x])
     }
 
-    /// `coefficients[0] + x * (coefficients[1] + …)`.
+    /// `coefficients[0] + x * (coefficients[1] + …)`, with multiplications and additions fused where that is faster.
     pub(crate) fn polynomial(&mut self, x: Id, coefficients: &[f32]) -> Id {
         let mut sum: Option<Id> = None;
         for coefficient in coefficients.iter().rev() {
             let term = self.f(*coefficient);
             sum = Some(match sum {
                 Some(sum) => {
-                    let product = self.mul(sum, x);
-                    self.add(product, term)
+                    let product = self.fop(Op::FMul, &[sum, x]);
+                    self.fop(Op::FAdd, &[product, term])
                 }
                 None => term,
             });

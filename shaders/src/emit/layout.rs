@@ -162,7 +162,7 @@ mod tests {
                 [n.wrapping_sub(1), n, n.wrapping_add(1)]
             });
             for n in near.filter(|n| *n < 1 << 31).chain([(1 << 31) - 1]) {
-                let high = (u64::from(n) * u64::from(factor) >> 32) as u32;
+                let high = ((u64::from(n) * u64::from(factor)) >> 32) as u32;
                 assert_eq!((high + n) >> shift, n / divisor, "{n} / {divisor}");
             }
         }

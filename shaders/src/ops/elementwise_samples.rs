@@ -54,6 +54,12 @@ const SAMPLES: &[(&str, &str)] = &[
     // Constants, equal nodes, no nodes.
     ("f32[9]", "exp $0; exp $0; add %0 %1; add 1.0 2.0; mul %2 %3 -> %4:f32"),
     ("f32[7]", "-> $0:f32 2.5:f32"),
+    // What a compiler that regroups terms gets wrong.
+    (
+        "f32[263]",
+        "mul $0 1e9; mul %0 1e10; add $0 1024.0; sub %2 1024.0; mul $0 12.0; softplus %4 -> %1:f32 %3:f32",
+    ),
+    ("f32[263]", "mul $0 12.0; softplus %0; mish %0; elu %0 1.0; sigmoid %0 -> %1:f32 %2:f32 %3:f32 %4:f32"),
     // Small floats.
     ("f16[1031] f16[1031]", "add $0 $1; silu %0 -> %1:f16"),
     ("f16[66]", "-> $0:f32"),

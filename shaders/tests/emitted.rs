@@ -6,8 +6,9 @@ use std::{io::Write, process::Command};
 use halite_shaders::{Operation, Plan, variants_of};
 
 fn plan(text: &str) -> Plan {
-    let operation = Operation::parse(text).unwrap();
-    variants_of("elementwise").next().unwrap().plan(&operation).unwrap()
+    let operation = Operation::parse(text).expect("an operation");
+    let variant = variants_of("elementwise").next().expect("there are variants");
+    variant.plan(&operation).expect("it can be made")
 }
 
 fn code(text: &str) -> Vec<u8> {

@@ -117,6 +117,11 @@ fn least(a: f64, b: f64) -> f64 {
     -most(-a, -b)
 }
 
+fn gelu_tanh(x: f64) -> f64 {
+    let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+    x / 2.0 * (1.0 + inner.tanh())
+}
+
 fn float1(function: Function, x: f64) -> Scalar {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
@@ -130,10 +135,7 @@ fn float1(function: Function, x: f64) -> Scalar {
         Function::Exp => x.exp(),
         Function::Floor => x.floor(),
         Function::Gelu => x / 2.0 * (1.0 + libm::erf(x / 2f64.sqrt())),
-        Function::GeluTanh => {
-            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
-            x / 2.0 * (1.0 + inner.tanh())
-        }
+        Function::GeluTanh => gelu_tanh(x),
         Function::HardSwish => x * (x / 6.0 + 0.5).clamp(0.0, 1.0),
         Function::Log => x.ln(),
         Function::Mish => x * if x.is_nan() { x } else { softplus(x).tanh() },

@@ -19,11 +19,7 @@ impl Lanes {
             Function::Floor => self.fext(GlslStd450Op::Floor, &[x]),
             Function::Gelu => self.gelu(x),
             Function::GeluTanh => self.gelu_tanh(x),
-            Function::HardSwish => {
-                let [sixth, half] = [self.f(1.0 / 6.0), self.f(0.5)];
-                let gate = self.hard_sigmoid(x, sixth, half);
-                self.mul(x, gate)
-            }
+            Function::HardSwish => self.hard_swish(x),
             Function::Log => self.log(x),
             Function::Mish => self.mish(x),
             Function::Neg => self.fop(Op::FNegate, &[x]),
@@ -56,10 +52,7 @@ impl Lanes {
             Function::Sin => self.sine(x, 0),
             Function::Softplus => self.softplus(x),
             Function::Sqrt => self.fext(GlslStd450Op::Sqrt, &[x]),
-            Function::Tan => {
-                let [sin, cos] = [self.sine(x, 0), self.sine(x, 1)];
-                self.div(sin, cos)
-            }
+            Function::Tan => self.tan(x),
             _ => self.tanh(x),
         }
     }
@@ -106,6 +99,17 @@ impl Lanes {
         let nan = self.is_nan(a);
         let take = self.bop(Op::LogicalOr, &[first, nan]);
         self.fselect(take, a, b)
+    }
+
+    fn hard_swish(&mut self, x: Id) -> Id {
+        let [sixth, half] = [self.f(1.0 / 6.0), self.f(0.5)];
+        let gate = self.hard_sigmoid(x, sixth, half);
+        self.mul(x, gate)
+    }
+
+    fn tan(&mut self, x: Id) -> Id {
+        let [sin, cos] = [self.sine(x, 0), self.sine(x, 1)];
+        self.div(sin, cos)
     }
 
     pub(crate) fn hard_sigmoid(&mut self, x: Id, alpha: Id, beta: Id) -> Id {

@@ -12,6 +12,9 @@
 
 #define QUAD_REGISTER_F32 vec4
 #define QUAD_REGISTER_I32 ivec4
+#define QUAD_REGISTER_F16 vec4
+#define QUAD_REGISTER_F16P vec4
+#define QUAD_REGISTER_BF16P vec4
 
 #define QUAD_BUFFER(slot, name, qualifier, TYPE) \
     layout(set = 0, binding = slot) qualifier buffer CONCAT(name, _block) { CONCAT(QUAD_MEMORY_, TYPE) name[]; }
@@ -26,6 +29,7 @@
 #define STORE4_F32(b, i, v) b[i] = (v)
 #define STORE4_I32(b, i, v) b[i] = (v)
 #define STORE4_F16P(b, i, v) b[i] = f16_bits4(v)
+#define STORE4_BF16P(b, i, v) b[i] = bf16_bits4(v)
 
 vec4 halves4(uvec2 words) {
     return vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
@@ -38,6 +42,10 @@ ivec4 bytes4(uint word) {
 
 uvec2 f16_bits4(vec4 v) {
     return uvec2(f16_bits(v.x) | (f16_bits(v.y) << 16), f16_bits(v.z) | (f16_bits(v.w) << 16));
+}
+
+uvec2 bf16_bits4(vec4 v) {
+    return uvec2(bf16_bits(v.x) | (bf16_bits(v.y) << 16), bf16_bits(v.z) | (bf16_bits(v.w) << 16));
 }
 
 #endif

@@ -25,5 +25,8 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("conv_transpose2d", include_str!("../ops/conv_transpose2d/variants.json")),
     ("elementwise", include_str!("../ops/elementwise/variants.json")),
     ("matmul", include_str!("../ops/matmul/variants.json")),
+    ("norm", include_str!("../ops/norm/variants.json")),
     ("pool2d", include_str!("../ops/pool2d/variants.json")),
+    ("reduce", include_str!("../ops/reduce/variants.json")),
+    ("softmax", include_str!("../ops/softmax/variants.json")),
 ];

@@ -67,8 +67,14 @@ operations! {
     Elementwise(elementwise) "elementwise",
     /// Product of matrices.
     MatMul(matmul) "matmul",
+    /// Layer, root mean square, group, instance and batch normalization.
+    Norm(norm) "norm",
     /// Pooling of images.
     Pool2d(pool2d) "pool2d",
+    /// Sums, products, extremes and norms along axes.
+    Reduce(reduce) "reduce",
+    /// Softmax and its logarithm.
+    Softmax(softmax) "softmax",
 }
 
 /// Why a text is no operation.

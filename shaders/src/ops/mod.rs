@@ -11,8 +11,12 @@ pub mod conv_transpose2d;
 mod convolution;
 pub mod elementwise;
 mod elementwise_samples;
+mod lines;
 pub mod matmul;
+pub mod norm;
 pub mod pool2d;
+pub mod reduce;
+pub mod softmax;
 mod window;
 
 pub use self::window::Layout;

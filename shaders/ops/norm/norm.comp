@@ -1,0 +1,122 @@
+// (x - mean) / deviation * scale + bias along lines (CENTERED), or x / root mean square * scale + bias. MODE 0 does all of
+// it; long lines take two dispatches: 1 writes the mean and the sum of squares of each piece, 2 reads those of the whole
+// line and writes the results of a piece. The sum of squares is taken in a second pass, around the mean: one pass loses
+// all digits where the mean is large.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Element j of line l has channel (l % groups) * per_group + j / spatial; epsilon is the bits of a float.
+#define LINES_PUSH uint groups, per_group, spatial, epsilon;
+#include "lines.glsl"
+#include "special.glsl"
+
+layout(constant_id = 3) const uint MODE = 0;
+layout(constant_id = 4) const bool CENTERED = true;
+layout(constant_id = 5) const bool SCALED = false;
+layout(constant_id = 6) const bool BIASED = false;
+
+LINE_BUFFER(0, elements, readonly, TYPE);
+LINE_BUFFER(1, scale, readonly, TYPE);
+LINE_BUFFER(2, bias, readonly, TYPE);
+LINE_BUFFER(3, result, , TYPE);
+layout(set = 0, binding = 4) buffer Pieces {
+    float pieces[];  // (mean, sum of squares around it) of each piece of each line.
+};
+
+shared float tree[ACROSS * ALONG];
+
+// All invocations of a line get the sum.
+float along_line(float mine) {
+    barrier();
+    tree[LANE] = mine;
+    for (uint apart = ALONG / 2; apart > 0; apart /= 2) {
+        barrier();
+        if (PLACE < apart) tree[LANE] += tree[LANE + apart * ACROSS];
+    }
+    barrier();
+    return tree[LANE % ACROSS];
+}
+
+float sum_of(vec4 v) {
+    return (v.x + v.y) + (v.z + v.w);
+}
+
+// Mean and sum of squares of the elements of a piece.
+vec2 of_elements(uint base, bool here) {
+    float mean = 0.0;
+    if (CENTERED) {
+        vec4 sums = vec4(0.0);
+        if (here) {
+            for (EACH_FOUR(at)) sums += FOUR_LOAD(TYPE, elements, base, at, 0.0);
+        }
+        mean = along_line(sum_of(sums)) / float(piece_end() - piece_start());
+    }
+    vec4 squares = vec4(0.0);
+    if (here) {
+        for (EACH_FOUR(at)) {
+            const vec4 off = FOUR_LOAD(TYPE, elements, base, at, mean) - mean;
+            squares += off * off;
+        }
+    }
+    return vec2(mean, along_line(sum_of(squares)));
+}
+
+// The same out of those of all pieces (Chan, Golub and LeVeque, Updating formulae, 1979).
+vec2 of_pieces(uint line, bool here) {
+    const uint chunks = gl_NumWorkGroups.z;
+    float sum = 0.0;
+    if (here && CENTERED) {
+        for (uint i = PLACE; i < chunks; i += ALONG) {
+            sum += pieces[2 * (line * chunks + i)] * float(min(chunk, length - i * chunk));
+        }
+    }
+    const float mean = CENTERED ? along_line(sum) / float(length) : 0.0;
+    float squares = 0.0;
+    if (here) {
+        for (uint i = PLACE; i < chunks; i += ALONG) {
+            const uint at = 2 * (line * chunks + i);
+            const float off = CENTERED ? pieces[at] - mean : 0.0;
+            squares += pieces[at + 1] + off * off * float(min(chunk, length - i * chunk));
+        }
+    }
+    return vec2(mean, along_line(squares));
+}
+
+// Scale or bias of four elements.
+#ifdef PACKED
+#define OF_CHANNELS(b, line, at) \
+    (spatial == 1u ? CONCAT(LOAD4_, TYPE)(b, ((line) % groups * per_group + (at)) >> 2) \
+        : vec4(CONCAT(LOAD4_, TYPE)(b, ((line) % groups * per_group + (at) / spatial) >> 2) \
+            [((line) % groups * per_group + (at) / spatial) & 3u]))
+#else
+#define OF_CHANNEL_(b, line, at) \
+    ((at) < piece_end() ? CONCAT(LOAD_, TYPE)(b, (line) % groups * per_group + (at) / spatial) : 0.0)
+#define OF_CHANNELS(b, line, at) \
+    vec4(OF_CHANNEL_(b, line, at), OF_CHANNEL_(b, line, (at) + ALONG), OF_CHANNEL_(b, line, (at) + 2u * ALONG), \
+        OF_CHANNEL_(b, line, (at) + 3u * ALONG))
+#endif
+
+void main() {
+    if (first_line() >= lines) return;
+    const uint line = my_line();
+    const bool here = line < lines;
+    const uint base = line_base(line);
+    vec2 moments;
+    if (MODE == 2) moments = of_pieces(line, here);
+    else moments = of_elements(base, here);
+    if (!here) return;
+    if (MODE == 1) {
+        if (PLACE > 0) return;
+        const uint at = 2 * (line * gl_NumWorkGroups.z + gl_WorkGroupID.z);
+        pieces[at] = moments.x;
+        pieces[at + 1] = moments.y;
+        return;
+    }
+    const float variance = moments.y / float(length) + uintBitsToFloat(epsilon);
+    const float factor = is_finite(variance) ? inversesqrt(variance) : is_nan(variance) ? NAN : 0.0;
+    for (EACH_FOUR(at)) {
+        vec4 v = (FOUR_LOAD(TYPE, elements, base, at, 0.0) - moments.x) * factor;
+        if (SCALED) v *= OF_CHANNELS(scale, line, at);
+        if (BIASED) v += OF_CHANNELS(bias, line, at);
+        FOUR_STORE(TYPE, result, base, at, v);
+    }
+}

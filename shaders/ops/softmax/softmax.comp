@@ -1,0 +1,72 @@
+// exp(x - top) / sum along lines, or its logarithm, where x may have a mask added. MODE 0 does all of it; long lines take
+// two dispatches: 1 writes (top, sum) of each piece, 2 reads those of the whole line and writes the results of a piece.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Line number l has the mask's line (l / (mask_rows * mask_heads)) * mask_rows + l % mask_rows.
+#define LINES_PUSH uint mask_rows, mask_heads;
+#include "lines.glsl"
+#include "exponents.glsl"
+
+layout(constant_id = 3) const uint MODE = 0;
+layout(constant_id = 4) const bool LOG = false;
+layout(constant_id = 5) const bool MASKED = false;
+
+LINE_BUFFER(0, elements, readonly, TYPE);
+LINE_BUFFER(1, mask, readonly, TYPE);
+LINE_BUFFER(2, result, , TYPE);
+layout(set = 0, binding = 3) buffer Pieces {
+    float pieces[];  // (top, sum) of each piece of each line.
+};
+
+shared vec2 tree[ACROSS * ALONG];
+
+vec4 masked(uint base, uint mask_base, uint at) {
+    vec4 v = FOUR_LOAD(TYPE, elements, base, at, -INFINITY);
+    if (MASKED) v += FOUR_LOAD(TYPE, mask, mask_base, at, 0.0);
+    return v;
+}
+
+// All invocations of a line get the result.
+vec2 along_line(vec2 mine) {
+    tree[LANE] = mine;
+    for (uint apart = ALONG / 2; apart > 0; apart /= 2) {
+        barrier();
+        if (PLACE < apart) tree[LANE] = add_sums(tree[LANE], tree[LANE + apart * ACROSS]);
+    }
+    barrier();
+    return tree[LANE % ACROSS];
+}
+
+void main() {
+    if (first_line() >= lines) return;
+    const uint line = my_line();
+    const bool here = line < lines;
+    const uint base = line_base(line), chunks = gl_NumWorkGroups.z;
+    const uint mask_base = MASKED ? (line / (mask_rows * mask_heads) * mask_rows + line % mask_rows) * length : 0u;
+    vec2 sum = NO_TERMS;
+    if (here && MODE == 2) {
+        for (uint i = PLACE; i < chunks; i += ALONG) {
+            const uint at = 2 * (line * chunks + i);
+            sum = add_sums(sum, vec2(pieces[at], pieces[at + 1]));
+        }
+    } else if (here) {
+        for (EACH_FOUR(at)) sum = add_terms(sum, masked(base, mask_base, at));
+    }
+    sum = along_line(sum);
+    if (!here) return;
+    if (MODE == 1) {
+        if (PLACE > 0) return;
+        const uint at = 2 * (line * chunks + gl_WorkGroupID.z);
+        pieces[at] = sum.x;
+        pieces[at + 1] = sum.y;
+        return;
+    }
+    // An infinity less itself is NaN, and so is the sum that all results are divided by.
+    const bool none = is_nan(sum.y) || !is_finite(sum.x);
+    const float log_sum = log_of(sum.y), scale = 1.0 / sum.y;
+    for (EACH_FOUR(at)) {
+        const vec4 v = masked(base, mask_base, at);
+        const vec4 p = LOG ? v - sum.x - log_sum : exp_below(v, sum.x) * scale;
+        FOUR_STORE(TYPE, result, base, at, none ? vec4(NAN) : p);
+    }
+}

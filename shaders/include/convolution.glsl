@@ -34,6 +34,9 @@ layout(push_constant) uniform Shape {
 #ifdef QUANTIZED
     int data_zero, result_zero, least, most;
 #endif
+#ifdef DEPTHWISE
+    uint all_filters, channels_last;  // Filters of all groups; whether neighbours in memory are channels.
+#endif
 };
 
 #define SUM CONCAT(REGISTER_, ACC)

@@ -5,6 +5,9 @@
 // that all invocations share once, but only where none of them is masked out.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_ballot : require
+#endif
 #include "convolution.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -22,6 +25,40 @@ layout(local_size_x_id = 0) in;
 #define EACH_PIXEL(F) F(0) F(1)
 #elif PIXELS == 4
 #define EACH_PIXEL(F) F(0) F(1) F(2) F(3)
+#endif
+
+// Filters that are not there are computed as the last one, and not stored.
+uint row_of(uint group, uint filter_index) {
+    return group * weights_group + min(filter_index, filters - 1) * weights_filter;
+}
+
+#ifdef SUBGROUP
+// Each invocation of a subgroup of this size reads the weight of another filter and gives it to all. Devices that run on
+// a CPU read for each invocation apart, while an exchange within a subgroup is one instruction.
+#define FIND(t, h) const uint row##h = row_of(group, first + SUBGROUP * h + gl_SubgroupInvocationID);
+#define HOLD(t, h) const SUM held##h = weight_at(row##h + weight);
+#define GIVEN(h, i) subgroupBroadcast(held##h, i)
+#define FOUR(b, h, i) const SUM4 weights##b = SUM4(GIVEN(h, i), GIVEN(h, i + 1), GIVEN(h, i + 2), GIVEN(h, i + 3));
+#if SUBGROUP == 4
+#define FIND_ROWS EACH_BLOCK(FIND, 0)
+#define READ_WEIGHTS EACH_BLOCK(HOLD, 0) EACH_BLOCK(SPREAD, 0)
+#define SPREAD(t, b) FOUR(b, b, 0)
+#elif SUBGROUP == 8 && CHANNELS == 8
+#define FIND_ROWS FIND(0, 0)
+#define READ_WEIGHTS HOLD(0, 0) FOUR(0, 0, 0) FOUR(1, 0, 4)
+#elif SUBGROUP == 8 && CHANNELS == 16
+#define FIND_ROWS FIND(0, 0) FIND(0, 1)
+#define READ_WEIGHTS HOLD(0, 0) HOLD(0, 1) FOUR(0, 0, 0) FOUR(1, 0, 4) FOUR(2, 1, 0) FOUR(3, 1, 4)
+#endif
+#else
+#define FIND(t, b) \
+    const uvec4 rows##b = uvec4(row_of(group, first + 4 * b), row_of(group, first + 4 * b + 1), \
+                                row_of(group, first + 4 * b + 2), row_of(group, first + 4 * b + 3));
+#define HOLD(t, b) \
+    const SUM4 weights##b = SUM4(weight_at(rows##b.x + weight), weight_at(rows##b.y + weight), \
+                                 weight_at(rows##b.z + weight), weight_at(rows##b.w + weight));
+#define FIND_ROWS EACH_BLOCK(FIND, 0)
+#define READ_WEIGHTS EACH_BLOCK(HOLD, 0)
 #endif
 
 struct Place {
@@ -91,7 +128,6 @@ void main() {
     const uint group = gl_WorkGroupID.y / blocks;
     const uint first = (gl_WorkGroupID.y - group * blocks) * CHANNELS;
     const uint data_base = image() * data_image + group * channels * data_channel;
-    const uint weights_base = group * weights_group;
     const uint index = gl_WorkGroupID.x * lanes * PIXELS + gl_LocalInvocationID.x;
 
 #define START(t) const Place place##t = place_of(index + t * lanes);
@@ -99,11 +135,7 @@ void main() {
 #define ZERO(t, b) SUM4 sum##t##_##b = SUM4(0);
 #define ZEROES(t) EACH_BLOCK(ZERO, t)
     EACH_PIXEL(ZEROES)
-    // Filters that are not there are computed as the last one, and not stored.
-#define ROWS(t, b) \
-    const uvec4 rows##b = \
-        weights_base + min(uvec4(first + 4 * b) + uvec4(0, 1, 2, 3), uvec4(filters - 1)) * weights_filter;
-    EACH_BLOCK(ROWS, 0)
+    FIND_ROWS
 
     for (uint ky = 0; ky < kernel_height; ++ky) {
         for (uint kx = 0; kx < kernel_width; ++kx) {
@@ -117,10 +149,7 @@ void main() {
             for (uint c = 0; c < tap.channels; ++c) {
 #define READ(t) const SUM value##t = data_at(at##t, inside##t);
                 EACH_PIXEL(READ)
-#define WEIGHTS(t, b) \
-    const SUM4 weights##b = SUM4(weight_at(rows##b.x + weight), weight_at(rows##b.y + weight), \
-                                 weight_at(rows##b.z + weight), weight_at(rows##b.w + weight));
-                EACH_BLOCK(WEIGHTS, 0)
+                READ_WEIGHTS
 #ifdef TRANSPOSED
 // What lies outside of the input has no term, whatever the weight is.
 #define MULTIPLY(t, b) \
@@ -135,14 +164,23 @@ void main() {
         }
     }
 
-    const uint filter0 = group * filters + first;
-#define STORE_ONE(t, b, i) \
-    if (place##t.valid && first + 4 * b + i < filters) { \
-        finish(filter0 + 4 * b + i, \
-               image() * result_image + (filter0 + 4 * b + i) * result_channel + place##t.pixel * result_pixel, \
-               sum##t##_##b[i]); \
+    // The code that stores is there once, and not for every result: it is most of the kernel otherwise.
+    SUM results[PIXELS * CHANNELS];
+    Place places[PIXELS];
+#define KEEP(t, b) \
+    results[t * CHANNELS + 4 * b] = sum##t##_##b.x; \
+    results[t * CHANNELS + 4 * b + 1] = sum##t##_##b.y; \
+    results[t * CHANNELS + 4 * b + 2] = sum##t##_##b.z; \
+    results[t * CHANNELS + 4 * b + 3] = sum##t##_##b.w;
+#define KEEP_ALL(t) EACH_BLOCK(KEEP, t) places[t] = place##t;
+    EACH_PIXEL(KEEP_ALL)
+    const uint filter0 = group * filters + first, there = min(filters - first, CHANNELS);
+    for (uint t = 0; t < PIXELS; ++t) {
+        if (!places[t].valid) continue;
+        uint at = image() * result_image + filter0 * result_channel + places[t].pixel * result_pixel;
+        for (uint i = 0; i < there; ++i) {
+            finish(filter0 + i, at, results[t * CHANNELS + i]);
+            at += result_channel;
+        }
     }
-#define STORE_FOUR(t, b) STORE_ONE(t, b, 0) STORE_ONE(t, b, 1) STORE_ONE(t, b, 2) STORE_ONE(t, b, 3)
-#define STORE_ALL(t) EACH_BLOCK(STORE_FOUR, t)
-    EACH_PIXEL(STORE_ALL)
 }

@@ -197,6 +197,7 @@ impl Op for Conv2d {
         let (bindings, activation) = (bindings(self.bias), self.activation.code());
         let kernel = Kernel { build, params, bias: self.bias, activation, bindings, more: Vec::new() };
         match template {
+            "depthwise" => shape.depthwise(kernel),
             "direct" => shape.direct(kernel),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Op,
     conv2d::{bindings, f32, one, ones},
+    convolution::lanes_for,
 };
 use crate::{
     Activation, DType, Params, Plan, Step, TensorDesc, Tolerance, Unfit, Values, library,
@@ -129,11 +130,18 @@ impl ConvTranspose2d {
 
     fn direct(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
         let p = |name| params.get(name);
-        let (lanes, channels, pixels) = (p("lanes")?, p("channels")?, p("pixels")?);
+        let (channels, pixels, least) = (p("channels")?, p("pixels")?, p("min_filters")?);
+        if self.filter[1] < u64::from(least) {
+            return Err(Unfit(format!(
+                "wants at least {least} filters in a group, there are {}",
+                self.filter[1]
+            )));
+        }
         let module = library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))?;
         let [images, _, rows, columns] = self.output_dims();
         // A workgroup has places that are a stride apart: as many kinds of them as strides multiply to.
         let places = rows.div_ceil(self.strides[0]) * columns.div_ceil(self.strides[1]);
+        let lanes = lanes_for(places, pixels, p("lanes")?);
         let kinds = self.strides[0] * self.strides[1];
         let blocks = u64::from(groups(self.filter[1], channels)?) * self.groups;
         let grid = [

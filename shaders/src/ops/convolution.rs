@@ -177,14 +177,39 @@ impl Convolution {
     /// An invocation for each `pixels` places and `channels` filters.
     pub fn direct(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
         let p = |name| kernel.params.get(name);
-        let (lanes, channels, pixels) = (p("lanes")?, p("channels")?, p("pixels")?);
+        let (channels, pixels, least) = (p("channels")?, p("pixels")?, p("min_filters")?);
+        if self.filters < u64::from(least) {
+            return Err(Unfit(format!(
+                "wants at least {least} filters in a group, there are {}",
+                self.filters
+            )));
+        }
         let [rows, columns] = self.window.output();
+        let lanes = lanes_for(rows * columns, pixels, p("lanes")?);
         let blocks = u64::from(groups(self.filters, channels)?) * self.groups;
         let grid = [
             groups(rows * columns, lanes * pixels)?,
             narrow("a number of filters", blocks)?,
             self.images_32()?,
         ];
+        Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
+    }
+
+    /// An invocation for four places, one below the other, of a filter over one channel.
+    pub fn depthwise(&self, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+        let p = |name| kernel.params.get(name);
+        let (lanes, stride, w) = (p("lanes")?, u64::from(p("stride")?), &self.window);
+        if self.channels != 1 {
+            return Err(Unfit(format!("wants one channel in a group, there are {}", self.channels)));
+        }
+        if stride > 0 && (w.kernel, w.strides, w.dilations) != ([3, 3], [stride; 2], [1, 1]) {
+            return Err(Unfit(format!("wants a kernel of 3x3 with strides of {stride} and no dilation")));
+        }
+        let filters = self.groups * self.filters;
+        let [rows, columns] = w.output();
+        let strips = narrow("a number of invocations", filters * rows.div_ceil(4) * columns)?;
+        kernel.more.extend([narrow("filters", filters)?, (self.layout == Layout::Nhwc).into()]);
+        let grid = [strips.div_ceil(lanes), self.images_32()?, 1];
         Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
     }
 
@@ -201,5 +226,26 @@ impl Convolution {
         let mut push = self.push()?;
         push.extend(kernel.more);
         Ok(Step { module, constants: all, push, bindings: kernel.bindings, grid, subgroup_size: 0 })
+    }
+}
+
+/// Invocations of a workgroup, at most `most` and at least 8, each with `pixels` places: of those that leave the fewest
+/// without work, the most.
+pub(crate) fn lanes_for(places: u64, pixels: u32, most: u32) -> u32 {
+    let covered = |lanes: u32| places.next_multiple_of(u64::from(lanes * pixels).max(1));
+    let choices = std::iter::successors(Some(most), |lanes| (*lanes >= 16).then_some(lanes / 2));
+    choices.min_by_key(|lanes| covered(*lanes)).unwrap_or(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workgroups_fit_small_images() {
+        assert_eq!(lanes_for(56 * 56, 4, 16), 16);
+        assert_eq!(lanes_for(14 * 14, 4, 32), 8, "224 places instead of 256");
+        assert_eq!(lanes_for(7 * 7, 4, 32), 16, "the larger of those with 64");
+        assert_eq!(lanes_for(0, 4, 32), 32);
     }
 }

@@ -55,6 +55,8 @@ macro_rules! operations {
 operations! {
     /// Scaled dot-product attention.
     Attention(attention) "attention",
+    /// Joining of tensors.
+    Concat(concat) "concat",
     /// Convolution of signals.
     Conv1d(conv1d) "conv1d",
     /// Convolution of images.
@@ -63,12 +65,22 @@ operations! {
     Conv2dInt8(conv2d_int8) "conv2d_int8",
     /// Transposed convolution of images.
     ConvTranspose2d(conv_transpose2d) "conv_transpose2d",
+    /// Strided copy.
+    StridedCopy(copy) "copy",
     /// An expression over the elements of tensors.
     Elementwise(elementwise) "elementwise",
+    /// Picking of rows by index.
+    Gather(gather) "gather",
+    /// Picking of elements by an index each.
+    GatherElements(gather_elements) "gather_elements",
+    /// Picking of slices by several indices each.
+    GatherNd(gather_nd) "gather_nd",
     /// Product of matrices.
     MatMul(matmul) "matmul",
     /// Layer, root mean square, group, instance and batch normalization.
     Norm(norm) "norm",
+    /// Borders around tensors.
+    Pad(pad) "pad",
     /// Pooling of images.
     Pool2d(pool2d) "pool2d",
     /// Sums, products, extremes and norms along axes.
@@ -192,7 +204,7 @@ fn value_of(text: &str) -> serde_json::Value {
         return number.into();
     }
     if text.contains('x') {
-        let list: Result<Vec<u64>, _> = text.split('x').map(str::parse).collect();
+        let list: Result<Vec<i64>, _> = text.split('x').map(str::parse).collect();
         if let Ok(list) = list {
             return list.into();
         }

@@ -4,16 +4,23 @@
 //! `shaders/ops/<name>/` with templates (`*.comp`), `builds.json` and `variants.json`.
 
 pub mod attention;
+pub mod concat;
 pub mod conv1d;
 pub mod conv2d;
 pub mod conv2d_int8;
 pub mod conv_transpose2d;
 mod convolution;
+pub mod copy;
 pub mod elementwise;
 mod elementwise_samples;
+pub mod gather;
+pub mod gather_elements;
+pub mod gather_nd;
 mod lines;
 pub mod matmul;
+mod moves;
 pub mod norm;
+pub mod pad;
 pub mod pool2d;
 pub mod reduce;
 pub mod softmax;

@@ -1,0 +1,141 @@
+//! Owns joining tensors along a dimension.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Op,
+    conv2d::f32,
+    moves::{Mover, Walk, factor, list, narrow_all, six, size_name},
+};
+use crate::{DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values, plan::narrow};
+
+/// Inputs of outer x `sizes[i]` x inner, one behind the other along the middle dimension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Concat {
+    /// Product of the dimensions before the one that is joined.
+    #[serde(default = "one")]
+    pub outer: u64,
+    /// Size of each input in the dimension that is joined.
+    #[serde(deserialize_with = "list")]
+    pub sizes: Vec<u64>,
+    /// Product of the dimensions behind it.
+    #[serde(default = "one")]
+    pub inner: u64,
+    /// Type of all tensors.
+    #[serde(default = "f32")]
+    pub dtype: DType,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl Concat {
+    /// Inputs of a type, joined.
+    pub fn new(outer: u64, sizes: &[u64], inner: u64, dtype: DType) -> Self {
+        Concat { outer, sizes: sizes.to_vec(), inner, dtype }
+    }
+
+    pub(crate) fn samples() -> Vec<Concat> {
+        let of = |dtype| {
+            [
+                Concat::new(1, &[5], 1, dtype),
+                Concat::new(1, &[7, 0, 300], 1, dtype),
+                Concat::new(3, &[1, 2, 3, 4, 5, 6, 7, 8], 5, dtype),
+                Concat::new(4, &[16, 32], 16, dtype),
+                Concat::new(9, &[4, 12, 8], 6, dtype),
+                Concat::new(0, &[4, 2], 3, dtype),
+                Concat::new(257, &[3, 2], 1, dtype),
+            ]
+        };
+        [DType::F32, DType::BF16, DType::I8, DType::I64].into_iter().flat_map(of).collect()
+    }
+
+    fn total(&self) -> u64 {
+        self.sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+    }
+
+    fn place(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        narrow_all(self.inputs().into_iter().chain(self.outputs()))?;
+        let factor = factor(params.get("unit")?, self.dtype)?;
+        let row = i64::from(narrow("a row", self.total() * self.inner)?);
+        let mut plan = Plan::default();
+        let mut offset = 0;
+        for (input, size) in self.sizes.iter().enumerate() {
+            let block = size * self.inner;
+            // The source is dense, and is walked in the order of this.
+            let walk = Walk { sizes: vec![self.outer, block], strides: vec![row, 1], offset };
+            offset += block;
+            let walk =
+                if block == 0 || self.outer == 0 { walk.merged() } else { walk.merged().widened(factor)? };
+            let mut push = vec![narrow("an offset", walk.offset)?];
+            push.extend(six(&walk.strides));
+            let mover = Mover { build, params, sizes: &walk.sizes, words: false };
+            plan.steps.push(mover.step(&[], &push, vec![Slot::Input(input), Slot::Output(0)])?);
+        }
+        Ok(plan)
+    }
+}
+
+impl Op for Concat {
+    fn check(&self) -> Result<(), String> {
+        if self.sizes.is_empty() { Err("there are no inputs".into()) } else { Ok(()) }
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let tensor = |size: &u64| TensorDesc::new("input", self.dtype, [self.outer, *size, self.inner]);
+        self.sizes.iter().map(tensor).collect()
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.dtype, [self.outer, self.total(), self.inner])]
+    }
+
+    fn signature(&self) -> String {
+        size_name(self.dtype)
+    }
+
+    fn flops(&self) -> f64 {
+        0.0
+    }
+
+    fn twin(&self, inputs: &[Values]) -> Vec<Values> {
+        let each = || {
+            (0..self.outer).flat_map(move |outer| {
+                self.sizes.iter().zip(inputs).flat_map(move |(size, values)| {
+                    let block = size * self.inner;
+                    (outer * block..(outer + 1) * block).map(move |at| (values, at as usize))
+                })
+            })
+        };
+        if self.dtype.is_float() {
+            vec![Values::Float(each().map(|(values, at)| values.float(at)).collect())]
+        } else {
+            vec![Values::Int(each().map(|(values, at)| values.int(at)).collect())]
+        }
+    }
+
+    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+        Tolerance::EXACT
+    }
+
+    fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "place" => self.place(build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_twin_joins() {
+        let op = Concat::new(2, &[1, 2], 2, DType::I32);
+        let inputs = [Values::Int(vec![1, 2, 3, 4]), Values::Int((10..18).collect())];
+        assert_eq!(op.twin(&inputs), [Values::Int(vec![1, 2, 10, 11, 12, 13, 3, 4, 14, 15, 16, 17])]);
+    }
+}

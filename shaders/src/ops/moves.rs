@@ -1,0 +1,283 @@
+//! Owns what operations that only move elements share: how an index falls into coordinates, strided walks over tensors,
+//! units larger than an element, and grids. `include/moves.glsl` is the other half. Does not own: any operation.
+
+use serde::{Deserialize, Deserializer};
+
+use crate::{
+    DType, Module, Params, Slot, Step, Unfit, Values, library,
+    plan::{groups, narrow},
+};
+
+/// Dimensions that kernels count.
+pub(super) const MOST_DIMS: usize = 6;
+/// Workgroups in a row of the grid where one row is not enough.
+const GRID_WIDTH: u32 = 32768;
+/// Kernels divide numbers below this by multiplications.
+const MOST_UNITS: u64 = 1 << 31;
+
+/// A list of numbers; one number is a list of one, as text has no other form for it.
+pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Numbers<T> {
+        Many(Vec<T>),
+        One(T),
+        None(String),
+    }
+    match Numbers::deserialize(from)? {
+        Numbers::Many(list) => Ok(list),
+        Numbers::One(number) => Ok(vec![number]),
+        Numbers::None(text) if text.is_empty() => Ok(Vec::new()),
+        Numbers::None(text) => Err(serde::de::Error::custom(format!("'{text}' is no list of numbers"))),
+    }
+}
+
+/// Part of signatures: elements of the same size move alike.
+pub(super) fn size_name(dtype: DType) -> String {
+    format!("b{}", dtype.size())
+}
+
+/// Product of sizes; `u64::MAX` when it does not fit.
+pub(super) fn product(dims: &[u64]) -> u64 {
+    dims.iter().fold(1, |n, d| n.saturating_mul(*d))
+}
+
+/// Distance in elements from a place to the next in each dimension of a dense tensor.
+pub(super) fn dense_strides(dims: &[u64]) -> Vec<i64> {
+    let mut strides = vec![1i64; dims.len()];
+    for d in (1..dims.len()).rev() {
+        strides[d - 1] = strides[d].saturating_mul(i64::try_from(dims[d]).unwrap_or(i64::MAX));
+    }
+    strides
+}
+
+/// Coordinates of the element with an index in a dense tensor.
+pub(super) fn coordinates(mut index: u64, dims: &[u64]) -> Vec<u64> {
+    let mut at = vec![0; dims.len()];
+    for (at, dim) in at.iter_mut().zip(dims).rev() {
+        *at = index % dim;
+        index /= dim;
+    }
+    at
+}
+
+/// Elements by index; `fill` where there is none.
+pub(super) fn pick(from: &Values, indices: impl Iterator<Item = Option<u64>>, fill: f64) -> Values {
+    match from {
+        Values::Float(v) => Values::Float(indices.map(|i| i.map_or(fill, |i| v[i as usize])).collect()),
+        Values::Int(v) => Values::Int(indices.map(|i| i.map_or(fill as i64, |i| v[i as usize])).collect()),
+    }
+}
+
+/// An index that may count from the end, if it is in range.
+pub(super) fn in_range(index: i64, size: u64) -> Option<u64> {
+    let size = i64::try_from(size).ok()?;
+    let index = if index < 0 { index + size } else { index };
+    (0..size).contains(&index).then_some(index as u64)
+}
+
+/// Random indices of a dimension: also negative ones, and now and then one out of range.
+pub(super) fn sample_indices(count: u64, size: u64, random: &mut dyn FnMut() -> u64) -> Values {
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
+    let mut one = || match random() {
+        bits if bits.is_multiple_of(29) => size + (bits >> 40) as i64,
+        bits => (bits >> 8).checked_rem(2 * size as u64).map_or(0, |index| index as i64 - size),
+    };
+    Values::Int((0..count).map(|_| one()).collect())
+}
+
+/// Whether a type can hold indices; the reason when not.
+pub(super) fn check_index_type(dtype: DType) -> Result<(), String> {
+    match dtype {
+        DType::I32 | DType::I64 => Ok(()),
+        other => Err(format!("indices are i32 or i64, not {other}")),
+    }
+}
+
+/// 32-bit words of an index.
+pub(super) fn index_words(dtype: DType) -> u32 {
+    (dtype.size() / 4) as u32
+}
+
+/// Units of `unit` bytes for each element of `dtype`.
+pub(super) fn factor(unit: u32, dtype: DType) -> Result<u64, Unfit> {
+    let (unit, size) = (u64::from(unit), dtype.size());
+    if unit < size || unit % size != 0 {
+        return Err(Unfit(format!("moves {unit} bytes at a time, elements have {size}")));
+    }
+    Ok(unit / size)
+}
+
+/// What a kernel with `PLACES` is told of the sizes of its result in units, the innermost last: their product, shifts,
+/// sizes, multipliers. A quotient by d of n < 2^31 is `(n * m) >> (31 + s)` with `s = ceil(log2 d)` and
+/// `m = floor(2^(31+s) / d) + 1`, whose error is at most 2^s / 2^(31+s) of n (Granlund and Montgomery, Division by
+/// Invariant Integers using Multiplication, theorem 4.2).
+pub(super) fn places(sizes: &[u64]) -> Result<Vec<u32>, Unfit> {
+    let count = product(sizes);
+    if count >= MOST_UNITS || sizes.iter().any(|size| *size >= MOST_UNITS) {
+        return Err(Unfit(format!("counts fewer than 2^31 units, there are {count}")));
+    }
+    let (mut shifts, mut small, mut magics) = (0, [1; 5], [0; 5]);
+    for (d, size) in sizes.iter().rev().take(sizes.len().saturating_sub(1)).enumerate() {
+        small[d] = *size as u32;
+        if *size > 1 {
+            let log = size.next_power_of_two().trailing_zeros();
+            magics[d] = ((1u64 << (31 + log)) / size + 1) as u32;
+            shifts |= (log - 1) << (5 * d);
+        }
+    }
+    Ok([count as u32, shifts].into_iter().chain(small).chain(magics).collect())
+}
+
+/// Numbers for a fixed array of 6, the innermost first, wrapped to 32 bits.
+pub(super) fn six(values: &[i64]) -> [u32; MOST_DIMS] {
+    let mut all = [0; MOST_DIMS];
+    for (slot, value) in all.iter_mut().zip(values.iter().rev()) {
+        *slot = *value as u32;
+    }
+    all
+}
+
+/// The step of a kernel that makes `units` of the result, of which `unit` bytes are moved at once.
+pub(super) struct Mover<'a> {
+    /// Name of the build.
+    pub(super) build: &'a str,
+    /// `lanes`, `items` and `unit`.
+    pub(super) params: &'a Params,
+    /// Sizes of what is counted, in units, the innermost last: one at least, six at most.
+    pub(super) sizes: &'a [u64],
+    /// Whether an invocation makes whole words, even of smaller units.
+    pub(super) words: bool,
+}
+
+impl Mover<'_> {
+    /// With specialization constants from the fourth on, push constants behind `PLACES`, and bindings.
+    pub(super) fn step(self, constants: &[u32], push: &[u32], bindings: Vec<Slot>) -> Result<Step, Unfit> {
+        let (lanes, items, unit) =
+            (self.params.get("lanes")?, self.params.get("items")?, self.params.get("unit")?);
+        let mut all = places(self.sizes)?;
+        all.extend(push);
+        let units = product(self.sizes);
+        let pieces =
+            if self.words { (units * u64::from(unit)).div_ceil(u64::from(unit.max(4))) } else { units };
+        let dims = self.sizes.len() as u32;
+        Ok(Step {
+            module: module(self.build)?,
+            constants: [lanes, items, dims].iter().chain(constants).copied().collect(),
+            push: all,
+            bindings,
+            grid: flat_grid(pieces, lanes * items)?,
+            subgroup_size: 0,
+        })
+    }
+}
+
+/// A build by name.
+pub(super) fn module(build: &str) -> Result<Module, Unfit> {
+    library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))
+}
+
+/// Workgroups for `total` in pieces of `piece`, in rows that every device takes.
+pub(super) fn flat_grid(total: u64, piece: u32) -> Result<[u32; 3], Unfit> {
+    let groups = groups(total, piece)?;
+    Ok(if groups <= 65535 { [groups, 1, 1] } else { [GRID_WIDTH, groups.div_ceil(GRID_WIDTH), 1] })
+}
+
+/// Fails when a tensor's places need more than 32 bits.
+pub(super) fn narrow_all(tensors: impl IntoIterator<Item = crate::TensorDesc>) -> Result<(), Unfit> {
+    tensors.into_iter().try_for_each(|t| narrow("a number of elements", t.elements()).map(|_| ()))
+}
+
+/// A walk over a tensor: sizes with a stride each, the innermost last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Walk {
+    /// Places in each dimension.
+    pub(super) sizes: Vec<u64>,
+    /// Distance of neighbours in each dimension.
+    pub(super) strides: Vec<i64>,
+    /// Where the first place is.
+    pub(super) offset: u64,
+}
+
+impl Walk {
+    /// The same walk with as few dimensions as possible, one at least.
+    pub(super) fn merged(&self) -> Walk {
+        let offset = self.offset;
+        if self.sizes.contains(&0) {
+            return Walk { sizes: vec![0], strides: vec![1], offset };
+        }
+        let (mut sizes, mut strides) = (Vec::<u64>::new(), Vec::<i64>::new());
+        for (size, stride) in self.sizes.iter().zip(&self.strides).filter(|(size, _)| **size > 1) {
+            match (sizes.last_mut(), strides.last_mut()) {
+                (Some(outer), Some(step)) if i128::from(*step) == i128::from(*stride) * i128::from(*size) => {
+                    *outer *= size;
+                    *step = *stride;
+                }
+                _ => {
+                    sizes.push(*size);
+                    strides.push(*stride);
+                }
+            }
+        }
+        if sizes.is_empty() {
+            return Walk { sizes: vec![1], strides: vec![1], offset };
+        }
+        Walk { sizes, strides, offset }
+    }
+
+    /// The walk in steps of `factor` elements, where the innermost lie side by side and everything divides.
+    pub(super) fn widened(mut self, factor: u64) -> Result<Walk, Unfit> {
+        let whole = |value: i64| value.unsigned_abs().is_multiple_of(factor);
+        let last = self.sizes.len() - 1;
+        let inner = self.strides[last] == 1 && self.sizes[last].is_multiple_of(factor);
+        if factor > 1
+            && !(inner && self.strides[..last].iter().all(|s| whole(*s)) && whole(self.offset as i64))
+        {
+            return Err(Unfit(format!("moves {factor} elements at a time, which do not lie side by side")));
+        }
+        self.sizes[last] /= factor;
+        self.strides[..last].iter_mut().for_each(|stride| *stride /= factor as i64);
+        self.offset /= factor;
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiplications_divide() {
+        let sizes = [2, 3, 5, 7, 10, 64, 100, 641, 65535, 65537, 1 << 20, (1 << 30) + 1, (1 << 31) - 1];
+        for size in sizes {
+            let told = places(&[0, size]).unwrap();
+            let (shift, magic) = (told[1] & 31, u64::from(told[7]));
+            for n in (0..40).chain([size - 1, size, size + 1, 2 * size - 1, (1 << 31) - 1]) {
+                let n = n.min((1 << 31) - 1);
+                assert_eq!(((n * magic) >> 32) >> shift, n / size, "{n} / {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn walks_merge_and_widen() {
+        let walk = |sizes: &[u64], strides: &[i64], offset| Walk {
+            sizes: sizes.into(),
+            strides: strides.into(),
+            offset,
+        };
+        assert_eq!(walk(&[2, 1, 3, 4], &[12, 7, 4, 1], 5).merged(), walk(&[24], &[1], 5));
+        let rows = walk(&[3, 8], &[16, 1], 4);
+        assert_eq!(rows.merged(), rows);
+        assert_eq!(rows.clone().widened(4), Ok(walk(&[3, 2], &[4, 1], 1)));
+        assert!(rows.widened(8).is_err());
+        assert!(walk(&[8], &[-1], 0).widened(2).is_err());
+        assert_eq!(walk(&[4, 0], &[1, 1], 0).merged().sizes, [0]);
+    }
+
+    #[test]
+    fn large_grids_have_rows() {
+        assert_eq!(flat_grid(65535 * 128, 128).unwrap(), [65535, 1, 1]);
+        assert_eq!(flat_grid(65536 * 128, 128).unwrap(), [32768, 2, 1]);
+    }
+}

@@ -198,9 +198,13 @@ impl Assembler {
 
     /// The module: `body` is the one function `main`, with workgroups of `lanes` x 1 x 1.
     pub(crate) fn finish(mut self, function: Id, lanes: u32) -> Vec<u32> {
+        let half = [Op::TypeFloat as u32, 16];
         let main = [u32::from_le_bytes(*b"main"), 0];
         let mut words = vec![spirv::MAGIC_NUMBER, VERSION, 0, self.last + 1, 0];
         push(&mut words, Op::Capability, &[&[spirv::Capability::Shader as u32]]);
+        if self.known.contains_key(&half[..]) {
+            push(&mut words, Op::Capability, &[&[spirv::Capability::Float16 as u32]]);
+        }
         if let Some(set) = self.ext {
             let name = b"GLSL.std.450\0\0\0\0".as_chunks::<4>().0.iter().map(|c| u32::from_le_bytes(*c));
             push(&mut words, Op::ExtInstImport, &[&[set.0], &name.collect::<Vec<_>>()]);

@@ -5,7 +5,7 @@ use spirv::{GlslStd450Op, Op};
 use super::{
     assembler::Id,
     function::Type,
-    lanes::{Lanes, Register},
+    lanes::{LANES, Lanes, Register},
 };
 use crate::DType;
 
@@ -157,30 +157,30 @@ impl Lanes {
         }
     }
 
-    /// The float that the 16 low bits of each word are as `f16`. By integers: `UnpackHalf2x16` may flush denormals.
+    /// The floats that the 16 low bits of each word are as `f16`; the others are 0.
     pub(crate) fn of_f16_bits(&mut self, words: Id) -> Id {
-        let sign = self.and(words, 0x8000);
-        let sign = self.left(sign, 16);
-        let magnitude = self.and(words, 0x7FFF);
-        let normal = self.left(magnitude, 13);
-        let bias = self.u((127 - 15) << 23);
-        let normal = self.uadd(normal, bias);
-        // Denormal: a multiple of 2^-24.
-        let steps = self.fop(Op::ConvertUToF, &[magnitude]);
-        let step = self.f(1.0 / 16_777_216.0);
-        let small = self.mul(steps, step);
-        let small = self.bits(small);
-        // Infinity and NaN: the largest exponent.
-        let top = self.left(magnitude, 13);
-        let ones = self.u(0x7F80_0000);
-        let special = self.or(top, ones);
-        let [least, infinity] = [self.u(0x0400), self.u(0x7C00)];
-        let is_small = self.bop(Op::ULessThan, &[magnitude, least]);
-        let is_special = self.bop(Op::UGreaterThanEqual, &[magnitude, infinity]);
-        let value = self.uselect(is_small, small, normal);
-        let value = self.uselect(is_special, special, value);
-        let value = self.or(value, sign);
-        self.of_bits(value)
+        let scalar = self.f32_scalar();
+        let two = self.asm.ty(Op::TypeVector, &[scalar.0, 2]);
+        let parts: Vec<u32> = self
+            .each_word(words)
+            .into_iter()
+            .map(|word| {
+                let both = self.asm.ext(GlslStd450Op::UnpackHalf2x16, two, &[word]);
+                self.asm.pure(Op::CompositeExtract, scalar, &[both.0, 0]).0
+            })
+            .collect();
+        let ty = self.floats();
+        self.asm.pure(Op::CompositeConstruct, ty, &parts)
+    }
+
+    /// Two words of two `f16` each, rounded by the device: to the nearest on all that are known, though the specification
+    /// allows towards zero.
+    pub(crate) fn halves_of(&mut self, x: Id) -> Id {
+        let scalar = self.asm.ty(Op::TypeFloat, &[16]);
+        let ty = self.asm.ty(Op::TypeVector, &[scalar.0, LANES]);
+        let small = self.asm.pure(Op::FConvert, ty, &[x.0]);
+        let words = self.words_type(2);
+        self.asm.pure(Op::Bitcast, words, &[small.0])
     }
 
     /// The nearest `f16`, ties to even, in 16 bits. `PackHalf2x16` rounds as the device likes.

@@ -30,6 +30,8 @@ pub(crate) enum Register {
 pub(crate) struct Lanes {
     /// Where instructions go.
     pub(crate) asm: Assembler,
+    /// Whether the device has 16-bit floats.
+    pub(crate) float16: bool,
 }
 
 impl Lanes {

@@ -80,11 +80,6 @@ impl Layout {
         Ok(Layout { elements: narrow("elements", elements)?, dims, accesses })
     }
 
-    /// Whether the last four elements of an output may be fewer.
-    pub(crate) fn has_tail(&self) -> bool {
-        !self.elements.is_multiple_of(4)
-    }
-
     /// Whether any input is found by coordinates.
     pub(crate) fn has_coordinates(&self) -> bool {
         self.accesses.iter().any(|a| !matches!(a, Access::Linear | Access::Single))

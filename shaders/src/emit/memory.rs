@@ -148,6 +148,7 @@ pub(crate) fn pack(lanes: &mut Lanes, dtype: DType, value: Register) -> Vec<Id> 
             vec![lanes.shuffle(low, high, [0, 4, 1, 5]), lanes.shuffle(low, high, [2, 6, 3, 7])]
         }
         Register::Float(x) if dtype == DType::F32 => vec![lanes.bits(x)],
+        Register::Float(x) if dtype == DType::F16 && lanes.float16 => vec![lanes.halves_of(x)],
         Register::Float(x) => {
             let halves = if dtype == DType::F16 { lanes.f16_bits(x) } else { lanes.bf16_bits(x) };
             let shifts = lanes.four([0, 16, 0, 16]);
@@ -160,6 +161,35 @@ pub(crate) fn pack(lanes: &mut Lanes, dtype: DType, value: Register) -> Vec<Id> 
         }
         Register::Word(x) if dtype.size() == 1 => vec![pack_bytes(lanes, x)],
         Register::Word(x) => vec![x],
+    }
+}
+
+/// Vectors of `to` words out of vectors of `from` words, which are fewer.
+pub(crate) fn join(lanes: &mut Lanes, parts: &[Id], from: u32, to: u32) -> Vec<Id> {
+    if from == to {
+        return parts.to_vec();
+    }
+    let ty = lanes.words_type(to);
+    let vector = |parts: &[Id]| {
+        let parts: Vec<u32> = parts.iter().map(|id| id.0).collect();
+        lanes.asm.pure(Op::CompositeConstruct, ty, &parts)
+    };
+    parts.chunks((to / from) as usize).map(vector).collect()
+}
+
+/// The words of quad `quad` out of vectors of `width` words that hold several quads.
+pub(crate) fn split(lanes: &mut Lanes, vectors: &[Id], quad: u32, dtype: DType, width: u32) -> Vec<Id> {
+    let count = words_of(dtype);
+    let first = quad * count;
+    match (count, width) {
+        (1, 2..) => vec![lanes.extract(vectors[(first / width) as usize], first % width)],
+        (2, 4) => {
+            let vector = vectors[(first / 4) as usize];
+            let ty = lanes.words_type(2);
+            let place = first % 4;
+            vec![lanes.asm.pure(Op::VectorShuffle, ty, &[vector.0, vector.0, place, place + 1])]
+        }
+        _ => vectors[(first / width) as usize..((first + count) / width) as usize].to_vec(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! # From an expression to a kernel
 //! [`Expression`] is checked (`Expression::types`), made smaller (`simplify`), and turned into instructions on vectors of
 //! four (`lower`: `float`, `transcendental`, `integer`, `convert`), around which `kernel` puts the reading and writing of elements (`memory`)
-//! where broadcasting has them (`layout`). `assembler` orders it all into a module. The same expression, types and kind of
+//! where broadcasting has them (`layout`, `address`). `assembler` orders it all into a module. The same expression, types and kind of
 //! shape give the same words, so whoever caches pipelines by their code has them once.
 //!
 //! # As an epilogue
@@ -13,6 +13,7 @@
 //! would declare a function `vec4 epilogue(vec4 value, uint index)`, whose body in the compiled module is replaced by these
 //! instructions, with further inputs bound behind the template's own and read by `memory`. Only `kernel` knows of the grid.
 
+mod address;
 mod assembler;
 mod bound;
 mod convert;
@@ -35,7 +36,7 @@ pub use function::{Function, Type};
 
 pub(crate) use bound::tolerance;
 pub(crate) use evaluate::{evaluate, value};
-pub(crate) use kernel::emit;
+pub(crate) use kernel::{Grid, emit};
 pub(crate) use lanes::LANES;
 pub(crate) use layout::{Layout, broadcast};
 pub(crate) use simplify::simplify;

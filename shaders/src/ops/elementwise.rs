@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Op, elementwise_samples};
 use crate::{
     DType, Module, Params, Plan, Slot, Step, TensorDesc, Tolerance, Unfit, Values,
-    emit::{self, Expression, Function, LANES, Layout, Scalar},
+    emit::{self, Expression, Function, Grid, LANES, Layout, Scalar},
 };
 
 /// Most tensors: descriptors of one kind that devices have in practice, if not by Vulkan's word (which is 4).
@@ -127,15 +127,20 @@ impl Elementwise {
     }
 
     fn quad(&self, params: &Params) -> Result<Plan, Unfit> {
-        let lanes = params.get("lanes")?;
+        let [lanes, quads] = [params.get("lanes")?, params.get("quads")?];
+        let float16 = params.get("float16").is_ok_and(|flag| flag == 1);
+        if float16 && self.program.outputs.iter().all(|o| o.dtype != DType::F16) {
+            return Err(Unfit("is for f16 results, and there are none".to_owned()));
+        }
         let dtypes = self.dtypes();
         let types = self.program.types(&dtypes).map_err(Unfit)?;
         let program = emit::simplify(&self.program, &types, &dtypes);
         let types = program.types(&dtypes).map_err(Unfit)?;
         let layout = Layout::new(&self.shapes(), &self.dims())?;
-        let groups = layout.elements.div_ceil(LANES * lanes);
+        let groups = layout.elements.div_ceil(LANES * quads * lanes);
         let row = groups.clamp(1, MOST_GROUPS);
-        let emitted = emit::emit(&program, &types, &dtypes, &layout, lanes, row * lanes).map_err(Unfit)?;
+        let grid = Grid { invocations: lanes, row: row * lanes, quads, float16 };
+        let emitted = emit::emit(&program, &types, &dtypes, &layout, &grid).map_err(Unfit)?;
         let inputs = (0..dtypes.len()).map(Slot::Input);
         Ok(Plan::of(Step {
             module: Module::Emitted(emitted.words.into()),

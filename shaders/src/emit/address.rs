@@ -1,0 +1,190 @@
+//! Owns the elements that a kernel reads by coordinates: indices into broadcast inputs, and the loads. Does not own: inputs
+//! that lie as the outputs (`kernel`).
+
+use spirv::{GlslStd450Op, Op};
+
+use super::{
+    assembler::Id,
+    kernel::Kernel,
+    lanes::Register,
+    layout::Access,
+    memory::{unpack, unpack_each, width_of, words_of},
+};
+use crate::DType;
+
+impl Kernel<'_> {
+    /// Four elements of an input that does not lie as the outputs, from `base` of the outputs on. `stride` is the number of
+    /// its first stride among the kernel's numbers, and moves behind its last.
+    pub(crate) fn elsewhere(&mut self, binding: u32, base: Id, stride: &mut usize) -> Register {
+        let dtype = self.dtypes[binding as usize];
+        let layout = self.layout;
+        match &layout.accesses[binding as usize] {
+            Access::Column(strides) => {
+                let base = self.held(base);
+                let index = self.index(base, strides, stride, false);
+                self.same(binding, dtype, index)
+            }
+            Access::Row(strides) => {
+                let base = self.held(base);
+                let index = self.index(base, strides, stride, false);
+                self.row(binding, dtype, index)
+            }
+            Access::Gather(strides) => {
+                let places = self.places(base);
+                let index = self.index(places, strides, stride, true);
+                self.gather(binding, dtype, index)
+            }
+            Access::Single | Access::Linear => {
+                let zero = self.lanes.word(0);
+                self.same(binding, dtype, zero)
+            }
+        }
+    }
+
+    /// The number of the first of four elements, held below the number of elements: where rows are whole, four that begin
+    /// behind the end are not stored, but must not be read from there either.
+    fn held(&mut self, base: Id) -> Id {
+        if self.quads == 1 || !self.has_tail() {
+            return base;
+        }
+        let four = self.lanes.word(4);
+        let last = self.lanes.scalar(Op::ISub, &[self.numbers[0], four]);
+        let ty = self.lanes.u32_scalar();
+        self.lanes.asm.ext(GlslStd450Op::UMin, ty, &[base, last])
+    }
+
+    /// Four neighbours.
+    fn row(&mut self, binding: u32, dtype: DType, index: Id) -> Register {
+        let width = width_of(dtype);
+        // An index of elements is four for each quad; an index of vectors one, or two for 64 bits.
+        let shift = self.lanes.word(if words_of(dtype) > width { 1 } else { 2 });
+        let first = self.lanes.scalar(Op::ShiftRightLogical, &[index, shift]);
+        let vectors: Vec<Id> = (0..words_of(dtype) / width)
+            .map(|part| {
+                let part = self.lanes.word(part);
+                let place = self.lanes.scalar(Op::IAdd, &[first, part]);
+                self.buffers.load(&mut self.lanes, binding, width, place)
+            })
+            .collect();
+        unpack(&mut self.lanes, dtype, &vectors)
+    }
+
+    /// Numbers of the four elements, those behind the last being the last.
+    fn places(&mut self, base: Id) -> Id {
+        let first = self.lanes.splat(base);
+        let offsets = self.lanes.four([0, 1, 2, 3]);
+        let all = self.lanes.uadd(first, offsets);
+        let one = self.lanes.word(1);
+        let last = self.lanes.scalar(Op::ISub, &[self.numbers[0], one]);
+        let last = self.lanes.splat(last);
+        self.lanes.uext(GlslStd450Op::UMin, &[all, last])
+    }
+
+    /// The index into an input of the element or, when `each`, elements at `place` of the output.
+    fn index(&mut self, place: Id, strides: &[u32], stride: &mut usize, each: bool) -> Id {
+        let operation = |kernel: &mut Self, op, a: Id, b: Id| {
+            if each { kernel.lanes.uop(op, &[a, b]) } else { kernel.lanes.scalar(op, &[a, b]) }
+        };
+        let number = |kernel: &mut Self, index: usize| {
+            let number = kernel.numbers[index];
+            if each { kernel.lanes.splat(number) } else { number }
+        };
+        let mut coordinates = Vec::with_capacity(strides.len());
+        let mut rest = place;
+        for dim in (1..strides.len()).rev() {
+            let [size, factor, shift] = [0, 1, 2].map(|part| number(self, 2 + 3 * (dim - 1) + part));
+            let high = self.high_word(rest, factor, each);
+            let sum = operation(self, Op::IAdd, high, rest);
+            let quotient = operation(self, Op::ShiftRightLogical, sum, shift);
+            let whole = operation(self, Op::IMul, quotient, size);
+            coordinates.push(operation(self, Op::ISub, rest, whole));
+            rest = quotient;
+        }
+        coordinates.push(rest);
+        coordinates.reverse();
+        let mut index: Option<Id> = None;
+        for (coordinate, _) in coordinates.iter().zip(strides).filter(|(_, stride)| **stride != 0) {
+            let factor = number(self, *stride);
+            *stride += 1;
+            let part = operation(self, Op::IMul, *coordinate, factor);
+            index = Some(match index {
+                Some(sum) => operation(self, Op::IAdd, sum, part),
+                None => part,
+            });
+        }
+        index.unwrap_or(place)
+    }
+
+    fn high_word(&mut self, a: Id, b: Id, each: bool) -> Id {
+        if each {
+            return self.lanes.product(a, b).1;
+        }
+        let word = self.lanes.u32_scalar();
+        let both = self.lanes.asm.ty(Op::TypeStruct, &[word.0, word.0]);
+        let product = self.lanes.asm.pure(Op::UMulExtended, both, &[a.0, b.0]);
+        self.lanes.asm.pure(Op::CompositeExtract, word, &[product.0, 1])
+    }
+
+    /// One element four times.
+    fn same(&mut self, binding: u32, dtype: DType, index: Id) -> Register {
+        if dtype == DType::I64 {
+            let one = self.lanes.word(1);
+            let low = self.lanes.scalar(Op::ShiftLeftLogical, &[index, one]);
+            let high = self.lanes.scalar(Op::BitwiseOr, &[low, one]);
+            let [low, high] = [low, high].map(|place| self.buffers.load(&mut self.lanes, binding, 1, place));
+            return Register::Pair(self.lanes.splat(low), self.lanes.splat(high));
+        }
+        let (place, shift) = (self.word_of(index, dtype), self.lanes.splat(index));
+        let word = self.buffers.load(&mut self.lanes, binding, 1, place);
+        let words = self.lanes.splat(word);
+        let shifts = self.shifts(shift, dtype);
+        unpack_each(&mut self.lanes, dtype, words, shifts)
+    }
+
+    /// Four elements.
+    fn gather(&mut self, binding: u32, dtype: DType, indices: Id) -> Register {
+        let each = self.lanes.each_word(indices);
+        let ty = self.lanes.words();
+        let mut load = |place: &dyn Fn(&mut Self, Id) -> Id| {
+            let words: Vec<u32> = each
+                .iter()
+                .map(|index| {
+                    let place = place(self, *index);
+                    self.buffers.load(&mut self.lanes, binding, 1, place).0
+                })
+                .collect();
+            self.lanes.asm.pure(Op::CompositeConstruct, ty, &words)
+        };
+        if dtype == DType::I64 {
+            let part = |kernel: &mut Self, index: Id, part: u32| kernel.place(index, 2, part);
+            let low = load(&|kernel, index| part(kernel, index, 0));
+            let high = load(&|kernel, index| part(kernel, index, 1));
+            return Register::Pair(low, high);
+        }
+        let words = load(&|kernel, index| kernel.word_of(index, dtype));
+        let shifts = self.shifts(indices, dtype);
+        unpack_each(&mut self.lanes, dtype, words, shifts)
+    }
+
+    /// The word that an element of at most 32 bits is in.
+    fn word_of(&mut self, index: Id, dtype: DType) -> Id {
+        let shift = match dtype.size() {
+            1 => 2,
+            2 => 1,
+            _ => return index,
+        };
+        let shift = self.lanes.word(shift);
+        self.lanes.scalar(Op::ShiftRightLogical, &[index, shift])
+    }
+
+    /// The bits of that word that elements begin at.
+    fn shifts(&mut self, indices: Id, dtype: DType) -> Id {
+        let (mask, shift) = match dtype.size() {
+            1 => (3, 3),
+            2 => (1, 4),
+            _ => (0, 0),
+        };
+        let within = self.lanes.and(indices, mask);
+        self.lanes.left(within, shift)
+    }
+}

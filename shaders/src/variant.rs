@@ -219,7 +219,7 @@ mod tests {
                 crate::Module::Emitted(_) => None,
             }));
         }
-        let orphans: Vec<_> = builds.difference(&used).collect();
+        let orphans: Vec<_> = builds.difference(&used).filter(|name| !name.starts_with("probe_")).collect();
         assert!(orphans.is_empty(), "builds that no variant uses: {orphans:?}");
     }
 

@@ -39,7 +39,8 @@ pub fn inputs(operation: &Operation, kind: Inputs, random: &mut Random) -> Vec<V
     operation.inputs().iter().enumerate().map(given).collect()
 }
 
-fn values(tensor: &TensorDesc, kind: Inputs, random: &mut Random) -> Values {
+/// Values of a tensor.
+pub fn values(tensor: &TensorDesc, kind: Inputs, random: &mut Random) -> Values {
     let count = usize::try_from(tensor.elements()).unwrap_or(usize::MAX);
     if tensor.dtype.is_float() {
         let dtype = tensor.dtype;

@@ -12,7 +12,7 @@ use halite_hal::{
     CommandCategory, CommandList, Deadline, Device, DispatchCounts, DispatchFlags, Executable,
     ExecutableDesc, Fence, QueueAffinity, QueueOp, Result, ResultExt, status,
 };
-use halite_shaders::{Operation, Plan, Slot, Step};
+use halite_shaders::{Operation, Plan, Slot, Step, TensorDesc};
 
 /// `VK_SHADER_STAGE_COMPUTE_BIT`.
 const COMPUTE: u32 = 0x20;
@@ -65,76 +65,29 @@ pub fn compile(device: &dyn Device, step: &Step, label: &str) -> Result<Arc<dyn 
     })
 }
 
-/// A plan with its memory, ready to be run any number of times.
+/// Commands that are run as often as is asked for. Does not change after a recording.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct Job {
     device: Arc<dyn Device>,
-    inputs: Vec<Arc<dyn Buffer>>,
-    outputs: Vec<Arc<dyn Buffer>>,
+    /// What one run is; several do the same on other memory and take turns.
+    turns: Vec<Vec<Command>>,
     commands: Arc<dyn CommandBuffer>,
 }
 
-impl Prepared {
-    /// Compiles a plan and records it `repeat` times, with a barrier after each dispatch.
-    pub fn new(device: &Arc<dyn Device>, operation: &Operation, plan: &Plan, repeat: u32) -> Result<Self> {
-        let allocate = |bytes: u64| device.allocate_buffer(&BufferParams::DEVICE, padded(bytes));
-        let all = |tensors: Vec<halite_shaders::TensorDesc>| {
-            tensors.iter().map(|t| allocate(t.bytes())).collect::<Result<Vec<_>>>()
-        };
-        let (inputs, outputs) = (all(operation.inputs())?, all(operation.outputs())?);
-        let scratch = plan.scratch.iter().map(|bytes| allocate(*bytes)).collect::<Result<Vec<_>>>()?;
-        let buffer = |slot: &Slot| match *slot {
-            Slot::Input(i) => inputs.get(i),
-            Slot::Output(i) => outputs.get(i),
-            Slot::Scratch(i) => scratch.get(i),
-        };
-        let mut once = Vec::new();
-        for (index, step) in plan.steps.iter().enumerate() {
-            let executable = compile(device.as_ref(), step, &format!("{}[{index}]", operation.name()))
-                .context(|| format!("step {index}"))?;
-            let bound = step.bindings.iter().map(|slot| {
-                let buffer = buffer(slot).ok_or_else(|| status!(Internal, "a plan names {slot:?}"))?;
-                Ok(Binding::from(BufferSpan::whole(buffer.clone())))
-            });
-            once.push(Command::Dispatch {
-                executable,
-                function: 0,
-                counts: DispatchCounts::Direct(step.grid),
-                constants: step.push.iter().copied().collect(),
-                bindings: bound.collect::<Result<_>>()?,
-                flags: DispatchFlags::empty(),
-            });
-            once.push(Command::Barrier);
-        }
-        let commands = (0..repeat).flat_map(|_| once.iter().cloned()).collect();
-        let commands = device.create_command_buffer(CommandList {
-            mode: CommandBufferMode::empty(),
-            categories: CommandCategory::ANY,
-            affinity: QueueAffinity::ANY,
-            binding_capacity: 0,
-            commands,
-        })?;
-        Ok(Prepared { device: device.clone(), inputs, outputs, commands })
+impl Job {
+    /// Records `repeat` runs into one command buffer, which take turns.
+    pub fn new(device: &Arc<dyn Device>, turns: Vec<Vec<Command>>, repeat: u32) -> Result<Self> {
+        let commands = recorded(device.as_ref(), &turns, repeat)?;
+        Ok(Job { device: device.clone(), turns, commands })
     }
 
-    /// Writes the bytes of an input.
-    pub fn write_input(&self, index: usize, bytes: &[u8]) -> Result<()> {
-        self.inputs[index].write(0, bytes)
+    /// Records anew, for another number of runs.
+    pub fn record(&mut self, repeat: u32) -> Result<()> {
+        self.commands = recorded(self.device.as_ref(), &self.turns, repeat)?;
+        Ok(())
     }
 
-    /// Fills all of an output, also the padding behind it.
-    pub fn poison_output(&self, index: usize, byte: u8) -> Result<()> {
-        let buffer = &self.outputs[index];
-        let length = usize::try_from(buffer.byte_length()).unwrap_or(usize::MAX);
-        buffer.write(0, &vec![byte; length])
-    }
-
-    /// All bytes of an output, also the padding behind it.
-    pub fn read_output(&self, index: usize) -> Result<Vec<u8>> {
-        BufferSpan::whole(self.outputs[index].clone()).read_all()
-    }
-
-    /// Runs and waits.
+    /// Runs what is recorded and waits.
     pub fn run(&self, deadline: Deadline) -> Result<()> {
         let done = Fence::new(self.device.create_semaphore(0)?, 1);
         let op =
@@ -142,6 +95,148 @@ impl Prepared {
         self.device.queue_submit(QueueAffinity::ANY, &Fence::default(), &done, op)?;
         self.device.queue_flush(QueueAffinity::ANY)?;
         done.wait(deadline)
+    }
+}
+
+fn recorded(device: &dyn Device, turns: &[Vec<Command>], repeat: u32) -> Result<Arc<dyn CommandBuffer>> {
+    let commands = turns.iter().cycle().take(repeat as usize).flatten().cloned().collect();
+    device.create_command_buffer(CommandList {
+        mode: CommandBufferMode::empty(),
+        categories: CommandCategory::ANY,
+        affinity: QueueAffinity::ANY,
+        binding_capacity: 0,
+        commands,
+    })
+}
+
+/// Memory of an operation.
+#[derive(Debug)]
+struct Memory {
+    inputs: Vec<Arc<dyn Buffer>>,
+    outputs: Vec<Arc<dyn Buffer>>,
+    scratch: Vec<Arc<dyn Buffer>>,
+}
+
+impl Memory {
+    fn new(device: &dyn Device, inputs: &[u64], outputs: &[u64], scratch: &[u64]) -> Result<Self> {
+        let all = |bytes: &[u64]| {
+            let allocate = |bytes: &u64| device.allocate_buffer(&BufferParams::DEVICE, padded(*bytes));
+            bytes.iter().map(allocate).collect::<Result<Vec<_>>>()
+        };
+        Ok(Memory { inputs: all(inputs)?, outputs: all(outputs)?, scratch: all(scratch)? })
+    }
+
+    fn binding(&self, slot: &Slot) -> Result<Binding> {
+        let buffer = match *slot {
+            Slot::Input(i) => self.inputs.get(i),
+            Slot::Output(i) => self.outputs.get(i),
+            Slot::Scratch(i) => self.scratch.get(i),
+        };
+        let buffer = buffer.ok_or_else(|| status!(Internal, "a plan names {slot:?}, which is not there"))?;
+        Ok(Binding::from(BufferSpan::whole(buffer.clone())))
+    }
+
+    /// The steps of a plan on this memory, with a barrier after each.
+    fn commands(&self, steps: &[(Arc<dyn Executable>, &Step)]) -> Result<Vec<Command>> {
+        let mut commands = Vec::new();
+        for (executable, step) in steps {
+            commands.push(Command::Dispatch {
+                executable: executable.clone(),
+                function: 0,
+                counts: DispatchCounts::Direct(step.grid),
+                constants: step.push.iter().copied().collect(),
+                bindings: step.bindings.iter().map(|slot| self.binding(slot)).collect::<Result<_>>()?,
+                flags: DispatchFlags::empty(),
+            });
+            commands.push(Command::Barrier);
+        }
+        Ok(commands)
+    }
+}
+
+/// A plan with its memory, ready to be run any number of times.
+#[derive(Debug)]
+pub struct Prepared {
+    sets: Vec<Memory>,
+    job: Job,
+}
+
+impl Prepared {
+    /// Compiles a plan and records it `repeat` times, with a barrier after each dispatch.
+    pub fn new(device: &Arc<dyn Device>, operation: &Operation, plan: &Plan, repeat: u32) -> Result<Self> {
+        let mut prepared = Self::with_sets(device, operation, plan, 1)?;
+        if repeat != 1 {
+            prepared.record(repeat)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Compiles a plan and records one run. Runs take turns on `sets` sets of buffers: together larger than a cache, they
+    /// make every run read from memory.
+    pub fn with_sets(
+        device: &Arc<dyn Device>,
+        operation: &Operation,
+        plan: &Plan,
+        sets: u32,
+    ) -> Result<Self> {
+        let bytes = |tensors: Vec<TensorDesc>| tensors.iter().map(TensorDesc::bytes).collect::<Vec<_>>();
+        let (inputs, outputs) = (bytes(operation.inputs()), bytes(operation.outputs()));
+        Self::of(device, operation.name(), plan, &inputs, &outputs, sets)
+    }
+
+    /// The same for a plan that computes no operation. `inputs` and `outputs` are the bytes of their buffers.
+    pub fn of(
+        device: &Arc<dyn Device>,
+        label: &str,
+        plan: &Plan,
+        inputs: &[u64],
+        outputs: &[u64],
+        sets: u32,
+    ) -> Result<Self> {
+        let mut steps = Vec::new();
+        for (index, step) in plan.steps.iter().enumerate() {
+            let executable = compile(device.as_ref(), step, &format!("{label}[{index}]"))
+                .context(|| format!("step {index}"))?;
+            steps.push((executable, step));
+        }
+        let sets = (0..sets.max(1)).map(|_| Memory::new(device.as_ref(), inputs, outputs, &plan.scratch));
+        let sets = sets.collect::<Result<Vec<_>>>()?;
+        let turns = sets.iter().map(|memory| memory.commands(&steps)).collect::<Result<_>>()?;
+        Ok(Prepared { sets, job: Job::new(device, turns, 1)? })
+    }
+
+    /// Records anew, for another number of runs in one command buffer.
+    pub fn record(&mut self, repeat: u32) -> Result<()> {
+        self.job.record(repeat)
+    }
+
+    /// Its commands.
+    pub fn job(&mut self) -> &mut Job {
+        &mut self.job
+    }
+
+    /// Writes the bytes of an input, of each set.
+    pub fn write_input(&self, index: usize, bytes: &[u8]) -> Result<()> {
+        self.sets.iter().try_for_each(|set| set.inputs[index].write(0, bytes))
+    }
+
+    /// Fills all of an output, also the padding behind it, in each set.
+    pub fn poison_output(&self, index: usize, byte: u8) -> Result<()> {
+        self.sets.iter().try_for_each(|set| {
+            let buffer = &set.outputs[index];
+            let length = usize::try_from(buffer.byte_length()).unwrap_or(usize::MAX);
+            buffer.write(0, &vec![byte; length])
+        })
+    }
+
+    /// All bytes of an output of the first set, also the padding behind it.
+    pub fn read_output(&self, index: usize) -> Result<Vec<u8>> {
+        BufferSpan::whole(self.sets[0].outputs[index].clone()).read_all()
+    }
+
+    /// Runs and waits.
+    pub fn run(&self, deadline: Deadline) -> Result<()> {
+        self.job.run(deadline)
     }
 }
 

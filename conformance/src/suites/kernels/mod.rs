@@ -3,7 +3,7 @@
 //! A case is a variant with one of the sample operations. Outputs are poisoned before each run, inputs are new for each
 //! case, and a variant that the device cannot run is skipped with what the device lacks.
 
-mod data;
+pub mod data;
 mod launch;
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use halite_shaders::{Operation, Plan, Variant, variants_of};
 use halite_targets::{Capabilities, Facts, Os, Target};
 
 use self::data::Inputs;
-pub use self::launch::{Prepared, compile};
+pub use self::launch::{Job, Prepared, compile};
 use super::{Case, Cases, Context, Outcome, Random, Stop};
 
 /// A single dispatch that takes longer hangs.
@@ -94,6 +94,6 @@ fn run(
 }
 
 /// The largest magnitude of plain inputs.
-fn magnitude(operation: &Operation) -> f64 {
+pub fn magnitude(operation: &Operation) -> f64 {
     if operation.inputs().iter().all(|t| t.dtype.is_float()) { 1.0 } else { 128.0 }
 }

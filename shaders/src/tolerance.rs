@@ -16,14 +16,16 @@ impl Tolerance {
     /// Nothing but the same value.
     pub const EXACT: Tolerance = Tolerance { absolute: 0.0, relative: 0.0 };
 
-    /// For a sum of `length` products of magnitude up to `magnitude` each, accumulated in `accumulator` and rounded to
-    /// `result`. A sum of n terms in any order is off by at most (n-1) * u * sum(|terms|), u being half of epsilon
-    /// (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2); as the signs are random, the square root
-    /// of n terms with a factor of 8 covers what is seen and still finds a lost term.
+    /// For a sum of `length` products of magnitude up to `magnitude` each and of random signs, accumulated in `accumulator`
+    /// and rounded to `result`. Each addition is off by at most u * |partial sum|, u being half of epsilon (Higham, Accuracy
+    /// and Stability of Numerical Algorithms, section 4.2). Partial sums of n terms of random signs grow with the root of n,
+    /// so that the errors of one long chain of additions, which are random too, come to about 0.07 * n * epsilon for terms
+    /// that are uniform products; short chains, trees and rounded operands add less. The largest of millions of sums has been
+    /// seen at ten times that. A lost term is still far off.
     pub fn of_sum(length: u64, magnitude: f64, accumulator: DType, result: DType) -> Tolerance {
-        let terms = (length.max(1) as f64).sqrt();
+        let terms = length.max(1) as f64;
         Tolerance {
-            absolute: 8.0 * terms * accumulator.epsilon() * magnitude + result.min_normal(),
+            absolute: (8.0 * terms.sqrt() + terms) * accumulator.epsilon() * magnitude + result.min_normal(),
             relative: result.epsilon(),
         }
     }

@@ -1,31 +1,63 @@
-//! Owns starting the comparison with IREE's own runtime. Does not own the measuring (`conformance/bench/compare.py`).
+//! Owns starting measurements: the comparison with IREE's own runtime, and the kernels. Does not own the measuring
+//! (`conformance/bench/compare.py`, `conformance kernels-bench`).
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-use clap::Args;
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
 
 use crate::shell::{self, cargo, command, repo, say};
 
 /// What to compare.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Options {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Folder with iree-run-module and iree-benchmark-module (PyPI: iree-base-runtime).
-    #[arg(long)]
-    theirs: PathBuf,
+    #[arg(long, required = true)]
+    theirs: Option<PathBuf>,
     /// Manifest of modules; see conformance/bench/compare.py.
-    manifest: PathBuf,
+    #[arg(required = true)]
+    manifest: Option<PathBuf>,
     /// More arguments for compare.py.
     #[arg(last = true)]
     rest: Vec<String>,
 }
 
-/// Builds the tools and runs the comparison on the Vulkan driver that the environment selects.
+#[derive(Subcommand)]
+enum What {
+    /// Measures the kernel library beside the device's own ceilings.
+    Kernels {
+        /// Arguments of `conformance kernels-bench`, such as --device=vulkan://0 --op matmul:m=512,n=512,k=512.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+}
+
+/// Builds what measures, in release mode, and runs it on the device that the arguments or the environment select.
 pub fn run(options: &Options) -> Result<()> {
+    match &options.what {
+        Some(What::Kernels { rest }) => conformance("kernels-bench", rest),
+        None => compare(options),
+    }
+}
+
+/// A command of `conformance`, in release mode.
+pub fn conformance(name: &str, rest: &[String]) -> Result<()> {
+    say("building");
+    shell::run(&mut cargo(&["build", "--release", "--package", "halite-conformance"]))?;
+    let program = repo("target/release/conformance").to_string_lossy().into_owned();
+    shell::run(command(&program, &[name]).args(rest))
+}
+
+fn compare(options: &Options) -> Result<()> {
+    let theirs = options.theirs.as_ref().context("--theirs names the folder of IREE's programs")?;
+    let manifest = options.manifest.as_ref().context("a manifest of modules is needed")?;
     say("building");
     shell::run(&mut cargo(&["build", "--release", "--package", "halite-tools"]))?;
     let mut compare = command("python3", &["conformance/bench/compare.py"]);
-    compare.arg("--ours").arg(repo("target/release")).arg("--theirs").arg(&options.theirs);
-    compare.arg(&options.manifest).args(&options.rest);
+    compare.arg("--ours").arg(repo("target/release")).arg("--theirs").arg(theirs);
+    compare.arg(manifest).args(&options.rest);
     shell::run(&mut compare)
 }

@@ -46,7 +46,7 @@ enum Chore {
     Dist(plugins::DistOptions),
     /// Compile the kernel templates, or check that the kept kernels are what they give. Needs a C++ compiler.
     Shaders(shaders::Options),
-    /// Compare speed, start-up and memory with IREE's own runtime.
+    /// Compare speed, start-up and memory with IREE's own runtime; or measure the kernel library with `bench kernels`.
     Bench(bench::Options),
 }
 

@@ -3,6 +3,7 @@
 mod abi_bench;
 mod hal;
 mod kernels;
+mod kernels_bench;
 mod replay;
 mod soak;
 
@@ -28,6 +29,8 @@ enum Command {
     Hal(hal::Flags),
     /// Runs every variant of the kernel library against its twin on the processor.
     Kernels(kernels::Flags),
+    /// Measures every variant of the kernel library beside the device's own ceilings.
+    KernelsBench(kernels_bench::Flags),
     /// Replays a corpus of compiled modules and compares with the expected values.
     Replay(replay::Flags),
     /// Measures what calls into a driver cost: linked, and as a plug-in.
@@ -77,6 +80,7 @@ fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Resul
         Some(Command::AbiBench(flags)) => abi_bench::run(flags),
         Some(Command::Soak(flags)) => soak::run(flags),
         Some(Command::Kernels(flags)) => kernels::run(flags),
+        Some(Command::KernelsBench(flags)) => kernels_bench::run(flags),
     }
 }
 

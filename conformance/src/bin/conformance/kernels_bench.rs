@@ -1,0 +1,132 @@
+//! The command `kernels-bench`: how fast the variants of the kernel library are on one device.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, ensure};
+use clap::{Args, ValueEnum};
+use halite_conformance::{
+    kernel_bench::{self, Bench, Caches, Options, Pace, Size},
+    suites::kernels,
+};
+use halite_shaders::{Operation, Tuning};
+
+use crate::DeviceFlags;
+
+/// Flags of the command.
+#[derive(Args)]
+pub struct Flags {
+    #[command(flatten)]
+    device: DeviceFlags,
+    /// Operation to measure, such as matmul:m=64,n=64,k=64; the ones of conformance/bench/kernels.txt when none is named.
+    #[arg(long = "op", value_name = "OPERATION")]
+    operations: Vec<String>,
+    /// Only operations of the list whose text contains this.
+    #[arg(long = "match", default_value = "")]
+    filter: String,
+    /// Only variants whose name contains this.
+    #[arg(long, default_value = "")]
+    variant: String,
+    /// Print the operations and measure none.
+    #[arg(long)]
+    list: bool,
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// How long each variant is measured, in seconds; at least five samples are taken.
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// How long the device is kept busy before, in seconds.
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    warm_up: f64,
+    /// Operations with more arithmetic than this are checked against another variant instead of the twin.
+    #[arg(long, default_value_t = 6e8)]
+    twin_flops: f64,
+    /// Whether runs find their inputs in caches.
+    #[arg(long, value_enum, default_value_t = CacheFlag::Auto)]
+    caches: CacheFlag,
+    /// Seed of the inputs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CacheFlag {
+    /// Cold where memory decides the speed.
+    Auto,
+    /// Runs take turns on buffers that are larger than caches.
+    Cold,
+    /// All runs use the same buffers.
+    Warm,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    if (0.0..=3600.0).contains(&value) { Ok(value) } else { Err("from 0 to 3600".to_owned()) }
+}
+
+impl Flags {
+    fn options(&self) -> Options {
+        Options {
+            pace: Pace {
+                warm: Duration::from_secs_f64(self.warm_up),
+                sample: Duration::from_millis(10),
+                measure: Duration::from_secs_f64(self.seconds),
+            },
+            filter: self.variant.clone(),
+            twin_flops: self.twin_flops,
+            caches: match self.caches {
+                CacheFlag::Auto => Caches::Auto,
+                CacheFlag::Cold => Caches::Cold,
+                CacheFlag::Warm => Caches::Warm,
+            },
+            seed: self.seed,
+        }
+    }
+
+    fn operations(&self, size: Size) -> Result<Vec<Operation>> {
+        if !self.operations.is_empty() {
+            return self.operations.iter().map(|text| Ok(Operation::parse(text)?)).collect();
+        }
+        let mut list = kernel_bench::defaults(size).map_err(|why| anyhow!("bench/kernels.txt: {why}"))?;
+        list.retain(|operation| operation.to_string().contains(&self.filter));
+        ensure!(!list.is_empty(), "no operation has '{}' in its text; --list shows them", self.filter);
+        Ok(list)
+    }
+}
+
+/// Measures and prints; whether every variant was right.
+pub fn run(flags: &Flags) -> Result<bool> {
+    let device = flags.device.opener()()?;
+    let info = device.info().clone();
+    let target = kernels::capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;
+    let operations = flags.operations(Size::of(&target))?;
+    if flags.list {
+        operations.iter().for_each(|operation| println!("{operation}"));
+        return Ok(true);
+    }
+    let triple = target.target.to_string();
+    if !flags.json {
+        println!("{}, target {triple}", flags.device.headline(&info));
+        if cfg!(debug_assertions) {
+            println!(
+                "# a debug build: the device is as fast as ever, what the processor does around it is not"
+            );
+        }
+    }
+    let bench = Bench::new(device, target, Tuning::shipped().clone(), flags.options())?;
+    if !flags.json {
+        print!("{}", kernel_bench::heading(bench.ceilings()));
+    }
+    let mut reports = Vec::new();
+    for operation in &operations {
+        let report = bench.measure(operation)?;
+        if !flags.json {
+            print!("{}", kernel_bench::text(&report));
+        }
+        reports.push(report);
+    }
+    if flags.json {
+        println!("{:#}", kernel_bench::json(&info, &triple, bench.ceilings(), &reports));
+    }
+    Ok(!reports.iter().any(kernel_bench::Report::failed))
+}

@@ -1,0 +1,159 @@
+//! Owns how measurements are told: a table for people, JSON for programs. Does not own: measuring.
+
+use std::fmt::Write as _;
+
+use halite_hal::DeviceInfo;
+use serde_json::{Value as Json, json};
+
+use super::{Ceilings, Measured, Report, Row};
+
+/// The device's ceilings, as lines that begin with `#`.
+pub fn heading(ceilings: &Ceilings) -> String {
+    let mut text = String::new();
+    if let Ok(copy) = ceilings.copy(ceilings.largest()) {
+        let (command, kernel) = (rate(copy.command, "B/s"), rate(copy.kernel, "B/s"));
+        let size = ceilings.largest() >> 20;
+        let _ = writeln!(text, "# copies of {size} MiB: vkCmdCopyBuffer {command}, kernel {kernel}");
+    }
+    for (probe, speed) in &ceilings.arithmetic {
+        let _ = match speed {
+            Ok(speed) => writeln!(text, "# {}: {}", probe.name(), rate(*speed, "OP/s")),
+            Err(why) => writeln!(text, "# {}: {why}", probe.name()),
+        };
+    }
+    text
+}
+
+/// An operation with its variants. Percentages are of the copy and of the arithmetic that bound it.
+pub fn text(report: &Report) -> String {
+    let mut text = format!("\n{}\n", report.operation);
+    let caches = if report.sets > 1 { format!("{} sets of buffers", report.sets) } else { "warm".to_owned() };
+    let copy = rate(report.copy.best(), "B/s");
+    let peak = report
+        .peak
+        .map_or("none".to_owned(), |(probe, speed)| format!("{} ({})", rate(speed, "OP/s"), probe.name()));
+    let (flops, bytes) = (rate(report.work.flops, "OP"), rate(report.work.bytes, "B"));
+    let _ = writeln!(text, "  {flops}, {bytes}, {caches}; ceilings: copy {copy}, arithmetic {peak}");
+    let _ = writeln!(
+        text,
+        "  {:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7}  checked against",
+        "variant", "place", "median", "arithmetic", "of peak", "memory", "of copy"
+    );
+    let fastest = fastest(report);
+    for row in &report.rows {
+        let mark = if Some(row.variant) == fastest { "*" } else { " " };
+        let _ = match &row.outcome {
+            Ok(measured) => writeln!(text, "{mark} {}", line(report, row, measured)),
+            Err(why) => writeln!(text, "! {:<40} {:>5} {why}", row.variant, row.place),
+        };
+    }
+    for (variant, why) in &report.ruled_out {
+        let _ = writeln!(text, "- {variant:<40} {why}");
+    }
+    text
+}
+
+fn fastest(report: &Report) -> Option<&'static str> {
+    let measured = report.rows.iter().filter_map(|row| Some((row.variant, row.outcome.as_ref().ok()?)));
+    let least = measured.min_by(|a, b| a.1.timing.median.total_cmp(&b.1.timing.median));
+    least.map(|(name, _)| name)
+}
+
+fn line(report: &Report, row: &Row, measured: &Measured) -> String {
+    let seconds = measured.timing.median;
+    let (flops, bytes) = (report.work.flops / seconds, report.work.bytes / seconds);
+    let of = |speed: f64, ceiling: Option<f64>| {
+        ceiling.filter(|c| *c > 0.0).map_or("-".to_owned(), |c| format!("{:.1} %", 100.0 * speed / c))
+    };
+    format!(
+        "{:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7}  {}",
+        row.variant,
+        row.place,
+        time(seconds),
+        rate(flops, "OP/s"),
+        of(flops, report.peak.map(|(_, speed)| speed)),
+        rate(bytes, "B/s"),
+        of(bytes, Some(report.copy.best())),
+        measured.checked
+    )
+}
+
+/// Seconds in the unit that suits.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
+        s => format!("{:.2} µs", s * 1e6),
+    }
+}
+
+/// A number with a decimal prefix and a unit.
+fn rate(value: f64, unit: &str) -> String {
+    let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (factor, prefix) = prefixes.into_iter().find(|(f, _)| value >= *f).unwrap_or((1.0, ""));
+    format!("{:.1} {prefix}{unit}", value / factor)
+}
+
+/// All of it for programs. Times are in seconds, rates in operations or bytes a second.
+pub fn json(info: &DeviceInfo, target: &str, ceilings: &Ceilings, reports: &[Report]) -> Json {
+    let probes: serde_json::Map<String, Json> = ceilings
+        .arithmetic
+        .iter()
+        .map(|(probe, speed)| {
+            let told = speed.as_ref().map_or_else(|why| json!({"why_not": why}), |speed| json!(speed));
+            (probe.name().to_owned(), told)
+        })
+        .collect();
+    let copy = ceilings.copy(ceilings.largest()).unwrap_or_default();
+    json!({
+        "device": info.uri(), "name": info.name, "target": target,
+        "ceilings": {
+            "copy_bytes": ceilings.largest(), "copy_command": copy.command, "copy_kernel": copy.kernel,
+            "arithmetic": probes,
+        },
+        "operations": reports.iter().map(operation).collect::<Vec<_>>(),
+    })
+}
+
+fn operation(report: &Report) -> Json {
+    let ruled_out: Vec<_> =
+        report.ruled_out.iter().map(|(name, why)| json!({"variant": name, "why": why})).collect();
+    json!({
+        "operation": report.operation.to_string(), "name": report.operation.name(),
+        "signature": report.operation.signature(),
+        "flops": report.work.flops, "bytes": report.work.bytes, "sets": report.sets,
+        "copy_command": report.copy.command, "copy_kernel": report.copy.kernel,
+        "peak": report.peak.map(|(probe, speed)| json!({"probe": probe.name(), "speed": speed})),
+        "variants": report.rows.iter().map(|row| variant(report, row)).collect::<Vec<_>>(),
+        "ruled_out": ruled_out,
+    })
+}
+
+fn variant(report: &Report, row: &Row) -> Json {
+    match &row.outcome {
+        Err(why) => json!({"variant": row.variant, "place": row.place, "failed": why}),
+        Ok(measured) => {
+            let timing = measured.timing;
+            json!({
+                "variant": row.variant, "place": row.place, "checked": measured.checked,
+                "median": timing.median, "least": timing.least, "most": timing.most,
+                "samples": timing.samples, "repeat": timing.repeat,
+                "flops_per_second": report.work.flops / timing.median,
+                "bytes_per_second": report.work.bytes / timing.median,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units_that_suit() {
+        assert_eq!(time(0.001_234), "1.234 ms");
+        assert_eq!(time(0.000_001_5), "1.50 µs");
+        assert_eq!(rate(1.5e12, "OP/s"), "1.5 TOP/s");
+        assert_eq!(rate(10.0, "B"), "10.0 B");
+    }
+}

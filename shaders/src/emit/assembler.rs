@@ -25,6 +25,37 @@ pub(crate) struct If {
     has_else: bool,
 }
 
+/// Types and constants that loops count with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counter {
+    /// Type of the counter.
+    pub(crate) word: Id,
+    /// Type of the comparison.
+    pub(crate) boolean: Id,
+    /// The first number.
+    pub(crate) zero: Id,
+    /// What is added.
+    pub(crate) one: Id,
+    /// Number of rounds.
+    pub(crate) count: Id,
+}
+
+/// A loop in the making.
+#[derive(Debug)]
+pub(crate) struct Repeat<const N: usize> {
+    /// The values at the beginning of a round; after the loop, the results.
+    pub(crate) values: [Id; N],
+    /// Where in the code the values of the next round are named.
+    next: [usize; N],
+    counter: Counter,
+    number: Id,
+    next_number: Id,
+    header: Id,
+    continued: Id,
+    merge: Id,
+    before: BTreeMap<Vec<u32>, Id>,
+}
+
 /// A module in the making.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
@@ -189,6 +220,50 @@ impl Assembler {
         self.in_block = branch.before;
         self.block(branch.merge);
         (branch.yes_end, no_end)
+    }
+
+    /// A loop over values of type `ty`; what follows is a round, until [`Assembler::end_repeat`].
+    pub(crate) fn begin_repeat<const N: usize>(
+        &mut self,
+        counter: Counter,
+        ty: Id,
+        initial: [Id; N],
+    ) -> Repeat<N> {
+        let [header, body, continued, merge, next_number] = [(); 5].map(|()| self.reserve());
+        let entry = self.current;
+        self.statement(Op::Branch, &[header.0]);
+        let before = self.in_block.clone();
+        self.block(header);
+        let first = [counter.zero.0, entry.0, next_number.0, continued.0];
+        let number = self.effect(Op::Phi, counter.word, &first);
+        let mut next = [0; N];
+        let mut values = initial;
+        for (value, place) in values.iter_mut().zip(&mut next) {
+            // The value of the next round is not known yet.
+            *value = self.effect(Op::Phi, ty, &[value.0, entry.0, 0, continued.0]);
+            *place = self.body.len() - 2;
+        }
+        let more = self.effect(Op::ULessThan, counter.boolean, &[number.0, counter.count.0]);
+        self.statement(Op::LoopMerge, &[merge.0, continued.0, 0]);
+        self.statement(Op::BranchConditional, &[more.0, body.0, merge.0]);
+        self.block(body);
+        Repeat { values, next, counter, number, next_number, header, continued, merge, before }
+    }
+
+    /// The end of a loop: the values of the next round. Gives those after the last.
+    pub(crate) fn end_repeat<const N: usize>(&mut self, repeat: Repeat<N>, next: [Id; N]) -> [Id; N] {
+        for (place, value) in repeat.next.iter().zip(next) {
+            self.body[*place] = value.0;
+        }
+        self.statement(Op::Branch, &[repeat.continued.0]);
+        self.block(repeat.continued);
+        let Counter { word, one, .. } = repeat.counter;
+        let sum = [word.0, repeat.next_number.0, repeat.number.0, one.0];
+        self.statement(Op::IAdd, &sum);
+        self.statement(Op::Branch, &[repeat.header.0]);
+        self.in_block = repeat.before;
+        self.block(repeat.merge);
+        repeat.values
     }
 
     /// The one of two values that was computed on the way here.

@@ -1,5 +1,5 @@
-//! Owns the functions of integers and booleans as instructions: words of up to 32 bits, and 64 bits as pairs of words, for
-//! devices without 64-bit integers. Does not own: conversions.
+//! Owns the functions of integers and booleans of up to 32 bits as instructions. Does not own: 64 bits (`pair`),
+//! or conversions.
 
 use spirv::{GlslStd450Op, Op};
 
@@ -9,10 +9,6 @@ use super::{
     lanes::{LANES, Lanes, Register},
 };
 use crate::DType;
-
-/// Functions of `i64` that are not there on pairs of words.
-pub(crate) const NOT_OF_PAIRS: &[Function] =
-    &[Function::Div, Function::Mod, Function::Fmod, Function::Shl, Function::Shr];
 
 fn is_signed(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::I32 | DType::I64)
@@ -147,7 +143,7 @@ impl Lanes {
     }
 
     /// Words by an instruction that gives two, such as `OpIAddCarry`.
-    fn two_words(&mut self, op: Op, a: Id, b: Id) -> (Id, Id) {
+    pub(crate) fn two_words(&mut self, op: Op, a: Id, b: Id) -> (Id, Id) {
         let words = self.words();
         let both = self.asm.ty(Op::TypeStruct, &[words.0, words.0]);
         let result = self.asm.pure(op, both, &[a.0, b.0]);
@@ -160,109 +156,6 @@ impl Lanes {
     /// Low and high words of products.
     pub(crate) fn product(&mut self, a: Id, b: Id) -> (Id, Id) {
         self.two_words(Op::UMulExtended, a, b)
-    }
-
-    fn pair_add(&mut self, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {
-        let (low, carry) = self.two_words(Op::IAddCarry, a.0, b.0);
-        let high = self.uadd(a.1, b.1);
-        (low, self.uadd(high, carry))
-    }
-
-    fn pair_sub(&mut self, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {
-        let (low, borrow) = self.two_words(Op::ISubBorrow, a.0, b.0);
-        let high = self.usub(a.1, b.1);
-        (low, self.usub(high, borrow))
-    }
-
-    pub(crate) fn pair_negated(&mut self, low: Id, high: Id) -> (Id, Id) {
-        let zero = self.u(0);
-        self.pair_sub((zero, zero), (low, high))
-    }
-
-    /// The magnitude of a pair, and whether it is negative.
-    pub(crate) fn magnitude(&mut self, low: Id, high: Id) -> (Id, Id, Id) {
-        let zero = self.u(0);
-        let negative = self.bop(Op::SLessThan, &[high, zero]);
-        let negated = self.pair_negated(low, high);
-        let low = self.uselect(negative, negated.0, low);
-        (low, self.uselect(negative, negated.1, high), negative)
-    }
-
-    /// A function of one pair.
-    pub(crate) fn pair1(&mut self, function: Function, low: Id, high: Id) -> Register {
-        let [zero, one] = [self.u(0), self.u(1)];
-        let (low, high) = match function {
-            Function::Neg => self.pair_negated(low, high),
-            Function::Not => (self.uop(Op::Not, &[low]), self.uop(Op::Not, &[high])),
-            Function::Abs => {
-                let (low, high, _) = self.magnitude(low, high);
-                (low, high)
-            }
-            Function::Relu => {
-                let negative = self.bop(Op::SLessThan, &[high, zero]);
-                (self.uselect(negative, zero, low), self.uselect(negative, zero, high))
-            }
-            _ => {
-                let sign = self.right_signed(high, 31);
-                let both = self.or(low, high);
-                let some = self.bop(Op::INotEqual, &[both, zero]);
-                let unit = self.uselect(some, one, zero);
-                (self.or(sign, unit), sign)
-            }
-        };
-        Register::Pair(low, high)
-    }
-
-    /// A function of two pairs that gives a pair; not one of [`NOT_OF_PAIRS`].
-    pub(crate) fn pair2(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> Register {
-        let each = |lanes: &mut Self, op| (lanes.uop(op, &[a.0, b.0]), lanes.uop(op, &[a.1, b.1]));
-        let (low, high) = match function {
-            Function::Add => self.pair_add(a, b),
-            Function::Sub => self.pair_sub(a, b),
-            Function::And => each(self, Op::BitwiseAnd),
-            Function::Or => each(self, Op::BitwiseOr),
-            Function::Xor => each(self, Op::BitwiseXor),
-            Function::Max | Function::Min => {
-                let compare = if function == Function::Max { Function::Gt } else { Function::Lt };
-                let take = self.pair_compare(compare, a, b);
-                (self.uselect(take, a.0, b.0), self.uselect(take, a.1, b.1))
-            }
-            _ => {
-                let (low, high) = self.product(a.0, b.0);
-                let [left, right] = [self.uop(Op::IMul, &[a.0, b.1]), self.uop(Op::IMul, &[a.1, b.0])];
-                let cross = self.uadd(left, right);
-                (low, self.uadd(high, cross))
-            }
-        };
-        Register::Pair(low, high)
-    }
-
-    /// A comparison of pairs.
-    pub(crate) fn pair_compare(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> Id {
-        match function {
-            Function::Eq | Function::Ne => {
-                let [low, high] =
-                    [self.uop(Op::BitwiseXor, &[a.0, b.0]), self.uop(Op::BitwiseXor, &[a.1, b.1])];
-                let [both, zero] = [self.or(low, high), self.u(0)];
-                self.bop(if function == Function::Eq { Op::IEqual } else { Op::INotEqual }, &[both, zero])
-            }
-            Function::Gt => self.pair_compare(Function::Lt, b, a),
-            Function::Le => {
-                let greater = self.pair_compare(Function::Lt, b, a);
-                self.bop(Op::LogicalNot, &[greater])
-            }
-            Function::Ge => {
-                let less = self.pair_compare(Function::Lt, a, b);
-                self.bop(Op::LogicalNot, &[less])
-            }
-            _ => {
-                let less = self.bop(Op::SLessThan, &[a.1, b.1]);
-                let same = self.bop(Op::IEqual, &[a.1, b.1]);
-                let below = self.bop(Op::ULessThan, &[a.0, b.0]);
-                let tie = self.bop(Op::LogicalAnd, &[same, below]);
-                self.bop(Op::LogicalOr, &[less, tie])
-            }
-        }
     }
 
     /// A value by condition.

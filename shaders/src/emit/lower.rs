@@ -4,7 +4,6 @@
 use super::{
     expression::{Expression, Node, Operand, Scalar, operand_type},
     function::{Function, Type},
-    integer::NOT_OF_PAIRS,
     lanes::{Lanes, Register},
 };
 use crate::DType;
@@ -102,9 +101,6 @@ fn two(
             Register::Bool(lanes.word_compare(function, a, b, dtype))
         }
         (Register::Word(a), Register::Word(b)) => Register::Word(lanes.word2(function, a, b, dtype)),
-        (Register::Pair(..), Register::Pair(..)) if NOT_OF_PAIRS.contains(&function) => {
-            return Err(format!("computes i64 as pairs of words, which has no '{}'", function.name()));
-        }
         (Register::Pair(a, b), Register::Pair(c, d)) if compares => {
             Register::Bool(lanes.pair_compare(function, (a, b), (c, d)))
         }

@@ -114,6 +114,9 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         Conv2d { bias: true, activation: Activation::Silu, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) },
         conv([2, 8, 8, 8], [16, 8, 1, 1]),
         Conv2d { strides: [2, 2], ..conv([1, 17, 9, 9], [6, 17, 1, 1]) },
+        // More filters and places than a tile, sums that are no multiple of one.
+        same(Conv2d { bias: true, ..conv([1, 3, 9, 8], [67, 3, 3, 3]) }),
+        Conv2d { groups: 2, strides: [2, 1], ..conv([2, 14, 7, 11], [34, 7, 2, 3]) },
         // Depthwise, with one and two filters for each channel, and grouped.
         same(Conv2d {
             groups: 6,
@@ -137,7 +140,8 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     let last = Conv2d { layout: Layout::Nhwc, ..conv([2, 9, 10, 5], [3, 3, 5, 11]) };
     samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: Activation::Relu, ..last.clone() });
     samples.push(Conv2d { groups: 5, strides: [1, 2], filter: [3, 3, 1, 10], ..last.clone() });
-    samples.push(Conv2d { filter: [1, 1, 5, 11], ..last });
+    samples.push(Conv2d { filter: [1, 1, 5, 11], ..last.clone() });
+    samples.push(Conv2d { filter: [3, 2, 5, 33], dilations: [1, 2], ..last });
     samples
 }
 
@@ -199,6 +203,7 @@ impl Op for Conv2d {
         match template {
             "depthwise" => shape.depthwise(kernel),
             "direct" => shape.direct(kernel),
+            "gemm" => shape.gemm(kernel),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

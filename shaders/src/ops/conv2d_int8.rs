@@ -147,7 +147,8 @@ fn samples_of(data: DType, out: DType) -> Vec<Conv2dInt8> {
         base.clone(),
         Conv2dInt8 { strides: [2, 2], least, ..base.clone() },
         Conv2dInt8 { groups: 7, input: [1, 7, 11, 10], filter: [7, 1, 3, 3], ..base.clone() },
-        Conv2dInt8 { layout: Layout::Nhwc, input: [1, 6, 7, 9], filter: [1, 1, 9, 10], ..base },
+        Conv2dInt8 { layout: Layout::Nhwc, input: [1, 6, 7, 9], filter: [1, 1, 9, 20], ..base.clone() },
+        Conv2dInt8 { filter: [35, 5, 3, 3], ..base.clone() },
         conv([1, 3, 2, 2], [2, 3, 3, 3]),
         conv([1, 0, 3, 3], [5, 0, 1, 1]),
     ]
@@ -246,6 +247,7 @@ impl Op for Conv2dInt8 {
         let kernel = Kernel { build, params, bias: self.bias, activation: 0, bindings, more };
         match template {
             "direct" => shape.direct(kernel),
+            "gemm" => shape.gemm(kernel),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

@@ -213,6 +213,33 @@ impl Convolution {
         Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
     }
 
+    /// A product of matrices, tile by tile.
+    pub fn gemm(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+        let p = |name| kernel.params.get(name);
+        let (lanes, bm, bn, bk, tm, tn) = (p("lanes")?, p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
+        if lanes * tm * tn != bm * bn || bm % tm != 0 || bn % tn != 0 || lanes % bn != 0 {
+            return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
+        }
+        self.at_least(p("min_filters")?)?;
+        let [rows, columns] = self.window.output();
+        let blocks = u64::from(groups(self.filters, bm)?) * self.groups;
+        let grid = [groups(rows * columns, bn)?, narrow("a number of filters", blocks)?, self.images_32()?];
+        let [height, width] = self.window.kernel.map(|size| narrow("the kernel", size));
+        let last = (self.layout == Layout::Nhwc).into();
+        let constants = vec![lanes, bm, bn, bk, tm, tn, height?, width?, last];
+        Ok(Plan::of(self.step(kernel, constants, grid)?))
+    }
+
+    fn at_least(&self, filters: u32) -> Result<(), Unfit> {
+        if self.filters < u64::from(filters) {
+            return Err(Unfit(format!(
+                "wants at least {filters} filters in a group, there are {}",
+                self.filters
+            )));
+        }
+        Ok(())
+    }
+
     pub fn images_32(&self) -> Result<u32, Unfit> {
         narrow("a number of images", self.images)
     }

@@ -152,10 +152,10 @@ impl Attention {
             of(2, 33, 70, 64),
             of(1, 5, 37, 40),
             causal(of(1, 67, 67, 32)),
-            causal(of(2, 7, 100, 128)),
+            causal(of(2, 12, 100, 128)),
             // Queries before the first key.
             causal(of(1, 20, 9, 16)),
-            of(1, 3, 5, 256),
+            of(1, 10, 37, 256),
             of(1, 2, 3, 1),
             of(1, 2, 0, 32),
             of(1, 0, 4, 32),
@@ -296,6 +296,7 @@ impl Op for Attention {
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
+            "coop" => self.coop(build, params),
             "flash" => self.flash(build, params),
             "split" => self.split(build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),

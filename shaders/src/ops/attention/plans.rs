@@ -45,13 +45,49 @@ impl Attention {
         Ok(Plan { steps: vec![tiles, combine], scratch })
     }
 
+    /// Cooperative matrices of 16x16x16 in subgroups of 32, each with `16 * tm` queries.
+    pub(super) fn coop(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let (lanes, tm, bk) = (params.get("lanes")?, params.get("tm")?, params.get("bk")?);
+        let (d, most) = (narrow("head_dim", self.head_dim)?, params.get("max_dim")?);
+        let bq = lanes / 32 * tm * 16;
+        if lanes % 32 != 0 || bk % 16 != 0 || bq > 2 * bk {
+            return Err(Unfit(format!("has {bq} queries in {lanes} invocations, and tiles of {bk} keys")));
+        }
+        if d % 16 != 0 || d > most {
+            return Err(Unfit(format!("is for a head_dim of 16, 32, … up to {most}, not {d}")));
+        }
+        let least = params.get("min_q_len")?;
+        if self.q_len < least.into() {
+            return Err(Unfit(format!("is for {least} queries or more, not {}", self.q_len)));
+        }
+        if self.scale() <= 0.0 {
+            return Err(Unfit(format!("is for positive scales, not {}", self.scale())));
+        }
+        let mut push = self.shape()?;
+        push.extend(self.factors());
+        let constants = vec![lanes, tm, bk, d];
+        let flags = self.flags().into_iter().chain([params.get("direct")?]);
+        Ok(Plan::of(Step {
+            module: module(build)?,
+            constants: constants.into_iter().chain(flags).collect(),
+            push,
+            bindings: self.bindings(Slot::Output(0)),
+            grid: [
+                groups(self.group() * self.q_len, bq)?,
+                narrow("a number of heads", self.kv_heads())?,
+                narrow("the batch", self.batch)?,
+            ],
+            subgroup_size: 0,
+        }))
+    }
+
     /// The dispatch over queries and `splits` parts of the keys.
     fn tiles(&self, build: &str, params: &Params, splits: u64, out: Slot) -> Result<Step, Unfit> {
         let (lanes, bq, bk) = (params.get("lanes")?, params.get("bq")?, params.get("bk")?);
         if lanes % 8 != 0 || bk % 8 != 0 || (bq * 8) % lanes.max(1) != 0 {
             return Err(Unfit(format!("has tiles of {bq}x{bk} that {lanes} invocations do not cover")));
         }
-        let mask = if self.mask == Mask::None { Slot::Input(0) } else { Slot::Input(3) };
+        let d = narrow("head_dim", self.head_dim)?;
         // Parts are whole tiles of keys.
         let split_len = self.kv_len.div_ceil(splits).next_multiple_of(bk.into());
         let mut push = self.shape()?;
@@ -59,17 +95,9 @@ impl Attention {
         push.extend(self.factors());
         Ok(Step {
             module: module(build)?,
-            constants: vec![
-                lanes,
-                bq,
-                bk,
-                narrow("head_dim", self.head_dim)?,
-                self.causal.into(),
-                (self.mask != Mask::None).into(),
-                self.softcap.is_some().into(),
-            ],
+            constants: [lanes, bq, bk, d].into_iter().chain(self.flags()).collect(),
             push,
-            bindings: vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), mask, out],
+            bindings: self.bindings(out),
             grid: [
                 groups(self.group() * self.q_len, bq)?,
                 narrow("a number of heads", self.kv_heads())?,
@@ -77,6 +105,17 @@ impl Attention {
             ],
             subgroup_size: 0,
         })
+    }
+
+    /// Specialization constants: what happens to scores.
+    fn flags(&self) -> [u32; 3] {
+        [self.causal, self.mask != Mask::None, self.softcap.is_some()].map(u32::from)
+    }
+
+    /// The inputs and the output; a mask that is not there, and not read, has the queries in its place.
+    fn bindings(&self, out: Slot) -> Vec<Slot> {
+        let mask = if self.mask == Mask::None { Slot::Input(0) } else { Slot::Input(3) };
+        vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), mask, out]
     }
 
     /// Query heads that share a key-value head.

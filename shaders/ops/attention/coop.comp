@@ -1,0 +1,348 @@
+// Attention with cooperative matrices of 16x16x16: a subgroup of 32 has TM * 16 queries with their result in registers,
+// the workgroup's subgroups share tiles of BK keys and values in shared memory, with the next tile on its way in
+// registers. Rows of the operands are whole 16-byte words.
+//
+// The weights leave the first product as an accumulator and enter the second as a left operand. Where both lie in
+// registers alike, element by element, and as below - which the kernel finds out by loading matrices of positions -
+// they and the row-wise arithmetic stay in registers; otherwise they go through a subgroup's piece of shared memory.
+//   element e of lane l: row l / 4 + (e & 2) * 4, column l % 4 * 2 + (e & 1) + (e & 4) * 2
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_vote : require
+#extension GL_KHR_shader_subgroup_clustered : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#ifdef OPERAND_BF16
+#extension GL_EXT_bfloat16 : require
+#endif
+#pragma use_vulkan_memory_model
+#include "elements.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint TM = 1;
+layout(constant_id = 2) const uint BK = 64;
+layout(constant_id = 3) const uint D = 64;
+layout(constant_id = 4) const bool CAUSAL = false;
+layout(constant_id = 5) const bool MASK = false;
+layout(constant_id = 6) const bool SOFTCAP = false;
+layout(constant_id = 7) const bool DIRECT = true;  // Weights may stay in registers.
+
+layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
+layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
+layout(set = 0, binding = 2) readonly buffer Values { uvec4 v[]; };
+ELEMENT_BUFFER(3, mask, readonly, TYPE);
+layout(set = 0, binding = 4) writeonly buffer Result { uvec4 result[]; };
+
+layout(push_constant) uniform Shape {
+    uint q_len, kv_len, capacity;
+    uint group_heads;            // Query heads that share a key-value head.
+    uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
+    float scale, softcap;
+};
+
+const uint LANES = gl_WorkGroupSize.x, SUBGROUPS = LANES / 32;
+const uint MINE = TM * 16, BQ = SUBGROUPS * MINE;  // Queries of a subgroup and of the workgroup.
+const uint WORDS = D / 8, ROW = WORDS + 1;         // Of a row; in shared memory one more, for the banks.
+const uint TILE = BK * ROW, TILE_WORDS = BK * WORDS;
+const uint EACH = (TILE_WORDS + LANES - 1) / LANES;
+const uint DT = D / 16, KT = BK / 16;
+const float NONE = uintBitsToFloat(0xFF800000u), LOG2_E = 1.44269504;
+
+#define LEFT coopmat<OPERAND, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
+#define RIGHT coopmat<OPERAND, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
+#define SUM coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#define NARROW coopmat<OPERAND, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+
+shared uvec4 tiles[2 * TILE];             // Keys, then values.
+shared uvec4 scratch[SUBGROUPS * 64];     // A matrix of 32-bit values for each subgroup.
+
+uvec4 next[EACH];
+uint lane, piece, rows, my_row, head0, batch;
+float factor;  // From scores to powers of two.
+
+#define FETCH(source, base, first, count) \
+    [[unroll]] for (uint i = 0; i < EACH; ++i) { \
+        const uint at = gl_LocalInvocationIndex + i * LANES, r = (first) + at / WORDS; \
+        next[i] = uvec4(0); \
+        if (r < (count)) next[i] = source[(base) + r * WORDS + at % WORDS]; \
+    }
+
+void keep(uint tile) {
+    [[unroll]] for (uint i = 0; i < EACH; ++i) {
+        const uint at = gl_LocalInvocationIndex + i * LANES;
+        if (TILE_WORDS % LANES == 0 || at < TILE_WORDS) tiles[tile + at / WORDS * ROW + at % WORDS] = next[i];
+    }
+}
+
+void together() {
+    controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
+}
+
+float from_scratch(uint row, uint column) {
+    const uint at = row * 16 + column;
+    return uintBitsToFloat(scratch[piece + at / 4][at % 4]);
+}
+
+void to_scratch(uint row, uint column, float value) {
+    const uint at = row * 16 + column;
+    scratch[piece + at / 4][at % 4] = floatBitsToUint(value);
+}
+
+// Two neighbours as the operand's type.
+uint packed(float a, float b) {
+#ifdef OPERAND_BF16
+    return bf16_bits(a) | (bf16_bits(b) << 16);
+#else
+    return packHalf2x16(vec2(a, b));
+#endif
+}
+
+// A score, in units of which `factor` makes powers of two; -infinity for what is not attended to.
+float finish(float score, uint row, uint key) {
+    if (row >= rows || key >= kv_len) return NONE;
+    const uint i = row % q_len;
+    if (CAUSAL && key + q_len > kv_len + i) return NONE;
+    if (!SOFTCAP && !MASK) return score;
+    score *= scale;
+    if (SOFTCAP) {
+        const float e = exp2(-2.0 * LOG2_E * abs(score / softcap));
+        score = softcap * sign(score) * ((1.0 - e) / (1.0 + e));
+    }
+    if (MASK)
+        score += CONCAT(LOAD_, TYPE)(mask, batch * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
+    return score;
+}
+
+// What to subtract from scores: nothing as long as there was none but -infinity.
+float base_of(float top) {
+    return top == NONE ? 0.0 : top * factor;
+}
+
+// Whether matrices lie in registers as said above.
+bool lies_directly() {
+    const uint first = lane * 8;
+    [[unroll]] for (uint i = 0; i < 8; ++i) to_scratch((first + i) / 16, (first + i) % 16, float(first + i));
+    together();
+    SUM sum;
+    coopMatLoad(sum, scratch, piece, 4, gl_CooperativeMatrixLayoutRowMajor);
+    together();
+    uvec4 words;
+    [[unroll]] for (uint i = 0; i < 4; ++i) words[i] = packed(float(first + 2 * i), float(first + 2 * i + 1));
+    scratch[piece + lane] = words;
+    together();
+    LEFT left;
+    coopMatLoad(left, scratch, piece, 2, gl_CooperativeMatrixLayoutRowMajor);
+    together();
+    bool same = left.length() == 8 && sum.length() == 8;
+    [[unroll]] for (uint e = 0; e < 8; ++e) {
+        const uint row = lane / 4 + (e & 2) * 4, column = lane % 4 * 2 + (e & 1) + (e & 4) * 2;
+        const float wanted = float(row * 16 + column);
+        same = same && sum[e] == wanted && float(left[e]) == wanted;
+    }
+    return subgroupAll(same);
+}
+
+void main() {
+    lane = gl_SubgroupInvocationID;
+    piece = gl_SubgroupID * 64;
+    const uint kv_heads = gl_NumWorkGroups.y;
+    batch = gl_WorkGroupID.z;
+    head0 = gl_WorkGroupID.y * group_heads;
+    rows = group_heads * q_len;
+    // Causal queries with the most keys go first.
+    const uint block = CAUSAL ? gl_NumWorkGroups.x - 1 - gl_WorkGroupID.x : gl_WorkGroupID.x;
+    const uint row0 = block * BQ;
+    my_row = row0 + gl_SubgroupID * MINE;
+    const uint first_row = (batch * kv_heads + gl_WorkGroupID.y) * rows;
+    const uint kv_base = (batch * kv_heads + gl_WorkGroupID.y) * capacity * WORDS;
+    factor = SOFTCAP || MASK ? LOG2_E : scale * LOG2_E;
+    const bool direct = DIRECT && lies_directly();
+
+    // Keys that any of the workgroup's, any of the subgroup's, and all of the subgroup's queries attend to.
+    uint end = kv_len, my_end = my_row < rows ? kv_len : 0, all_end = SOFTCAP || MASK ? 0 : kv_len;
+    if (CAUSAL) {
+        const int before = int(kv_len) - int(q_len) + 1;
+        const uint last = min(row0 + BQ, rows) - 1, my_last = min(my_row + MINE, rows) - 1;
+        if (row0 / q_len == last / q_len) end = uint(max(before + int(last % q_len), 0));
+        if (my_row / q_len == my_last / q_len) {
+            if (my_row < rows) my_end = uint(max(before + int(my_last % q_len), 0));
+            all_end = min(all_end, uint(max(before + int(my_row % q_len), 0)));
+        } else {
+            all_end = 0;
+        }
+    }
+
+    // Queries into registers, by way of the tiles.
+    for (uint at = gl_LocalInvocationIndex; at < BQ * WORDS; at += LANES) {
+        const uint r = at / WORDS;
+        uvec4 word = uvec4(0);
+        if (row0 + r < rows) word = q[(first_row + row0 + r) * WORDS + at % WORDS];
+        tiles[r * ROW + at % WORDS] = word;
+    }
+    barrier();
+    LEFT queries[TM * DT];
+    [[unroll]] for (uint t = 0; t < TM; ++t)
+        [[unroll]] for (uint n = 0; n < DT; ++n)
+            coopMatLoad(queries[t * DT + n], tiles, (gl_SubgroupID * MINE + t * 16) * ROW + n * 2, ROW,
+                        gl_CooperativeMatrixLayoutRowMajor);
+    barrier();
+
+    SUM results[TM * DT];
+    [[unroll]] for (uint i = 0; i < TM * DT; ++i) results[i] = SUM(0.0);
+    // Of a lane's two rows of each matrix; of its one row, in the first, when they do not lie as said above.
+    float top[TM * 2], total[TM * 2];
+    [[unroll]] for (uint i = 0; i < TM * 2; ++i) {
+        top[i] = NONE;
+        total[i] = 0.0;
+    }
+
+    if (end > 0) {
+        FETCH(k, kv_base, 0, kv_len)
+        keep(0);
+    }
+    barrier();
+    for (uint k0 = 0; k0 < end; k0 += BK) {
+        FETCH(v, kv_base, k0, kv_len)
+        LEFT weights[TM * KT];
+        if (k0 < my_end) {
+            SUM scores[TM * KT];
+            [[unroll]] for (uint i = 0; i < TM * KT; ++i) scores[i] = SUM(0.0);
+            [[unroll]] for (uint n = 0; n < DT; ++n) {
+                [[unroll]] for (uint j = 0; j < KT; ++j) {
+                    RIGHT keys;
+                    coopMatLoad(keys, tiles, j * 16 * ROW + n * 2, ROW, gl_CooperativeMatrixLayoutColumnMajor);
+                    [[unroll]] for (uint t = 0; t < TM; ++t)
+                        scores[t * KT + j] = coopMatMulAdd(queries[t * DT + n], keys, scores[t * KT + j]);
+                }
+            }
+            if (direct) {
+                if (k0 + BK > all_end) {
+                    [[unroll]] for (uint i = 0; i < TM * KT; ++i) {
+                        [[unroll]] for (uint e = 0; e < 8; ++e) {
+                            const uint row = my_row + i / KT * 16 + lane / 4 + (e & 2) * 4;
+                            const uint key = k0 + i % KT * 16 + lane % 4 * 2 + (e & 1) + (e & 4) * 2;
+                            scores[i][e] = finish(scores[i][e], row, key);
+                        }
+                    }
+                }
+                [[unroll]] for (uint t = 0; t < TM; ++t) {
+                    float base[2], shrink[2];
+                    [[unroll]] for (uint h = 0; h < 2; ++h) {
+                        float now = top[t * 2 + h];
+                        [[unroll]] for (uint j = 0; j < KT; ++j)
+                            [[unroll]] for (uint e = 0; e < 4; ++e)
+                                now = max(now, scores[t * KT + j][(e & 1) + h * 2 + (e & 2) * 2]);
+                        now = subgroupClusteredMax(now, 4);
+                        base[h] = base_of(now);
+                        shrink[h] = exp2(top[t * 2 + h] * factor - base[h]);
+                        top[t * 2 + h] = now;
+                        total[t * 2 + h] *= shrink[h];
+                    }
+                    [[unroll]] for (uint j = 0; j < KT; ++j) {
+                        [[unroll]] for (uint e = 0; e < 8; ++e) {
+                            const uint h = (e / 2) & 1;
+                            const float w = exp2(scores[t * KT + j][e] * factor - base[h]);
+                            total[t * 2 + h] += w;
+                            weights[t * KT + j][e] = OPERAND(w);
+                        }
+                    }
+                    // The greatest scores seldom change after the first tiles.
+                    if (!subgroupAll(shrink[0] == 1.0 && shrink[1] == 1.0)) {
+                        [[unroll]] for (uint n = 0; n < DT; ++n)
+                            [[unroll]] for (uint e = 0; e < 8; ++e) results[t * DT + n][e] *= shrink[(e / 2) & 1];
+                    }
+                }
+            } else {
+                // Two lanes have a row.
+                const uint r = lane / 2, c = lane % 2 * 8;
+                [[unroll]] for (uint t = 0; t < TM; ++t) {
+                    const uint row = my_row + t * 16 + r;
+                    float now = top[t * 2];
+                    [[unroll]] for (uint j = 0; j < KT; ++j) {
+                        coopMatStore(scores[t * KT + j], scratch, piece, 4, gl_CooperativeMatrixLayoutRowMajor);
+                        together();
+                        for (uint e = 0; e < 8; ++e)
+                            now = max(now, finish(from_scratch(r, c + e), row, k0 + j * 16 + c + e));
+                        together();
+                    }
+                    now = subgroupClusteredMax(now, 2);
+                    const float base = base_of(now), shrink = exp2(top[t * 2] * factor - base);
+                    top[t * 2] = now;
+                    total[t * 2] *= shrink;
+                    [[unroll]] for (uint j = 0; j < KT; ++j) {
+                        coopMatStore(scores[t * KT + j], scratch, piece, 4, gl_CooperativeMatrixLayoutRowMajor);
+                        together();
+                        float w[8];
+                        for (uint e = 0; e < 8; ++e) {
+                            w[e] = exp2(finish(from_scratch(r, c + e), row, k0 + j * 16 + c + e) * factor - base);
+                            total[t * 2] += w[e];
+                        }
+                        together();
+                        scratch[piece + lane] =
+                            uvec4(packed(w[0], w[1]), packed(w[2], w[3]), packed(w[4], w[5]), packed(w[6], w[7]));
+                        together();
+                        coopMatLoad(weights[t * KT + j], scratch, piece, 2, gl_CooperativeMatrixLayoutRowMajor);
+                        together();
+                    }
+                    for (uint e = 0; e < 8; ++e) to_scratch(r, c + e, shrink);
+                    together();
+                    SUM shrinks;
+                    coopMatLoad(shrinks, scratch, piece, 4, gl_CooperativeMatrixLayoutRowMajor);
+                    together();
+                    [[unroll]] for (uint n = 0; n < DT; ++n) results[t * DT + n] = results[t * DT + n] * shrinks;
+                }
+            }
+        }
+        keep(TILE);
+        barrier();
+        const bool more = k0 + BK < end;
+        if (more) {
+            FETCH(k, kv_base, k0 + BK, kv_len)
+        }
+        if (k0 < my_end) {
+            [[unroll]] for (uint j = 0; j < KT; ++j) {
+                [[unroll]] for (uint n = 0; n < DT; ++n) {
+                    RIGHT values;
+                    coopMatLoad(values, tiles, TILE + j * 16 * ROW + n * 2, ROW, gl_CooperativeMatrixLayoutRowMajor);
+                    [[unroll]] for (uint t = 0; t < TM; ++t)
+                        results[t * DT + n] = coopMatMulAdd(weights[t * KT + j], values, results[t * DT + n]);
+                }
+            }
+        }
+        if (more) keep(0);
+        barrier();
+    }
+
+    // Results go through the tiles, which all have done with.
+    [[unroll]] for (uint t = 0; t < TM; ++t) {
+        float inverse[2];
+        [[unroll]] for (uint h = 0; h < 2; ++h) {
+            const float sum = direct ? subgroupClusteredAdd(total[t * 2 + h], 4) : subgroupClusteredAdd(total[t * 2], 2);
+            inverse[h] = sum == 0.0 ? 0.0 : 1.0 / sum;
+        }
+        SUM inverses;
+        if (direct) {
+            [[unroll]] for (uint e = 0; e < 8; ++e) inverses[e] = inverse[(e / 2) & 1];
+        } else {
+            for (uint e = 0; e < 8; ++e) to_scratch(lane / 2, lane % 2 * 8 + e, inverse[0]);
+            together();
+            coopMatLoad(inverses, scratch, piece, 4, gl_CooperativeMatrixLayoutRowMajor);
+            together();
+        }
+        [[unroll]] for (uint n = 0; n < DT; ++n) {
+            const SUM scaled = results[t * DT + n] * inverses;
+            coopMatStore(NARROW(scaled), tiles, (gl_SubgroupID * MINE + t * 16) * ROW + n * 2, ROW,
+                         gl_CooperativeMatrixLayoutRowMajor);
+        }
+    }
+    together();
+    for (uint at = lane; at < MINE * WORDS; at += 32) {
+        const uint r = at / WORDS;
+        if (my_row + r < rows)
+            result[(first_row + my_row + r) * WORDS + at % WORDS] =
+                tiles[(gl_SubgroupID * MINE + r) * ROW + at % WORDS];
+    }
+}

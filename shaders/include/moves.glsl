@@ -43,6 +43,18 @@ const uint GRID_WIDTH = 32768u;
 #define TAKE(b, i) (b[i])
 #endif
 
+// Stores one unit. Those of less than a word share it with others and are stored by atomics.
+#if UNIT < 4
+#define PUT(b, i, unit) \
+    { \
+        const uint shift_ = 8u * UNIT * ((i) % PACK); \
+        atomicAnd(b[(i) / PACK], ~(((1u << (8u * UNIT)) - 1u) << shift_)); \
+        atomicOr(b[(i) / PACK], (unit) << shift_); \
+    }
+#else
+#define PUT(b, i, unit) b[i] = (unit);
+#endif
+
 // n / sizes[d] by a multiplication (Granlund and Montgomery, Division by Invariant Integers using Multiplication), for
 // n < 2^31. A multiplier of 0 stands for a size of 1.
 #define QUOTIENT(n, d) quotient(n, magics[d], (shifts >> (5u * (d))) & 31u)

@@ -34,5 +34,7 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("pad", include_str!("../ops/pad/variants.json")),
     ("pool2d", include_str!("../ops/pool2d/variants.json")),
     ("reduce", include_str!("../ops/reduce/variants.json")),
+    ("scatter_elements", include_str!("../ops/scatter_elements/variants.json")),
+    ("scatter_nd", include_str!("../ops/scatter_nd/variants.json")),
     ("softmax", include_str!("../ops/softmax/variants.json")),
 ];

@@ -85,6 +85,10 @@ operations! {
     Pool2d(pool2d) "pool2d",
     /// Sums, products, extremes and norms along axes.
     Reduce(reduce) "reduce",
+    /// Updates of elements by an index each.
+    ScatterElements(scatter_elements) "scatter_elements",
+    /// Updates of slices by several indices each.
+    ScatterNd(scatter_nd) "scatter_nd",
     /// Softmax and its logarithm.
     Softmax(softmax) "softmax",
 }

@@ -27,16 +27,6 @@ uint target(uint index) {
     return at + rest * strides[DIMS - 1u];
 }
 
-void put(uint at, WORD unit) {
-#if UNIT < 4
-    const uint shift = 8u * UNIT * (at % PACK), mask = ((1u << (8u * UNIT)) - 1u) << shift;
-    atomicAnd(result[at / PACK], ~mask);
-    atomicOr(result[at / PACK], unit << shift);
-#else
-    result[at] = unit;
-#endif
-}
-
 WORD make(uint index) {
     return TAKE(source, index);
 }
@@ -51,6 +41,8 @@ void main() {
     }
     for (uint i = 0u; i < ITEMS; ++i) {
         const uint index = first + i * gl_WorkGroupSize.x;
-        if (index < count) put(target(index), taken[i]);
+        if (index >= count) break;
+        const uint at = target(index);
+        PUT(result, at, taken[i])
     }
 }

@@ -71,7 +71,7 @@ impl Concat {
                 if block == 0 || self.outer == 0 { walk.merged() } else { walk.merged().widened(factor)? };
             let mut push = vec![narrow("an offset", walk.offset)?];
             push.extend(six(&walk.strides));
-            let mover = Mover { build, params, sizes: &walk.sizes, words: false };
+            let mover = Mover::new(build, params, &walk.sizes)?.by_unit();
             plan.steps.push(mover.step(&[], &push, vec![Slot::Input(input), Slot::Output(0)])?);
         }
         Ok(plan)

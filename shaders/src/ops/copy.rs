@@ -98,7 +98,7 @@ impl StridedCopy {
         let walk = self.walk().widened(factor(params.get("unit")?, self.dtype)?)?;
         let mut push = vec![narrow("an offset", walk.offset)?];
         push.extend(six(&walk.strides));
-        let mover = Mover { build, params, sizes: &walk.sizes, words: true };
+        let mover = Mover::new(build, params, &walk.sizes)?;
         Ok(Plan::of(mover.step(&[], &push, vec![Slot::Input(0), Slot::Output(0)])?))
     }
 

@@ -77,7 +77,7 @@ impl Gather {
             return Err(Unfit(format!("moves {factor} elements at a time, rows have {}", self.inner)));
         }
         let sizes = [self.outer, self.indices, self.inner / factor];
-        let mover = Mover { build, params, sizes: &sizes, words: true };
+        let mover = Mover::new(build, params, &sizes)?;
         let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)];
         Ok(Plan::of(mover.step(
             &[index_words(self.index)],

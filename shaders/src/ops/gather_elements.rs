@@ -84,7 +84,7 @@ impl GatherElements {
         let axis_stride = std::mem::take(&mut strides[self.axis]);
         let mut push: Vec<u32> = six(&strides).into();
         push.extend([narrow("a dimension", self.data[self.axis])?, axis_stride as u32]);
-        let mover = Mover { build, params, sizes: &self.indices, words: true };
+        let mover = Mover::new(build, params, &self.indices)?;
         let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)];
         Ok(Plan::of(mover.step(&[index_words(self.index)], &push, bindings)?))
     }

@@ -99,7 +99,7 @@ impl GatherNd {
         let extents =
             self.extents.iter().map(|e| narrow("a dimension", *e)).collect::<Result<Vec<_>, _>>()?;
         let push: Vec<u32> = extents.into_iter().chain(std::iter::repeat(1)).take(MOST_DIMS).collect();
-        let mover = Mover { build, params, sizes: &sizes, words: true };
+        let mover = Mover::new(build, params, &sizes)?;
         let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)];
         let constants = [index_words(self.index), self.extents.len() as u32];
         Ok(Plan::of(mover.step(&constants, &push, bindings)?))

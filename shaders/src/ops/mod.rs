@@ -23,9 +23,13 @@ pub mod norm;
 pub mod pad;
 pub mod pool2d;
 pub mod reduce;
+pub mod scatter_elements;
+pub mod scatter_nd;
+mod scatters;
 pub mod softmax;
 mod window;
 
+pub use self::scatters::Reduction;
 pub use self::window::Layout;
 
 use crate::{Params, Plan, TensorDesc, Tolerance, Unfit, Values};

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Deserializer};
 
 use crate::{
-    DType, Module, Params, Slot, Step, Unfit, Values, library,
+    DType, Module, Params, Slot, Step, TensorDesc, Unfit, Values, library,
     plan::{groups, narrow},
 };
 
@@ -138,38 +138,56 @@ pub(super) fn six(values: &[i64]) -> [u32; MOST_DIMS] {
     all
 }
 
-/// The step of a kernel that makes `units` of the result, of which `unit` bytes are moved at once.
+/// The step of a kernel that counts its results by `PLACES`.
 pub(super) struct Mover<'a> {
-    /// Name of the build.
-    pub(super) build: &'a str,
-    /// `lanes`, `items` and `unit`.
-    pub(super) params: &'a Params,
-    /// Sizes of what is counted, in units, the innermost last: one at least, six at most.
-    pub(super) sizes: &'a [u64],
-    /// Whether an invocation makes whole words, even of smaller units.
-    pub(super) words: bool,
+    build: &'a str,
+    lanes: u32,
+    items: u32,
+    unit: u32,
+    sizes: &'a [u64],
+    words: bool,
 }
 
-impl Mover<'_> {
+impl<'a> Mover<'a> {
+    /// `build` for results of `sizes` in units, the innermost last, one at least, six at most. `params` have `lanes`, `unit`
+    /// in bytes, and perhaps `items`. An invocation makes whole words, even of smaller units.
+    pub(super) fn new(build: &'a str, params: &Params, sizes: &'a [u64]) -> Result<Self, Unfit> {
+        let items = if params.iter().any(|(name, _)| name == "items") { params.get("items")? } else { 1 };
+        let (lanes, unit) = (params.get("lanes")?, params.get("unit")?);
+        Ok(Mover { build, lanes, items, unit, sizes, words: true })
+    }
+
+    /// An invocation makes single units.
+    pub(super) fn by_unit(self) -> Self {
+        Mover { words: false, ..self }
+    }
+
     /// With specialization constants from the fourth on, push constants behind `PLACES`, and bindings.
     pub(super) fn step(self, constants: &[u32], push: &[u32], bindings: Vec<Slot>) -> Result<Step, Unfit> {
-        let (lanes, items, unit) =
-            (self.params.get("lanes")?, self.params.get("items")?, self.params.get("unit")?);
         let mut all = places(self.sizes)?;
         all.extend(push);
-        let units = product(self.sizes);
-        let pieces =
-            if self.words { (units * u64::from(unit)).div_ceil(u64::from(unit.max(4))) } else { units };
+        let (units, unit) = (product(self.sizes), u64::from(self.unit));
+        let pieces = if self.words { (units * unit).div_ceil(unit.max(4)) } else { units };
         let dims = self.sizes.len() as u32;
         Ok(Step {
             module: module(self.build)?,
-            constants: [lanes, items, dims].iter().chain(constants).copied().collect(),
+            constants: [self.lanes, self.items, dims].iter().chain(constants).copied().collect(),
             push: all,
             bindings,
-            grid: flat_grid(pieces, lanes * items)?,
+            grid: flat_grid(pieces, self.lanes * self.items)?,
             subgroup_size: 0,
         })
     }
+}
+
+/// The step that copies a whole tensor, with the padding behind it.
+pub(super) fn whole_copy(tensor: &TensorDesc, from: Slot, to: Slot) -> Result<Step, Unfit> {
+    let bytes = tensor.bytes().next_multiple_of(4);
+    let (build, items, unit) =
+        if bytes.is_multiple_of(16) { ("copy_strided_16", 2, 16) } else { ("copy_strided_4", 4, 4) };
+    let sizes = [bytes / u64::from(unit)];
+    let mover = Mover { build, lanes: 128, items, unit, sizes: &sizes, words: true };
+    mover.step(&[], &[0, 1, 0, 0, 0, 0, 0], vec![from, to])
 }
 
 /// A build by name.
@@ -184,7 +202,7 @@ pub(super) fn flat_grid(total: u64, piece: u32) -> Result<[u32; 3], Unfit> {
 }
 
 /// Fails when a tensor's places need more than 32 bits.
-pub(super) fn narrow_all(tensors: impl IntoIterator<Item = crate::TensorDesc>) -> Result<(), Unfit> {
+pub(super) fn narrow_all(tensors: impl IntoIterator<Item = TensorDesc>) -> Result<(), Unfit> {
     tensors.into_iter().try_for_each(|t| narrow("a number of elements", t.elements()).map(|_| ()))
 }
 

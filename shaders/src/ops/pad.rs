@@ -155,7 +155,7 @@ impl Pad {
         let value = Values::Float(vec![self.value]).to_bytes(self.dtype);
         let pattern: Vec<u8> = value.iter().copied().cycle().take(16).collect();
         push.extend(pattern.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
-        let mover = Mover { build, params, sizes: &sizes, words: true };
+        let mover = Mover::new(build, params, &sizes)?;
         Ok(Plan::of(mover.step(&[self.border as u32], &push, vec![Slot::Input(0), Slot::Output(0)])?))
     }
 

@@ -1,0 +1,178 @@
+//! Owns updates of slices, each with several indices.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Op,
+    conv2d::f32,
+    gather::i32,
+    gather_nd::{check_extents, sample_slices, slice_of},
+    moves::{MOST_DIMS, Mover, factor, index_words, list, narrow_all, whole_copy},
+    scatters::{Reduction, shares},
+};
+use crate::{DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values, plan::narrow};
+
+/// `out = data`, then `out[indices[j, 0], indices[j, 1], …, i]` is combined with `updates[j, i]` for each j. Indices below 0
+/// count from the end; updates of which an index is out of range are left out.
+///
+/// Results are the same in every run, also when indices repeat: updates of an element come in the order of j.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScatterNd {
+    /// Sizes of the dimensions that are indexed, 6 at most.
+    #[serde(deserialize_with = "list")]
+    pub extents: Vec<u64>,
+    /// Elements of a slice.
+    #[serde(default = "one")]
+    pub inner: u64,
+    /// Number of slices that are updated.
+    pub slices: u64,
+    /// What becomes of an element and an update.
+    #[serde(default)]
+    pub reduction: Reduction,
+    /// Type of data, updates and result.
+    #[serde(default = "f32")]
+    pub dtype: DType,
+    /// Type of the indices: `i32` or `i64`.
+    #[serde(default = "i32")]
+    pub index: DType,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl ScatterNd {
+    pub(crate) fn samples() -> Vec<ScatterNd> {
+        let op = |extents: &[u64], inner, slices| ScatterNd {
+            extents: extents.to_vec(),
+            inner,
+            slices,
+            reduction: Reduction::None,
+            dtype: DType::F32,
+            index: DType::I32,
+        };
+        let shapes = [
+            op(&[10], 1, 23),
+            op(&[4, 5], 3, 17),
+            op(&[6], 16, 5),
+            op(&[50], 40, 33),
+            op(&[3, 2, 2, 3, 2, 2], 1, 90),
+            op(&[3, 4], 8, 0),
+            op(&[0], 8, 2),
+        ];
+        let mut samples = Vec::new();
+        for dtype in DType::ALL {
+            for reduction in Reduction::ALL.into_iter().filter(|r| r.check(dtype).is_ok()) {
+                let of = |shape: &ScatterNd| ScatterNd { reduction, dtype, ..shape.clone() };
+                samples.extend(shapes.iter().map(of));
+                samples.push(ScatterNd { index: DType::I64, ..of(&shapes[1]) });
+            }
+        }
+        samples
+    }
+
+    fn scattered(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        narrow_all(self.inputs().into_iter().chain(self.outputs()))?;
+        let factor = factor(params.get("unit")?, self.dtype)?;
+        if !self.inner.is_multiple_of(factor) {
+            return Err(Unfit(format!("moves {factor} elements at a time, slices have {}", self.inner)));
+        }
+        let inner = self.inner / factor;
+        let shares = shares(inner, self.slices);
+        let extents =
+            self.extents.iter().map(|e| narrow("a dimension", *e)).collect::<Result<Vec<_>, _>>()?;
+        let mut push: Vec<u32> = extents.into_iter().chain(std::iter::repeat(1)).take(MOST_DIMS).collect();
+        push.extend([narrow("a number of slices", self.slices)?, shares]);
+        let constants = [index_words(self.index), self.reduction as u32, self.extents.len() as u32];
+        let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+        let sizes = [shares.into(), inner];
+        let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
+        let copy = whole_copy(&self.outputs()[0], Slot::Input(0), Slot::Output(0))?;
+        Ok(Plan { steps: vec![copy, scatter], scratch: Vec::new() })
+    }
+
+    fn data_dims(&self) -> Vec<u64> {
+        self.extents.iter().copied().chain([self.inner]).collect()
+    }
+}
+
+impl Op for ScatterNd {
+    fn check(&self) -> Result<(), String> {
+        check_extents(&self.extents, self.index)?;
+        self.reduction.check(self.dtype)
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        vec![
+            TensorDesc::new("data", self.dtype, self.data_dims()),
+            TensorDesc::new("indices", self.index, [self.slices, self.extents.len() as u64]),
+            TensorDesc::new("updates", self.dtype, [self.slices, self.inner]),
+        ]
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.dtype, self.data_dims())]
+    }
+
+    fn signature(&self) -> String {
+        self.reduction.signature(self.dtype, self.index)
+    }
+
+    fn flops(&self) -> f64 {
+        if self.reduction == Reduction::None { 0.0 } else { self.slices as f64 * self.inner as f64 }
+    }
+
+    fn twin(&self, inputs: &[Values]) -> Vec<Values> {
+        let (depth, inner) = (self.extents.len(), self.inner as usize);
+        let mut out = inputs[0].clone();
+        for j in 0..self.slices as usize {
+            let Some(slice) = slice_of(&inputs[1], j * depth, &self.extents) else { continue };
+            for i in 0..inner {
+                self.reduction.apply(
+                    self.dtype,
+                    &mut out,
+                    slice as usize * inner + i,
+                    &inputs[2],
+                    j * inner + i,
+                );
+            }
+        }
+        vec![out]
+    }
+
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        (index == 1).then(|| sample_slices(self.slices, &self.extents, random))
+    }
+
+    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+        self.reduction.tolerance(self.dtype, self.slices)
+    }
+
+    fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "slices" => self.scattered(build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_twin_scatters() {
+        let op = ScatterNd {
+            extents: vec![4],
+            inner: 2,
+            slices: 3,
+            reduction: Reduction::Add,
+            dtype: DType::I32,
+            index: DType::I64,
+        };
+        let inputs =
+            [Values::Int((0..8).collect()), Values::Int(vec![1, 4, -3]), Values::Int((10..16).collect())];
+        assert_eq!(op.twin(&inputs), [Values::Int(vec![0, 1, 26, 29, 4, 5, 6, 7])]);
+    }
+}

@@ -20,6 +20,7 @@ mod activation;
 mod dtype;
 pub mod emit;
 mod library;
+mod local;
 mod operation;
 pub mod ops;
 mod plan;
@@ -32,6 +33,7 @@ mod variant;
 
 pub use activation::Activation;
 pub use dtype::DType;
+pub use local::{Measurement, TUNING_VARIABLE, TuningError, TuningFile, VariantTime};
 pub use operation::{Operation, OperationError, Work};
 pub use plan::{Module, Plan, Slot, Step, Unfit};
 pub use probe::{Probe, ProbePlan};

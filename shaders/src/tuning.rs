@@ -47,6 +47,11 @@ impl Tuning {
         Ok(Tuning { rows: serde_json::from_str(json)? })
     }
 
+    /// Of rows.
+    pub fn of(rows: Vec<TuningRow>) -> Tuning {
+        Tuning { rows }
+    }
+
     /// These rows before those of `other`.
     #[must_use]
     pub fn over(mut self, other: &Tuning) -> Tuning {

@@ -76,9 +76,26 @@ impl Needs {
             }
     }
 
+    /// What is needed beyond the baseline, each as a phrase.
+    pub fn listed(&self) -> Vec<String> {
+        let mut listed = self.features(None);
+        let mut at_least = |value: u32, baseline: u32, what: &str| {
+            if value > baseline {
+                listed.push(format!("{value} {what}"));
+            }
+        };
+        at_least(self.invocations, 128, "invocations in a workgroup");
+        at_least(self.shared_bytes, 16384, "bytes of shared memory");
+        at_least(self.subgroup_size, 0, "invocations in a subgroup");
+        listed.extend(self.subgroup.iter().map(|operation| format!("subgroup operations '{operation}'")));
+        listed.extend(self.matrix.iter().map(|matrix| format!("cooperative matrices {matrix}")));
+        listed.extend(self.vulkan.iter().map(|(major, minor)| format!("Vulkan {major}.{minor}")));
+        listed
+    }
+
     /// What a target lacks, each as a phrase; empty when the variant can run there.
     pub fn missing(&self, target: &Capabilities) -> Vec<String> {
-        let mut missing = self.missing_features(target);
+        let mut missing = self.features(Some(target));
         let mut at_most = |what: &str, has: u32, wants: u32| {
             if wants > has {
                 missing.push(format!("{what}: {wants} wanted, {has} there"));
@@ -110,17 +127,19 @@ impl Needs {
         sizes.contains(&self.subgroup_size) && (target.subgroup.size_control || sizes.len() == 1)
     }
 
-    fn missing_features(&self, target: &Capabilities) -> Vec<String> {
+    /// Features that are needed and that a target lacks; all that are needed, without a target.
+    fn features(&self, target: Option<&Capabilities>) -> Vec<String> {
+        let has = |feature: fn(&Capabilities) -> bool| target.is_some_and(feature);
         let pairs = [
-            (self.storage_8bit, target.storage_8bit, "8-bit storage"),
-            (self.storage_16bit, target.storage_16bit, "16-bit storage"),
-            (self.int8, target.int8, "8-bit arithmetic"),
-            (self.int16, target.int16, "16-bit integers"),
-            (self.int64, target.int64, "64-bit integers"),
-            (self.float16, target.float16, "16-bit float arithmetic"),
-            (self.bfloat16, target.bfloat16, "bf16"),
-            (self.packed_dot_product, target.packed_dot_product, "fast packed dot products"),
-            (self.vulkan_memory_model, target.vulkan_memory_model, "the Vulkan memory model"),
+            (self.storage_8bit, has(|t| t.storage_8bit), "8-bit storage"),
+            (self.storage_16bit, has(|t| t.storage_16bit), "16-bit storage"),
+            (self.int8, has(|t| t.int8), "8-bit arithmetic"),
+            (self.int16, has(|t| t.int16), "16-bit integers"),
+            (self.int64, has(|t| t.int64), "64-bit integers"),
+            (self.float16, has(|t| t.float16), "16-bit float arithmetic"),
+            (self.bfloat16, has(|t| t.bfloat16), "bf16"),
+            (self.packed_dot_product, has(|t| t.packed_dot_product), "fast packed dot products"),
+            (self.vulkan_memory_model, has(|t| t.vulkan_memory_model), "the Vulkan memory model"),
         ];
         pairs.iter().filter(|(wants, has, _)| *wants && !has).map(|(_, _, what)| (*what).to_owned()).collect()
     }

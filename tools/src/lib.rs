@@ -1,4 +1,4 @@
-//! The command-line tools: run-module, benchmark-module, dump-module, list-devices. Each binary is a call into one
+//! The command-line tools: run-module, benchmark-module, dump-module, list-devices, kernels. Each binary is a call into one
 //! module here. Does not own: loading and running (the `halite` crate), drivers, or file formats.
 //!
 //! Flags are those of IREE's tools, so that scripts keep working: see [`argv`] for the spelling and `foreign` for the
@@ -14,10 +14,12 @@ pub mod dump;
 pub mod flags;
 mod foreign;
 mod interrupt;
+pub mod kernels;
 pub mod list;
 mod load;
 pub mod logger;
 pub mod run;
+pub mod units;
 mod values;
 
 /// Drivers that are linked in for their registration and never named: those of the feature `static-drivers`. Without it the

@@ -21,6 +21,11 @@ fn usage_errors_exit_with_two() {
         ("benchmark-module", vec!["--module=a", "--benchmark_min_time=0x"], "iterations"),
         ("dump-module", vec![], "FILE"),
         ("list-devices", vec!["--device=vulkan", "vulkan"], "not both"),
+        ("kernels", vec![], "--list"),
+        ("kernels", vec!["matmull:m=1"], "there are: "),
+        ("kernels", vec!["matmul:m=1,n=1,k=1,q=2"], "for example: matmul:"),
+        ("kernels", vec!["--list", "nope"], "there is no operation 'nope'"),
+        ("kernels", vec!["--target=hoper-h200-linux", "matmul:m=1,n=1,k=1"], "hopper"),
     ] {
         let ran = run(tool, &args);
         assert_eq!(ran.code, 2, "{tool} {args:?}: {}", ran.stderr);
@@ -30,7 +35,7 @@ fn usage_errors_exit_with_two() {
 
 #[test]
 fn help_version_and_completions_go_to_standard_output() {
-    for tool in ["run-module", "benchmark-module", "dump-module", "list-devices"] {
+    for tool in ["run-module", "benchmark-module", "dump-module", "list-devices", "kernels"] {
         let help = run(tool, &["--help"]);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{tool}");
         assert!(help.stdout.contains("Examples:") && help.stdout.contains(tool), "{tool}: {}", help.stdout);

@@ -14,18 +14,22 @@ const DOCUMENTS: &[&str] = &[
     "several-devices.md",
     "subgroups.md",
     "embedding.md",
+    "kernels.md",
 ];
 const TOOLS: &[&str] = &[
     env!("CARGO_BIN_EXE_run-module"),
     env!("CARGO_BIN_EXE_benchmark-module"),
     env!("CARGO_BIN_EXE_dump-module"),
-    env!("CARGO_BIN_EXE_list-devices"),
+    env!("CARGO_BIN_EXE_kernels"),
     env!("CARGO_BIN_EXE_list-devices"),
 ];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
     "--iree-",
     "--example",
+    "--match",
+    "--op",
+    "--option",
     "--flagfile",
     "--trace_execution",
     "--task_topology_group_count",

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use halite_hal::DeviceInfo;
+use halite_tools::units::{seconds as time, si as rate};
 use serde_json::{Value as Json, json};
 
 use super::{Ceilings, Measured, Report, Row};
@@ -78,22 +79,6 @@ fn line(report: &Report, row: &Row, measured: &Measured) -> String {
     )
 }
 
-/// Seconds in the unit that suits.
-fn time(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{s:.3} s"),
-        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
-        s => format!("{:.2} µs", s * 1e6),
-    }
-}
-
-/// A number with a decimal prefix and a unit.
-fn rate(value: f64, unit: &str) -> String {
-    let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    let (factor, prefix) = prefixes.into_iter().find(|(f, _)| value >= *f).unwrap_or((1.0, ""));
-    format!("{:.1} {prefix}{unit}", value / factor)
-}
-
 /// All of it for programs. Times are in seconds, rates in operations or bytes a second.
 pub fn json(info: &DeviceInfo, target: &str, ceilings: &Ceilings, reports: &[Report]) -> Json {
     let probes: serde_json::Map<String, Json> = ceilings
@@ -142,18 +127,5 @@ fn variant(report: &Report, row: &Row) -> Json {
                 "bytes_per_second": report.work.bytes / timing.median,
             })
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_units_that_suit() {
-        assert_eq!(time(0.001_234), "1.234 ms");
-        assert_eq!(time(0.000_001_5), "1.50 µs");
-        assert_eq!(rate(1.5e12, "OP/s"), "1.5 TOP/s");
-        assert_eq!(rate(10.0, "B"), "10.0 B");
     }
 }

@@ -30,6 +30,7 @@ pub fn command(tool: &str) -> Command {
         "run-module" => env!("CARGO_BIN_EXE_run-module"),
         "benchmark-module" => env!("CARGO_BIN_EXE_benchmark-module"),
         "dump-module" => env!("CARGO_BIN_EXE_dump-module"),
+        "kernels" => env!("CARGO_BIN_EXE_kernels"),
         "list-devices" => env!("CARGO_BIN_EXE_list-devices"),
         other => panic!("no tool {other}"),
     };

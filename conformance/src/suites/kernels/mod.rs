@@ -8,9 +8,9 @@ mod launch;
 
 use std::time::Duration;
 
-use halite_hal::{Deadline, DeviceInfo};
+use halite_hal::Deadline;
 use halite_shaders::{Operation, Plan, Variant, variants_of};
-use halite_targets::{Capabilities, Facts, Os, Target};
+pub use halite_tools::kernels::capabilities;
 
 use self::data::Inputs;
 pub use self::launch::{Job, Prepared, compile};
@@ -46,14 +46,6 @@ fn add(cases: &mut Cases, seed: u64, variant: &'static Variant, operation: &Oper
         let (operation, plan) = (operation.clone(), plan.clone());
         cases.add(name, &[], move |t: &Context| run(t, variant, &operation, &plan, kind, seed));
     }
-}
-
-/// What the device can do, out of its driver's record.
-pub fn capabilities(info: &DeviceInfo) -> Result<Capabilities, String> {
-    let record = info.capabilities.as_deref().ok_or("the driver tells no capabilities")?;
-    let facts = Facts::from_device_caps_json(record).map_err(|e| e.to_string())?.on(Os::host());
-    let detected = Target::detect(&facts);
-    Ok(Capabilities::of_device(detected.target, &facts))
 }
 
 fn run(

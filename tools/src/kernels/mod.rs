@@ -1,0 +1,192 @@
+//! The `kernels` tool: which kernels of the library compute an operation, which of them would run on a target, and why.
+//! Does not own: the library or the choice (`halite-shaders`), or targets.
+
+mod json;
+mod survey;
+mod text;
+
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use halite_shaders::{Operation, OperationError, TuningFile};
+use halite_status::{Code, Status};
+
+pub use self::survey::capabilities;
+use self::survey::{Place, Ranking};
+use crate::{
+    console::{self, Failure, Result},
+    devices,
+    flags::DeviceFlags,
+};
+
+const NAME: &str = "kernels";
+
+/// What `--targets` alone compares: one of each kind.
+const TARGETS: &str = "valhall-g78-android30,adreno-unknown-android30,rdna1-5700xt-linux,\
+                       ampere-rtx3080-windows,cpu-swiftshader-unknown,hopper-h200-linux";
+
+const EXAMPLES: &str = "\
+Examples:
+  kernels matmul:m=512,n=512,k=512                       what this machine's device would run, and why
+  kernels --target=hopper-h200-linux matmul:m=4096,n=4096,k=4096,lhs=f16,rhs=f16
+  kernels --targets matmul:m=512,n=512,k=512             the choice on targets of each kind, side by side
+  kernels --targets=rdna3,sm_90 matmul:m=512,n=512,k=512
+  kernels --list                                         operations, with an example of each
+  kernels --list matmul                                  all variants of an operation and what they need
+  kernels --json --target=rdna3 matmul:m=64,n=64,k=64    for programs
+
+An operation is name:field=value,… or JSON: {\"matmul\":{\"m\":64,\"n\":64,\"k\":64}}. Measurements of this machine
+(cargo xtask tune) go before those that ship: see --tuning.
+Exit code: 0 when each operation can run on each target, 1 when one cannot, 2 for wrong usage.
+";
+
+/// Tells which kernels compute an operation on a target, in the order of choice.
+#[derive(Parser, Debug)]
+#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Flags {
+    /// Operations, such as matmul:m=512,n=512,k=512; with --list, names of operations
+    #[arg(value_name = "OPERATION")]
+    operations: Vec<String>,
+    /// Target triple or another name of a GPU, such as hopper-h200-linux, sm_90, rdna3. May be repeated. Default: the device
+    /// that runs when none is named
+    #[arg(long, value_name = "TRIPLE")]
+    target: Vec<String>,
+    /// Only the choice, on several targets side by side; without a list, on one of each kind
+    #[arg(long, num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = TARGETS, value_name = "TRIPLE,…")]
+    targets: Vec<String>,
+    /// Prints the operations that there are, or all variants of those that are named
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    list: bool,
+    /// Prints variants for other types, too
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    all: bool,
+    /// Prints one JSON object with everything
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    json: bool,
+    /// File of measurements that goes before those that ship: a path, or none. Default: the one that HALITE_TUNING names, or
+    /// that `cargo xtask tune` wrote for this user
+    #[arg(long, value_name = "FILE|none")]
+    tuning: Option<PathBuf>,
+    /// Prints the completion script for a shell
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    devices: DeviceFlags,
+}
+
+/// Entry point of the binary.
+pub fn main() -> ExitCode {
+    console::tool_main(NAME, run)
+}
+
+fn run(flags: Flags) -> Result<()> {
+    if let Some(shell) = flags.completions {
+        console::completions::<Flags>(NAME, shell);
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    if devices::answer_queries(&flags.devices, &mut out)? {
+        return Ok(());
+    }
+    if flags.list {
+        return list(&flags, &mut out);
+    }
+    if flags.operations.is_empty() {
+        return Err(Failure::Usage("no operation was named; --list shows what there are".to_owned()));
+    }
+    let operations = flags.operations.iter().map(|text| operation(text)).collect::<Result<Vec<_>>>()?;
+    let tuning = tuning(&flags)?.tuning();
+    let places = places(&flags)?;
+    let on_each = |operation| {
+        let rank = |place| Ranking::new(operation, place, &tuning, flags.all);
+        places.iter().map(rank).collect::<Vec<_>>()
+    };
+    let rankings: Vec<Vec<_>> = operations.iter().map(on_each).collect();
+    if flags.json {
+        writeln!(out, "{:#}", json::report(&operations, &rankings))?;
+    } else if flags.targets.is_empty() {
+        for (operation, rankings) in operations.iter().zip(&rankings) {
+            rankings.iter().try_for_each(|ranking| text::ranking(operation, ranking, &mut out))?;
+        }
+    } else {
+        for (operation, rankings) in operations.iter().zip(&rankings) {
+            text::side_by_side(operation, rankings, &mut out)?;
+        }
+    }
+    let runs = rankings.iter().flatten().all(|ranking| ranking.choice().is_some());
+    if runs { Ok(()) } else { Err(Failure::Reported) }
+}
+
+fn list(flags: &Flags, out: &mut dyn Write) -> Result<()> {
+    for name in &flags.operations {
+        if !Operation::NAMES.contains(&name.as_str()) {
+            let known = Operation::NAMES.join(", ");
+            return Err(Failure::Usage(format!("there is no operation '{name}'; there are: {known}")));
+        }
+    }
+    match (flags.json, flags.operations.is_empty()) {
+        (true, _) => writeln!(out, "{:#}", json::list(&flags.operations))?,
+        (false, true) => text::operations(out)?,
+        (false, false) => flags.operations.iter().try_for_each(|name| text::variants(name, out))?,
+    }
+    Ok(())
+}
+
+/// Reads an operation. What is wrong comes with an example that is right.
+fn operation(text: &str) -> Result<Operation> {
+    Operation::parse(text).map_err(|error| {
+        let name = text.split(':').next().unwrap_or_default();
+        let example = survey::example(name).filter(|_| !matches!(error, OperationError::UnknownName { .. }));
+        let example = example.map(|example| format!("; for example: {example}")).unwrap_or_default();
+        Failure::Usage(format!("{error}{example}"))
+    })
+}
+
+/// The user's measurements. Variants in them that are gone are told, and do no harm.
+fn tuning(flags: &Flags) -> Result<TuningFile> {
+    let file = match &flags.tuning {
+        Some(path) if path.as_os_str() == "none" => Ok(TuningFile::default()),
+        Some(path) => TuningFile::read(path),
+        None => TuningFile::of_user(),
+    };
+    let file = file.map_err(|e| Failure::Status(Status::new(Code::InvalidArgument, e.to_string())))?;
+    for row in &file.rows {
+        for variant in row.unknown() {
+            log::warn!(
+                "the tuning file names '{variant}', which is no variant of {} any more",
+                row.operation
+            );
+        }
+    }
+    Ok(file)
+}
+
+/// The targets that are asked for: triples, then devices.
+fn places(flags: &Flags) -> Result<Vec<Place>> {
+    let triples = flags.target.iter().chain(&flags.targets);
+    let mut places = triples.map(|triple| Place::of_triple(triple)).collect::<Result<Vec<_>>>()?;
+    if places.is_empty() || !flags.devices.device.is_empty() {
+        let registry = flags.devices.plugins.registry()?;
+        let options = flags.devices.vulkan_options()?;
+        let uris = devices::uris(&flags.devices, &options)?;
+        places.extend(survey::devices(&registry, &uris, &options)?);
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        <Flags as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn the_targets_of_the_table_exist() {
+        for triple in TARGETS.split(',') {
+            assert!(Place::of_triple(triple).is_ok(), "{triple}");
+        }
+    }
+}

@@ -204,6 +204,7 @@ impl Op for Conv2d {
             "depthwise" => shape.depthwise(kernel),
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),
+            "strips" => shape.strips(kernel),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

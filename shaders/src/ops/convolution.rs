@@ -195,6 +195,21 @@ impl Convolution {
         Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
     }
 
+    /// An invocation for `channels` filters at four places, one below the other, with a kernel of 3x3.
+    pub fn strips(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+        let (p, w) = (|name| kernel.params.get(name), &self.window);
+        if (w.kernel, w.strides, w.dilations) != ([3, 3], [1, 1], [1, 1]) {
+            return Err(Unfit("wants a kernel of 3x3 with strides of 1 and no dilation".into()));
+        }
+        self.at_least(p("min_filters")?)?;
+        let [rows, columns] = w.output();
+        let strips = rows.div_ceil(4) * columns;
+        let lanes = lanes_for(strips, 1, p("lanes")?);
+        let blocks = u64::from(groups(self.filters, p("channels")?)?) * self.groups;
+        let grid = [groups(strips, lanes)?, narrow("a number of filters", blocks)?, self.images_32()?];
+        Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
+    }
+
     /// An invocation for four places, one below the other, of a filter over one channel.
     pub fn depthwise(&self, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
         let p = |name| kernel.params.get(name);

@@ -37,4 +37,5 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("scatter_elements", include_str!("../ops/scatter_elements/variants.json")),
     ("scatter_nd", include_str!("../ops/scatter_nd/variants.json")),
     ("softmax", include_str!("../ops/softmax/variants.json")),
+    ("quant_matmul", include_str!("../ops/quant_matmul/variants.json")),
 ];

@@ -91,6 +91,8 @@ operations! {
     ScatterNd(scatter_nd) "scatter_nd",
     /// Softmax and its logarithm.
     Softmax(softmax) "softmax",
+    /// Product of activations and quantized weights.
+    QuantMatMul(quant_matmul) "quant_matmul",
 }
 
 /// Why a text is no operation.

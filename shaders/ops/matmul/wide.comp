@@ -56,35 +56,7 @@ QUAD next_rhs[RHS_EACH];
 
 uint row0, column0, lhs_base, rhs_base, end;
 
-// Four elements of the left side from (r, k) on; zeros behind the end of the sums.
-QUAD left_quad(uint r, uint k) {
-    if (!WHOLE) r = min(r, M - 1);
-    const uint at = lhs_base + r * K + k;
-    if (LHS_QUADS) {
-        if (WHOLE || k < end) return QUAD(CONCAT(LOAD4_, LHS)(lhs4, at / 4));
-        return QUAD(0);
-    }
-    QUAD value = QUAD(0);
-    [[unroll]] for (uint i = 0; i < 4; ++i)
-        if (k + i < end) value[i] = ACCUMULATOR(CONCAT(LOAD_, LHS)(lhs, at + i));
-    return value;
-}
-
-// Four elements of the right side from (k, c) on, along k when it is transposed and along c when not.
-QUAD right_quad(uint k, uint c) {
-    if (!WHOLE && RHS_TRANSPOSED) c = min(c, N - 1);
-    const uint at = rhs_base + (RHS_TRANSPOSED ? c * K + k : k * N + c);
-    if (RHS_QUADS) {
-        if (WHOLE || (k < end && c < N)) return QUAD(CONCAT(LOAD4_, RHS)(rhs4, at / 4));
-        return QUAD(0);
-    }
-    QUAD value = QUAD(0);
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const bool inside = RHS_TRANSPOSED ? k + i < end : k < end && c + i < N;
-        if (inside) value[i] = ACCUMULATOR(CONCAT(LOAD_, RHS)(rhs, at + i));
-    }
-    return value;
-}
+#include "operands.glsl"
 
 void fetch(uint k0) {
     const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Op;
 use crate::{DType, Params, Plan, TensorDesc, Tolerance, Unfit, Values};
 
-mod plans;
+pub(super) mod plans;
 
 /// Product of matrices, or of a batch of them. Sums are `f32` for floats and `i32`, which wraps, for integers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl MatMul {
         let shapes =
             [(1, 1, 1), (64, 64, 64), (33, 65, 17), (130, 7, 100), (1, 300, 40), (5, 3, 0), (0, 4, 4)];
         // Tiles of 128 and edges of them, in rows of whole 16-byte words; sums that are worth cutting.
-        let aligned = [(128, 256, 128), (150, 80, 48), (9, 20, 1000)];
+        let aligned = [(128, 256, 128), (150, 80, 48), (9, 20, 1000), (2, 36, 520)];
         let mut samples = Vec::new();
         for (operand, out) in types {
             for (m, n, k) in shapes.into_iter().chain(aligned) {
@@ -149,6 +149,7 @@ impl Op for MatMul {
         match template {
             "coop" => plans::coop(self, build, params),
             "tiled" => plans::tiled(self, build, params),
+            "vector" => plans::vector(self, build, params),
             "wide" => plans::wide(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }

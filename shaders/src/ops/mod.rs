@@ -27,6 +27,7 @@ pub mod scatter_elements;
 pub mod scatter_nd;
 mod scatters;
 pub mod softmax;
+pub mod quant_matmul;
 mod window;
 
 pub use self::scatters::Reduction;

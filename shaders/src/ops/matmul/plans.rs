@@ -9,10 +9,12 @@ use crate::{
 
 /// Workgroups that keep a large GPU busy; sums are cut into parts until there are about as many.
 const ENOUGH_WORKGROUPS: u64 = 264;
+/// Rows that the kernels for few rows can hold.
+const FEW_ROWS: u64 = 8;
 /// Invocations of a kernel that only adds.
 const ADD_LANES: u32 = 128;
 
-pub(super) fn module(build: &str) -> Result<Module, Unfit> {
+pub(in crate::ops) fn module(build: &str) -> Result<Module, Unfit> {
     library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))
 }
 
@@ -24,6 +26,11 @@ fn shape(op: &MatMul) -> Result<[u32; 4], Unfit> {
     }
     let stride = if op.rhs_shared { 0 } else { narrow("a matrix", op.n * op.k)? };
     Ok([narrow("m", op.m)?, narrow("n", op.n)?, narrow("k", op.k)?, stride])
+}
+
+/// Whether rows of a length are whole quads, as kernels take it.
+fn quads(length: u64) -> u32 {
+    length.is_multiple_of(4).into()
 }
 
 fn bindings() -> Vec<Slot> {
@@ -61,7 +68,6 @@ pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     let most = p("parts")?;
     let parts = if most > 1 { cut(op, tiles, bk, most)? } else { 1 };
     let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(bk.into()))?;
-    let quads = |length: u64| u32::from(length.is_multiple_of(4));
     let rhs_row = if op.rhs_transposed { op.k } else { op.n };
     let divides = |length: u64, tile: u32| length.is_multiple_of(tile.into());
     let rows = u64::from(part) * u64::from(parts) == op.k && divides(op.m, bm) && divides(op.n, bn);
@@ -77,6 +83,37 @@ pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         return Ok(Plan::of(step));
     }
     added(op, step, parts)
+}
+
+/// Few rows: `across` invocations share the sums of four columns, `along` when the right operand lies along k. Cuts
+/// sums as `wide` does.
+pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.m > FEW_ROWS {
+        return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.m)));
+    }
+    let (lanes, most) = (params.get("lanes")?, params.get("parts")?);
+    let slices = params.get(if op.rhs_transposed { "along" } else { "across" })?;
+    if !slices.is_power_of_two() || !lanes.is_multiple_of(slices) {
+        return Err(Unfit(format!("has {lanes} invocations, {slices} for a column")));
+    }
+    let columns = lanes / slices * 4;
+    let workgroups = op.n.div_ceil(columns.into()) * op.batch;
+    let parts = if most > 1 { cut(op, workgroups, slices, most)? } else { 1 };
+    let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(4))?;
+    let rhs_row = if op.rhs_transposed { op.k } else { op.n };
+    let [m, n, k, stride] = shape(op)?;
+    let constants =
+        vec![lanes, slices, m.max(1), op.rhs_transposed.into(), quads(op.k), quads(rhs_row), parts];
+    let z = narrow("the batch", op.batch * u64::from(parts))?;
+    let step = Step {
+        module: module(build)?,
+        constants,
+        push: vec![m, n, k, stride, part, narrow("the batch", op.batch)?],
+        bindings: bindings(),
+        grid: [groups(op.n, columns)?, m.min(1), z],
+        subgroup_size: 0,
+    };
+    if parts == 1 { Ok(Plan::of(step)) } else { added(op, step, parts) }
 }
 
 /// Parts to cut the sums into, so that a device with many units has work for all.

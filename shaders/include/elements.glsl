@@ -79,11 +79,13 @@
 uint f16_bits(float value) {
     const uint bits = floatBitsToUint(value);
     const uint sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
-    if (magnitude > 0x7F800000u) return sign | 0x7E00u;
-    if (magnitude >= 0x477FF000u) return sign | 0x7C00u;
+    // Without branches: large kernels with many of these are not unrolled otherwise, and keep their sums in memory.
+    const uint normal = (magnitude + 0xFFFu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
     // Below the smallest normal value, steps are 2^-24.
-    if (magnitude < 0x38800000u) return sign | uint(roundEven(uintBitsToFloat(magnitude) * 16777216.0));
-    return sign | ((magnitude + 0xFFFu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13);
+    const bool small = magnitude < 0x38800000u;
+    const uint steps = uint(roundEven(small ? uintBitsToFloat(magnitude) * 16777216.0 : 0.0));
+    const uint huge = magnitude > 0x7F800000u ? 0x7E00u : 0x7C00u;
+    return sign | (small ? steps : magnitude >= 0x477FF000u ? huge : normal);
 }
 
 // The upper half, rounded to nearest even; NaN stays NaN.

@@ -78,13 +78,14 @@ void main() {
 
     [[unroll]] for (uint i = 0; i < TM; ++i) {
         const uint r = row0 + (my_row + i / 4 * down) * 4 + i % 4;
-        if (r >= M) continue;
+        if (r < M) {
 #ifdef LHS_I8P
-        sums[i] *= lhs_scales[r];
+            sums[i] *= lhs_scales[r];
 #endif
-        [[unroll]] for (uint j = 0; j < 4; ++j) {
-            const uint c = column0 + my_column * 4 + j;
-            if (c < N) CONCAT(STORE_, OUT)(result, r * N + c, sums[i][j]);
+            [[unroll]] for (uint j = 0; j < 4; ++j) {
+                const uint c = column0 + my_column * 4 + j;
+                if (c < N) CONCAT(STORE_, OUT)(result, r * N + c, sums[i][j]);
+            }
         }
     }
 }

@@ -22,12 +22,12 @@ mod moves;
 pub mod norm;
 pub mod pad;
 pub mod pool2d;
+pub mod quant_matmul;
 pub mod reduce;
 pub mod scatter_elements;
 pub mod scatter_nd;
 mod scatters;
 pub mod softmax;
-pub mod quant_matmul;
 mod window;
 
 pub use self::scatters::Reduction;

@@ -75,6 +75,8 @@ operations! {
     GatherElements(gather_elements) "gather_elements",
     /// Picking of slices by several indices each.
     GatherNd(gather_nd) "gather_nd",
+    /// New rows of a cache of keys or values.
+    KvAppend(kv_append) "kv_append",
     /// Product of matrices.
     MatMul(matmul) "matmul",
     /// Layer, root mean square, group, instance and batch normalization.
@@ -83,16 +85,18 @@ operations! {
     Pad(pad) "pad",
     /// Pooling of images.
     Pool2d(pool2d) "pool2d",
+    /// Product of activations and quantized weights.
+    QuantMatMul(quant_matmul) "quant_matmul",
     /// Sums, products, extremes and norms along axes.
     Reduce(reduce) "reduce",
+    /// Rotary position embedding.
+    Rotary(rotary) "rotary",
     /// Updates of elements by an index each.
     ScatterElements(scatter_elements) "scatter_elements",
     /// Updates of slices by several indices each.
     ScatterNd(scatter_nd) "scatter_nd",
     /// Softmax and its logarithm.
     Softmax(softmax) "softmax",
-    /// Product of activations and quantized weights.
-    QuantMatMul(quant_matmul) "quant_matmul",
 }
 
 /// Why a text is no operation.

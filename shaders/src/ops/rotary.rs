@@ -1,0 +1,303 @@
+//! Owns rotary position embedding: pairs of elements turned by angles that grow with the position. Does not own: attention.
+
+use serde::{Deserialize, Serialize};
+
+use super::Op;
+use crate::{
+    DType, Params, Plan, Slot, Step, TensorDesc, Tolerance, Unfit, Values, library,
+    plan::{groups, narrow},
+};
+
+/// Where the positions of rows come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Positions {
+    /// Row i is at `start + i`.
+    #[default]
+    Start,
+    /// A tensor `[batch, len]` of `i32`.
+    I32,
+    /// A tensor `[batch, len]` of `i64`, whose low words are read.
+    I64,
+}
+
+/// Rotary embedding (Su et al., RoFormer, section 3.2.2) of `[batch, heads, len, head_dim]`. Pair i at position p turns by
+/// `p * base^(-2i / rotary_dim)`, or by what row p of the tables of cosines and sines says. Positions are at least 0 and
+/// less than 2^31; those beyond the tables use the last row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rotary {
+    /// Number of sequences.
+    #[serde(default = "one")]
+    pub batch: u64,
+    /// Heads.
+    pub heads: u64,
+    /// Rows of a head.
+    pub len: u64,
+    /// Elements of a row.
+    pub head_dim: u64,
+    /// How many of them, the first, are turned; even, at most 256. Absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotary_dim: Option<u64>,
+    /// Type of all float tensors.
+    #[serde(default = "f32")]
+    pub dtype: DType,
+    /// Whether pairs are neighbours (2i, 2i + 1), and not halves (i, i + rotary_dim / 2).
+    #[serde(default)]
+    pub interleaved: bool,
+    /// Position of the first row, where there is no tensor of positions.
+    #[serde(default)]
+    pub start: u64,
+    /// Where positions come from.
+    #[serde(default)]
+    pub positions: Positions,
+    /// Rows of the tables `[tables, rotary_dim / 2]` of cosines and sines. Absent: angles are computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables: Option<u64>,
+    /// Base of the angles, more than 1.
+    #[serde(default = "base")]
+    pub base: f64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn f32() -> DType {
+    DType::F32
+}
+
+fn base() -> f64 {
+    10000.0
+}
+
+/// Error of a kernel's own sine and cosine: a few roundings of `f32`.
+const DIRECTION_ERROR: f64 = 1.0 / (1u64 << 21) as f64;
+
+impl Rotary {
+    /// Rotary embedding of all elements, at positions from 0 on.
+    pub fn new(heads: u64, len: u64, head_dim: u64, dtype: DType) -> Self {
+        Rotary {
+            batch: 1,
+            heads,
+            len,
+            head_dim,
+            rotary_dim: None,
+            dtype,
+            interleaved: false,
+            start: 0,
+            positions: Positions::Start,
+            tables: None,
+            base: base(),
+        }
+    }
+
+    fn pairs(&self) -> u64 {
+        self.rotary_dim.unwrap_or(self.head_dim) / 2
+    }
+
+    pub(crate) fn samples() -> Vec<Rotary> {
+        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Rotary::samples_of).collect()
+    }
+
+    fn samples_of(dtype: DType) -> Vec<Rotary> {
+        let of = |heads, len, head_dim| Rotary::new(heads, len, head_dim, dtype);
+        let [start, i32, i64] = [Positions::Start, Positions::I32, Positions::I64];
+        vec![
+            of(3, 9, 32),
+            Rotary { start: 131_000, interleaved: true, ..of(5, 3, 64) },
+            Rotary { batch: 2, rotary_dim: Some(10), positions: i32, ..of(2, 5, 15) },
+            Rotary { batch: 2, positions: i64, base: 500_000.0, interleaved: true, ..of(6, 4, 256) },
+            Rotary { tables: Some(40), positions: i64, ..of(2, 7, 16) },
+            Rotary { tables: Some(11), start: 3, positions: start, interleaved: true, ..of(2, 8, 6) },
+            Rotary { rotary_dim: Some(0), ..of(1, 2, 3) },
+            of(2, 0, 8),
+        ]
+    }
+
+    /// A number from 0 to 1 as a fraction of 64 bits, the low word first.
+    fn fraction(value: f64) -> [u32; 2] {
+        let bits = (value * (1u128 << 64) as f64) as u64;
+        [bits as u32, (bits >> 32) as u32]
+    }
+
+    /// Turns from one position to the next of pair 0, and what they shrink by 1, 2, 4, … pairs further.
+    fn turns(&self) -> Vec<u32> {
+        let rotary_dim = (2 * self.pairs()).max(1) as f64;
+        let power = |bit: u32| Self::fraction(self.base.powf(-2.0 * f64::from(1u32 << bit) / rotary_dim));
+        let first = Self::fraction(1.0 / std::f64::consts::TAU);
+        first.into_iter().chain((0..7).flat_map(power)).collect()
+    }
+
+    /// (cosine, sine) of a pair at a position.
+    fn direction(&self, inputs: &[Values], pair: u64, position: u64) -> (f64, f64) {
+        match self.tables {
+            Some(rows) => {
+                let at = (position.min(rows - 1) * self.pairs() + pair) as usize;
+                let first = if self.positions == Positions::Start { 1 } else { 2 };
+                (inputs[first].float(at), inputs[first + 1].float(at))
+            }
+            None => {
+                let exponent = -2.0 * pair as f64 / (2 * self.pairs()) as f64;
+                let (sin, cos) = (position as f64 * self.base.powf(exponent)).sin_cos();
+                (cos, sin)
+            }
+        }
+    }
+
+    /// One row of the result; `at` is its first element.
+    fn row(&self, inputs: &[Values], at: u64, position: u64) -> Vec<f64> {
+        let mut row: Vec<f64> = (0..self.head_dim).map(|e| inputs[0].float((at + e) as usize)).collect();
+        for pair in 0..self.pairs() {
+            let place = if self.interleaved { (2 * pair, 2 * pair + 1) } else { (pair, pair + self.pairs()) };
+            let (a, b) = (place.0 as usize, place.1 as usize);
+            let (cos, sin) = self.direction(inputs, pair, position);
+            let (x, y) = (row[a], row[b]);
+            row[a] = self.dtype.round(x * cos - y * sin);
+            row[b] = self.dtype.round(x * sin + y * cos);
+        }
+        row
+    }
+}
+
+impl Op for Rotary {
+    fn check(&self) -> Result<(), String> {
+        let rotary_dim = self.rotary_dim.unwrap_or(self.head_dim);
+        if !self.dtype.is_float() {
+            return Err(format!(
+                "rotary embedding of {} is not defined; there are f32, f16, bf16",
+                self.dtype
+            ));
+        }
+        if self.head_dim == 0 || rotary_dim > self.head_dim.min(256) || !rotary_dim.is_multiple_of(2) {
+            return Err(format!("a rotary_dim of {rotary_dim} is not an even part of {}", self.head_dim));
+        }
+        if self.tables == Some(0) {
+            return Err("tables have at least one row".into());
+        }
+        if self.start.saturating_add(self.len) > 1 << 31 {
+            return Err(format!("positions from {} on are not less than 2^31", self.start));
+        }
+        if self.base.is_finite() && self.base > 1.0 { Ok(()) } else { Err("base is more than 1".into()) }
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let of_type = |dtype| TensorDesc::new("positions", dtype, [self.batch, self.len]);
+        let positions = match self.positions {
+            Positions::Start => None,
+            Positions::I32 => Some(of_type(DType::I32)),
+            Positions::I64 => Some(of_type(DType::I64)),
+        };
+        let x = TensorDesc::new("x", self.dtype, [self.batch, self.heads, self.len, self.head_dim]);
+        let table = |rows, name| TensorDesc::new(name, self.dtype, [rows, self.pairs()]);
+        let tables = self.tables.into_iter().flat_map(|rows| ["cos", "sin"].map(|name| table(rows, name)));
+        [x].into_iter().chain(positions).chain(tables).collect()
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.len, self.head_dim])]
+    }
+
+    fn signature(&self) -> String {
+        self.dtype.to_string()
+    }
+
+    fn flops(&self) -> f64 {
+        6.0 * self.batch as f64 * self.heads as f64 * self.len as f64 * self.pairs() as f64
+    }
+
+    fn twin(&self, inputs: &[Values]) -> Vec<Values> {
+        let heads = (0..self.batch).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
+        let rows = heads.flat_map(|(b, h)| (0..self.len).map(move |i| (b, h, i)));
+        let row = |(b, h, i)| {
+            let position = match self.positions {
+                Positions::Start => self.start + i,
+                Positions::I32 | Positions::I64 => inputs[1].int((b * self.len + i) as usize) as u64,
+            };
+            self.row(inputs, ((b * self.heads + h) * self.len + i) * self.head_dim, position)
+        };
+        vec![Values::Float(rows.flat_map(row).collect())]
+    }
+
+    /// Positions up to a million, or within the tables and a little beyond.
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        if index != 1 || self.positions == Positions::Start {
+            return None;
+        }
+        let end = self.tables.map_or(1 << 20, |rows| rows + 2);
+        Some(Values::Int((0..self.batch * self.len).map(|_| (random() % end) as i64).collect()))
+    }
+
+    /// Two products and their sum, with cosines and sines from tables, or with errors of their own.
+    fn tolerance(&self, magnitude: f64) -> Tolerance {
+        let factor = if self.tables.is_some() { magnitude } else { 1.0 };
+        let sum = Tolerance::of_sum(2, magnitude * factor, DType::F32, self.dtype);
+        let direction = if self.tables.is_some() { 0.0 } else { 2.0 * DIRECTION_ERROR * magnitude };
+        Tolerance { absolute: sum.absolute + direction, relative: sum.relative }
+    }
+
+    fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if template != "rotary" {
+            return Err(Unfit(format!("uses the unknown template '{template}'")));
+        }
+        let (lanes, heads_each) = (params.get("lanes")?, params.get("heads")?);
+        narrow("a number of elements", self.outputs()[0].elements())?;
+        let with_positions = usize::from(self.positions != Positions::Start);
+        // What is not read has the input in its place.
+        let positions = Slot::Input(with_positions);
+        let table = |which| self.tables.map_or(Slot::Input(0), |_| Slot::Input(with_positions + which));
+        let slots = self.head_dim - self.pairs();
+        let mut push =
+            vec![narrow("len", self.len)?, narrow("heads", self.heads)?, narrow("start", self.start)?];
+        push.push(narrow("a table", self.tables.unwrap_or(1))?);
+        push.extend(self.turns());
+        Ok(Plan::of(Step {
+            module: library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))?,
+            constants: vec![
+                lanes,
+                narrow("head_dim", self.head_dim)?,
+                narrow("pairs", self.pairs())?,
+                self.interleaved.into(),
+                self.tables.is_some().into(),
+                self.positions as u32,
+                heads_each,
+            ],
+            push,
+            bindings: vec![Slot::Input(0), positions, table(1), table(2), Slot::Output(0)],
+            grid: [
+                groups(narrow("rows of pairs", self.len * slots)?.into(), lanes)?,
+                groups(self.heads, heads_each)?,
+                narrow("the batch", self.batch)?,
+            ],
+            subgroup_size: 0,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_twin_turns_pairs() {
+        let op = Rotary { start: 1, ..Rotary::new(1, 1, 4, DType::F32) };
+        let x = [Values::Float(vec![1.0, 0.0, 0.0, 1.0])];
+        let near = |op: &Rotary, expected: [f64; 4]| {
+            let [Values::Float(got)] = &op.twin(&x)[..] else { panic!("floats") };
+            assert!(got.iter().zip(expected).all(|(g, e)| (g - e).abs() < 1e-6), "{got:?}");
+        };
+        // Pair 0 turns by 1, pair 1 by 10000^(-1/2).
+        let (sin, cos) = 1.0f64.sin_cos();
+        let (sin1, cos1) = 0.01f64.sin_cos();
+        near(&op, [cos, -sin1, sin, cos1]);
+        near(&Rotary { interleaved: true, ..op }, [cos, sin, -sin1, cos1]);
+    }
+
+    #[test]
+    fn turns_are_fractions_of_64_bits() {
+        assert_eq!(Rotary::fraction(0.5), [0, 1 << 31]);
+        assert_eq!(Rotary::fraction(1.0), [u32::MAX, u32::MAX]);
+        let turns = Rotary { base: 16.0, ..Rotary::new(1, 1, 4, DType::F32) }.turns();
+        assert_eq!(turns[2..6], [0, 1 << 30, 0, 1 << 28], "shrink by 16^(-1/2), and by its square");
+    }
+}

@@ -36,6 +36,7 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("pool2d", include_str!("../ops/pool2d/variants.json")),
     ("quant_matmul", include_str!("../ops/quant_matmul/variants.json")),
     ("reduce", include_str!("../ops/reduce/variants.json")),
+    ("resize", include_str!("../ops/resize/variants.json")),
     ("rotary", include_str!("../ops/rotary/variants.json")),
     ("scatter_elements", include_str!("../ops/scatter_elements/variants.json")),
     ("scatter_nd", include_str!("../ops/scatter_nd/variants.json")),

@@ -89,6 +89,8 @@ operations! {
     QuantMatMul(quant_matmul) "quant_matmul",
     /// Sums, products, extremes and norms along axes.
     Reduce(reduce) "reduce",
+    /// Resizing of images.
+    Resize(resize) "resize",
     /// Rotary position embedding.
     Rotary(rotary) "rotary",
     /// Updates of elements by an index each.

@@ -4,6 +4,7 @@
 //! `shaders/ops/<name>/` with templates (`*.comp`), `builds.json` and `variants.json`.
 
 pub mod attention;
+mod axis;
 pub mod concat;
 pub mod conv1d;
 pub mod conv2d;
@@ -25,6 +26,7 @@ pub mod pad;
 pub mod pool2d;
 pub mod quant_matmul;
 pub mod reduce;
+pub mod resize;
 pub mod rotary;
 pub mod scatter_elements;
 pub mod scatter_nd;

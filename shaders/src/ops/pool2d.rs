@@ -79,6 +79,8 @@ impl Pool2d {
                 Pool2d { dilations: [2, 1], pads: [1, 0, 2, 1], strides: [1, 3], ..padded },
                 Pool2d { layout: Layout::Nhwc, strides: [1, 1], ..pool([1, 5, 6, 7], [3, 2]) },
                 Pool2d { strides: [1, 1], ..pool([1, 1, 40, 40], [37, 39]) },
+                Pool2d { strides: [3, 2], pads: [2, 5, 0, 3], ceil: true, ..pool([2, 3, 9, 70], [3, 67]) },
+                Pool2d { layout: Layout::Nhwc, ..pool([2, 4, 18, 5], [4, 17]) },
                 pool([0, 2, 3, 3], [2, 2]),
                 pool([1, 2, 3, 3], [4, 2]),
             ]);
@@ -128,7 +130,17 @@ impl Pool2d {
         (elements, padded)
     }
 
-    fn direct(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    /// A workgroup for each result.
+    fn wide(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let least = params.get("min_columns")?;
+        if self.kernel[1] < u64::from(least) {
+            return Err(Unfit(format!("wants a window of at least {least} columns, not {}", self.kernel[1])));
+        }
+        self.dispatch(build, params, 1)
+    }
+
+    /// Workgroups that have `results` each.
+    fn dispatch(&self, build: &str, params: &Params, results: u32) -> Result<Plan, Unfit> {
         let lanes = params.get("lanes")?;
         let (images, channels, window) = self.shape();
         let module = library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))?;
@@ -146,7 +158,7 @@ impl Pool2d {
             constants: vec![lanes, self.kind as u32],
             push,
             bindings: vec![Slot::Input(0), Slot::Output(0)],
-            grid: [groups(channels * rows * columns, lanes)?, narrow("a number of images", images)?, 1],
+            grid: [groups(channels * rows * columns, results)?, narrow("a number of images", images)?, 1],
             subgroup_size: 0,
         }))
     }
@@ -222,7 +234,8 @@ impl Op for Pool2d {
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
-            "direct" => self.direct(build, params),
+            "direct" => self.dispatch(build, params, params.get("lanes")?),
+            "wide" => self.wide(build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

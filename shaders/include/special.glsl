@@ -31,11 +31,15 @@ float log_of(float v) {
     return is_finite(v) ? log(v) : v;
 }
 
-// Unsigned numbers in the order of floats, NaN above all; both zeros are the same.
+// Unsigned numbers in the order of floats, NaN above all; both zeros are the same. Of the bits of a float, or of those of
+// a shorter one in the upper half; `infinity` has the bits of its infinity.
+uint order_key(uint bits, uint infinity) {
+    if ((bits & 0x7FFFFFFFu) > infinity) return 0xFFFFFFFFu;
+    return bits == 0x80000000u ? bits : (bits >> 31) == 1u ? ~bits : bits | 0x80000000u;
+}
+
 uint order_key(float v) {
-    if (is_nan(v)) return 0xFFFFFFFFu;
-    const uint bits = floatBitsToUint(v);
-    return bits == 0x80000000u ? 0x80000000u : (bits >> 31) == 1u ? ~bits : bits | 0x80000000u;
+    return order_key(floatBitsToUint(v), 0x7F800000u);
 }
 
 // What order_key was made of.

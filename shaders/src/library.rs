@@ -18,6 +18,7 @@ pub(crate) fn module_names() -> impl Iterator<Item = &'static str> {
 
 /// (operation, `variants.json`) of every operation.
 pub(crate) const VARIANTS: &[(&str, &str)] = &[
+    ("arg_reduce", include_str!("../ops/arg_reduce/variants.json")),
     ("attention", include_str!("../ops/attention/variants.json")),
     ("concat", include_str!("../ops/concat/variants.json")),
     ("conv1d", include_str!("../ops/conv1d/variants.json")),
@@ -25,6 +26,7 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("conv2d_int8", include_str!("../ops/conv2d_int8/variants.json")),
     ("conv_transpose2d", include_str!("../ops/conv_transpose2d/variants.json")),
     ("copy", include_str!("../ops/copy/variants.json")),
+    ("cumulative_sum", include_str!("../ops/cumulative_sum/variants.json")),
     ("elementwise", include_str!("../ops/elementwise/variants.json")),
     ("gather", include_str!("../ops/gather/variants.json")),
     ("gather_elements", include_str!("../ops/gather_elements/variants.json")),
@@ -41,4 +43,6 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("scatter_elements", include_str!("../ops/scatter_elements/variants.json")),
     ("scatter_nd", include_str!("../ops/scatter_nd/variants.json")),
     ("softmax", include_str!("../ops/softmax/variants.json")),
+    ("sort", include_str!("../ops/sort/variants.json")),
+    ("top_k", include_str!("../ops/top_k/variants.json")),
 ];

@@ -53,6 +53,8 @@ macro_rules! operations {
 }
 
 operations! {
+    /// Places of the largest or smallest elements along axes.
+    ArgReduce(arg_reduce) "arg_reduce",
     /// Scaled dot-product attention.
     Attention(attention) "attention",
     /// Joining of tensors.
@@ -67,6 +69,8 @@ operations! {
     ConvTranspose2d(conv_transpose2d) "conv_transpose2d",
     /// Strided copy.
     StridedCopy(copy) "copy",
+    /// Sums of all elements up to each one along an axis.
+    CumulativeSum(cumulative_sum) "cumulative_sum",
     /// An expression over the elements of tensors.
     Elementwise(elementwise) "elementwise",
     /// Picking of rows by index.
@@ -99,6 +103,10 @@ operations! {
     ScatterNd(scatter_nd) "scatter_nd",
     /// Softmax and its logarithm.
     Softmax(softmax) "softmax",
+    /// Elements along an axis in order, and where they were.
+    Sort(sort) "sort",
+    /// The largest or smallest elements along an axis, and where they were.
+    TopK(top_k) "top_k",
 }
 
 /// Why a text is no operation.

@@ -1,7 +1,7 @@
 //! Owns lines of tensors, which reductions, normalizations and sorts work along, and how workgroups share them. Does not
 //! own: any operation. The other half is `include/lines.glsl`.
 
-use crate::{DType, Module, Params, Unfit, library, plan::narrow};
+use crate::{DType, Module, Params, Plan, Slot, Step, Unfit, library, plan::narrow};
 
 /// A tensor of outer x length x inner elements as `outer * inner` lines of `length` elements, `inner` apart. Several
 /// neighbouring axes of a tensor are one `length`; axes before them are `outer`, those behind `inner`.
@@ -111,6 +111,33 @@ impl Lines {
         }
         Ok(Share { chunk, chunks, ..share })
     }
+
+    /// The dispatches of a template that does all of a line in mode 0 (`whole`), or in mode 1 what a piece needs to tell the
+    /// others, `piece_bytes` of it, and then in mode 2 the rest (`split`). `step` makes a dispatch of a mode, given where the
+    /// pieces' memory is.
+    ///
+    /// # Errors
+    /// The template is another one, or the lines are none that the variant can take or is good for.
+    pub(crate) fn plan(
+        &self,
+        template: &str,
+        params: &Params,
+        piece_bytes: u64,
+        step: impl Fn(&Share, u32, Slot) -> Result<Step, Unfit>,
+    ) -> Result<Plan, Unfit> {
+        match template {
+            // There are no pieces; a binding must have something.
+            "whole" => Ok(Plan::of(step(&self.share(params)?, 0, Slot::Output(0))?)),
+            "split" => {
+                let share = self.split(params)?;
+                let memory = Slot::Scratch(0);
+                let steps = vec![step(&share, 1, memory)?, step(&share, 2, memory)?];
+                let pieces = u64::from(share.lines) * u64::from(share.chunks);
+                Ok(Plan { steps, scratch: vec![piece_bytes * pieces] })
+            }
+            other => Err(unknown(other)),
+        }
+    }
 }
 
 impl Share {
@@ -139,6 +166,11 @@ impl Share {
     pub(crate) fn lines(&self) -> u32 {
         self.lines
     }
+}
+
+/// The refusal of a template that an operation does not have.
+pub(crate) fn unknown(template: &str) -> Unfit {
+    Unfit(format!("uses the unknown template '{template}'"))
 }
 
 /// A build that has to be there.

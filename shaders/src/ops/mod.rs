@@ -3,6 +3,7 @@
 //! To add one: a file here with a struct that implements the crate's `Op`, a line in `operation.rs`, and a folder
 //! `shaders/ops/<name>/` with templates (`*.comp`), `builds.json` and `variants.json`.
 
+pub mod arg_reduce;
 pub mod attention;
 mod axis;
 pub mod concat;
@@ -12,6 +13,7 @@ pub mod conv2d_int8;
 pub mod conv_transpose2d;
 mod convolution;
 pub mod copy;
+pub mod cumulative_sum;
 pub mod elementwise;
 mod elementwise_samples;
 pub mod gather;
@@ -22,6 +24,7 @@ mod lines;
 pub mod matmul;
 mod moves;
 pub mod norm;
+mod order;
 pub mod pad;
 pub mod pool2d;
 pub mod quant_matmul;
@@ -32,6 +35,8 @@ pub mod scatter_elements;
 pub mod scatter_nd;
 mod scatters;
 pub mod softmax;
+pub mod sort;
+pub mod top_k;
 mod window;
 
 pub use self::scatters::Reduction;

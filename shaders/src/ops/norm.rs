@@ -156,21 +156,6 @@ impl Norm {
         Ok(())
     }
 
-    fn whole(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        self.fits(params)?;
-        let share = self.lines().share(params)?;
-        // There are no pieces; a binding must have something.
-        Ok(Plan::of(self.step(build, &share, 0, Slot::Output(0))?))
-    }
-
-    fn split(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        self.fits(params)?;
-        let share = self.lines().split(params)?;
-        let step = |mode| self.step(build, &share, mode, Slot::Scratch(0));
-        let scratch = vec![8 * u64::from(share.lines()) * u64::from(share.chunks)];
-        Ok(Plan { steps: vec![step(1)?, step(2)?], scratch })
-    }
-
     fn by_channel(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
         if self.kind != NormKind::Batch {
             return Err(Unfit("is for means that are given".into()));
@@ -294,12 +279,11 @@ impl Op for Norm {
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        match template {
-            "whole" => self.whole(build, params),
-            "split" => self.split(build, params),
-            "by_channel" => self.by_channel(build, params),
-            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        if template == "by_channel" {
+            return self.by_channel(build, params);
         }
+        self.fits(params)?;
+        self.lines().plan(template, params, 8, |share, mode, pieces| self.step(build, share, mode, pieces))
     }
 }
 

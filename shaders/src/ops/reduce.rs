@@ -271,7 +271,7 @@ impl Op for Reduce {
         match template {
             "whole" => self.whole(build, params),
             "split" => self.split(build, params),
-            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+            other => Err(lines::unknown(other)),
         }
     }
 }

@@ -75,19 +75,6 @@ impl Softmax {
             subgroup_size: 0,
         })
     }
-
-    fn whole(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        let share = self.lines().share(params)?;
-        // There are no pieces; a binding must have something.
-        Ok(Plan::of(self.step(build, &share, 0, Slot::Output(0))?))
-    }
-
-    fn split(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        let share = self.lines().split(params)?;
-        let step = |mode| self.step(build, &share, mode, Slot::Scratch(0));
-        let scratch = vec![8 * u64::from(share.lines()) * u64::from(share.chunks)];
-        Ok(Plan { steps: vec![step(1)?, step(2)?], scratch })
-    }
 }
 
 impl Op for Softmax {
@@ -161,11 +148,7 @@ impl Op for Softmax {
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        match template {
-            "whole" => self.whole(build, params),
-            "split" => self.split(build, params),
-            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
-        }
+        self.lines().plan(template, params, 8, |share, mode, pieces| self.step(build, share, mode, pieces))
     }
 }
 

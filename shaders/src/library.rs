@@ -28,6 +28,7 @@ pub(crate) const VARIANTS: &[(&str, &str)] = &[
     ("copy", include_str!("../ops/copy/variants.json")),
     ("cumulative_sum", include_str!("../ops/cumulative_sum/variants.json")),
     ("elementwise", include_str!("../ops/elementwise/variants.json")),
+    ("embedding", include_str!("../ops/embedding/variants.json")),
     ("gather", include_str!("../ops/gather/variants.json")),
     ("gather_elements", include_str!("../ops/gather_elements/variants.json")),
     ("gather_nd", include_str!("../ops/gather_nd/variants.json")),

@@ -73,6 +73,8 @@ operations! {
     CumulativeSum(cumulative_sum) "cumulative_sum",
     /// An expression over the elements of tensors.
     Elementwise(elementwise) "elementwise",
+    /// Rows of a table of quantized weights.
+    Embedding(embedding) "embedding",
     /// Picking of rows by index.
     Gather(gather) "gather",
     /// Picking of elements by an index each.

@@ -16,6 +16,7 @@ pub mod copy;
 pub mod cumulative_sum;
 pub mod elementwise;
 mod elementwise_samples;
+pub mod embedding;
 pub mod gather;
 pub mod gather_elements;
 pub mod gather_nd;

@@ -7,6 +7,7 @@ const DOCUMENTS: &[&str] = &[
     "run-module.md",
     "benchmark-module.md",
     "dump-module.md",
+    "list-devices.md",
     "parameters.md",
     "vulkan-driver.md",
     "cpu-driver.md",

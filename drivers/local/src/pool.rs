@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use halite_hal::Deadline;
 use halite_status::{Result, status};
 use parking_lot::{Condvar, Mutex};
 
@@ -37,6 +38,8 @@ pub(crate) struct Pool {
 struct Shared {
     state: Mutex<State>,
     wake: Condvar,
+    /// Told when no thread helps any more.
+    quiet: Condvar,
     /// Counts requests: a thread that looks for work looks at this.
     requests: AtomicU32,
     /// Threads that look for work now.
@@ -52,6 +55,8 @@ struct State {
     /// A job that this many more threads may join.
     job: Option<Arc<Job>>,
     seats: usize,
+    /// Threads that have joined a job and may hold its buffers.
+    helping: usize,
     sleeping: usize,
     closed: bool,
 }
@@ -69,6 +74,7 @@ impl Pool {
         let shared = Shared {
             state: Mutex::default(),
             wake: Condvar::new(),
+            quiet: Condvar::new(),
             requests: AtomicU32::new(0),
             looking: AtomicUsize::new(0),
             patience,
@@ -131,6 +137,20 @@ impl Pool {
         drop(old);
     }
 
+    /// Waits until no thread holds a job that was dismissed; `false` when the deadline passes first. A helper lets go of
+    /// a job, and of the buffers that it names, a moment after the job is done.
+    pub fn wait_quiet(&self, deadline: Deadline) -> bool {
+        let mut state = self.shared.state.lock();
+        while state.helping > 0 {
+            match deadline.remaining() {
+                None => self.shared.quiet.wait(&mut state),
+                Some(left) if left.is_zero() => return false,
+                Some(left) => _ = self.shared.quiet.wait_for(&mut state, left),
+            }
+        }
+        true
+    }
+
     /// Ends the threads once they have nothing to do. Does not wait for them.
     pub fn close(&self) {
         self.shared.state.lock().closed = true;
@@ -155,13 +175,27 @@ impl Shared {
         loop {
             match task {
                 Task::Drain(engine) => engine.drain_all(),
-                Task::Help(job) => job.help(&mut scratch, self.patience),
+                Task::Help(job) => {
+                    job.help(&mut scratch, self.patience);
+                    drop(job);
+                    self.leave();
+                }
                 Task::End => return,
             }
             task = match self.look() {
                 Some(task) => task,
                 None => self.sleep(),
             };
+        }
+    }
+
+    /// A thread that helped has let go of the job.
+    fn leave(&self) {
+        let mut state = self.state.lock();
+        state.helping -= 1;
+        if state.helping == 0 {
+            drop(state);
+            self.quiet.notify_all();
         }
     }
 
@@ -212,6 +246,7 @@ impl State {
             && let Some(job) = &self.job
         {
             self.seats -= 1;
+            self.helping += 1;
             return Some(Task::Help(job.clone()));
         }
         self.closed.then_some(Task::End)

@@ -228,7 +228,11 @@ impl Engine {
             self.drain(&Until::Empty, deadline);
             let mut state = self.queue.state.lock();
             if !state.draining && state.ready.is_empty() {
-                return Ok(());
+                drop(state);
+                if self.pool.as_ref().is_none_or(|pool| pool.wait_quiet(deadline)) {
+                    return Ok(());
+                }
+                bail!(DeadlineExceeded, "a thread of device {} is still at work", self.id);
             }
             match deadline.remaining() {
                 None => self.queue.idle.wait(&mut state),

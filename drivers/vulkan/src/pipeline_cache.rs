@@ -25,7 +25,8 @@ pub(crate) struct PipelineCache {
 }
 
 impl PipelineCache {
-    /// The cache for a device, filled from its file when there is one that fits.
+    /// The cache for a device, filled from its file when there is one that fits. Where none is allowed, pipelines are
+    /// created without one.
     pub(crate) fn open(
         device: &ash::Device,
         caps: &DeviceCaps,
@@ -41,12 +42,13 @@ impl PipelineCache {
         };
         let path = directory.map(|d| d.join(identity.file_name()));
         let data = path.as_deref().and_then(|p| load(p, &identity)).unwrap_or_default();
-        let handle = create(device, &data).or_else(|| create(device, &[])).unwrap_or_default();
+        let made = || create(device, &data).or_else(|| create(device, &[]));
+        let handle = if allowed { made().unwrap_or_default() } else { vk::PipelineCache::null() };
         let stored = (!data.is_empty()).then(|| (file::hash(&data), data.len()));
         PipelineCache { handle, identity, path, stored: Mutex::new(stored) }
     }
 
-    /// The handle to create pipelines with; null when the driver could not make a cache.
+    /// The handle to create pipelines with; null when there is none.
     pub(crate) fn handle(&self) -> vk::PipelineCache {
         self.handle
     }

@@ -18,7 +18,7 @@ pub enum Avoid {
     BufferDeviceAddress,
     /// Push descriptors.
     PushDescriptors,
-    /// Keep compiled pipelines between runs.
+    /// Use a pipeline cache, also within a run.
     PipelineCache,
     /// Fill 4096 bytes or more from a byte that is no multiple of 16.
     UnalignedFill,

@@ -209,13 +209,17 @@ fn compile(context: &DeviceContext) {
     }
 }
 
+/// Options with a cache in a folder, also for drivers whose caches are avoided.
+fn keeping_pipelines_in(folder: &std::path::Path) -> VulkanOptions {
+    let workarounds = ("workarounds".to_owned(), "-all".to_owned());
+    let parsed = VulkanOptions::parse(&[workarounds].into()).unwrap();
+    VulkanOptions { pipeline_cache: PipelineCacheChoice::Directory(folder.to_owned()), ..parsed }
+}
+
 #[test]
 fn the_pipeline_cache_lands_in_its_directory() {
     let folder = tempfile::tempdir().unwrap();
-    let options = VulkanOptions {
-        pipeline_cache: PipelineCacheChoice::Directory(folder.path().to_owned()),
-        ..VulkanOptions::default()
-    };
+    let options = keeping_pipelines_in(folder.path());
     for device in usable(&options) {
         let Found { info, caps, .. } = &device;
         for round in 0..3 {
@@ -242,10 +246,7 @@ fn the_pipeline_cache_lands_in_its_directory() {
 #[test]
 fn a_stored_pipeline_cache_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
-    let options = VulkanOptions {
-        pipeline_cache: PipelineCacheChoice::Directory(folder.path().to_owned()),
-        ..VulkanOptions::default()
-    };
+    let options = keeping_pipelines_in(folder.path());
     for device in usable(&options) {
         let caps = &device.caps;
         let open = || DeviceContext::open(&device, options.clone()).unwrap();

@@ -41,7 +41,10 @@ fn swiftshader_gets_no_device_addresses() {
     let plan = default_plan("swiftshader");
     assert!(plan.abis.descriptors && !plan.abis.buffer_device_address);
     assert!(!plan.features.buffer_device_address);
-    assert_eq!(plan.workarounds.iter().map(|w| w.name).collect::<Vec<_>>(), ["swiftshader-no-bda"]);
+    assert_eq!(
+        plan.workarounds.iter().map(|w| w.name).collect::<Vec<_>>(),
+        ["swiftshader-no-bda", "swiftshader-growing-cache"]
+    );
     for choice in [DispatchAbiChoice::BufferDeviceAddress, DispatchAbiChoice::All] {
         let e = planned("swiftshader", &with_abi(choice)).unwrap_err().to_string();
         assert!(e.contains("dispatch_abi=") && e.contains("dispatch_abi=descriptors"), "{e}");

@@ -15,6 +15,15 @@ pub(super) static TABLE: &[Workaround] = &[
         applies: Match::driver(driver_id::GOOGLE_SWIFTSHADER),
     },
     Workaround {
+        name: "swiftshader-growing-cache",
+        avoid: Avoid::PipelineCache,
+        reason: "a VkPipelineCache keeps the program of every pipeline layout that it was ever used with: a process that \
+                 loads modules again and again grows without end (225 KiB for each load of a small network, seen with \
+                 the SwiftShader of Chromium 156)",
+        link: "https://swiftshader.googlesource.com/SwiftShader/+/refs/heads/master/src/Vulkan/VkPipelineCache.hpp",
+        applies: Match::driver(driver_id::GOOGLE_SWIFTSHADER),
+    },
+    Workaround {
         name: "nvidia-unaligned-fill",
         avoid: Avoid::UnalignedFill,
         reason: "vkCmdFillBuffer of more than 4096 bytes, a multiple of 16, from a byte that is no multiple of 16 writes \

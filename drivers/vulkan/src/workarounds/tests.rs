@@ -20,7 +20,10 @@ fn chosen(caps: &DeviceCaps, text: &str) -> Workarounds {
 
 #[test]
 fn entries_fit_by_driver_version_and_facts() {
-    assert_eq!(names(&Workarounds::for_device(&recorded("swiftshader"))), ["swiftshader-no-bda"]);
+    assert_eq!(
+        names(&Workarounds::for_device(&recorded("swiftshader"))),
+        ["swiftshader-no-bda", "swiftshader-growing-cache"]
+    );
     assert_eq!(Workarounds::for_device(&recorded("llvmpipe")), Workarounds::default());
     assert_eq!(names(&Workarounds::for_device(&recorded("nvidia_h200"))), ["nvidia-unaligned-fill"]);
     let pascal = DeviceCaps {
@@ -62,13 +65,13 @@ fn every_entry_explains_itself_once() {
 #[test]
 fn the_option_adds_and_removes() {
     let swiftshader = recorded("swiftshader");
-    assert_eq!(names(&chosen(&swiftshader, "-swiftshader-no-bda")), [""; 0]);
+    assert_eq!(names(&chosen(&swiftshader, "-swiftshader-no-bda")), ["swiftshader-growing-cache"]);
     assert_eq!(names(&chosen(&swiftshader, "-all")), [""; 0]);
     assert_eq!(
         names(&chosen(&swiftshader, "+nvidia-unaligned-fill, avoid-float16")),
-        ["swiftshader-no-bda", "nvidia-unaligned-fill", "avoid-float16"]
+        ["swiftshader-no-bda", "swiftshader-growing-cache", "nvidia-unaligned-fill", "avoid-float16"]
     );
-    assert_eq!(names(&chosen(&swiftshader, "+swiftshader-no-bda")).len(), 1, "in force once");
+    assert_eq!(names(&chosen(&swiftshader, "+swiftshader-no-bda")).len(), 2, "in force once");
     let error = WorkaroundOverrides::parse("+made-up").unwrap_err().to_string();
     assert!(error.contains("'made-up'") && error.contains("swiftshader-no-bda, "), "{error}");
 }

@@ -65,9 +65,13 @@ fn apply(lanes: &mut Lanes, node: &Node, first: Type, operands: &[Register]) -> 
             Function::IsInf => Register::Bool(lanes.is_inf(x)),
             _ => Register::Float(lanes.float1(function, x)),
         },
-        [Register::Float(a), Register::Float(b)] => match float_compare(function) {
-            Some(op) => Register::Bool(lanes.bop(op, &[a, b])),
-            None => Register::Float(lanes.float2(function, a, b)),
+        [Register::Float(a), Register::Float(b)] => match (float_compare(function), exponent(node)) {
+            (Some(op), _) => Register::Bool(lanes.bop(op, &[a, b])),
+            (None, Some(exponent)) => match lanes.power_by(a, exponent) {
+                Some(power) => Register::Float(power),
+                None => Register::Float(lanes.float2(function, a, b)),
+            },
+            (None, None) => Register::Float(lanes.float2(function, a, b)),
         },
         [Register::Float(x), Register::Float(alpha), Register::Float(beta)]
             if function == Function::HardSigmoid =>
@@ -84,6 +88,14 @@ fn apply(lanes: &mut Lanes, node: &Node, first: Type, operands: &[Register]) -> 
         [a, b] => two(lanes, function, dtype, a, b)?,
         _ => return Err(format!("'{node}' has no operands")),
     })
+}
+
+/// The exponent of a power, when it is a constant.
+fn exponent(node: &Node) -> Option<f64> {
+    match (node.function, &node.operands[..]) {
+        (Function::Pow, [_, Operand::Constant(Scalar::Float(value))]) => Some(*value),
+        _ => None,
+    }
 }
 
 fn two(

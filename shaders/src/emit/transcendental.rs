@@ -164,6 +164,34 @@ impl Lanes {
         self.fselect(is_zero, lowest, value)
     }
 
+    /// `a^b` for the exponents that models write, without a logarithm; `None` of others.
+    pub(crate) fn power_by(&mut self, a: Id, exponent: f64) -> Option<Id> {
+        Some(match exponent {
+            1.0 => a,
+            2.0 => self.mul(a, a),
+            3.0 => {
+                let square = self.mul(a, a);
+                self.mul(square, a)
+            }
+            4.0 => {
+                let square = self.mul(a, a);
+                self.mul(square, square)
+            }
+            -1.0 => {
+                let one = self.f(1.0);
+                self.div(one, a)
+            }
+            0.5 => {
+                // As C has it, of minus infinity too.
+                let infinite = self.is_inf(a);
+                let magnitude = self.fabs(a);
+                let a = self.fselect(infinite, magnitude, a);
+                self.fext(GlslStd450Op::Sqrt, &[a])
+            }
+            _ => return None,
+        })
+    }
+
     /// `exp(b log|a|)` with C's rules for signs, zeros and ones.
     pub(crate) fn pow(&mut self, a: Id, b: Id) -> Id {
         let magnitude = self.fabs(a);

@@ -54,6 +54,10 @@ const SAMPLES: &[(&str, &str)] = &[
     // Constants, equal nodes, no nodes.
     ("f32[9]", "exp $0; exp $0; add %0 %1; add 1.0 2.0; mul %2 %3 -> %4:f32"),
     ("f32[7]", "-> $0:f32 2.5:f32"),
+    (
+        "f32[515]",
+        "pow $0 2.0; pow $0 3.0; pow $0 0.5; pow $0 -1.0; pow $0 -2.0; pow $0 4.0 -> %0:f32 %1:f32 %2:f32 %3:f32 %4:f32 %5:f32",
+    ),
     // What a compiler that regroups terms gets wrong.
     (
         "f32[263]",

@@ -4,6 +4,9 @@
 // all digits where the mean is large.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#ifdef USE_SUBGROUP
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
 // Element j of line l has channel (l % groups) * per_group + j / spatial; epsilon is the bits of a float.
 #define LINES_PUSH uint groups, per_group, spatial, epsilon;
 #include "lines.glsl"
@@ -27,6 +30,15 @@ shared float tree[ACROSS * ALONG];
 // All invocations of a line get the sum.
 float along_line(float mine) {
     barrier();
+#ifdef USE_SUBGROUP
+    // ACROSS is 1.
+    mine = subgroupAdd(mine);
+    if (subgroupElect()) tree[gl_SubgroupID] = mine;
+    barrier();
+    float sum = tree[0];
+    for (uint i = 1; i < gl_NumSubgroups; ++i) sum += tree[i];
+    return sum;
+#else
     tree[LANE] = mine;
     for (uint apart = ALONG / 2; apart > 0; apart /= 2) {
         barrier();
@@ -34,6 +46,7 @@ float along_line(float mine) {
     }
     barrier();
     return tree[LANE % ACROSS];
+#endif
 }
 
 float sum_of(vec4 v) {

@@ -2,6 +2,9 @@
 // two dispatches: 1 writes (top, sum) of each piece, 2 reads those of the whole line and writes the results of a piece.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#ifdef USE_SUBGROUP
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
 // Line number l has the mask's line (l / (mask_rows * mask_heads)) * mask_rows + l % mask_rows.
 #define LINES_PUSH uint mask_rows, mask_heads;
 #include "lines.glsl"
@@ -28,6 +31,16 @@ vec4 masked(uint base, uint mask_base, uint at) {
 
 // All invocations of a line get the result.
 vec2 along_line(vec2 mine) {
+#ifdef USE_SUBGROUP
+    // ACROSS is 1; tops are never NaN.
+    const float top = subgroupMax(mine.x);
+    mine = vec2(top, subgroupAdd(mine.y * exp_below(mine.xxxx, top).x));
+    if (subgroupElect()) tree[gl_SubgroupID] = mine;
+    barrier();
+    vec2 sum = tree[0];
+    for (uint i = 1; i < gl_NumSubgroups; ++i) sum = add_sums(sum, tree[i]);
+    return sum;
+#else
     tree[LANE] = mine;
     for (uint apart = ALONG / 2; apart > 0; apart /= 2) {
         barrier();
@@ -35,6 +48,7 @@ vec2 along_line(vec2 mine) {
     }
     barrier();
     return tree[LANE % ACROSS];
+#endif
 }
 
 void main() {

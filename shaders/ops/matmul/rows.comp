@@ -1,19 +1,23 @@
-// out[b] = lhs[b] * rhs[b] for processors that run Vulkan: nothing is shared, because barriers are slow there; an invocation
-// computes TM rows of TN columns, and neighbours have neighbouring columns, so that the elements of lhs are the same for
-// all of a workgroup. Any shape.
+// out[b] = lhs[b] * rhs[b] for processors that run Vulkan: nothing is shared, because barriers are slow there. An
+// invocation computes eight rows of two quads of columns, neighbours have neighbouring quads. Any shape. Sums are variables
+// of their own and loops are written out, because SwiftShader keeps arrays in memory.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "elements.glsl"
+#include "quads.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint TM = 4;
-layout(constant_id = 2) const uint TN = 2;
-layout(constant_id = 3) const bool RHS_TRANSPOSED = false;
+layout(constant_id = 1) const bool RHS_TRANSPOSED = false;
+// Whether rows of each tensor are whole quads.
+layout(constant_id = 2) const bool RHS_QUADS = false;
+layout(constant_id = 3) const bool OUT_QUADS = false;
 
 ELEMENT_BUFFER(0, lhs, readonly, LHS);
 ELEMENT_BUFFER(1, rhs, readonly, RHS);
 ELEMENT_BUFFER(2, result, , OUT);
+QUAD_BUFFER(1, rhs4, readonly, RHS);
+QUAD_BUFFER(2, result4, , OUT);
 
 layout(push_constant) uniform Shape {
     uint M, N, K;
@@ -21,35 +25,61 @@ layout(push_constant) uniform Shape {
 };
 
 #define ACCUMULATOR CONCAT(REGISTER_, ACC)
+#define QUAD CONCAT(QUAD_REGISTER_, ACC)
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define RIGHT(at) ACCUMULATOR(CONCAT(LOAD_, RHS)(rhs, at))
+
+// Four columns of a row of the right operand, whose first elements are at c, or at c.x, c.y, c.z and c.w.
+QUAD right_quad(uvec4 c) {
+    if (RHS_QUADS) return QUAD(CONCAT(LOAD4_, RHS)(rhs4, c.x / 4));
+    return QUAD(RIGHT(c.x), RIGHT(c.y), RIGHT(c.z), RIGHT(c.w));
+}
+
+void store(uint out_base, uint r, uint c, QUAD value) {
+    if (r >= M) return;
+    const uint at = out_base + r * N + c;
+    if (OUT_QUADS) {
+        if (c < N) CONCAT(STORE4_, OUT)(result4, at / 4, value);
+        return;
+    }
+    if (c < N) CONCAT(STORE_, OUT)(result, at, value.x);
+    if (c + 1 < N) CONCAT(STORE_, OUT)(result, at + 1, value.y);
+    if (c + 2 < N) CONCAT(STORE_, OUT)(result, at + 2, value.z);
+    if (c + 3 < N) CONCAT(STORE_, OUT)(result, at + 3, value.w);
+}
 
 void main() {
-    const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
-    const uint row0 = gl_WorkGroupID.y * TM, batch = gl_WorkGroupID.z;
-    const uint column0 = gl_WorkGroupID.x * lanes * TN + lane;
+    const uint row0 = gl_WorkGroupID.y * 8, batch = gl_WorkGroupID.z, lanes = gl_WorkGroupSize.x;
+    const uint column0 = (gl_WorkGroupID.x * 2 * lanes + gl_LocalInvocationIndex) * 4, column1 = column0 + lanes * 4;
 
-    uint left[TM], right[TN];
-    [[unroll]] for (uint i = 0; i < TM; ++i) left[i] = (batch * M + min(row0 + i, M - 1)) * K;
-    [[unroll]] for (uint j = 0; j < TN; ++j) {
-        const uint column = min(column0 + j * lanes, N - 1);
-        right[j] = batch * rhs_stride + (RHS_TRANSPOSED ? column * K : column);
-    }
-    const uint step = RHS_TRANSPOSED ? 1 : N;
+    // Outside, elements are those of the last row or column (of the first quad), and their sums are not stored.
+    const uvec4 last = uvec4(N - 1), ahead = uvec4(0, 1, 2, 3);
+    const uvec4 near = RHS_QUADS ? uvec4(column0 < N ? column0 : 0) : min(column0 + ahead, last);
+    const uvec4 far = RHS_QUADS ? uvec4(column1 < N ? column1 : 0) : min(column1 + ahead, last);
+    const uint step = RHS_TRANSPOSED ? 1 : N, stride = RHS_TRANSPOSED ? K : 1;
+    uvec4 at0 = batch * rhs_stride + near * stride, at1 = batch * rhs_stride + far * stride;
 
-    ACCUMULATOR sums[TM * TN];
-    [[unroll]] for (uint i = 0; i < TM * TN; ++i) sums[i] = ACCUMULATOR(0);
+#define START(i) \
+    QUAD near##i = QUAD(0), far##i = QUAD(0); \
+    const uint left##i = (batch * M + min(row0 + i, M - 1)) * K;
+    EACH_ROW(START)
+
     for (uint k = 0; k < K; ++k) {
-        ACCUMULATOR b[TN];
-        [[unroll]] for (uint j = 0; j < TN; ++j) b[j] = ACCUMULATOR(CONCAT(LOAD_, RHS)(rhs, right[j] + k * step));
-        [[unroll]] for (uint i = 0; i < TM; ++i) {
-            const ACCUMULATOR a = ACCUMULATOR(CONCAT(LOAD_, LHS)(lhs, left[i] + k));
-            [[unroll]] for (uint j = 0; j < TN; ++j) sums[i * TN + j] += a * b[j];
+        const QUAD b0 = right_quad(at0), b1 = right_quad(at1);
+        at0 += step;
+        at1 += step;
+#define MULTIPLY(i) \
+        { \
+            const ACCUMULATOR a = ACCUMULATOR(CONCAT(LOAD_, LHS)(lhs, left##i + k)); \
+            near##i += a * b0; \
+            far##i += a * b1; \
         }
+        EACH_ROW(MULTIPLY)
     }
 
-    [[unroll]] for (uint i = 0; i < TM; ++i) {
-        [[unroll]] for (uint j = 0; j < TN; ++j) {
-            const uint c = column0 + j * lanes;
-            if (row0 + i < M && c < N) CONCAT(STORE_, OUT)(result, (batch * M + row0 + i) * N + c, sums[i * TN + j]);
-        }
-    }
+    const uint out_base = batch * M * N;
+#define FINISH(i) \
+    store(out_base, row0 + i, column0, near##i); \
+    store(out_base, row0 + i, column1, far##i);
+    EACH_ROW(FINISH)
 }

@@ -107,43 +107,29 @@ float scale_of(uint at) {
     return HALF_SCALES ? unpackHalf2x16(scales[at / 2])[at % 2] : uintBitsToFloat(scales[at]);
 }
 
-uvec4 next_words[COLUMNS * WEIGHT_WORDS / 4];
-float next_scale[COLUMNS];
-VALUE next_zero[COLUMNS];
-
-// Weights of a chunk of all columns, where there are any.
-void fetch(uint column0, uint chunk) {
-    if (chunks == 0) return;
-    [[unroll]] for (uint c = 0; c < COLUMNS; ++c) {
-        const uint column = min(column0 + c, N - 1);
-        [[unroll]] for (uint i = 0; i < WEIGHT_WORDS / 4; ++i)
-            next_words[c * WEIGHT_WORDS / 4 + i] = weights[(column * chunks + chunk) * (WEIGHT_WORDS / 4) + i];
-        const uint at = column * (chunks / group) + chunk / group;
-        next_scale[c] = scale_of(at);
-        next_zero[c] = ZERO_POINTS ? VALUE(LOAD_U8P(zeros, at)) : VALUE(1u << (BITS - 1));
-    }
-}
-
 void main() {
     const uint lane = gl_LocalInvocationIndex % SPAN, team = gl_LocalInvocationIndex / SPAN;
     const uint teams = gl_WorkGroupSize.x / SPAN;
     const uint column0 = (gl_WorkGroupID.x * teams + team) * COLUMNS;
+    const uint groups = chunks / group;
 
     float sums[ROWS * COLUMNS];
     [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; ++i) sums[i] = 0.0;
 
-    fetch(column0, min(lane, chunks - 1));
     for (uint chunk = lane; chunk < chunks; chunk += SPAN) {
         uint words[COLUMNS][8];
         float scale[COLUMNS];
         VALUE zero[COLUMNS];
         [[unroll]] for (uint c = 0; c < COLUMNS; ++c) {
-            [[unroll]] for (uint i = 0; i < WEIGHT_WORDS; ++i) words[c][i] = next_words[c * WEIGHT_WORDS / 4 + i / 4][i % 4];
-            scale[c] = next_scale[c];
-            zero[c] = next_zero[c];
+            const uint column = min(column0 + c, N - 1);
+            [[unroll]] for (uint i = 0; i < WEIGHT_WORDS / 4; ++i) {
+                const uvec4 four = weights[(column * chunks + chunk) * (WEIGHT_WORDS / 4) + i];
+                [[unroll]] for (uint j = 0; j < 4; ++j) words[c][i * 4 + j] = four[j];
+            }
+            const uint at = column * groups + chunk / group;
+            scale[c] = scale_of(at);
+            zero[c] = ZERO_POINTS ? VALUE(LOAD_U8P(zeros, at)) : VALUE(1u << (BITS - 1));
         }
-        // The next weights are on their way while these are multiplied.
-        fetch(column0, min(chunk + SPAN, chunks - 1));
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
             load_left(r * chunks + chunk);
             [[unroll]] for (uint c = 0; c < COLUMNS; ++c)

@@ -54,6 +54,20 @@ pub(super) fn tiled(op: &MatMul, build: &str, params: &Params) -> Result<Plan, U
     }))
 }
 
+/// Nothing shared: an invocation computes eight rows of two quads of columns.
+pub(super) fn rows(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let lanes = params.get("lanes")?;
+    let right = if op.rhs_transposed { 0 } else { quads(op.n) };
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: vec![lanes, op.rhs_transposed.into(), right, quads(op.n)],
+        push: shape(op)?.to_vec(),
+        bindings: bindings(),
+        grid: [groups(op.n, lanes * 8)?, groups(op.m, 8)?, narrow("the batch", op.batch)?],
+        subgroup_size: 0,
+    }))
+}
+
 /// Four elements at a time. With `parts` of `most` more than 1, sums are cut and added by a second step.
 pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let p = |name| params.get(name);

@@ -61,7 +61,9 @@ impl ScatterNd {
             op(&[3, 4], 8, 0),
             op(&[0], 8, 2),
         ];
-        let mut samples = Vec::new();
+        // More workgroups than a row of the grid has.
+        let wide = op(&[2], 65536 * 64 + 5, 1);
+        let mut samples = vec![ScatterNd { reduction: Reduction::Max, dtype: DType::U8, ..wide }];
         for dtype in DType::ALL {
             for reduction in Reduction::ALL.into_iter().filter(|r| r.check(dtype).is_ok()) {
                 let of = |shape: &ScatterNd| ScatterNd { reduction, dtype, ..shape.clone() };

@@ -12,6 +12,7 @@ mod shaders;
 mod shell;
 mod swiftshader;
 mod test;
+mod tune;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -48,6 +49,8 @@ enum Chore {
     Shaders(shaders::Options),
     /// Compare speed, start-up and memory with IREE's own runtime; or measure the kernel library with `bench kernels`.
     Bench(bench::Options),
+    /// Measure the kernels' variants on a device, for this machine's choice of kernels; prints rows for shaders/tuning.json.
+    Tune(tune::Options),
 }
 
 fn main() -> Result<()> {
@@ -63,5 +66,6 @@ fn main() -> Result<()> {
         Chore::Dist(options) => plugins::dist(&options),
         Chore::Shaders(options) => shaders::run(&options),
         Chore::Bench(options) => bench::run(&options),
+        Chore::Tune(options) => tune::run(&options),
     }
 }

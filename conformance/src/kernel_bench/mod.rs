@@ -6,6 +6,7 @@ mod check;
 mod defaults;
 mod report;
 mod timing;
+mod tune;
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,6 +20,7 @@ pub use self::{
     defaults::{Size, defaults},
     report::{heading, json, text},
     timing::{Pace, Recorded, Side, Timing, measure, measure_job},
+    tune::{Subject, measurements, rows},
 };
 use crate::suites::kernels::Prepared;
 

@@ -8,21 +8,28 @@ use halite_conformance::{
     kernel_bench::{self, Bench, Caches, Options, Pace, Size},
     suites::kernels,
 };
-use halite_shaders::{Operation, Tuning};
+use halite_shaders::{Operation, TuningFile};
 
 use crate::DeviceFlags;
 
-/// Flags of the command.
+/// Flags that choose operations.
 #[derive(Args)]
-pub struct Flags {
-    #[command(flatten)]
-    device: DeviceFlags,
+pub struct Choice {
     /// Operation to measure, such as matmul:m=64,n=64,k=64; the ones of conformance/bench/kernels.txt when none is named.
     #[arg(long = "op", value_name = "OPERATION")]
     operations: Vec<String>,
     /// Only operations of the list whose text contains this.
     #[arg(long = "match", default_value = "")]
     filter: String,
+}
+
+/// Flags of the command.
+#[derive(Args)]
+pub struct Flags {
+    #[command(flatten)]
+    device: DeviceFlags,
+    #[command(flatten)]
+    what: Choice,
     /// Only variants whose name contains this.
     #[arg(long, default_value = "")]
     variant: String,
@@ -59,7 +66,21 @@ enum CacheFlag {
     Warm,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+impl Choice {
+    /// The operations that are named, or those of the list for a size.
+    pub fn operations(&self, size: Size) -> Result<Vec<Operation>> {
+        if !self.operations.is_empty() {
+            return self.operations.iter().map(|text| Ok(Operation::parse(text)?)).collect();
+        }
+        let mut list = kernel_bench::defaults(size).map_err(|why| anyhow!("bench/kernels.txt: {why}"))?;
+        list.retain(|operation| operation.to_string().contains(&self.filter));
+        ensure!(!list.is_empty(), "no operation has '{}' in its text; --list shows them", self.filter);
+        Ok(list)
+    }
+}
+
+/// A number of seconds, at most an hour.
+pub fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
     if (0.0..=3600.0).contains(&value) { Ok(value) } else { Err("from 0 to 3600".to_owned()) }
 }
@@ -82,16 +103,6 @@ impl Flags {
             seed: self.seed,
         }
     }
-
-    fn operations(&self, size: Size) -> Result<Vec<Operation>> {
-        if !self.operations.is_empty() {
-            return self.operations.iter().map(|text| Ok(Operation::parse(text)?)).collect();
-        }
-        let mut list = kernel_bench::defaults(size).map_err(|why| anyhow!("bench/kernels.txt: {why}"))?;
-        list.retain(|operation| operation.to_string().contains(&self.filter));
-        ensure!(!list.is_empty(), "no operation has '{}' in its text; --list shows them", self.filter);
-        Ok(list)
-    }
 }
 
 /// Measures and prints; whether every variant was right.
@@ -99,7 +110,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let device = flags.device.opener()()?;
     let info = device.info().clone();
     let target = kernels::capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;
-    let operations = flags.operations(Size::of(&target))?;
+    let operations = flags.what.operations(Size::of(&target))?;
     if flags.list {
         operations.iter().for_each(|operation| println!("{operation}"));
         return Ok(true);
@@ -113,7 +124,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
             );
         }
     }
-    let bench = Bench::new(device, target, Tuning::shipped().clone(), flags.options())?;
+    let bench = Bench::new(device, target, TuningFile::of_user()?.tuning(), flags.options())?;
     if !flags.json {
         print!("{}", kernel_bench::heading(bench.ceilings()));
     }

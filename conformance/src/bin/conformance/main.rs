@@ -4,6 +4,7 @@ mod abi_bench;
 mod hal;
 mod kernels;
 mod kernels_bench;
+mod kernels_tune;
 mod replay;
 mod soak;
 
@@ -31,6 +32,8 @@ enum Command {
     Kernels(kernels::Flags),
     /// Measures every variant of the kernel library beside the device's own ceilings.
     KernelsBench(kernels_bench::Flags),
+    /// Measures them for the choice of kernels on this machine, and writes its tuning file.
+    KernelsTune(kernels_tune::Flags),
     /// Replays a corpus of compiled modules and compares with the expected values.
     Replay(replay::Flags),
     /// Measures what calls into a driver cost: linked, and as a plug-in.
@@ -81,6 +84,7 @@ fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Resul
         Some(Command::Soak(flags)) => soak::run(flags),
         Some(Command::Kernels(flags)) => kernels::run(flags),
         Some(Command::KernelsBench(flags)) => kernels_bench::run(flags),
+        Some(Command::KernelsTune(flags)) => kernels_tune::run(flags),
     }
 }
 

@@ -1,0 +1,20 @@
+//! Owns starting the measurements that choose kernels. Does not own the measuring (`conformance kernels-tune`).
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::bench;
+
+/// What to measure.
+#[derive(Args)]
+pub struct Options {
+    /// Arguments of `conformance kernels-tune`: --device URI, --op OPERATION, --match TEXT, --budget SECONDS, --out FILE,
+    /// --dry-run.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+/// Builds in release mode and measures.
+pub fn run(options: &Options) -> Result<()> {
+    bench::conformance("kernels-tune", &options.rest)
+}

@@ -221,6 +221,7 @@ mod tests {
             signature: "f32xf32_f32".into(),
             min_flops: 0.0,
             order: order.iter().map(|name| (*name).to_owned()).collect(),
+            documented: false,
             source: "a test".into(),
         }
     }

@@ -46,7 +46,8 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         let tuned = row.and_then(|row| row.order.iter().position(|name| *name == variant.name));
         match (tuned, row) {
             (Some(position), Some(row)) => {
-                (0, position as u32, format!("place {} of what was measured on {}", position + 1, row.target))
+                let how = if row.documented { "documents advise for" } else { "was measured on" };
+                (0, position as u32, format!("place {} of what {how} {}", position + 1, row.target))
             }
             _ => (1, variant.order, format!("not measured on such a target; {}", variant.note)),
         }

@@ -20,7 +20,10 @@ pub struct TuningRow {
     pub min_flops: f64,
     /// Variants by name, the best first.
     pub order: Vec<String>,
-    /// Where it comes from: device, driver, shape, and the measured times.
+    /// Whether the order follows from documents, not from measurements.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub documented: bool,
+    /// Where it comes from: device, driver, shape, and the measured times; or the document.
     pub source: String,
 }
 

@@ -28,6 +28,8 @@ const TOOLS: &[&str] = &[
 const FOREIGN: &[&str] = &[
     "--iree-",
     "--example",
+    "--budget",
+    "--dry-run",
     "--match",
     "--op",
     "--option",

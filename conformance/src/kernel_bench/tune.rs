@@ -84,6 +84,7 @@ fn row(subject: &Subject, report: &Report) -> TuningRow {
         signature: report.operation.signature(),
         min_flops: 0.0,
         order: order.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        documented: false,
         source: format!("{}, {}: {}: {}", subject.device, subject.driver, report.operation, times.join(", ")),
     }
 }

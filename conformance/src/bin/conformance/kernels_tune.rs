@@ -84,7 +84,7 @@ fn options(share: f64) -> Options {
     }
 }
 
-fn measure(bench: &Bench, operations: &[Operation], start: Instant, budget: Duration) -> Result<Vec<Report>> {
+fn measure(bench: &Bench, operations: &[Operation], budget: Duration) -> Result<Vec<Report>> {
     let start = Instant::now();
     let mut reports = Vec::new();
     for (index, operation) in operations.iter().enumerate() {

@@ -153,6 +153,8 @@ impl Attention {
             of(1, 5, 37, 40),
             causal(of(1, 67, 67, 32)),
             causal(of(2, 12, 100, 128)),
+            Attention { batch: 2, ..grouped(of(6, 2, 200, 128), 2) },
+            causal(of(2, 5, 130, 256)),
             // Queries before the first key.
             causal(of(1, 20, 9, 16)),
             of(1, 10, 37, 256),
@@ -297,6 +299,7 @@ impl Op for Attention {
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
             "coop" => self.coop(build, params),
+            "decode" => self.decode(build, params),
             "flash" => self.flash(build, params),
             "split" => self.split(build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),

@@ -23,17 +23,46 @@ impl Attention {
 
     /// Keys in parts, for few queries of many keys.
     pub(super) fn split(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        let rows = self.batch * self.heads * self.q_len;
-        let (part_len, most) = (params.get("split_len")?, params.get("max_splits")?);
-        let splits = self.kv_len.div_ceil(part_len.max(1).into()).clamp(1, most.max(1).into());
+        let splits = self.splits(params)?;
+        let tiles = self.tiles(build, params, splits, Slot::Scratch(0))?;
+        self.combined(tiles, &build.replace("split", "combine"), params, splits)
+    }
+
+    /// The same, with whole words of 16 bytes and no tiles.
+    pub(super) fn decode(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let (lanes, rb, kb) = (params.get("lanes")?, params.get("rb")?, params.get("kb")?);
+        let d = narrow("head_dim", self.head_dim)?;
+        // 16-byte words of a row.
+        let words = d * narrow("a size", self.dtype.size())? / 16;
+        let whole = (self.head_dim * self.dtype.size()).is_multiple_of(16);
+        if !whole || !words.is_power_of_two() || words > lanes {
+            return Err(Unfit(format!("is for rows of 16, 32, 64, … bytes, not of {d} elements")));
+        }
+        if rb == 0 || lanes % rb != 0 || lanes % 8 != 0 || kb % (lanes / words.min(8)).max(1) != 0 {
+            return Err(Unfit(format!("has blocks of {rb}x{kb} that {lanes} invocations do not cover")));
+        }
+        let splits = self.splits(params)?;
+        let mut step = self.tiles_of([lanes, rb, kb], build, splits, Slot::Scratch(0))?;
+        step.constants.push(words.min(8));
+        self.combined(step, &build.replace("decode", "combine"), params, splits)
+    }
+
+    /// Parts of the keys.
+    fn splits(&self, params: &Params) -> Result<u64, Unfit> {
         if self.q_len > params.get("max_q_len")?.into() {
             return Err(Unfit(format!("is for few queries, not {}", self.q_len)));
         }
-        let mut tiles = self.tiles(build, params, splits, Slot::Scratch(0))?;
+        let (part_len, most) = (params.get("split_len")?, params.get("max_splits")?);
+        Ok(self.kv_len.div_ceil(part_len.max(1).into()).clamp(1, most.max(1).into()))
+    }
+
+    /// A dispatch over parts of the keys, and the one that combines what it leaves.
+    fn combined(&self, mut tiles: Step, build: &str, params: &Params, splits: u64) -> Result<Plan, Unfit> {
+        let rows = self.batch * self.heads * self.q_len;
         tiles.bindings.push(Slot::Scratch(1));
         let splits = narrow("a number of parts", splits)?;
         let combine = Step {
-            module: module(&build.replace("split", "combine"))?,
+            module: module(build)?,
             constants: vec![params.get("combine_lanes")?, narrow("head_dim", self.head_dim)?],
             push: vec![narrow("a number of queries", rows)?, splits],
             bindings: vec![Slot::Scratch(0), Slot::Scratch(1), Slot::Output(0)],
@@ -87,6 +116,17 @@ impl Attention {
         if lanes % 8 != 0 || bk % 8 != 0 || (bq * 8) % lanes.max(1) != 0 {
             return Err(Unfit(format!("has tiles of {bq}x{bk} that {lanes} invocations do not cover")));
         }
+        self.tiles_of([lanes, bq, bk], build, splits, out)
+    }
+
+    /// The dispatch of blocks of `bq` queries and `bk` keys, checked.
+    fn tiles_of(
+        &self,
+        [lanes, bq, bk]: [u32; 3],
+        build: &str,
+        splits: u64,
+        out: Slot,
+    ) -> Result<Step, Unfit> {
         let d = narrow("head_dim", self.head_dim)?;
         // Parts are whole tiles of keys.
         let split_len = self.kv_len.div_ceil(splits).next_multiple_of(bk.into());

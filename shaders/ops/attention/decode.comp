@@ -1,0 +1,178 @@
+// Attention of few queries to many keys, which are read once in whole 16-byte words: a workgroup has RB queries of a
+// key-value head and a part of the keys, KB at a time. T lanes share a key for the scores; for the results a lane has one
+// word of every row and some of the rows. Leaves sums, greatest scores and unscaled results for `combine`.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "elements.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint RB = 4;
+layout(constant_id = 2) const uint KB = 64;
+layout(constant_id = 3) const uint D = 64;
+layout(constant_id = 4) const bool CAUSAL = false;
+layout(constant_id = 5) const bool MASK = false;
+layout(constant_id = 6) const bool SOFTCAP = false;
+layout(constant_id = 7) const uint T = 8;
+
+layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
+layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
+layout(set = 0, binding = 2) readonly buffer Values { uvec4 v[]; };
+ELEMENT_BUFFER(3, mask, readonly, TYPE);
+layout(set = 0, binding = 4) writeonly buffer Results { float results[]; };
+layout(set = 0, binding = 5) writeonly buffer Sums { vec2 sums[]; };  // Greatest score, sum of weights.
+
+layout(push_constant) uniform Shape {
+    uint q_len, kv_len, capacity;
+    uint group_heads;            // Query heads that share a key-value head.
+    uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
+    uint splits, split_len;      // Parts of the keys, and keys of a part.
+    float scale, softcap;
+};
+
+#if defined(WIDE)
+const uint PACK = 4;  // Elements of a word.
+#else
+const uint PACK = 8;
+#endif
+const uint LANES = gl_WorkGroupSize.x;
+const uint WORDS = D / PACK, EACH = WORDS / T;  // Of a row, and of a lane's part of it.
+const uint KEYS = LANES / T;                    // Keys at a time for scores.
+const uint STREAMS = LANES / WORDS;             // Rows at a time for results.
+const uint TEAM = LANES / RB;                   // Lanes of a query's softmax.
+const float NONE = uintBitsToFloat(0xFF800000u);
+
+shared float parts[RB * KB * T];
+shared float scores[RB * KB];
+shared float weights[RB * KB];
+shared float shrinks[RB];
+shared float gathered[LANES * PACK];
+
+float[PACK] unpacked(uvec4 word) {
+    float[PACK] values;
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+#if defined(WIDE)
+        values[i] = uintBitsToFloat(word[i]);
+#elif defined(BRAIN)
+        values[2 * i] = uintBitsToFloat(word[i] << 16);
+        values[2 * i + 1] = uintBitsToFloat(word[i] & 0xFFFF0000u);
+#else
+        const vec2 pair = unpackHalf2x16(word[i]);
+        values[2 * i] = pair.x;
+        values[2 * i + 1] = pair.y;
+#endif
+    }
+    return values;
+}
+
+// exp of what is at most 0, or NaN, also where a device's exp has no zero and no NaN.
+float weight(float x) {
+    if (x > -87.0) return exp(x);
+    return (floatBitsToUint(x) & 0x7FFFFFFFu) > 0x7F800000u ? x : 0.0;
+}
+
+// A score as the softmax takes it; -infinity for what is not attended to.
+float finish(float score, uint row, uint rows, uint key, uint end, uint batch, uint head0) {
+    if (row >= rows || key >= end) return NONE;
+    const uint i = row % q_len;
+    if (CAUSAL && key + q_len > kv_len + i) return NONE;
+    score *= scale;
+    if (SOFTCAP) {
+        const float e = weight(-2.0 * abs(score / softcap));
+        score = softcap * sign(score) * ((1.0 - e) / (1.0 + e));
+    }
+    if (MASK)
+        score += CONCAT(LOAD_, TYPE)(mask, batch * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
+    return score;
+}
+
+void main() {
+    const uint lane = gl_LocalInvocationID.x;
+    const uint kv_heads = gl_NumWorkGroups.y, kv_head = gl_WorkGroupID.y;
+    const uint batch = gl_WorkGroupID.z / splits, split = gl_WorkGroupID.z % splits;
+    const uint rows = group_heads * q_len, row0 = gl_WorkGroupID.x * RB;
+    const uint first_row = (batch * kv_heads + kv_head) * rows;
+    const uint kv_base = (batch * kv_heads + kv_head) * capacity * WORDS;
+    const uint begin = split * split_len, end = min(kv_len, begin + split_len);
+
+    const uint part = lane % T, stream = lane / WORDS, word = lane % WORDS;
+    float queries[RB * EACH * PACK];
+    [[unroll]] for (uint r = 0; r < RB; ++r) {
+        [[unroll]] for (uint w = 0; w < EACH; ++w) {
+            const uint row = min(row0 + r, rows - 1);
+            const float[PACK] values = unpacked(q[(first_row + row) * WORDS + w * T + part]);
+            [[unroll]] for (uint e = 0; e < PACK; ++e) queries[(r * EACH + w) * PACK + e] = values[e];
+        }
+    }
+    float acc[RB * PACK];
+    [[unroll]] for (uint i = 0; i < RB * PACK; ++i) acc[i] = 0.0;
+    // Of the query whose softmax the lane shares.
+    const uint mine = lane / TEAM;
+    float top = NONE, total = 0.0;
+
+    for (uint k0 = begin; k0 < end; k0 += KB) {
+        [[unroll]] for (uint j = lane / T; j < KB; j += KEYS) {
+            // Rows behind the last are read as the last, and not attended to.
+            const uint key = min(k0 + j, end - 1);
+            float dots[RB];
+            [[unroll]] for (uint r = 0; r < RB; ++r) dots[r] = 0.0;
+            [[unroll]] for (uint w = 0; w < EACH; ++w) {
+                const float[PACK] values = unpacked(k[kv_base + key * WORDS + w * T + part]);
+                [[unroll]] for (uint r = 0; r < RB; ++r)
+                    [[unroll]] for (uint e = 0; e < PACK; ++e)
+                        dots[r] += queries[(r * EACH + w) * PACK + e] * values[e];
+            }
+            [[unroll]] for (uint r = 0; r < RB; ++r) parts[(r * KB + j) * T + part] = dots[r];
+        }
+        barrier();
+        for (uint i = lane; i < RB * KB; i += LANES) {
+            float score = 0.0;
+            [[unroll]] for (uint t = 0; t < T; ++t) score += parts[i * T + t];
+            scores[i] = finish(score, row0 + i / KB, rows, k0 + i % KB, end, batch, kv_head * group_heads);
+        }
+        barrier();
+        float now = top;
+        for (uint j = 0; j < KB; ++j) now = max(now, scores[mine * KB + j]);
+        // A row that has seen nothing but -infinity has no greatest score to subtract.
+        const float base = now == NONE ? 0.0 : now;
+        const float shrink = weight(top - base);
+        top = now;
+        total *= shrink;
+        if (lane % TEAM == 0) shrinks[mine] = shrink;
+        for (uint j = lane % TEAM; j < KB; j += TEAM) {
+            const float w = weight(scores[mine * KB + j] - base);
+            total += w;
+            weights[mine * KB + j] = w;
+        }
+        barrier();
+        [[unroll]] for (uint r = 0; r < RB; ++r)
+            [[unroll]] for (uint e = 0; e < PACK; ++e) acc[r * PACK + e] *= shrinks[r];
+        [[unroll]] for (uint j = stream; j < KB; j += STREAMS) {
+            const float[PACK] values = unpacked(v[kv_base + min(k0 + j, end - 1) * WORDS + word]);
+            [[unroll]] for (uint r = 0; r < RB; ++r) {
+                const float w = weights[r * KB + j];
+                [[unroll]] for (uint e = 0; e < PACK; ++e) acc[r * PACK + e] += w * values[e];
+            }
+        }
+    }
+
+    const uint part0 = split * (gl_NumWorkGroups.z / splits * kv_heads * rows) + first_row + row0;
+    barrier();
+    parts[lane] = total;
+    barrier();
+    if (lane % TEAM == 0 && row0 + mine < rows) {
+        float sum = 0.0;
+        for (uint i = 0; i < TEAM; ++i) sum += parts[lane + i];
+        sums[part0 + mine] = vec2(top, sum);
+    }
+    for (uint r = 0; r < RB && row0 + r < rows; ++r) {
+        barrier();
+        [[unroll]] for (uint e = 0; e < PACK; ++e) gathered[lane * PACK + e] = acc[r * PACK + e];
+        barrier();
+        for (uint d = lane; d < D; d += LANES) {
+            float sum = 0.0;
+            for (uint s = 0; s < STREAMS; ++s) sum += gathered[s * D + d];
+            results[(part0 + r) * D + d] = sum;
+        }
+    }
+}

@@ -30,7 +30,10 @@ impl Lanes {
             Function::Relu => {
                 let zero = self.f(0.0);
                 let negative = self.bop(Op::FOrdLessThan, &[x, zero]);
-                self.fselect(negative, zero, x)
+                let positive = self.fselect(negative, zero, x);
+                // NVIDIA's compiler makes a maximum of this choice, which has no room for NaN.
+                let nan = self.is_nan(x);
+                self.fselect(nan, x, positive)
             }
             Function::Round => self.fext(GlslStd450Op::RoundEven, &[x]),
             Function::Rsqrt => self.fext(GlslStd450Op::InverseSqrt, &[x]),

@@ -60,12 +60,19 @@ pub(super) fn details(registry: &DriverRegistry, survey: &Survey, out: &mut dyn 
         if position > 0 {
             writeln!(out)?;
         }
-        detail(registry, device, survey.is_choice(position), out)?;
+        detail(registry, device, survey.is_choice(position), survey.marks_choice, out)?;
     }
     Ok(())
 }
 
-fn detail(registry: &DriverRegistry, device: &Listed, chosen: bool, out: &mut dyn Write) -> Result<()> {
+/// `all` says that the devices of all drivers were looked at.
+fn detail(
+    registry: &DriverRegistry,
+    device: &Listed,
+    chosen: bool,
+    all: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
     let info = &device.info;
     writeln!(out, "{}  {}", info.uri(), info.name)?;
     let mut facts = vec![("kind", kind(info.kind).to_owned())];
@@ -75,11 +82,13 @@ fn detail(registry: &DriverRegistry, device: &Listed, chosen: bool, out: &mut dy
         info.unusable.as_ref().map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
     ));
     let unasked = match &device.rank.ruled_out {
-        _ if chosen => "yes".to_owned(),
-        None => "only without a device of more points".to_owned(),
-        Some(why) => format!("no: {why}"),
+        Some(why) => Some(format!("no: {why}")),
+        None if chosen => Some("yes".to_owned()),
+        None if all => Some("only without a device of more points".to_owned()),
+        // Devices of other drivers were not looked at.
+        None => None,
     };
-    facts.push(("chosen unasked", unasked));
+    facts.extend(unasked.map(|text| ("chosen unasked", text)));
     facts.push(("executable formats", info.executable_formats.join(" ")));
     if let Some(entry) = registry.entries().iter().find(|e| e.name() == info.driver) {
         facts.push(("halite driver", format!("{}, {}", entry.name(), source(entry))));

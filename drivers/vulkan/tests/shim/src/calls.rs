@@ -214,7 +214,11 @@ unsafe extern "system" fn queue_submit(
         return result;
     }
     // SAFETY: arguments are the caller's.
-    unsafe { real_as::<vk::PFN_vkQueueSubmit>(c"vkQueueSubmit")(queue, count, infos, fence) }
+    let result = unsafe { real_as::<vk::PFN_vkQueueSubmit>(c"vkQueueSubmit")(queue, count, infos, fence) };
+    if rules::lock().tells("vkQueueSubmit") {
+        eprintln!("vkQueueSubmit is done");
+    }
+    result
 }
 
 /// Blocks while everything stands still.

@@ -3,7 +3,8 @@
 //!
 //! The driver loads it through the option `libvulkan`. Tests steer it through the functions named `halite_shim_*`, or,
 //! from outside of the process, through the environment variable `HALITE_VULKAN_SHIM`, which holds such rules as
-//! `vkCreateDevice=crash` or `vkAllocateMemory=-2@3` (result -2 from the fourth call on), separated by commas.
+//! `vkCreateDevice=crash`, `vkAllocateMemory=-2@3` (result -2 from the fourth call on) or `vkQueueSubmit=tell` (a line on
+//! standard error after each call), separated by commas.
 
 mod calls;
 mod instance;

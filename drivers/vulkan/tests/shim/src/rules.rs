@@ -34,6 +34,8 @@ pub(crate) struct Rules {
     queues: HashMap<u64, u64>,
     /// Calls that do not return.
     hanging: HashSet<String>,
+    /// Calls that are told on standard error when they are done.
+    told: HashSet<String>,
     /// Whether no work seems to finish.
     pub stalled: bool,
     /// Whether devices offer `VK_EXT_device_fault`.
@@ -71,12 +73,20 @@ impl Rules {
         self.hanging.contains(call)
     }
 
+    /// Whether a call is told when it is done.
+    pub fn tells(&self, call: &str) -> bool {
+        self.told.contains(call)
+    }
+
     fn parse(&mut self, text: &str) {
         for rule in text.split(',').filter(|r| !r.is_empty()) {
             let Some((call, act)) = rule.split_once('=') else { continue };
             let (act, after) = act.split_once('@').unwrap_or((act, "0"));
             match act {
                 "stall" => self.stalled = true,
+                "tell" => {
+                    self.told.insert(call.to_owned());
+                }
                 "crash" => self.rules.push(Rule {
                     call: call.to_owned(),
                     after: after.parse().unwrap_or(0),

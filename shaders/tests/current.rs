@@ -30,3 +30,33 @@ fn kernels_are_valid_spirv() {
         assert_eq!(facts.entry_points.len(), 1, "{}", build.name);
     }
 }
+
+/// A library whose includes are given, with one template, and the hash of that.
+fn hash(includes: &[(&str, &str)], template: &str) -> anyhow::Result<String> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("kernel.comp"), template)?;
+    let includes = includes.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect();
+    let library = Library { root: folder.path().to_owned(), includes };
+    let build = serde_json::from_str(r#"{ "name": "kernel", "source": "kernel.comp" }"#)?;
+    library.hash(folder.path(), &build)
+}
+
+#[test]
+fn a_kernel_is_stale_by_the_includes_that_it_reaches() {
+    let of = |far, other| {
+        let near = "  #  include <far.glsl>\nint near;\n";
+        let includes = [("near.glsl", near), ("far.glsl", far), ("other.glsl", other)];
+        hash(&includes, "#version 450\n#include \"near.glsl\"\nvoid main() {}\n").unwrap()
+    };
+    assert_eq!(of("a", "a"), of("a", "b"), "a file that is not reached does not count");
+    assert_ne!(of("a", "a"), of("b", "a"), "a file that an included file includes counts");
+}
+
+#[test]
+fn includes_may_name_each_other_and_must_exist() {
+    let ring = [("a.glsl", "#include \"b.glsl\""), ("b.glsl", "#include \"a.glsl\"")];
+    hash(&ring, "#include \"a.glsl\"").unwrap();
+    let missing = hash(&ring, "#include \"c.glsl\"").unwrap_err();
+    assert!(format!("{missing:#}").contains("c.glsl"), "{missing:#}");
+    hash(&ring, "#define FILE \"a.glsl\"\n#include FILE").unwrap_err();
+}

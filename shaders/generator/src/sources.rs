@@ -2,7 +2,7 @@
 //! the kernels that are kept are current.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -76,7 +76,7 @@ impl Library {
         Ok(builds)
     }
 
-    /// SHA-256 over everything that the result depends on.
+    /// SHA-256 over everything that the result depends on: of the include files, those that the template reaches.
     pub fn hash(&self, folder: &Path, build: &Build) -> Result<String> {
         let mut hash = Sha256::new();
         let mut part = |text: &str| {
@@ -89,10 +89,11 @@ impl Library {
             part(name);
             part(value);
         }
-        part(&self.source(folder, build)?);
-        for (name, text) in &self.includes {
+        let source = self.source(folder, build)?;
+        part(&source);
+        for name in self.reached(&source).with_context(|| format!("build '{}'", build.name))? {
             part(name);
-            part(text);
+            part(&self.includes[name]);
         }
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -102,4 +103,41 @@ impl Library {
         let path = folder.join(&build.source);
         fs::read_to_string(&path).with_context(|| format!("template {}", path.display()))
     }
+
+    /// Names of the include files that a text names, and of those that they name, and so on. A directive counts also where
+    /// the preprocessor would skip it: a kernel may be made anew for nothing, and is never kept when it is not current.
+    fn reached(&self, source: &str) -> Result<BTreeSet<&str>> {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![source];
+        while let Some(text) = open.pop() {
+            for directive in text.lines().filter_map(include) {
+                let asked = name(directive)
+                    .with_context(|| format!("'#include {directive}' names no file in quotes"))?;
+                let (name, text) = self
+                    .includes
+                    .get_key_value(asked)
+                    .with_context(|| format!("'{asked}' is not in the folder of include files"))?;
+                if reached.insert(name.as_str()) {
+                    open.push(text);
+                }
+            }
+        }
+        Ok(reached)
+    }
+}
+
+/// What follows `#include` in a line that is one.
+fn include(line: &str) -> Option<&str> {
+    let directive = line.trim_start().strip_prefix('#')?.trim_start();
+    Some(directive.strip_prefix("include")?.trim())
+}
+
+/// The name in `"name"` or `<name>`.
+fn name(directive: &str) -> Option<&str> {
+    let close = match directive.chars().next()? {
+        '"' => '"',
+        '<' => '>',
+        _ => return None,
+    };
+    directive[1..].split_once(close).map(|(name, _)| name)
 }

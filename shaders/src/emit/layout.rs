@@ -36,7 +36,7 @@ pub(crate) struct Layout {
 ///
 /// # Errors
 /// Names the dimensions that do not fit.
-pub(crate) fn broadcast(inputs: &[Vec<u64>]) -> Result<Vec<u64>, String> {
+pub fn broadcast(inputs: &[Vec<u64>]) -> Result<Vec<u64>, String> {
     let rank = inputs.iter().map(Vec::len).max().unwrap_or(0);
     let mut dims = vec![1; rank];
     for (index, input) in inputs.iter().enumerate() {

@@ -39,6 +39,7 @@ pub(crate) use bound::tolerance;
 pub(crate) use evaluate::{evaluate, value};
 pub(crate) use kernel::{Grid, emit};
 pub(crate) use lanes::LANES;
-pub(crate) use layout::{Layout, broadcast};
+pub(crate) use layout::Layout;
+pub use layout::broadcast;
 pub(crate) use simplify::simplify;
 pub(crate) use text::range;

@@ -1,0 +1,82 @@
+//! Owns elementwise operations of models: broadcasting, booleans, casts. Does not own: their fusion (`passes`).
+
+use halite_shaders::{
+    DType, Operation,
+    emit::{self, Expression, Function, Operand},
+    ops::elementwise::Elementwise,
+};
+
+use super::{Builder, Result};
+use crate::graph::{ElementType, TensorId};
+
+impl Builder {
+    /// Dimensions of what tensors are broadcast to (NumPy's rule).
+    pub fn broadcast(&self, ids: &[TensorId]) -> Result<Vec<u64>> {
+        let shapes: Vec<Vec<u64>> = ids.iter().map(|id| self.dims(*id).to_vec()).collect();
+        emit::broadcast(&shapes).map_err(|reason| self.invalid(format!("{}: {reason}", self.describe(ids))))
+    }
+
+    /// An expression over the elements of tensors, which are broadcast. `compute` is given the program and an operand for
+    /// each tensor, booleans as such, and gives the result, whose type `element` must be.
+    pub fn map(
+        &mut self,
+        ids: &[TensorId],
+        element: impl Into<ElementType>,
+        compute: impl FnOnce(&mut Expression, &[Operand]) -> Operand,
+    ) -> Result<TensorId> {
+        let element = element.into();
+        let dims = self.broadcast(ids)?;
+        let mut program = Expression::default();
+        let mut operands = Vec::new();
+        for (index, id) in ids.iter().enumerate() {
+            let input = Operand::Input(index);
+            operands.push(match self.element(*id) {
+                ElementType::Bool => program.cast(emit::Type::Bool, input),
+                ElementType::Of(_) => input,
+            });
+        }
+        let value = compute(&mut program, &operands);
+        program.store(value, element.storage());
+        let inputs: Vec<_> =
+            ids.iter().map(|id| (self.element(*id).storage(), self.dims(*id).to_vec())).collect();
+        let operation = Operation::Elementwise(Elementwise::new(inputs, program));
+        self.kernel1(operation, ids, element, &dims)
+    }
+
+    /// A function of one tensor; the result has its type.
+    pub fn unary(&mut self, function: Function, tensor: TensorId) -> Result<TensorId> {
+        let element = self.element(tensor);
+        self.map(&[tensor], element, |program, x| program.call(function, &[x[0]]))
+    }
+
+    /// A function of two tensors of one type; the result has that type.
+    pub fn binary(&mut self, function: Function, a: TensorId, b: TensorId) -> Result<TensorId> {
+        let element = self.element(a);
+        self.map(&[a, b], element, |program, x| program.call(function, x))
+    }
+
+    /// A comparison of two tensors of one type.
+    pub fn compare(&mut self, function: Function, a: TensorId, b: TensorId) -> Result<TensorId> {
+        self.map(&[a, b], ElementType::Bool, |program, x| program.call(function, x))
+    }
+
+    /// Elements of `a` where `condition` is true, of `b` elsewhere.
+    pub fn select(&mut self, condition: TensorId, a: TensorId, b: TensorId) -> Result<TensorId> {
+        let element = self.element(a);
+        self.map(&[condition, a, b], element, |program, x| program.call(Function::Select, x))
+    }
+
+    /// The elements as another type: floats are truncated to integers, what is not 0 is true.
+    pub fn cast(&mut self, tensor: TensorId, element: impl Into<ElementType>) -> Result<TensorId> {
+        let element = element.into();
+        if self.element(tensor) == element {
+            return Ok(tensor);
+        }
+        self.map(&[tensor], element, |program, x| program.cast(element.value(), x[0]))
+    }
+
+    /// The elements as `f32`.
+    pub fn as_f32(&mut self, tensor: TensorId) -> Result<TensorId> {
+        self.cast(tensor, DType::F32)
+    }
+}

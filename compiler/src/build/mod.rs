@@ -1,0 +1,320 @@
+//! Owns how front ends make graphs: a builder whose methods are the operations of models, with broadcasting, any number of
+//! dimensions and any types, in terms of the kernel library's operations. Does not own: model formats.
+//!
+//! What depends on constants alone is computed at once when it is small ([`FOLD_LIMIT`]), so that a front end can ask for
+//! the values of shape arithmetic with [`Builder::ints`].
+
+mod elementwise;
+mod shape;
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use halite_shaders::{DType, Operation, Values};
+
+use crate::{
+    CompileError, Place,
+    graph::{ElementType, Graph, Node, NodeOp, Port, Region, Tensor, TensorId},
+};
+
+/// Most bytes of results that are computed while a graph is built. Larger constants are computed by the device at load.
+pub const FOLD_LIMIT: u64 = 1 << 16;
+
+/// Most elements that a result may have: more cannot be the size of anything that runs.
+const MOST_ELEMENTS: u64 = 1 << 40;
+
+type Result<T, E = CompileError> = std::result::Result<T, E>;
+
+/// Builds a graph. Nodes go to the region that is open; see [`Builder::region`].
+#[derive(Debug, Default)]
+pub struct Builder {
+    graph: Graph,
+    /// The regions that are open, the innermost last.
+    open: Vec<Region>,
+    place: Place,
+}
+
+impl Builder {
+    /// A builder of an empty graph.
+    pub fn new() -> Self {
+        Builder { open: vec![Region::default()], ..Builder::default() }
+    }
+
+    /// Says where in the model the nodes that follow come from.
+    pub fn at(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// Where the nodes come from now.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The error that the model is wrong here.
+    pub fn invalid(&self, reason: impl Into<String>) -> CompileError {
+        CompileError::invalid(&self.place, reason)
+    }
+
+    /// The error that the model asks here for what is not supported.
+    pub fn unsupported(&self, reason: impl Into<String>) -> CompileError {
+        CompileError::unsupported(&self.place, reason)
+    }
+
+    /// The graph so far.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// A tensor.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        self.graph.tensor(id)
+    }
+
+    /// Dimensions of a tensor.
+    pub fn dims(&self, id: TensorId) -> &[u64] {
+        &self.graph.tensor(id).dims
+    }
+
+    /// Type of a tensor's elements.
+    pub fn element(&self, id: TensorId) -> ElementType {
+        self.graph.tensor(id).element
+    }
+
+    /// Describes tensors for messages.
+    pub fn describe(&self, ids: &[TensorId]) -> String {
+        ids.iter().map(|id| self.graph.describe(*id)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// An input of the function.
+    pub fn input(&mut self, name: &str, element: ElementType, dims: &[u64]) -> Result<TensorId> {
+        let id = self.define(name, element, dims)?;
+        self.graph.inputs.push(Port { name: name.to_owned(), tensor: id, value: None });
+        self.open[0].parameters.push(id);
+        Ok(id)
+    }
+
+    /// An input of the function whose elements the caller has promised: a constant for the graph. The module that is made
+    /// checks that the caller keeps the promise.
+    pub fn bound_input(
+        &mut self,
+        name: &str,
+        element: ElementType,
+        dims: &[u64],
+        bytes: Bytes,
+    ) -> Result<TensorId> {
+        self.input(name, element, dims)?;
+        let constant = self.constant(name, element, dims, bytes.clone())?;
+        self.graph.inputs.last_mut().expect("one was added").value = Some(bytes);
+        Ok(constant)
+    }
+
+    /// Makes a tensor an output of the function.
+    pub fn output(&mut self, name: &str, tensor: TensorId) {
+        self.graph.outputs.push(Port { name: name.to_owned(), tensor, value: None });
+        self.open[0].results.push(tensor);
+    }
+
+    /// A constant from its little-endian bytes; booleans as bytes of 0 and 1.
+    ///
+    /// # Errors
+    /// The number of bytes is not that of the type and dimensions.
+    pub fn constant(
+        &mut self,
+        name: &str,
+        element: ElementType,
+        dims: &[u64],
+        bytes: Bytes,
+    ) -> Result<TensorId> {
+        let id = self.define(name, element, dims)?;
+        let wants = self.tensor(id).bytes();
+        if wants != bytes.len() as u64 {
+            let what = self.graph.describe(id);
+            return Err(self
+                .invalid(format!("the constant '{name}', {what}, has {} bytes, not {wants}", bytes.len())));
+        }
+        self.graph.tensors[id.index()].constant = Some(bytes);
+        Ok(id)
+    }
+
+    /// A constant from values.
+    pub fn values(
+        &mut self,
+        element: impl Into<ElementType>,
+        dims: &[u64],
+        values: &Values,
+    ) -> Result<TensorId> {
+        let element = element.into();
+        self.constant("", element, dims, values.to_bytes(element.storage()).into())
+    }
+
+    /// A scalar constant of a type, from a float.
+    pub fn float(&mut self, element: impl Into<ElementType>, value: f64) -> Result<TensorId> {
+        let element = element.into();
+        let values =
+            if element.is_float() { Values::Float(vec![value]) } else { Values::Int(vec![value as i64]) };
+        self.values(element, &[], &values)
+    }
+
+    /// A vector of `i64`.
+    pub fn ints_constant(&mut self, values: &[i64]) -> Result<TensorId> {
+        self.values(DType::I64, &[values.len() as u64], &Values::Int(values.to_vec()))
+    }
+
+    /// The elements of a tensor, if they are known.
+    pub fn known(&self, id: TensorId) -> Option<Values> {
+        let tensor = self.tensor(id);
+        tensor.constant.as_ref().map(|bytes| Values::from_bytes(tensor.element.storage(), bytes))
+    }
+
+    /// The elements of an integer or boolean tensor, if they are known.
+    pub fn ints(&self, id: TensorId) -> Option<Vec<i64>> {
+        match self.known(id)? {
+            Values::Int(values) => Some(values),
+            Values::Float(_) => None,
+        }
+    }
+
+    /// The elements of an integer or boolean tensor that has to be known: `what` decides the sizes of tensors.
+    ///
+    /// # Errors
+    /// Names the inputs of the function that it depends on: with their values bound, it is known.
+    pub fn need_ints(&self, id: TensorId, what: &str) -> Result<Vec<i64>> {
+        self.ints(id).ok_or_else(|| self.needs(id, what))
+    }
+
+    /// The elements of a tensor that has to be known, as floats; as [`Builder::need_ints`].
+    pub fn need_floats(&self, id: TensorId, what: &str) -> Result<Vec<f64>> {
+        self.floats(id).ok_or_else(|| self.needs(id, what))
+    }
+
+    /// The error that a tensor has to be known.
+    fn needs(&self, id: TensorId, what: &str) -> CompileError {
+        let mut wanted = HashSet::from([id]);
+        for region in self.open.iter().rev() {
+            for node in region.nodes.iter().rev().filter(|n| n.outputs.iter().any(|o| wanted.contains(o))) {
+                wanted.extend(&node.inputs);
+            }
+        }
+        let ports = self.graph.inputs.iter().filter(|port| wanted.contains(&port.tensor));
+        CompileError::NeedsValues {
+            place: self.place.clone(),
+            what: what.to_owned(),
+            inputs: ports.map(|port| port.name.clone()).collect(),
+        }
+    }
+
+    /// The elements of a tensor as floats, if they are known.
+    pub fn floats(&self, id: TensorId) -> Option<Vec<f64>> {
+        self.known(id).map(|values| values.floats())
+    }
+
+    /// Appends an operation of the kernel library. `outputs` are the types and dimensions of its outputs as the model sees
+    /// them: as many bytes as the operation says.
+    ///
+    /// # Errors
+    /// The operation's numbers do not go together.
+    pub fn kernel(
+        &mut self,
+        operation: Operation,
+        inputs: &[TensorId],
+        outputs: &[(ElementType, Vec<u64>)],
+    ) -> Result<Vec<TensorId>> {
+        operation.check().map_err(|reason| self.invalid(reason))?;
+        if let Some(values) = self.fold(&operation, inputs) {
+            let made = values.iter().zip(outputs).map(|(v, (element, dims))| self.values(*element, dims, v));
+            return made.collect();
+        }
+        self.push(NodeOp::Kernel(operation), inputs, outputs)
+    }
+
+    /// An operation with one output.
+    pub fn kernel1(
+        &mut self,
+        operation: Operation,
+        inputs: &[TensorId],
+        element: ElementType,
+        dims: &[u64],
+    ) -> Result<TensorId> {
+        Ok(self.kernel(operation, inputs, &[(element, dims.to_vec())])?[0])
+    }
+
+    /// Appends a node.
+    pub fn push(
+        &mut self,
+        op: NodeOp,
+        inputs: &[TensorId],
+        outputs: &[(ElementType, Vec<u64>)],
+    ) -> Result<Vec<TensorId>> {
+        let name = self.place.as_str().to_owned();
+        let made: Result<Vec<_>> =
+            outputs.iter().map(|(element, dims)| self.define(&name, *element, dims)).collect();
+        let outputs = made?;
+        let node = Node { op, inputs: inputs.to_vec(), outputs: outputs.clone(), place: self.place.clone() };
+        self.open.last_mut().expect("the body stays open until the end").nodes.push(node);
+        Ok(outputs)
+    }
+
+    /// The same bytes under other dimensions, or as another type of the same size.
+    pub fn view(&mut self, tensor: TensorId, element: ElementType, dims: &[u64]) -> Result<TensorId> {
+        let from = self.tensor(tensor);
+        if from.element == element && from.dims == dims {
+            return Ok(tensor);
+        }
+        if let Some(bytes) = from.constant.clone() {
+            let name = from.name.clone();
+            return self.constant(&name, element, dims, bytes);
+        }
+        let id = self.push(NodeOp::View, &[tensor], &[(element, dims.to_vec())])?[0];
+        if self.tensor(id).bytes() != self.tensor(tensor).bytes() {
+            return Err(self.invalid(format!("{} does not have as many bytes", self.describe(&[tensor, id]))));
+        }
+        Ok(id)
+    }
+
+    /// Opens a region; nodes go there until [`Builder::close`]. Regions see the tensors of those around them.
+    pub fn region(&mut self, parameters: &[(ElementType, Vec<u64>)]) -> Result<Vec<TensorId>> {
+        let made: Result<Vec<_>> =
+            parameters.iter().map(|(element, dims)| self.define("", *element, dims)).collect();
+        let parameters = made?;
+        self.open.push(Region { parameters: parameters.clone(), ..Region::default() });
+        Ok(parameters)
+    }
+
+    /// Closes the region that [`Builder::region`] opened.
+    pub fn close(&mut self, results: &[TensorId]) -> Region {
+        let mut region = self.open.pop().expect("a region was opened");
+        region.results = results.to_vec();
+        region
+    }
+
+    /// The graph, when all is said.
+    ///
+    /// # Errors
+    /// The graph breaks a rule, which is a fault of the front end.
+    pub fn finish(mut self) -> Result<Graph> {
+        self.graph.body = self.open.pop().expect("the body is open");
+        self.graph.check()?;
+        Ok(self.graph)
+    }
+
+    fn define(&mut self, name: &str, element: ElementType, dims: &[u64]) -> Result<TensorId> {
+        let tensor = Tensor { name: name.to_owned(), element, dims: dims.to_vec(), constant: None };
+        if tensor.elements() > MOST_ELEMENTS {
+            return Err(self.unsupported(format!("a tensor of {dims:?} elements is too large")));
+        }
+        Ok(self.graph.add_tensor(tensor))
+    }
+
+    /// The results of an operation whose inputs are all known, if they are small.
+    fn fold(&self, operation: &Operation, inputs: &[TensorId]) -> Option<Vec<Values>> {
+        let sizes = |tensors: Vec<halite_shaders::TensorDesc>| {
+            tensors.iter().map(halite_shaders::TensorDesc::bytes).fold(0, u64::saturating_add)
+        };
+        let work = sizes(operation.outputs()).saturating_add(sizes(operation.inputs()) / 16);
+        if work > FOLD_LIMIT {
+            return None;
+        }
+        let known: Option<Vec<_>> = inputs.iter().map(|id| self.known(*id)).collect();
+        known.map(|known| operation.twin(&known))
+    }
+}

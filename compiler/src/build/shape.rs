@@ -1,0 +1,222 @@
+//! Owns operations that move elements without computing: reshaping, transposing, slicing, joining. Does not own: picking
+//! by index.
+
+use halite_shaders::{Operation, ops::concat::Concat, ops::copy::StridedCopy};
+
+use super::{Builder, Result};
+use crate::graph::{TensorId, elements};
+
+/// Most dimensions of a strided copy.
+const MOST_DIMS: usize = 6;
+
+/// A part of one dimension: `count` elements from `start`, `step` apart; a negative step walks backwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The first.
+    pub start: u64,
+    /// From one to the next; not 0.
+    pub step: i64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Range {
+    /// A whole dimension.
+    pub fn all(size: u64) -> Self {
+        Range { start: 0, step: 1, count: size }
+    }
+}
+
+/// How a tensor is read: what [`StridedCopy`] takes.
+#[derive(Clone, Debug)]
+struct Walk {
+    /// (size, stride), the innermost last.
+    dims: Vec<(u64, i64)>,
+    offset: u64,
+}
+
+impl Walk {
+    /// Drops dimensions of one element and joins those that are walked as one.
+    fn collapse(&mut self) {
+        self.dims.retain(|(size, _)| *size != 1);
+        let mut joined: Vec<(u64, i64)> = Vec::new();
+        for (size, stride) in self.dims.drain(..) {
+            match joined.last_mut() {
+                Some((outer, last)) if *last == stride.wrapping_mul(size as i64) => {
+                    *outer = outer.saturating_mul(size);
+                    *last = stride;
+                }
+                _ => joined.push((size, stride)),
+            }
+        }
+        self.dims = joined;
+    }
+
+    /// Whether it reads `elements` elements from the first on.
+    fn is_whole(&self, elements: u64) -> bool {
+        self.offset == 0 && (elements <= 1 || self.dims == [(elements, 1)])
+    }
+}
+
+/// Elements from one place to the next in each dimension.
+fn strides(dims: &[u64]) -> Vec<i64> {
+    let mut strides = vec![1; dims.len()];
+    for i in (1..dims.len()).rev() {
+        strides[i - 1] = strides[i] * dims[i].max(1) as i64;
+    }
+    strides
+}
+
+impl Builder {
+    /// The same elements under other dimensions.
+    pub fn reshape(&mut self, tensor: TensorId, dims: &[u64]) -> Result<TensorId> {
+        if elements(dims) != self.tensor(tensor).elements() {
+            return Err(self.invalid(format!("{} is not reshaped to {dims:?}", self.describe(&[tensor]))));
+        }
+        let element = self.element(tensor);
+        self.view(tensor, element, dims)
+    }
+
+    /// Dimensions in another order: dimension `i` of the result is dimension `order[i]`.
+    pub fn transpose(&mut self, tensor: TensorId, order: &[usize]) -> Result<TensorId> {
+        let dims = self.dims(tensor).to_vec();
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..dims.len()) {
+            return Err(self.invalid(format!(
+                "{order:?} is no order of the dimensions of {}",
+                self.describe(&[tensor])
+            )));
+        }
+        let strides = strides(&dims);
+        let walk = Walk { dims: order.iter().map(|i| (dims[*i], strides[*i])).collect(), offset: 0 };
+        let result: Vec<u64> = order.iter().map(|i| dims[*i]).collect();
+        self.walk(tensor, walk, &result)
+    }
+
+    /// A part of each dimension.
+    pub fn slice(&mut self, tensor: TensorId, ranges: &[Range]) -> Result<TensorId> {
+        let dims = self.dims(tensor).to_vec();
+        let fits = |(range, size): (&Range, &u64)| {
+            let last = range.start as i64 + range.step.saturating_mul(range.count.saturating_sub(1) as i64);
+            range.count == 0 || range.start < *size && (0..*size as i64).contains(&last)
+        };
+        if ranges.len() != dims.len() || !ranges.iter().zip(&dims).all(fits) {
+            return Err(self.invalid(format!("{ranges:?} is no part of {}", self.describe(&[tensor]))));
+        }
+        let result: Vec<u64> = ranges.iter().map(|range| range.count).collect();
+        let (mut walk, mut offset) = (Vec::new(), 0);
+        for (range, stride) in ranges.iter().zip(strides(&dims)) {
+            offset += range.start * stride as u64;
+            walk.push((range.count, stride * range.step));
+        }
+        let offset = if elements(&result) == 0 { 0 } else { offset };
+        self.walk(tensor, Walk { dims: walk, offset }, &result)
+    }
+
+    /// Repeats dimensions of one element, and the whole tensor, until it has the dimensions (NumPy's `broadcast_to`).
+    pub fn expand(&mut self, tensor: TensorId, to: &[u64]) -> Result<TensorId> {
+        let dims = self.dims(tensor).to_vec();
+        let lead = to.len().checked_sub(dims.len());
+        let fits = |(own, to): (&u64, &u64)| own == to || *own == 1;
+        let Some(lead) = lead.filter(|lead| dims.iter().zip(&to[*lead..]).all(fits)) else {
+            return Err(self.invalid(format!("{} is not broadcast to {to:?}", self.describe(&[tensor]))));
+        };
+        let mut walk: Vec<(u64, i64)> = to[..lead].iter().map(|size| (*size, 0)).collect();
+        for ((own, to), stride) in dims.iter().zip(&to[lead..]).zip(strides(&dims)) {
+            walk.push((*to, if own == to { stride } else { 0 }));
+        }
+        self.walk(tensor, Walk { dims: walk, offset: 0 }, to)
+    }
+
+    /// Tensors of one type joined along a dimension, in which alone they may differ.
+    pub fn concat(&mut self, tensors: &[TensorId], axis: usize) -> Result<TensorId> {
+        let Some(first) = tensors.first() else { return Err(self.invalid("nothing to join")) };
+        let (element, mut dims) = (self.element(*first), self.dims(*first).to_vec());
+        let same = |id: &TensorId| {
+            let own = self.dims(*id);
+            let others = |(i, size): (usize, &u64)| i == axis || *size == dims[i];
+            self.element(*id) == element && own.len() == dims.len() && own.iter().enumerate().all(others)
+        };
+        if axis >= dims.len() || !tensors.iter().all(same) {
+            let what = self.describe(tensors);
+            return Err(self.invalid(format!("{what} are not joined along dimension {axis}")));
+        }
+        let sizes: Vec<u64> = tensors.iter().map(|id| self.dims(*id)[axis]).collect();
+        dims[axis] = sizes.iter().sum();
+        if let [only] = tensors {
+            return Ok(*only);
+        }
+        let (outer, inner) = (elements(&dims[..axis]), elements(&dims[axis + 1..]));
+        let dtype = element.storage();
+        self.kernel1(Operation::Concat(Concat { outer, sizes, inner, dtype }), tensors, element, &dims)
+    }
+
+    fn walk(&mut self, tensor: TensorId, mut walk: Walk, dims: &[u64]) -> Result<TensorId> {
+        let (source, element) = (self.tensor(tensor).elements(), self.element(tensor));
+        let count = elements(dims);
+        if count == 0 {
+            return self.constant("", element, dims, bytes::Bytes::new());
+        }
+        walk.collapse();
+        if walk.is_whole(source) && count == source {
+            return self.view(tensor, element, dims);
+        }
+        if walk.dims.len() > MOST_DIMS {
+            let what = self.describe(&[tensor]);
+            return Err(self.unsupported(format!("{what} is walked in more than {MOST_DIMS} dimensions")));
+        }
+        let (shape, strides): (Vec<u64>, Vec<i64>) = walk.dims.into_iter().unzip();
+        let shape = if shape.is_empty() { vec![1] } else { shape };
+        let strides = if strides.is_empty() { vec![1] } else { strides };
+        let copy = StridedCopy { source, shape, strides, offset: walk.offset, dtype: element.storage() };
+        self.kernel1(Operation::StridedCopy(copy), &[tensor], element, dims)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::{DType, Values};
+
+    use super::*;
+
+    fn iota(builder: &mut Builder, dims: &[u64]) -> TensorId {
+        let values = (0..elements(dims) as i64).collect();
+        builder.values(DType::I64, dims, &Values::Int(values)).unwrap()
+    }
+
+    #[test]
+    fn constants_are_moved_at_once() {
+        let mut b = Builder::new();
+        let x = iota(&mut b, &[2, 3]);
+        let turned = b.transpose(x, &[1, 0]).unwrap();
+        assert_eq!((b.dims(turned), b.ints(turned).unwrap()), (&[3, 2][..], vec![0, 3, 1, 4, 2, 5]));
+        let back = b.slice(x, &[Range::all(2), Range { start: 2, step: -2, count: 2 }]).unwrap();
+        assert_eq!(b.ints(back).unwrap(), [2, 0, 5, 3]);
+        let wide = b.expand(x, &[2, 2, 3]).unwrap();
+        assert_eq!(b.ints(wide).unwrap(), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]);
+        let joined = b.concat(&[x, x], 1).unwrap();
+        assert_eq!(b.ints(joined).unwrap(), [0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5]);
+    }
+
+    #[test]
+    fn moves_that_keep_the_order_are_views() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[1, 4, 1, 5]).unwrap();
+        let turned = b.transpose(x, &[1, 0, 3, 2]).unwrap();
+        b.output("y", turned);
+        let graph = b.finish().unwrap();
+        assert!(matches!(graph.body.nodes[..], [crate::graph::Node { op: crate::graph::NodeOp::View, .. }]));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut b = Builder::new();
+        let x = iota(&mut b, &[2, 3]);
+        assert!(b.transpose(x, &[0, 0]).is_err());
+        assert!(b.slice(x, &[Range::all(2), Range { start: 1, step: 2, count: 2 }]).is_err());
+        assert!(b.expand(x, &[4, 3]).is_err());
+        assert!(b.reshape(x, &[5]).is_err());
+        assert!(b.concat(&[x, x], 2).is_err());
+    }
+}

@@ -1,0 +1,107 @@
+//! Owns why a model is not compiled, and where in it. Does not own: errors of file formats.
+
+use std::{fmt, sync::Arc};
+
+/// Where in a model something is: for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place(Arc<str>);
+
+impl Place {
+    /// A place by what it is called, such as `Conv 'features.0'`.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Place(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether nothing is known of it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "the model" } else { &self.0 })
+    }
+}
+
+/// Why a model is not compiled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The model is damaged, or contradicts itself or its format's rules.
+    #[error("{place}: {reason}")]
+    Invalid {
+        /// Where.
+        place: Place,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The model is right, but something in it is not supported.
+    #[error("{place}: {reason}")]
+    Unsupported {
+        /// Where.
+        place: Place,
+        /// What is not supported, and what would be.
+        reason: String,
+    },
+    /// What decides the sizes of tensors depends on inputs whose values are not known.
+    #[error("{place}: {what} has to be known when the model is compiled; it depends on {}", depends(inputs))]
+    NeedsValues {
+        /// Where.
+        place: Place,
+        /// What has to be known.
+        what: String,
+        /// The inputs of the function that it depends on; empty when it comes out of a loop or branch.
+        inputs: Vec<String>,
+    },
+    /// Sizes or other choices that the caller has to make are missing or wrong.
+    #[error("{0}")]
+    Request(String),
+    /// No kernel of a target computes an operation.
+    #[error("{place}: no kernel for {target} computes {operation}: {reason}")]
+    NoKernel {
+        /// Where.
+        place: Place,
+        /// The target's triple.
+        target: String,
+        /// The operation.
+        operation: String,
+        /// Why each candidate was refused.
+        reason: String,
+    },
+    /// A file of the model could not be read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A module could not be written.
+    #[error("the module cannot be written: {0}")]
+    Write(String),
+}
+
+impl CompileError {
+    /// A model that is wrong at a place.
+    pub fn invalid(place: &Place, reason: impl Into<String>) -> Self {
+        CompileError::Invalid { place: place.clone(), reason: reason.into() }
+    }
+
+    /// Something that is not supported at a place.
+    pub fn unsupported(place: &Place, reason: impl Into<String>) -> Self {
+        CompileError::Unsupported { place: place.clone(), reason: reason.into() }
+    }
+}
+
+fn depends(inputs: &[String]) -> String {
+    match inputs {
+        [] => "what is computed at run time only".to_owned(),
+        all => format!("the values of {}: bind them (--value NAME=VALUES)", all.join(", ")),
+    }
+}

@@ -1,0 +1,119 @@
+//! Owns the rules that every graph keeps, as a check. Does not own: rules of particular operations.
+
+use std::collections::HashSet;
+
+use halite_shaders::TensorDesc;
+
+use super::{Graph, Node, NodeOp, Region, TensorId};
+use crate::{CompileError, Place};
+
+impl Graph {
+    /// Whether the graph keeps its rules: every tensor is defined once and before it is used, and has the type and size that
+    /// the nodes around it ask for. For tests, and after passes in debug builds.
+    ///
+    /// # Errors
+    /// Names the node and the rule.
+    pub fn check(&self) -> Result<(), CompileError> {
+        let constants = self.tensors.iter().enumerate().filter(|(_, t)| t.constant.is_some());
+        let mut known: HashSet<TensorId> = constants.map(|(i, _)| TensorId(i as u32)).collect();
+        for (id, tensor) in self.tensors.iter().enumerate() {
+            if let Some(bytes) = tensor.constant.as_ref().filter(|c| c.len() as u64 != tensor.bytes()) {
+                let what = self.describe(TensorId(id as u32));
+                return Err(wrong(&Place::default(), format!("{what} has {} bytes", bytes.len())));
+            }
+        }
+        let same =
+            |ports: &[super::Port], ids: &[TensorId]| ports.iter().map(|p| p.tensor).eq(ids.iter().copied());
+        if !same(&self.inputs, &self.body.parameters) || !same(&self.outputs, &self.body.results) {
+            return Err(wrong(&Place::default(), "ports are not those of the body".to_owned()));
+        }
+        self.check_region(&self.body, &mut known)
+    }
+
+    fn check_region(&self, region: &Region, known: &mut HashSet<TensorId>) -> Result<(), CompileError> {
+        let outer = known.clone();
+        known.extend(&region.parameters);
+        for node in &region.nodes {
+            if let Some(id) = node.inputs.iter().find(|id| !known.contains(id)) {
+                return Err(wrong(
+                    &node.place,
+                    format!("{} is read before it is computed", self.describe(*id)),
+                ));
+            }
+            self.check_node(node)?;
+            match &node.op {
+                NodeOp::If(branches) => {
+                    for branch in branches.iter() {
+                        self.check_region(branch, known)?;
+                        self.same_types(node, &branch.results, &node.outputs)?;
+                    }
+                }
+                NodeOp::Loop(body) => {
+                    self.check_region(body, known)?;
+                    self.same_types(node, &body.parameters, &node.inputs)?;
+                    self.same_types(node, &body.results, &node.inputs[1..])?;
+                    self.same_types(node, &node.outputs, &node.inputs[2..])?;
+                }
+                NodeOp::Kernel(_) | NodeOp::View => {}
+            }
+            if let Some(id) = node.outputs.iter().find(|id| !known.insert(**id)) {
+                return Err(wrong(&node.place, format!("{} is computed twice", self.describe(*id))));
+            }
+        }
+        if let Some(id) = region.results.iter().find(|id| !known.contains(id)) {
+            return Err(wrong(
+                &Place::default(),
+                format!("the result {} is not computed", self.describe(*id)),
+            ));
+        }
+        *known = outer;
+        Ok(())
+    }
+
+    fn check_node(&self, node: &Node) -> Result<(), CompileError> {
+        match &node.op {
+            NodeOp::Kernel(operation) => {
+                operation.check().map_err(|reason| wrong(&node.place, format!("{operation}: {reason}")))?;
+                self.same_as(node, &node.inputs, &operation.inputs())?;
+                self.same_as(node, &node.outputs, &operation.outputs())
+            }
+            NodeOp::View => {
+                let sizes: Vec<_> =
+                    node.inputs.iter().chain(&node.outputs).map(|id| self.tensor(*id).bytes()).collect();
+                if node.inputs.len() == 1 && sizes.len() == 2 && sizes[0] == sizes[1] {
+                    return Ok(());
+                }
+                Err(wrong(&node.place, format!("a view of tensors of {sizes:?} bytes")))
+            }
+            NodeOp::If(_) if node.inputs.len() == 1 => Ok(()),
+            NodeOp::If(_) => Err(wrong(&node.place, "an if has one input".to_owned())),
+            NodeOp::Loop(_) if node.inputs.len() >= 2 => Ok(()),
+            NodeOp::Loop(_) => Err(wrong(&node.place, "a loop has at least two inputs".to_owned())),
+        }
+    }
+
+    /// Tensors of an operation: types and numbers of elements agree; dimensions are the graph's own matter.
+    fn same_as(&self, node: &Node, ids: &[TensorId], descs: &[TensorDesc]) -> Result<(), CompileError> {
+        let fits = |(id, desc): (&TensorId, &TensorDesc)| {
+            let tensor = self.tensor(*id);
+            tensor.element.storage() == desc.dtype && tensor.elements() == desc.elements()
+        };
+        if ids.len() == descs.len() && ids.iter().zip(descs).all(fits) {
+            return Ok(());
+        }
+        Err(wrong(&node.place, format!("tensors [{}] where the operation has {descs:?}", self.list(ids))))
+    }
+
+    fn same_types(&self, node: &Node, some: &[TensorId], others: &[TensorId]) -> Result<(), CompileError> {
+        let of = |id: &TensorId| (self.tensor(*id).element, &self.tensor(*id).dims);
+        if some.iter().map(of).eq(others.iter().map(of)) {
+            return Ok(());
+        }
+        let (some, others) = (self.list(some), self.list(others));
+        Err(wrong(&node.place, format!("tensors [{some}] where there should be [{others}]")))
+    }
+}
+
+fn wrong(place: &Place, reason: String) -> CompileError {
+    CompileError::invalid(place, format!("internal: {reason}"))
+}

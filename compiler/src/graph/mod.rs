@@ -1,0 +1,152 @@
+//! Owns graphs: tensors and the nodes that compute them. Does not own: how they are built from a model ([`crate::build`])
+//! or what becomes of them ([`crate::passes`], [`crate::plan`]).
+//!
+//! A graph is in single-assignment form: a tensor is an input, a constant, a parameter of the region that it is in, or
+//! the output of one node. Nodes are in an order in which they can be computed. All sizes are known: a model with symbolic
+//! dimensions gives one graph for each set of sizes that it is compiled for.
+
+mod check;
+mod text;
+mod types;
+
+use bytes::Bytes;
+use halite_shaders::Operation;
+
+pub use self::types::{ElementType, elements, storage_bytes};
+use crate::Place;
+
+/// A tensor of a [`Graph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId(pub(crate) u32);
+
+impl TensorId {
+    /// Its place in [`Graph::tensors`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a tensor is. Dense and row-major; booleans are bytes of 0 and 1.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// Its name in the model, or where it comes from; not unique.
+    pub name: String,
+    /// Type of its elements.
+    pub element: ElementType,
+    /// Dimensions, the innermost last; none for a scalar.
+    pub dims: Vec<u64>,
+    /// Its elements as little-endian bytes, if they are known. May be a part of a mapped file.
+    pub constant: Option<Bytes>,
+}
+
+impl Tensor {
+    /// Number of elements; `u64::MAX` when it does not fit.
+    pub fn elements(&self) -> u64 {
+        elements(&self.dims)
+    }
+
+    /// Bytes of its elements; `u64::MAX` when it does not fit.
+    pub fn bytes(&self) -> u64 {
+        self.elements().saturating_mul(self.element.storage().size())
+    }
+}
+
+/// What a node does.
+#[derive(Clone, Debug)]
+pub enum NodeOp {
+    /// An operation of the kernel library; inputs and outputs in its order.
+    Kernel(Operation),
+    /// The bytes of its one input under other dimensions, or as another type of the same size. Costs nothing.
+    View,
+    /// One of two regions, by its one input, a boolean scalar: the first when it is true. Regions have no parameters and as
+    /// many results as the node has outputs, of their types and dimensions.
+    If(Box<[Region; 2]>),
+    /// A region again and again. Inputs: the most runs (`i64` scalar), whether to run at all (boolean scalar), initial
+    /// values of what is carried. The region's parameters: the number of the run (`i64` scalar), the condition, what is
+    /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried.
+    Loop(Box<Region>),
+}
+
+/// A node: computes its outputs from its inputs.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it does.
+    pub op: NodeOp,
+    /// What it reads.
+    pub inputs: Vec<TensorId>,
+    /// What it defines.
+    pub outputs: Vec<TensorId>,
+    /// Where in the model it comes from.
+    pub place: Place,
+}
+
+/// Nodes that are run together. Regions inside of nodes may read the tensors of those around them.
+#[derive(Clone, Debug, Default)]
+pub struct Region {
+    /// Tensors that whoever runs it defines.
+    pub parameters: Vec<TensorId>,
+    /// The nodes, in an order in which they can be computed.
+    pub nodes: Vec<Node>,
+    /// What it computes. May repeat tensors, and may name parameters, constants and tensors of regions around it.
+    pub results: Vec<TensorId>,
+}
+
+/// A tensor that the caller hands in or gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name in the model.
+    pub name: String,
+    /// The tensor.
+    pub tensor: TensorId,
+    /// For inputs: the elements that the graph was built for, if it was built for some. Nothing reads the tensor then; the
+    /// module checks that it is what was promised.
+    pub value: Option<Bytes>,
+}
+
+/// A function of a model for one set of sizes.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// All tensors, those of inner regions too.
+    pub tensors: Vec<Tensor>,
+    /// What is computed. Its parameters and results are those of the ports.
+    pub body: Region,
+    /// What the caller hands in, in order; `body.parameters` under their names.
+    pub inputs: Vec<Port>,
+    /// What the caller gets, in order; `body.results` under their names.
+    pub outputs: Vec<Port>,
+}
+
+impl Graph {
+    /// A tensor.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.index()]
+    }
+
+    /// A new tensor that nothing defines yet.
+    pub fn add_tensor(&mut self, tensor: Tensor) -> TensorId {
+        let id = u32::try_from(self.tensors.len())
+            .expect("a model has fewer tensors than bytes, and fewer than 4 billion");
+        self.tensors.push(tensor);
+        TensorId(id)
+    }
+
+    /// Calls `visit` for every region, outer ones first.
+    pub fn each_region(&self, visit: &mut dyn FnMut(&Region)) {
+        each_region(&self.body, visit);
+    }
+}
+
+/// Calls `visit` for a region and those inside of it, outer ones first.
+pub fn each_region(region: &Region, visit: &mut dyn FnMut(&Region)) {
+    let mut open = vec![region];
+    while let Some(region) = open.pop() {
+        visit(region);
+        for node in &region.nodes {
+            match &node.op {
+                NodeOp::If(branches) => open.extend(branches.iter()),
+                NodeOp::Loop(body) => open.push(body),
+                NodeOp::Kernel(_) | NodeOp::View => {}
+            }
+        }
+    }
+}

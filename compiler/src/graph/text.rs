@@ -1,0 +1,61 @@
+//! Owns the text form of graphs, for people. Does not own: a form that is read back.
+
+use std::fmt;
+
+use super::{Graph, NodeOp, Region, TensorId};
+
+impl Graph {
+    /// A tensor as text: `%12 f32[1x3x224x224]`.
+    pub fn describe(&self, id: TensorId) -> String {
+        let tensor = self.tensor(id);
+        let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+        let constant = if tensor.constant.is_some() { "const " } else { "" };
+        format!("{constant}%{} {}[{}]", id.index(), tensor.element, dims.join("x"))
+    }
+
+    pub(super) fn list(&self, ids: &[TensorId]) -> String {
+        let all: Vec<_> = ids.iter().map(|id| self.describe(*id)).collect();
+        all.join(", ")
+    }
+
+    fn write_region(&self, region: &Region, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indent = "  ".repeat(depth);
+        for node in &region.nodes {
+            let op = match &node.op {
+                NodeOp::Kernel(operation) => operation.to_string(),
+                NodeOp::View => "view".to_owned(),
+                NodeOp::If(_) => "if".to_owned(),
+                NodeOp::Loop(_) => "loop".to_owned(),
+            };
+            let (outputs, inputs) = (self.list(&node.outputs), self.list(&node.inputs));
+            writeln!(f, "{indent}{outputs} = {op}({inputs})  // {}", node.place)?;
+            match &node.op {
+                NodeOp::If(branches) => {
+                    for (branch, name) in branches.iter().zip(["then", "else"]) {
+                        writeln!(f, "{indent}{name}")?;
+                        self.write_region(branch, depth + 1, f)?;
+                    }
+                }
+                NodeOp::Loop(body) => {
+                    writeln!(f, "{indent}body({})", self.list(&body.parameters))?;
+                    self.write_region(body, depth + 1, f)?;
+                }
+                NodeOp::Kernel(_) | NodeOp::View => {}
+            }
+        }
+        writeln!(f, "{indent}return {}", self.list(&region.results))
+    }
+}
+
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for port in &self.inputs {
+            writeln!(f, "input '{}' {}", port.name, self.describe(port.tensor))?;
+        }
+        self.write_region(&self.body, 0, f)?;
+        for port in &self.outputs {
+            writeln!(f, "output '{}' {}", port.name, self.describe(port.tensor))?;
+        }
+        Ok(())
+    }
+}

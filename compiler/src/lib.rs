@@ -1,0 +1,15 @@
+//! From models to modules. Owns: front ends, the graph, passes over it, plans for targets, and the modules that are
+//! written. Does not own: file formats (`halite-formats`), kernels (`halite-shaders`), or devices.
+//!
+//! # The road
+//! A front end ([`onnx`], …) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
+//! [`build::Builder`]. The graph's nodes are operations of the kernel library, so it is typed and shaped by construction,
+//! and knows no model format. [`passes`] rewrite it. [`plan`] picks kernels for each target and lays out memory; [`emit`]
+//! writes the module.
+#![forbid(unsafe_code)]
+
+pub mod build;
+mod error;
+pub mod graph;
+
+pub use error::{CompileError, Place};

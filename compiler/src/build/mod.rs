@@ -190,8 +190,8 @@ impl Builder {
     /// The error that a tensor has to be known.
     fn needs(&self, id: TensorId, what: &str) -> CompileError {
         let mut wanted = HashSet::from([id]);
-        for region in self.open.iter().rev() {
-            for node in region.nodes.iter().rev().filter(|n| n.outputs.iter().any(|o| wanted.contains(o))) {
+        for node in self.open.iter().rev().flat_map(|region| region.nodes.iter().rev()) {
+            if node.outputs.iter().any(|output| wanted.contains(output)) {
                 wanted.extend(&node.inputs);
             }
         }

@@ -204,9 +204,10 @@ impl Operation {
         self.op().sample_input(index, random)
     }
 
-    /// How far each output of a kernel may be from the twin's, when inputs are at most `magnitude`.
-    pub fn tolerance(&self, magnitude: f64) -> Tolerance {
-        self.op().tolerance(magnitude)
+    /// How far each output of a kernel may be from the twin's. `magnitudes` has, for each input, what the finite ones of its
+    /// elements are at most ([`Values::magnitude`]).
+    pub fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        self.op().tolerance(magnitudes)
     }
 
     pub(crate) fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {

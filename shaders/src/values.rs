@@ -77,6 +77,12 @@ impl Values {
         (0..self.len()).map(|i| self.float(i)).collect()
     }
 
+    /// The largest magnitude of a finite element; 0 when there is none.
+    pub fn magnitude(&self) -> f64 {
+        let all = (0..self.len()).map(|i| self.float(i).abs());
+        all.filter(|v| v.is_finite()).fold(0.0, f64::max)
+    }
+
     /// Little-endian bytes of elements of a type. Floats are rounded to it, integers wrap.
     pub fn to_bytes(&self, dtype: DType) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len() * dtype.size() as usize);

@@ -8,7 +8,7 @@ use halite_shaders::{DType, Probe, ProbePlan};
 use halite_targets::Capabilities;
 
 use super::timing::{Pace, measure_job};
-use crate::suites::kernels::{Job, Prepared};
+use crate::suites::kernels::{Guards, Job, Prepared};
 
 /// Workgroups of a probe of arithmetic: enough for the largest GPU, a whole number of rounds on most.
 const GROUPS: u32 = 4096;
@@ -93,7 +93,8 @@ impl Ceilings {
         let mut kernel = 0.0f64;
         for per in [1, 4] {
             let probe = Probe::copy(bytes, per).map_err(|e| status!(Internal, "a copy {e}"))?;
-            let mut copy = Prepared::of(&self.device, "copy", &probe.plan, &[bytes], &[bytes], 1)?;
+            let mut copy =
+                Prepared::new(&self.device, "copy", &probe.plan, &[bytes], &[bytes], 1, Guards::NONE)?;
             kernel = kernel.max(probe.bytes / measure_job(copy.job(), &self.pace)?.median);
         }
         Ok(CopySpeed { command, kernel })
@@ -102,7 +103,8 @@ impl Ceilings {
     fn arithmetic(&self, probe: Probe, target: &Capabilities) -> Result<std::result::Result<f64, String>> {
         let run = |plan: &ProbePlan| {
             let outputs = [plan.output_bytes];
-            let mut prepared = Prepared::of(&self.device, probe.name(), &plan.plan, &[], &outputs, 1)?;
+            let mut prepared =
+                Prepared::new(&self.device, probe.name(), &plan.plan, &[], &outputs, 1, Guards::NONE)?;
             measure_job(prepared.job(), &self.pace).map(|timing| timing.median)
         };
         let first = match probe.arithmetic(target, GROUPS, FIRST_ROUNDS) {

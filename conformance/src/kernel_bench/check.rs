@@ -4,14 +4,13 @@ use halite_shaders::{Operation, TensorDesc, Values};
 
 use crate::suites::{
     Random, Stop,
-    kernels::{
-        data::{self, Inputs},
-        magnitude,
-    },
+    kernels::data::{self, Inputs},
 };
 
 /// Elements after which large inputs repeat: a prime, so that no tile sees the same as its neighbour.
 const PERIOD: u64 = 1_000_003;
+/// Bytes that are looked at in one piece, a multiple of all elements' sizes.
+const PIECE: usize = 1 << 16;
 
 /// What results are compared with.
 #[derive(Clone, Debug)]
@@ -38,8 +37,13 @@ impl Reference {
     }
 
     /// Compares the bytes of all outputs; the error names the first wrong element.
-    pub fn compare(&self, operation: &Operation, outputs: &[Vec<u8>]) -> Result<(), String> {
-        let mut tolerance = operation.tolerance(magnitude(operation));
+    pub fn compare(
+        &self,
+        operation: &Operation,
+        magnitudes: &[f64],
+        outputs: &[Vec<u8>],
+    ) -> Result<(), String> {
+        let mut tolerance = operation.tolerance(magnitudes);
         if matches!(self, Reference::Variant(..)) {
             // Both may be off.
             tolerance.absolute *= 2.0;
@@ -75,6 +79,14 @@ pub fn input_values(operation: &Operation, bytes: &[Vec<u8>]) -> Vec<Values> {
     tensors.iter().zip(bytes).map(|(tensor, bytes)| Values::from_bytes(tensor.dtype, bytes)).collect()
 }
 
+/// What the finite elements of each input are at most.
+pub fn magnitudes(operation: &Operation, bytes: &[Vec<u8>]) -> Vec<f64> {
+    // In pieces: as values, elements take up to eight times their bytes.
+    let piece = |dtype, bytes: &[u8]| Values::from_bytes(dtype, bytes).magnitude();
+    let all = |dtype, bytes: &[u8]| bytes.chunks(PIECE).map(|part| piece(dtype, part)).fold(0.0, f64::max);
+    operation.inputs().iter().zip(bytes).map(|(tensor, bytes)| all(tensor.dtype, bytes)).collect()
+}
+
 /// Outputs as references keep them.
 pub fn output_values(operation: &Operation, bytes: &[Vec<u8>]) -> Vec<Values> {
     let cut = |(tensor, bytes): (&TensorDesc, &Vec<u8>)| {
@@ -93,12 +105,14 @@ mod tests {
         let operation = Operation::parse("matmul:m=2,n=2,k=2").expect("it is one");
         let inputs = input_bytes(&operation, 1);
         assert_eq!(inputs.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16]);
+        let magnitudes = magnitudes(&operation, &inputs);
+        assert!(magnitudes.iter().all(|m| (0.01..=1.0).contains(m)), "{magnitudes:?}");
         let expected = operation.twin(&input_values(&operation, &inputs));
         let mut bytes = vec![expected[0].to_bytes(operation.outputs()[0].dtype)];
         let reference = Reference::Twin(expected);
-        assert_eq!(reference.compare(&operation, &bytes), Ok(()));
+        assert_eq!(reference.compare(&operation, &magnitudes, &bytes), Ok(()));
         bytes[0][7] ^= 0x40;
-        assert!(reference.compare(&operation, &bytes).is_err());
+        assert!(reference.compare(&operation, &magnitudes, &bytes).is_err());
     }
 
     #[test]

@@ -243,13 +243,17 @@ impl Bench {
         sets: u32,
     ) -> Result<std::result::Result<Measured, String>> {
         let mut prepared = self.prepared(operation, plan, inputs, sets)?;
+        let magnitudes = check::magnitudes(operation, inputs);
         let compare = |outputs: &[Vec<u8>]| {
             let Some(reference) = reference else { return Ok("nothing".to_owned()) };
             let told = match reference {
                 Reference::Variant(other, _) if other == name => "itself".to_owned(),
                 other => other.name().to_owned(),
             };
-            reference.compare(operation, outputs).map(|()| told).map_err(|e| format!("wrong: {e}"))
+            reference
+                .compare(operation, &magnitudes, outputs)
+                .map(|()| told)
+                .map_err(|e| format!("wrong: {e}"))
         };
         let first = run(operation, &prepared)?;
         let checked = match compare(&first) {
@@ -280,11 +284,9 @@ impl Bench {
     }
 }
 
-/// Poisons the outputs, runs once, and reads them.
+/// Poisons what is written, runs once, and reads them.
 fn run(operation: &Operation, prepared: &Prepared) -> Result<Vec<Vec<u8>>> {
-    for index in 0..operation.outputs().len() {
-        prepared.poison_output(index, POISON)?;
-    }
+    prepared.poison(POISON)?;
     prepared.run(Deadline::after(LIMIT))?;
     read(operation, prepared)
 }

@@ -8,7 +8,6 @@
 use super::{
     expression::{Expression, Node, Operand, Scalar},
     function::{Function, Type},
-    text::range,
 };
 use crate::{DType, Tolerance};
 
@@ -46,12 +45,11 @@ fn times(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }
 
-/// How far outputs may be off when float inputs are at most `magnitude`; the largest of all outputs.
-pub(crate) fn tolerance(expression: &Expression, dtypes: &[DType], magnitude: f64) -> Tolerance {
+/// How far outputs may be off when each input is at most as large as its magnitude; the largest of all outputs.
+pub(crate) fn tolerance(expression: &Expression, magnitudes: &[f64]) -> Tolerance {
     let mut bounds: Vec<Bound> = Vec::new();
     let of = |operand: Operand, bounds: &[Bound]| match operand {
-        Operand::Input(i) if dtypes[i].is_float() => Bound::exact(magnitude),
-        Operand::Input(i) => Bound::exact(-(range(dtypes[i]).0 as f64) + range(dtypes[i]).1 as f64),
+        Operand::Input(i) => Bound::exact(magnitudes[i]),
         Operand::Node(i) => bounds[i],
         Operand::Constant(Scalar::Float(value)) => Bound { least: value.abs(), ..Bound::exact(value.abs()) },
         Operand::Constant(Scalar::Int(value, _)) => Bound::exact((value as f64).abs()),

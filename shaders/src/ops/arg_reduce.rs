@@ -128,7 +128,7 @@ impl Op for ArgReduce {
         vec![Values::Int(self.lines().places().map(best).collect())]
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         Tolerance::EXACT
     }
 

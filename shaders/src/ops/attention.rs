@@ -283,17 +283,18 @@ impl Op for Attention {
     /// [`Tolerance::of_sum`]), some roundings of themselves, and the error of `exp`, which Vulkan allows 3 + 2|x| units in
     /// the last place (Precision and Operation of SPIR-V Instructions); weights below e^-88 are zero. Kernels may round
     /// weights to the type of the tensors before they multiply.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
-        let product = magnitude * magnitude * self.scale().abs();
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let (value, mask) = (magnitudes[2], magnitudes.get(3).copied().unwrap_or(0.0));
+        let product = magnitudes[0] * magnitudes[1] * self.scale().abs();
         let sum = Tolerance::of_sum(self.head_dim, product, DType::F32, DType::F32).absolute;
         let cap = self.softcap.unwrap_or(f64::INFINITY);
-        let largest = (product * self.head_dim as f64).min(cap) + magnitude;
+        let largest = (product * self.head_dim as f64).min(cap) + mask;
         let roundings = 4.0 * largest + self.softcap.map_or(0.0, |cap| 8.0 * cap);
         let exponential = 3.0 + 2.0 * (2.0 * largest).min(88.0);
         let scores = sum + (roundings + exponential) * DType::F32.epsilon();
-        let average = Tolerance::of_sum(self.kv_len, magnitude, DType::F32, self.dtype);
+        let average = Tolerance::of_sum(self.kv_len, value, DType::F32, self.dtype);
         let weights = (2.0 * scores).exp_m1() + self.dtype.epsilon();
-        Tolerance { absolute: average.absolute + weights * magnitude, relative: average.relative }
+        Tolerance { absolute: average.absolute + weights * value, relative: average.relative }
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {

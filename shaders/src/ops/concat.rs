@@ -116,7 +116,7 @@ impl Op for Concat {
         }
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         Tolerance::EXACT
     }
 

@@ -135,8 +135,8 @@ impl Op for Conv1d {
         self.images().twin(inputs)
     }
 
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
-        self.images().tolerance(magnitude)
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        self.images().tolerance(magnitudes)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {

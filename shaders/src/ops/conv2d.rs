@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Layout, Op,
-    convolution::{Convolution, Kernel},
+    convolution::{Convolution, Kernel, largest_term},
     window::Window,
 };
 use crate::{Activation, DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
@@ -190,9 +190,9 @@ impl Op for Conv2d {
         vec![Values::Float(shape.places().map(result).collect())]
     }
 
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let terms = self.known().map_or(0, |shape| shape.depth()) + u64::from(self.bias);
-        let sum = Tolerance::of_sum(terms, magnitude * magnitude, DType::F32, self.dtype);
+        let sum = Tolerance::of_sum(terms, largest_term(magnitudes), DType::F32, self.dtype);
         self.activation.after(sum)
     }
 

@@ -231,7 +231,7 @@ impl Op for Conv2dInt8 {
         Some(Values::Float((0..self.filters()).map(|_| scale()).collect()))
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         Tolerance::EXACT
     }
 

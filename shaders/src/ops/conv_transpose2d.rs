@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Op,
     conv2d::{bindings, f32, one, ones},
-    convolution::lanes_for,
+    convolution::{lanes_for, largest_term},
 };
 use crate::{
     Activation, DType, Params, Plan, Step, TensorDesc, Tolerance, Unfit, Values, library,
@@ -230,9 +230,9 @@ impl Op for ConvTranspose2d {
         vec![Values::Float((0..images * filters * rows * columns).map(result).collect())]
     }
 
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let terms = self.channels() * self.filter[2] * self.filter[3] + u64::from(self.bias);
-        let sum = Tolerance::of_sum(terms, magnitude * magnitude, DType::F32, self.dtype);
+        let sum = Tolerance::of_sum(terms, largest_term(magnitudes), DType::F32, self.dtype);
         self.activation.after(sum)
     }
 

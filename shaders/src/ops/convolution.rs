@@ -279,6 +279,11 @@ pub(crate) fn lanes_for(places: u64, pixels: u32, most: u32) -> u32 {
     choices.min_by_key(|lanes| covered(*lanes)).unwrap_or(most)
 }
 
+/// The largest term of a sum: the product of an element and a weight, or the bias where there is one.
+pub(super) fn largest_term(magnitudes: &[f64]) -> f64 {
+    (magnitudes[0] * magnitudes[1]).max(magnitudes.get(2).copied().unwrap_or(0.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

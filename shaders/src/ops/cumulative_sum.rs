@@ -108,11 +108,11 @@ impl Op for CumulativeSum {
         vec![if self.dtype.is_float() { Values::Float(floats) } else { Values::Int(ints) }]
     }
 
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         if !self.dtype.is_float() {
             return Tolerance::EXACT;
         }
-        Tolerance::of_sum(self.length, magnitude, DType::F32, self.dtype)
+        Tolerance::of_sum(self.length, magnitudes[0], DType::F32, self.dtype)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {

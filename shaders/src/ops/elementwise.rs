@@ -229,9 +229,8 @@ impl Op for Elementwise {
         self.is_sensitive().then(|| Values::Float((0..count).map(|_| one()).collect()))
     }
 
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
-        let magnitude = if self.is_sensitive() { 4.0 } else { magnitude };
-        emit::tolerance(&self.program, &self.dtypes(), magnitude)
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        emit::tolerance(&self.program, magnitudes)
     }
 
     fn plan(&self, template: &str, _build: &str, params: &Params) -> Result<Plan, Unfit> {

@@ -156,7 +156,7 @@ impl Op for Embedding {
 
     /// One product of exact factors, rounded as the twin's; a scale that a device takes for 0 makes at most 255 times
     /// itself of difference, because zero points have 8 bits.
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         let lost = 255.0 * self.scales.min_normal();
         Tolerance { absolute: lost + self.out.min_normal(), relative: 0.0 }
     }

@@ -124,7 +124,7 @@ impl Op for Gather {
         (index == 1).then(|| sample_indices(self.indices, self.axis, random))
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         Tolerance::EXACT
     }
 

@@ -127,7 +127,7 @@ impl Op for GatherElements {
         (index == 1).then(|| sample_indices(product(&self.indices), self.data[self.axis], random))
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         Tolerance::EXACT
     }
 

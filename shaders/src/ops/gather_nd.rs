@@ -145,7 +145,7 @@ impl Op for GatherNd {
         (index == 1).then(|| sample_slices(self.batch * self.slices, &self.extents, random))
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         Tolerance::EXACT
     }
 

@@ -203,7 +203,7 @@ impl Op for KvAppend {
     }
 
     /// The same values, or the nearest of the cache's type.
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         if self.rows == self.cache {
             return Tolerance::EXACT;
         }

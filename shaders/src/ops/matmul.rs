@@ -138,11 +138,11 @@ impl Op for MatMul {
         vec![Values::Int(each.map(sum).collect())]
     }
 
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         if !self.out.is_float() {
             return Tolerance::EXACT;
         }
-        Tolerance::of_sum(self.k, magnitude * magnitude, DType::F32, self.out)
+        Tolerance::of_sum(self.k, magnitudes[0] * magnitudes[1], DType::F32, self.out)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {

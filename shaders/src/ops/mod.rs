@@ -70,8 +70,8 @@ pub(crate) trait Op {
         None
     }
 
-    /// How far a kernel's result may be off when inputs are at most `magnitude`.
-    fn tolerance(&self, magnitude: f64) -> Tolerance;
+    /// How far a kernel's result may be off; `magnitudes` has what the finite elements of each input are at most.
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance;
 
     /// The dispatches of a variant: `build` with `params`, used as `template` says.
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit>;

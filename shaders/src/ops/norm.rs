@@ -266,12 +266,13 @@ impl Op for Norm {
     /// The mean is off by a `length`-th of what [`Tolerance::of_sum`] says, a difference from it by one rounding more, and
     /// the variance by a part of itself, as all its terms are positive. The division by the deviation makes
     /// absolute errors larger: deviations of what kernels are tried with are at least a tenth of the magnitude.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let (u, length) = (DType::F32.epsilon(), self.lines().length.max(1) as f64);
-        let channel = if self.scale { magnitude.max(1.0) } else { 1.0 };
+        let of_last = |back: usize| magnitudes[magnitudes.len() - back];
+        let channel = if self.scale { of_last(1 + usize::from(self.bias)).max(1.0) } else { 1.0 };
         // A difference from the mean is at most two magnitudes.
         let difference = 8.0 * (length.sqrt().recip() + 1.0) * u * 10.0;
-        let bias = if self.bias { 2.0 * u * magnitude } else { 0.0 };
+        let bias = if self.bias { 2.0 * u * of_last(1) } else { 0.0 };
         Tolerance {
             absolute: difference * channel + bias + self.dtype.min_normal(),
             relative: (16.0 + 8.0 * length.sqrt()) * u + self.dtype.epsilon(),

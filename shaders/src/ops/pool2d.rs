@@ -215,12 +215,12 @@ impl Op for Pool2d {
     /// one sign, so that their partial sums grow, and with them what is lost: (n-1) * u * sum at most (Higham, Accuracy
     /// and Stability of Numerical Algorithms, section 4.2). A square root halves relative errors; near 0 it makes
     /// `sqrt(e)` of an error `e`, which only lost squares of tiny elements cause.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         if self.kind == Pooling::Max {
             return Tolerance { absolute: self.dtype.min_normal(), relative: 0.0 };
         }
         let length = (self.kernel[0] * self.kernel[1]) as f64;
-        let sum = Tolerance::of_sum(length as u64, magnitude, DType::F32, self.dtype);
+        let sum = Tolerance::of_sum(length as u64, magnitudes[0], DType::F32, self.dtype);
         let lost = sum.relative + (length / 2.0 + 4.0) * DType::F32.epsilon();
         match self.kind {
             Pooling::L1 => Tolerance { absolute: length * self.dtype.min_normal(), relative: lost },

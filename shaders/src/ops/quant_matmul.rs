@@ -241,9 +241,11 @@ impl Op for QuantMatMul {
         }
     }
 
-    /// That of a sum whose terms are the activations: with their scales, weights of tests are at most 1.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
-        let magnitude = if self.lhs == DType::I8 { 1.0 } else { magnitude };
+    /// That of a sum of products of activations and weights less zero points, with their scales.
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let most = if self.zero_points { (1u32 << self.bits) - 1 } else { 1 << (self.bits - 1) };
+        let row_scale = if self.lhs == DType::I8 { magnitudes[magnitudes.len() - 1] } else { 1.0 };
+        let magnitude = magnitudes[0] * row_scale * f64::from(most) * magnitudes[2];
         Tolerance::of_sum(self.k, magnitude, DType::F32, self.out)
     }
 
@@ -279,5 +281,43 @@ mod tests {
         assert!(QuantMatMul { group: 16, k: 64, ..op.clone() }.check().is_err());
         assert!(QuantMatMul { group: 64, k: 96, ..op.clone() }.check().is_err());
         assert!(QuantMatMul { group: 0, ..op }.check().is_err());
+    }
+
+    #[test]
+    fn a_weight_with_one_wrong_bit_is_seen() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state
+        };
+        for op in QuantMatMul::samples().into_iter().filter(|op| op.m * op.k > 0) {
+            let any = |tensor: &TensorDesc, random: &mut dyn FnMut() -> u64| match tensor.dtype {
+                DType::I8 => {
+                    Values::Int((0..tensor.elements()).map(|_| (random() >> 56) as i8 as i64).collect())
+                }
+                DType::U8 => Values::Int((0..tensor.elements()).map(|_| (random() >> 56) as i64).collect()),
+                dtype => {
+                    let mut unit = || dtype.round((random() >> 33) as f64 / f64::from(1u32 << 30) - 1.0);
+                    Values::Float((0..tensor.elements()).map(|_| unit()).collect())
+                }
+            };
+            let of = |(index, tensor): (usize, &TensorDesc)| {
+                op.sample_input(index, &mut random).unwrap_or_else(|| any(tensor, &mut random))
+            };
+            let mut inputs: Vec<Values> = op.inputs().iter().enumerate().map(of).collect();
+            // The activation that the wrong weight is multiplied with.
+            match &mut inputs[0] {
+                Values::Int(lhs) => lhs[0] = 100,
+                Values::Float(lhs) => lhs[0] = 0.75,
+            }
+            let magnitudes: Vec<f64> = inputs.iter().map(Values::magnitude).collect();
+            let right = op.twin(&inputs);
+            let Values::Int(weights) = &mut inputs[1] else { panic!("weights are integers") };
+            weights[0] ^= 1 << (op.bits - 1);
+            let Values::Float(wrong) = &op.twin(&inputs)[0] else { panic!("results are floats") };
+            let tolerance = op.tolerance(&magnitudes);
+            let accepted = |(wrong, i): (&f64, usize)| tolerance.accepts(*wrong, right[0].float(i), op.out);
+            assert!(!wrong.iter().zip(0..).all(accepted), "{op:?}");
+        }
     }
 }

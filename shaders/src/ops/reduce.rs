@@ -234,11 +234,11 @@ impl Op for Reduce {
     /// Sums as [`Tolerance::of_sum`] says. Each factor of a product adds one rounding (Higham, section 3.1). Roots,
     /// logarithms, exponentials and divisions are as far off as Vulkan allows (its specification, "Precision of
     /// individual instructions"): `exp` 3 + 2|x| units, `log` 3 units or 2^-21, `sqrt` and divisions about 5.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         if !self.dtype.is_float() {
             return Tolerance::EXACT;
         }
-        let (f32, out) = (DType::F32, self.dtype);
+        let (f32, out, magnitude) = (DType::F32, self.dtype, magnitudes[0]);
         let length = self.length.max(1);
         let sum = |magnitude| Tolerance::of_sum(length, magnitude, f32, out);
         let log = 2f64.powi(-21) + 8.0 * (length as f64).sqrt().recip() * 10.0 * f32.epsilon();

@@ -272,12 +272,12 @@ impl Op for Resize {
     /// Weights come of a quotient, which a device may have off by 2.5 units in the last place (Vulkan specification,
     /// precision of SPIR-V instructions), and at most four multiply-adds; their magnitudes sum to at most 2 in a dimension
     /// (1.5 with the usual coefficients), and twice that where places outside are left out. Four covers the products.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         if self.interpolation == Interpolation::Nearest {
             return Tolerance::EXACT;
         }
         let terms = u64::from(self.taps()).pow(self.input.len() as u32);
-        Tolerance::of_sum(terms, 4.0 * magnitude, DType::F32, self.dtype)
+        Tolerance::of_sum(terms, 4.0 * magnitudes[0], DType::F32, self.dtype)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {

@@ -229,10 +229,13 @@ impl Op for Rotary {
     }
 
     /// Two products and their sum, with cosines and sines from tables, or with errors of their own.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
-        let factor = if self.tables.is_some() { magnitude } else { 1.0 };
-        let sum = Tolerance::of_sum(2, magnitude * factor, DType::F32, self.dtype);
-        let direction = if self.tables.is_some() { 0.0 } else { 2.0 * DIRECTION_ERROR * magnitude };
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let (factor, direction) = match self.tables {
+            // Those of the last two inputs.
+            Some(_) => (magnitudes[magnitudes.len() - 2..].iter().copied().fold(0.0, f64::max), 0.0),
+            None => (1.0, 2.0 * DIRECTION_ERROR * magnitudes[0]),
+        };
+        let sum = Tolerance::of_sum(2, magnitudes[0] * factor, DType::F32, self.dtype);
         Tolerance { absolute: sum.absolute + direction, relative: sum.relative }
     }
 

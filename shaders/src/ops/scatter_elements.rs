@@ -148,7 +148,7 @@ impl Op for ScatterElements {
         (index == 1).then(|| sample_indices(product(&self.indices), self.data[self.axis], random))
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         self.reduction.tolerance(self.dtype, self.indices[self.axis])
     }
 

@@ -147,7 +147,7 @@ impl Op for ScatterNd {
         (index == 1).then(|| sample_slices(self.slices, &self.extents, random))
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         self.reduction.tolerance(self.dtype, self.slices)
     }
 

@@ -133,12 +133,12 @@ impl Op for Softmax {
         vec![Values::Float(out)]
     }
 
-    /// Exponents are at most four magnitudes below the top (two without a mask) and rounded once; `exp` is off by
+    /// Exponents are at most two magnitudes of each input below the top and rounded once; `exp` is off by
     /// 3 + 2|x| units, a division by 2.5, `log` by 3 or 2^-21 (Vulkan's specification, "Precision of individual
     /// instructions"), and the sum, of positive terms, by a part of itself as [`Tolerance::of_sum`] says.
-    fn tolerance(&self, magnitude: f64) -> Tolerance {
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let (u, out) = (DType::F32.epsilon(), self.dtype);
-        let exponent = 4.0 * magnitude;
+        let exponent = 2.0 * magnitudes.iter().sum::<f64>();
         let sum = 8.0 * (self.length.max(1) as f64).sqrt();
         if self.log {
             let log = 2f64.powi(-21) + (3.0 + 3.0 * exponent + sum) * u;

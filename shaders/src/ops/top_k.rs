@@ -91,7 +91,7 @@ impl Op for TopK {
         self.sorting().twin(inputs)
     }
 
-    fn tolerance(&self, _magnitude: f64) -> Tolerance {
+    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
         Tolerance::EXACT
     }
 

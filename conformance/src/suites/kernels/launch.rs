@@ -8,11 +8,13 @@ use halite_formats::vmfb::{
     write_vulkan_executable,
 };
 use halite_hal::{
-    Binding, BindingTable, Buffer, BufferParams, BufferSpan, Command, CommandBuffer, CommandBufferMode,
-    CommandCategory, CommandList, Deadline, Device, DispatchCounts, DispatchFlags, Executable,
-    ExecutableDesc, Fence, QueueAffinity, QueueOp, Result, ResultExt, status,
+    BindingTable, Command, CommandBuffer, CommandBufferMode, CommandCategory, CommandList, Deadline, Device,
+    DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueAffinity, QueueOp, Result,
+    ResultExt, status,
 };
-use halite_shaders::{Operation, Plan, Slot, Step, TensorDesc};
+use halite_shaders::{Operation, Plan, Step, TensorDesc};
+
+use super::memory::{Guards, Memory};
 
 /// `VK_SHADER_STAGE_COMPUTE_BIT`.
 const COMPUTE: u32 = 0x20;
@@ -109,49 +111,21 @@ fn recorded(device: &dyn Device, turns: &[Vec<Command>], repeat: u32) -> Result<
     })
 }
 
-/// Memory of an operation.
-#[derive(Debug)]
-struct Memory {
-    inputs: Vec<Arc<dyn Buffer>>,
-    outputs: Vec<Arc<dyn Buffer>>,
-    scratch: Vec<Arc<dyn Buffer>>,
-}
-
-impl Memory {
-    fn new(device: &dyn Device, inputs: &[u64], outputs: &[u64], scratch: &[u64]) -> Result<Self> {
-        let all = |bytes: &[u64]| {
-            let allocate = |bytes: &u64| device.allocate_buffer(&BufferParams::DEVICE, padded(*bytes));
-            bytes.iter().map(allocate).collect::<Result<Vec<_>>>()
-        };
-        Ok(Memory { inputs: all(inputs)?, outputs: all(outputs)?, scratch: all(scratch)? })
+/// The steps of a plan on some memory, with a barrier after each.
+fn commands(memory: &Memory, steps: &[(Arc<dyn Executable>, &Step)]) -> Result<Vec<Command>> {
+    let mut commands = Vec::new();
+    for (executable, step) in steps {
+        commands.push(Command::Dispatch {
+            executable: executable.clone(),
+            function: 0,
+            counts: DispatchCounts::Direct(step.grid),
+            constants: step.push.iter().copied().collect(),
+            bindings: step.bindings.iter().map(|slot| memory.binding(slot)).collect::<Result<_>>()?,
+            flags: DispatchFlags::empty(),
+        });
+        commands.push(Command::Barrier);
     }
-
-    fn binding(&self, slot: &Slot) -> Result<Binding> {
-        let buffer = match *slot {
-            Slot::Input(i) => self.inputs.get(i),
-            Slot::Output(i) => self.outputs.get(i),
-            Slot::Scratch(i) => self.scratch.get(i),
-        };
-        let buffer = buffer.ok_or_else(|| status!(Internal, "a plan names {slot:?}, which is not there"))?;
-        Ok(Binding::from(BufferSpan::whole(buffer.clone())))
-    }
-
-    /// The steps of a plan on this memory, with a barrier after each.
-    fn commands(&self, steps: &[(Arc<dyn Executable>, &Step)]) -> Result<Vec<Command>> {
-        let mut commands = Vec::new();
-        for (executable, step) in steps {
-            commands.push(Command::Dispatch {
-                executable: executable.clone(),
-                function: 0,
-                counts: DispatchCounts::Direct(step.grid),
-                constants: step.push.iter().copied().collect(),
-                bindings: step.bindings.iter().map(|slot| self.binding(slot)).collect::<Result<_>>()?,
-                flags: DispatchFlags::empty(),
-            });
-            commands.push(Command::Barrier);
-        }
-        Ok(commands)
-    }
+    Ok(commands)
 }
 
 /// A plan with its memory, ready to be run any number of times.
@@ -162,15 +136,6 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Compiles a plan and records it `repeat` times, with a barrier after each dispatch.
-    pub fn new(device: &Arc<dyn Device>, operation: &Operation, plan: &Plan, repeat: u32) -> Result<Self> {
-        let mut prepared = Self::with_sets(device, operation, plan, 1)?;
-        if repeat != 1 {
-            prepared.record(repeat)?;
-        }
-        Ok(prepared)
-    }
-
     /// Compiles a plan and records one run. Runs take turns on `sets` sets of buffers: together larger than a cache, they
     /// make every run read from memory.
     pub fn with_sets(
@@ -179,19 +144,25 @@ impl Prepared {
         plan: &Plan,
         sets: u32,
     ) -> Result<Self> {
-        let bytes = |tensors: Vec<TensorDesc>| tensors.iter().map(TensorDesc::bytes).collect::<Vec<_>>();
-        let (inputs, outputs) = (bytes(operation.inputs()), bytes(operation.outputs()));
-        Self::of(device, operation.name(), plan, &inputs, &outputs, sets)
+        let (inputs, outputs) = sizes(operation);
+        Self::new(device, operation.name(), plan, &inputs, &outputs, sets, Guards::NONE)
+    }
+
+    /// Compiles a plan and records one run, on buffers with guard words.
+    pub fn guarded(device: &Arc<dyn Device>, operation: &Operation, plan: &Plan) -> Result<Self> {
+        let (inputs, outputs) = sizes(operation);
+        Self::new(device, operation.name(), plan, &inputs, &outputs, 1, Guards::AROUND)
     }
 
     /// The same for a plan that computes no operation. `inputs` and `outputs` are the bytes of their buffers.
-    pub fn of(
+    pub fn new(
         device: &Arc<dyn Device>,
         label: &str,
         plan: &Plan,
         inputs: &[u64],
         outputs: &[u64],
         sets: u32,
+        guards: Guards,
     ) -> Result<Self> {
         let mut steps = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {
@@ -199,9 +170,9 @@ impl Prepared {
                 .context(|| format!("step {index}"))?;
             steps.push((executable, step));
         }
-        let sets = (0..sets.max(1)).map(|_| Memory::new(device.as_ref(), inputs, outputs, &plan.scratch));
+        let sets = (0..sets.max(1)).map(|_| Memory::new(device.as_ref(), inputs, outputs, plan, guards));
         let sets = sets.collect::<Result<Vec<_>>>()?;
-        let turns = sets.iter().map(|memory| memory.commands(&steps)).collect::<Result<_>>()?;
+        let turns = sets.iter().map(|memory| commands(memory, &steps)).collect::<Result<_>>()?;
         Ok(Prepared { sets, job: Job::new(device, turns, 1)? })
     }
 
@@ -217,21 +188,27 @@ impl Prepared {
 
     /// Writes the bytes of an input, of each set.
     pub fn write_input(&self, index: usize, bytes: &[u8]) -> Result<()> {
-        self.sets.iter().try_for_each(|set| set.inputs[index].write(0, bytes))
+        self.sets.iter().try_for_each(|set| set.write_input(index, bytes))
     }
 
-    /// Fills all of an output, also the padding behind it, in each set.
-    pub fn poison_output(&self, index: usize, byte: u8) -> Result<()> {
-        self.sets.iter().try_for_each(|set| {
-            let buffer = &set.outputs[index];
-            let length = usize::try_from(buffer.byte_length()).unwrap_or(usize::MAX);
-            buffer.write(0, &vec![byte; length])
-        })
+    /// Fills outputs and scratch memory of each set with a byte, and sets the guard words around them.
+    pub fn poison(&self, byte: u8) -> Result<()> {
+        self.sets.iter().try_for_each(|set| set.poison(byte))
     }
 
-    /// All bytes of an output of the first set, also the padding behind it.
+    /// The bytes of an output of the first set, to the end of its last word.
     pub fn read_output(&self, index: usize) -> Result<Vec<u8>> {
-        BufferSpan::whole(self.sets[0].outputs[index].clone()).read_all()
+        self.sets[0].read_output(index)
+    }
+
+    /// The first buffer whose guard words a kernel wrote since they were set, in words. Nothing without guard words.
+    pub fn damage(&self) -> Result<Option<String>> {
+        for set in &self.sets {
+            if let Some(found) = set.damage()? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Runs and waits.
@@ -240,7 +217,8 @@ impl Prepared {
     }
 }
 
-/// Bytes of the buffer of a tensor: whole words, and never none.
-fn padded(bytes: u64) -> u64 {
-    bytes.max(1).next_multiple_of(4)
+/// Bytes of the inputs and of the outputs.
+fn sizes(operation: &Operation) -> (Vec<u64>, Vec<u64>) {
+    let bytes = |tensors: Vec<TensorDesc>| tensors.iter().map(TensorDesc::bytes).collect();
+    (bytes(operation.inputs()), bytes(operation.outputs()))
 }

@@ -1,19 +1,23 @@
 //! Every variant of the kernel library against its CPU twin, on the device under test. Does not own: kernels or twins.
 //!
-//! A case is a variant with one of the sample operations. Outputs are poisoned before each run, inputs are new for each
-//! case, and a variant that the device cannot run is skipped with what the device lacks.
+//! A case is a variant with one of the sample operations. Outputs and scratch memory are poisoned before each run,
+//! with guard words around them that no kernel may write, inputs are new for each case, and a variant that the device cannot run is skipped with what the device lacks.
 
 pub mod data;
 mod launch;
+mod memory;
 
 use std::time::Duration;
 
 use halite_hal::Deadline;
-use halite_shaders::{Operation, Plan, Variant, variants_of};
+use halite_shaders::{Operation, Plan, Values, Variant, variants_of};
 pub use halite_tools::kernels::capabilities;
 
 use self::data::Inputs;
-pub use self::launch::{Job, Prepared, compile};
+pub use self::{
+    launch::{Job, Prepared, compile},
+    memory::Guards,
+};
 use super::{Case, Cases, Context, Outcome, Random, Stop};
 
 /// A single dispatch that takes longer hangs.
@@ -68,24 +72,17 @@ fn run(
     let mut random = Random::new(seed);
     let inputs = data::inputs(operation, kind, &mut random);
     let expected = operation.twin(&inputs);
-    let prepared = Prepared::new(device, operation, plan, 1)?;
+    let prepared = Prepared::guarded(device, operation, plan)?;
     for (index, (values, tensor)) in inputs.iter().zip(operation.inputs()).enumerate() {
         prepared.write_input(index, &values.to_bytes(tensor.dtype))?;
     }
     let outputs = operation.outputs();
-    for index in 0..outputs.len() {
-        prepared.poison_output(index, POISON)?;
-    }
+    prepared.poison(POISON)?;
     prepared.run(Deadline::after(LIMIT))?;
-    let magnitude = if kind == Inputs::Special { 100.0 } else { magnitude(operation) };
-    let tolerance = operation.tolerance(magnitude);
+    let magnitudes: Vec<f64> = inputs.iter().map(Values::magnitude).collect();
+    let tolerance = operation.tolerance(&magnitudes);
     for (index, (tensor, expected)) in outputs.iter().zip(&expected).enumerate() {
         data::compare(tensor, &prepared.read_output(index)?, expected, tolerance)?;
     }
-    Ok(())
-}
-
-/// The largest magnitude of plain inputs.
-pub fn magnitude(operation: &Operation) -> f64 {
-    if operation.inputs().iter().all(|t| t.dtype.is_float()) { 1.0 } else { 128.0 }
+    prepared.damage()?.map_or(Ok(()), |damage| Err(Stop::Fail(damage)))
 }

@@ -9,7 +9,14 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+mod compile;
 mod error;
+pub mod explain;
 pub mod graph;
+mod program;
 
+pub use compile::{
+    BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, Progress, compile,
+};
 pub use error::{CompileError, Place};
+pub use program::{Function, Program};

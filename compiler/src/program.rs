@@ -1,0 +1,78 @@
+//! Owns what is compiled: functions and the versions of each. Does not own: how graphs are made.
+
+use std::collections::HashSet;
+
+use crate::{
+    CompileError,
+    graph::{Graph, Port},
+};
+
+/// Functions that become one module. Constants that several of them share are stored once.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The functions, in the order of the module's exports.
+    pub functions: Vec<Function>,
+}
+
+/// A function and the graphs among which the module chooses when it is called.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Name of the export: not empty, without `$`, not beginning with `__`.
+    pub name: String,
+    /// One graph for each set of sizes and bound values. All have the same ports: names and element types. The first whose
+    /// dimensions and bound values are those of the inputs at hand is run.
+    pub versions: Vec<Graph>,
+}
+
+impl Program {
+    /// A program of one function with one version.
+    pub fn of(name: impl Into<String>, graph: Graph) -> Self {
+        Program { functions: vec![Function { name: name.into(), versions: vec![graph] }] }
+    }
+
+    /// Whether it can be compiled: names are distinct and callable, and versions agree on their ports.
+    ///
+    /// # Errors
+    /// Names the function and the rule.
+    pub fn check(&self) -> Result<(), CompileError> {
+        if self.functions.is_empty() {
+            return Err(CompileError::Request("there is no function to compile".to_owned()));
+        }
+        let mut names = HashSet::new();
+        for function in &self.functions {
+            let name = &function.name;
+            if name.is_empty() || name.starts_with("__") || name.contains(['$', '@', '\0']) {
+                return Err(CompileError::Request(format!(
+                    "'{name}' cannot be the name of a function: it must not be empty, begin with '__' or contain '$' or '@'"
+                )));
+            }
+            if !names.insert(name) {
+                return Err(CompileError::Request(format!("two functions have the name '{name}'")));
+            }
+            function.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl Function {
+    fn check(&self) -> Result<(), CompileError> {
+        let Some((first, others)) = self.versions.split_first() else {
+            return Err(CompileError::Request(format!("the function '{}' has no version", self.name)));
+        };
+        let ports = |graph: &Graph, ports: &[Port]| -> Vec<_> {
+            ports.iter().map(|p| (p.name.clone(), graph.tensor(p.tensor).element)).collect()
+        };
+        let all = |graph: &Graph| (ports(graph, &graph.inputs), ports(graph, &graph.outputs));
+        if let Some(index) = others.iter().position(|graph| all(graph) != all(first)) {
+            let (inputs, outputs) = all(&others[index]);
+            return Err(CompileError::Request(format!(
+                "version {} of '{}' has the inputs {inputs:?} and outputs {outputs:?}; the first has {:?}",
+                index + 1,
+                self.name,
+                all(first)
+            )));
+        }
+        Ok(())
+    }
+}

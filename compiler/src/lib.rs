@@ -13,6 +13,7 @@ mod compile;
 mod error;
 pub mod explain;
 pub mod graph;
+pub mod passes;
 mod program;
 
 pub use compile::{

@@ -1,0 +1,114 @@
+//! Owns leaving out what is not needed: nodes whose results nobody reads, and nodes that compute what another one
+//! computed. Does not own: anything that changes a node.
+
+use std::collections::HashMap;
+
+use super::Uses;
+use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+
+pub(super) fn run(graph: &Graph, region: &mut Region, uses: &mut Uses) {
+    join(graph, region, uses);
+    drop_unused(region, uses);
+}
+
+/// Nodes without effect on any result go, from the last to the first.
+fn drop_unused(region: &mut Region, uses: &mut Uses) {
+    let mut kept: Vec<Node> = Vec::with_capacity(region.nodes.len());
+    for node in region.nodes.drain(..).rev() {
+        if node.outputs.iter().any(|id| uses.count(*id) > 0) {
+            kept.push(node);
+            continue;
+        }
+        node.inputs.iter().for_each(|id| uses.remove(*id));
+        let inner: &[Region] = match &node.op {
+            NodeOp::If(branches) => branches.as_slice(),
+            NodeOp::Loop(body) => std::slice::from_ref(body),
+            NodeOp::Kernel(_) | NodeOp::View => &[],
+        };
+        for gone in inner.iter().map(Uses::of) {
+            uses.subtract(&gone);
+        }
+    }
+    kept.reverse();
+    region.nodes = kept;
+}
+
+/// Of equal nodes over equal inputs the first is kept. Constants are equal when their bytes lie at the same place.
+fn join(graph: &Graph, region: &mut Region, uses: &mut Uses) {
+    let mut first: HashMap<(String, Vec<Source>), Vec<TensorId>> = HashMap::new();
+    let mut now: HashMap<TensorId, TensorId> = HashMap::new();
+    let mut kept = Vec::with_capacity(region.nodes.len());
+    for mut node in region.nodes.drain(..) {
+        rename(&mut node, &now, uses);
+        let text = match &node.op {
+            NodeOp::Kernel(operation) => operation.to_string(),
+            NodeOp::View => {
+                let to = graph.tensor(node.outputs[0]);
+                format!("{} {:?}", to.element, to.dims)
+            }
+            NodeOp::If(_) | NodeOp::Loop(_) => {
+                kept.push(node);
+                continue;
+            }
+        };
+        let key = (text, node.inputs.iter().map(|id| Source::of(graph, *id)).collect());
+        match first.get(&key) {
+            Some(outputs) => {
+                now.extend(node.outputs.iter().copied().zip(outputs.iter().copied()));
+                node.inputs.iter().for_each(|id| uses.remove(*id));
+            }
+            None => {
+                first.insert(key, node.outputs.clone());
+                kept.push(node);
+            }
+        }
+    }
+    region.nodes = kept;
+    for result in &mut region.results {
+        replace(result, &now, uses);
+    }
+}
+
+fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
+    node.inputs.iter_mut().for_each(|id| replace(id, now, uses));
+    match &mut node.op {
+        NodeOp::If(branches) => branches.iter_mut().for_each(|branch| rename_region(branch, now, uses)),
+        NodeOp::Loop(body) => rename_region(body, now, uses),
+        NodeOp::Kernel(_) | NodeOp::View => {}
+    }
+}
+
+fn rename_region(region: &mut Region, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
+    region.nodes.iter_mut().for_each(|node| rename(node, now, uses));
+    region.results.iter_mut().for_each(|id| replace(id, now, uses));
+}
+
+fn replace(id: &mut TensorId, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
+    if let Some(other) = now.get(id) {
+        uses.remove(*id);
+        uses.add(*other);
+        *id = *other;
+    }
+}
+
+/// What a node reads: a tensor, or the bytes of a constant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Tensor(TensorId),
+    Constant { element: crate::graph::ElementType, dims: Vec<u64>, at: usize, len: usize },
+}
+
+impl Source {
+    fn of(graph: &Graph, id: TensorId) -> Self {
+        let tensor = graph.tensor(id);
+        match &tensor.constant {
+            Some(bytes) => Source::Constant {
+                element: tensor.element,
+                dims: tensor.dims.clone(),
+                at: bytes.as_ptr().addr(),
+                len: bytes.len(),
+            },
+            None => Source::Tensor(id),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Owns joining elementwise nodes into one: what one computes for another alone needs no tensor. Does not own: joining
+//! with other operations (`heavy`).
+
+use std::collections::HashMap;
+
+use halite_shaders::{Operation, ops::elementwise::Elementwise};
+
+use super::{
+    Uses,
+    merge::{Reader, reseen},
+};
+use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+
+/// Most nodes of an expression that comes about: longer ones take drivers long to compile.
+const MOST_NODES: usize = 96;
+
+pub(super) fn run(graph: &Graph, region: &mut Region, uses: &mut Uses) {
+    let mut nodes: Vec<Option<Node>> = region.nodes.drain(..).map(Some).collect();
+    let mut makers: HashMap<TensorId, usize> = HashMap::new();
+    for index in 0..nodes.len() {
+        while let Some(merged) =
+            nodes[index].as_ref().and_then(|node| grow(graph, node, &nodes, &makers, uses))
+        {
+            let old = nodes[index].replace(merged.node).expect("it was just looked at");
+            uses.replace(&old, nodes[index].as_ref().expect("it was just put there"));
+            for gone in merged.gone {
+                let gone = nodes[gone].take().expect("makers are there");
+                gone.inputs.iter().for_each(|id| uses.remove(*id));
+            }
+        }
+        let outputs = nodes[index].iter().flat_map(|node| node.outputs.clone());
+        makers.extend(outputs.map(|id| (id, index)));
+    }
+    region.nodes = nodes.into_iter().flatten().collect();
+}
+
+struct Merged {
+    node: Node,
+    /// Places of the nodes that are part of it now.
+    gone: Vec<usize>,
+}
+
+/// The node with one more of the nodes that compute its inputs.
+fn grow(
+    graph: &Graph,
+    node: &Node,
+    nodes: &[Option<Node>],
+    makers: &HashMap<TensorId, usize>,
+    uses: &Uses,
+) -> Option<Merged> {
+    let elementwise = elementwise(node)?;
+    let reader = Reader::new(elementwise, &node.inputs);
+    let dims = elementwise_dims(elementwise)?;
+    (0..node.inputs.len()).find_map(|input| {
+        let (maker, gone) = maker(node.inputs[input], nodes, makers, uses)?;
+        let from = elementwise_of(&nodes[maker])?;
+        let seen = &reader.inputs[input].2;
+        let made = elementwise_dims(from)?;
+        let whole = crate::graph::elements(&made) == crate::graph::elements(&dims);
+        if !whole || from.program.outputs.len() != 1 || reader.input_of(node.inputs[input]).is_none() {
+            return None;
+        }
+        let mut producer = Reader::new(from, &nodes[maker].as_ref()?.inputs);
+        for own in &mut producer.inputs {
+            own.2 = reseen(&own.2, &made, seen)?;
+        }
+        let merged = reader.absorb(input, &producer)?;
+        if merged.program.nodes.len() > MOST_NODES {
+            return None;
+        }
+        let (operation, inputs) = merged.into_operation();
+        let count = elementwise_dims(&operation).map(|dims| crate::graph::elements(&dims));
+        let operation = Operation::Elementwise(operation);
+        if operation.check().is_err() || count != Some(graph.tensor(node.outputs[0]).elements()) {
+            return None;
+        }
+        let node = Node { op: NodeOp::Kernel(operation), inputs, ..node.clone() };
+        Some(Merged { node, gone })
+    })
+}
+
+/// The node that computes a tensor, through a view if there is one, and all that goes when it is joined: only when the
+/// tensor is read once.
+fn maker(
+    id: TensorId,
+    nodes: &[Option<Node>],
+    makers: &HashMap<TensorId, usize>,
+    uses: &Uses,
+) -> Option<(usize, Vec<usize>)> {
+    let mut gone = Vec::new();
+    let mut id = id;
+    loop {
+        if uses.count(id) != 1 {
+            return None;
+        }
+        let index = *makers.get(&id)?;
+        gone.push(index);
+        let node = nodes[index].as_ref()?;
+        match &node.op {
+            NodeOp::View => id = node.inputs[0],
+            NodeOp::Kernel(Operation::Elementwise(_)) => return Some((index, gone)),
+            NodeOp::Kernel(_) | NodeOp::If(_) | NodeOp::Loop(_) => return None,
+        }
+    }
+}
+
+fn elementwise(node: &Node) -> Option<&Elementwise> {
+    match &node.op {
+        NodeOp::Kernel(Operation::Elementwise(elementwise)) => Some(elementwise),
+        _ => None,
+    }
+}
+
+fn elementwise_of(node: &Option<Node>) -> Option<&Elementwise> {
+    node.as_ref().and_then(elementwise)
+}
+
+/// Dimensions of the results.
+fn elementwise_dims(elementwise: &Elementwise) -> Option<Vec<u64>> {
+    let shapes: Vec<Vec<u64>> = elementwise.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
+    halite_shaders::emit::broadcast(&shapes).ok()
+}

@@ -1,0 +1,65 @@
+//! Owns writing constants of one element into the expressions that read them. Does not own: other constants.
+
+use halite_shaders::{
+    DType, Operation, Values,
+    emit::{Expression, Operand, Scalar},
+    ops::elementwise::Elementwise,
+};
+
+use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+
+pub(super) fn run(graph: &mut Graph, region: &mut Region) {
+    for node in &mut region.nodes {
+        inline(graph, node);
+    }
+}
+
+/// Replaces inputs of one known element by constants, as long as one input stays and the results keep their dimensions.
+fn inline(graph: &Graph, node: &mut Node) {
+    let NodeOp::Kernel(Operation::Elementwise(elementwise)) = &node.op else { return };
+    let scalars: Vec<Option<Scalar>> = node.inputs.iter().map(|id| scalar(graph, *id)).collect();
+    if scalars.iter().all(Option::is_none) || scalars.iter().all(Option::is_some) {
+        return;
+    }
+    let mut kept = Vec::new();
+    let mut now = Vec::new();
+    for (index, scalar) in scalars.iter().enumerate() {
+        now.push(scalar.map_or(Operand::Input(kept.len()), Operand::Constant));
+        if scalar.is_none() {
+            kept.push(index);
+        }
+    }
+    let inputs: Vec<_> = kept.iter().map(|i| elementwise.inputs.0[*i].clone()).collect();
+    let mut program = elementwise.program.clone();
+    substitute(&mut program, &now);
+    let new = Operation::Elementwise(Elementwise::new(inputs, program));
+    let count = |operation: &Operation| operation.outputs().first().map(halite_shaders::TensorDesc::elements);
+    if new.check().is_err() || count(&new) != graph.tensor(node.outputs[0]).elements().into() {
+        return;
+    }
+    node.inputs = kept.iter().map(|i| node.inputs[*i]).collect();
+    node.op = NodeOp::Kernel(new);
+}
+
+/// Puts other operands in the place of inputs.
+pub(super) fn substitute(program: &mut Expression, inputs: &[Operand]) {
+    let change = |operand: &mut Operand| {
+        if let Operand::Input(i) = *operand {
+            *operand = inputs[i];
+        }
+    };
+    program.nodes.iter_mut().flat_map(|node| &mut node.operands).for_each(change);
+    program.outputs.iter_mut().map(|output| &mut output.value).for_each(change);
+}
+
+/// The element of a constant of one.
+pub(super) fn scalar(graph: &Graph, id: TensorId) -> Option<Scalar> {
+    let tensor = graph.tensor(id);
+    let bytes = tensor.constant.as_ref().filter(|_| tensor.elements() == 1)?;
+    let dtype: DType = tensor.element.storage();
+    Some(match Values::from_bytes(dtype, bytes) {
+        // Expressions compute with 32-bit floats.
+        Values::Float(values) => Scalar::Float(f64::from(*values.first()? as f32)),
+        Values::Int(values) => Scalar::Int(*values.first()?, dtype),
+    })
+}

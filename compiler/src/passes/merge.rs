@@ -1,0 +1,200 @@
+//! Owns putting one expression into another, and taking parts out of one. Does not own: when that is right.
+
+use halite_shaders::{
+    DType,
+    emit::{Expression, Function, Node, Operand, Type},
+    ops::elementwise::Elementwise,
+};
+
+use crate::graph::{TensorId, elements};
+
+/// An elementwise operation with what it reads.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    /// Tensor, type and dimensions of each input.
+    pub inputs: Vec<(TensorId, DType, Vec<u64>)>,
+    /// What is computed.
+    pub program: Expression,
+}
+
+impl Reader {
+    /// The operation of a node.
+    pub fn new(elementwise: &Elementwise, ids: &[TensorId]) -> Self {
+        let each = ids.iter().zip(&elementwise.inputs.0);
+        let inputs = each.map(|(id, (dtype, dims))| (*id, *dtype, dims.clone())).collect();
+        Reader { inputs, program: elementwise.program.clone() }
+    }
+
+    /// The operation, and the tensors that it reads.
+    pub fn into_operation(self) -> (Elementwise, Vec<TensorId>) {
+        let ids = self.inputs.iter().map(|(id, _, _)| *id).collect();
+        let inputs: Vec<_> = self.inputs.into_iter().map(|(_, dtype, dims)| (dtype, dims)).collect();
+        (Elementwise::new(inputs, self.program), ids)
+    }
+
+    /// The one input with a tensor, when it is one only.
+    pub fn input_of(&self, id: TensorId) -> Option<usize> {
+        let mut found = self.inputs.iter().enumerate().filter(|(_, input)| input.0 == id);
+        let first = found.next()?.0;
+        found.next().is_none().then_some(first)
+    }
+
+    /// Nodes that read an input, and whether it is stored as it is.
+    pub fn readers(&self, input: usize) -> (Vec<usize>, bool) {
+        let operand = Operand::Input(input);
+        let nodes = self.program.nodes.iter().enumerate();
+        let readers = nodes.filter(|(_, node)| node.operands.contains(&operand)).map(|(i, _)| i).collect();
+        (readers, self.program.outputs.iter().any(|output| output.value == operand))
+    }
+
+    /// Puts an input in the place of a node's result and drops the nodes.
+    pub fn replace_by_input(&mut self, result: usize, input: usize, dropped: &[usize]) {
+        let mut now = Vec::with_capacity(self.program.nodes.len());
+        let mut kept: Vec<Node> = Vec::new();
+        for (index, node) in self.program.nodes.iter().enumerate() {
+            if index == result || dropped.contains(&index) {
+                now.push(Operand::Input(input));
+                continue;
+            }
+            let operands = node.operands.iter().map(|o| renamed(*o, &now)).collect();
+            now.push(Operand::Node(kept.len()));
+            kept.push(Node { operands, ..node.clone() });
+        }
+        self.program.nodes = kept;
+        self.program.outputs.iter_mut().for_each(|output| output.value = renamed(output.value, &now));
+    }
+
+    /// Drops an input that nothing reads.
+    pub fn drop_input(&mut self, input: usize) {
+        self.inputs.remove(input);
+        let now: Vec<Operand> =
+            (0..=self.inputs.len()).map(|i| Operand::Input(if i > input { i - 1 } else { i })).collect();
+        super::inline::substitute(&mut self.program, &now);
+    }
+
+    /// Puts the expression that computes an input in its place; `producer` has one output and the input's dimensions.
+    /// `None` when types forbid it.
+    pub fn absorb(&self, input: usize, producer: &Reader) -> Option<Reader> {
+        let mut merged = Reader { inputs: self.inputs.clone(), program: Expression::default() };
+        merged.inputs.remove(input);
+        let of_producer: Vec<usize> = producer.inputs.iter().map(|own| merged.input(own)).collect();
+        let offset = append(&mut merged.program, &producer.program, &|i| Operand::Input(of_producer[i]));
+        let output = producer.program.outputs.first()?;
+        let value = shift(output.value, offset, &|i| Operand::Input(of_producer[i]));
+        let value = merged.stored(value, producer, output)?;
+        let own = |i: usize| match i.cmp(&input) {
+            std::cmp::Ordering::Less => Operand::Input(i),
+            std::cmp::Ordering::Equal => value,
+            std::cmp::Ordering::Greater => Operand::Input(i - 1),
+        };
+        let offset = append(&mut merged.program, &self.program, &own);
+        for output in &self.program.outputs {
+            let value = shift(output.value, offset, &own);
+            merged.program.outputs.push(halite_shaders::emit::Output { value, ..*output });
+        }
+        Some(merged)
+    }
+
+    /// Index of an input, which is added when it is not there.
+    fn input(&mut self, wanted: &(TensorId, DType, Vec<u64>)) -> usize {
+        self.inputs.iter().position(|own| own == wanted).unwrap_or_else(|| {
+            self.inputs.push(wanted.clone());
+            self.inputs.len() - 1
+        })
+    }
+
+    /// What a reader of the producer's output would have got: bytes where booleans are stored.
+    fn stored(
+        &mut self,
+        value: Operand,
+        producer: &Reader,
+        output: &halite_shaders::emit::Output,
+    ) -> Option<Operand> {
+        let dtypes: Vec<DType> = producer.inputs.iter().map(|(_, dtype, _)| *dtype).collect();
+        let types = producer.program.types(&dtypes).ok()?;
+        match output.value {
+            Operand::Node(i) if types[i] == Type::Bool => {
+                Some(self.program.cast(Type::Of(output.dtype), value))
+            }
+            Operand::Node(_) | Operand::Input(_) => Some(value),
+            Operand::Constant(_) => None,
+        }
+    }
+}
+
+fn renamed(operand: Operand, now: &[Operand]) -> Operand {
+    if let Operand::Node(i) = operand { now[i] } else { operand }
+}
+
+fn shift(operand: Operand, offset: usize, input: &dyn Fn(usize) -> Operand) -> Operand {
+    match operand {
+        Operand::Node(i) => Operand::Node(i + offset),
+        Operand::Input(i) => input(i),
+        constant => constant,
+    }
+}
+
+/// Appends the nodes of an expression; where its first node is now.
+fn append(to: &mut Expression, from: &Expression, input: &dyn Fn(usize) -> Operand) -> usize {
+    let offset = to.nodes.len();
+    for node in &from.nodes {
+        let operands = node.operands.iter().map(|o| shift(*o, offset, input)).collect();
+        to.push(Node { operands, ..node.clone() });
+    }
+    offset
+}
+
+/// The dimensions of an input of something with dimensions `from`, when that is seen with dimensions `to`. `None` when no
+/// broadcast says it.
+pub(super) fn reseen(input: &[u64], from: &[u64], to: &[u64]) -> Option<Vec<u64>> {
+    if elements(input) == 1 {
+        return Some(Vec::new());
+    }
+    if input == from || elements(input) == elements(from) {
+        return Some(to.to_vec());
+    }
+    // Both must be the same but for dimensions of one element.
+    let solid = |dims: &[u64]| dims.iter().copied().filter(|d| *d != 1).collect::<Vec<u64>>();
+    if solid(from) != solid(to) {
+        return None;
+    }
+    let lead = from.len().checked_sub(input.len())?;
+    let own = |i: usize| if i < lead { 1 } else { input[i - lead] };
+    let mut sizes = (0..from.len()).filter(|i| from[*i] != 1).map(own);
+    Some(to.iter().map(|d| if *d == 1 { 1 } else { sizes.next().unwrap_or(1) }).collect())
+}
+
+/// Whether a node is a function of the operands.
+pub(super) fn is_call(node: &Node, function: Function, operands: &[Operand]) -> bool {
+    node.function == function && node.operands == operands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_are_seen_through() {
+        assert_eq!(reseen(&[4, 1], &[4, 5], &[1, 4, 1, 5]), Some(vec![1, 4, 1, 1]));
+        assert_eq!(reseen(&[5], &[4, 5], &[4, 5, 1]), Some(vec![1, 5, 1]));
+        assert_eq!(reseen(&[4, 5], &[4, 5], &[20]), Some(vec![20]));
+        assert_eq!(reseen(&[], &[4, 5], &[2, 10]), Some(vec![]));
+        assert_eq!(reseen(&[5], &[4, 5], &[20]), None);
+    }
+
+    #[test]
+    fn expressions_are_put_into_others() {
+        let id = |n| TensorId(n);
+        let f32s = |n: u32| (id(n), DType::F32, vec![4]);
+        let producer =
+            Reader { inputs: vec![f32s(0), f32s(1)], program: "gt $0 $1 -> %0:u8".parse().unwrap() };
+        let consumer = Reader {
+            inputs: vec![f32s(1), (id(2), DType::U8, vec![4])],
+            program: "cast:bool $1; select %0 $0 0.5 -> %1:f32".parse().unwrap(),
+        };
+        let merged = consumer.absorb(1, &producer).unwrap();
+        assert_eq!(merged.inputs, [f32s(1), f32s(0)]);
+        let text = "gt $1 $0; cast:u8 %0; cast:bool %1; select %2 $0 0.5 -> %3:f32";
+        assert_eq!(merged.program.to_string(), text);
+    }
+}

@@ -6,6 +6,7 @@
 //! dimensions gives one graph for each set of sizes that it is compiled for.
 
 mod check;
+mod evaluate;
 mod text;
 mod types;
 

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod divider;
 mod dtype;
 pub mod emit;
 mod library;

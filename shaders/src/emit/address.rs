@@ -94,8 +94,7 @@ impl Kernel<'_> {
         for dim in (1..strides.len()).rev() {
             let [size, factor, shift] = [0, 1, 2].map(|part| number(self, 2 + 3 * (dim - 1) + part));
             let high = self.high_word(rest, factor, each);
-            let sum = operation(self, Op::IAdd, high, rest);
-            let quotient = operation(self, Op::ShiftRightLogical, sum, shift);
+            let quotient = operation(self, Op::ShiftRightLogical, high, shift);
             let whole = operation(self, Op::IMul, quotient, size);
             coordinates.push(operation(self, Op::ISub, rest, whole));
             rest = quotient;

@@ -12,11 +12,11 @@ use super::{
     expression::Expression,
     function::Type,
     lanes::{LANES, Lanes, Register},
-    layout::{Access, Layout, divider},
+    layout::{Access, Layout},
     lower::lower,
     memory::{Buffers, join, pack, split, unpack, width_of, words_of},
 };
-use crate::DType;
+use crate::{DType, divider::Divider};
 
 /// Most push constants: what every Vulkan device has.
 const MOST_PUSH: usize = 32;
@@ -93,7 +93,7 @@ fn numbers(layout: &Layout, row: u32) -> Vec<u32> {
     let mut numbers = vec![layout.elements, row];
     if layout.has_coordinates() {
         for dim in &layout.dims[1..] {
-            let [factor, shift] = divider(*dim);
+            let Divider { factor, shift } = Divider::of(*dim);
             numbers.extend([*dim, factor, shift]);
         }
     }

@@ -1,10 +1,7 @@
 //! Owns where the elements of broadcast tensors lie: dimensions merged as far as all inputs allow, and how each input is
 //! read. Does not own: the code that does it.
 
-use crate::{Unfit, plan::narrow};
-
-/// Most elements: division by multiplication (see [`divider`]) works below.
-const MOST: u64 = 1 << 31;
+use crate::{Unfit, divider::LIMIT, plan::narrow};
 
 /// How the elements of an input are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +51,8 @@ pub fn broadcast(inputs: &[Vec<u64>]) -> Result<Vec<u64>, String> {
 impl Layout {
     pub(crate) fn new(inputs: &[Vec<u64>], dims: &[u64]) -> Result<Layout, Unfit> {
         let elements = dims.iter().fold(1u64, |n, d| n.saturating_mul(*d));
-        if elements >= MOST {
-            return Err(Unfit(format!("counts less than {MOST} elements, not {elements}")));
+        if elements >= LIMIT {
+            return Err(Unfit(format!("counts less than {LIMIT} elements, not {elements}")));
         }
         if elements == 0 {
             let accesses = vec![Access::Linear; inputs.len()];
@@ -114,15 +111,6 @@ fn access(runs: &[(u64, Vec<bool>)], index: usize, whole_rows: bool) -> Access {
     }
 }
 
-/// The numbers m and s with `n / divisor == (high word of n * m, plus n) >> s` for n below `2^31`: the round-up method of
-/// Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994, section 4.
-pub(crate) fn divider(divisor: u32) -> [u32; 2] {
-    let divisor = u64::from(divisor.max(1));
-    let shift = u64::from(divisor.next_power_of_two().trailing_zeros());
-    let factor = ((1u64 << 32) * ((1u64 << shift) - divisor)) / divisor + 1;
-    [factor as u32, shift as u32]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,22 +132,5 @@ mod tests {
         assert_eq!(layout.accesses, [Access::Gather(vec![7, 0, 1]), Access::Gather(vec![0, 7, 1])]);
         assert!(broadcast(&[vec![2, 3], vec![2]]).unwrap_err().contains("dimension of 2"));
         assert_eq!(broadcast(&[vec![0, 3], vec![1, 1]]), Ok(vec![0, 3]));
-    }
-
-    #[test]
-    fn division_by_multiplication_is_exact() {
-        for divisor in (1..300).chain([1000, 4095, 4096, 4097, 65535, 1 << 20, (1 << 30) + 1, (1 << 31) - 1])
-        {
-            let [factor, shift] = divider(divisor);
-            let multiples = [0, 1, 2, 3, 1000, (1 << 31) / divisor - 1, (1 << 31) / divisor];
-            let near = multiples.iter().flat_map(|q| {
-                let n = q.wrapping_mul(divisor);
-                [n.wrapping_sub(1), n, n.wrapping_add(1)]
-            });
-            for n in near.filter(|n| *n < 1 << 31).chain([(1 << 31) - 1]) {
-                let high = ((u64::from(n) * u64::from(factor)) >> 32) as u32;
-                assert_eq!((high + n) >> shift, n / divisor, "{n} / {divisor}");
-            }
-        }
     }
 }

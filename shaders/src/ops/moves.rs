@@ -4,7 +4,9 @@
 use serde::{Deserialize, Deserializer};
 
 use crate::{
-    DType, Module, Params, Slot, Step, TensorDesc, Unfit, Values, library,
+    DType, Module, Params, Slot, Step, TensorDesc, Unfit, Values,
+    divider::{Divider, LIMIT},
+    library,
     plan::{groups, narrow},
 };
 
@@ -12,8 +14,6 @@ use crate::{
 pub(super) const MOST_DIMS: usize = 6;
 /// Workgroups in a row of the grid where one row is not enough.
 const GRID_WIDTH: u32 = 32768;
-/// Kernels divide numbers below this by multiplications.
-const MOST_UNITS: u64 = 1 << 31;
 
 /// A list of numbers; one number is a list of one, as text has no other form for it.
 pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
@@ -108,25 +108,21 @@ pub(super) fn factor(unit: u32, dtype: DType) -> Result<u64, Unfit> {
     Ok(unit / size)
 }
 
-/// What a kernel with `PLACES` is told of the sizes of its result in units, the innermost last: their product, shifts,
-/// sizes, multipliers. A quotient by d of n < 2^31 is `(n * m) >> (31 + s)` with `s = ceil(log2 d)` and
-/// `m = floor(2^(31+s) / d) + 1`, whose error is at most 2^s / 2^(31+s) of n (Granlund and Montgomery, Division by
-/// Invariant Integers using Multiplication, theorem 4.2).
+/// What a kernel with `PLACES` is told of the sizes of its result in units, the innermost last: their product, and shifts,
+/// sizes and factors to divide by them.
 pub(super) fn places(sizes: &[u64]) -> Result<Vec<u32>, Unfit> {
     let count = product(sizes);
-    if count >= MOST_UNITS || sizes.iter().any(|size| *size >= MOST_UNITS) {
+    if count >= LIMIT || sizes.iter().any(|size| *size >= LIMIT) {
         return Err(Unfit(format!("counts fewer than 2^31 units, there are {count}")));
     }
-    let (mut shifts, mut small, mut magics) = (0, [1; 5], [0; 5]);
+    let (mut shifts, mut small, mut factors) = (0, [1; 5], [0; 5]);
     for (d, size) in sizes.iter().rev().take(sizes.len().saturating_sub(1)).enumerate() {
         small[d] = *size as u32;
-        if *size > 1 {
-            let log = size.next_power_of_two().trailing_zeros();
-            magics[d] = ((1u64 << (31 + log)) / size + 1) as u32;
-            shifts |= (log - 1) << (5 * d);
-        }
+        let divider = Divider::of(small[d]);
+        factors[d] = divider.factor;
+        shifts |= divider.shift << (5 * d);
     }
-    Ok([count as u32, shifts].into_iter().chain(small).chain(magics).collect())
+    Ok([count as u32, shifts].into_iter().chain(small).chain(factors).collect())
 }
 
 /// Numbers for a fixed array of 6, the innermost first, wrapped to 32 bits.
@@ -263,19 +259,6 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn multiplications_divide() {
-        let sizes = [2, 3, 5, 7, 10, 64, 100, 641, 65535, 65537, 1 << 20, (1 << 30) + 1, (1 << 31) - 1];
-        for size in sizes {
-            let told = places(&[0, size]).unwrap();
-            let (shift, magic) = (told[1] & 31, u64::from(told[7]));
-            for n in (0..40).chain([size - 1, size, size + 1, 2 * size - 1, (1 << 31) - 1]) {
-                let n = n.min((1 << 31) - 1);
-                assert_eq!(((n * magic) >> 32) >> shift, n / size, "{n} / {size}");
-            }
-        }
-    }
 
     #[test]
     fn walks_merge_and_widen() {

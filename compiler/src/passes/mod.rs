@@ -8,6 +8,8 @@ mod fuse;
 mod heavy;
 mod inline;
 mod merge;
+#[cfg(test)]
+mod tests;
 mod uses;
 
 pub(crate) use self::uses::Uses;

@@ -1,0 +1,203 @@
+//! Graphs compute the same before and after the passes, with fewer nodes.
+
+use halite_shaders::{
+    Activation, DType, Operation, Values,
+    emit::Function,
+    ops::{
+        conv2d::Conv2d,
+        norm::{Norm, NormKind},
+    },
+};
+
+use super::optimize;
+use crate::{
+    build::Builder,
+    graph::{Graph, NodeOp, TensorId, elements},
+};
+
+fn floats(count: u64, seed: u64) -> Values {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from(((state >> 40) as f32) / (1u32 << 23) as f32) - 1.0
+    };
+    Values::Float((0..count).map(|_| f64::from(next() as f32)).collect())
+}
+
+fn constant(b: &mut Builder, dims: &[u64], seed: u64) -> TensorId {
+    b.values(DType::F32, dims, &floats(elements(dims), seed)).unwrap()
+}
+
+fn conv(b: &mut Builder, x: TensorId, filters: u64, seed: u64) -> TensorId {
+    let dims = b.dims(x).to_vec();
+    let filter = [filters, dims[1], 3, 3];
+    let text = format!(
+        "conv2d:input={}x{}x{}x{},filter={}x{}x3x3,pads=1x1x1x1",
+        dims[0], dims[1], dims[2], dims[3], filters, dims[1]
+    );
+    let weights = constant(b, &filter, seed);
+    b.kernel1(
+        Operation::parse(&text).unwrap(),
+        &[x, weights],
+        DType::F32.into(),
+        &[dims[0], filters, dims[2], dims[3]],
+    )
+    .unwrap()
+}
+
+fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
+    let dims = b.dims(x).to_vec();
+    let channels = dims[1];
+    let operation = Operation::Norm(Norm {
+        kind: NormKind::Batch,
+        batch: dims[0],
+        channels,
+        spatial: dims[2] * dims[3],
+        groups: 1,
+        scale: true,
+        bias: true,
+        epsilon: 1e-5,
+        dtype: DType::F32,
+    });
+    let mean = constant(b, &[channels], seed);
+    let variance = floats(channels, seed + 1).floats().iter().map(|v| v.abs() + 0.5).collect();
+    let variance = b.values(DType::F32, &[channels], &Values::Float(variance)).unwrap();
+    let (scale, bias) = (constant(b, &[channels], seed + 2), constant(b, &[channels], seed + 3));
+    b.kernel1(operation, &[x, mean, variance, scale, bias], DType::F32.into(), &dims).unwrap()
+}
+
+/// Checks that results stay the same, and gives the graph after the passes.
+fn optimized(graph: Graph) -> Graph {
+    let inputs: Vec<Values> = graph
+        .inputs
+        .iter()
+        .enumerate()
+        .map(|(i, p)| floats(graph.tensor(p.tensor).elements(), 77 + i as u64))
+        .collect();
+    let before = graph.evaluate(&inputs).unwrap();
+    let mut graph = graph;
+    optimize(&mut graph).unwrap();
+    graph.check().unwrap();
+    for (before, after) in before.iter().zip(graph.evaluate(&inputs).unwrap()) {
+        for (a, b) in before.floats().iter().zip(after.floats()) {
+            assert!((a - b).abs() <= 1e-4 * (1.0 + a.abs()), "{a} became {b} in\n{graph}");
+        }
+    }
+    graph
+}
+
+fn kernels(graph: &Graph) -> Vec<&Operation> {
+    let of = |node: &'_ crate::graph::Node| matches!(node.op, NodeOp::Kernel(_));
+    let nodes = graph.body.nodes.iter().filter(|n| of(n));
+    nodes.filter_map(|n| if let NodeOp::Kernel(operation) = &n.op { Some(operation) } else { None }).collect()
+}
+
+/// Convolutions of the graph, and the operations on what is not constant.
+fn convs(graph: &Graph) -> Vec<&Conv2d> {
+    kernels(graph)
+        .into_iter()
+        .filter_map(|o| if let Operation::Conv2d(c) = o { Some(c) } else { None })
+        .collect()
+}
+
+#[test]
+fn normalization_and_rectifiers_go_into_convolutions() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[1, 3, 5, 4]).unwrap();
+    let y = conv(&mut b, x, 4, 1);
+    let y = norm(&mut b, y, 5);
+    let y = b.unary(Function::Relu, y).unwrap();
+    b.output("y", y);
+    let graph = optimized(b.finish().unwrap());
+    let [conv] = convs(&graph)[..] else { panic!("{graph}") };
+    assert!(conv.bias && conv.activation == Activation::Relu, "{graph}");
+    let last = graph.body.nodes.last().unwrap();
+    assert!(matches!(&last.op, NodeOp::Kernel(Operation::Conv2d(_))), "{graph}");
+    // Factor, filter, bias, convolution.
+    assert_eq!(kernels(&graph).len(), 4, "{graph}");
+}
+
+#[test]
+fn biases_and_gates_go_into_convolutions() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[2, 3, 5, 4]).unwrap();
+    let y = conv(&mut b, x, 4, 1);
+    let bias = constant(&mut b, &[1, 4, 1, 1], 9);
+    let y = b.binary(Function::Add, bias, y).unwrap();
+    let gate = b.unary(Function::Sigmoid, y).unwrap();
+    let y = b.binary(Function::Mul, y, gate).unwrap();
+    b.output("y", y);
+    let graph = optimized(b.finish().unwrap());
+    let kernels = kernels(&graph);
+    let [Operation::Conv2d(conv)] = kernels[..] else { panic!("{graph}") };
+    assert!(conv.bias && conv.activation == Activation::Silu, "{graph}");
+}
+
+#[test]
+fn what_others_read_stays() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[1, 3, 5, 4]).unwrap();
+    let y = conv(&mut b, x, 3, 1);
+    let rectified = b.unary(Function::Relu, y).unwrap();
+    let sum = b.binary(Function::Add, y, rectified).unwrap();
+    b.output("sum", sum);
+    b.output("conv", y);
+    let graph = optimized(b.finish().unwrap());
+    assert_eq!(convs(&graph)[0].activation, Activation::None, "{graph}");
+    assert_eq!(kernels(&graph).len(), 2, "{graph}");
+}
+
+#[test]
+fn residuals_keep_their_sum_in_one_kernel() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[1, 3, 5, 4]).unwrap();
+    let y = conv(&mut b, x, 3, 1);
+    let y = norm(&mut b, y, 2);
+    let y = b.unary(Function::Relu, y).unwrap();
+    let z = conv(&mut b, y, 3, 11);
+    let z = norm(&mut b, z, 12);
+    let sum = b.binary(Function::Add, z, x).unwrap();
+    let sum = b.unary(Function::Relu, sum).unwrap();
+    b.output("sum", sum);
+    let graph = optimized(b.finish().unwrap());
+    let last = graph.body.nodes.last().unwrap();
+    let NodeOp::Kernel(Operation::Elementwise(sum)) = &last.op else { panic!("{graph}") };
+    assert_eq!((sum.inputs.0.len(), sum.program.nodes.len()), (2, 2), "{graph}");
+    assert_eq!(convs(&graph).iter().filter(|c| c.bias).count(), 2, "{graph}");
+}
+
+#[test]
+fn chains_become_one_kernel_through_views_and_broadcasts() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[4, 1, 6]).unwrap();
+    let row = b.input("row", DType::F32.into(), &[6]).unwrap();
+    let column = constant(&mut b, &[4, 1, 1], 3);
+    let half = b.float(DType::F32, 0.5).unwrap();
+    let y = b.binary(Function::Add, x, row).unwrap();
+    let y = b.reshape(y, &[4, 6]).unwrap();
+    let y = b.binary(Function::Mul, y, half).unwrap();
+    let y = b.reshape(y, &[4, 1, 6]).unwrap();
+    let y = b.binary(Function::Max, column, y).unwrap();
+    let zero = b.float(DType::F32, 0.0).unwrap();
+    let above = b.compare(Function::Gt, y, zero).unwrap();
+    let y = b.select(above, y, row).unwrap();
+    b.output("y", y);
+    let graph = optimized(b.finish().unwrap());
+    let kernels = kernels(&graph);
+    // The maximum is read twice, by the comparison and the selection.
+    assert!(kernels.len() <= 2, "{graph}");
+    assert!(graph.body.nodes.iter().all(|n| !matches!(n.op, NodeOp::View)), "{graph}");
+}
+
+#[test]
+fn equal_and_unused_nodes_go() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[6]).unwrap();
+    let one = b.unary(Function::Exp, x).unwrap();
+    let other = b.unary(Function::Exp, x).unwrap();
+    b.unary(Function::Log, x).unwrap();
+    let y = b.concat(&[one, other], 0).unwrap();
+    b.output("y", y);
+    let graph = optimized(b.finish().unwrap());
+    assert_eq!(kernels(&graph).len(), 2, "{graph}");
+}

@@ -8,10 +8,12 @@ mod fuse;
 mod heavy;
 mod inline;
 mod merge;
+mod precision;
 #[cfg(test)]
 mod tests;
 mod uses;
 
+pub use self::precision::{Halved, halve};
 pub(crate) use self::uses::Uses;
 
 use crate::{

@@ -201,3 +201,30 @@ fn equal_and_unused_nodes_go() {
     let graph = optimized(b.finish().unwrap());
     assert_eq!(kernels(&graph).len(), 2, "{graph}");
 }
+
+#[test]
+fn half_precision_is_near_and_keeps_the_ports() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[1, 3, 5, 4]).unwrap();
+    let y = conv(&mut b, x, 4, 1);
+    let large = b.float(DType::F32, 1e6).unwrap();
+    let kept = b.binary(Function::Mul, y, large).unwrap();
+    let y = b.unary(Function::Tanh, y).unwrap();
+    let y = b.reshape(y, &[4, 20]).unwrap();
+    b.output("y", y);
+    b.output("kept", kept);
+    let mut graph = b.finish().unwrap();
+    let inputs = [floats(60, 3)];
+    let before = graph.evaluate(&inputs).unwrap();
+    let count = super::halve(&mut graph);
+    graph.check().unwrap();
+    assert_eq!((count.halved, count.kept), (2, 1), "{graph}");
+    let after = graph.evaluate(&inputs).unwrap();
+    for (a, b) in before[0].floats().iter().zip(after[0].floats()) {
+        assert!((a - b).abs() < 1e-2 && a != &b, "{a} became {b}");
+    }
+    for (a, b) in before[1].floats().iter().zip(after[1].floats()) {
+        assert!((a - b).abs() < 1e-2 * 1e6, "{a} became {b}");
+    }
+    optimize(&mut graph).unwrap();
+}

@@ -1,0 +1,227 @@
+//! Owns computing with 16-bit floats where a model says 32: a choice of the caller, since it changes results. Does not own:
+//! how kernels sum up (in 32 bits, whatever the type of their tensors).
+//!
+//! Every operation whose kernels take 16-bit tensors gets them; others keep theirs, with conversions in between. What the
+//! caller hands in and gets keeps its type.
+
+use std::collections::{HashMap, HashSet};
+
+use halite_shaders::{
+    DType, Operation, Values,
+    emit::{Expression, Operand},
+    ops::elementwise::Elementwise,
+    variants_of,
+};
+
+use crate::graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, each_region};
+
+/// The largest 16-bit float.
+const LARGEST: f64 = 65504.0;
+const FULL: ElementType = ElementType::Of(DType::F32);
+const HALF: ElementType = ElementType::Of(DType::F16);
+
+/// What became of a graph's operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Halved {
+    /// Operations on 16-bit floats now.
+    pub halved: usize,
+    /// Operations that keep 32 bits, because no kernel takes less or a constant does not fit.
+    pub kept: usize,
+}
+
+/// Computes with 16-bit floats wherever kernels take them.
+pub fn halve(graph: &mut Graph) -> Halved {
+    let mut body = std::mem::take(&mut graph.body);
+    let mut state = State {
+        graph,
+        halves: HashMap::new(),
+        defined: HashSet::new(),
+        nodes: Vec::new(),
+        count: Halved::default(),
+    };
+    state.defined.extend(&body.parameters);
+    for node in std::mem::take(&mut body.nodes) {
+        state.node(node);
+    }
+    body.results.iter().for_each(|id| state.whole(*id));
+    let count = state.count;
+    body.nodes = state.nodes;
+    graph.body = body;
+    count
+}
+
+struct State<'a> {
+    graph: &'a mut Graph,
+    /// Tensors of 32 bits that are there with 16.
+    halves: HashMap<TensorId, TensorId>,
+    /// Tensors that are there as they were.
+    defined: HashSet<TensorId>,
+    /// What has come about so far.
+    nodes: Vec<Node>,
+    count: Halved,
+}
+
+impl State<'_> {
+    fn node(&mut self, node: Node) {
+        match &node.op {
+            NodeOp::Kernel(operation) => match self.smaller(operation, &node) {
+                Some(smaller) => self.halved(node, smaller),
+                None => self.unchanged(node),
+            },
+            NodeOp::View if self.halves.contains_key(&node.inputs[0]) && self.is_full(node.outputs[0]) => {
+                self.halved(node, NodeOp::View);
+            }
+            NodeOp::View => self.unchanged(node),
+            NodeOp::If(branches) => {
+                let read: Vec<TensorId> = branches.iter().flat_map(read_in).collect();
+                read.into_iter().for_each(|id| self.whole(id));
+                self.unchanged(node);
+            }
+            NodeOp::Loop(body) => {
+                read_in(body).into_iter().for_each(|id| self.whole(id));
+                self.unchanged(node);
+            }
+        }
+    }
+
+    /// The node on 16-bit tensors.
+    fn halved(&mut self, node: Node, op: NodeOp) {
+        self.count.halved += usize::from(matches!(op, NodeOp::Kernel(_)));
+        let inputs =
+            node.inputs.iter().map(|id| if self.is_full(*id) { self.half(*id) } else { *id }).collect();
+        let mut outputs = Vec::new();
+        for id in &node.outputs {
+            if self.is_full(*id) {
+                let half = self.add(*id, HALF);
+                self.halves.insert(*id, half);
+                outputs.push(half);
+            } else {
+                self.defined.insert(*id);
+                outputs.push(*id);
+            }
+        }
+        self.nodes.push(Node { op, inputs, outputs, place: node.place });
+    }
+
+    fn unchanged(&mut self, node: Node) {
+        let touches = node.inputs.iter().chain(&node.outputs).any(|id| self.is_full(*id));
+        self.count.kept += usize::from(touches && matches!(node.op, NodeOp::Kernel(_)));
+        node.inputs.iter().for_each(|id| self.whole(*id));
+        self.defined.extend(&node.outputs);
+        self.nodes.push(node);
+    }
+
+    /// The operation on 16-bit tensors, if kernels do it and its constants fit.
+    fn smaller(&self, operation: &Operation, node: &Node) -> Option<NodeOp> {
+        if !node.inputs.iter().chain(&node.outputs).any(|id| self.is_full(*id)) {
+            return None;
+        }
+        let smaller = smaller(operation)?;
+        let fits = |id: &TensorId| !self.is_full(*id) || fits(self.graph.tensor(*id));
+        node.inputs.iter().all(fits).then_some(NodeOp::Kernel(smaller))
+    }
+
+    fn is_full(&self, id: TensorId) -> bool {
+        self.graph.tensor(id).element == FULL
+    }
+
+    /// The tensor with 16 bits.
+    fn half(&mut self, id: TensorId) -> TensorId {
+        if let Some(half) = self.halves.get(&id) {
+            return *half;
+        }
+        let half = self.add(id, HALF);
+        self.halves.insert(id, half);
+        let constant = self.graph.tensor(id).constant.clone();
+        if let Some(bytes) = constant {
+            let values = Values::from_bytes(DType::F32, &bytes).to_bytes(DType::F16);
+            self.graph.tensors[half.index()].constant = Some(values.into());
+        } else {
+            self.convert(id, half);
+        }
+        half
+    }
+
+    /// Makes sure that a tensor is there as it was.
+    fn whole(&mut self, id: TensorId) {
+        if self.graph.tensor(id).constant.is_some() || !self.defined.insert(id) {
+            return;
+        }
+        if let Some(half) = self.halves.get(&id).copied() {
+            self.convert(half, id);
+        }
+    }
+
+    fn add(&mut self, like: TensorId, element: ElementType) -> TensorId {
+        let from = self.graph.tensor(like);
+        let tensor = Tensor { name: from.name.clone(), element, dims: from.dims.clone(), constant: None };
+        self.graph.add_tensor(tensor)
+    }
+
+    fn convert(&mut self, from: TensorId, to: TensorId) {
+        let mut program = Expression::default();
+        program.store(Operand::Input(0), self.graph.tensor(to).element.storage());
+        let input = self.graph.tensor(from);
+        let operation = Elementwise::new(vec![(input.element.storage(), input.dims.clone())], program);
+        let op = NodeOp::Kernel(Operation::Elementwise(operation));
+        self.nodes.push(Node {
+            op,
+            inputs: vec![from],
+            outputs: vec![to],
+            place: crate::Place::new("precision"),
+        });
+    }
+}
+
+/// What a region reads that it does not define itself, among others.
+fn read_in(region: &Region) -> Vec<TensorId> {
+    let mut read = Vec::new();
+    each_region(region, &mut |region| {
+        region.nodes.iter().for_each(|node| read.extend(&node.inputs));
+        read.extend(&region.results);
+    });
+    read
+}
+
+/// Whether a constant stays finite with 16 bits.
+fn fits(tensor: &Tensor) -> bool {
+    let Some(bytes) = &tensor.constant else { return true };
+    let values = bytes.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b)));
+    values.into_iter().all(|v| !v.is_finite() || v.abs() <= LARGEST)
+}
+
+/// The operation with 16-bit floats for 32-bit ones, if a baseline kernel computes it.
+fn smaller(operation: &Operation) -> Option<Operation> {
+    let smaller = match operation {
+        Operation::Elementwise(elementwise) => {
+            let half = |dtype: DType| if dtype == DType::F32 { DType::F16 } else { dtype };
+            let inputs: Vec<_> =
+                elementwise.inputs.0.iter().map(|(t, dims)| (half(*t), dims.clone())).collect();
+            let mut program = elementwise.program.clone();
+            program.outputs.iter_mut().for_each(|output| output.dtype = half(output.dtype));
+            Operation::Elementwise(Elementwise::new(inputs, program))
+        }
+        Operation::QuantMatMul(_) | Operation::Conv2dInt8(_) | Operation::Embedding(_) => return None,
+        other => {
+            let mut json = serde_json::to_value(other).ok()?;
+            rename(&mut json);
+            serde_json::from_value(json).ok()?
+        }
+    };
+    if smaller.check().is_err() {
+        return None;
+    }
+    let runs = |v: &&halite_shaders::Variant| v.needs.is_baseline() && v.plan(&smaller).is_ok();
+    variants_of(smaller.name()).find(runs)?;
+    Some(smaller)
+}
+
+/// Fields with the name of the type; no field of an operation has it in another sense.
+fn rename(json: &mut serde_json::Value) {
+    match json {
+        serde_json::Value::String(text) if text == DType::F32.name() => *text = DType::F16.name().to_owned(),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(rename),
+        serde_json::Value::Array(list) => list.iter_mut().for_each(rename),
+        _ => {}
+    }
+}

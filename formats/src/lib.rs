@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod flatbuffer;
+pub mod onnx;
 pub mod params;
 pub mod vmfb;

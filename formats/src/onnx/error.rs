@@ -1,0 +1,41 @@
+//! Owns the failures of reading ONNX models.
+
+/// Why a model is not read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OnnxError {
+    /// The bytes are no protocol buffer message.
+    #[error("{message}: {reason}; the file is damaged, cut short, or no ONNX model")]
+    Wire {
+        /// The message that was being read.
+        message: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something that every model has is missing, or what is there contradicts the format.
+    #[error("{message}: {reason}")]
+    Invalid {
+        /// The message.
+        message: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A tensor's elements do not go with its type and dimensions.
+    #[error("tensor '{name}': {reason}")]
+    Tensor {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl OnnxError {
+    pub(super) fn wire(message: &'static str, reason: impl Into<String>) -> Self {
+        OnnxError::Wire { message, reason: reason.into() }
+    }
+
+    pub(super) fn invalid(message: &'static str, reason: impl Into<String>) -> Self {
+        OnnxError::Invalid { message, reason: reason.into() }
+    }
+}

@@ -13,8 +13,10 @@ mod compile;
 mod error;
 pub mod explain;
 pub mod graph;
+pub mod onnx;
 pub mod passes;
 mod program;
+pub mod signature;
 
 pub use compile::{
     BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, Progress, compile,

@@ -1,0 +1,62 @@
+//! Owns how types and constants of ONNX become those of graphs.
+
+use bytes::Bytes;
+use halite_formats::onnx::{DataType, ExternalData, Tensor};
+use halite_shaders::DType;
+
+use super::Result;
+use crate::{CompileError, Place, graph::ElementType};
+
+/// The type of elements, if graphs have it.
+pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
+    let name = match data_type {
+        DataType::Bool => return Some(ElementType::Bool),
+        DataType::Float => "f32",
+        DataType::Double => "f64",
+        DataType::Float16 => "f16",
+        DataType::Bfloat16 => "bf16",
+        DataType::Int8 => "i8",
+        DataType::Uint8 => "u8",
+        DataType::Int16 => "i16",
+        DataType::Uint16 => "u16",
+        DataType::Int32 => "i32",
+        DataType::Uint32 => "u32",
+        DataType::Int64 => "i64",
+        DataType::Uint64 => "u64",
+        _ => return None,
+    };
+    DType::ALL.into_iter().find(|dtype| dtype.name() == name).map(ElementType::Of)
+}
+
+/// The type with a number, as attributes give it.
+///
+/// # Errors
+/// There is no such type, or graphs do not have it.
+pub(crate) fn element_of_number(number: i64, place: &Place) -> Result<ElementType> {
+    let data_type = DataType::from_number(number)
+        .ok_or_else(|| CompileError::invalid(place, format!("{number} is no element type of ONNX")))?;
+    supported(data_type, place)
+}
+
+fn supported(data_type: DataType, place: &Place) -> Result<ElementType> {
+    element_type(data_type).ok_or_else(|| {
+        CompileError::unsupported(place, format!("elements of type {data_type} are not supported"))
+    })
+}
+
+/// A tensor of the model: type, dimensions, bytes.
+pub(crate) type Constant = (ElementType, Vec<u64>, Bytes);
+
+/// Reads a tensor of the model.
+///
+/// # Errors
+/// Its type is not supported, or its data are not there.
+pub(crate) fn constant(tensor: &Tensor, external: &dyn ExternalData, place: &Place) -> Result<Constant> {
+    let invalid = |error: halite_formats::onnx::OnnxError| CompileError::invalid(place, error.to_string());
+    let element = supported(tensor.data_type().map_err(invalid)?, place)?;
+    let mut bytes = tensor.bytes(external).map_err(invalid)?;
+    if element == ElementType::Bool && bytes.iter().any(|byte| *byte > 1) {
+        bytes = bytes.iter().map(|byte| u8::from(*byte != 0)).collect::<Vec<_>>().into();
+    }
+    Ok((element, tensor.dims.clone(), bytes))
+}

@@ -1,0 +1,23 @@
+//! Owns the ONNX front end: models to graphs. Does not own: the file format (`halite_formats::onnx`), or what the graph's
+//! operations are ([`crate::build`]).
+//!
+//! [`Model::graph`] walks the nodes that the outputs need. An *importer* ([`ops`]) per operator says with the builder what
+//! the node computes. What is not a tensor (lists, optional values) exists while the graph is built only; control flow is
+//! in `control`, functions of the model are put in where they are called.
+
+#![allow(dead_code, reason = "operators are added family by family against this interface")]
+
+mod constant;
+mod control;
+mod importer;
+mod liveness;
+mod model;
+mod node;
+mod ops;
+mod sequence;
+
+pub use model::Model;
+
+pub(crate) use node::{Import, NodeView};
+
+type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

@@ -1,0 +1,44 @@
+//! Owns the operators: for each its importer, which says with the builder what a node computes. One file for each family;
+//! a file's tables are named below.
+
+mod shape;
+
+use std::{collections::HashMap, sync::OnceLock};
+
+use super::{Import, NodeView, Result};
+
+/// Operators of ONNX's own domain.
+const ONNX: &[&[(&str, Import)]] = &[shape::OPS];
+
+/// Operators of `com.microsoft`.
+const MICROSOFT: &[&[(&str, Import)]] = &[];
+
+/// The importer of an operator of a domain (empty for ONNX's own).
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Import> {
+    static TABLES: OnceLock<[HashMap<&str, Import>; 2]> = OnceLock::new();
+    let table =
+        |tables: &[&[(&'static str, Import)]]| tables.iter().flat_map(|t| t.iter().copied()).collect();
+    let [onnx, microsoft] = TABLES.get_or_init(|| [table(ONNX), table(MICROSOFT)]);
+    match domain {
+        "" => onnx.get(op_type).copied(),
+        "com.microsoft" => microsoft.get(op_type).copied(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn operators_are_there_once() {
+        for tables in [ONNX, MICROSOFT] {
+            let mut names = HashSet::new();
+            for (name, _) in tables.iter().flat_map(|table| table.iter()) {
+                assert!(names.insert(name), "{name} is there twice");
+            }
+        }
+    }
+}

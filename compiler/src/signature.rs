@@ -1,0 +1,204 @@
+//! Owns what models say of their inputs and outputs, and the sizes and values that a caller gives for them. Does not own:
+//! what a model makes of these.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::{CompileError, graph::ElementType};
+
+/// A size that a model states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dim {
+    /// Known.
+    Known(u64),
+    /// The same wherever the symbol is.
+    Symbol(String),
+    /// Not known.
+    Unknown,
+}
+
+impl std::fmt::Display for Dim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Dim::Known(size) => size.fmt(f),
+            Dim::Symbol(name) => name.fmt(f),
+            Dim::Unknown => f.write_str("?"),
+        }
+    }
+}
+
+/// How many tensors a value of a model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arity {
+    /// One.
+    #[default]
+    Tensor,
+    /// One or none.
+    Optional,
+    /// Any number: a list. Its tensors are called `NAME[0]`, `NAME[1]`, ….
+    Sequence,
+}
+
+/// An input or output of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Its name.
+    pub name: String,
+    /// How many tensors it is.
+    pub arity: Arity,
+    /// Type of its elements, if it is one that is supported.
+    pub element: Option<ElementType>,
+    /// Dimensions, unless not even their number is known.
+    pub dims: Option<Vec<Dim>>,
+}
+
+impl std::fmt::Display for Signature {
+    /// `'x' f32[batch,3,224,224]`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let element = self.element.map_or("?".to_owned(), |element| element.to_string());
+        let dims = self.dims.as_ref().map_or("…".to_owned(), |dims| {
+            dims.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        });
+        write!(f, "'{}' {element}[{dims}]", self.name)
+    }
+}
+
+/// The elements of an input that a graph is built for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundValue {
+    /// Their type.
+    pub element: ElementType,
+    /// Dimensions.
+    pub dims: Vec<u64>,
+    /// Little-endian, row-major; booleans as bytes of 0 and 1.
+    pub bytes: Bytes,
+}
+
+/// Sizes and values that decide the sizes of tensors, where the model leaves them open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bindings {
+    /// Sizes of symbols.
+    pub dims: BTreeMap<String, u64>,
+    /// Dimensions of inputs, by name.
+    pub shapes: BTreeMap<String, Vec<u64>>,
+    /// Elements of inputs, by name.
+    pub values: BTreeMap<String, BoundValue>,
+}
+
+impl Bindings {
+    /// Dimensions that are given for an input, by its value or its shape.
+    pub fn shape(&self, input: &str) -> Option<&[u64]> {
+        let value = self.values.get(input).map(|value| &value.dims);
+        value.or_else(|| self.shapes.get(input)).map(Vec::as_slice)
+    }
+
+    /// Dimensions of inputs: those of the model, with symbols and unknown sizes filled in. A symbol has the size that is
+    /// given for it, or that a shape gives it.
+    ///
+    /// # Errors
+    /// Sizes contradict the model or each other, are missing, or are given for what is no input.
+    pub fn resolve(&self, inputs: &[Signature]) -> Result<Vec<Vec<u64>>, CompileError> {
+        let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+        let given = self.shapes.keys().chain(self.values.keys());
+        if let Some(name) = given.into_iter().find(|name| !names.contains(&name.as_str())) {
+            let reason = format!("'{name}' is no input; there are: {}", names.join(", "));
+            return Err(CompileError::Request(reason));
+        }
+        let mut symbols = self.dims.clone();
+        for input in inputs {
+            self.agrees(input, &mut symbols)?;
+        }
+        let mut missing = Vec::new();
+        let shapes = inputs.iter().map(|input| self.filled(input, &symbols, &mut missing)).collect();
+        if missing.is_empty() {
+            return Ok(shapes);
+        }
+        missing.sort();
+        missing.dedup();
+        let all: Vec<_> = inputs.iter().map(ToString::to_string).collect();
+        Err(CompileError::Request(format!(
+            "sizes are open: give {} (a symbol with --dim NAME=SIZE, an input's dimensions with --shape NAME=AxBxC); the \
+             inputs are {}",
+            missing.join(", "),
+            all.join(", ")
+        )))
+    }
+
+    /// Checks the shape that is given for an input, and learns its symbols.
+    fn agrees(&self, input: &Signature, symbols: &mut BTreeMap<String, u64>) -> Result<(), CompileError> {
+        let (Some(shape), Some(dims)) = (self.shape(&input.name), &input.dims) else { return Ok(()) };
+        let wrong =
+            |reason: String| Err(CompileError::Request(format!("{input} is given as {shape:?}: {reason}")));
+        if shape.len() != dims.len() {
+            return wrong(format!("it has {} dimensions", dims.len()));
+        }
+        for (size, dim) in shape.iter().zip(dims) {
+            match dim {
+                Dim::Known(own) if own != size => return wrong(format!("its size is {own}, not {size}")),
+                Dim::Symbol(name) => match symbols.insert(name.clone(), *size) {
+                    Some(other) if other != *size => {
+                        return wrong(format!("{name} is {other} elsewhere, and {size} here"));
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn filled(
+        &self,
+        input: &Signature,
+        symbols: &BTreeMap<String, u64>,
+        missing: &mut Vec<String>,
+    ) -> Vec<u64> {
+        if let Some(shape) = self.shape(&input.name) {
+            return shape.to_vec();
+        }
+        let Some(dims) = &input.dims else {
+            missing.push(format!("the dimensions of '{}'", input.name));
+            return Vec::new();
+        };
+        let mut size = |dim: &Dim| match dim {
+            Dim::Known(size) => *size,
+            Dim::Symbol(name) => symbols.get(name).copied().unwrap_or_else(|| {
+                missing.push(name.clone());
+                0
+            }),
+            Dim::Unknown => {
+                missing.push(format!("the dimensions of '{}'", input.name));
+                0
+            }
+        };
+        dims.iter().map(&mut size).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::DType;
+
+    use super::*;
+
+    fn input(name: &str, dims: Vec<Dim>) -> Signature {
+        let element = Some(DType::F32.into());
+        Signature { name: name.into(), arity: Arity::Tensor, element, dims: Some(dims) }
+    }
+
+    #[test]
+    fn symbols_come_from_shapes_and_names() {
+        let n = || Dim::Symbol("n".into());
+        let inputs = [input("x", vec![n(), Dim::Known(3)]), input("y", vec![n(), Dim::Unknown])];
+        let mut bindings = Bindings::default();
+        let error = bindings.resolve(&inputs).unwrap_err().to_string();
+        assert!(error.contains("give n, the dimensions of 'y'"), "{error}");
+        bindings.shapes.insert("y".into(), vec![4, 7]);
+        assert_eq!(bindings.resolve(&inputs).unwrap(), [vec![4, 3], vec![4, 7]]);
+        bindings.dims.insert("n".into(), 5);
+        assert!(bindings.resolve(&inputs).unwrap_err().to_string().contains("n is 5 elsewhere"));
+        bindings.shapes.insert("z".into(), vec![]);
+        assert!(bindings.resolve(&inputs).unwrap_err().to_string().contains("'z' is no input"));
+    }
+}

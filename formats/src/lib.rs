@@ -1,5 +1,6 @@
 //! Owns the file formats Halite reads and writes, as pure functions from bytes to data and back: IREE module files
-//! (`vmfb`), the executables inside them, and parameter archives. Does not own: devices, execution, or file access.
+//! (`vmfb`), the executables inside them, parameter archives, and models (`pte`). Does not own: devices, execution, or
+//! file access.
 //!
 //! All input is untrusted. Every offset and length is checked; nothing allocates more than the input justifies.
 #![forbid(unsafe_code)]
@@ -7,4 +8,5 @@
 pub mod flatbuffer;
 pub mod onnx;
 pub mod params;
+pub mod pte;
 pub mod vmfb;

@@ -6,10 +6,12 @@
 mod builder;
 mod error;
 mod reader;
+mod tables;
 
 pub use builder::{Builder, Offset, TableBuilder};
 pub use error::FlatbufferError;
 pub use reader::{Element, Reader, Table, VectorView};
+pub(crate) use tables::{default_of, tables};
 
 use std::marker::PhantomData;
 
@@ -69,9 +71,9 @@ pub trait Scalar: Kind + PartialEq {
 }
 
 macro_rules! scalars {
-    ($($t:ty),*) => { $(
+    ($($t:ty = $zero:literal),*) => { $(
         impl Kind for $t {
-            const ZERO: Self = 0;
+            const ZERO: Self = $zero;
         }
         impl Scalar for $t {
             const SIZE: usize = size_of::<$t>();
@@ -86,7 +88,7 @@ macro_rules! scalars {
         }
     )* };
 }
-scalars!(u8, u16, u32, i32, u64);
+scalars!(u8 = 0, u16 = 0, u32 = 0, i32 = 0, u64 = 0, i64 = 0, f64 = 0.0);
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Owns the one description of the tables in IREE files, shared by readers and writers: names, ids, types, defaults.
 
-use crate::flatbuffer::{Child, Field, Kind, Struct, Text, Vector};
+use crate::flatbuffer::{Child, Field, Struct, Text, Vector, tables};
 
 /// Identifier of a bytecode module.
 pub const MODULE_IDENTIFIER: &[u8; 4] = b"IREE";
@@ -9,27 +9,6 @@ pub const VULKAN_IDENTIFIER: &[u8; 4] = b"VKE1";
 /// Bytes of a function descriptor: i32 offset, i32 length, u32 requirements, u16 reserved, u16 blocks, u16 i32
 /// registers, u16 ref registers.
 pub const FUNCTION_DESCRIPTOR: usize = 20;
-
-macro_rules! default_of {
-    ($kind:ty) => {
-        <$kind as Kind>::ZERO
-    };
-    ($kind:ty, $default:expr) => {
-        $default
-    };
-}
-
-/// `module "Table" { CONST id "field": kind [= default]; … }`
-macro_rules! tables {
-    ($($module:ident $table:literal { $($field:ident $id:literal $name:literal: $kind:ty $(= $default:expr)?;)* })*) => { $(
-        pub mod $module {
-            #[allow(unused_imports, reason = "each table uses only some of the kinds")]
-            use super::*;
-            $(pub const $field: Field<$kind> =
-                Field { table: $table, name: $name, id: $id, default: default_of!($kind $(, $default)?) };)*
-        }
-    )* };
-}
 
 tables! {
     module "BytecodeModuleDef" {

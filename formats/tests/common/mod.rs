@@ -15,6 +15,11 @@ pub fn corpus() -> Option<PathBuf> {
 
 /// All `.vmfb` files below `dir`, sorted.
 pub fn modules(dir: &Path) -> Vec<PathBuf> {
+    files(dir, "vmfb")
+}
+
+/// All files below `dir` with an extension, sorted.
+pub fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![dir.to_owned()];
     while let Some(dir) = open.pop() {
@@ -22,7 +27,7 @@ pub fn modules(dir: &Path) -> Vec<PathBuf> {
             let path = entry.expect("the corpus is readable").path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|e| e == "vmfb") {
+            } else if path.extension().is_some_and(|e| e == extension) {
                 found.push(path);
             }
         }

@@ -1,0 +1,22 @@
+//! Owns ExecuTorch programs (`.pte`): the file, its program, and the graphs of the Vulkan delegate inside, as plain data.
+//! Does not own: what the operators mean, or what a program computes.
+//!
+//! A program has *plans* (methods); a plan is a list of instructions over *values*, most of which call a *delegate* when
+//! the model was exported for one. The Vulkan delegate's data is a graph of its own: [`VulkanGraph`].
+//!
+//! The formats are those of ExecuTorch 1.5: `schema/program.fbs`, `runtime/executor` (the extended header) and
+//! `backends/vulkan/serialization/schema.fbs`. Large data are slices of the file, which may be a mapping.
+
+mod container;
+mod error;
+mod program;
+mod read_program;
+mod read_vulkan;
+mod schema;
+mod vulkan;
+
+pub use error::PteError;
+pub use program::{Allocation, Delegate, Dynamism, Instruction, Plan, Program, ScalarType, Tensor, Value};
+pub use vulkan::{Call, Constant, DataType, Value as VulkanValue, VulkanGraph, VulkanTensor};
+
+type Result<T, E = PteError> = std::result::Result<T, E>;

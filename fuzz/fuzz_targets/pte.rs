@@ -1,0 +1,34 @@
+//! ExecuTorch programs and the graphs of their Vulkan delegate: an error, or data whose indices hold.
+#![no_main]
+
+use bytes::Bytes;
+use halite_formats::pte::{Program, Value, VulkanGraph};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let file = Bytes::copy_from_slice(data);
+    // An input may be a delegate's data alone.
+    let _ = VulkanGraph::parse(&file).map(|graph| check(&graph));
+    let Ok(program) = Program::parse(&file) else { return };
+    for plan in &program.plans {
+        let count = plan.values.len();
+        assert!(plan.inputs.iter().chain(&plan.outputs).all(|i| *i < count));
+        for value in &plan.values {
+            if let Value::Tensor(tensor) = value {
+                if let Ok(Some(bytes)) = program.constant(tensor) {
+                    assert_eq!(Some(bytes.len() as u64), tensor.bytes());
+                }
+                let _ = program.initial(tensor);
+            }
+        }
+        for delegate in &plan.delegates {
+            let _ = VulkanGraph::parse(&delegate.data).map(|graph| check(&graph));
+        }
+    }
+});
+
+fn check(graph: &VulkanGraph) {
+    let count = graph.values.len();
+    assert!(graph.inputs.iter().chain(&graph.outputs).all(|i| *i < count));
+    assert!(graph.calls.iter().flat_map(|call| &call.args).all(|i| *i < count));
+}

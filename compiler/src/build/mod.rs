@@ -4,8 +4,23 @@
 //! What depends on constants alone is computed at once when it is small ([`FOLD_LIMIT`]), so that a front end can ask for
 //! the values of shape arithmetic with [`Builder::ints`].
 
+mod conv;
 mod elementwise;
+mod gather;
+mod linear;
+mod norm;
+mod order;
+mod pad;
+mod pool;
+mod reduce;
 mod shape;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use conv::Sliding;
+pub use norm::Normalization;
+pub use shape::Range;
 
 use std::collections::HashSet;
 
@@ -14,7 +29,7 @@ use halite_shaders::{DType, Operation, Values};
 
 use crate::{
     CompileError, Place,
-    graph::{ElementType, Graph, Node, NodeOp, Port, Region, Tensor, TensorId},
+    graph::{ElementType, Graph, Node, NodeOp, Port, Region, Tensor, TensorId, elements},
 };
 
 /// Most bytes of results that are computed while a graph is built. Larger constants are computed by the device at load.
@@ -160,9 +175,12 @@ impl Builder {
         self.values(DType::I64, &[values.len() as u64], &Values::Int(values.to_vec()))
     }
 
-    /// The elements of a tensor, if they are known.
+    /// The elements of a tensor, if they are known; those of a tensor without elements are.
     pub fn known(&self, id: TensorId) -> Option<Values> {
         let tensor = self.tensor(id);
+        if tensor.elements() == 0 {
+            return Some(Values::from_bytes(tensor.element.storage(), &[]));
+        }
         tensor.constant.as_ref().map(|bytes| Values::from_bytes(tensor.element.storage(), bytes))
     }
 
@@ -220,6 +238,10 @@ impl Builder {
         outputs: &[(ElementType, Vec<u64>)],
     ) -> Result<Vec<TensorId>> {
         operation.check().map_err(|reason| self.invalid(reason))?;
+        if outputs.iter().all(|(_, dims)| elements(dims) == 0) {
+            let made = outputs.iter().map(|(e, dims)| self.constant("", *e, dims, Bytes::new()));
+            return made.collect();
+        }
         if let Some(values) = self.fold(&operation, inputs) {
             let made = values.iter().zip(outputs).map(|(v, (element, dims))| self.values(*element, dims, v));
             return made.collect();

@@ -1,0 +1,404 @@
+//! Owns convolutions and transposed convolutions in any number of dimensions, and those of bytes. Does not own: what is
+//! applied to their results (`passes`).
+
+use halite_shaders::{
+    DType, Operation,
+    emit::Function,
+    ops::{
+        conv_transpose2d::ConvTranspose2d, conv1d::Conv1d, conv2d::Conv2d, conv2d_int8::Conv2dInt8,
+        pad::Border,
+    },
+};
+
+use super::{Builder, Range, Result};
+use crate::graph::{ElementType, TensorId, elements};
+
+/// Types that kernels convolve.
+const CONVOLVED: &[DType] = &[DType::F32, DType::F16];
+
+/// How a window slides over the dimensions behind the first two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sliding {
+    /// From one place to the next.
+    pub strides: Vec<u64>,
+    /// From one tap to the next.
+    pub dilations: Vec<u64>,
+    /// Padding before and behind.
+    pub pads: Vec<(u64, u64)>,
+}
+
+impl Sliding {
+    /// One step at a time without padding.
+    pub fn plain(rank: usize) -> Self {
+        Sliding { strides: vec![1; rank], dilations: vec![1; rank], pads: vec![(0, 0); rank] }
+    }
+
+    /// Whether it is for so many dimensions.
+    pub fn has_dims(&self, rank: usize) -> bool {
+        [self.strides.len(), self.dilations.len(), self.pads.len()] == [rank; 3]
+    }
+
+    /// Without the first dimension.
+    fn inner(&self) -> Sliding {
+        Sliding {
+            strides: self.strides[1..].to_vec(),
+            dilations: self.dilations[1..].to_vec(),
+            pads: self.pads[1..].to_vec(),
+        }
+    }
+
+    /// Places of a window of `kernel` taps over `size` elements in dimension `d`, if it fits.
+    pub fn places(&self, d: usize, size: u64, kernel: u64) -> Option<u64> {
+        let padded = size.checked_add(self.pads[d].0)?.checked_add(self.pads[d].1)?;
+        let reach = self.dilations[d].checked_mul(kernel.checked_sub(1)?)?.checked_add(1)?;
+        padded.checked_sub(reach)?.checked_div(self.strides[d])?.checked_add(1)
+    }
+}
+
+impl Builder {
+    /// Convolution of images x channels x … with filters x channels of a group x …, and a bias for each filter. Computed as
+    /// `f32` or `f16`; the result has the type of the images.
+    ///
+    /// # Errors
+    /// The sizes do not go together.
+    pub fn conv(
+        &mut self,
+        x: TensorId,
+        filter: TensorId,
+        bias: Option<TensorId>,
+        sliding: &Sliding,
+        groups: u64,
+    ) -> Result<TensorId> {
+        let element = self.element(x);
+        let rank = self.convolved(x, filter, sliding)?;
+        let x = self.in_type_of(x, CONVOLVED, "a convolution")?;
+        let dtype = self.element(x).storage();
+        let filter = self.cast(filter, dtype)?;
+        let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
+        let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
+        let (input, taps) = (self.dims(x).to_vec(), self.dims(filter).to_vec());
+        let made = match rank {
+            1 => {
+                let (pads, bias) = ([sliding.pads[0].0, sliding.pads[0].1], bias.is_some());
+                let (stride, dilation) = (sliding.strides[0], sliding.dilations[0]);
+                let plain = Conv1d::new(three(&input), three(&taps), dtype);
+                Operation::Conv1d(Conv1d { stride, dilation, pads, groups, bias, ..plain })
+            }
+            2 => Operation::Conv2d(Conv2d {
+                strides: two(&sliding.strides),
+                dilations: two(&sliding.dilations),
+                pads: four_pads(sliding),
+                groups,
+                bias: bias.is_some(),
+                ..Conv2d::new(four(&input), four(&taps), dtype)
+            }),
+            _ => {
+                let made = self.conv_by_slices(x, filter, bias, sliding, groups)?;
+                return self.cast(made, element);
+            }
+        };
+        made.check().map_err(|reason| self.invalid(reason))?;
+        let dims = made.outputs()[0].dims.clone();
+        let made = self.kernel1(made, &inputs, dtype.into(), &dims)?;
+        self.cast(made, element)
+    }
+
+    /// Number of dimensions that a filter slides over.
+    fn convolved(&self, x: TensorId, filter: TensorId, sliding: &Sliding) -> Result<usize> {
+        let (input, taps) = (self.dims(x), self.dims(filter));
+        let rank = input.len().saturating_sub(2);
+        let strides = sliding.strides.iter().chain(&sliding.dilations).all(|v| *v > 0);
+        if rank == 0
+            || taps.len() != rank + 2
+            || !sliding.has_dims(rank)
+            || !strides
+            || taps[2..].contains(&0)
+        {
+            let what = self.describe(&[x, filter]);
+            return Err(self.invalid(format!("no convolution of {what} with {sliding:?}")));
+        }
+        Ok(rank)
+    }
+
+    /// A convolution over three or more dimensions: each place of the first is an image, whose channels are those of all the
+    /// taps of that dimension.
+    fn conv_by_slices(
+        &mut self,
+        x: TensorId,
+        filter: TensorId,
+        bias: Option<TensorId>,
+        sliding: &Sliding,
+        groups: u64,
+    ) -> Result<TensorId> {
+        let (slices, places) = self.taps_as_channels(x, self.dims(filter)[2], sliding)?;
+        let mut taps = self.dims(filter).to_vec();
+        taps[1] = elements(&taps[1..3]);
+        taps.remove(2);
+        let filter = self.reshape(filter, &taps)?;
+        let made = self.conv(slices, filter, bias, &sliding.inner(), groups)?;
+        let out = self.dims(made).to_vec();
+        let images = self.dims(x)[0];
+        let split = [&[images, places], &out[1..]].concat();
+        let made = self.reshape(made, &split)?;
+        let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..split.len()).collect();
+        self.transpose(made, &order)
+    }
+
+    /// Images x channels x depth x … as (images * places) x (channels * taps) x …; and the number of places.
+    fn taps_as_channels(&mut self, x: TensorId, taps: u64, sliding: &Sliding) -> Result<(TensorId, u64)> {
+        let dims = self.dims(x).to_vec();
+        let places = sliding.places(0, dims[2], taps);
+        let Some(places) = places else {
+            return Err(self.invalid(format!("{taps} taps do not fit into {}", self.describe(&[x]))));
+        };
+        let mut borders = vec![(0, 0); dims.len()];
+        borders[2] = (sliding.pads[0].0 as i64, sliding.pads[0].1 as i64);
+        let padded = self.pad(x, &borders, Border::Constant, 0.0)?;
+        let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..dims.len()).collect();
+        let padded = self.transpose(padded, &order)?;
+        let shape = self.dims(padded).to_vec();
+        let single = [&shape[..3], &[1], &shape[3..]].concat();
+        let padded = self.reshape(padded, &single)?;
+        let mut parts = Vec::new();
+        for tap in 0..taps {
+            let mut ranges: Vec<Range> = single.iter().map(|size| Range::all(*size)).collect();
+            let start = tap * sliding.dilations[0];
+            ranges[1] = Range { start, step: sliding.strides[0] as i64, count: places };
+            parts.push(self.slice(padded, &ranges)?);
+        }
+        let joined = self.concat(&parts, 3)?;
+        let merged = [&[shape[0] * places, shape[2] * taps], &shape[3..]].concat();
+        Ok((self.reshape(joined, &merged)?, places))
+    }
+
+    /// Transposed convolution of images x channels x … with channels x filters of a group x …, as ONNX `ConvTranspose`;
+    /// `pads` of `sliding` are cut off, `more` is added behind.
+    ///
+    /// # Errors
+    /// The sizes do not go together.
+    pub fn conv_transpose(
+        &mut self,
+        x: TensorId,
+        filter: TensorId,
+        bias: Option<TensorId>,
+        sliding: &Sliding,
+        more: &[u64],
+        groups: u64,
+    ) -> Result<TensorId> {
+        let element = self.element(x);
+        let rank = self.convolved(x, filter, sliding)?;
+        if more.len() != rank {
+            return Err(self.invalid(format!("{more:?} is no output padding of {rank} dimensions")));
+        }
+        let x = self.in_type_of(x, CONVOLVED, "a transposed convolution")?;
+        let dtype = self.element(x).storage();
+        let filter = self.cast(filter, dtype)?;
+        let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
+        let (input, taps) = (self.dims(x).to_vec(), self.dims(filter).to_vec());
+        let made = match rank {
+            1 => {
+                let wide = |d: &[u64]| [d[0], d[1], 1, d[2]];
+                let sliding = Sliding {
+                    strides: vec![1, sliding.strides[0]],
+                    dilations: vec![1, sliding.dilations[0]],
+                    pads: vec![(0, 0), sliding.pads[0]],
+                };
+                let (x, filter) = (self.reshape(x, &wide(&input))?, self.reshape(filter, &wide(&taps))?);
+                let made = self.conv_transpose(x, filter, bias, &sliding, &[0, more[0]], groups)?;
+                let dims = self.dims(made).to_vec();
+                self.reshape(made, &[dims[0], dims[1], dims[3]])?
+            }
+            2 => {
+                let made = Operation::ConvTranspose2d(ConvTranspose2d {
+                    dilations: two(&sliding.dilations),
+                    pads: four_pads(sliding),
+                    output_padding: two(more),
+                    groups,
+                    bias: bias.is_some(),
+                    ..ConvTranspose2d::new(four(&input), four(&taps), two(&sliding.strides), dtype)
+                });
+                made.check().map_err(|reason| self.invalid(reason))?;
+                let dims = made.outputs()[0].dims.clone();
+                let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
+                self.kernel1(made, &inputs, dtype.into(), &dims)?
+            }
+            _ => self.conv_of_spread(x, filter, bias, sliding, more, groups)?,
+        };
+        self.cast(made, element)
+    }
+
+    /// A transposed convolution as a convolution of images with zeros between the elements and mirrored filters.
+    fn conv_of_spread(
+        &mut self,
+        x: TensorId,
+        filter: TensorId,
+        bias: Option<TensorId>,
+        sliding: &Sliding,
+        more: &[u64],
+        groups: u64,
+    ) -> Result<TensorId> {
+        let mut spread = x;
+        let taps = self.dims(filter).to_vec();
+        let (mut borders, rank) = (vec![(0, 0); 2], taps.len() - 2);
+        for d in 0..rank {
+            spread = self.zeros_between(spread, d + 2, sliding.strides[d])?;
+            let reach = (sliding.dilations[d] * (taps[d + 2] - 1)) as i64;
+            let (before, behind) = sliding.pads[d];
+            borders.push((reach - before as i64, reach - behind as i64 + more[d] as i64));
+        }
+        let spread = self.pad(spread, &borders, Border::Constant, 0.0)?;
+        let mirrored: Vec<Range> = taps
+            .iter()
+            .enumerate()
+            .map(|(d, size)| match d {
+                0 | 1 => Range::all(*size),
+                _ => Range { start: size - 1, step: -1, count: *size },
+            })
+            .collect();
+        if groups == 0 || !taps[0].is_multiple_of(groups) {
+            return Err(self.invalid(format!("{} channels do not make {groups} groups", taps[0])));
+        }
+        let filter = self.slice(filter, &mirrored)?;
+        // Group, channel, filter to group, filter, channel.
+        let split = [&[groups, taps[0] / groups, taps[1]], &taps[2..]].concat();
+        let filter = self.reshape(filter, &split)?;
+        let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..split.len()).collect();
+        let filter = self.transpose(filter, &order)?;
+        let merged = [&[groups * taps[1], taps[0] / groups], &taps[2..]].concat();
+        let filter = self.reshape(filter, &merged)?;
+        let plain = Sliding { dilations: sliding.dilations.clone(), ..Sliding::plain(rank) };
+        self.conv(spread, filter, bias, &plain, groups)
+    }
+
+    /// `stride - 1` zeros between the places of a dimension.
+    fn zeros_between(&mut self, x: TensorId, axis: usize, stride: u64) -> Result<TensorId> {
+        let dims = self.dims(x).to_vec();
+        if stride == 1 || dims[axis] == 0 {
+            return Ok(x);
+        }
+        let (outer, inner) = (elements(&dims[..axis]), elements(&dims[axis + 1..]));
+        let apart = self.reshape(x, &[outer, dims[axis], 1, inner])?;
+        let after = stride as i64 - 1;
+        let wide = self.pad(apart, &[(0, 0), (0, 0), (0, after), (0, 0)], Border::Constant, 0.0)?;
+        let joined = self.reshape(wide, &[outer, dims[axis] * stride, inner])?;
+        let cut = self.pad(joined, &[(0, 0), (0, -after), (0, 0)], Border::Constant, 0.0)?;
+        let mut result = dims.clone();
+        result[axis] = (dims[axis] - 1) * stride + 1;
+        self.reshape(cut, &result)
+    }
+
+    /// Convolution of bytes less zero points, as exact `i32` sums. The zero point of the images is one number; that of the
+    /// filters one, or one for each filter.
+    ///
+    /// # Errors
+    /// The sizes or types do not go together.
+    pub fn conv_of_bytes(
+        &mut self,
+        x: TensorId,
+        zero: i64,
+        filter: TensorId,
+        filter_zero: Option<TensorId>,
+        sliding: &Sliding,
+        groups: u64,
+    ) -> Result<TensorId> {
+        let rank = self.convolved(x, filter, sliding)?;
+        if rank == 1 {
+            let wide = |d: &[u64]| [d[0], d[1], 1, d[2]];
+            let (input, taps) = (wide(self.dims(x)), wide(self.dims(filter)));
+            let (x, filter) = (self.reshape(x, &input)?, self.reshape(filter, &taps)?);
+            let sliding = Sliding {
+                strides: vec![1, sliding.strides[0]],
+                dilations: vec![1, sliding.dilations[0]],
+                pads: vec![(0, 0), sliding.pads[0]],
+            };
+            let made = self.conv_of_bytes(x, zero, filter, filter_zero, &sliding, groups)?;
+            let dims = self.dims(made).to_vec();
+            return self.reshape(made, &[dims[0], dims[1], dims[3]]);
+        }
+        if rank > 2 {
+            return Err(
+                self.unsupported(format!("convolutions of bytes over {rank} dimensions; there are 1 and 2"))
+            );
+        }
+        let (filter, offset) = self.signed_bytes(filter, filter_zero)?;
+        let sums = self.conv2d_of_bytes(x, zero, filter, sliding, groups)?;
+        let Some(offset) =
+            offset.filter(|offset| self.ints(*offset).is_none_or(|all| all.iter().any(|v| *v != 0)))
+        else {
+            return Ok(sums);
+        };
+        // The sum of (w + p) * x is that of w * x and p times that of x, which a filter of ones gives for each group.
+        let taps = self.dims(filter).to_vec();
+        let ones_dims = [groups, taps[1], taps[2], taps[3]];
+        let one = self.float(DType::I8, 1.0)?;
+        let ones = self.expand(one, &ones_dims)?;
+        let of_group = self.conv2d_of_bytes(x, zero, ones, sliding, groups)?;
+        let out = self.dims(sums).to_vec();
+        let each = out[1] / groups.max(1);
+        let apart = self.reshape(of_group, &[out[0], groups, 1, out[2] * out[3]])?;
+        let sums = self.reshape(sums, &[out[0], groups, each, out[2] * out[3]])?;
+        let offset = match self.tensor(offset).elements() {
+            1 => self.reshape(offset, &[])?,
+            n if n == out[1] => self.reshape(offset, &[groups, each, 1])?,
+            n => return Err(self.invalid(format!("{n} zero points for {} filters", out[1]))),
+        };
+        let made = self.add_product(sums, apart, offset, 1)?;
+        self.reshape(made, &out)
+    }
+
+    fn conv2d_of_bytes(
+        &mut self,
+        x: TensorId,
+        zero: i64,
+        filter: TensorId,
+        sliding: &Sliding,
+        groups: u64,
+    ) -> Result<TensorId> {
+        let data = self.element(x).storage();
+        let Ok(input_zero) = i32::try_from(zero) else {
+            return Err(self.invalid(format!("a zero point of {zero}")));
+        };
+        let made = Operation::Conv2dInt8(Conv2dInt8 {
+            strides: two(&sliding.strides),
+            dilations: two(&sliding.dilations),
+            pads: four_pads(sliding),
+            groups,
+            input_zero,
+            ..Conv2dInt8::new(four(self.dims(x)), four(self.dims(filter)), data, DType::I32)
+        });
+        made.check().map_err(|reason| self.invalid(reason))?;
+        let dims = made.outputs()[0].dims.clone();
+        self.kernel1(made, &[x, filter], ElementType::Of(DType::I32), &dims)
+    }
+
+    /// A value for each channel, dimension 1, added.
+    ///
+    /// # Errors
+    /// There are not as many.
+    pub fn add_to_channels(&mut self, x: TensorId, bias: TensorId) -> Result<TensorId> {
+        let rank = self.dims(x).len();
+        let mut dims = vec![1; rank.saturating_sub(1)];
+        if let Some(first) = dims.first_mut() {
+            *first = self.tensor(bias).elements();
+        }
+        let bias = self.reshape(bias, &dims)?;
+        self.binary(Function::Add, x, bias)
+    }
+}
+
+fn two(list: &[u64]) -> [u64; 2] {
+    [list[0], list[1]]
+}
+
+fn three(list: &[u64]) -> [u64; 3] {
+    [list[0], list[1], list[2]]
+}
+
+fn four(list: &[u64]) -> [u64; 4] {
+    [list[0], list[1], list[2], list[3]]
+}
+
+fn four_pads(sliding: &Sliding) -> [u64; 4] {
+    let [(top, bottom), (left, right)] = [sliding.pads[0], sliding.pads[1]];
+    [top, left, bottom, right]
+}

@@ -1,0 +1,165 @@
+//! Owns picking and updating of elements by index. Does not own: slices whose places are known.
+
+use halite_shaders::{
+    DType, Operation,
+    ops::{
+        Reduction, gather::Gather, gather_elements::GatherElements, gather_nd::GatherNd,
+        scatter_elements::ScatterElements, scatter_nd::ScatterNd,
+    },
+};
+
+use super::{Builder, Result, order::Line};
+use crate::graph::{ElementType, TensorId, elements};
+
+impl Builder {
+    /// Indices as kernels take them: `i32` or `i64`.
+    fn indices(&mut self, indices: TensorId) -> Result<(TensorId, DType)> {
+        match self.element(indices).storage() {
+            index @ (DType::I32 | DType::I64) => Ok((indices, index)),
+            other if other.is_float() => Err(self.invalid(format!("indices of {other}"))),
+            other => {
+                let wide = if other.size() < 4 { DType::I32 } else { DType::I64 };
+                Ok((self.cast(indices, wide)?, wide))
+            }
+        }
+    }
+
+    /// Places along an axis by index: the axis is replaced by the dimensions of the indices. Indices below 0 count from the
+    /// end; what is out of range is zeros.
+    ///
+    /// # Errors
+    /// The axis is none of the tensor's.
+    pub fn gather(&mut self, data: TensorId, indices: TensorId, axis: usize) -> Result<TensorId> {
+        let Line { outer, length, inner } = self.line(data, axis)?;
+        let (element, from) = (self.element(data), self.dims(data).to_vec());
+        let dims = [&from[..axis], self.dims(indices), &from[axis + 1..]].concat();
+        let count = self.tensor(indices).elements();
+        let (indices, index) = self.indices(indices)?;
+        let made = Gather::new(outer, length, inner, count, element.storage(), index);
+        self.kernel1(Operation::Gather(made), &[data, indices], element, &dims)
+    }
+
+    /// Each element of the result by an index of its own along an axis (ONNX `GatherElements`).
+    ///
+    /// # Errors
+    /// The dimensions do not go together.
+    pub fn gather_elements(&mut self, data: TensorId, indices: TensorId, axis: usize) -> Result<TensorId> {
+        let (element, dims) = (self.element(data), self.dims(indices).to_vec());
+        let (indices, index) = self.indices(indices)?;
+        let data_dims = self.dims(data).to_vec();
+        let made =
+            GatherElements { data: data_dims, indices: dims.clone(), axis, dtype: element.storage(), index };
+        self.kernel1(Operation::GatherElements(made), &[data, indices], element, &dims)
+    }
+
+    /// Slices by several indices each, the last dimension of `indices` (ONNX `GatherND`). The first `batch` dimensions
+    /// are those of both.
+    ///
+    /// # Errors
+    /// The dimensions do not go together.
+    pub fn gather_nd(&mut self, data: TensorId, indices: TensorId, batch: usize) -> Result<TensorId> {
+        let (element, from, places) =
+            (self.element(data), self.dims(data).to_vec(), self.dims(indices).to_vec());
+        let depth = places.last().map_or(usize::MAX, |depth| usize::try_from(*depth).unwrap_or(usize::MAX));
+        let end = batch.saturating_add(depth);
+        if end > from.len() || batch >= places.len() || from[..batch] != places[..batch] {
+            return Err(self.invalid(format!("no slices of {}", self.describe(&[data, indices]))));
+        }
+        let dims = [&places[..places.len() - 1], &from[end..]].concat();
+        if depth == 0 {
+            let between = vec![1; places.len() - 1 - batch];
+            let shaped = [&from[..batch], &between, &from[batch..]].concat();
+            let data = self.reshape(data, &shaped)?;
+            return self.expand(data, &dims);
+        }
+        let (indices, index) = self.indices(indices)?;
+        let made = GatherNd {
+            batch: elements(&from[..batch]),
+            extents: from[batch..end].to_vec(),
+            inner: elements(&from[end..]),
+            slices: elements(&places[batch..places.len() - 1]),
+            dtype: element.storage(),
+            index,
+        };
+        self.kernel1(Operation::GatherNd(made), &[data, indices], element, &dims)
+    }
+
+    /// Data with elements updated by an index each along an axis (ONNX `ScatterElements`).
+    ///
+    /// # Errors
+    /// The dimensions do not go together.
+    pub fn scatter_elements(
+        &mut self,
+        [data, indices, updates]: [TensorId; 3],
+        axis: usize,
+        reduction: Reduction,
+    ) -> Result<TensorId> {
+        let (element, dims) = (self.element(data), self.dims(data).to_vec());
+        if self.dims(indices) != self.dims(updates) || self.element(updates) != element {
+            return Err(self.invalid(format!("no updates: {}", self.describe(&[data, indices, updates]))));
+        }
+        let places = self.dims(indices).to_vec();
+        let (indices, index) = self.indices(indices)?;
+        let (data, updates, dtype) = self.reducible(data, updates, reduction)?;
+        let made = ScatterElements { data: dims.clone(), indices: places, axis, reduction, dtype, index };
+        let made = self.kernel1(
+            Operation::ScatterElements(made),
+            &[data, indices, updates],
+            self.element(data),
+            &dims,
+        )?;
+        self.cast(made, element)
+    }
+
+    /// Data with slices updated by several indices each (ONNX `ScatterND`).
+    ///
+    /// # Errors
+    /// The dimensions do not go together.
+    pub fn scatter_nd(
+        &mut self,
+        [data, indices, updates]: [TensorId; 3],
+        reduction: Reduction,
+    ) -> Result<TensorId> {
+        let (element, dims, places) =
+            (self.element(data), self.dims(data).to_vec(), self.dims(indices).to_vec());
+        let depth = places.last().map_or(usize::MAX, |depth| usize::try_from(*depth).unwrap_or(usize::MAX));
+        let wants = (depth <= dims.len()).then(|| [&places[..places.len() - 1], &dims[depth..]].concat());
+        if depth == 0 || wants.as_deref() != Some(self.dims(updates)) || self.element(updates) != element {
+            return Err(self.invalid(format!("no updates: {}", self.describe(&[data, indices, updates]))));
+        }
+        let (indices, index) = self.indices(indices)?;
+        let (data, updates, dtype) = self.reducible(data, updates, reduction)?;
+        let made = ScatterNd {
+            extents: dims[..depth].to_vec(),
+            inner: elements(&dims[depth..]),
+            slices: elements(&places[..places.len() - 1]),
+            reduction,
+            dtype,
+            index,
+        };
+        let made =
+            self.kernel1(Operation::ScatterNd(made), &[data, indices, updates], self.element(data), &dims)?;
+        self.cast(made, element)
+    }
+
+    /// Data and updates in a type in which kernels reduce them; `i64` is reduced as `i32`, `f64` as `f32`.
+    fn reducible(
+        &mut self,
+        data: TensorId,
+        updates: TensorId,
+        reduction: Reduction,
+    ) -> Result<(TensorId, TensorId, DType)> {
+        const REDUCED: &[DType] =
+            &[DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32, DType::I8, DType::U8];
+        let element = self.element(data);
+        if reduction == Reduction::None {
+            return Ok((data, updates, element.storage()));
+        }
+        if element == ElementType::Bool {
+            return Err(self.unsupported("reductions of booleans by index"));
+        }
+        let data = self.in_type_of(data, REDUCED, "updates by index")?;
+        let updates = self.in_type_of(updates, REDUCED, "updates by index")?;
+        Ok((data, updates, self.element(data).storage()))
+    }
+}

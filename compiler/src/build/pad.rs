@@ -1,0 +1,67 @@
+//! Owns borders around tensors. Does not own: the padding that convolutions and pools bring.
+
+use halite_shaders::{
+    Operation,
+    ops::pad::{Border, Pad},
+};
+
+use super::{Builder, Result};
+use crate::graph::{TensorId, elements};
+
+/// A dimension and what is put before and behind it; less than 0 cuts.
+type Bordered = (u64, i64, i64);
+
+impl Builder {
+    /// A tensor with borders: `(before, behind)` for each dimension, where less than 0 cuts. `value` is what a constant
+    /// border consists of.
+    ///
+    /// # Errors
+    /// There is not a border for each dimension, or it is cut to less than nothing.
+    pub fn pad(
+        &mut self,
+        tensor: TensorId,
+        borders: &[(i64, i64)],
+        border: Border,
+        value: f64,
+    ) -> Result<TensorId> {
+        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        if borders.len() != dims.len() {
+            let what = self.describe(&[tensor]);
+            return Err(self.invalid(format!("{} borders for {what}", borders.len())));
+        }
+        let all: Vec<Bordered> = dims.iter().zip(borders).map(|(size, (a, z))| (*size, *a, *z)).collect();
+        let size = |(size, before, behind): &Bordered| {
+            let size = i64::try_from(*size).ok()?.checked_add(*before)?.checked_add(*behind)?;
+            u64::try_from(size).ok()
+        };
+        let Some(result) = all.iter().map(size).collect::<Option<Vec<u64>>>() else {
+            let what = self.describe(&[tensor]);
+            return Err(self.invalid(format!("borders {borders:?} of {what} leave less than nothing")));
+        };
+        if all.iter().all(|(_, before, behind)| *before == 0 && *behind == 0) {
+            return Ok(tensor);
+        }
+        let all = join(&all);
+        let made = Pad {
+            input: all.iter().map(|d| d.0).collect(),
+            before: all.iter().map(|d| d.1).collect(),
+            after: all.iter().map(|d| d.2).collect(),
+            border,
+            value,
+            dtype: element.storage(),
+        };
+        self.kernel1(Operation::Pad(made), &[tensor], element, &result)
+    }
+}
+
+/// Neighbours without borders as one dimension.
+fn join(all: &[Bordered]) -> Vec<Bordered> {
+    let mut joined: Vec<Bordered> = Vec::new();
+    for (size, before, behind) in all {
+        match joined.last_mut() {
+            Some((outer, 0, 0)) if *before == 0 && *behind == 0 => *outer = elements(&[*outer, *size]),
+            _ => joined.push((*size, *before, *behind)),
+        }
+    }
+    joined
+}

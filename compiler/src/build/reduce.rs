@@ -1,0 +1,173 @@
+//! Owns reductions over any axes, running sums, and places of extremes. Does not own: sorting, or norms of windows.
+
+use halite_shaders::{
+    DType, Operation,
+    emit::{Function, Operand, Scalar},
+    ops::{arg_reduce::ArgReduce, cumulative_sum::CumulativeSum, reduce::Reduce, reduce::ReduceKind},
+};
+
+use super::{Builder, Result, order::Line, types::FLOATS};
+use crate::graph::{ElementType, TensorId, elements};
+
+const SUMMED: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I32];
+
+impl Builder {
+    /// Reduces axes, which stay with one element where `keep`. The result has the type of the tensor. Floats are summed as
+    /// `f32`, and `f64` is computed so; integers are computed as `i32`, which wraps, and means and norms of them are
+    /// truncated.
+    ///
+    /// # Errors
+    /// An axis is none of the tensor's.
+    pub fn reduce(
+        &mut self,
+        kind: ReduceKind,
+        tensor: TensorId,
+        axes: &[usize],
+        keep: bool,
+    ) -> Result<TensorId> {
+        let dims = self.dims(tensor).to_vec();
+        if let Some(axis) = axes.iter().find(|axis| **axis >= dims.len()) {
+            let what = self.describe(&[tensor]);
+            return Err(self.invalid(format!("axis {axis} of {what} is reduced, which has {}", dims.len())));
+        }
+        let kept: Vec<u64> = (0..dims.len()).map(|i| if axes.contains(&i) { 1 } else { dims[i] }).collect();
+        let left: Vec<u64> = (0..dims.len()).filter(|i| !axes.contains(i)).map(|i| dims[i]).collect();
+        let element = self.element(tensor);
+        let unsigned = |dtype: DType| dtype.name().starts_with('u') && dtype.size() >= 4;
+        let turned = matches!(kind, ReduceKind::Max | ReduceKind::Min) && unsigned(element.storage());
+        let mut own = self.in_type_of(tensor, SUMMED, "a reduction")?;
+        if turned {
+            own = self.turn_top_bit(own)?;
+        }
+        let own = self.joined_axes(own, axes)?;
+        let (outer, length, inner) = spans(&own.1, own.2);
+        let made = self.reduce_line(kind, own.0, Line { outer, length, inner })?;
+        let made = if turned { self.turn_top_bit(made)? } else { made };
+        let made = self.cast(made, element)?;
+        self.reshape(made, if keep { &kept } else { &left })
+    }
+
+    /// The order of `u32` values that lie in an `i32` becomes that of the `i32`, and back.
+    fn turn_top_bit(&mut self, tensor: TensorId) -> Result<TensorId> {
+        let top = Operand::Constant(Scalar::Int(i64::from(i32::MIN), DType::I32));
+        self.map(&[tensor], DType::I32, |p, x| p.call(Function::Xor, &[x[0], top]))
+    }
+
+    /// The tensor with the axes as neighbours: itself, its dimensions and the range of the axes. Dimensions of one element
+    /// in between do not matter.
+    fn joined_axes(
+        &mut self,
+        tensor: TensorId,
+        axes: &[usize],
+    ) -> Result<(TensorId, Vec<u64>, (usize, usize))> {
+        let dims = self.dims(tensor).to_vec();
+        let wide: Vec<usize> = (0..dims.len()).filter(|i| axes.contains(i) && dims[*i] != 1).collect();
+        let Some((first, last)) = wide.first().copied().zip(wide.last().copied()) else {
+            return Ok((tensor, dims, (0, 0)));
+        };
+        if (first..=last).all(|i| dims[i] == 1 || axes.contains(&i)) {
+            return Ok((tensor, dims, (first, last + 1)));
+        }
+        let mut order: Vec<usize> = (0..dims.len()).filter(|i| !wide.contains(i)).collect();
+        order.extend(&wide);
+        let moved = self.transpose(tensor, &order)?;
+        let dims = self.dims(moved).to_vec();
+        let range = (dims.len() - wide.len(), dims.len());
+        Ok((moved, dims, range))
+    }
+
+    fn reduce_line(&mut self, kind: ReduceKind, tensor: TensorId, line: Line) -> Result<TensorId> {
+        let dtype = self.element(tensor).storage();
+        let of = |kind| {
+            Operation::Reduce(Reduce {
+                kind,
+                outer: line.outer,
+                length: line.length,
+                inner: line.inner,
+                dtype,
+            })
+        };
+        let result = [line.outer, line.inner];
+        if dtype.is_float() {
+            return self.kernel1(of(kind), &[tensor], dtype.into(), &result);
+        }
+        let through_f32 = |b: &mut Self, kind| {
+            let floats = b.cast(tensor, DType::F32)?;
+            let made = b.reduce_line(kind, floats, line)?;
+            b.cast(made, DType::I32)
+        };
+        match kind {
+            ReduceKind::Mean => {
+                let sum = self.kernel1(of(ReduceKind::Sum), &[tensor], dtype.into(), &result)?;
+                let count = Operand::Constant(Scalar::Int(line.length as i64, DType::I32));
+                self.map(&[sum], DType::I32, |p, x| p.call(Function::Div, &[x[0], count]))
+            }
+            ReduceKind::L2 | ReduceKind::LogSum | ReduceKind::LogSumExp => through_f32(self, kind),
+            _ => self.kernel1(of(kind), &[tensor], dtype.into(), &result),
+        }
+    }
+
+    /// The places, `i64`, of the largest or smallest elements along an axis, which stays with one element. Of equal ones the
+    /// first, or the last.
+    ///
+    /// # Errors
+    /// The axis is none of the tensor's, or has no elements.
+    pub fn arg_reduce(
+        &mut self,
+        tensor: TensorId,
+        axis: usize,
+        smallest: bool,
+        last: bool,
+    ) -> Result<TensorId> {
+        let line = self.line(tensor, axis)?;
+        let mut dims = self.dims(tensor).to_vec();
+        dims[axis] = 1;
+        let tensor = self.ordered(tensor)?;
+        let (dtype, indices) = (self.element(tensor).storage(), DType::I64);
+        let Line { outer, length, inner } = line;
+        let made = ArgReduce { outer, length, inner, smallest, last, dtype, indices };
+        self.kernel1(Operation::ArgReduce(made), &[tensor], indices.into(), &dims)
+    }
+
+    /// Sums of all elements up to each one along an axis; types as in [`Builder::reduce`].
+    ///
+    /// # Errors
+    /// The axis is none of the tensor's.
+    pub fn cumulative_sum(
+        &mut self,
+        tensor: TensorId,
+        axis: usize,
+        exclusive: bool,
+        reverse: bool,
+    ) -> Result<TensorId> {
+        let Line { outer, length, inner } = self.line(tensor, axis)?;
+        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let own = self.in_type_of(tensor, SUMMED, "a running sum")?;
+        let dtype = self.element(own).storage();
+        let made = CumulativeSum { outer, length, inner, exclusive, reverse, dtype };
+        let made = self.kernel1(Operation::CumulativeSum(made), &[own], dtype.into(), &dims)?;
+        self.cast(made, element)
+    }
+
+    /// Mean and variance (without Bessel's correction) over axes, which stay with one element, as `f32`.
+    ///
+    /// # Errors
+    /// An axis is none of the tensor's.
+    pub fn moments(&mut self, tensor: TensorId, axes: &[usize]) -> Result<(TensorId, TensorId)> {
+        let floats = self.as_f32(tensor)?;
+        let mean = self.reduce(ReduceKind::Mean, floats, axes, true)?;
+        let differences = self.binary(Function::Sub, floats, mean)?;
+        let squares = self.binary(Function::Mul, differences, differences)?;
+        Ok((mean, self.reduce(ReduceKind::Mean, squares, axes, true)?))
+    }
+
+    /// Whether the tensor's elements are of a type that is summed as it is.
+    pub fn is_float_of_kernels(&self, tensor: TensorId) -> bool {
+        matches!(self.element(tensor), ElementType::Of(dtype) if FLOATS.contains(&dtype))
+    }
+}
+
+/// Elements before, in and behind a range of dimensions.
+fn spans(dims: &[u64], (first, end): (usize, usize)) -> (u64, u64, u64) {
+    (elements(&dims[..first]), elements(&dims[first..end]), elements(&dims[end..]))
+}

@@ -33,7 +33,7 @@ impl TensorDesc {
 }
 
 /// The elements of a tensor as the host computes with them. `f64` holds every value of the float types exactly, `i64`
-/// every value of the integer types.
+/// every value of the integer types but `u64`, of whose elements it has the bits: those from `2^63` on are negative.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Of a float type.
@@ -88,12 +88,14 @@ impl Values {
         let mut bytes = Vec::with_capacity(self.len() * dtype.size() as usize);
         for i in 0..self.len() {
             match dtype {
+                DType::F64 => bytes.extend(self.float(i).to_le_bytes()),
                 DType::F32 => bytes.extend((self.float(i) as f32).to_le_bytes()),
                 DType::F16 => bytes.extend(f16::from_f64(self.float(i)).to_le_bytes()),
                 DType::BF16 => bytes.extend(bf16::from_f64(self.float(i)).to_le_bytes()),
                 DType::I8 | DType::U8 => bytes.push(self.int(i) as u8),
+                DType::I16 | DType::U16 => bytes.extend((self.int(i) as u16).to_le_bytes()),
                 DType::I32 | DType::U32 => bytes.extend((self.int(i) as u32).to_le_bytes()),
-                DType::I64 => bytes.extend(self.int(i).to_le_bytes()),
+                DType::I64 | DType::U64 => bytes.extend(self.int(i).to_le_bytes()),
             }
         }
         bytes
@@ -105,14 +107,17 @@ impl Values {
             bytes.as_chunks::<N>().0.iter().map(|chunk| read(*chunk)).collect()
         }
         match dtype {
+            DType::F64 => Values::Float(each(bytes, f64::from_le_bytes)),
             DType::F32 => Values::Float(each(bytes, |b| f64::from(f32::from_le_bytes(b)))),
             DType::F16 => Values::Float(each(bytes, |b| f16::from_le_bytes(b).to_f64())),
             DType::BF16 => Values::Float(each(bytes, |b| bf16::from_le_bytes(b).to_f64())),
             DType::I8 => Values::Int(each(bytes, |[b]: [u8; 1]| i64::from(b as i8))),
             DType::U8 => Values::Int(each(bytes, |[b]: [u8; 1]| i64::from(b))),
+            DType::I16 => Values::Int(each(bytes, |b| i64::from(i16::from_le_bytes(b)))),
+            DType::U16 => Values::Int(each(bytes, |b| i64::from(u16::from_le_bytes(b)))),
             DType::I32 => Values::Int(each(bytes, |b| i64::from(i32::from_le_bytes(b)))),
             DType::U32 => Values::Int(each(bytes, |b| i64::from(u32::from_le_bytes(b)))),
-            DType::I64 => Values::Int(each(bytes, i64::from_le_bytes)),
+            DType::I64 | DType::U64 => Values::Int(each(bytes, i64::from_le_bytes)),
         }
     }
 }
@@ -124,15 +129,18 @@ mod tests {
     #[test]
     fn bytes_and_back() {
         let floats = Values::Float(vec![0.0, -1.5, 65504.0, f64::INFINITY]);
-        for dtype in [DType::F32, DType::F16] {
+        for dtype in [DType::F32, DType::F16, DType::F64] {
             assert_eq!(Values::from_bytes(dtype, &floats.to_bytes(dtype)), floats, "{dtype}");
         }
         let ints = Values::Int(vec![0, 1, 127, 3]);
-        for dtype in [DType::I8, DType::U8, DType::I32, DType::U32, DType::I64] {
+        for dtype in DType::ALL.into_iter().filter(|t| !t.is_float()) {
             let bytes = ints.to_bytes(dtype);
             assert_eq!(bytes.len() as u64, 4 * dtype.size());
             assert_eq!(Values::from_bytes(dtype, &bytes), ints, "{dtype}");
         }
         assert_eq!(Values::from_bytes(DType::I8, &[255]), Values::Int(vec![-1]));
+        assert_eq!(Values::from_bytes(DType::I16, &[255, 255]), Values::Int(vec![-1]));
+        assert_eq!(Values::from_bytes(DType::U16, &[255, 255]), Values::Int(vec![65535]));
+        assert_eq!(Values::from_bytes(DType::U64, &[255; 8]), Values::Int(vec![-1]));
     }
 }

@@ -151,6 +151,10 @@ impl Machine {
             Op::ShiftRightArithmetic => each(|a, b| ((a as i32) >> b) as u32),
             Op::ULessThan => each(|a, b| u32::from(a < b)),
             Op::UGreaterThan => each(|a, b| u32::from(a > b)),
+            Op::UGreaterThanEqual => each(|a, b| u32::from(a >= b)),
+            Op::IEqual => each(|a, b| u32::from(a == b)),
+            Op::INotEqual => each(|a, b| u32::from(a != b)),
+            Op::ConvertUToF => of(2).iter().map(|a| (*a as f32).to_bits()).collect(),
             Op::UMulExtended => {
                 let products = of(2).iter().zip(of(3)).map(|(a, b)| u64::from(*a) * u64::from(*b));
                 let products: Vec<u64> = products.collect();
@@ -241,7 +245,7 @@ fn check(operation: &Operation) {
 
 #[test]
 fn nothing_outside_of_tensors_is_touched() {
-    for dtype in ["u8", "bf16", "i32", "i64"] {
+    for dtype in ["u8", "bf16", "i32", "i64", "i16", "u64", "f64"] {
         for inner in [1, 2, 3, 4, 5, 8, 12, 16, 20] {
             for outer in [1, 2, 3, 5] {
                 let shapes = [

@@ -8,7 +8,7 @@ use super::{
     kernel::Kernel,
     lanes::Register,
     layout::Access,
-    memory::{unpack, unpack_each, width_of, words_of},
+    memory::{unpack, unpack_each, unpack_pair, width_of, words_of},
 };
 use crate::DType;
 
@@ -126,12 +126,13 @@ impl Kernel<'_> {
 
     /// One element four times.
     fn same(&mut self, binding: u32, dtype: DType, index: Id) -> Register {
-        if dtype == DType::I64 {
+        if dtype.size() == 8 {
             let one = self.lanes.word(1);
             let low = self.lanes.scalar(Op::ShiftLeftLogical, &[index, one]);
             let high = self.lanes.scalar(Op::BitwiseOr, &[low, one]);
             let [low, high] = [low, high].map(|place| self.buffers.load(&mut self.lanes, binding, 1, place));
-            return Register::Pair(self.lanes.splat(low), self.lanes.splat(high));
+            let [low, high] = [low, high].map(|word| self.lanes.splat(word));
+            return unpack_pair(&mut self.lanes, dtype, low, high);
         }
         let (place, shift) = (self.word_of(index, dtype), self.lanes.splat(index));
         let word = self.buffers.load(&mut self.lanes, binding, 1, place);
@@ -154,11 +155,11 @@ impl Kernel<'_> {
                 .collect();
             self.lanes.asm.pure(Op::CompositeConstruct, ty, &words)
         };
-        if dtype == DType::I64 {
+        if dtype.size() == 8 {
             let part = |kernel: &mut Self, index: Id, part: u32| kernel.place(index, 2, part);
             let low = load(&|kernel, index| part(kernel, index, 0));
             let high = load(&|kernel, index| part(kernel, index, 1));
-            return Register::Pair(low, high);
+            return unpack_pair(&mut self.lanes, dtype, low, high);
         }
         let words = load(&|kernel, index| kernel.word_of(index, dtype));
         let shifts = self.shifts(indices, dtype);

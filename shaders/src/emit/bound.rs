@@ -52,7 +52,7 @@ pub(crate) fn tolerance(expression: &Expression, magnitudes: &[f64]) -> Toleranc
         Operand::Input(i) => Bound::exact(magnitudes[i]),
         Operand::Node(i) => bounds[i],
         Operand::Constant(Scalar::Float(value)) => Bound { least: value.abs(), ..Bound::exact(value.abs()) },
-        Operand::Constant(Scalar::Int(value, _)) => Bound::exact((value as f64).abs()),
+        Operand::Constant(scalar @ Scalar::Int(..)) => Bound::exact((scalar.whole() as f64).abs()),
         Operand::Constant(Scalar::Bool(_)) => Bound::exact(1.0),
     };
     for node in &expression.nodes {
@@ -62,7 +62,9 @@ pub(crate) fn tolerance(expression: &Expression, magnitudes: &[f64]) -> Toleranc
     let mut largest = Tolerance::EXACT;
     for output in expression.outputs.iter().filter(|output| output.dtype.is_float()) {
         let bound = of(output.value, &bounds);
-        largest.absolute = largest.absolute.max(bound.absolute + output.dtype.min_normal());
+        // An f64 was an f32, which may have been flushed.
+        let flushed = output.dtype.min_normal().max(DType::F32.min_normal());
+        largest.absolute = largest.absolute.max(bound.absolute + flushed);
         largest.relative = largest.relative.max(bound.relative + output.dtype.epsilon());
     }
     largest
@@ -73,7 +75,8 @@ fn bound(node: &Node, operands: &[Bound]) -> Bound {
         [x] => one(node, x),
         [a, b] => two(node.function, a, b),
         [x, scale, _] if node.function == Function::Dequantize => {
-            Bound::of(2.0 * x.most * scale.most, 0.0, 2.0)
+            // A tiny scale may be flushed.
+            Bound::of(2.0 * x.most * scale.most, 2.0 * x.most * DType::F32.min_normal(), 2.0)
         }
         [x, alpha, beta] if node.function == Function::HardSigmoid => {
             let line = times(alpha.most, x.most) + beta.most;
@@ -100,21 +103,32 @@ fn one(node: &Node, x: Bound) -> Bound {
     let error = x.error();
     // What a function with a pole makes of a value with an absolute error.
     let pole = if x.absolute > 0.0 { f64::INFINITY } else { 0.0 };
+    // What a function with an infinite slope at the end of its domain makes of an error there, as the root does at 0.
+    let rooted = 1.2 * (2.0 * error).sqrt();
     match node.function {
         Function::Abs | Function::Neg | Function::Relu => x,
         Function::Cast => match node.to {
             Some(Type::Of(dtype)) if dtype.is_float() => Bound {
-                absolute: x.absolute + if dtype == DType::F32 { 0.0 } else { dtype.min_normal() },
+                absolute: x.absolute + if dtype.size() >= 4 { 0.0 } else { dtype.min_normal() },
                 relative: x.relative + dtype.epsilon() + ULP,
                 ..x
             },
             _ => Bound::exact(x.most),
         },
+        Function::Acos => Bound::of(std::f64::consts::PI, rooted, 20.0),
+        Function::Acosh => Bound::of(x.most.max(1.0).ln() + 1.0, rooted, 24.0),
+        Function::Asin => Bound::of(std::f64::consts::FRAC_PI_2, rooted, 20.0),
+        Function::Asinh => Bound::of(x.most.max(1.0).ln() + 1.0, error, 24.0),
+        Function::Atan => Bound::of(std::f64::consts::FRAC_PI_2, error, 10.0),
+        Function::Atanh => Bound::of(f64::INFINITY, if error > 0.0 { f64::INFINITY } else { 0.0 }, 24.0),
         Function::Ceil | Function::Floor | Function::Round => {
             Bound::of(x.most + 1.0, if error > 0.0 { 1.0 + error } else { 0.0 }, 0.0)
         }
         // Beyond 10,000 the reduction loses a bit with each doubling.
         Function::Cos | Function::Sin => Bound::of(1.0, error + 2.0 * ULP + x.most * ULP / 1024.0, 2.0),
+        Function::Cosh | Function::Sinh => {
+            Bound::of(x.most.cosh(), 0.0, 16.0 + 2.0 * x.most.min(104.0) + 2.0 * error / ULP)
+        }
         Function::Tan => Bound::of(f64::INFINITY, 10.0 * error + 4.0 * ULP, 12.0),
         Function::Erf => Bound::of(1.0, 1.13 * error, 4.0),
         Function::Exp => Bound::of(x.most.exp(), 0.0, 4.0 + 2.0 * x.most + error / ULP),

@@ -23,15 +23,14 @@ impl Lanes {
             (Register::Bool(x), Type::Of(dtype)) => {
                 let [one, zero] = [self.u(1), self.u(0)];
                 let word = self.uselect(x, one, zero);
-                if dtype == DType::I64 { Register::Pair(word, zero) } else { Register::Word(word) }
+                if dtype.size() == 8 { Register::Pair(word, zero) } else { Register::Word(word) }
             }
-            (Register::Pair(low, _), Type::Of(dtype)) if dtype != DType::I64 => {
+            (Register::Pair(low, _), Type::Of(dtype)) if dtype.size() < 8 => {
                 Register::Word(self.wrapped(low, dtype))
             }
             (Register::Pair(..), _) => value,
-            (Register::Word(x), Type::Of(DType::I64)) => {
-                let signed = !matches!(from, Type::Of(DType::U32 | DType::U8));
-                let high = if signed { self.right_signed(x, 31) } else { self.u(0) };
+            (Register::Word(x), Type::Of(dtype)) if dtype.size() == 8 => {
+                let high = if from.is_signed() { self.right_signed(x, 31) } else { self.u(0) };
                 Register::Pair(x, high)
             }
             (Register::Word(x), Type::Of(dtype)) => Register::Word(self.wrapped(x, dtype)),
@@ -60,34 +59,45 @@ impl Lanes {
     pub(crate) fn wrapped(&mut self, x: Id, dtype: DType) -> Id {
         match dtype {
             DType::U8 => self.and(x, 0xFF),
-            DType::I8 => {
-                let up = self.left(x, 24);
-                self.right_signed(up, 24)
+            DType::U16 => self.and(x, 0xFFFF),
+            DType::I8 | DType::I16 => {
+                let above = if dtype == DType::I8 { 24 } else { 16 };
+                let up = self.left(x, above);
+                self.right_signed(up, above)
             }
             _ => x,
         }
     }
 
     fn float_of(&mut self, value: Register, from: Type) -> Id {
-        let unsigned = matches!(from, Type::Of(DType::U32 | DType::U8));
         match value {
             Register::Float(x) => x,
             Register::Bool(x) => {
                 let [one, zero] = [self.f(1.0), self.f(0.0)];
                 self.fselect(x, one, zero)
             }
-            Register::Word(x) => self.fop(if unsigned { Op::ConvertUToF } else { Op::ConvertSToF }, &[x]),
+            Register::Word(x) => {
+                self.fop(if from.is_signed() { Op::ConvertSToF } else { Op::ConvertUToF }, &[x])
+            }
             Register::Pair(low, high) => {
+                if !from.is_signed() {
+                    return self.float_of_pair(low, high);
+                }
                 // Of the magnitude, lest two large parts cancel.
                 let (low, high, negative) = self.magnitude(low, high);
-                let [low, high] = [self.fop(Op::ConvertUToF, &[low]), self.fop(Op::ConvertUToF, &[high])];
-                let unit = self.f(4_294_967_296.0);
-                let scaled = self.mul(high, unit);
-                let sum = self.add(scaled, low);
+                let sum = self.float_of_pair(low, high);
                 let negated = self.fop(Op::FNegate, &[sum]);
                 self.fselect(negative, negated, sum)
             }
         }
+    }
+
+    /// Of a pair without a sign.
+    fn float_of_pair(&mut self, low: Id, high: Id) -> Id {
+        let [low, high] = [self.fop(Op::ConvertUToF, &[low]), self.fop(Op::ConvertUToF, &[high])];
+        let unit = self.f(4_294_967_296.0);
+        let scaled = self.mul(high, unit);
+        self.add(scaled, low)
     }
 
     /// Towards zero, saturating, NaN to 0. `OpConvertFToS` and its like say nothing of values out of range.
@@ -99,8 +109,11 @@ impl Lanes {
         let (least, most, limit, largest) = match dtype {
             DType::I8 => (-128.0, 127.0, 127.0, 127),
             DType::U8 => (0.0, 255.0, 255.0, 255),
+            DType::I16 => (-32_768.0, 32_767.0, 32_767.0, 32_767),
+            DType::U16 => (0.0, 65_535.0, 65_535.0, 65_535),
             DType::U32 => (0.0, 4_294_967_040.0, 4_294_967_296.0, u32::MAX),
             DType::I64 => return self.float_to_pair(x),
+            DType::U64 => return self.float_to_unsigned_pair(x),
             _ => (-2_147_483_648.0, 2_147_483_520.0, 2_147_483_648.0, 0x7FFF_FFFF),
         };
         let clamped = self.clamped(x, least, most);
@@ -116,17 +129,10 @@ impl Lanes {
         self.fext(GlslStd450Op::FClamp, &[x, least, most])
     }
 
-    /// To 64 bits; x is no NaN. The high word is what `2^32` goes into the magnitude.
+    /// To 64 bits; x is no NaN.
     fn float_to_pair(&mut self, x: Id) -> Register {
         let magnitude = self.fabs(x);
-        let clamped = self.clamped(magnitude, 0.0, 9_223_371_487_098_961_920.0);
-        let whole = self.fext(GlslStd450Op::Trunc, &[clamped]);
-        let [unit, part] = [self.f(4_294_967_296.0), self.f(1.0 / 4_294_967_296.0)];
-        let quotient = self.mul(whole, part);
-        let high_float = self.fext(GlslStd450Op::Trunc, &[quotient]);
-        let product = self.mul(high_float, unit);
-        let low_float = self.sub(whole, product);
-        let [low, high] = [self.uop(Op::ConvertFToU, &[low_float]), self.uop(Op::ConvertFToU, &[high_float])];
+        let (low, high) = self.words_of_float(magnitude, 9_223_371_487_098_961_920.0);
         let (negative_low, negative_high) = self.pair_negated(low, high);
         let zero = self.f(0.0);
         let negative = self.bop(Op::FOrdLessThan, &[x, zero]);
@@ -141,7 +147,28 @@ impl Lanes {
         Register::Pair(self.uselect(beyond, low_limit, low), self.uselect(beyond, high_limit, high))
     }
 
-    /// A float rounded to a float type.
+    /// The same without a sign.
+    fn float_to_unsigned_pair(&mut self, x: Id) -> Register {
+        let (low, high) = self.words_of_float(x, 18_446_742_974_197_923_840.0);
+        let limit = self.f(18_446_744_073_709_551_616.0);
+        let beyond = self.bop(Op::FOrdGreaterThanEqual, &[x, limit]);
+        let most = self.u(u32::MAX);
+        Register::Pair(self.uselect(beyond, most, low), self.uselect(beyond, most, high))
+    }
+
+    /// The integer part between 0 and `most`, a float, as low and high word: the high one is what `2^32` goes into it.
+    fn words_of_float(&mut self, x: Id, most: f32) -> (Id, Id) {
+        let clamped = self.clamped(x, 0.0, most);
+        let whole = self.fext(GlslStd450Op::Trunc, &[clamped]);
+        let [unit, part] = [self.f(4_294_967_296.0), self.f(1.0 / 4_294_967_296.0)];
+        let quotient = self.mul(whole, part);
+        let high = self.fext(GlslStd450Op::Trunc, &[quotient]);
+        let product = self.mul(high, unit);
+        let low = self.sub(whole, product);
+        (self.uop(Op::ConvertFToU, &[low]), self.uop(Op::ConvertFToU, &[high]))
+    }
+
+    /// A float rounded to a float type; to `f64` it need not be.
     fn rounded(&mut self, x: Id, dtype: DType) -> Id {
         match dtype {
             DType::F16 => {

@@ -1,4 +1,4 @@
-//! Owns the value of a function on the host, in `f64` and `i64`: what kernels are compared with, and what constants are
+//! Owns the value of a function on the host, in `f64` and `i128`: what kernels are compared with, and what constants are
 //! folded with. Simple on purpose; shares nothing with the code that is emitted.
 
 use super::{
@@ -60,11 +60,12 @@ pub(crate) fn apply(node: &Node, operands: &[Scalar]) -> Scalar {
             Function::Eq => a == b,
             _ => a != b,
         }),
-        (Function::Clip, [Scalar::Int(x, dtype), Scalar::Int(low, _), Scalar::Int(high, _)]) => {
-            Scalar::Int((*x).max(*low).min(*high), *dtype)
+        (Function::Clip, [Scalar::Int(_, dtype), ..]) => {
+            let [x, low, high] = [0, 1, 2].map(|i| operands[i].whole());
+            wrapped(x.max(low).min(high), *dtype)
         }
-        (function, [Scalar::Int(x, dtype)]) => wrapped(int1(function, *x), *dtype),
-        (function, [Scalar::Int(a, dtype), Scalar::Int(b, _)]) => int2(function, *a, *b, *dtype),
+        (function, [x @ Scalar::Int(_, dtype)]) => wrapped(int1(function, x.whole()), *dtype),
+        (function, [a @ Scalar::Int(_, dtype), b]) => int2(function, a.whole(), b.whole(), *dtype),
         _ => Scalar::Float(f64::NAN),
     }
 }
@@ -74,37 +75,35 @@ fn single(value: f64) -> Scalar {
     Scalar::Float(DType::F32.round(value))
 }
 
-fn wrapped(value: i64, dtype: DType) -> Scalar {
+fn wrapped(value: i128, dtype: DType) -> Scalar {
     Scalar::Int(wrap(value, dtype), dtype)
 }
 
-fn wrap(value: i64, dtype: DType) -> i64 {
+fn wrap(value: i128, dtype: DType) -> i64 {
     match dtype {
+        DType::I16 => (value as i16).into(),
+        DType::U16 => (value as u16).into(),
         DType::I8 => (value as i8).into(),
         DType::U8 => (value as u8).into(),
         DType::I32 => (value as i32).into(),
         DType::U32 => (value as u32).into(),
-        _ => value,
+        _ => value as i64,
     }
 }
 
 /// Conversion of a value.
 pub(crate) fn cast(x: Scalar, to: Type) -> Scalar {
-    let number = match x {
-        Scalar::Bool(value) => f64::from(u8::from(value)),
-        Scalar::Float(value) => value,
-        Scalar::Int(value, _) => value as f64,
-    };
+    let number = if let Scalar::Float(value) = x { value } else { x.whole() as f64 };
     match (x, to) {
         (Scalar::Bool(_), Type::Bool) => x,
         (Scalar::Int(value, _), Type::Bool) => Scalar::Bool(value != 0),
         (_, Type::Bool) => Scalar::Bool(number != 0.0),
-        (_, Type::Of(dtype)) if dtype.is_float() => Scalar::Float(dtype.round(number)),
-        (Scalar::Int(value, _), Type::Of(dtype)) => wrapped(value, dtype),
+        (_, Type::Of(dtype)) if dtype.is_float() => single(dtype.round(number)),
+        (Scalar::Int(..), Type::Of(dtype)) => wrapped(x.whole(), dtype),
         (_, Type::Of(dtype)) => {
             let (least, most) = range(dtype);
             // `as` goes towards zero, saturates, and makes 0 of NaN.
-            Scalar::Int((number as i64).clamp(least, most), dtype)
+            wrapped((number as i128).clamp(least, most), dtype)
         }
     }
 }
@@ -129,8 +128,15 @@ fn float1(function: Function, x: f64) -> Scalar {
         Function::IsNan => return Scalar::Bool(x.is_nan()),
         Function::IsInf => return Scalar::Bool(x.is_infinite()),
         Function::Abs => x.abs(),
+        Function::Acos => x.acos(),
+        Function::Acosh => x.acosh(),
+        Function::Asin => x.asin(),
+        Function::Asinh => x.asinh(),
+        Function::Atan => x.atan(),
+        Function::Atanh => x.atanh(),
         Function::Ceil => x.ceil(),
         Function::Cos => x.cos(),
+        Function::Cosh => x.cosh(),
         Function::Erf => libm::erf(x),
         Function::Exp => x.exp(),
         Function::Floor => x.floor(),
@@ -158,6 +164,7 @@ fn float1(function: Function, x: f64) -> Scalar {
         }
         Function::Silu => x * sigmoid(x),
         Function::Sin => x.sin(),
+        Function::Sinh => x.sinh(),
         Function::Softplus => {
             if x.is_nan() {
                 x
@@ -198,18 +205,33 @@ fn float2(function: Function, a: f64, b: f64) -> Scalar {
     })
 }
 
-fn int1(function: Function, x: i64) -> i64 {
+fn int1(function: Function, x: i128) -> i128 {
     match function {
-        Function::Abs => x.wrapping_abs(),
-        Function::Neg => x.wrapping_neg(),
+        Function::Abs => x.abs(),
+        Function::Neg => -x,
         Function::Not => !x,
         Function::Relu => x.max(0),
         _ => x.signum(),
     }
 }
 
-fn int2(function: Function, a: i64, b: i64, dtype: DType) -> Scalar {
-    let bits = i64::try_from(dtype.size() * 8).unwrap_or(64);
+/// By squaring; of a negative exponent what integers there are among the results, and 0 of others.
+fn int_power(a: i128, b: i128) -> i128 {
+    if b < 0 {
+        return if a.abs() == 1 { int_power(a, -b) } else { 0 };
+    }
+    let (mut power, mut base, mut rest) = (1i128, a, b);
+    while rest > 0 {
+        if rest % 2 == 1 {
+            power = power.wrapping_mul(base);
+        }
+        (base, rest) = (base.wrapping_mul(base), rest / 2);
+    }
+    power
+}
+
+fn int2(function: Function, a: i128, b: i128, dtype: DType) -> Scalar {
+    let bits = i128::from(dtype.size() * 8);
     let value = match function {
         Function::Eq => return Scalar::Bool(a == b),
         Function::Ne => return Scalar::Bool(a != b),
@@ -217,8 +239,8 @@ fn int2(function: Function, a: i64, b: i64, dtype: DType) -> Scalar {
         Function::Le => return Scalar::Bool(a <= b),
         Function::Gt => return Scalar::Bool(a > b),
         Function::Ge => return Scalar::Bool(a >= b),
-        Function::Add => a.wrapping_add(b),
-        Function::Sub => a.wrapping_sub(b),
+        Function::Add => a + b,
+        Function::Sub => a - b,
         Function::Mul => a.wrapping_mul(b),
         Function::Max => a.max(b),
         Function::Min => a.min(b),
@@ -229,12 +251,13 @@ fn int2(function: Function, a: i64, b: i64, dtype: DType) -> Scalar {
         Function::Shl if (0..bits).contains(&b) => a << b,
         Function::Shl => 0,
         Function::Shr if (0..bits).contains(&b) => a >> b,
-        Function::Shr => a >> 63,
+        Function::Shr => a >> 127,
+        Function::Pow => int_power(a, b),
         _ if b == 0 => 0,
-        Function::Div => a.wrapping_div(b),
-        Function::Fmod => a.wrapping_rem(b),
+        Function::Div => a / b,
+        Function::Fmod => a % b,
         _ => {
-            let rest = a.wrapping_rem(b);
+            let rest = a % b;
             if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
         }
     };

@@ -16,7 +16,7 @@ pub enum Scalar {
     Bool(bool),
     /// A float; a value of `f32`.
     Float(f64),
-    /// An integer of a type.
+    /// An integer of a type; of `u64` its bits.
     Int(i64, DType),
 }
 
@@ -27,6 +27,16 @@ impl Scalar {
             Scalar::Bool(_) => Type::Bool,
             Scalar::Float(_) => Type::Of(DType::F32),
             Scalar::Int(_, dtype) => Type::Of(dtype),
+        }
+    }
+
+    /// Its value as an integer; a float's is truncated.
+    pub(crate) fn whole(self) -> i128 {
+        match self {
+            Scalar::Bool(value) => value.into(),
+            Scalar::Float(value) => value as i128,
+            Scalar::Int(value, DType::U64) => (value as u64).into(),
+            Scalar::Int(value, _) => value.into(),
         }
     }
 }

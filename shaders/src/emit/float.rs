@@ -12,8 +12,15 @@ impl Lanes {
     pub(crate) fn float1(&mut self, function: Function, x: Id) -> Id {
         match function {
             Function::Abs => self.fabs(x),
+            Function::Acos => self.acos(x),
+            Function::Acosh => self.acosh(x),
+            Function::Asin => self.asin(x),
+            Function::Asinh => self.asinh(x),
+            Function::Atan => self.atan(x),
+            Function::Atanh => self.atanh(x),
             Function::Ceil => self.fext(GlslStd450Op::Ceil, &[x]),
             Function::Cos => self.sine(x, 1),
+            Function::Cosh => self.cosh(x),
             Function::Erf => self.erf(x),
             Function::Exp => self.exp(x),
             Function::Floor => self.fext(GlslStd450Op::Floor, &[x]),
@@ -53,6 +60,7 @@ impl Lanes {
             }
             Function::Silu => self.over_one_plus_exp(x, x),
             Function::Sin => self.sine(x, 0),
+            Function::Sinh => self.sinh(x),
             Function::Softplus => self.softplus(x),
             Function::Sqrt => self.fext(GlslStd450Op::Sqrt, &[x]),
             Function::Tan => self.tan(x),
@@ -175,20 +183,12 @@ impl Lanes {
         self.fselect(large, x, product)
     }
 
-    /// `max(x, 0) + log(1 + e)` with `e = exp(-|x|)`, the logarithm without loss for small e:
-    /// `log(u) * e / (u - 1)` with `u = 1 + e` (Kahan).
+    /// `max(x, 0) + log(1 + exp(-|x|))`.
     fn softplus(&mut self, x: Id) -> Id {
         let magnitude = self.fabs(x);
         let negated = self.fop(Op::FNegate, &[magnitude]);
         let e = self.exp(negated);
-        let one = self.f(1.0);
-        let u = self.add(one, e);
-        let log = self.log(u);
-        let rounded = self.sub(u, one);
-        let ratio = self.div(e, rounded);
-        let corrected = self.mul(log, ratio);
-        let tiny = self.bop(Op::FOrdEqual, &[u, one]);
-        let log1p = self.fselect(tiny, e, corrected);
+        let log1p = self.log1p(e);
         let positive = self.float1(Function::Relu, x);
         self.add(positive, log1p)
     }

@@ -10,7 +10,8 @@ use crate::DType;
 pub enum Type {
     /// True or false. In memory it is a `u8`, 1 or 0.
     Bool,
-    /// A number. Floats are computed as `f32` whatever they are in memory, so no value is of type `f16` or `bf16`.
+    /// A number. Floats are computed as `f32` whatever they are in memory, so no value is of type `f16`,
+    /// `bf16` or `f64`.
     Of(DType),
 }
 
@@ -26,6 +27,10 @@ impl Type {
 
     pub(crate) fn is_int(self) -> bool {
         matches!(self, Type::Of(t) if !t.is_float())
+    }
+
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Type::Of(t) if t.is_signed())
     }
 
     /// A type by its name; `bool` or that of a [`DType`].
@@ -105,20 +110,34 @@ macro_rules! functions {
 functions! {
     /// `|x|`.
     Abs "abs" 1 Number,
+    /// The angle from 0 to pi with the cosine x; NaN beyond 1.
+    Acos "acos" 1 Float,
+    /// The number from 0 on with the hyperbolic cosine x; NaN below 1.
+    Acosh "acosh" 1 Float,
     /// `a + b`.
     Add "add" 2 Number,
     /// Of booleans, or of the bits of integers.
     And "and" 2 Bits,
-    /// Conversion: `cast:i8 x`. To an integer from a float: towards zero, saturating, NaN to 0; from an integer: wraps. To
-    /// `f16` or `bf16`: rounds.
+    /// Conversion: `cast:i8 x`. To an integer from a float: towards zero, saturating, NaN to 0; from an integer: wraps. To a
+    /// float: rounds to it, and to `f32` where it is `f64`, as all floats are computed as `f32`.
     Cast "cast" 1 Cast,
+    /// The angle from -pi / 2 to pi / 2 with the sine x; NaN beyond 1.
+    Asin "asin" 1 Float,
+    /// The number with the hyperbolic sine x.
+    Asinh "asinh" 1 Float,
+    /// The angle from -pi / 2 to pi / 2 with the tangent x.
+    Atan "atan" 1 Float,
+    /// The number with the hyperbolic tangent x; infinite at 1 and -1, NaN beyond.
+    Atanh "atanh" 1 Float,
     /// Towards infinity.
     Ceil "ceil" 1 Float,
     /// `min(max(x, low), high)`.
     Clip "clip" 3 Number,
     /// Of an angle in radians; exact to about `2^-22` up to 10,000, worse beyond.
     Cos "cos" 1 Float,
-    /// `(x - zero) * scale` of operands x, scale, zero; x and zero are `i8`, `u8` or `i32`.
+    /// The hyperbolic cosine.
+    Cosh "cosh" 1 Float,
+    /// `(x - zero) * scale` of operands x, scale, zero; x and zero are of an integer type of at most 32 bits but `u32`.
     Dequantize "dequantize" 3 Dequantize,
     /// `a / b`. Integers: towards zero; by zero gives zero.
     Div "div" 2 Number,
@@ -174,11 +193,12 @@ functions! {
     Not "not" 1 Bits,
     /// Of booleans, or of the bits of integers.
     Or "or" 2 Bits,
-    /// `a^b`; a negative a only with an integral b.
-    Pow "pow" 2 Float,
+    /// `a^b`; a negative a only with an integral b. Integers: wraps; with a negative b 0, unless a is 1 or -1.
+    Pow "pow" 2 Number,
     /// `x` where not negative, else `slope * x`; operands x, slope. Also leaky ReLU.
     Prelu "prelu" 2 Float,
-    /// `quantize:i8 x scale zero`: `round(x / scale) + zero`, saturating, NaN to 0; zero is of the node's type, `i8` or `u8`.
+    /// `quantize:i8 x scale zero`: `round(x / scale) + zero`, saturating, NaN to 0; zero is of the node's type, an
+    /// integer type of 8 or 16 bits.
     Quantize "quantize" 3 Quantize,
     /// `1 / x`.
     Reciprocal "reciprocal" 1 Float,
@@ -204,6 +224,8 @@ functions! {
     Silu "silu" 1 Float,
     /// Of an angle in radians; see `cos`.
     Sin "sin" 1 Float,
+    /// The hyperbolic sine.
+    Sinh "sinh" 1 Float,
     /// `log(1 + exp(x))`.
     Softplus "softplus" 1 Float,
     /// The square root.
@@ -258,23 +280,27 @@ impl Function {
             Kind::Select => wrong("takes a bool and two of one type"),
             Kind::Cast => Ok(to.map_or(first, Type::computed)),
             Kind::Quantize => match to {
-                Some(t @ Type::Of(DType::I8 | DType::U8))
-                    if first.is_float() && operands[1].is_float() && operands[2] == t =>
+                Some(t @ Type::Of(dtype))
+                    if t.is_int()
+                        && dtype.size() <= 2
+                        && first.is_float()
+                        && operands[1].is_float()
+                        && operands[2] == t =>
                 {
                     Ok(t)
                 }
-                _ => wrong("takes a float, a float scale and a zero point of its own type, i8 or u8"),
+                _ => wrong("takes a float, a float scale and a zero point of its own type, of 8 or 16 bits"),
             },
             Kind::Dequantize
                 if first.is_int()
                     && operands[1].is_float()
                     && operands[2] == first
-                    && !matches!(first, Type::Of(DType::I64 | DType::U32)) =>
+                    && !matches!(first, Type::Of(DType::I64 | DType::U64 | DType::U32)) =>
             {
                 Ok(Type::Of(DType::F32))
             }
             Kind::Dequantize => {
-                wrong("takes an i8, u8 or i32, a float scale and a zero point like the first")
+                wrong("takes an i8, u8, i16, u16 or i32, a float scale and a zero point like the first")
             }
         }
     }

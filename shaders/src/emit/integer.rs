@@ -10,14 +10,10 @@ use super::{
 };
 use crate::DType;
 
-fn is_signed(dtype: DType) -> bool {
-    matches!(dtype, DType::I8 | DType::I32 | DType::I64)
-}
-
 impl Lanes {
     /// A function of one word.
     pub(crate) fn word1(&mut self, function: Function, x: Id, dtype: DType) -> Id {
-        let signed = is_signed(dtype);
+        let signed = dtype.is_signed();
         let value = match function {
             Function::Neg => self.uop(Op::SNegate, &[x]),
             Function::Not => self.uop(Op::Not, &[x]),
@@ -38,7 +34,7 @@ impl Lanes {
 
     /// A function of two words that gives a word.
     pub(crate) fn word2(&mut self, function: Function, a: Id, b: Id, dtype: DType) -> Id {
-        let signed = is_signed(dtype);
+        let signed = dtype.is_signed();
         let value = match function {
             Function::Add => self.uadd(a, b),
             Function::Sub => self.usub(a, b),
@@ -51,6 +47,7 @@ impl Lanes {
             Function::Shl => self.shift_left(a, b, dtype),
             Function::Shr => self.shift_right(a, b, dtype, signed),
             Function::Div => self.quotient(a, b, signed),
+            Function::Pow => self.word_power(a, b, dtype),
             _ => self.rest(function, a, b, signed),
         };
         self.wrapped(value, dtype)
@@ -94,6 +91,29 @@ impl Lanes {
         self.uselect(by_zero, zero, quotient)
     }
 
+    /// `a^b` by squaring, bit by bit of the exponent. Where that is negative, what comes out is right for 1 and -1, as both
+    /// only tell odd exponents from even ones; of others it is 0.
+    fn word_power(&mut self, a: Id, b: Id, dtype: DType) -> Id {
+        let [zero, one, ty] = [self.u(0), self.u(1), self.words()];
+        let repeat = self.begin_repeat(dtype.size() as u32 * 8, ty, [one, a, b]);
+        let [power, base, rest] = repeat.values;
+        let odd = self.and(rest, 1);
+        let odd = self.bop(Op::INotEqual, &[odd, zero]);
+        let product = self.uop(Op::IMul, &[power, base]);
+        let power = self.uselect(odd, product, power);
+        let next = [power, self.uop(Op::IMul, &[base, base]), self.right(rest, 1)];
+        let [power, _, _] = self.asm.end_repeat(repeat, next);
+        if !dtype.is_signed() {
+            return power;
+        }
+        let negative = self.bop(Op::SLessThan, &[b, zero]);
+        let magnitude = self.uext(GlslStd450Op::SAbs, &[a]);
+        let unit = self.bop(Op::IEqual, &[magnitude, one]);
+        let kept = self.bop(Op::LogicalNot, &[negative]);
+        let kept = self.bop(Op::LogicalOr, &[kept, unit]);
+        self.uselect(kept, power, zero)
+    }
+
     /// The remainder, by `fmod` or `mod`; by zero gives 0.
     fn rest(&mut self, function: Function, a: Id, b: Id, signed: bool) -> Id {
         let quotient = self.quotient(a, b, signed);
@@ -115,7 +135,7 @@ impl Lanes {
 
     /// A comparison of words.
     pub(crate) fn word_compare(&mut self, function: Function, a: Id, b: Id, dtype: DType) -> Id {
-        let signed = is_signed(dtype);
+        let signed = dtype.is_signed();
         let op = match (function, signed) {
             (Function::Eq, _) => Op::IEqual,
             (Function::Ne, _) => Op::INotEqual,

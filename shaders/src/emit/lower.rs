@@ -34,7 +34,7 @@ fn operand(lanes: &mut Lanes, operand: Operand, inputs: &[Register], results: &[
         Operand::Node(i) => results[i],
         Operand::Constant(Scalar::Bool(value)) => Register::Bool(lanes.b(value)),
         Operand::Constant(Scalar::Float(value)) => Register::Float(lanes.f(value as f32)),
-        Operand::Constant(Scalar::Int(value, DType::I64)) => {
+        Operand::Constant(Scalar::Int(value, DType::I64 | DType::U64)) => {
             Register::Pair(lanes.u(value as u32), lanes.u((value >> 32) as u32))
         }
         Operand::Constant(Scalar::Int(value, _)) => Register::Word(lanes.u(value as u32)),
@@ -54,8 +54,8 @@ fn apply(lanes: &mut Lanes, node: &Node, first: Type, operands: &[Register]) -> 
         }
         [Register::Word(x), Register::Float(scale), Register::Word(zero)] => {
             let difference = Register::Word(lanes.usub(x, zero));
-            // The difference of bytes needs a sign.
-            let wide = if dtype == DType::U8 { Type::Of(DType::I32) } else { first };
+            // The difference of unsigned numbers needs a sign.
+            let wide = if dtype.is_signed() { first } else { Type::Of(DType::I32) };
             let number = lanes.convert(difference, wide, Type::Of(DType::F32));
             let Register::Float(number) = number else { return Err("a float was made".to_owned()) };
             Register::Float(lanes.mul(number, scale))
@@ -84,7 +84,8 @@ fn apply(lanes: &mut Lanes, node: &Node, first: Type, operands: &[Register]) -> 
         }
         [Register::Bool(x)] => Register::Bool(lanes.bop(spirv::Op::LogicalNot, &[x])),
         [Register::Word(x)] => Register::Word(lanes.word1(function, x, dtype)),
-        [Register::Pair(low, high)] => lanes.pair1(function, low, high),
+        [Register::Pair(low, high)] => lanes.pair1(function, low, high, dtype.is_signed()),
+        [x, _] if let Some(exponent) = whole_exponent(node) => whole_power(lanes, dtype, x, exponent)?,
         [a, b] => two(lanes, function, dtype, a, b)?,
         _ => return Err(format!("'{node}' has no operands")),
     })
@@ -96,6 +97,34 @@ fn exponent(node: &Node) -> Option<f64> {
         (Function::Pow, [_, Operand::Constant(Scalar::Float(value))]) => Some(*value),
         _ => None,
     }
+}
+
+/// The exponent of a power of integers, when it is a constant and not negative.
+fn whole_exponent(node: &Node) -> Option<u64> {
+    match (node.function, &node.operands[..]) {
+        (Function::Pow, [_, Operand::Constant(exponent @ Scalar::Int(..))]) => {
+            exponent.whole().try_into().ok()
+        }
+        _ => None,
+    }
+}
+
+/// A power of an integer by squaring, with the multiplications that the exponent needs.
+fn whole_power(lanes: &mut Lanes, dtype: DType, x: Register, exponent: u64) -> Result<Register, String> {
+    let one = Operand::Constant(Scalar::Int(1, dtype));
+    let mut power: Option<Register> = None;
+    for bit in (0..u64::BITS - exponent.leading_zeros()).rev() {
+        if let Some(root) = power {
+            power = Some(two(lanes, Function::Mul, dtype, root, root)?);
+        }
+        if exponent >> bit & 1 == 1 {
+            power = Some(match power {
+                Some(root) => two(lanes, Function::Mul, dtype, root, x)?,
+                None => x,
+            });
+        }
+    }
+    Ok(power.unwrap_or_else(|| operand(lanes, one, &[], &[])))
 }
 
 fn two(
@@ -114,9 +143,11 @@ fn two(
         }
         (Register::Word(a), Register::Word(b)) => Register::Word(lanes.word2(function, a, b, dtype)),
         (Register::Pair(a, b), Register::Pair(c, d)) if compares => {
-            Register::Bool(lanes.pair_compare(function, (a, b), (c, d)))
+            Register::Bool(lanes.pair_compare(function, (a, b), (c, d), dtype.is_signed()))
         }
-        (Register::Pair(a, b), Register::Pair(c, d)) => lanes.pair2(function, (a, b), (c, d)),
+        (Register::Pair(a, b), Register::Pair(c, d)) => {
+            lanes.pair2(function, (a, b), (c, d), dtype.is_signed())
+        }
         _ => return Err(format!("'{}' has operands of two kinds", function.name())),
     })
 }
@@ -136,7 +167,11 @@ fn float_compare(function: Function) -> Option<spirv::Op> {
 
 fn quantize(lanes: &mut Lanes, node: &Node, x: Register, scale: Register, zero: Register) -> Register {
     let to = node.to.unwrap_or(Type::Of(DType::I8));
-    let zero = lanes.convert(zero, to, Type::Of(DType::F32));
+    let zero = match node.operands[2] {
+        // The SPIR-V optimizer in SwiftShader takes a constant of an unsigned type for positive, whatever converts it.
+        Operand::Constant(zero) => Register::Float(lanes.f(zero.whole() as f32)),
+        _ => lanes.convert(zero, to, Type::Of(DType::F32)),
+    };
     let (Register::Float(x), Register::Float(scale), Register::Float(zero)) = (x, scale, zero) else {
         return x;
     };

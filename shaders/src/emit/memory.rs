@@ -105,21 +105,28 @@ pub(crate) fn unpack(lanes: &mut Lanes, dtype: DType, vectors: &[Id]) -> Registe
         }
         8 => {
             let second = vectors[1];
-            Register::Pair(
-                lanes.shuffle(first, second, [0, 2, 4, 6]),
-                lanes.shuffle(first, second, [1, 3, 5, 7]),
-            )
+            let low = lanes.shuffle(first, second, [0, 2, 4, 6]);
+            let high = lanes.shuffle(first, second, [1, 3, 5, 7]);
+            unpack_pair(lanes, dtype, low, high)
         }
         _ if dtype == DType::F32 => Register::Float(lanes.of_bits(first)),
         _ => Register::Word(first),
     }
 }
 
+/// Four elements of 64 bits, of which there are the low and the high words.
+pub(crate) fn unpack_pair(lanes: &mut Lanes, dtype: DType, low: Id, high: Id) -> Register {
+    if dtype == DType::F64 {
+        return Register::Float(lanes.of_f64_bits(low, high));
+    }
+    Register::Pair(low, high)
+}
+
 /// Four elements of at most 32 bits, each in a word of its own, from the bit `shifts` on.
 pub(crate) fn unpack_each(lanes: &mut Lanes, dtype: DType, words: Id, shifts: Id) -> Register {
     match dtype {
         DType::F32 => return Register::Float(lanes.of_bits(words)),
-        DType::I32 | DType::U32 | DType::I64 => return Register::Word(words),
+        _ if dtype.size() > 2 => return Register::Word(words),
         _ => {}
     }
     let moved = lanes.uop(Op::ShiftRightLogical, &[words, shifts]);
@@ -144,22 +151,22 @@ pub(crate) fn pack(lanes: &mut Lanes, dtype: DType, value: Register) -> Vec<Id> 
             let words = lanes.uselect(x, one, zero);
             vec![pack_bytes(lanes, words)]
         }
-        Register::Pair(low, high) => {
-            vec![lanes.shuffle(low, high, [0, 4, 1, 5]), lanes.shuffle(low, high, [2, 6, 3, 7])]
+        Register::Pair(low, high) => pack_pair(lanes, low, high),
+        Register::Float(x) if dtype == DType::F64 => {
+            let (low, high) = lanes.f64_bits(x);
+            pack_pair(lanes, low, high)
         }
         Register::Float(x) if dtype == DType::F32 => vec![lanes.bits(x)],
         Register::Float(x) if dtype == DType::F16 && lanes.float16 => vec![lanes.halves_of(x)],
         Register::Float(x) => {
             let halves = if dtype == DType::F16 { lanes.f16_bits(x) } else { lanes.bf16_bits(x) };
-            let shifts = lanes.four([0, 16, 0, 16]);
-            let moved = lanes.uop(Op::ShiftLeftLogical, &[halves, shifts]);
-            let parts = lanes.each_word(moved);
-            let first = lanes.scalar(Op::BitwiseOr, &[parts[0], parts[1]]);
-            let second = lanes.scalar(Op::BitwiseOr, &[parts[2], parts[3]]);
-            let ty = lanes.words_type(2);
-            vec![lanes.asm.pure(Op::CompositeConstruct, ty, &[first.0, second.0])]
+            vec![pack_halves(lanes, halves)]
         }
         Register::Word(x) if dtype.size() == 1 => vec![pack_bytes(lanes, x)],
+        Register::Word(x) if dtype.size() == 2 => {
+            let halves = lanes.and(x, 0xFFFF);
+            vec![pack_halves(lanes, halves)]
+        }
         Register::Word(x) => vec![x],
     }
 }
@@ -191,6 +198,21 @@ pub(crate) fn split(lanes: &mut Lanes, vectors: &[Id], quad: u32, dtype: DType, 
         }
         _ => vectors[(first / width) as usize..((first + count) / width) as usize].to_vec(),
     }
+}
+
+fn pack_pair(lanes: &mut Lanes, low: Id, high: Id) -> Vec<Id> {
+    vec![lanes.shuffle(low, high, [0, 4, 1, 5]), lanes.shuffle(low, high, [2, 6, 3, 7])]
+}
+
+/// Two words of the four lower halves of words, whose upper halves are 0.
+fn pack_halves(lanes: &mut Lanes, halves: Id) -> Id {
+    let shifts = lanes.four([0, 16, 0, 16]);
+    let moved = lanes.uop(Op::ShiftLeftLogical, &[halves, shifts]);
+    let parts = lanes.each_word(moved);
+    let first = lanes.scalar(Op::BitwiseOr, &[parts[0], parts[1]]);
+    let second = lanes.scalar(Op::BitwiseOr, &[parts[2], parts[3]]);
+    let ty = lanes.words_type(2);
+    lanes.asm.pure(Op::CompositeConstruct, ty, &[first.0, second.0])
 }
 
 fn pack_bytes(lanes: &mut Lanes, words: Id) -> Id {

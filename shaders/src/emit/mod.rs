@@ -3,7 +3,7 @@
 //!
 //! # From an expression to a kernel
 //! [`Expression`] is checked (`Expression::types`), made smaller (`simplify`), and turned into instructions on vectors of
-//! four (`lower`: `float`, `transcendental`, `integer`, `pair`, `convert`), around which `kernel` puts the reading and writing of elements (`memory`)
+//! four (`lower`: `float`, `transcendental`, `inverse`, `integer`, `pair`, `convert`, `double`), around which `kernel` puts the reading and writing of elements (`memory`)
 //! where broadcasting has them (`layout`, `address`). `assembler` orders it all into a module. The same expression, types and kind of
 //! shape give the same words, so whoever caches pipelines by their code has them once.
 //!
@@ -17,11 +17,13 @@ mod address;
 mod assembler;
 mod bound;
 mod convert;
+mod double;
 mod evaluate;
 mod expression;
 mod float;
 mod function;
 mod integer;
+mod inverse;
 mod kernel;
 mod lanes;
 mod layout;

@@ -1,5 +1,5 @@
 //! Owns the functions of 64-bit integers as instructions on pairs of words, low and high, for all devices: Vulkan promises
-//! no 64-bit integers. Does not own: conversions.
+//! no 64-bit integers. `signed` tells whether the high word has a sign. Does not own: conversions.
 
 use spirv::Op;
 
@@ -37,11 +37,12 @@ impl Lanes {
     }
 
     /// A function of one pair.
-    pub(crate) fn pair1(&mut self, function: Function, low: Id, high: Id) -> Register {
+    pub(crate) fn pair1(&mut self, function: Function, low: Id, high: Id, signed: bool) -> Register {
         let [zero, one] = [self.u(0), self.u(1)];
         let (low, high) = match function {
             Function::Neg => self.pair_negated(low, high),
             Function::Not => (self.uop(Op::Not, &[low]), self.uop(Op::Not, &[high])),
+            Function::Abs | Function::Relu if !signed => (low, high),
             Function::Abs => {
                 let (low, high, _) = self.magnitude(low, high);
                 (low, high)
@@ -51,7 +52,7 @@ impl Lanes {
                 (self.uselect(negative, zero, low), self.uselect(negative, zero, high))
             }
             _ => {
-                let sign = self.right_signed(high, 31);
+                let sign = if signed { self.right_signed(high, 31) } else { zero };
                 let both = self.or(low, high);
                 let some = self.bop(Op::INotEqual, &[both, zero]);
                 let unit = self.uselect(some, one, zero);
@@ -62,7 +63,7 @@ impl Lanes {
     }
 
     /// A function of two pairs that gives a pair.
-    pub(crate) fn pair2(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> Register {
+    pub(crate) fn pair2(&mut self, function: Function, a: (Id, Id), b: (Id, Id), signed: bool) -> Register {
         let each = |lanes: &mut Self, op| (lanes.uop(op, &[a.0, b.0]), lanes.uop(op, &[a.1, b.1]));
         let (low, high) = match function {
             Function::Add => self.pair_add(a, b),
@@ -72,24 +73,53 @@ impl Lanes {
             Function::Xor => each(self, Op::BitwiseXor),
             Function::Max | Function::Min => {
                 let compare = if function == Function::Max { Function::Gt } else { Function::Lt };
-                let take = self.pair_compare(compare, a, b);
+                let take = self.pair_compare(compare, a, b, signed);
                 (self.uselect(take, a.0, b.0), self.uselect(take, a.1, b.1))
             }
             Function::Shl => self.pair_left(a, b),
-            Function::Shr => self.pair_right(a, b),
-            Function::Div | Function::Fmod | Function::Mod => self.pair_divided(function, a, b),
-            _ => {
-                let (low, high) = self.product(a.0, b.0);
-                let [left, right] = [self.uop(Op::IMul, &[a.0, b.1]), self.uop(Op::IMul, &[a.1, b.0])];
-                let cross = self.uadd(left, right);
-                (low, self.uadd(high, cross))
-            }
+            Function::Shr => self.pair_right(a, b, signed),
+            Function::Div | Function::Fmod | Function::Mod => self.pair_divided(function, a, b, signed),
+            Function::Pow => self.pair_power(a, b, signed),
+            _ => self.pair_product(a, b),
         };
         Register::Pair(low, high)
     }
 
+    fn pair_product(&mut self, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {
+        let (low, high) = self.product(a.0, b.0);
+        let [left, right] = [self.uop(Op::IMul, &[a.0, b.1]), self.uop(Op::IMul, &[a.1, b.0])];
+        let cross = self.uadd(left, right);
+        (low, self.uadd(high, cross))
+    }
+
+    /// `a^b` as `word_power` has it.
+    fn pair_power(&mut self, a: (Id, Id), b: (Id, Id), signed: bool) -> (Id, Id) {
+        let [zero, one, ty] = [self.u(0), self.u(1), self.words()];
+        let repeat = self.begin_repeat(64, ty, [one, zero, a.0, a.1, b.0, b.1]);
+        let [low, high, base_low, base_high, rest_low, rest_high] = repeat.values;
+        let odd = self.and(rest_low, 1);
+        let odd = self.bop(Op::INotEqual, &[odd, zero]);
+        let base = (base_low, base_high);
+        let product = self.pair_product((low, high), base);
+        let (low, high) = self.pair_select(odd, product, (low, high));
+        let square = self.pair_product(base, base);
+        let carried = self.left(rest_high, 31);
+        let rest_low = self.right(rest_low, 1);
+        let next = [low, high, square.0, square.1, self.or(rest_low, carried), self.right(rest_high, 1)];
+        let [low, high, ..] = self.asm.end_repeat(repeat, next);
+        if !signed {
+            return (low, high);
+        }
+        let negative = self.bop(Op::SLessThan, &[b.1, zero]);
+        let magnitude = self.magnitude(a.0, a.1);
+        let unit = self.pair_compare(Function::Eq, (magnitude.0, magnitude.1), (one, zero), signed);
+        let kept = self.bop(Op::LogicalNot, &[negative]);
+        let kept = self.bop(Op::LogicalOr, &[kept, unit]);
+        self.pair_select(kept, (low, high), (zero, zero))
+    }
+
     /// A comparison of pairs.
-    pub(crate) fn pair_compare(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> Id {
+    pub(crate) fn pair_compare(&mut self, function: Function, a: (Id, Id), b: (Id, Id), signed: bool) -> Id {
         match function {
             Function::Eq | Function::Ne => {
                 let [low, high] =
@@ -97,16 +127,16 @@ impl Lanes {
                 let [both, zero] = [self.or(low, high), self.u(0)];
                 self.bop(if function == Function::Eq { Op::IEqual } else { Op::INotEqual }, &[both, zero])
             }
-            Function::Gt => self.pair_compare(Function::Lt, b, a),
+            Function::Gt => self.pair_compare(Function::Lt, b, a, signed),
             Function::Le => {
-                let greater = self.pair_compare(Function::Lt, b, a);
+                let greater = self.pair_compare(Function::Lt, b, a, signed);
                 self.bop(Op::LogicalNot, &[greater])
             }
             Function::Ge => {
-                let less = self.pair_compare(Function::Lt, a, b);
+                let less = self.pair_compare(Function::Lt, a, b, signed);
                 self.bop(Op::LogicalNot, &[less])
             }
-            _ => self.pair_less(Op::SLessThan, a, b),
+            _ => self.pair_less(if signed { Op::SLessThan } else { Op::ULessThan }, a, b),
         }
     }
 
@@ -138,48 +168,67 @@ impl Lanes {
         self.pair_select(inside, value, (zero, zero))
     }
 
-    fn pair_right(&mut self, (low, high): (Id, Id), by: (Id, Id)) -> (Id, Id) {
+    fn pair_right(&mut self, (low, high): (Id, Id), by: (Id, Id), signed: bool) -> (Id, Id) {
         let (inside, within, bits, rest) = self.amount(by);
-        let moved = self.uop(Op::ShiftRightArithmetic, &[high, bits]);
+        let op = if signed { Op::ShiftRightArithmetic } else { Op::ShiftRightLogical };
+        let moved = self.uop(op, &[high, bits]);
         let low = self.uop(Op::ShiftRightLogical, &[low, bits]);
         let carried = self.left(high, 1);
         let carried = self.uop(Op::ShiftLeftLogical, &[carried, rest]);
         let low = self.or(low, carried);
-        let sign = self.right_signed(high, 31);
+        let sign = if signed { self.right_signed(high, 31) } else { self.u(0) };
         let value = self.pair_select(within, (low, moved), (moved, sign));
         self.pair_select(inside, value, (sign, sign))
     }
 
-    /// Quotient or remainder, bit by bit of the magnitudes: each step moves the next bit of the dividend into the rest and,
-    /// where the divisor goes into that, a bit into the quotient, which takes the dividend's place. By zero gives 0.
-    fn pair_divided(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {
+    /// Quotient or remainder; by zero gives 0.
+    fn pair_divided(&mut self, function: Function, a: (Id, Id), b: (Id, Id), signed: bool) -> (Id, Id) {
+        let [zero, both] = [self.u(0), self.or(b.0, b.1)];
+        let by_zero = self.bop(Op::IEqual, &[both, zero]);
+        let value = if signed {
+            self.pair_divided_signed(function, a, b)
+        } else {
+            let (quotient, rest) = self.pair_long_division(a, b);
+            if function == Function::Div { quotient } else { rest }
+        };
+        self.pair_select(by_zero, (zero, zero), value)
+    }
+
+    fn pair_divided_signed(&mut self, function: Function, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {
         let (a_low, a_high, a_negative) = self.magnitude(a.0, a.1);
         let (b_low, b_high, b_negative) = self.magnitude(b.0, b.1);
-        let zero = self.u(0);
-        let ty = self.words();
-        let repeat = self.begin_repeat(64, ty, [zero, zero, a_low, a_high]);
+        let (quotient, rest) = self.pair_long_division((a_low, a_high), (b_low, b_high));
+        if function == Function::Div {
+            let negative = self.bop(Op::LogicalNotEqual, &[a_negative, b_negative]);
+            let negated = self.pair_negated(quotient.0, quotient.1);
+            return self.pair_select(negative, negated, quotient);
+        }
+        let negated = self.pair_negated(rest.0, rest.1);
+        let rest = self.pair_select(a_negative, negated, rest);
+        if function == Function::Mod { self.pair_modulo(rest, b) } else { rest }
+    }
+
+    /// Quotient and rest without signs; each step moves the next bit of the dividend into the rest and, where the divisor
+    /// goes into that, a bit into the quotient, which takes the dividend's place.
+    fn pair_long_division(&mut self, a: (Id, Id), b: (Id, Id)) -> ((Id, Id), (Id, Id)) {
+        let [zero, ty] = [self.u(0), self.words()];
+        let repeat = self.begin_repeat(64, ty, [zero, zero, a.0, a.1]);
         let [rest_low, rest_high, low, high] = repeat.values;
         let top = self.right(high, 31);
         let rest = self.doubled(rest_low, rest_high, top);
-        let less = self.pair_less(Op::ULessThan, rest, (b_low, b_high));
-        let reduced = self.pair_sub(rest, (b_low, b_high));
+        // A divisor from 2^63 on leaves rests whose double has a bit too many.
+        let lost = self.right(rest_high, 31);
+        let lost = self.bop(Op::INotEqual, &[lost, zero]);
+        let less = self.pair_less(Op::ULessThan, rest, b);
+        let whole = self.bop(Op::LogicalNot, &[lost]);
+        let less = self.bop(Op::LogicalAnd, &[less, whole]);
+        let reduced = self.pair_sub(rest, b);
         let rest = self.pair_select(less, rest, reduced);
         let one = self.u(1);
         let bit = self.uselect(less, zero, one);
         let (low, high) = self.doubled(low, high, bit);
         let [rest_low, rest_high, low, high] = self.asm.end_repeat(repeat, [rest.0, rest.1, low, high]);
-        let both = self.or(b.0, b.1);
-        let by_zero = self.bop(Op::IEqual, &[both, zero]);
-        let value = if function == Function::Div {
-            let negative = self.bop(Op::LogicalNotEqual, &[a_negative, b_negative]);
-            let negated = self.pair_negated(low, high);
-            self.pair_select(negative, negated, (low, high))
-        } else {
-            let negated = self.pair_negated(rest_low, rest_high);
-            let rest = self.pair_select(a_negative, negated, (rest_low, rest_high));
-            if function == Function::Mod { self.pair_modulo(rest, b) } else { rest }
-        };
-        self.pair_select(by_zero, (zero, zero), value)
+        ((low, high), (rest_low, rest_high))
     }
 
     /// Twice a pair, plus a bit.
@@ -210,7 +259,7 @@ impl Lanes {
     }
 
     /// A loop of `count` rounds over values of type `ty`.
-    fn begin_repeat<const N: usize>(&mut self, count: u32, ty: Id, initial: [Id; N]) -> Repeat<N> {
+    pub(crate) fn begin_repeat<const N: usize>(&mut self, count: u32, ty: Id, initial: [Id; N]) -> Repeat<N> {
         let [word, boolean] = [self.u32_scalar(), self.bool_scalar()];
         let [zero, one, count] = [0, 1, count].map(|n| self.word(n));
         self.asm.begin_repeat(Counter { word, boolean, zero, one, count }, ty, initial)

@@ -13,7 +13,7 @@ impl fmt::Display for Scalar {
         match self {
             Scalar::Bool(value) => write!(f, "{value}"),
             Scalar::Float(value) => write!(f, "{:?}", *value as f32),
-            Scalar::Int(value, dtype) => write!(f, "{value}{dtype}"),
+            Scalar::Int(_, dtype) => write!(f, "{}{dtype}", self.whole()),
         }
     }
 }
@@ -117,9 +117,9 @@ fn scalar(text: &str) -> Option<Scalar> {
         return Some(Scalar::Bool(value));
     }
     for dtype in DType::ALL.into_iter().filter(|t| !t.is_float()) {
-        if let Some(value) = text.strip_suffix(dtype.name()).and_then(|digits| digits.parse::<i64>().ok()) {
+        if let Some(value) = text.strip_suffix(dtype.name()).and_then(|digits| digits.parse::<i128>().ok()) {
             let (least, most) = range(dtype);
-            return (least..=most).contains(&value).then_some(Scalar::Int(value, dtype));
+            return (least..=most).contains(&value).then_some(Scalar::Int(value as i64, dtype));
         }
     }
     // A number without a point would read as an integer whose type was forgotten.
@@ -128,14 +128,9 @@ fn scalar(text: &str) -> Option<Scalar> {
 }
 
 /// Least and largest value of an integer type.
-pub(crate) fn range(dtype: DType) -> (i64, i64) {
-    match dtype {
-        DType::I8 => (-128, 127),
-        DType::U8 => (0, 255),
-        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
-        DType::U32 => (0, u32::MAX.into()),
-        _ => (i64::MIN, i64::MAX),
-    }
+pub(crate) fn range(dtype: DType) -> (i128, i128) {
+    let bits = dtype.size() * 8;
+    if dtype.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
 #[cfg(test)]
@@ -149,6 +144,7 @@ mod tests {
             "-> $0:f32",
             "cast:bool $0; select %0 -1i8 3i8; quantize:u8 $1 0.25 0u8 -> %1:i8 %2:u8",
             "max $0 -inf; min %0 1e-20; eq %1 NaN; and %2 true -> %3:u8",
+            "cast:u64 $0; max %0 18446744073709551615u64; cast:i16 $0 -> %1:u64 %2:i16 $0:f64",
         ] {
             let expression: Expression = text.parse().unwrap();
             assert_eq!(expression.to_string(), text);
@@ -161,6 +157,7 @@ mod tests {
         assert!(error("frob $0 -> %0:f32").contains("there are: abs"));
         assert!(error("add $0 3 -> %0:f32").contains("'3' is no operand"));
         assert!(error("add $0 300i8 -> %0:i8").contains("no operand"));
+        assert!(error("add $0 -1u64 -> %0:u64").contains("no operand"));
         assert!(error("add $0 $1").contains("->"));
         let types = |text: &str| text.parse::<Expression>().unwrap().types(&[DType::F32, DType::I32]);
         assert!(types("add $0 $1 -> %0:f32").unwrap_err().contains("cast one"));

@@ -208,8 +208,11 @@ impl Lanes {
         let odd = self.bop(Op::LogicalAnd, &[integral, odd]);
         let negated = self.fop(Op::FNegate, &[power]);
         let signed = self.fselect(odd, negated, power);
+        // Of -0 too.
+        let [bits, none] = [self.bits(a), self.u(0)];
+        let has_sign = self.bop(Op::SLessThan, &[bits, none]);
+        let value = self.fselect(has_sign, signed, power);
         let negative = self.bop(Op::FOrdLessThan, &[a, zero]);
-        let value = self.fselect(negative, signed, power);
         let infinite = self.is_inf(a);
         let allowed = self.bop(Op::LogicalOr, &[integral, infinite]);
         let not_negative = self.bop(Op::LogicalNot, &[negative]);

@@ -218,7 +218,7 @@ impl Attention {
 impl Op for Attention {
     fn check(&self) -> Result<(), String> {
         let kv_heads = self.kv_heads();
-        if !self.dtype.is_float() {
+        if !self.dtype.is_small_float() {
             return Err(format!("attention of {} is not defined; there are f32, f16, bf16", self.dtype));
         }
         if !(1..=256).contains(&self.head_dim) {

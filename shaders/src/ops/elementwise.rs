@@ -102,7 +102,8 @@ impl Elementwise {
         let sensitive = |f: &Function| {
             matches!(
                 f,
-                F::Cast
+                F::Acosh
+                    | F::Cast
                     | F::Ceil
                     | F::Div
                     | F::Eq
@@ -197,7 +198,8 @@ impl Op for Elementwise {
             let of = |(values, (dtype, own)): (&Values, &(DType, Vec<u64>))| {
                 let index = source(place as u64, &dims, own) as usize;
                 if dtype.is_float() {
-                    Scalar::Float(values.float(index))
+                    // Kernels have it so, whatever is in memory.
+                    Scalar::Float(DType::F32.round(values.float(index)))
                 } else {
                     Scalar::Int(values.int(index), *dtype)
                 }
@@ -218,15 +220,22 @@ impl Op for Elementwise {
         if !dtype.is_float() {
             // Of all magnitudes.
             let (least, most) = emit::range(*dtype);
-            let mut one = || ((random() as i64) >> (random() % 64)).clamp(least, most);
-            return Some(Values::Int((0..count).map(|_| one()).collect()));
+            let signed = |bits: u64, by: u64| i128::from((bits as i64) >> by).clamp(least, most) as i64;
+            let one = || match (random(), random() % 64) {
+                (bits, by) if *dtype == DType::U64 => (bits >> by) as i64,
+                (bits, by) => signed(bits, by),
+            };
+            return Some(Values::Int(std::iter::repeat_with(one).take(count).collect()));
         }
         let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0, -0.0];
         let mut one = || match random() % 80 {
             n @ 0..5 => special[n as usize],
             _ => (random() % 65) as f64 / 8.0 - 4.0,
         };
-        self.is_sensitive().then(|| Values::Float((0..count).map(|_| one()).collect()))
+        if self.is_sensitive() {
+            return Some(Values::Float((0..count).map(|_| one()).collect()));
+        }
+        (*dtype == DType::F64).then(|| Values::Float((0..count).map(|_| double(random)).collect()))
     }
 
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
@@ -238,6 +247,22 @@ impl Op for Elementwise {
             "quad" => self.quad(params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
+    }
+}
+
+/// A value with more digits than `f32` has, now and then halfway between two of its values or out of its range.
+fn double(random: &mut dyn FnMut() -> u64) -> f64 {
+    let fraction = f64::from_bits(random() >> 12 | 1.0f64.to_bits()) - 1.5;
+    match random() % 16 {
+        0 => fraction * f64::from(f32::MAX) * 4.0,
+        1 => [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0][(random() % 4) as usize],
+        2 => f64::from(f32::MAX) * (1.0 + (random() % 3) as f64 / f64::from(1 << 25)),
+        3..6 => {
+            let single = f64::from(fraction as f32);
+            // Of 52 digits of the fraction f32 has 23; the next is half of its last place.
+            f64::from_bits(single.to_bits() | (1 << 28)) + (random() % 3) as f64 * 1e-12 - 1e-12
+        }
+        _ => fraction,
     }
 }
 

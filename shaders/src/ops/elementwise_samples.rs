@@ -5,8 +5,15 @@ use super::elementwise::Elementwise;
 /// Functions of one float.
 const FLOAT: &[&str] = &[
     "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "ceil",
     "cos",
+    "cosh",
     "erf",
     "exp",
     "floor",
@@ -24,6 +31,7 @@ const FLOAT: &[&str] = &[
     "sign",
     "silu",
     "sin",
+    "sinh",
     "softplus",
     "sqrt",
     "tan",
@@ -150,6 +158,76 @@ const SAMPLES: &[(&str, &str)] = &[
     (
         "f32[3x5x8] f32[5x1] i8[5x1]",
         "abs $1; add %0 0.5; cast:i32 %1; cast:f32 %2; add %3 1.0; quantize:i8 $0 1.0 $2 -> %5:i8 %4:f32",
+    ),
+    // Types that kernels do not compute with.
+    ("f64[1030]", "-> $0:f64 $0:f32 $0:f16"),
+    (
+        "f32[1030]",
+        "add $0 2.0; mul %0 1e30; mul %1 1e10; mul $0 1e-30; mul %3 1e-10 -> $0:f64 %2:f64 %3:f64 %4:f64",
+    ),
+    ("f64[515] f64[1]", "mul $0 $1; tanh %0; cast:f64 $0; cast:f32 %2; lt $0 $1 -> %1:f64 %3:f64 %4:u8"),
+    ("f64[5x12] f64[12] f64[5x1] f32[]", "add $0 $1; mul %0 $2; sub %1 $3 -> %2:f64"),
+    ("f64[7x1] f64[1x9]", "mul $0 $1 -> %0:f64"),
+    (
+        "f64[263]",
+        "mul $0 1e9; cast:i16 %0; cast:u16 %0; cast:u64 %0; mul %0 1e10; cast:u64 %4; cast:bool $0 -> %1:i16 %2:u16 %3:u64 %5:u64 %6:u8",
+    ),
+    (
+        "i16[133] i16[133]",
+        "add $0 $1; mul $0 $1; div $0 $1; mod $0 $1; shl $0 $1; shr $0 $1; neg $0; abs $0 -> %0:i16 %1:i16 %2:i16 %3:i16 %4:i16 %5:i16 %6:i16 %7:i16",
+    ),
+    (
+        "u16[133] u16[133]",
+        "sub $0 $1; mul $0 $1; div $0 $1; fmod $0 $1; shl $0 $1; shr $0 $1; not $0; lt $0 $1 -> %0:u16 %1:u16 %2:u16 %3:u16 %4:u16 %5:u16 %6:u16 %7:u8",
+    ),
+    ("i16[5x13] i16[13] u16[5x1]", "cast:i16 $2; add $0 $1; sub %1 %0; max %2 %0 -> %2:i16 %3:i16"),
+    (
+        "i16[5x16] u16[16] u16[5x1] i16[]",
+        "cast:u16 $0; min %0 $1; xor %1 $2; cast:i16 %2; relu $3 -> %2:u16 %3:i16 %4:i16",
+    ),
+    (
+        "u64[133] u64[133]",
+        "add $0 $1; sub $0 $1; mul $0 $1; max $0 $1; min $0 $1; not $0 -> %0:u64 %1:u64 %2:u64 %3:u64 %4:u64 %5:u64",
+    ),
+    (
+        "u64[133] u64[133]",
+        "div $0 $1; fmod $0 $1; mod $1 $0; sign $0; abs $0; relu $1; clip $0 7u64 18446744073709551000u64 -> %0:u64 %1:u64 %2:u64 %3:u64 %4:u64 %5:u64 %6:u64",
+    ),
+    (
+        "u64[133] u64[133]",
+        "lt $0 $1; le $0 $1; gt $0 $1; ge $0 $1; and $1 63u64; shl $0 %4; shr $0 %4; shr $0 $1 -> %0:u8 %1:u8 %2:u8 %3:u8 %5:u64 %6:u64 %7:u64",
+    ),
+    (
+        "i16[263] u16[263]",
+        "cast:i32 $0; cast:f32 $1; cast:u16 $0; cast:bool $1; cast:i64 $0; cast:u64 $0 -> %0:i32 %1:f64 %2:u16 %3:u8 %4:i64 %5:u64",
+    ),
+    (
+        "i16[263] u16[263]",
+        "cast:i8 $0; cast:u8 $1; cast:u64 $1; cast:i16 $1; cast:f32 $0; cast:u32 $0 -> %0:i8 %1:u8 %2:u64 %3:i16 %4:f16 %5:u32",
+    ),
+    (
+        "u64[263] i64[263]",
+        "cast:f32 $0; cast:f64 $1; cast:u64 $1; cast:i16 $0; cast:u16 $1; cast:i64 $0; cast:bool $0 -> %0:f64 %1:f64 %2:u64 %3:i16 %4:u16 %5:i64 %6:u8",
+    ),
+    (
+        "i32[263] u32[263] u8[263]",
+        "cast:i16 $0; cast:u16 $1; cast:u64 $0; cast:u64 $1; cast:u16 $2; cast:bool $2; cast:u64 %5 -> %0:i16 %1:u16 %2:u64 %3:u64 %4:u16 %6:u64",
+    ),
+    (
+        "f32[263]",
+        "mul $0 1e4; quantize:i16 %0 0.5 -3i16; quantize:u16 %0 0.25 32768u16; dequantize %1 0.5 -3i16; dequantize %2 0.25 32768u16 -> %1:i16 %2:u16 %3:f32 %4:f32",
+    ),
+    ("u64[5x3] u64[3] u64[5x1]", "add $0 $1; sub %0 $2 -> %1:u64"),
+    ("u64[5x8] u64[8] u64[]", "add $0 $1; sub %0 $2 -> %1:u64"),
+    // Powers of integers.
+    (
+        "i32[133] i32[133]",
+        "and $1 15i32; pow $0 %0; pow $0 $1; pow $0 3i32; pow $0 0i32; pow $0 -1i32; sign $0; pow %6 $1 -> %1:i32 %2:i32 %3:i32 %4:i32 %5:i32 %7:i32",
+    ),
+    ("i8[133] i8[133] u16[133] u16[133]", "pow $0 $1; pow $2 $3; pow $2 11u16 -> %0:i8 %1:u16 %2:u16"),
+    (
+        "i64[133] i64[133] u64[133] u64[133]",
+        "and $1 31i64; pow $0 %0; sign $0; pow %2 $1; pow $2 $3; pow $2 2u64; pow $0 7i64 -> %1:i64 %3:i64 %4:u64 %5:u64 %6:i64",
     ),
     // Shapes.
     ("f32[] f32[]", "add $0 $1 -> %0:f32"),

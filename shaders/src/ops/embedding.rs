@@ -99,7 +99,7 @@ impl Op for Embedding {
         if !matches!(self.scales, DType::F16 | DType::F32) || !matches!(self.bits, 4 | 8) {
             return Err("scales are f16 or f32, and weights have 4 or 8 bits".into());
         }
-        if !self.out.is_float() {
+        if !self.out.is_small_float() {
             return Err(format!("the result is f32, f16 or bf16, not {}", self.out));
         }
         let whole =

@@ -135,7 +135,7 @@ impl KvAppend {
 impl Op for KvAppend {
     fn check(&self) -> Result<(), String> {
         let rounded = self.rows == DType::F32 && self.cache == DType::F16;
-        if !self.rows.is_float() || (self.rows != self.cache && !rounded) {
+        if !self.rows.is_small_float() || (self.rows != self.cache && !rounded) {
             return Err(format!("rows of {} do not go into a cache of {}", self.rows, self.cache));
         }
         if self.head_dim == 0 {

@@ -82,7 +82,7 @@ impl MatMul {
 
 impl Op for MatMul {
     fn check(&self) -> Result<(), String> {
-        let floats = self.lhs.is_float() && self.rhs.is_float() && self.out.is_float();
+        let floats = [self.lhs, self.rhs, self.out].iter().all(|t| t.is_small_float());
         let ints = !self.lhs.is_float() && !self.rhs.is_float() && self.out == DType::I32;
         if floats || ints {
             Ok(())

@@ -197,8 +197,8 @@ impl Norm {
 
 impl Op for Norm {
     fn check(&self) -> Result<(), String> {
-        if !self.dtype.is_float() {
-            return Err("elements are floats".into());
+        if !self.dtype.is_small_float() {
+            return Err("elements are f32, f16 or bf16".into());
         }
         if self.groups == 0 || !self.channels.is_multiple_of(self.groups) {
             return Err("channels are a multiple of groups".into());

@@ -217,8 +217,8 @@ impl Op for Resize {
             Interpolation::Nearest if self.dtype.size() > 4 => {
                 Err(format!("elements have 1, 2 or 4 bytes, not those of {}", self.dtype))
             }
-            Interpolation::Linear | Interpolation::Cubic if !self.dtype.is_float() => {
-                Err(format!("elements between others are floats, not {}", self.dtype))
+            Interpolation::Linear | Interpolation::Cubic if !self.dtype.is_small_float() => {
+                Err(format!("elements between others are f32, f16 or bf16, not {}", self.dtype))
             }
             _ => Ok(()),
         }

@@ -163,7 +163,7 @@ impl Rotary {
 impl Op for Rotary {
     fn check(&self) -> Result<(), String> {
         let rotary_dim = self.rotary_dim.unwrap_or(self.head_dim);
-        if !self.dtype.is_float() {
+        if !self.dtype.is_small_float() {
             return Err(format!(
                 "rotary embedding of {} is not defined; there are f32, f16, bf16",
                 self.dtype

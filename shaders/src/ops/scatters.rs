@@ -30,10 +30,11 @@ impl Reduction {
 
     /// The reason when elements of a type are not reduced so.
     pub(super) fn check(self, dtype: DType) -> Result<(), String> {
-        if self != Reduction::None && dtype == DType::I64 {
-            return Err("elements of i64 are replaced only, without a reduction".into());
+        let reduced = dtype.size() <= 4 && !matches!(dtype, DType::I16 | DType::U16);
+        if self == Reduction::None || reduced {
+            return Ok(());
         }
-        Ok(())
+        Err(format!("elements of {dtype} are replaced only, without a reduction"))
     }
 
     /// What is replaced moves by size, what is reduced has a type.

@@ -79,8 +79,8 @@ impl Softmax {
 
 impl Op for Softmax {
     fn check(&self) -> Result<(), String> {
-        if !self.dtype.is_float() {
-            return Err("elements are floats".into());
+        if !self.dtype.is_small_float() {
+            return Err("elements are f32, f16 or bf16".into());
         }
         if self.mask_rows == 0 {
             return Ok(());

@@ -49,7 +49,7 @@ pub fn values(tensor: &TensorDesc, kind: Inputs, random: &mut Random) -> Values 
     let (least, most) = match tensor.dtype {
         DType::I8 => (-128, 127),
         DType::U8 => (0, 255),
-        DType::U32 => (0, 1000),
+        DType::U32 | DType::U16 | DType::U64 => (0, 1000),
         _ => (-1000, 1000),
     };
     let span = (most - least + 1) as u64;

@@ -1,9 +1,11 @@
 //! Measures the variants of the kernel library: medians of checked runs, beside what the device can do at most. Does not own:
 //! kernels, their choice, or any limit on what is fast enough.
 
+mod against;
 mod ceilings;
 mod check;
 mod defaults;
+mod original;
 mod report;
 mod timing;
 mod tune;
@@ -15,9 +17,11 @@ use halite_shaders::{Candidate, DType, Operation, Plan, Probe, Tuning, Verdict, 
 use halite_targets::Capabilities;
 
 pub use self::{
+    against::Against,
     ceilings::{Ceilings, CopySpeed},
     check::Reference,
     defaults::{Size, defaults},
+    original::Compiler,
     report::{heading, json, text},
     timing::{Pace, Recorded, Side, Timing, measure, measure_job},
     tune::{Subject, measurements, rows},
@@ -57,6 +61,8 @@ pub struct Options {
     pub caches: Caches,
     /// Seed of the inputs.
     pub seed: u64,
+    /// Compiles the original's code for operations, which is measured too.
+    pub original: Option<Compiler>,
 }
 
 /// A variant that was timed.
@@ -96,6 +102,8 @@ pub struct Report {
     pub copy: CopySpeed,
     /// The ceiling of arithmetic.
     pub peak: Option<(Probe, f64)>,
+    /// The original's code in turns with variants, or why there is none; `None` when it was not asked for.
+    pub against: Option<std::result::Result<Against, String>>,
 }
 
 impl Report {
@@ -165,6 +173,7 @@ impl Bench {
             let outcome = outcome.unwrap_or_else(|status| Err(status.to_string()));
             rows.push(Row { variant: name, place: index + 1, outcome });
         }
+        let against = self.against(operation, &candidates, &rows, &inputs, reference.as_ref())?;
         let signature = operation.signature();
         let out = |c: &Candidate| match &c.verdict {
             Verdict::RuledOut(why) => Some((c.variant.name.as_str(), why.clone())),
@@ -185,6 +194,7 @@ impl Bench {
             sets,
             copy: self.ceilings.copy(copied)?,
             peak: self.ceilings.peak(operand),
+            against,
         })
     }
 

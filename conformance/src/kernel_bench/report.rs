@@ -6,7 +6,7 @@ use halite_hal::DeviceInfo;
 use halite_tools::units::{seconds as time, si as rate};
 use serde_json::{Value as Json, json};
 
-use super::{Ceilings, Measured, Report, Row};
+use super::{Against, Ceilings, Measured, Report, Row};
 
 /// The device's ceilings, as lines that begin with `#`.
 pub fn heading(ceilings: &Ceilings) -> String {
@@ -25,7 +25,8 @@ pub fn heading(ceilings: &Ceilings) -> String {
     text
 }
 
-/// An operation with its variants. Percentages are of the copy and of the arithmetic that bound it.
+/// An operation with its variants. Percentages are of the copy and of the arithmetic that bound it; `original` is how many
+/// times as long the original's code takes.
 pub fn text(report: &Report) -> String {
     let mut text = format!("\n{}\n", report.operation);
     let caches = if report.sets > 1 { format!("{} sets of buffers", report.sets) } else { "warm".to_owned() };
@@ -37,8 +38,8 @@ pub fn text(report: &Report) -> String {
     let _ = writeln!(text, "  {flops}, {bytes}, {caches}; ceilings: copy {copy}, arithmetic {peak}");
     let _ = writeln!(
         text,
-        "  {:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7}  checked against",
-        "variant", "place", "median", "arithmetic", "of peak", "memory", "of copy"
+        "  {:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7} {:>9}  checked against",
+        "variant", "place", "median", "arithmetic", "of peak", "memory", "of copy", "original"
     );
     let fastest = fastest(report);
     for row in &report.rows {
@@ -47,6 +48,13 @@ pub fn text(report: &Report) -> String {
             Ok(measured) => writeln!(text, "{mark} {}", line(report, row, measured)),
             Err(why) => writeln!(text, "! {:<40} {:>5} {why}", row.variant, row.place),
         };
+    }
+    match &report.against {
+        Some(Ok(against)) => text.push_str(&original(report, against)),
+        Some(Err(why)) => {
+            let _ = writeln!(text, "- the original's code: {why}");
+        }
+        None => {}
     }
     for (variant, why) in &report.ruled_out {
         let _ = writeln!(text, "- {variant:<40} {why}");
@@ -67,7 +75,7 @@ fn line(report: &Report, row: &Row, measured: &Measured) -> String {
         ceiling.filter(|c| *c > 0.0).map_or("-".to_owned(), |c| format!("{:.1} %", 100.0 * speed / c))
     };
     format!(
-        "{:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7}  {}",
+        "{:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7} {:>9}  {}",
         row.variant,
         row.place,
         time(seconds),
@@ -75,7 +83,29 @@ fn line(report: &Report, row: &Row, measured: &Measured) -> String {
         of(flops, report.peak.map(|(_, speed)| speed)),
         rate(bytes, "B/s"),
         of(bytes, Some(report.copy.best())),
+        ratio(report, row.variant).map_or("-".to_owned(), |ratio| format!("{ratio:.2} x")),
         measured.checked
+    )
+}
+
+/// How many times as long as a variant the original's code takes, where both took turns.
+fn ratio(report: &Report, variant: &str) -> Option<f64> {
+    report.against.as_ref()?.as_ref().ok()?.ratio(variant)
+}
+
+fn original(report: &Report, against: &Against) -> String {
+    let seconds = against.original.median;
+    let speed = rate(report.work.flops / seconds, "OP/s");
+    let (mark, checked) = match &against.checked {
+        Ok(with) => ("=", with.clone()),
+        Err(why) => ("!", format!("wrong: {why}")),
+    };
+    format!(
+        "{mark} {:<40} {:>5} {:>12} {speed:>13} {:>34}  {checked}\n",
+        "the original's code",
+        "-",
+        time(seconds),
+        ""
     )
 }
 
@@ -110,8 +140,24 @@ fn operation(report: &Report) -> Json {
         "copy_command": report.copy.command, "copy_kernel": report.copy.kernel,
         "peak": report.peak.map(|(probe, speed)| json!({"probe": probe.name(), "speed": speed})),
         "variants": report.rows.iter().map(|row| variant(report, row)).collect::<Vec<_>>(),
-        "ruled_out": ruled_out,
+        "ruled_out": ruled_out, "original": report.against.as_ref().map(against),
     })
+}
+
+fn against(against: &Result<Against, String>) -> Json {
+    match against {
+        Err(why) => json!({"why_not": why}),
+        Ok(against) => {
+            let ours = against.ours.iter();
+            json!({
+                "median": against.original.median, "least": against.original.least,
+                "most": against.original.most, "samples": against.original.samples,
+                "repeat": against.original.repeat,
+                "checked": against.checked.as_ref().ok(), "wrong": against.checked.as_ref().err(),
+                "in_turns": ours.map(|(name, t)| ((*name).to_owned(), json!(t.median))).collect::<serde_json::Map<_, _>>(),
+            })
+        }
+    }
 }
 
 fn variant(report: &Report, row: &Row) -> Json {

@@ -125,6 +125,7 @@ mod tests {
             sets: 1,
             copy: CopySpeed::default(),
             peak: None,
+            against: None,
         }
     }
 

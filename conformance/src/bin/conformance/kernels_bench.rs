@@ -1,11 +1,11 @@
 //! The command `kernels-bench`: how fast the variants of the kernel library are on one device.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
 use halite_conformance::{
-    kernel_bench::{self, Bench, Caches, Options, Pace, Size},
+    kernel_bench::{self, Bench, Caches, Compiler, Options, Pace, Size},
     suites::kernels,
 };
 use halite_shaders::{Operation, TuningFile};
@@ -54,6 +54,13 @@ pub struct Flags {
     /// Seed of the inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Also measure what iree-compile makes of each operation (matmul and conv2d) for its default Vulkan target, in turns
+    /// with the first and the fastest variant.
+    #[arg(long)]
+    against_iree: bool,
+    /// The compiler for that.
+    #[arg(long, value_name = "PROGRAM", default_value = "iree-compile")]
+    iree_compile: PathBuf,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -86,7 +93,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Flags {
-    fn options(&self) -> Options {
+    fn options(&self, original: Option<Compiler>) -> Options {
         Options {
             pace: Pace {
                 warm: Duration::from_secs_f64(self.warm_up),
@@ -101,12 +108,15 @@ impl Flags {
                 CacheFlag::Warm => Caches::Warm,
             },
             seed: self.seed,
+            original,
         }
     }
 }
 
 /// Measures and prints; whether every variant was right.
 pub fn run(flags: &Flags) -> Result<bool> {
+    let compiler = flags.against_iree.then(|| Compiler::find(&flags.iree_compile)).transpose();
+    let compiler = compiler.map_err(|why| anyhow!("--against-iree: {why}"))?;
     let device = flags.device.opener()()?;
     let info = device.info().clone();
     let target = kernels::capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;
@@ -124,7 +134,10 @@ pub fn run(flags: &Flags) -> Result<bool> {
             );
         }
     }
-    let bench = Bench::new(device, target, TuningFile::of_user()?.tuning(), flags.options())?;
+    if let Some(compiler) = compiler.as_ref().filter(|_| !flags.json) {
+        println!("# the original's code is that of iree-compile, {}", compiler.version());
+    }
+    let bench = Bench::new(device, target, TuningFile::of_user()?.tuning(), flags.options(compiler))?;
     if !flags.json {
         print!("{}", kernel_bench::heading(bench.ceilings()));
     }

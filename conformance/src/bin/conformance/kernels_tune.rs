@@ -81,6 +81,7 @@ fn options(share: f64) -> Options {
         twin_flops: 6e8,
         caches: Caches::Auto,
         seed: 1,
+        original: None,
     }
 }
 

@@ -9,23 +9,22 @@ use crate::{CompileError, Place, graph::ElementType};
 
 /// The type of elements, if graphs have it.
 pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
-    let name = match data_type {
+    Some(ElementType::Of(match data_type {
         DataType::Bool => return Some(ElementType::Bool),
-        DataType::Float => "f32",
-        DataType::Double => "f64",
-        DataType::Float16 => "f16",
-        DataType::Bfloat16 => "bf16",
-        DataType::Int8 => "i8",
-        DataType::Uint8 => "u8",
-        DataType::Int16 => "i16",
-        DataType::Uint16 => "u16",
-        DataType::Int32 => "i32",
-        DataType::Uint32 => "u32",
-        DataType::Int64 => "i64",
-        DataType::Uint64 => "u64",
+        DataType::Float => DType::F32,
+        DataType::Double => DType::F64,
+        DataType::Float16 => DType::F16,
+        DataType::Bfloat16 => DType::BF16,
+        DataType::Int8 => DType::I8,
+        DataType::Uint8 => DType::U8,
+        DataType::Int16 => DType::I16,
+        DataType::Uint16 => DType::U16,
+        DataType::Int32 => DType::I32,
+        DataType::Uint32 => DType::U32,
+        DataType::Int64 => DType::I64,
+        DataType::Uint64 => DType::U64,
         _ => return None,
-    };
-    DType::ALL.into_iter().find(|dtype| dtype.name() == name).map(ElementType::Of)
+    }))
 }
 
 /// The type with a number, as attributes give it.

@@ -1,14 +1,21 @@
 //! Owns the operators: for each its importer, which says with the builder what a node computes. One file for each family;
 //! a file's tables are named below.
 
+mod binary;
+mod generate;
+mod index;
+mod moves;
+mod order;
 mod shape;
+mod unary;
 
 use std::{collections::HashMap, sync::OnceLock};
 
 use super::{Import, NodeView, Result};
 
 /// Operators of ONNX's own domain.
-const ONNX: &[&[(&str, Import)]] = &[shape::OPS];
+const ONNX: &[&[(&str, Import)]] =
+    &[binary::OPS, generate::OPS, index::OPS, moves::OPS, order::OPS, shape::OPS, unary::OPS];
 
 /// Operators of `com.microsoft`.
 const MICROSOFT: &[&[(&str, Import)]] = &[];

@@ -34,8 +34,6 @@ pub enum Arity {
     /// One.
     #[default]
     Tensor,
-    /// One or none.
-    Optional,
     /// Any number: a list. Its tensors are called `NAME[0]`, `NAME[1]`, ….
     Sequence,
 }
@@ -47,6 +45,8 @@ pub struct Signature {
     pub name: String,
     /// How many tensors it is.
     pub arity: Arity,
+    /// Whether it may be left out.
+    pub is_optional: bool,
     /// Type of its elements, if it is one that is supported.
     pub element: Option<ElementType>,
     /// Dimensions, unless not even their number is known.
@@ -184,7 +184,7 @@ mod tests {
 
     fn input(name: &str, dims: Vec<Dim>) -> Signature {
         let element = Some(DType::F32.into());
-        Signature { name: name.into(), arity: Arity::Tensor, element, dims: Some(dims) }
+        Signature { name: name.into(), arity: Arity::Tensor, is_optional: false, element, dims: Some(dims) }
     }
 
     #[test]

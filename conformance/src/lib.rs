@@ -8,6 +8,7 @@ pub mod corpus;
 pub mod drivers;
 pub mod expectations;
 pub mod kernel_bench;
+pub mod onnx;
 pub mod replay;
 pub mod soak;
 pub mod suites;

@@ -1,11 +1,11 @@
 //! Owns how types and constants of ONNX become those of graphs.
 
 use bytes::Bytes;
-use halite_formats::onnx::{DataType, ExternalData, Tensor};
+use halite_formats::onnx::{DataType, ExternalData, NoExternalData, Tensor};
 use halite_shaders::DType;
 
 use super::Result;
-use crate::{CompileError, Place, graph::ElementType};
+use crate::{CompileError, Place, graph::ElementType, signature::BoundValue};
 
 /// The type of elements, if graphs have it.
 pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
@@ -41,6 +41,16 @@ fn supported(data_type: DataType, place: &Place) -> Result<ElementType> {
     element_type(data_type).ok_or_else(|| {
         CompileError::unsupported(place, format!("elements of type {data_type} are not supported"))
     })
+}
+
+/// Reads a tensor that is no part of a model, such as an input of the ONNX backend tests.
+///
+/// # Errors
+/// Its type is not supported, or its data are damaged.
+pub fn read_tensor(tensor: &Tensor) -> Result<BoundValue> {
+    let place = Place::new(format!("tensor '{}'", tensor.name));
+    let (element, dims, bytes) = constant(tensor, &NoExternalData, &place)?;
+    Ok(BoundValue { element, dims, bytes })
 }
 
 /// A tensor of the model: type, dimensions, bytes.

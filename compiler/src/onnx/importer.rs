@@ -360,9 +360,8 @@ fn ports(inputs: &[Signature], bindings: &Bindings) -> Vec<Signature> {
     let mut ports = Vec::new();
     for input in inputs {
         match input.arity {
+            Arity::Tensor if input.is_optional && bindings.shape(&input.name).is_none() => {}
             Arity::Tensor => ports.push(input.clone()),
-            Arity::Optional if bindings.shape(&input.name).is_some() => ports.push(input.clone()),
-            Arity::Optional => {}
             Arity::Sequence => {
                 let names = (0..).map(|index| format!("{}[{index}]", input.name));
                 let given = names.take_while(|name| bindings.shape(name).is_some());

@@ -16,6 +16,7 @@ mod node;
 mod ops;
 mod sequence;
 
+pub use constant::read_tensor;
 pub use model::Model;
 
 pub(crate) use node::{Import, NodeView};

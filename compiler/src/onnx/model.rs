@@ -98,13 +98,14 @@ impl Model {
 }
 
 fn signature(info: &ValueInfo) -> Signature {
-    let (arity, tensor) = match &info.value {
+    let mut declared = info.value.as_ref();
+    let is_optional = matches!(declared, Some(Type::Optional(_)));
+    if let Some(Type::Optional(of)) = declared {
+        declared = Some(of);
+    }
+    let (arity, tensor) = match declared {
         Some(Type::Sequence(of)) => (Arity::Sequence, Some(&**of)),
-        Some(Type::Optional(of)) => match &**of {
-            Type::Sequence(of) => (Arity::Sequence, Some(&**of)),
-            of => (Arity::Optional, Some(of)),
-        },
-        other => (Arity::Tensor, other.as_ref()),
+        other => (Arity::Tensor, other),
     };
     let (element, dims) = match tensor {
         Some(Type::Tensor(data_type, dims)) => (data_type.and_then(element_type), dims.clone()),
@@ -116,5 +117,5 @@ fn signature(info: &ValueInfo) -> Signature {
         onnx::Dim::Unknown => Dim::Unknown,
     };
     let dims = dims.map(|dims| dims.into_iter().map(dim).collect());
-    Signature { name: info.name.clone(), arity, element, dims }
+    Signature { name: info.name.clone(), arity, is_optional, element, dims }
 }

@@ -5,6 +5,7 @@ mod hal;
 mod kernels;
 mod kernels_bench;
 mod kernels_tune;
+mod onnx;
 mod replay;
 mod soak;
 
@@ -34,6 +35,8 @@ enum Command {
     KernelsBench(kernels_bench::Flags),
     /// Measures them for the choice of kernels on this machine, and writes its tuning file.
     KernelsTune(kernels_tune::Flags),
+    /// Compiles and runs the node tests of the `onnx` package, and compares with the values that they expect.
+    Onnx(onnx::Flags),
     /// Replays a corpus of compiled modules and compares with the expected values.
     Replay(replay::Flags),
     /// Measures what calls into a driver cost: linked, and as a plug-in.
@@ -85,6 +88,7 @@ fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Resul
         Some(Command::Kernels(flags)) => kernels::run(flags),
         Some(Command::KernelsBench(flags)) => kernels_bench::run(flags),
         Some(Command::KernelsTune(flags)) => kernels_tune::run(flags),
+        Some(Command::Onnx(flags)) => onnx::run(flags),
     }
 }
 

@@ -1,0 +1,68 @@
+//! Owns whether values are those that are expected, by the measure of the `onnx` package's own runner.
+
+use halite_compiler::{graph::ElementType, signature::BoundValue};
+use halite_shaders::{DType, Values};
+
+/// The reason why a value is not the expected one. Floats of 32 and 64 bits may differ by a part in a thousand and by
+/// `1e-7`, as in the package's runner; those of 16 bits by some of their own steps; everything else not at all.
+pub fn compare(got: &BoundValue, expected: &BoundValue) -> Option<String> {
+    if got.element != expected.element || got.dims != expected.dims {
+        return Some(format!(
+            "{}{:?} where {}{:?} is expected",
+            got.element, got.dims, expected.element, expected.dims
+        ));
+    }
+    let values = |of: &BoundValue| Values::from_bytes(of.element.storage(), &of.bytes);
+    let (got_values, wanted) = (values(got), values(expected));
+    if got_values.len() != wanted.len() {
+        return Some(format!("{} elements where {} are expected", got_values.len(), wanted.len()));
+    }
+    let (relative, absolute) = tolerance(got.element);
+    let differs = |index: &usize| match (&got_values, &wanted) {
+        (Values::Int(got), Values::Int(wanted)) => got[*index] != wanted[*index],
+        _ => {
+            let (got, wanted) = (got_values.float(*index), wanted.float(*index));
+            let same = got == wanted || got.is_nan() && wanted.is_nan();
+            // Written so that NaN is too far from everything.
+            !same && !((got - wanted).abs() <= absolute + relative * wanted.abs())
+        }
+    };
+    let bad: Vec<usize> = (0..wanted.len()).filter(differs).collect();
+    let first = *bad.first()?;
+    Some(format!(
+        "{} of {} elements differ, the first at {first}: {} where {} is expected",
+        bad.len(),
+        wanted.len(),
+        got_values.float(first),
+        wanted.float(first)
+    ))
+}
+
+fn tolerance(element: ElementType) -> (f64, f64) {
+    match element {
+        ElementType::Of(DType::F16) => (4e-3, 1e-4),
+        ElementType::Of(DType::BF16) => (1e-2, 1e-3),
+        _ => (1e-3, 1e-7),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(values: &[f64]) -> BoundValue {
+        let bytes = Values::Float(values.to_vec()).to_bytes(DType::F32).into();
+        BoundValue { element: DType::F32.into(), dims: vec![values.len() as u64], bytes }
+    }
+
+    #[test]
+    fn what_is_too_far_is_told() {
+        let nan = f64::NAN;
+        assert_eq!(compare(&floats(&[1.0, nan]), &floats(&[1.0005, nan])), None);
+        assert!(compare(&floats(&[1.0]), &floats(&[nan])).is_some());
+        assert!(compare(&floats(&[nan]), &floats(&[1.0])).is_some());
+        assert!(compare(&floats(&[1.0]), &floats(&[1.002])).is_some());
+        assert!(compare(&floats(&[1.0]), &floats(&[f64::INFINITY])).is_some_and(|text| text.contains("inf")));
+        assert!(compare(&floats(&[1.0]), &floats(&[1.0, 2.0])).is_some());
+    }
+}

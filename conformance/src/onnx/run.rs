@@ -1,0 +1,132 @@
+//! Owns running one case: the graph for its inputs, the values that the graph needs, the comparison.
+
+use std::{panic::catch_unwind, path::Path};
+
+use anyhow::Result;
+use halite_compiler::{
+    CompileError,
+    graph::Graph,
+    onnx::Model,
+    signature::{Arity, Bindings, BoundValue},
+};
+use halite_shaders::Values;
+
+use super::{Case, Outcome, case, compare};
+
+/// What runs graphs.
+pub trait Engine {
+    /// The outputs of a graph for its inputs, both in the order of the ports.
+    ///
+    /// # Errors
+    /// [`CompileError::Unsupported`] and [`CompileError::NoKernel`] if the graph cannot run there; else the reason.
+    fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Vec<BoundValue>>;
+}
+
+/// The host: graphs are evaluated by the kernels' twins.
+#[derive(Clone, Copy, Debug)]
+pub struct Host;
+
+impl Engine for Host {
+    fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Vec<BoundValue>> {
+        let values = |input: &BoundValue| Values::from_bytes(input.element.storage(), &input.bytes);
+        let values: Vec<Values> = inputs.iter().map(values).collect();
+        let results = graph.evaluate(&values)?;
+        let bound = |(port, values): (&halite_compiler::graph::Port, &Values)| {
+            let tensor = graph.tensor(port.tensor);
+            let bytes = values.to_bytes(tensor.element.storage()).into();
+            BoundValue { element: tensor.element, dims: tensor.dims.clone(), bytes }
+        };
+        Ok(graph.outputs.iter().zip(&results).map(bound).collect())
+    }
+}
+
+/// Runs a case. Nothing that a case does ends the run: a panic is a failure.
+pub fn check(case: &Case, engine: &(dyn Engine + std::panic::RefUnwindSafe)) -> Outcome {
+    match catch_unwind(|| run(case, engine)) {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(error)) => match error.downcast_ref::<CompileError>() {
+            Some(CompileError::Unsupported { reason, .. }) => Outcome::Unsupported(reason.clone()),
+            Some(error @ CompileError::NeedsValues { inputs, .. }) if inputs.is_empty() => {
+                Outcome::Unsupported(error.to_string())
+            }
+            Some(CompileError::NoKernel { operation, reason, .. }) => {
+                Outcome::Unsupported(format!("no kernel for {operation}: {reason}"))
+            }
+            _ => Outcome::Failed(format!("{error:#}")),
+        },
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
+            Outcome::Failed(format!("panic: {text}"))
+        }
+    }
+}
+
+fn run(case: &Case, engine: &dyn Engine) -> Result<Outcome> {
+    let model = case.model()?;
+    for set in case.data_sets()? {
+        if let Some(reason) = run_set(case, &model, &set, engine)? {
+            return Ok(Outcome::Failed(reason));
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn run_set(case: &Case, model: &Model, set: &Path, engine: &dyn Engine) -> Result<Option<String>> {
+    let inputs = case.values(set, "input", &model.inputs())?;
+    let expected = case.values(set, "output", &model.outputs())?;
+    let graph = graph(model, &inputs)?;
+    let given: Option<Vec<BoundValue>> =
+        graph.inputs.iter().map(|port| value_of(&inputs, &port.name)).collect();
+    let Some(given) = given else { return Ok(Some("an input has no value in the data set".into())) };
+    let names: Vec<String> = graph.outputs.iter().map(|port| port.name.clone()).collect();
+    let results = engine.run(graph, &given)?;
+    if names.len() != expected.len() {
+        return Ok(Some(format!("{} outputs where {} are expected", names.len(), expected.len())));
+    }
+    for (name, got) in names.iter().zip(&results) {
+        let reason = match value_of(&expected, name) {
+            Some(wanted) => compare(got, &wanted),
+            None => Some("nothing is expected".to_owned()),
+        };
+        if let Some(reason) = reason {
+            return Ok(Some(format!("output '{name}': {reason}")));
+        }
+    }
+    Ok(None)
+}
+
+fn value_of(values: &case::Values, name: &str) -> Option<BoundValue> {
+    values.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone())
+}
+
+/// The graph for the shapes of the inputs, and for their values where it cannot do without.
+fn graph(model: &Model, inputs: &case::Values) -> Result<Graph, CompileError> {
+    let mut bindings = Bindings::default();
+    for (name, value) in inputs {
+        bindings.shapes.insert(name.clone(), value.dims.clone());
+    }
+    // Inputs that have a default in the model, or that nothing declares, cannot be given a shape.
+    let declared = model.inputs();
+    bindings.shapes.retain(|name, _| {
+        let list = name.split_once('[').map(|(list, _)| list);
+        declared
+            .iter()
+            .any(|input| input.name == *name || input.arity == Arity::Sequence && Some(&*input.name) == list)
+    });
+    loop {
+        match model.graph(&bindings) {
+            Err(CompileError::NeedsValues { inputs: names, place, what }) => {
+                let before = bindings.values.len();
+                for name in &names {
+                    let value = inputs.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
+                    bindings.values.extend(value.map(|value| (name.clone(), value)));
+                }
+                if bindings.values.len() == before {
+                    return Err(CompileError::NeedsValues { inputs: names, place, what });
+                }
+            }
+            other => return other,
+        }
+    }
+}

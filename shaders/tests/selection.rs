@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use halite_shaders::{Operation, Tuning, rank};
+use halite_shaders::{DType, Operation, Tuning, rank};
 use halite_targets::{Capabilities, Target};
 
 const TRIPLES: [&str; 6] = [
@@ -77,6 +77,25 @@ fn every_sample_runs_on_every_target() {
             for triple in TRIPLES {
                 let ranked = rank(&sample, &target(triple), Tuning::shipped());
                 assert!(ranked.first().is_some_and(|c| c.plan().is_some()), "{sample} on {triple}");
+            }
+        }
+    }
+}
+
+/// Operations that only move elements take all types by their size.
+#[test]
+fn elements_of_every_type_can_be_moved() {
+    let names =
+        ["copy", "concat", "pad", "gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd"];
+    for name in names {
+        // Of a type that is written out, as it is not the default one.
+        let samples = Operation::samples(name);
+        let text = samples.iter().map(ToString::to_string).find(|text| text.contains("dtype=i64"));
+        let text = text.unwrap_or_else(|| panic!("{name} has a sample of i64"));
+        for dtype in DType::ALL {
+            let text = text.replace("dtype=i64", &format!("dtype={dtype}"));
+            for triple in TRIPLES {
+                chosen(&text, triple);
             }
         }
     }

@@ -25,11 +25,18 @@ shared ONE tree[ACROSS * ALONG];
 
 // Minima are maxima of what has the opposite order.
 #ifdef INTEGER
+#ifdef UNSIGNED
+#define LEAST 0u
+#define MAGNITUDE(v) (v)
+#else
 #define LEAST int(0x80000000u)
+#define MAGNITUDE(v) abs(v)
+#endif
 #define OPPOSITE(v) (~(v))
 #define LARGER(a, b) max(a, b)
 #else
 #define LEAST (-INFINITY)
+#define MAGNITUDE(v) abs(v)
 #define OPPOSITE(v) (-(v))
 #define LARGER(a, b) max_or_nan(a, b)
 #endif
@@ -53,7 +60,7 @@ ONE combine(ONE a, ONE b) {
 FOUR term(FOUR v) {
     if (!FIRST) return v;
     if (KIND == SUM_SQUARE || KIND == L2) return v * v;
-    if (KIND == L1) return abs(v);
+    if (KIND == L1) return MAGNITUDE(v);
     return KIND == MIN ? OPPOSITE(v) : v;
 }
 

@@ -89,6 +89,12 @@ impl Pad {
             types.into_iter().flat_map(|t| borders.map(|b| (t, b))).flat_map(of).collect();
         samples.extend(types.map(|t| Pad { value: 5.0, ..Pad::new(&[0, 3], &[2, 1], &[1, 0], t) }));
         samples.extend(types.map(|t| Pad { value: 7.0, ..Pad::new(&[], &[], &[], t) }));
+        // The value is made of what the type has, the rest is by size.
+        let filled = |value, t| Pad { value, ..Pad::new(&[3, 4], &[1, 2], &[0, 3], t) };
+        samples.extend(
+            [(0.1, DType::F64), (-300.0, DType::I16), (6e4, DType::U16), (5e18, DType::U64)]
+                .map(|(value, t)| filled(value, t)),
+        );
         samples
     }
 

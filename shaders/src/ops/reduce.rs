@@ -6,7 +6,7 @@ use super::{
     Op,
     lines::{self, Lines, Share, module, packed_name},
 };
-use crate::{DType, Params, Plan, Slot, Step, TensorDesc, Tolerance, Unfit, Values, plan::narrow};
+use crate::{DType, Params, Plan, Slot, Step, TensorDesc, Tolerance, Unfit, Values, emit, plan::narrow};
 
 /// What is computed of the elements; ONNX calls it `Reduce…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct Reduce {
     /// Product of the axes behind.
     #[serde(default = "lines::one")]
     pub inner: u64,
-    /// Type of elements and results: `f32`, `f16`, `bf16` or `i32`.
+    /// Type of elements and results: `f32`, `f16`, `bf16`, or an integer type of 32 or 64 bits.
     #[serde(default = "lines::f32")]
     pub dtype: DType,
 }
@@ -78,7 +78,7 @@ pub struct Reduce {
 impl Reduce {
     pub(crate) fn samples() -> Vec<Reduce> {
         let mut samples = Vec::new();
-        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32] {
+        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32, DType::I64, DType::U64] {
             let of = |kind: ReduceKind, l: Lines| Reduce {
                 kind,
                 outer: l.outer,
@@ -139,7 +139,7 @@ impl Reduce {
         let rest = pieces.whole(128);
         let last = match (pairs, self.dtype) {
             (true, _) => format!("reduce_lse_{}_last", packed_name(self.dtype)),
-            (false, DType::F32 | DType::I32) => format!("reduce_{}", self.dtype),
+            (false, dtype) if dtype.size() >= 4 => format!("reduce_{}", self.dtype),
             (false, _) => format!("reduce_f32_{}", packed_name(self.dtype)),
         };
         let scratch = Slot::Scratch(0);
@@ -147,7 +147,8 @@ impl Reduce {
             self.step(build, &share, [Slot::Input(0), scratch], [true, false])?,
             self.step(&last, &rest?, [scratch, Slot::Output(0)], [false, true])?,
         ];
-        Ok(Plan { steps, scratch: vec![pieces.elements() * if pairs { 8 } else { 4 }] })
+        let bytes = if pairs { 8 } else { self.dtype.size().max(4) };
+        Ok(Plan { steps, scratch: vec![pieces.elements() * bytes] })
     }
 
     fn float(&self, line: &[f64]) -> f64 {
@@ -173,17 +174,20 @@ impl Reduce {
         }
     }
 
+    /// In 128 bits, which wrap as fewer do.
     fn int(&self, line: &[i64]) -> i64 {
-        let line = line.iter().map(|v| *v as i32);
+        let (least, most) = emit::range(self.dtype);
+        let wide = |v: &i64| if self.dtype == DType::U64 { (*v as u64).into() } else { i128::from(*v) };
+        let line = line.iter().map(wide);
         let result = match self.kind {
-            ReduceKind::SumSquare => line.fold(0i32, |sum, v| sum.wrapping_add(v.wrapping_mul(v))),
-            ReduceKind::L1 => line.fold(0i32, |sum, v| sum.wrapping_add(v.wrapping_abs())),
-            ReduceKind::Prod => line.fold(1i32, i32::wrapping_mul),
-            ReduceKind::Max => line.max().unwrap_or(i32::MIN),
-            ReduceKind::Min => line.min().unwrap_or(i32::MAX),
-            _ => line.fold(0i32, i32::wrapping_add),
+            ReduceKind::SumSquare => line.fold(0i128, |sum, v| sum.wrapping_add(v.wrapping_mul(v))),
+            ReduceKind::L1 => line.fold(0i128, |sum, v| sum.wrapping_add(v.abs())),
+            ReduceKind::Prod => line.fold(1i128, i128::wrapping_mul),
+            ReduceKind::Max => line.max().unwrap_or(least),
+            ReduceKind::Min => line.min().unwrap_or(most),
+            _ => line.fold(0i128, i128::wrapping_add),
         };
-        result.into()
+        result as i64
     }
 }
 
@@ -191,9 +195,13 @@ impl Op for Reduce {
     fn check(&self) -> Result<(), String> {
         match self.dtype {
             DType::F32 | DType::F16 | DType::BF16 => Ok(()),
-            DType::I32 if self.kind.takes_integers() => Ok(()),
-            DType::I32 => Err("this kind of reduction is for floats".into()),
-            other => Err(format!("elements are f32, f16, bf16 or i32, not {other}")),
+            DType::I32 | DType::U32 | DType::I64 | DType::U64 if self.kind.takes_integers() => Ok(()),
+            DType::I32 | DType::U32 | DType::I64 | DType::U64 => {
+                Err("this kind of reduction is for floats".into())
+            }
+            other => Err(format!(
+                "elements are f32, f16, bf16, or integers of 32 or 64 bits, not {other}; cast them"
+            )),
         }
     }
 
@@ -221,10 +229,17 @@ impl Op for Reduce {
             return vec![Values::Float(lines.map(|l| self.dtype.round(self.float(&of(l)))).collect())];
         }
         let of = |line: Vec<usize>| line.into_iter().map(|i| inputs[0].int(i)).collect::<Vec<_>>();
-        vec![Values::Int(lines.map(|l| self.int(&of(l))).collect())]
+        let results = Values::Int(lines.map(|l| self.int(&of(l))).collect());
+        vec![Values::from_bytes(self.dtype, &results.to_bytes(self.dtype))]
     }
 
     fn sample_input(&self, _index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        if !self.dtype.is_float() {
+            // Of all magnitudes.
+            let one = |_| (random() as i64) >> (random() % 64);
+            let all = Values::Int((0..self.lines().elements()).map(one).collect());
+            return Some(Values::from_bytes(self.dtype, &all.to_bytes(self.dtype)));
+        }
         // Logarithms of sums near zero, or below, tell nothing.
         let positive = |_| self.dtype.round((1 + random() % 1000) as f64 / 1000.0);
         (self.kind == ReduceKind::LogSum)
@@ -293,6 +308,11 @@ mod tests {
         assert_eq!(reduced(ReduceKind::L2, &[3.0, -4.0]), 5.0);
         assert_eq!(reduced(ReduceKind::Prod, &[3.0, -4.0]), -12.0);
         assert_eq!(reduced(ReduceKind::LogSumExp, &[1000.0, f64::NEG_INFINITY]), 1000.0);
+        let large = |kind, dtype| Reduce { kind, outer: 1, length: 2, inner: 1, dtype };
+        let values = [Values::Int(vec![-1, 1])];
+        assert_eq!(large(ReduceKind::Max, DType::U64).twin(&values), [Values::Int(vec![-1])]);
+        assert_eq!(large(ReduceKind::Max, DType::I64).twin(&values), [Values::Int(vec![1])]);
+        assert_eq!(large(ReduceKind::L1, DType::I64).twin(&values), [Values::Int(vec![2])]);
         assert_eq!(reduced(ReduceKind::LogSumExp, &[f64::INFINITY, 0.0]), f64::INFINITY);
     }
 

@@ -2,20 +2,40 @@
 //! a file's tables are named below.
 
 mod binary;
+mod conv;
 mod generate;
 mod index;
+mod linear;
 mod moves;
+mod norm;
 mod order;
+mod pool;
+mod reduce;
 mod shape;
+mod softmax;
 mod unary;
+mod window;
 
 use std::{collections::HashMap, sync::OnceLock};
 
 use super::{Import, NodeView, Result};
 
 /// Operators of ONNX's own domain.
-const ONNX: &[&[(&str, Import)]] =
-    &[binary::OPS, generate::OPS, index::OPS, moves::OPS, order::OPS, shape::OPS, unary::OPS];
+const ONNX: &[&[(&str, Import)]] = &[
+    binary::OPS,
+    conv::OPS,
+    generate::OPS,
+    index::OPS,
+    linear::OPS,
+    moves::OPS,
+    norm::OPS,
+    order::OPS,
+    pool::OPS,
+    reduce::OPS,
+    shape::OPS,
+    softmax::OPS,
+    unary::OPS,
+];
 
 /// Operators of `com.microsoft`.
 const MICROSOFT: &[&[(&str, Import)]] = &[];

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Params, Plan, TensorDesc, Tolerance, Unfit, Values,
     ops::{self, Op},
+    variants_of,
 };
 
 /// What an operation costs at least: what has to be computed, and what has to be moved when everything is moved once.
@@ -169,7 +170,15 @@ impl Operation {
 
     /// Whether its numbers go together; the reason when they do not.
     pub fn check(&self) -> Result<(), String> {
-        self.op().check()
+        self.op().check()?;
+        let (name, signature) = (self.name(), self.signature());
+        if variants_of(name).any(|variant| variant.signatures.contains(&signature)) {
+            return Ok(());
+        }
+        let mut known: Vec<_> = variants_of(name).flat_map(|v| &v.signatures).map(String::as_str).collect();
+        known.sort_unstable();
+        known.dedup();
+        Err(format!("no kernel of {name} has the types {signature}; there are: {}", known.join(", ")))
     }
 
     /// Tensors that it reads, in binding order.
@@ -285,5 +294,10 @@ mod tests {
         assert!(error("matmull:m=1").contains("there are: ") && error("matmull:m=1").contains("matmul"));
         assert!(error("matmul:m=1,n=1,k=1,q=2").contains('q'));
         assert!(error("matmul:m").contains("no value"));
+        let matmul = error("matmul:m=1,n=1,k=1,lhs=i16,rhs=u16,out=i32");
+        assert!(
+            matmul.contains("types i16xu16_i32; there are: ") && matmul.contains("i8xi8_i32"),
+            "{matmul}"
+        );
     }
 }

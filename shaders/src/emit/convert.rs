@@ -69,6 +69,26 @@ impl Lanes {
         }
     }
 
+    fn signed_words(&mut self) -> Id {
+        let scalar = self.asm.ty(Op::TypeInt, &[32, 1]);
+        self.asm.ty(Op::TypeVector, &[scalar.0, LANES])
+    }
+
+    /// The floats that words with a sign are. Conversions go by the instruction and not by the sign of a type, but where an
+    /// operand is constant, SPIRV-Tools' optimizer, which drivers use, goes by the type.
+    pub(crate) fn float_of_signed(&mut self, words: Id) -> Id {
+        let ty = self.signed_words();
+        let signed = self.asm.pure(Op::Bitcast, ty, &[words.0]);
+        self.fop(Op::ConvertSToF, &[signed])
+    }
+
+    /// Floats towards zero as words with a sign, in whose range they are.
+    pub(crate) fn signed_of(&mut self, x: Id) -> Id {
+        let ty = self.signed_words();
+        let signed = self.asm.pure(Op::ConvertFToS, ty, &[x.0]);
+        self.uop(Op::Bitcast, &[signed])
+    }
+
     fn float_of(&mut self, value: Register, from: Type) -> Id {
         match value {
             Register::Float(x) => x,
@@ -76,9 +96,8 @@ impl Lanes {
                 let [one, zero] = [self.f(1.0), self.f(0.0)];
                 self.fselect(x, one, zero)
             }
-            Register::Word(x) => {
-                self.fop(if from.is_signed() { Op::ConvertSToF } else { Op::ConvertUToF }, &[x])
-            }
+            Register::Word(x) if from.is_signed() => self.float_of_signed(x),
+            Register::Word(x) => self.fop(Op::ConvertUToF, &[x]),
             Register::Pair(low, high) => {
                 if !from.is_signed() {
                     return self.float_of_pair(low, high);
@@ -118,7 +137,7 @@ impl Lanes {
         };
         let clamped = self.clamped(x, least, most);
         let signed = least < 0.0;
-        let word = self.uop(if signed { Op::ConvertFToS } else { Op::ConvertFToU }, &[clamped]);
+        let word = if signed { self.signed_of(clamped) } else { self.uop(Op::ConvertFToU, &[clamped]) };
         let [limit, largest] = [self.f(limit), self.u(largest)];
         let beyond = self.bop(Op::FOrdGreaterThanEqual, &[x, limit]);
         Register::Word(self.uselect(beyond, largest, word))

@@ -167,11 +167,7 @@ fn float_compare(function: Function) -> Option<spirv::Op> {
 
 fn quantize(lanes: &mut Lanes, node: &Node, x: Register, scale: Register, zero: Register) -> Register {
     let to = node.to.unwrap_or(Type::Of(DType::I8));
-    let zero = match node.operands[2] {
-        // The SPIR-V optimizer in SwiftShader takes a constant of an unsigned type for positive, whatever converts it.
-        Operand::Constant(zero) => Register::Float(lanes.f(zero.whole() as f32)),
-        _ => lanes.convert(zero, to, Type::Of(DType::F32)),
-    };
+    let zero = lanes.convert(zero, to, Type::Of(DType::F32));
     let (Register::Float(x), Register::Float(scale), Register::Float(zero)) = (x, scale, zero) else {
         return x;
     };

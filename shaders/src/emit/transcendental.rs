@@ -115,7 +115,7 @@ impl Lanes {
         let [bias, denormal] = [self.u(127), self.u(127 + 149)];
         let bias = self.uselect(small, denormal, bias);
         let exponent = self.usub(exponent, bias);
-        let k = self.fop(Op::ConvertSToF, &[exponent]);
+        let k = self.float_of_signed(exponent);
         let fraction = self.and(moved, 0x007F_FFFF);
         let base = self.u(0x3F35_04F3);
         let mantissa = self.uadd(fraction, base);
@@ -256,7 +256,7 @@ impl Lanes {
         let inside = self.bop(Op::FOrdLessThan, &[magnitude, limit]);
         let zero = self.f(0.0);
         let k = self.fselect(inside, k, zero);
-        let quadrant = self.uop(Op::ConvertFToS, &[k]);
+        let quadrant = self.signed_of(k);
         let quarters = self.u(quarters);
         let quadrant = self.uadd(quadrant, quarters);
         let odd = self.and(quadrant, 1);

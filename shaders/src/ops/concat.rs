@@ -49,7 +49,10 @@ impl Concat {
                 Concat::new(257, &[3, 2], 1, dtype),
             ]
         };
-        [DType::F32, DType::BF16, DType::I8, DType::I64].into_iter().flat_map(of).collect()
+        [DType::F32, DType::BF16, DType::I8, DType::I64, DType::F64, DType::U16]
+            .into_iter()
+            .flat_map(of)
+            .collect()
     }
 
     fn total(&self) -> u64 {

@@ -59,7 +59,10 @@ impl StridedCopy {
     }
 
     pub(crate) fn samples() -> Vec<StridedCopy> {
-        [DType::F32, DType::F16, DType::U8, DType::I64].into_iter().flat_map(Self::samples_of).collect()
+        [DType::F32, DType::F16, DType::U8, DType::I64, DType::F64, DType::I16]
+            .into_iter()
+            .flat_map(Self::samples_of)
+            .collect()
     }
 
     fn samples_of(dtype: DType) -> Vec<StridedCopy> {

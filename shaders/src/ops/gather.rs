@@ -55,7 +55,7 @@ impl Gather {
     }
 
     pub(crate) fn samples() -> Vec<Gather> {
-        let types = [DType::F32, DType::F16, DType::BF16, DType::I8, DType::I64];
+        let types = [DType::F32, DType::F16, DType::BF16, DType::I8, DType::I64, DType::F64, DType::U16];
         let of = |(dtype, index)| {
             [
                 Gather::new(1, 10, 1, 7, dtype, index),

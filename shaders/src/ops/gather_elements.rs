@@ -54,7 +54,7 @@ pub(super) fn check_shapes(data: &[u64], indices: &[u64], axis: usize, index: DT
 
 impl GatherElements {
     pub(crate) fn samples() -> Vec<GatherElements> {
-        let types = [DType::F32, DType::F16, DType::U8, DType::I64];
+        let types = [DType::F32, DType::F16, DType::U8, DType::I64, DType::F64];
         let of = |(dtype, index)| {
             let op = |data: &[u64], indices: &[u64], axis| GatherElements {
                 data: data.to_vec(),

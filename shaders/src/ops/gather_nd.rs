@@ -67,7 +67,7 @@ pub(super) fn sample_slices(slices: u64, extents: &[u64], random: &mut dyn FnMut
 
 impl GatherNd {
     pub(crate) fn samples() -> Vec<GatherNd> {
-        let types = [DType::F32, DType::F16, DType::U8, DType::I64];
+        let types = [DType::F32, DType::F16, DType::U8, DType::I64, DType::F64];
         let of = |(dtype, index)| {
             let op = |batch, extents: &[u64], inner, slices| GatherNd {
                 batch,

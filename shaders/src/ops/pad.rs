@@ -67,7 +67,7 @@ impl Pad {
 
     pub(crate) fn samples() -> Vec<Pad> {
         let borders = [Border::Constant, Border::Edge, Border::Reflect, Border::Wrap];
-        let types = [DType::F32, DType::F16, DType::U8, DType::I64];
+        let types = [DType::F32, DType::F16, DType::U8, DType::I64, DType::F64, DType::I16];
         let of = |(dtype, border): (DType, Border)| {
             let pad = |input: &[u64], before: &[i64], after: &[i64]| Pad {
                 border,

@@ -64,7 +64,9 @@ fn float(dtype: DType, kind: Inputs, random: &mut Random) -> f64 {
         Inputs::Tiny if random.once_in(4) => return tiny[random.index(tiny.len())],
         _ => {}
     }
-    random.below(1 << 20) as f64 / f64::from(1 << 19) - 1.0
+    // More bits than an f32 has, where there are.
+    let steps = if dtype == DType::F64 { 1u64 << 51 } else { 1 << 19 };
+    random.below(2 * steps) as f64 / steps as f64 - 1.0
 }
 
 /// Compares an output with what the twin says; the failure names the first wrong element and how many there are.

@@ -9,12 +9,16 @@ use halite_shaders::{
 use super::{Builder, Result, order::Line, types::FLOATS};
 use crate::graph::{ElementType, TensorId, elements};
 
+/// Types that kernels reduce.
+const REDUCED: &[DType] =
+    &[DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32, DType::I64, DType::U64];
+
+/// Types of which kernels make running sums.
 const SUMMED: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I32];
 
 impl Builder {
     /// Reduces axes, which stay with one element where `keep`. The result has the type of the tensor. Floats are summed as
-    /// `f32`, and `f64` is computed so; integers are computed as `i32`, which wraps, and means and norms of them are
-    /// truncated.
+    /// `f32`, and `f64` is computed so; integers wrap, small ones at 32 bits, and means and norms of them are truncated.
     ///
     /// # Errors
     /// An axis is none of the tensor's.
@@ -33,24 +37,12 @@ impl Builder {
         let kept: Vec<u64> = (0..dims.len()).map(|i| if axes.contains(&i) { 1 } else { dims[i] }).collect();
         let left: Vec<u64> = (0..dims.len()).filter(|i| !axes.contains(i)).map(|i| dims[i]).collect();
         let element = self.element(tensor);
-        let unsigned = |dtype: DType| dtype.name().starts_with('u') && dtype.size() >= 4;
-        let turned = matches!(kind, ReduceKind::Max | ReduceKind::Min) && unsigned(element.storage());
-        let mut own = self.in_type_of(tensor, SUMMED, "a reduction")?;
-        if turned {
-            own = self.turn_top_bit(own)?;
-        }
-        let own = self.joined_axes(own, axes)?;
-        let (outer, length, inner) = spans(&own.1, own.2);
-        let made = self.reduce_line(kind, own.0, Line { outer, length, inner })?;
-        let made = if turned { self.turn_top_bit(made)? } else { made };
+        let own = self.in_type_of(tensor, REDUCED, "a reduction")?;
+        let (own, dims, range) = self.joined_axes(own, axes)?;
+        let (outer, length, inner) = spans(&dims, range);
+        let made = self.reduce_line(kind, own, Line { outer, length, inner })?;
         let made = self.cast(made, element)?;
         self.reshape(made, if keep { &kept } else { &left })
-    }
-
-    /// The order of `u32` values that lie in an `i32` becomes that of the `i32`, and back.
-    fn turn_top_bit(&mut self, tensor: TensorId) -> Result<TensorId> {
-        let top = Operand::Constant(Scalar::Int(i64::from(i32::MIN), DType::I32));
-        self.map(&[tensor], DType::I32, |p, x| p.call(Function::Xor, &[x[0], top]))
     }
 
     /// The tensor with the axes as neighbours: itself, its dimensions and the range of the axes. Dimensions of one element
@@ -94,13 +86,13 @@ impl Builder {
         let through_f32 = |b: &mut Self, kind| {
             let floats = b.cast(tensor, DType::F32)?;
             let made = b.reduce_line(kind, floats, line)?;
-            b.cast(made, DType::I32)
+            b.cast(made, dtype)
         };
         match kind {
             ReduceKind::Mean => {
                 let sum = self.kernel1(of(ReduceKind::Sum), &[tensor], dtype.into(), &result)?;
-                let count = Operand::Constant(Scalar::Int(line.length as i64, DType::I32));
-                self.map(&[sum], DType::I32, |p, x| p.call(Function::Div, &[x[0], count]))
+                let count = Operand::Constant(Scalar::Int(line.length as i64, dtype));
+                self.map(&[sum], dtype, |p, x| p.call(Function::Div, &[x[0], count]))
             }
             ReduceKind::L2 | ReduceKind::LogSum | ReduceKind::LogSumExp => through_f32(self, kind),
             _ => self.kernel1(of(kind), &[tensor], dtype.into(), &result),

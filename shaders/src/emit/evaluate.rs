@@ -288,4 +288,44 @@ mod tests {
         assert_eq!(run("cast:i8 $0 -> %0:i8", &[Scalar::Float(f64::NAN)]), i8(0));
         assert_eq!(run("relu $0 -> %0:f32", &[Scalar::Float(-3.0)]), Scalar::Float(0.0));
     }
+
+    /// The integers of the standard library are another way to the same.
+    #[test]
+    fn integers_are_those_of_the_language() {
+        let of = |text: &str, a: Scalar, b: Scalar| match run(text, &[a, b]) {
+            Scalar::Int(value, _) => value,
+            other => panic!("{other:?} is no integer"),
+        };
+        let values = [0, 1, 2, 3, 7, 31, 1000, 65_535, i64::MAX, i64::MIN, -1, -2, -5];
+        for (a, b) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
+            let (x, y) = (a as u64, b as u64);
+            let u64s = |text: &str| of(text, Scalar::Int(a, DType::U64), Scalar::Int(b, DType::U64)) as u64;
+            assert_eq!(u64s("add $0 $1 -> %0:u64"), x.wrapping_add(y));
+            assert_eq!(u64s("mul $0 $1 -> %0:u64"), x.wrapping_mul(y));
+            assert_eq!(u64s("div $0 $1 -> %0:u64"), x.checked_div(y).unwrap_or(0));
+            assert_eq!(u64s("mod $0 $1 -> %0:u64"), x.checked_rem(y).unwrap_or(0));
+            assert_eq!(u64s("max $0 $1 -> %0:u64"), x.max(y));
+            assert_eq!(u64s("shr $0 $1 -> %0:u64"), if y < 64 { x >> y } else { 0 });
+            let short = Scalar::Int((a as i16).into(), DType::I16);
+            let small = |text: &str| of(text, short, Scalar::Int(b, DType::I16));
+            if let Ok(exponent) = u32::try_from(b) {
+                let power = Scalar::Int(i64::from(exponent), DType::I64);
+                assert_eq!(
+                    of("pow $0 $1 -> %0:i64", Scalar::Int(a, DType::I64), power),
+                    a.wrapping_pow(exponent)
+                );
+                assert_eq!(small("pow $0 $1 -> %0:i16"), i64::from((a as i16).wrapping_pow(exponent)));
+            }
+        }
+    }
+
+    #[test]
+    fn f64_is_computed_as_f32() {
+        let third = Scalar::Float(1.0 / 3.0);
+        assert_eq!(run("cast:f64 $0 -> %0:f64", &[third]), Scalar::Float(f64::from(1.0f32 / 3.0)));
+        let wide = Scalar::Int(-1, DType::U64);
+        assert_eq!(run("cast:f64 $0 -> %0:f64", &[wide]), Scalar::Float(2f64.powi(64)));
+        assert_eq!(run("cast:u64 $0 -> %0:u64", &[Scalar::Float(2f64.powi(70))]), wide);
+        assert_eq!(run("cast:u16 $0 -> %0:u16", &[Scalar::Float(-3.0)]), Scalar::Int(0, DType::U16));
+    }
 }

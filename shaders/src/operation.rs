@@ -208,6 +208,17 @@ impl Operation {
         self.op().twin(inputs)
     }
 
+    /// Whether an output keeps what it had where nothing is written to it.
+    pub fn updates(&self, output: usize) -> bool {
+        self.op().updates(output)
+    }
+
+    /// The results where outputs that are updated had the elements `before`, which has those of each output;
+    /// [`Operation::twin`] has zeros there.
+    pub fn twin_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
+        self.op().twin_over(inputs, before)
+    }
+
     /// Values that an input must have where not any will do, such as indices; `random` gives 64 random bits.
     pub fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         self.op().sample_input(index, random)

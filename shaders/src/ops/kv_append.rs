@@ -93,6 +93,9 @@ impl KvAppend {
             KvAppend { batch: 3, starts: true, ..of(2, 3, 10, 8) },
             KvAppend { batch: 2, in_place: true, ..of(2, 7, 7, 6) },
             KvAppend { batch: 2, in_place: true, seq_first: true, ..of(3, 5, 5, 3) },
+            KvAppend { batch: 2, in_place: true, start: 3, ..of(2, 2, 9, 8) },
+            KvAppend { batch: 2, in_place: true, start: 2, seq_first: true, ..of(3, 3, 7, 5) },
+            KvAppend { batch: 3, in_place: true, starts: true, ..of(2, 3, 10, 8) },
             of(2, 0, 4, 4),
             of(2, 0, 0, 4),
         ]
@@ -170,9 +173,16 @@ impl Op for KvAppend {
     }
 
     fn twin(&self, inputs: &[Values]) -> Vec<Values> {
+        self.twin_over(inputs, &[Values::Float(vec![0.0; self.outputs()[0].elements() as usize])])
+    }
+
+    fn updates(&self, _output: usize) -> bool {
+        self.in_place
+    }
+
+    fn twin_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
         let dim = self.head_dim;
-        let mut cache =
-            if self.in_place { vec![0.0; self.outputs()[0].elements() as usize] } else { inputs[1].floats() };
+        let mut cache = if self.in_place { &before[0] } else { &inputs[1] }.floats();
         for (b, h) in (0..self.batch).flat_map(|b| (0..self.kv_heads).map(move |h| (b, h))) {
             let start =
                 if self.starts { inputs[self.starts_index()].int(b as usize) } else { self.start as i64 };

@@ -65,6 +65,16 @@ pub(crate) trait Op {
     /// The results. `inputs` have the lengths that [`Op::inputs`] says.
     fn twin(&self, inputs: &[Values]) -> Vec<Values>;
 
+    /// Whether an output keeps what it had where nothing is written to it.
+    fn updates(&self, _output: usize) -> bool {
+        false
+    }
+
+    /// The results where outputs that are updated had these elements before; [`Op::twin`] has zeros there.
+    fn twin_over(&self, inputs: &[Values], _before: &[Values]) -> Vec<Values> {
+        self.twin(inputs)
+    }
+
     /// Values that an input must have where not any will do, such as indices; `random` gives 64 random bits.
     fn sample_input(&self, _index: usize, _random: &mut dyn FnMut() -> u64) -> Option<Values> {
         None

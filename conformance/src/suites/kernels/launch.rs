@@ -191,6 +191,11 @@ impl Prepared {
         self.sets.iter().try_for_each(|set| set.write_input(index, bytes))
     }
 
+    /// Writes the bytes that an output of each set has before a run.
+    pub fn write_output(&self, index: usize, bytes: &[u8]) -> Result<()> {
+        self.sets.iter().try_for_each(|set| set.write_output(index, bytes))
+    }
+
     /// Fills outputs and scratch memory of each set with a byte, and sets the guard words around them.
     pub fn poison(&self, byte: u8) -> Result<()> {
         self.sets.iter().try_for_each(|set| set.poison(byte))

@@ -141,6 +141,11 @@ impl Memory {
         self.inputs[index].write(bytes)
     }
 
+    /// Writes the bytes that an output has before a run.
+    pub fn write_output(&self, index: usize, bytes: &[u8]) -> Result<()> {
+        self.outputs[index].write(bytes)
+    }
+
     /// Fills outputs and scratch memory with a byte, and sets the guard words around them.
     pub fn poison(&self, byte: u8) -> Result<()> {
         self.outputs.iter().chain(&self.scratch).try_for_each(|room| room.poison(byte))

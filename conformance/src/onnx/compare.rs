@@ -23,8 +23,9 @@ pub fn compare(got: &BoundValue, expected: &BoundValue) -> Option<String> {
         _ => {
             let (got, wanted) = (got_values.float(*index), wanted.float(*index));
             let same = got == wanted || got.is_nan() && wanted.is_nan();
-            // Written so that NaN is too far from everything.
-            !same && !((got - wanted).abs() <= absolute + relative * wanted.abs())
+            // NaN is near nothing.
+            let near = (got - wanted).abs() <= absolute + relative * wanted.abs();
+            !same && !near
         }
     };
     let bad: Vec<usize> = (0..wanted.len()).filter(differs).collect();

@@ -7,7 +7,7 @@ use halite_formats::params::{NewEntry, NewStorage, write_irpa};
 use halite_shaders::Tuning;
 use halite_targets::{Capabilities, Target};
 
-use crate::{CompileError, Program, explain::Report};
+use crate::{CompileError, Program, emit, explain::Report, plan};
 
 /// The target whose kernels run on every Vulkan 1.1 device.
 pub const BASELINE: &str = "vp-vulkan_1_1-unknown";
@@ -117,6 +117,13 @@ pub fn compile(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Compiled, CompileError> {
     program.check()?;
-    let _ = (options, progress);
-    Err(CompileError::Request("modules are not written yet".to_owned()))
+    if options.module_name.is_empty() {
+        return Err(CompileError::Request("the module needs a name".to_owned()));
+    }
+    let plan = plan::plan(program, options, progress)?;
+    progress(Progress { stage: "writing the module", done: 0, total: 1 });
+    let emitted = emit::emit(program, &plan, options)?;
+    let report = Report { module: options.module_name.clone() };
+    progress(Progress { stage: "writing the module", done: 1, total: 1 });
+    Ok(Compiled { module: emitted.module, parameters: emitted.parameters, report })
 }

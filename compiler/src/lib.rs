@@ -10,11 +10,13 @@
 
 pub mod build;
 mod compile;
+pub mod emit;
 mod error;
 pub mod explain;
 pub mod graph;
 pub mod onnx;
 pub mod passes;
+pub mod plan;
 mod program;
 pub mod signature;
 

@@ -1,0 +1,259 @@
+//! Owns how the code of a function is put together: registers, constants in registers, calls of imports. Does not own:
+//! encoding (`halite-vm`), or what functions do.
+
+use std::collections::{HashMap, HashSet};
+
+use halite_formats::vmfb::requirement;
+use halite_vm::{
+    asm::{Arg, FunctionBuilder, Label, PLAIN, Reg, cell, reference},
+    isa::Op,
+};
+
+use crate::CompileError;
+
+/// Cells after which the registers of constants are used again.
+const MOST_CELLS: u16 = 0x7000;
+
+/// A value of 64 bits: its low cell.
+pub type Pair = Reg;
+
+/// The code of a function in the making. Registers are handed out; those of constants are found again by their value.
+#[derive(Debug)]
+pub struct Code {
+    builder: FunctionBuilder,
+    cells: u16,
+    /// Where the registers of constants begin, once one was asked for.
+    first_constant: Option<u16>,
+    refs: u16,
+    words: HashMap<u32, Reg>,
+    pairs: HashMap<u64, Reg>,
+    /// Registers of constants that were loaded in the open block.
+    loaded: HashSet<u16>,
+    null: Option<Reg>,
+    /// Requirements beyond those that follow from instructions.
+    pub requirements: u32,
+    error: Option<String>,
+}
+
+/// A part of a call's arguments.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// One parameter.
+    One(Reg),
+    /// A span of `count` elements, flattened.
+    Span(usize, &'a [Reg]),
+}
+
+impl Code {
+    /// An empty function. Its arguments are the first registers of each bank; `cells` of the first bank are named, the rest
+    /// is for constants.
+    pub fn new(convention: &str, ref_arguments: u16) -> Self {
+        Code {
+            builder: FunctionBuilder::new(convention),
+            cells: 0,
+            first_constant: None,
+            refs: ref_arguments,
+            words: HashMap::new(),
+            pairs: HashMap::new(),
+            loaded: HashSet::new(),
+            null: None,
+            requirements: requirement::UNWIND,
+            error: None,
+        }
+    }
+
+    /// A register for a 32-bit value. All are asked for before the first constant.
+    pub fn word(&mut self) -> Reg {
+        debug_assert!(self.first_constant.is_none(), "named registers come before those of constants");
+        self.cells += 1;
+        cell(self.cells - 1)
+    }
+
+    /// A register for a 64-bit value. All are asked for before the first constant.
+    pub fn pair(&mut self) -> Pair {
+        debug_assert!(self.first_constant.is_none(), "named registers come before those of constants");
+        self.cells = self.cells.next_multiple_of(2) + 2;
+        cell(self.cells - 2)
+    }
+
+    /// A register for a reference.
+    pub fn reference(&mut self) -> Reg {
+        self.refs = self.refs.saturating_add(1);
+        if self.refs > halite_vm::isa::MAX_REFS {
+            self.fail("a function has too many references".to_owned());
+        }
+        reference(self.refs - 1)
+    }
+
+    /// A register that holds no reference.
+    pub fn null(&mut self) -> Reg {
+        if self.null.is_none() {
+            self.null = Some(self.reference());
+        }
+        self.null.expect("it was made just now")
+    }
+
+    /// A register with a 32-bit constant.
+    pub fn i32(&mut self, value: i32) -> Reg {
+        let bits = value.cast_unsigned();
+        let register = match self.words.get(&bits) {
+            Some(register) => *register,
+            None => {
+                let register = self.constant_cells(1);
+                self.words.insert(bits, register);
+                register
+            }
+        };
+        if self.loaded.insert(register.0) {
+            match value {
+                0 => self.op(Op::ConstI32Zero, &[register.into()]),
+                _ => self.op(Op::ConstI32, &[value.into(), register.into()]),
+            }
+        }
+        register
+    }
+
+    /// A register with an unsigned 32-bit constant.
+    pub fn u32(&mut self, value: u32) -> Reg {
+        self.i32(value.cast_signed())
+    }
+
+    /// A register with a 64-bit constant.
+    pub fn i64(&mut self, value: i64) -> Pair {
+        let bits = value.cast_unsigned();
+        let register = match self.pairs.get(&bits) {
+            Some(register) => *register,
+            None => {
+                let register = self.constant_cells(2);
+                self.pairs.insert(bits, register);
+                register
+            }
+        };
+        if self.loaded.insert(register.0) {
+            match value {
+                0 => self.op(Op::ConstI64Zero, &[register.into()]),
+                _ => self.op(Op::ConstI64, &[value.into(), register.into()]),
+            }
+        }
+        register
+    }
+
+    /// A register with a size or an offset.
+    pub fn size(&mut self, value: u64) -> Pair {
+        match i64::try_from(value) {
+            Ok(value) => self.i64(value),
+            Err(_) => {
+                self.fail(format!("{value} bytes are too many"));
+                self.i64(0)
+            }
+        }
+    }
+
+    fn constant_cells(&mut self, count: u16) -> Reg {
+        let first = *self.first_constant.get_or_insert(self.cells);
+        if self.cells > MOST_CELLS {
+            self.words.clear();
+            self.pairs.clear();
+            self.loaded.clear();
+            self.cells = first;
+        }
+        if count == 2 {
+            self.cells = self.cells.next_multiple_of(2);
+        }
+        self.cells += count;
+        cell(self.cells - count)
+    }
+
+    /// A block to be placed.
+    pub fn label(&mut self) -> Label {
+        self.builder.label()
+    }
+
+    /// Places a block here. Constants are loaded anew in it.
+    pub fn block(&mut self, label: Label) {
+        self.loaded.clear();
+        self.builder.block(label);
+    }
+
+    /// Appends an instruction.
+    pub fn op(&mut self, op: Op, args: &[Arg]) {
+        if let Err(error) = self.builder.op(op, args) {
+            self.fail(error.to_string());
+        }
+    }
+
+    /// Calls a function that is not variadic.
+    pub fn call(&mut self, function: u32, args: &[Reg], results: &[Reg]) {
+        self.op(Op::Call, &[function.into(), args.to_vec().into(), results.to_vec().into()]);
+    }
+
+    /// Calls a variadic import.
+    pub fn call_variadic(&mut self, function: u32, parts: &[Part<'_>], results: &[Reg]) {
+        let (segments, args) = flatten(parts);
+        self.op(Op::CallVariadic, &[function.into(), segments.into(), args.into(), results.to_vec().into()]);
+    }
+
+    /// Calls a variadic import that may suspend, and goes on in a new block.
+    pub fn call_yieldable(&mut self, function: u32, parts: &[Part<'_>], results: &[Reg]) {
+        let (segments, args) = flatten(parts);
+        self.requirements |= requirement::YIELD;
+        let next = self.label();
+        self.op(
+            Op::CallVariadicYieldable,
+            &[function.into(), segments.into(), args.into(), Arg::Target(next), results.to_vec().into()],
+        );
+        self.block(next);
+    }
+
+    /// Goes to a block.
+    pub fn jump(&mut self, to: Label) {
+        self.op(Op::Br, &[to.into()]);
+    }
+
+    /// Goes to one of two blocks.
+    pub fn branch(&mut self, condition: Reg, yes: Label, no: Label) {
+        self.op(Op::CondBr, &[condition.into(), yes.into(), no.into()]);
+    }
+
+    /// Ends the call with an error, and leaves the block.
+    pub fn fail_with(&mut self, code: i32, message: &str) {
+        let code = self.i32(code);
+        let mut end = message.len().min(usize::from(u16::MAX));
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.op(Op::Fail, &[code.into(), message[..end].into()]);
+    }
+
+    fn fail(&mut self, error: String) {
+        self.error.get_or_insert(error);
+    }
+
+    /// The function and its requirements.
+    ///
+    /// # Errors
+    /// Something did not fit.
+    pub fn finish(self) -> Result<(FunctionBuilder, u32), CompileError> {
+        match self.error {
+            Some(error) => Err(CompileError::Write(error)),
+            None => Ok((self.builder, self.requirements)),
+        }
+    }
+}
+
+fn flatten(parts: &[Part<'_>]) -> (Vec<u16>, Vec<Reg>) {
+    let (mut segments, mut args) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::One(register) => {
+                segments.push(PLAIN);
+                args.push(*register);
+            }
+            Part::Span(count, registers) => {
+                segments.push(u16::try_from(*count).unwrap_or(u16::MAX));
+                args.extend_from_slice(registers);
+            }
+        }
+    }
+    (segments, args)
+}

@@ -1,0 +1,263 @@
+//! Owns what a function is from outside: its exports, its reflection, and the choice of a version. Does not own: what a
+//! version does ([`super::call`]).
+
+use halite_formats::vmfb::Attr;
+use halite_vm::{
+    asm::{Reg, reference},
+    isa::Op,
+};
+
+use super::{
+    call::{self, convention, describe},
+    code::Code,
+    element::element_name,
+    globals::{DEVICE, Globals},
+    hal,
+    module::Writer,
+    slots::Slots,
+};
+use crate::{
+    CompileError, Function,
+    graph::{Graph, Port},
+    plan::ModulePlan,
+};
+
+/// Most versions that a message lists.
+const MOST_LISTED: usize = 16;
+/// Most bytes of a bound value that a message shows.
+const MOST_SHOWN: usize = 64;
+
+/// What functions are written from.
+pub struct Functions<'a> {
+    /// The module.
+    pub writer: &'a mut Writer,
+    /// What it does.
+    pub plan: &'a ModulePlan,
+    /// Where it keeps what.
+    pub globals: &'a Globals,
+    /// The binding table of each version.
+    pub slots: &'a [Vec<Slots>],
+    /// The function that tells whether an input has a value, where one is needed.
+    pub equals: Option<u32>,
+}
+
+impl Functions<'_> {
+    /// Writes a function: `NAME$async`, which takes fences, and `NAME`, which waits.
+    pub fn function(&mut self, index: usize, function: &Function) -> Result<(), CompileError> {
+        let name = format!("{}$async", function.name);
+        let attrs = |kind| declaration(kind, function).map_or_else(Vec::new, |attr| vec![attr]);
+        let mut asynchronous = attrs("async");
+        asynchronous.push(attr("iree.abi.model", "coarse-fences"));
+        let ordinal = match &function.versions[..] {
+            [only] => self.version(&name, index, 0, only, Some(asynchronous), self.equals)?,
+            several => {
+                let mut ordinals = Vec::new();
+                for (version, graph) in several.iter().enumerate() {
+                    let inner = format!("{}.{version}", function.name);
+                    ordinals.push(self.version(&inner, index, version, graph, None, None)?);
+                }
+                self.choice(&name, function, &ordinals, asynchronous)?
+            }
+        };
+        self.synchronous(function, ordinal, attrs("sync"))
+    }
+
+    fn version(
+        &mut self,
+        name: &str,
+        function: usize,
+        version: usize,
+        graph: &Graph,
+        exported: Option<Vec<Attr>>,
+        equals: Option<u32>,
+    ) -> Result<u32, CompileError> {
+        let slots = &self.slots[function][version];
+        let what = call::Version {
+            name,
+            graph,
+            flow: &self.plan.functions[function][version],
+            slots,
+            index: (function, version),
+            transient: slots.iter().any(|memory| memory == crate::plan::schedule::Memory::Transient),
+            equals,
+        };
+        call::version(self.writer, self.globals, &what, exported)
+    }
+
+    /// Waits for what the asynchronous function began.
+    fn synchronous(
+        &mut self,
+        function: &Function,
+        asynchronous: u32,
+        attrs: Vec<Attr>,
+    ) -> Result<(), CompileError> {
+        let graph = &function.versions[0];
+        let (inputs, outputs) = (graph.inputs.len(), graph.outputs.len());
+        let mut code = Code::new(&convention(inputs, outputs), inputs as u16);
+        let (device, fence, status) = (code.reference(), code.reference(), code.word());
+        let results: Vec<Reg> = (0..outputs).map(|_| code.reference()).collect();
+        self.writer.load(&mut code, DEVICE, "!hal.device", device);
+        self.writer.new_fence(&mut code, device, fence);
+        let mut args: Vec<Reg> = (0..inputs).map(|index| reference(index as u16)).collect();
+        args.extend([code.null(), fence]);
+        code.call(asynchronous, &args, &results);
+        self.writer.wait(&mut code, fence, status);
+        code.op(Op::Return, &[results.into()]);
+        self.writer.reflected_function(&function.name, true, code, attrs).map(drop)
+    }
+
+    /// Calls the first version that is for the inputs at hand.
+    fn choice(
+        &mut self,
+        name: &str,
+        function: &Function,
+        versions: &[u32],
+        attrs: Vec<Attr>,
+    ) -> Result<u32, CompileError> {
+        let graph = &function.versions[0];
+        let (inputs, outputs) = (graph.inputs.len(), graph.outputs.len());
+        let mut code = Code::new(&convention(inputs + 2, outputs), inputs as u16 + 2);
+        code.requirements |= halite_formats::vmfb::requirement::YIELD;
+        let test = Test {
+            fits: code.word(),
+            equal: code.word(),
+            dim: code.pair(),
+            data: code.reference(),
+            wait: reference(inputs as u16),
+        };
+        let results: Vec<Reg> = (0..outputs).map(|_| code.reference()).collect();
+        let args: Vec<Reg> = (0..inputs as u16 + 2).map(reference).collect();
+        let differing = differing(function);
+        for (graph, version) in function.versions.iter().zip(versions) {
+            let next = code.label();
+            self.test(&mut code, &test, graph, &differing, next);
+            code.call(*version, &args, &results);
+            code.op(Op::Return, &[results.clone().into()]);
+            code.block(next);
+        }
+        code.fail_with(hal::status::INVALID_ARGUMENT, &refusal(function));
+        self.writer.reflected_function(name, true, code, attrs)
+    }
+
+    /// Goes on where the inputs have a version's dimensions and values, to `next` elsewhere.
+    fn test(
+        &mut self,
+        code: &mut Code,
+        test: &Test,
+        graph: &Graph,
+        differing: &[bool],
+        next: halite_vm::asm::Label,
+    ) {
+        let one = code.i32(1);
+        code.op(Op::OrI32, &[one.into(), one.into(), test.fits.into()]);
+        let and = |code: &mut Code| {
+            code.op(Op::AndI32, &[test.fits.into(), test.equal.into(), test.fits.into()]);
+        };
+        for (index, port) in graph.inputs.iter().enumerate().filter(|(index, _)| differing[*index]) {
+            let (view, dims) = (reference(index as u16), &graph.tensor(port.tensor).dims);
+            self.writer.call(code, "hal.buffer_view.rank", &[view], &[test.equal]);
+            let rank = code.i32(dims.len() as i32);
+            code.op(Op::CmpEqI32, &[test.equal.into(), rank.into(), test.equal.into()]);
+            and(code);
+            for (axis, dim) in dims.iter().enumerate() {
+                let axis = code.i32(axis as i32);
+                self.writer.call(code, "hal.buffer_view.dim", &[view, axis], &[test.dim]);
+                let wanted = code.size(*dim);
+                code.op(Op::CmpEqI64, &[test.dim.into(), wanted.into(), test.equal.into()]);
+                and(code);
+            }
+        }
+        let values = graph.inputs.iter().enumerate();
+        let values = values.filter_map(|(i, port)| Some((i, port.value.clone().filter(|v| !v.is_empty())?)));
+        let go = code.label();
+        code.branch(test.fits, go, next);
+        code.block(go);
+        for (index, value) in values {
+            let Some(equals) = self.equals else { continue };
+            let data = self.writer.data(value);
+            code.op(Op::ConstRefRodata, &[data.into(), test.data.into()]);
+            code.call(equals, &[reference(index as u16), test.data, test.wait], &[test.equal]);
+            let go = code.label();
+            code.branch(test.equal, go, next);
+            code.block(go);
+        }
+    }
+}
+
+/// Registers of the choice of a version.
+struct Test {
+    fits: Reg,
+    equal: Reg,
+    dim: Reg,
+    data: Reg,
+    wait: Reg,
+}
+
+/// Which inputs have not the same dimensions in all versions, or have bound values. Of the rest, the version that is called
+/// says what is wrong.
+fn differing(function: &Function) -> Vec<bool> {
+    let first = &function.versions[0];
+    let one = |index: usize| {
+        function.versions.iter().any(|graph| {
+            let port = &graph.inputs[index];
+            let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).dims.clone();
+            dims(graph) != dims(first) || port.value.is_some()
+        })
+    };
+    (0..first.inputs.len()).map(one).collect()
+}
+
+/// What a caller is told whose inputs no version is for.
+fn refusal(function: &Function) -> String {
+    let shape = |graph: &Graph, index: usize, port: &Port| {
+        let dims: Vec<_> = graph.tensor(port.tensor).dims.iter().map(ToString::to_string).collect();
+        let value = port.value.as_ref().map_or_else(String::new, |bytes| {
+            let shown: Vec<_> = bytes.iter().take(MOST_SHOWN).map(|byte| format!("{byte:02x}")).collect();
+            format!(" with the bytes {}", shown.join(" "))
+        });
+        format!("{} [{}]{value}", describe(port, index), dims.join("x"))
+    };
+    let listed = function.versions.iter().take(MOST_LISTED).map(|graph| {
+        let inputs = graph.inputs.iter().enumerate();
+        inputs.map(|(index, port)| shape(graph, index, port)).collect::<Vec<_>>().join(", ")
+    });
+    let listed = listed.collect::<Vec<_>>().join("; or ");
+    let more = function.versions.len().saturating_sub(MOST_LISTED);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("'{}' was not compiled for inputs of these sizes; it was compiled for: {listed}{more}", function.name)
+}
+
+fn attr(key: &str, value: &str) -> Attr {
+    Attr { key: key.to_owned(), value: value.to_owned() }
+}
+
+/// The declaration of a function, as compilers of IREE write it: dimensions that versions do not share are `?`.
+fn declaration(kind: &str, function: &Function) -> Option<Attr> {
+    let first = function.versions.first()?;
+    let list = |what: &str, ports: &dyn Fn(&Graph) -> Vec<Port>| {
+        let one = |(index, port): (usize, &Port)| {
+            let tensor = first.tensor(port.tensor);
+            let mut text = String::new();
+            for (axis, dim) in tensor.dims.iter().enumerate() {
+                let same = |graph: &Graph| {
+                    graph.tensor(ports(graph)[index].tensor).dims.get(axis) == Some(dim)
+                };
+                let known = function.versions.iter().all(same);
+                text += &if known { format!("{dim}x") } else { "?x".to_owned() };
+            }
+            format!("%{}: tensor<{text}{}>", identifier(&port.name, what, index), element_name(tensor.element))
+        };
+        ports(first).iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let inputs = list("input", &|graph| graph.inputs.clone());
+    let outputs = list("output", &|graph| graph.outputs.clone());
+    let text = format!("{kind} func @{}({inputs}) -> ({outputs})", function.name);
+    Some(attr("iree.abi.declaration", &text))
+}
+
+/// A name in a declaration: the model's, where it can be one.
+fn identifier(name: &str, what: &str, index: usize) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if first && name.chars().all(fits) { name.to_owned() } else { format!("{what}{index}") }
+}

@@ -1,0 +1,88 @@
+//! Owns how a plan becomes a module: the host code, and the order of things in the file. The functions of a module:
+//!
+//! * `record.TARGET.F.V.S`: makes the recording of segment S of version V of function F,
+//! * `load.TARGET`: executables, constants, what is computed of them, recordings,
+//! * `equals`: whether an input has a certain value, where versions ask for one,
+//! * `NAME$async` and `NAME`, which are exported, and `NAME.V` where there are several versions,
+//! * `__init`: finds the device, chooses the target, and loads.
+//!
+//! Does not own: what is done ([`crate::plan`]), or encoding (`halite-vm`, `halite-formats`).
+
+mod call;
+mod code;
+mod course;
+mod element;
+mod executable;
+mod function;
+mod globals;
+mod hal;
+mod init;
+mod load;
+mod module;
+mod parameters;
+mod record;
+mod slots;
+mod values;
+
+use halite_formats::vmfb::{ModuleDef, WriteOptions, write_module};
+
+use self::{function::Functions, globals::Globals, load::Load, module::Writer, slots::Slots};
+use crate::{CompileError, CompileOptions, ParameterArchive, ParameterStorage, Program, plan::ModulePlan};
+
+/// A module that was written.
+#[derive(Debug)]
+pub struct Emitted {
+    /// The file.
+    pub module: Vec<u8>,
+    /// What is in it.
+    pub def: ModuleDef,
+    /// What has to be loaded beside it.
+    pub parameters: Option<ParameterArchive>,
+}
+
+/// Writes the module of a plan.
+///
+/// # Errors
+/// Something does not fit into a module.
+pub fn emit(
+    program: &Program,
+    plan: &ModulePlan,
+    options: &CompileOptions,
+) -> Result<Emitted, CompileError> {
+    let external = matches!(options.parameters, ParameterStorage::External { .. });
+    let needs_parameters = external && !plan.slabs.constant_slabs.is_empty();
+    let mut writer = Writer::new(&options.module_name, needs_parameters);
+    let globals = Globals::of(plan);
+    let slots = tables(plan);
+    let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
+    let mut load =
+        Load { writer: &mut writer, plan, globals: &globals, sources: &sources, slots: &slots };
+    let loads = plan.targets.iter().map(|target| load.target(target)).collect::<Result<Vec<_>, _>>()?;
+    let bound = |f: &crate::Function| f.versions.iter().flat_map(|g| &g.inputs).any(|p| p.value.is_some());
+    let equals = match program.functions.iter().any(bound) {
+        true => Some(values::equals(&mut writer)?),
+        false => None,
+    };
+    let mut functions =
+        Functions { writer: &mut writer, plan, globals: &globals, slots: &slots, equals };
+    for (index, function) in program.functions.iter().enumerate() {
+        functions.function(index, function)?;
+    }
+    init::init(&mut writer, plan, &loads)?;
+    let def = writer.finish(globals.bytes, globals.refs);
+    let module =
+        write_module(&def, &WriteOptions::default()).map_err(|e| CompileError::Write(e.to_string()))?;
+    Ok(Emitted { module, def, parameters: archive })
+}
+
+/// The binding table of each version.
+fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
+    let table = |function: usize, version: usize| {
+        let flow = &plan.functions[function][version];
+        let needs = |target: &crate::plan::TargetPlan| target.functions[function][version].transient_bytes > 0;
+        Slots::of(flow, plan.targets.iter().any(needs))
+    };
+    let versions = |function: usize| 0..plan.functions[function].len();
+    let functions = 0..plan.functions.len();
+    functions.map(|f| versions(f).map(|v| table(f, v)).collect()).collect()
+}

@@ -1,0 +1,155 @@
+//! Owns the module that is being written: imports, read-only data and functions, each once. Does not own: their content.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use halite_formats::vmfb::{Attr, DebugDatabase, FunctionDebug, ModuleDef};
+use halite_vm::{
+    asm::{ModuleBuilder, Reg},
+    isa::Op,
+};
+
+use super::{
+    code::{Code, Part},
+    hal,
+};
+use crate::CompileError;
+
+/// A module in the making.
+#[derive(Debug)]
+pub struct Writer {
+    builder: ModuleBuilder,
+    imports: HashMap<&'static str, u32>,
+    data: HashMap<Bytes, u32>,
+    /// Name, requirements and reflection of each function.
+    functions: Vec<(String, u32, Vec<Attr>)>,
+}
+
+impl Writer {
+    /// A module without anything.
+    pub fn new(name: &str, needs_parameters: bool) -> Self {
+        let mut builder = ModuleBuilder::new(name);
+        builder.dependency("hal", hal::HAL_VERSION, false);
+        if needs_parameters {
+            builder.dependency("io_parameters", 0, false);
+        }
+        Writer { builder, imports: HashMap::new(), data: HashMap::new(), functions: Vec::new() }
+    }
+
+    /// The function operand of an import.
+    pub fn import(&mut self, name: &'static str) -> u32 {
+        let builder = &mut self.builder;
+        *self.imports.entry(name).or_insert_with(|| builder.import(name, hal::signature(name), false))
+    }
+
+    /// The ordinal of read-only data, which is stored once.
+    pub fn data(&mut self, bytes: impl Into<Bytes>) -> u32 {
+        let bytes = bytes.into();
+        if let Some(ordinal) = self.data.get(&bytes) {
+            return *ordinal;
+        }
+        let ordinal = self.builder.rodata(bytes.clone());
+        self.data.insert(bytes, ordinal);
+        ordinal
+    }
+
+    /// The ordinal of read-only data that is like no other: it is not looked for.
+    pub fn large_data(&mut self, bytes: impl Into<Bytes>) -> u32 {
+        self.builder.rodata(bytes)
+    }
+
+    /// Index of a type.
+    pub fn ty(&mut self, name: &str) -> u32 {
+        self.builder.ty(name)
+    }
+
+    /// Calls an import that is not variadic.
+    pub fn call(&mut self, code: &mut Code, name: &'static str, args: &[Reg], results: &[Reg]) {
+        let function = self.import(name);
+        code.call(function, args, results);
+    }
+
+    /// Calls a variadic import.
+    pub fn call_variadic(
+        &mut self,
+        code: &mut Code,
+        name: &'static str,
+        parts: &[Part<'_>],
+        results: &[Reg],
+    ) {
+        let function = self.import(name);
+        code.call_variadic(function, parts, results);
+    }
+
+    /// Puts a text into a reference.
+    pub fn text(&mut self, code: &mut Code, text: &str, to: Reg) {
+        let ordinal = self.data(Bytes::copy_from_slice(text.as_bytes()));
+        code.op(Op::ConstRefRodata, &[ordinal.into(), to.into()]);
+    }
+
+    /// Loads a global reference.
+    pub fn load(&mut self, code: &mut Code, global: u32, ty: &str, to: Reg) {
+        let ty = self.ty(ty);
+        code.op(Op::GlobalLoadRef, &[global.into(), ty.into(), to.into()]);
+    }
+
+    /// Stores a global reference.
+    pub fn store(&mut self, code: &mut Code, global: u32, ty: &str, from: Reg) {
+        let ty = self.ty(ty);
+        code.op(Op::GlobalStoreRef, &[global.into(), ty.into(), from.into()]);
+    }
+
+    /// Makes a new fence.
+    pub fn new_fence(&mut self, code: &mut Code, device: Reg, to: Reg) {
+        let flags = code.i64(0);
+        self.call(code, "hal.fence.create", &[device, flags], &[to]);
+    }
+
+    /// Waits until a fence is reached; ends the call with its failure.
+    pub fn wait(&mut self, code: &mut Code, fence: Reg, status: Reg) {
+        let (forever, flags) = (code.i32(-1), code.i64(0));
+        let function = self.import("hal.fence.await");
+        let parts = [Part::One(forever), Part::One(flags), Part::Span(1, &[fence])];
+        code.call_yieldable(function, &parts, &[status]);
+        let (failed, reached) = (code.label(), code.label());
+        code.branch(status, failed, reached);
+        code.block(failed);
+        code.op(Op::Fail, &[status.into(), "the device did not get there".into()]);
+        code.block(reached);
+    }
+
+    /// Adds a function; gives its ordinal. With an export's name it can be called from outside.
+    pub fn function(&mut self, name: &str, exported: bool, code: Code) -> Result<u32, CompileError> {
+        self.reflected_function(name, exported, code, Vec::new())
+    }
+
+    /// Adds a function with reflection.
+    pub fn reflected_function(
+        &mut self,
+        name: &str,
+        exported: bool,
+        code: Code,
+        attrs: Vec<Attr>,
+    ) -> Result<u32, CompileError> {
+        let (builder, requirements) = code.finish()?;
+        let ordinal = self.builder.function(exported.then_some(name), builder);
+        let ordinal = ordinal.map_err(|e| CompileError::Write(format!("function {name}: {e}")))?;
+        self.functions.push((name.to_owned(), requirements, attrs));
+        Ok(ordinal)
+    }
+
+    /// The module with so much global state.
+    pub fn finish(mut self, global_bytes: u32, global_refs: u32) -> ModuleDef {
+        self.builder.globals(global_bytes, global_refs);
+        let mut module = self.builder.finish();
+        let mut names = Vec::new();
+        for (function, (name, requirements, attrs)) in module.functions.iter_mut().zip(self.functions) {
+            function.requirements |= requirements;
+            function.signature.attrs = attrs;
+            module.requirements |= requirements;
+            names.push(FunctionDebug { local_name: name, locations: Vec::new() });
+        }
+        module.debug = Some(DebugDatabase { locations: Vec::new(), functions: names });
+        module
+    }
+}

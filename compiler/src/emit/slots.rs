@@ -1,0 +1,39 @@
+//! Owns the binding table of a version: which memory is in which slot. The same for all targets. Does not own: the buffers.
+
+use crate::plan::{flow::Flow, schedule::Memory};
+
+/// The memories of a binding table, by slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slots(Vec<Memory>);
+
+impl Slots {
+    /// The slots of a version: inputs that it reads, outputs with anything in them, transient memory, what the host reads.
+    pub fn of(flow: &Flow, transient: bool) -> Self {
+        let inputs = (0..).zip(&flow.inputs_used).filter(|(_, used)| **used);
+        let outputs = (0..).zip(&flow.outputs).filter(|(_, bytes)| **bytes > 0);
+        let mut slots: Vec<_> = inputs.map(|(index, _)| Memory::Input(index)).collect();
+        slots.extend(outputs.map(|(index, _)| Memory::Output(index)));
+        slots.extend(transient.then_some(Memory::Transient));
+        slots.extend((flow.readback_bytes > 0).then_some(Memory::Readback));
+        Slots(slots)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    /// The memories in the order of their slots.
+    pub fn iter(&self) -> impl Iterator<Item = Memory> {
+        self.0.iter().copied()
+    }
+
+    /// The slot of a memory.
+    ///
+    /// # Panics
+    /// Never for memory of the version that the table is of.
+    pub fn slot(&self, memory: Memory) -> u32 {
+        let slot = self.0.iter().position(|known| *known == memory);
+        slot.expect("commands name memory that the version has") as u32
+    }
+}

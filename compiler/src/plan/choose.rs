@@ -1,0 +1,155 @@
+//! Owns the choice of a kernel for an operation on a target, and the code that the chosen kernels have. Does not own: the
+//! order of variants (`halite-shaders`).
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+    sync::Arc,
+};
+
+use halite_shaders::{Module, Operation, Plan, Step, Tuning, Verdict, Work, rank};
+use halite_targets::Capabilities;
+
+use crate::{CompileError, Place};
+
+/// Candidates of an operation that are named when none can run.
+const MOST_REASONS: usize = 8;
+
+/// What computes an operation.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Name of the variant.
+    pub variant: &'static str,
+    /// Why it and no other.
+    pub why: String,
+    /// What is dispatched.
+    pub plan: Plan,
+    /// What the operation costs at least.
+    pub work: Work,
+}
+
+/// Chooses kernels for one target. Equal operations are decided once.
+#[derive(Debug)]
+pub struct Chooser<'a> {
+    target: &'a Capabilities,
+    tuning: &'a Tuning,
+    known: HashMap<String, Rc<Choice>>,
+}
+
+impl<'a> Chooser<'a> {
+    /// Of a target.
+    pub fn new(target: &'a Capabilities, tuning: &'a Tuning) -> Self {
+        Chooser { target, tuning, known: HashMap::new() }
+    }
+
+    /// The first variant that computes the operation on the target.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn choose(&mut self, operation: &Operation, place: &Place) -> Result<Rc<Choice>, CompileError> {
+        let key = operation.to_string();
+        if let Some(choice) = self.known.get(&key) {
+            return Ok(choice.clone());
+        }
+        let ranked = rank(operation, self.target, self.tuning);
+        let mut refused = Vec::new();
+        for candidate in ranked {
+            match candidate.verdict {
+                Verdict::Runs { plan, why } => {
+                    let choice =
+                        Choice { variant: &candidate.variant.name, why, plan, work: operation.work() };
+                    let choice = Rc::new(choice);
+                    self.known.insert(key, choice.clone());
+                    return Ok(choice);
+                }
+                Verdict::RuledOut(reason) => refused.push(format!("{} {reason}", candidate.variant.name)),
+            }
+        }
+        let more = refused.len().saturating_sub(MOST_REASONS);
+        refused.truncate(MOST_REASONS);
+        let mut reason = refused.join("; ");
+        if more > 0 {
+            reason = format!("{reason}; and {more} more");
+        }
+        Err(CompileError::NoKernel {
+            place: place.clone(),
+            target: self.target.target.to_string(),
+            operation: key,
+            reason,
+        })
+    }
+}
+
+/// Code of a kernel, as one executable has it.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// Name of its pipeline.
+    pub name: String,
+    /// The SPIR-V.
+    pub module: Module,
+    /// Bindings 0, 1, … of set 0.
+    pub bindings: u32,
+    /// Push constants in words.
+    pub push_words: u32,
+    /// Subgroup size that it requires; 0 for any.
+    pub subgroup_size: u32,
+}
+
+/// Codes, each once for all targets.
+#[derive(Debug, Default)]
+pub struct Codes {
+    /// The codes.
+    pub all: Vec<Code>,
+    compiled: BTreeMap<(&'static str, [u32; 3]), usize>,
+    emitted: HashMap<(Arc<[u32]>, [u32; 3]), usize>,
+}
+
+impl Codes {
+    /// The index of a step's code.
+    pub fn index(&mut self, step: &Step, variant: &str) -> usize {
+        let shape = [step.bindings.len() as u32, step.push.len() as u32, step.subgroup_size];
+        let (next, entry) = (self.all.len(), match &step.module {
+            Module::Compiled { name, .. } => self.compiled.entry((name, shape)).or_insert(self.all.len()),
+            Module::Emitted(words) => self.emitted.entry((words.clone(), shape)).or_insert(self.all.len()),
+        });
+        let index = *entry;
+        if index == next {
+            let name = match &step.module {
+                Module::Compiled { name, .. } => (*name).to_owned(),
+                Module::Emitted(_) => format!("{variant}.{index}"),
+            };
+            let [bindings, push_words, subgroup_size] = shape;
+            self.all.push(Code { name, module: step.module.clone(), bindings, push_words, subgroup_size });
+        }
+        index
+    }
+}
+
+/// Code with specialization constants: what one target has of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Kernel {
+    /// An index into [`Codes::all`].
+    pub code: usize,
+    /// Specialization constants with ids 0, 1, 2, ….
+    pub constants: Vec<u32>,
+}
+
+/// Kernels of a target, each once.
+#[derive(Debug, Default)]
+pub struct Kernels {
+    /// The kernels.
+    pub all: Vec<Kernel>,
+    index: HashMap<Kernel, usize>,
+}
+
+impl Kernels {
+    /// The index of a kernel.
+    pub fn index(&mut self, kernel: Kernel) -> usize {
+        let next = self.all.len();
+        let index = *self.index.entry(kernel.clone()).or_insert(next);
+        if index == next {
+            self.all.push(kernel);
+        }
+        index
+    }
+}

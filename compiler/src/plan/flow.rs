@@ -1,0 +1,459 @@
+//! Owns a graph as a line of acts with the places that its tensors have: views share the place of what they view, control
+//! flow is a tree over parts of the line. The same for all targets. Does not own: kernels, and addresses.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+use halite_shaders::Operation;
+
+use super::pool::{ConstantId, Known, PackedId, Pool};
+use crate::{
+    CompileError, Place,
+    graph::{Graph, Node, NodeOp, Region, TensorId},
+};
+
+/// Most levels of branches and loops in each other.
+const MOST_LEVELS: usize = 64;
+/// Bytes at the beginning of the transient memory for the number of each loop's run.
+pub(super) const COUNTER_BYTES: u64 = 256;
+/// Bytes of the readback memory that a value takes.
+const READ_BYTES: u64 = 8;
+
+/// Where the bytes of a [`Storage`] are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// In a buffer of the caller.
+    Input(u32),
+    /// In a buffer for the caller.
+    Output(u32),
+    /// In the module.
+    Constant(ConstantId),
+    /// Computed at load.
+    Packed(PackedId),
+    /// In the transient memory.
+    Local,
+    /// At an offset of the transient memory.
+    Counter(u64),
+    /// At an offset of the memory that the host reads.
+    Readback(u64),
+}
+
+/// Some bytes that tensors live in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StorageId(pub u32);
+
+impl StorageId {
+    /// Its place in [`Flow::storages`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Bytes of a tensor, and of its views.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// Where they are.
+    pub home: Home,
+    /// How many; the place has whole words.
+    pub bytes: u64,
+}
+
+/// Something that is done.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// An operation.
+    Kernel {
+        /// What is computed.
+        operation: Operation,
+        /// What is read, in the operation's order.
+        inputs: Vec<StorageId>,
+        /// What is written, in the operation's order.
+        outputs: Vec<StorageId>,
+        /// Where in the model it comes from.
+        place: Place,
+    },
+    /// Bytes are copied.
+    Copy {
+        /// From here,
+        from: StorageId,
+        /// to here; as large.
+        to: StorageId,
+    },
+    /// The host writes a storage. Not part of a segment.
+    HostWrites(StorageId),
+}
+
+/// A number that control flow depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// Known when the module is written.
+    Known(i64),
+    /// Read by the host, at this offset of the readback memory.
+    Read(u64),
+}
+
+/// A part of a function's course.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// Acts that are recorded together: an index into [`Flow::segments`].
+    Segment(usize),
+    /// One of two courses: the first when the number is not 0.
+    If {
+        /// What decides.
+        condition: Number,
+        /// The two.
+        branches: Box<[Vec<Item>; 2]>,
+    },
+    /// A course again and again: while `next` is not 0, and at most `most` times.
+    Loop {
+        /// The most runs.
+        most: Number,
+        /// Whether to run at all.
+        first: Number,
+        /// Whether to run again, after each run.
+        next: Number,
+        /// Where the number of the run goes, as an offset of the transient memory, if anything reads it.
+        counter: Option<u64>,
+        /// What is run.
+        body: Vec<Item>,
+    },
+}
+
+/// A version of a function.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// All places.
+    pub storages: Vec<Storage>,
+    /// All acts, in the order in which they are done; a loop's body once.
+    pub acts: Vec<Act>,
+    /// Parts of `acts` without control flow between them.
+    pub segments: Vec<Range<usize>>,
+    /// The course over the segments.
+    pub items: Vec<Item>,
+    /// The acts of each loop's body.
+    pub loops: Vec<Range<usize>>,
+    /// Bytes at the beginning of the transient memory that are taken.
+    pub reserved_bytes: u64,
+    /// Bytes that the host reads.
+    pub readback_bytes: u64,
+    /// Which inputs anything reads.
+    pub inputs_used: Vec<bool>,
+    /// Bytes of each output.
+    pub outputs: Vec<u64>,
+}
+
+/// Puts a graph into a line.
+///
+/// # Errors
+/// Branches and loops are nested too deeply.
+pub fn flow(graph: &Graph, pool: &mut Pool) -> Result<Flow, CompileError> {
+    let mut maker = Maker { graph, pool, flow: Flow::default(), of: HashMap::new(), open: 0, level: 0 };
+    maker.inputs();
+    let mut items = Vec::new();
+    maker.region(&graph.body, &mut items)?;
+    maker.outputs();
+    maker.close(&mut items);
+    maker.flow.items = items;
+    maker.finish();
+    Ok(maker.flow)
+}
+
+struct Maker<'a> {
+    graph: &'a Graph,
+    pool: &'a mut Pool,
+    flow: Flow,
+    of: HashMap<TensorId, StorageId>,
+    /// The first act that is in no segment yet.
+    open: usize,
+    level: usize,
+}
+
+impl Maker<'_> {
+    fn storage(&mut self, home: Home, bytes: u64) -> StorageId {
+        let id = StorageId(self.flow.storages.len() as u32);
+        self.flow.storages.push(Storage { home, bytes });
+        id
+    }
+
+    fn local(&mut self, tensor: TensorId) -> StorageId {
+        let id = self.storage(Home::Local, self.graph.tensor(tensor).bytes());
+        self.of.insert(tensor, id);
+        id
+    }
+
+    fn home(&self, id: StorageId) -> Home {
+        self.flow.storages[id.index()].home
+    }
+
+    /// Inputs that are read. Those that do not end with a whole word are copied to where they do; those without bytes have
+    /// no memory that could be bound.
+    fn inputs(&mut self) {
+        let used = self.used();
+        for (index, port) in self.graph.inputs.iter().enumerate() {
+            let bytes = self.graph.tensor(port.tensor).bytes();
+            if !used.contains(&port.tensor) || bytes == 0 {
+                self.local(port.tensor);
+                continue;
+            }
+            let input = self.storage(Home::Input(index as u32), bytes);
+            self.of.insert(port.tensor, input);
+            if !bytes.is_multiple_of(4) {
+                let whole = self.local(port.tensor);
+                self.copy(input, whole);
+            }
+        }
+    }
+
+    /// Tensors that anything reads.
+    fn used(&self) -> HashSet<TensorId> {
+        let mut used = HashSet::new();
+        self.graph.each_region(&mut |region| {
+            used.extend(region.results.iter().copied());
+            used.extend(region.nodes.iter().flat_map(|node| node.inputs.iter().copied()));
+        });
+        used
+    }
+
+    fn of(&mut self, tensor: TensorId) -> StorageId {
+        if let Some(id) = self.of.get(&tensor) {
+            return *id;
+        }
+        let data = self.graph.tensor(tensor);
+        let home = match &data.constant {
+            Some(bytes) if !bytes.is_empty() => Home::Constant(self.pool.constant(data, bytes)),
+            // Nothing defines it, or it has no bytes: any memory will do.
+            _ => Home::Local,
+        };
+        let id = self.storage(home, data.bytes());
+        self.of.insert(tensor, id);
+        id
+    }
+
+    fn copy(&mut self, from: StorageId, to: StorageId) {
+        if from != to && self.flow.storages[to.index()].bytes > 0 {
+            self.flow.acts.push(Act::Copy { from, to });
+        }
+    }
+
+    fn region(&mut self, region: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
+        for node in &region.nodes {
+            match &node.op {
+                NodeOp::View => {
+                    let from = self.of(node.inputs[0]);
+                    self.of.insert(node.outputs[0], from);
+                }
+                NodeOp::Kernel(operation) => self.kernel(node, operation),
+                NodeOp::If(branches) => self.branch(node, branches, items)?,
+                NodeOp::Loop(body) => self.repeat(node, body, items)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn kernel(&mut self, node: &Node, operation: &Operation) {
+        let inputs: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect();
+        let known = inputs.iter().map(|id| match self.home(*id) {
+            Home::Constant(id) => Some(Known::Constant(id)),
+            Home::Packed(id) => Some(Known::Packed(id)),
+            _ => None,
+        });
+        let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
+        if let Some(known) = known.collect::<Option<Vec<_>>>()
+            && sizes.iter().all(|bytes| *bytes > 0)
+        {
+            let packed = self.pool.pack(operation, known, &sizes, &node.place);
+            for ((tensor, packed), bytes) in node.outputs.iter().zip(packed).zip(sizes) {
+                let id = self.storage(Home::Packed(packed), bytes);
+                self.of.insert(*tensor, id);
+            }
+            return;
+        }
+        let outputs = node.outputs.iter().map(|id| self.local(*id)).collect();
+        let (operation, place) = (operation.clone(), node.place.clone());
+        self.flow.acts.push(Act::Kernel { operation, inputs, outputs, place });
+    }
+
+    fn deeper(&mut self, place: &Place) -> Result<(), CompileError> {
+        self.level += 1;
+        if self.level > MOST_LEVELS {
+            let reason = format!("branches and loops in more than {MOST_LEVELS} levels");
+            return Err(CompileError::unsupported(place, reason));
+        }
+        Ok(())
+    }
+
+    /// A scalar as the host sees it.
+    fn number(&mut self, tensor: TensorId) -> Number {
+        let data = self.graph.tensor(tensor);
+        if let Some(bytes) = &data.constant {
+            let mut word = [0; 8];
+            let count = bytes.len().min(8);
+            word[..count].copy_from_slice(&bytes[..count]);
+            return Number::Known(i64::from_le_bytes(word));
+        }
+        let offset = self.flow.readback_bytes;
+        self.flow.readback_bytes += READ_BYTES;
+        let to = self.storage(Home::Readback(offset), data.bytes());
+        let from = self.of(tensor);
+        self.copy(from, to);
+        Number::Read(offset)
+    }
+
+    /// Ends the segment at the last act.
+    fn close(&mut self, items: &mut Vec<Item>) {
+        let end = self.flow.acts.len();
+        if self.open < end {
+            items.push(Item::Segment(self.flow.segments.len()));
+            self.flow.segments.push(self.open..end);
+        }
+        self.open = end;
+    }
+
+    fn branch(
+        &mut self,
+        node: &Node,
+        branches: &[Region; 2],
+        items: &mut Vec<Item>,
+    ) -> Result<(), CompileError> {
+        self.deeper(&node.place)?;
+        let condition = self.number(node.inputs[0]);
+        if let Number::Known(value) = condition {
+            let region = &branches[usize::from(value == 0)];
+            self.region(region, items)?;
+            for (result, output) in region.results.iter().zip(&node.outputs) {
+                let id = self.of(*result);
+                self.of.insert(*output, id);
+            }
+            self.level -= 1;
+            return Ok(());
+        }
+        self.close(items);
+        let outputs: Vec<_> = node.outputs.iter().map(|id| self.local(*id)).collect();
+        let mut courses = [Vec::new(), Vec::new()];
+        for (region, course) in branches.iter().zip(&mut courses) {
+            self.region(region, course)?;
+            for (result, output) in region.results.iter().zip(&outputs) {
+                let from = self.of(*result);
+                self.copy(from, *output);
+            }
+            self.close(course);
+        }
+        items.push(Item::If { condition, branches: Box::new(courses) });
+        self.level -= 1;
+        Ok(())
+    }
+
+    fn repeat(&mut self, node: &Node, body: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
+        self.deeper(&node.place)?;
+        let (most, first) = (self.number(node.inputs[0]), self.number(node.inputs[1]));
+        let used = self.used();
+        // The condition is carried too, for those bodies that look at it.
+        let skip = if used.contains(&body.parameters[1]) { 1 } else { 2 };
+        let mut places = Vec::new();
+        for (parameter, initial) in body.parameters.iter().zip(&node.inputs).skip(skip) {
+            let from = self.of(*initial);
+            let to = self.local(*parameter);
+            self.copy(from, to);
+            places.push(to);
+        }
+        let counter = used.contains(&body.parameters[0]).then(|| self.counter(body.parameters[0]));
+        self.close(items);
+        if let Some((id, _)) = counter {
+            self.flow.acts.push(Act::HostWrites(id));
+            self.open = self.flow.acts.len();
+        }
+        let start = self.flow.acts.len();
+        let mut course = Vec::new();
+        self.region(body, &mut course)?;
+        let next = self.number(body.results[0]);
+        self.carry(&body.results[skip - 1..], &places);
+        self.close(&mut course);
+        self.flow.loops.push(start..self.flow.acts.len());
+        for (output, place) in node.outputs.iter().zip(&places[2 - skip..]) {
+            self.of.insert(*output, *place);
+        }
+        items.push(Item::Loop { most, first, next, counter: counter.map(|(_, at)| at), body: course });
+        self.level -= 1;
+        Ok(())
+    }
+
+    fn counter(&mut self, parameter: TensorId) -> (StorageId, u64) {
+        let at = self.flow.reserved_bytes;
+        self.flow.reserved_bytes += COUNTER_BYTES;
+        let id = self.storage(Home::Counter(at), self.graph.tensor(parameter).bytes());
+        self.of.insert(parameter, id);
+        (id, at)
+    }
+
+    /// The results of a run become what the next one begins with. Results that lie where others go are saved first.
+    fn carry(&mut self, results: &[TensorId], places: &[StorageId]) {
+        let mut from = Vec::new();
+        for (result, place) in results.iter().zip(places) {
+            let id = self.of(*result);
+            if id == *place || !places.contains(&id) {
+                from.push(id);
+                continue;
+            }
+            let saved = self.storage(Home::Local, self.flow.storages[id.index()].bytes);
+            self.copy(id, saved);
+            from.push(saved);
+        }
+        for (id, place) in from.into_iter().zip(places) {
+            self.copy(id, *place);
+        }
+    }
+
+    /// What is returned gets memory of its own.
+    fn outputs(&mut self) {
+        for (index, port) in self.graph.outputs.iter().enumerate() {
+            let id = self.of(port.tensor);
+            let bytes = self.flow.storages[id.index()].bytes;
+            self.flow.outputs.push(bytes);
+            let home = Home::Output(index as u32);
+            if self.home(id) == Home::Local {
+                self.flow.storages[id.index()].home = home;
+            } else {
+                let output = self.storage(home, bytes);
+                self.copy(id, output);
+            }
+        }
+    }
+
+    /// Notes what is used: inputs, and what calls need of the pool.
+    fn finish(&mut self) {
+        let mut used = vec![false; self.graph.inputs.len()];
+        for act in &self.flow.acts {
+            for id in act.reads() {
+                match self.flow.storages[id.index()].home {
+                    Home::Input(index) => used[index as usize] = true,
+                    Home::Constant(id) => self.pool.constants[id.index()].resident = true,
+                    Home::Packed(id) => self.pool.packed[id.index()].resident = true,
+                    _ => {}
+                }
+            }
+        }
+        self.flow.inputs_used = used;
+    }
+}
+
+impl Act {
+    /// What it reads.
+    pub fn reads(&self) -> &[StorageId] {
+        match self {
+            Act::Kernel { inputs, .. } => inputs,
+            Act::Copy { from, .. } => std::slice::from_ref(from),
+            Act::HostWrites(_) => &[],
+        }
+    }
+
+    /// What it writes.
+    pub fn writes(&self) -> &[StorageId] {
+        match self {
+            Act::Kernel { outputs, .. } => outputs,
+            Act::Copy { to, .. } => std::slice::from_ref(to),
+            Act::HostWrites(id) => std::slice::from_ref(id),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Owns what functions and targets share: constants, each stored once, and the operations on constants that run once, when
+//! a module is loaded. Does not own: where in memory they go.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use halite_shaders::Operation;
+
+use crate::{Place, graph::Tensor};
+
+/// Bytes from each end of a constant that are looked at before whole constants are compared.
+const SAMPLE: usize = 4096;
+
+/// A constant of the [`Pool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConstantId(pub(super) u32);
+
+impl ConstantId {
+    /// Its place in [`Pool::constants`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A result of an operation that runs when the module is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PackedId(pub(super) u32);
+
+impl PackedId {
+    /// Its place in [`Pool::packed`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Bytes that are known when the module is written.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Its name in the model; may be empty.
+    pub name: String,
+    /// Its elements.
+    pub bytes: Bytes,
+    /// Whether calls read it; otherwise it is needed for loading alone.
+    pub resident: bool,
+}
+
+/// Bytes that are computed when the module is loaded.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// Bytes of its elements.
+    pub bytes: u64,
+    /// Whether calls read it; otherwise it is needed for loading alone.
+    pub resident: bool,
+}
+
+/// What an operation at load reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Known {
+    /// A constant.
+    Constant(ConstantId),
+    /// The result of another such operation.
+    Packed(PackedId),
+}
+
+/// An operation that runs when the module is loaded.
+#[derive(Clone, Debug)]
+pub struct Packing {
+    /// What is computed.
+    pub operation: Operation,
+    /// What it reads, in the operation's order.
+    pub inputs: Vec<Known>,
+    /// What it defines, in the operation's order.
+    pub outputs: Vec<PackedId>,
+    /// Where in the model it comes from.
+    pub place: Place,
+}
+
+/// Constants and operations on them, each once for all functions, versions and targets.
+#[derive(Debug, Default)]
+pub struct Pool {
+    /// The constants, in the order of their first use.
+    pub constants: Vec<Constant>,
+    /// The results of [`Pool::packings`].
+    pub packed: Vec<Packed>,
+    /// The operations, in an order in which they can run.
+    pub packings: Vec<Packing>,
+    by_sample: HashMap<(u64, u64), Vec<ConstantId>>,
+    by_operation: HashMap<(String, Vec<Known>), Vec<PackedId>>,
+}
+
+impl Pool {
+    /// The constant with these bytes, which is the same for equal bytes.
+    pub fn constant(&mut self, tensor: &Tensor, bytes: &Bytes) -> ConstantId {
+        let key = (bytes.len() as u64, sample(bytes));
+        let candidates = self.by_sample.entry(key).or_default();
+        let same = |id: &&ConstantId| {
+            let other = &self.constants[id.index()].bytes;
+            std::ptr::eq(other.as_ptr(), bytes.as_ptr()) || other == bytes
+        };
+        if let Some(id) = candidates.iter().find(same) {
+            return *id;
+        }
+        let id = ConstantId(self.constants.len() as u32);
+        candidates.push(id);
+        self.constants.push(Constant { name: tensor.name.clone(), bytes: bytes.clone(), resident: false });
+        id
+    }
+
+    /// The results of an operation on constants, which runs once however often it is asked for.
+    pub fn pack(
+        &mut self,
+        operation: &Operation,
+        inputs: Vec<Known>,
+        outputs: &[u64],
+        place: &Place,
+    ) -> Vec<PackedId> {
+        let key = (operation.to_string(), inputs.clone());
+        if let Some(ids) = self.by_operation.get(&key) {
+            return ids.clone();
+        }
+        let mut ids = Vec::new();
+        for bytes in outputs {
+            ids.push(PackedId(self.packed.len() as u32));
+            self.packed.push(Packed { bytes: *bytes, resident: false });
+        }
+        let outputs = ids.clone();
+        self.packings.push(Packing { operation: operation.clone(), inputs, outputs, place: place.clone() });
+        self.by_operation.insert(key, ids.clone());
+        ids
+    }
+
+    /// Whether anything at load reads a constant.
+    pub fn is_packed(&self, id: ConstantId) -> bool {
+        self.packings.iter().any(|packing| packing.inputs.contains(&Known::Constant(id)))
+    }
+}
+
+/// A number that equal bytes share: FNV-1a of the ends.
+fn sample(bytes: &[u8]) -> u64 {
+    let head = &bytes[..bytes.len().min(SAMPLE)];
+    let tail = &bytes[bytes.len().saturating_sub(SAMPLE)..];
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
+    head.iter().chain(tail).fold(0xCBF2_9CE4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::DType;
+
+    use super::*;
+
+    fn tensor(name: &str) -> Tensor {
+        Tensor { name: name.to_owned(), element: DType::U8.into(), dims: vec![3], constant: None }
+    }
+
+    #[test]
+    fn equal_bytes_are_stored_once() {
+        let mut pool = Pool::default();
+        let a = pool.constant(&tensor("a"), &Bytes::from_static(&[1, 2, 3]));
+        let b = pool.constant(&tensor("b"), &Bytes::copy_from_slice(&[1, 2, 3]));
+        let c = pool.constant(&tensor("c"), &Bytes::copy_from_slice(&[1, 2, 4]));
+        assert_eq!((a, pool.constants.len()), (b, 2));
+        assert_ne!(a, c);
+        let mut long = vec![7; 3 * SAMPLE];
+        let d = pool.constant(&tensor("d"), &long.clone().into());
+        long[SAMPLE + 5] = 8;
+        assert_ne!(pool.constant(&tensor("e"), &long.into()), d, "the middle counts");
+    }
+
+    #[test]
+    fn equal_operations_run_once() {
+        let mut pool = Pool::default();
+        let a = pool.constant(&tensor("a"), &Bytes::from_static(&[1, 2, 3]));
+        let turn = Operation::parse("concat:outer=1,sizes=1x2,inner=1,dtype=u8").unwrap();
+        let place = Place::default();
+        let one = pool.pack(&turn, vec![Known::Constant(a)], &[3], &place);
+        assert_eq!(pool.pack(&turn, vec![Known::Constant(a)], &[3], &place), one);
+        let two = pool.pack(&turn, vec![Known::Packed(one[0])], &[3], &place);
+        assert_ne!(one, two);
+        assert_eq!(pool.packings.len(), 2);
+    }
+}

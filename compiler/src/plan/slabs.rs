@@ -1,0 +1,84 @@
+//! Owns where constants lie: in a few large buffers, those that calls need apart from those that loading needs. Does not
+//! own: which constants there are.
+
+use super::{lower::whole, memory::ALIGNMENT, pool::Pool};
+
+/// Most bytes of a slab with more than one thing in it: allocations of this size work on every Vulkan device
+/// (`maxMemoryAllocationSize`).
+const MOST_BYTES: u64 = 1 << 30;
+
+/// A buffer that constants share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slab {
+    /// Bytes.
+    pub bytes: u64,
+    /// Whether calls need it; otherwise it goes when the module is loaded.
+    pub resident: bool,
+    /// What is in it, by index, and where.
+    pub items: Vec<(usize, u64)>,
+}
+
+/// The places of all constants. They are the same for all targets.
+#[derive(Clone, Debug, Default)]
+pub struct Slabs {
+    /// Slabs of constants.
+    pub constant_slabs: Vec<Slab>,
+    /// Slab and offset of each constant.
+    pub constants: Vec<(u32, u64)>,
+    /// Slabs of what is computed at load and needed by calls.
+    pub packed_slabs: Vec<Slab>,
+    /// Slab and offset of each result of loading; those that calls do not need have none, and stand at 0.
+    pub packed: Vec<(u32, u64)>,
+}
+
+impl Slabs {
+    /// Gives the constants of a pool their places. Constants that nothing reads get none.
+    pub fn of(pool: &Pool) -> Slabs {
+        let mut slabs = Slabs::default();
+        let constants = pool.constants.iter().map(|c| (c.bytes.len() as u64, c.resident));
+        let mut constants: Vec<_> = constants.enumerate().map(|(i, (bytes, r))| (i, bytes, r)).collect();
+        constants.retain(|(i, _, resident)| *resident || pool.is_packed(super::pool::ConstantId(*i as u32)));
+        (slabs.constant_slabs, slabs.constants) = fill(&constants, pool.constants.len());
+        let packed = pool.packed.iter().enumerate().filter(|(_, p)| p.resident);
+        let packed: Vec<_> = packed.map(|(i, p)| (i, p.bytes, true)).collect();
+        (slabs.packed_slabs, slabs.packed) = fill(&packed, pool.packed.len());
+        slabs
+    }
+}
+
+/// Slabs for items (index, bytes, resident), and the place of each by index.
+fn fill(items: &[(usize, u64, bool)], count: usize) -> (Vec<Slab>, Vec<(u32, u64)>) {
+    let mut slabs: Vec<Slab> = Vec::new();
+    let mut places = vec![(0, 0); count];
+    for wanted in [true, false] {
+        let begin = slabs.len();
+        for (index, bytes, _) in items.iter().filter(|(.., resident)| *resident == wanted) {
+            let open = slabs[begin..].last().map(|slab| slab.bytes.next_multiple_of(ALIGNMENT));
+            let fits = open.is_some_and(|offset| offset.saturating_add(whole(*bytes)) <= MOST_BYTES);
+            if !fits {
+                slabs.push(Slab { resident: wanted, ..Slab::default() });
+            }
+            let number = slabs.len() - 1;
+            let slab = &mut slabs[number];
+            let offset = slab.bytes.next_multiple_of(ALIGNMENT);
+            slab.bytes = offset + whole(*bytes);
+            slab.items.push((*index, offset));
+            places[*index] = (number as u32, offset);
+        }
+    }
+    (slabs, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slabs_are_filled_up_to_the_limit() {
+        let items = [(0, 5, true), (1, MOST_BYTES, true), (2, 6, false), (3, 7, true), (4, 8, true)];
+        let (slabs, places) = fill(&items, 6);
+        assert_eq!(places, [(0, 0), (1, 0), (3, 0), (2, 0), (2, 256), (0, 0)]);
+        let sizes: Vec<_> = slabs.iter().map(|slab| (slab.bytes, slab.resident)).collect();
+        assert_eq!(sizes, [(8, true), (MOST_BYTES, true), (256 + 8, true), (8, false)]);
+    }
+}

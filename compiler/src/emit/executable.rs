@@ -1,4 +1,7 @@
 //! Owns the executables of kernels. Does not own: their code.
+//!
+//! Runtimes find a kernel by the name of its entry point. The library calls all of them `main`; here each gets the name of
+//! its code, which profilers and messages show.
 
 use halite_formats::vmfb::{
     DescriptorBinding, DispatchAbi, Pipeline, PipelineLayout, PushConstantRange, VulkanExecutable,
@@ -23,7 +26,7 @@ pub fn executable(code: &Code) -> Result<Vec<u8>, CompileError> {
     let executable = VulkanExecutable {
         pipelines: vec![Pipeline {
             name: code.name.clone(),
-            entry_point: "main".to_owned(),
+            entry_point: code.name.clone(),
             shader_module: 0,
             layout: 0,
             subgroup_size: code.subgroup_size,
@@ -33,8 +36,39 @@ pub fn executable(code: &Code) -> Result<Vec<u8>, CompileError> {
         }],
         set_layouts: vec![(0..code.bindings).map(binding).collect()],
         pipeline_layouts: vec![PipelineLayout { set_layouts: vec![0], push_constants }],
-        shader_modules: vec![code.module.to_bytes().into()],
+        shader_modules: vec![named(&code.module.to_bytes(), &code.name).into()],
         source_files: Vec::new(),
     };
     write_vulkan_executable(&executable).map_err(|e| CompileError::Write(format!("{}: {e}", code.name)))
+}
+
+/// SPIR-V with another name for its entry point.
+fn named(spirv: &[u8], name: &str) -> Vec<u8> {
+    /// `OpEntryPoint`: model, function, name, interface.
+    const ENTRY_POINT: u32 = 15;
+    /// Words before the first instruction.
+    const HEADER: usize = 5;
+    let words: Vec<u32> = spirv.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let mut made = words[..HEADER.min(words.len())].to_vec();
+    let mut at = HEADER;
+    while at < words.len() {
+        let end = (at + (words[at] >> 16).max(1) as usize).min(words.len());
+        let instruction = &words[at..end];
+        at = end;
+        if instruction[0] & 0xFFFF != ENTRY_POINT || instruction.len() < 4 {
+            made.extend_from_slice(instruction);
+            continue;
+        }
+        let old = instruction[3..].iter().position(|word| word.to_le_bytes().contains(&0));
+        let interface = &instruction[3 + old.map_or(0, |last| last + 1)..];
+        let mut text = name.as_bytes().to_vec();
+        text.resize(text.len() / 4 * 4 + 4, 0);
+        let text = text.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+        let text: Vec<u32> = text.collect();
+        made.push(((3 + text.len() + interface.len()) as u32) << 16 | ENTRY_POINT);
+        made.extend_from_slice(&instruction[1..3]);
+        made.extend(text);
+        made.extend_from_slice(interface);
+    }
+    made.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

@@ -66,11 +66,15 @@ impl Compare {
         let four = code.i64(4);
         code.op(Op::CmpLtI64S, &[left.into(), four.into(), found.into()]);
         code.branch(found, byte, word);
-        for (block, size, load) in [(word, 4, Op::BufferLoadI32), (byte, 1, Op::BufferLoadI8U)] {
+        for (block, shift, load) in [(word, 2, Op::BufferLoadI32), (byte, 0, Op::BufferLoadI8U)] {
             code.block(block);
+            let size = 1 << shift;
             let count = code.i32(size);
             writer.call(code, "hal.buffer.load", &[self.staging, at, count], &[found]);
-            code.op(load, &[self.data.into(), at.into(), wanted.into()]);
+            // Buffers of the VM count in elements.
+            let shift = code.i32(shift);
+            code.op(Op::ShrI64U, &[at.into(), shift.into(), left.into()]);
+            code.op(load, &[self.data.into(), left.into(), wanted.into()]);
             let step = code.i64(size.into());
             code.op(Op::AddI64, &[at.into(), step.into(), at.into()]);
             code.op(Op::CmpEqI32, &[found.into(), wanted.into(), found.into()]);

@@ -7,14 +7,11 @@ mod cases;
 mod device;
 mod stock;
 
-use halite_compiler::{
-    CompileOptions, Compiled, ParameterStorage, Program, build::Builder, compile, graph::Graph,
-};
-use halite_shaders::{DType, Values};
+use halite_compiler::{CompileOptions, Compiled, Program, compile};
 use halite_targets::Target;
 
 use crate::{
-    cases::{Case, all},
+    cases::all,
     device::{Device, compare},
 };
 

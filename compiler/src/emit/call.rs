@@ -132,12 +132,12 @@ impl Call<'_> {
         for (index, port) in self.version.graph.inputs.iter().enumerate() {
             let tensor = self.version.graph.tensor(port.tensor);
             self.writer.text(&mut self.code, &describe(port, index), text);
-            let (element, encoding) = (self.code.i32(element_type(tensor.element)), self.code.i32(hal::DENSE));
+            let (element, encoding) =
+                (self.code.i32(element_type(tensor.element)), self.code.i32(hal::DENSE));
             let dims: Vec<Reg> = tensor.dims.iter().map(|dim| self.code.size(*dim)).collect();
             let one = Part::One;
             let view = argument(index);
-            let parts =
-                [one(view), one(text), one(element), one(encoding), Part::Span(dims.len(), &dims)];
+            let parts = [one(view), one(text), one(element), one(encoding), Part::Span(dims.len(), &dims)];
             self.writer.call_variadic(&mut self.code, "hal.buffer_view.assert", &parts, &[]);
             let buffer = self.inputs[index];
             self.writer.call(&mut self.code, "hal.buffer_view.buffer", &[view], &[buffer]);
@@ -275,7 +275,8 @@ impl Call<'_> {
         for (index, port) in self.version.graph.outputs.iter().enumerate() {
             let tensor = self.version.graph.tensor(port.tensor);
             let (zero, bytes) = (self.code.i64(0), self.code.size(tensor.bytes()));
-            let (element, encoding) = (self.code.i32(element_type(tensor.element)), self.code.i32(hal::DENSE));
+            let (element, encoding) =
+                (self.code.i32(element_type(tensor.element)), self.code.i32(hal::DENSE));
             let dims: Vec<Reg> = tensor.dims.iter().map(|dim| self.code.size(*dim)).collect();
             let one = Part::One;
             let buffer = self.outputs[index];

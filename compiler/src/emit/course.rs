@@ -150,18 +150,8 @@ impl Call<'_> {
         self.code.op(Op::BufferStoreI64, &[data.into(), zero.into(), number.into()]);
         self.writer.new_fence(&mut self.code, self.device, self.signal);
         let (queue, offset) = (self.code.i64(hal::ANY_QUEUE), self.code.size(offset));
-        let args = [
-            self.device,
-            queue,
-            self.fence,
-            self.signal,
-            data,
-            zero,
-            self.transient.0,
-            offset,
-            bytes,
-            zero,
-        ];
+        let args =
+            [self.device, queue, self.fence, self.signal, data, zero, self.transient.0, offset, bytes, zero];
         self.writer.call(&mut self.code, "hal.device.queue.update", &args, &[]);
         self.advance();
     }

@@ -17,8 +17,12 @@ const COMPUTE: u32 = 0x20;
 
 /// An executable with the one kernel that has this code.
 pub fn executable(code: &Code) -> Result<Vec<u8>, CompileError> {
-    let binding =
-        |binding| DescriptorBinding { binding, descriptor_type: STORAGE_BUFFER, count: 1, stage_flags: COMPUTE };
+    let binding = |binding| DescriptorBinding {
+        binding,
+        descriptor_type: STORAGE_BUFFER,
+        count: 1,
+        stage_flags: COMPUTE,
+    };
     let push_constants = match code.push_words {
         0 => Vec::new(),
         words => vec![PushConstantRange { stage_flags: COMPUTE, offset: 0, size: words * 4 }],

@@ -224,7 +224,10 @@ fn refusal(function: &Function) -> String {
     let listed = listed.collect::<Vec<_>>().join("; or ");
     let more = function.versions.len().saturating_sub(MOST_LISTED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("'{}' was not compiled for inputs of these sizes; it was compiled for: {listed}{more}", function.name)
+    format!(
+        "'{}' was not compiled for inputs of these sizes; it was compiled for: {listed}{more}",
+        function.name
+    )
 }
 
 fn attr(key: &str, value: &str) -> Attr {
@@ -239,13 +242,16 @@ fn declaration(kind: &str, function: &Function) -> Option<Attr> {
             let tensor = first.tensor(port.tensor);
             let mut text = String::new();
             for (axis, dim) in tensor.dims.iter().enumerate() {
-                let same = |graph: &Graph| {
-                    graph.tensor(ports(graph)[index].tensor).dims.get(axis) == Some(dim)
-                };
+                let same =
+                    |graph: &Graph| graph.tensor(ports(graph)[index].tensor).dims.get(axis) == Some(dim);
                 let known = function.versions.iter().all(same);
                 text += &if known { format!("{dim}x") } else { "?x".to_owned() };
             }
-            format!("%{}: tensor<{text}{}>", identifier(&port.name, what, index), element_name(tensor.element))
+            format!(
+                "%{}: tensor<{text}{}>",
+                identifier(&port.name, what, index),
+                element_name(tensor.element)
+            )
         };
         ports(first).iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
     };

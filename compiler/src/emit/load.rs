@@ -164,7 +164,8 @@ impl Load<'_> {
             let constants = match kernel.constants.is_empty() {
                 true => code.null(),
                 false => {
-                    let bytes: Vec<u8> = kernel.constants.iter().flat_map(|word| word.to_le_bytes()).collect();
+                    let bytes: Vec<u8> =
+                        kernel.constants.iter().flat_map(|word| word.to_le_bytes()).collect();
                     let data = self.writer.data(bytes);
                     code.op(Op::ConstRefRodata, &[data.into(), registers.file.into()]);
                     registers.file
@@ -247,16 +248,16 @@ impl Load<'_> {
             }
             Source::Parameters { scope, tables } => {
                 self.writer.text(code, scope, registers.text);
-                let tables: [Reg; 3] = [&tables.keys, &tables.key_data, &tables.spans].map(|bytes: &Bytes| {
-                    let data = self.writer.data(bytes.clone());
-                    let register = code.reference();
-                    code.op(Op::ConstRefRodata, &[data.into(), register.into()]);
-                    register
-                });
+                let tables: [Reg; 3] =
+                    [&tables.keys, &tables.key_data, &tables.spans].map(|bytes: &Bytes| {
+                        let data = self.writer.data(bytes.clone());
+                        let register = code.reference();
+                        code.op(Op::ConstRefRodata, &[data.into(), register.into()]);
+                        register
+                    });
                 let [keys, key_data, spans] = tables;
                 let scope = if scope.is_empty() { nothing } else { registers.text };
-                let args =
-                    [registers.device, queue, nothing, fence, scope, buffer, keys, key_data, spans];
+                let args = [registers.device, queue, nothing, fence, scope, buffer, keys, key_data, spans];
                 self.writer.call(code, "io_parameters.gather", &args, &[]);
             }
         }

@@ -44,27 +44,21 @@ pub struct Emitted {
 ///
 /// # Errors
 /// Something does not fit into a module.
-pub fn emit(
-    program: &Program,
-    plan: &ModulePlan,
-    options: &CompileOptions,
-) -> Result<Emitted, CompileError> {
+pub fn emit(program: &Program, plan: &ModulePlan, options: &CompileOptions) -> Result<Emitted, CompileError> {
     let external = matches!(options.parameters, ParameterStorage::External { .. });
     let needs_parameters = external && !plan.slabs.constant_slabs.is_empty();
     let mut writer = Writer::new(&options.module_name, needs_parameters);
     let globals = Globals::of(plan);
     let slots = tables(plan);
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
-    let mut load =
-        Load { writer: &mut writer, plan, globals: &globals, sources: &sources, slots: &slots };
+    let mut load = Load { writer: &mut writer, plan, globals: &globals, sources: &sources, slots: &slots };
     let loads = plan.targets.iter().map(|target| load.target(target)).collect::<Result<Vec<_>, _>>()?;
     let bound = |f: &crate::Function| f.versions.iter().flat_map(|g| &g.inputs).any(|p| p.value.is_some());
     let equals = match program.functions.iter().any(bound) {
         true => Some(values::equals(&mut writer)?),
         false => None,
     };
-    let mut functions =
-        Functions { writer: &mut writer, plan, globals: &globals, slots: &slots, equals };
+    let mut functions = Functions { writer: &mut writer, plan, globals: &globals, slots: &slots, equals };
     for (index, function) in program.functions.iter().enumerate() {
         functions.function(index, function)?;
     }
@@ -79,7 +73,8 @@ pub fn emit(
 fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
     let table = |function: usize, version: usize| {
         let flow = &plan.functions[function][version];
-        let needs = |target: &crate::plan::TargetPlan| target.functions[function][version].transient_bytes > 0;
+        let needs =
+            |target: &crate::plan::TargetPlan| target.functions[function][version].transient_bytes > 0;
         Slots::of(flow, plan.targets.iter().any(needs))
     };
     let versions = |function: usize| 0..plan.functions[function].len();

@@ -48,7 +48,10 @@ pub fn store(
 ) -> (Vec<Source>, Option<ParameterArchive>) {
     let slabs = &slabs.constant_slabs;
     let ParameterStorage::External { scope } = storage else {
-        return (slabs.iter().map(|slab| Source::Data(writer.large_data(joined(pool, slab)))).collect(), None);
+        return (
+            slabs.iter().map(|slab| Source::Data(writer.large_data(joined(pool, slab)))).collect(),
+            None,
+        );
     };
     let mut names = Names::default();
     let mut archive = ParameterArchive { scope: scope.clone(), entries: Vec::new() };

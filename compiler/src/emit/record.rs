@@ -116,8 +116,7 @@ impl Recorder<'_> {
         let (to_slot, target) = self.place(to.memory);
         let (from_offset, to_offset) = (self.code.size(from.offset), self.code.size(to.offset));
         let (bytes, flags) = (self.code.size(to.bytes), self.code.i64(0));
-        let args =
-            [self.target, from_slot, to_slot, source, from_offset, target, to_offset, bytes, flags];
+        let args = [self.target, from_slot, to_slot, source, from_offset, target, to_offset, bytes, flags];
         self.writer.call(self.code, "hal.command_buffer.copy_buffer", &args, &[]);
     }
 

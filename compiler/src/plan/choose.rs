@@ -108,10 +108,15 @@ impl Codes {
     /// The index of a step's code.
     pub fn index(&mut self, step: &Step, variant: &str) -> usize {
         let shape = [step.bindings.len() as u32, step.push.len() as u32, step.subgroup_size];
-        let (next, entry) = (self.all.len(), match &step.module {
-            Module::Compiled { name, .. } => self.compiled.entry((name, shape)).or_insert(self.all.len()),
-            Module::Emitted(words) => self.emitted.entry((words.clone(), shape)).or_insert(self.all.len()),
-        });
+        let (next, entry) = (
+            self.all.len(),
+            match &step.module {
+                Module::Compiled { name, .. } => self.compiled.entry((name, shape)).or_insert(self.all.len()),
+                Module::Emitted(words) => {
+                    self.emitted.entry((words.clone(), shape)).or_insert(self.all.len())
+                }
+            },
+        );
         let index = *entry;
         if index == next {
             let name = match &step.module {

@@ -66,7 +66,7 @@ pub enum Act {
     /// An operation.
     Kernel {
         /// What is computed.
-        operation: Operation,
+        operation: Box<Operation>,
         /// What is read, in the operation's order.
         inputs: Vec<StorageId>,
         /// What is written, in the operation's order.
@@ -271,7 +271,7 @@ impl Maker<'_> {
             return;
         }
         let outputs = node.outputs.iter().map(|id| self.local(*id)).collect();
-        let (operation, place) = (operation.clone(), node.place.clone());
+        let (operation, place) = (Box::new(operation.clone()), node.place.clone());
         self.flow.acts.push(Act::Kernel { operation, inputs, outputs, place });
     }
 

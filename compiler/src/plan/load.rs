@@ -13,7 +13,7 @@ pub fn flow(pool: &Pool) -> Flow {
     for packing in &pool.packings {
         let inputs = packing.inputs.iter().map(|known| maker.known(*known)).collect();
         let outputs = packing.outputs.iter().map(|id| maker.packed(*id)).collect();
-        let (operation, place) = (packing.operation.clone(), packing.place.clone());
+        let (operation, place) = (Box::new(packing.operation.clone()), packing.place.clone());
         maker.flow.acts.push(Act::Kernel { operation, inputs, outputs, place });
     }
     let mut flow = maker.flow;

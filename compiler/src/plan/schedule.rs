@@ -81,9 +81,8 @@ impl Schedule {
 
     fn clashes(&self, span: &Span, written: bool) -> bool {
         let end = span.offset + span.bytes;
-        let meets = |(start, stop, was): &(u64, u64, bool)| {
-            (written || *was) && *start < end && span.offset < *stop
-        };
+        let meets =
+            |(start, stop, was): &(u64, u64, bool)| (written || *was) && *start < end && span.offset < *stop;
         self.since.get(&span.memory).is_some_and(|ranges| ranges.iter().any(meets))
     }
 

@@ -98,16 +98,21 @@ pub fn all() -> Vec<Case> {
         random("64-bit integers", wide),
         sizes(),
         values(),
-        with("branch", branch, vec![
-            vec![ints(&[1]), floats(&[1.0, 2.0, 3.0])],
-            vec![ints(&[0]), floats(&[1.0, 2.0, 3.0])],
-        ]),
+        with(
+            "branch",
+            branch,
+            vec![vec![ints(&[1]), floats(&[1.0, 2.0, 3.0])], vec![ints(&[0]), floats(&[1.0, 2.0, 3.0])]],
+        ),
         with("loop with a known end", counted, vec![vec![floats(&[1.0, 0.5, -2.0])]]),
-        with("loop that the input ends", conditional, vec![
-            vec![ints(&[10]), floats(&[1.0, 2.0])],
-            vec![ints(&[0]), floats(&[1.0, 2.0])],
-            vec![ints(&[3]), floats(&[0.1, 0.2])],
-        ]),
+        with(
+            "loop that the input ends",
+            conditional,
+            vec![
+                vec![ints(&[10]), floats(&[1.0, 2.0])],
+                vec![ints(&[0]), floats(&[1.0, 2.0])],
+                vec![ints(&[3]), floats(&[0.1, 0.2])],
+            ],
+        ),
         with("branch in a loop", nested, vec![vec![floats(&[3.0])], vec![floats(&[100.0])]]),
     ]
 }

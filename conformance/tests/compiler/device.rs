@@ -30,7 +30,8 @@ impl Device {
 
     /// The module in a session of its own.
     pub fn session(&self, module: &Compiled) -> Session {
-        let mut builder = Session::builder().devices(vec![self.0.clone()]).module_bytes(module.module.clone());
+        let mut builder =
+            Session::builder().devices(vec![self.0.clone()]).module_bytes(module.module.clone());
         let folder = tempfile::tempdir().unwrap();
         if let Some(archive) = &module.parameters {
             let path = folder.path().join("parameters.irpa");

@@ -18,6 +18,7 @@ pub mod onnx;
 pub mod passes;
 pub mod plan;
 mod program;
+pub mod pte;
 pub mod signature;
 
 pub use compile::{

@@ -114,6 +114,24 @@ impl Builder {
         self.walk(tensor, Walk { dims: walk, offset }, &result)
     }
 
+    /// Windows of `size` elements along a dimension, `step` apart: the dimension counts them, and a new last one their elements
+    /// (PyTorch's `unfold`).
+    pub fn windows(&mut self, tensor: TensorId, axis: usize, size: u64, step: u64) -> Result<TensorId> {
+        let mut dims = self.dims(tensor).to_vec();
+        if axis >= dims.len() || size > dims[axis] || step == 0 {
+            let what = self.describe(&[tensor]);
+            return Err(self
+                .invalid(format!("{what} has no windows of {size}, {step} apart, along dimension {axis}")));
+        }
+        let mut strides = strides(&dims);
+        strides.push(strides[axis]);
+        strides[axis] = strides[axis].saturating_mul(i64::try_from(step).unwrap_or(i64::MAX));
+        dims[axis] = (dims[axis] - size) / step + 1;
+        dims.push(size);
+        let walk = Walk { dims: dims.iter().copied().zip(strides).collect(), offset: 0 };
+        self.walk(tensor, walk, &dims)
+    }
+
     /// Repeats dimensions of one element, and the whole tensor, until it has the dimensions (NumPy's `broadcast_to`).
     pub fn expand(&mut self, tensor: TensorId, to: &[u64]) -> Result<TensorId> {
         let dims = self.dims(tensor).to_vec();

@@ -1,0 +1,18 @@
+//! Owns the ExecuTorch front end: `.pte` programs to graphs. Does not own: the file format (`halite_formats::pte`), or what
+//! the graph's operations are ([`crate::build`]).
+//!
+//! What is compiled are methods whose work the Vulkan delegate does: `plan` walks the instructions around the
+//! delegate's calls, `delegate` the operators of its graphs, and `ops` says with the builder what each one computes.
+//! Storage and memory layouts in the file are hints for the shaders of ExecuTorch's own runtime and are not read. Tensors
+//! keep the types of the delegate's graph: a program of 16-bit floats (`force_fp16`) computes with them and takes and gives
+//! what its own signature says.
+
+mod delegate;
+mod model;
+mod node;
+mod ops;
+mod plan;
+
+pub use model::Model;
+
+type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

@@ -1,0 +1,138 @@
+//! ExecuTorch programs: graphs of real exports, computed on the host, against what PyTorch computes.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Array, compare};
+use halite_compiler::{
+    CompileError,
+    pte::Model,
+    signature::{Bindings, BoundValue},
+};
+use serde_json::Value as Json;
+
+/// Cases of the corpus that are refused, by a part of their names, and words of the reason. Names of operators are told.
+const REFUSED: &[(&str, &str)] = &[
+    ("llama2l_8da4w_decode", "torchao.choose_qparams_affine.default is not supported: quantized"),
+    ("llama2l_", "sdpa_with_kv_cache.default is not supported: it keeps keys and values"),
+    ("mutable_buffer_accum_alias", "value 1 is changed in place"),
+    ("mutable_buffer_accum", "it changes buffers of the model"),
+    ("partial_cumsum", "aten::cumsum.out was left outside"),
+    ("partial_two_delegates", "aten::cumsum.out was left outside"),
+    ("partial_i64_sum", "aten::sum.IntList_out was left outside"),
+    ("partial_sort", "aten::sort.values was left outside"),
+    ("dyn_sdpa_causal", "was left outside"),
+    ("cmp_ne", "aten::ne.Tensor_out was left outside"),
+    ("conv2d_batch2", "aten::convolution.out was left outside"),
+    ("elu", "aten::elu.out was left outside"),
+    ("red_var_last", "aten::var.correction_out was left outside"),
+    ("scalar_tensor", "aten::scalar_tensor.out was left outside"),
+    ("tan", "aten::tan.out was left outside"),
+    ("q8ta_", "quantized programs are not supported"),
+    ("q4gsw_", "quantized programs are not supported"),
+    ("dq8ca_", "quantized programs are not supported"),
+    ("vkq_", "quantized programs are not supported"),
+];
+
+struct Case {
+    folder: PathBuf,
+    json: Json,
+}
+
+impl Case {
+    fn name(&self) -> &str {
+        self.json["name"].as_str().unwrap()
+    }
+
+    fn model(&self) -> Model {
+        Model::open(&self.folder.join(self.json["pte"].as_str().unwrap())).unwrap()
+    }
+
+    fn arrays(&self, paths: &Json) -> Vec<Array> {
+        paths
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|path| Array::read(&self.folder.join(path.as_str().unwrap())))
+            .collect()
+    }
+
+    fn refused(&self) -> Option<&'static str> {
+        let exact = |name: &str| name == self.name() || name.ends_with('_') && self.name().starts_with(name);
+        REFUSED.iter().find(|(name, _)| exact(name)).map(|(_, words)| *words)
+    }
+}
+
+/// The corpus of real programs; none (said aloud) when it is not beside this checkout.
+fn corpus() -> Vec<Case> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/pte"));
+    let Ok(manifest) = std::fs::read_to_string(folder.join("manifest.jsonl")) else {
+        eprintln!("SKIPPED: no corpus at {}", folder.display());
+        return Vec::new();
+    };
+    let case = |line: &str| Case { folder: folder.to_owned(), json: serde_json::from_str(line).unwrap() };
+    manifest.lines().map(case).collect()
+}
+
+/// Sizes of the inputs at hand, and values of those that sizes depend on.
+fn bindings(model: &Model, inputs: &[Array], wanted: &[String]) -> Bindings {
+    let mut bindings = Bindings::default();
+    for (signature, array) in model.inputs("forward").unwrap().iter().zip(inputs) {
+        assert_eq!(signature.element, Some(array.element), "{signature}");
+        bindings.shapes.insert(signature.name.clone(), array.dims.clone());
+        if wanted.contains(&signature.name) {
+            let (element, dims, bytes) = (array.element, array.dims.clone(), array.bytes.clone().into());
+            bindings.values.insert(signature.name.clone(), BoundValue { element, dims, bytes });
+        }
+    }
+    bindings
+}
+
+/// Computes a set of inputs on the host and gives the largest difference.
+fn run(case: &Case, model: &Model, set: &Json) -> Result<f64, String> {
+    let (inputs, outputs) = (case.arrays(&set["inputs"]), case.arrays(&set["outputs"]));
+    let graph = match model.graph("forward", &bindings(model, &inputs, &[])) {
+        Err(CompileError::NeedsValues { inputs: wanted, .. }) if !wanted.is_empty() => {
+            model.graph("forward", &bindings(model, &inputs, &wanted))
+        }
+        other => other,
+    };
+    let graph = graph.map_err(|e| e.to_string())?;
+    let values: Vec<_> = inputs.iter().map(Array::values).collect();
+    let found = graph.evaluate(&values).map_err(|e| e.to_string())?;
+    let bound = |name: &str| case.json[name].as_f64().unwrap();
+    let mut largest = 0.0f64;
+    for ((found, wanted), port) in found.iter().zip(&outputs).zip(&graph.outputs) {
+        let tensor = graph.tensor(port.tensor);
+        if (tensor.element, &tensor.dims) != (wanted.element, &wanted.dims) {
+            return Err(format!("{} is {}{:?}", port.name, tensor.element, tensor.dims));
+        }
+        largest = largest.max(compare(found, &wanted.values(), bound("atol"), bound("rtol"))?);
+    }
+    if found.len() == outputs.len() { Ok(largest) } else { Err(format!("{} outputs", found.len())) }
+}
+
+#[test]
+fn programs_of_the_corpus_compute_what_pytorch_computes() {
+    let (mut failures, mut ran) = (Vec::new(), 0);
+    let cases = corpus();
+    for case in &cases {
+        let model = case.model();
+        for set in case.json["sets"].as_array().unwrap() {
+            match (run(case, &model, set), case.refused()) {
+                (Ok(largest), None) => {
+                    println!("{}: off by {largest:.2e}", case.name());
+                    ran += 1;
+                }
+                (Err(reason), Some(words)) if reason.contains(words) => {
+                    println!("{}: refused: {reason}", case.name());
+                }
+                (result, wanted) => failures.push(format!("{}: {result:?}, wanted {wanted:?}", case.name())),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+    assert!(cases.is_empty() || ran >= 95, "only {ran} ran");
+}

@@ -96,7 +96,8 @@ fn signature(name: String, tensor: &Tensor) -> Signature {
         Dynamism::Bounded | Dynamism::Unbounded => Dim::Unknown,
     };
     let dims = Some(tensor.sizes.iter().map(dim).collect());
-    Signature { name, arity: Arity::Tensor, element: element_of(tensor.scalar_type), dims }
+    let element = element_of(tensor.scalar_type);
+    Signature { name, arity: Arity::Tensor, is_optional: false, element, dims }
 }
 
 /// The type of a plan's tensor, if graphs have it.

@@ -49,6 +49,13 @@ pub struct Builder {
     place: Place,
 }
 
+/// How far a graph was built; see [`Builder::mark`].
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    open: usize,
+    nodes: usize,
+}
+
 impl Builder {
     /// A builder of an empty graph.
     pub fn new() -> Self {
@@ -307,6 +314,24 @@ impl Builder {
         let mut region = self.open.pop().expect("a region was opened");
         region.results = results.to_vec();
         region
+    }
+
+    /// A point to which [`Builder::rollback`] can go back.
+    pub fn mark(&self) -> Mark {
+        Mark { open: self.open.len(), nodes: self.open.last().map_or(0, |region| region.nodes.len()) }
+    }
+
+    /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
+    pub fn rollback(&mut self, mark: Mark) {
+        self.open.truncate(mark.open);
+        if let Some(region) = self.open.last_mut() {
+            region.nodes.truncate(mark.nodes);
+        }
+    }
+
+    /// Number of nodes in the regions that are open.
+    pub fn nodes(&self) -> usize {
+        self.open.iter().map(|region| region.nodes.len()).sum()
     }
 
     /// The graph, when all is said.

@@ -1,9 +1,16 @@
-//! Owns control flow of ONNX models: branches and loops. Those that are known are put in as what they do; the others become
-//! nodes with regions.
+//! Owns branches of ONNX models, and which importer is asked for control flow. A branch that is known is put in as what it
+//! does; others become a node with regions.
+
+use halite_formats::onnx::Graph as GraphProto;
 
 use super::{
     Result,
     importer::{Importer, Site, Value},
+    repeat,
+};
+use crate::{
+    CompileError,
+    graph::{ElementType, NodeOp, TensorId},
 };
 
 /// Imports a node that is no plain operator.
@@ -11,6 +18,68 @@ pub(super) type Special = for<'m> fn(&mut Importer<'m>, &Site<'m>) -> Result<Vec
 
 /// The importer of a control flow operator.
 pub(super) fn find(site: &Site<'_>) -> Option<Special> {
-    let _ = site;
-    None
+    match (site.domain, site.node.op_type.as_str()) {
+        ("", "If") => Some(branch),
+        ("", "Loop") => Some(repeat::loops),
+        ("", "Scan") => Some(repeat::scan),
+        _ => None,
+    }
+}
+
+fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let Some(Some(Value::Tensor(condition))) = importer.inputs(site)?.into_iter().next() else {
+        return Err(CompileError::invalid(&site.place, "the condition is missing"));
+    };
+    let graphs = [site.graph("then_branch")?, site.graph("else_branch")?];
+    if let Some(known) = importer.builder.ints(condition) {
+        let taken = usize::from(known.first().is_none_or(|holds| *holds == 0));
+        return importer.inner(&site.place, |importer| importer.run(graphs[taken]));
+    }
+    // What the error says where the branches do not give tensors of one shape.
+    let unknown = importer.builder.need_ints(condition, "which branch is taken");
+    let mark = importer.builder.mark();
+    let [then, other] = graphs.map(|graph| region(importer, site, graph));
+    let (then, other) = (then?, other?);
+    let types = |importer: &Importer<'_>, ids: &[TensorId]| -> Vec<_> {
+        ids.iter().map(|id| importer.type_of(*id)).collect()
+    };
+    let outputs = types(importer, &then.results);
+    if outputs != types(importer, &other.results) {
+        importer.builder.rollback(mark);
+        unknown?;
+    }
+    let condition = importer.builder.reshape(condition, &[])?;
+    importer.builder.at(site.place.clone());
+    let made = importer.builder.push(NodeOp::If(Box::new([then, other])), &[condition], &outputs)?;
+    Ok(made.into_iter().map(Value::Tensor).collect())
+}
+
+fn region<'m>(
+    importer: &mut Importer<'m>,
+    site: &Site<'m>,
+    graph: &'m GraphProto,
+) -> Result<crate::graph::Region> {
+    importer.builder.region(&[])?;
+    let values = importer.inner(&site.place, |importer| importer.run(graph))?;
+    let results = tensors(&values, site)?;
+    Ok(importer.builder.close(&results))
+}
+
+/// Values that have to be tensors, because they are known at run time only.
+pub(super) fn tensors(values: &[Value], site: &Site<'_>) -> Result<Vec<TensorId>> {
+    let tensor = |value: &Value| match value {
+        Value::Tensor(id) => Ok(*id),
+        _ => Err(CompileError::unsupported(
+            &site.place,
+            "lists and optional values that are known at run time only",
+        )),
+    };
+    values.iter().map(tensor).collect()
+}
+
+impl Importer<'_> {
+    /// Type and dimensions of a tensor.
+    pub(super) fn type_of(&self, id: TensorId) -> (ElementType, Vec<u64>) {
+        (self.builder.element(id), self.builder.dims(id).to_vec())
+    }
 }

@@ -12,7 +12,7 @@ use crate::{
     CompileError, Place,
     build::Builder,
     graph::{Graph, TensorId},
-    signature::{Arity, Bindings, Signature},
+    signature::{Arity, Bindings, Dim, Signature},
 };
 
 /// Versions of ONNX's own operators that are known.
@@ -365,7 +365,13 @@ fn ports(inputs: &[Signature], bindings: &Bindings) -> Vec<Signature> {
             Arity::Sequence => {
                 let names = (0..).map(|index| format!("{}[{index}]", input.name));
                 let given = names.take_while(|name| bindings.shape(name).is_some());
-                ports.extend(given.map(|name| Signature { name, arity: Arity::Tensor, ..input.clone() }));
+                // Symbols are those of one element: elements may have different sizes.
+                let open =
+                    |dim: &Dim| if let Dim::Known(size) = dim { Dim::Known(*size) } else { Dim::Unknown };
+                let dims = input.dims.as_ref().map(|dims| dims.iter().map(open).collect::<Vec<_>>());
+                let port =
+                    |name| Signature { name, arity: Arity::Tensor, dims: dims.clone(), ..input.clone() };
+                ports.extend(given.map(port));
             }
         }
     }

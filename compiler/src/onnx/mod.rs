@@ -14,6 +14,7 @@ mod liveness;
 mod model;
 mod node;
 mod ops;
+mod repeat;
 mod sequence;
 
 pub use constant::read_tensor;

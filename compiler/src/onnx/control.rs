@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     CompileError,
-    graph::{ElementType, NodeOp, TensorId},
+    graph::{ElementType, NodeOp, Region, TensorId},
 };
 
 /// Imports a node that is no plain operator.
@@ -31,22 +31,27 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
         return Err(CompileError::invalid(&site.place, "the condition is missing"));
     };
     let graphs = [site.graph("then_branch")?, site.graph("else_branch")?];
-    if let Some(known) = importer.builder.ints(condition) {
-        let taken = usize::from(known.first().is_none_or(|holds| *holds == 0));
-        return importer.inner(&site.place, |importer| importer.run(graphs[taken]));
-    }
-    // What the error says where the branches do not give tensors of one shape.
-    let unknown = importer.builder.need_ints(condition, "which branch is taken");
+    // The error is for branches that do not give tensors of one shape.
+    let unknown = match importer.builder.need_ints(condition, "which branch is taken") {
+        Ok(known) => {
+            let taken = usize::from(known.first().is_none_or(|holds| *holds == 0));
+            return importer.inner(&site.place, |importer| importer.run(graphs[taken]));
+        }
+        Err(unknown) => unknown,
+    };
     let mark = importer.builder.mark();
     let [then, other] = graphs.map(|graph| region(importer, site, graph));
-    let (then, other) = (then?, other?);
+    let (Some(then), Some(other)) = (then?, other?) else {
+        importer.builder.rollback(mark);
+        return Err(unknown);
+    };
     let types = |importer: &Importer<'_>, ids: &[TensorId]| -> Vec<_> {
         ids.iter().map(|id| importer.type_of(*id)).collect()
     };
     let outputs = types(importer, &then.results);
     if outputs != types(importer, &other.results) {
         importer.builder.rollback(mark);
-        unknown?;
+        return Err(unknown);
     }
     let condition = importer.builder.reshape(condition, &[])?;
     importer.builder.at(site.place.clone());
@@ -54,15 +59,12 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     Ok(made.into_iter().map(Value::Tensor).collect())
 }
 
-fn region<'m>(
-    importer: &mut Importer<'m>,
-    site: &Site<'m>,
-    graph: &'m GraphProto,
-) -> Result<crate::graph::Region> {
+/// A branch as a region; none if it gives what is no tensor.
+fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, graph: &'m GraphProto) -> Result<Option<Region>> {
     importer.builder.region(&[])?;
     let values = importer.inner(&site.place, |importer| importer.run(graph))?;
-    let results = tensors(&values, site)?;
-    Ok(importer.builder.close(&results))
+    let results = tensors(&values, site).ok();
+    Ok(results.map(|results| importer.builder.close(&results)))
 }
 
 /// Values that have to be tensors, because they are known at run time only.

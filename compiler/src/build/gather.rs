@@ -11,6 +11,39 @@ use halite_shaders::{
 use super::{Builder, Result, order::Line};
 use crate::graph::{ElementType, TensorId, elements};
 
+/// Dimensions of data and of an index for each element, with neighbours as one where that means the same.
+struct Joined {
+    data: Vec<u64>,
+    indices: Vec<u64>,
+    axis: usize,
+}
+
+impl Joined {
+    fn new(data: &[u64], indices: &[u64], axis: usize) -> Self {
+        let mut joined = Joined { data: Vec::new(), indices: Vec::new(), axis };
+        if data.len() != indices.len() || axis >= data.len() {
+            return Joined { data: data.to_vec(), indices: indices.to_vec(), axis };
+        }
+        for (d, (size, count)) in data.iter().zip(indices).enumerate() {
+            let behind_axis = d > 0 && d - 1 == axis;
+            match (joined.data.last_mut(), joined.indices.last_mut()) {
+                (Some(outer), Some(places)) if size == count && d != axis && !behind_axis => {
+                    *outer = outer.saturating_mul(*size);
+                    *places = places.saturating_mul(*count);
+                }
+                _ => {
+                    joined.data.push(*size);
+                    joined.indices.push(*count);
+                }
+            }
+            if d == axis {
+                joined.axis = joined.data.len() - 1;
+            }
+        }
+        joined
+    }
+}
+
 impl Builder {
     /// Indices as kernels take them: `i32` or `i64`.
     fn indices(&mut self, indices: TensorId) -> Result<(TensorId, DType)> {
@@ -46,9 +79,9 @@ impl Builder {
     pub fn gather_elements(&mut self, data: TensorId, indices: TensorId, axis: usize) -> Result<TensorId> {
         let (element, dims) = (self.element(data), self.dims(indices).to_vec());
         let (indices, index) = self.indices(indices)?;
-        let data_dims = self.dims(data).to_vec();
-        let made =
-            GatherElements { data: data_dims, indices: dims.clone(), axis, dtype: element.storage(), index };
+        let joined = Joined::new(self.dims(data), &dims, axis);
+        let Joined { data: from, indices: places, axis } = joined;
+        let made = GatherElements { data: from, indices: places, axis, dtype: element.storage(), index };
         self.kernel1(Operation::GatherElements(made), &[data, indices], element, &dims)
     }
 
@@ -101,7 +134,9 @@ impl Builder {
         let places = self.dims(indices).to_vec();
         let (indices, index) = self.indices(indices)?;
         let (data, updates, dtype) = self.reducible(data, updates, reduction)?;
-        let made = ScatterElements { data: dims.clone(), indices: places, axis, reduction, dtype, index };
+        let joined = Joined::new(&dims, &places, axis);
+        let Joined { data: to, indices: places, axis } = joined;
+        let made = ScatterElements { data: to, indices: places, axis, reduction, dtype, index };
         let made = self.kernel1(
             Operation::ScatterElements(made),
             &[data, indices, updates],

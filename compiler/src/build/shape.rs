@@ -170,6 +170,49 @@ impl Builder {
         self.kernel1(Operation::Concat(Concat { outer, sizes, inner, dtype }), tensors, element, &dims)
     }
 
+    /// A walk of many dimensions, outer ones first: what the inner [`MOST_DIMS`] - 1 dimensions read is copied for each place
+    /// of the outer ones, and then joined.
+    fn walk_in_steps(&mut self, tensor: TensorId, walk: &Walk, dims: &[u64]) -> Result<TensorId> {
+        /// More copies than this are not worth what they compute.
+        const MOST_COPIES: u64 = 1024;
+        let (outer, inner) = walk.dims.split_at(walk.dims.len() - MOST_DIMS);
+        let copies = outer.iter().fold(1u64, |n, (size, _)| n.saturating_mul(*size));
+        if copies > MOST_COPIES {
+            let what = self.describe(&[tensor]);
+            return Err(self.unsupported(format!("{what} is walked in more than {MOST_DIMS} dimensions")));
+        }
+        let sizes: Vec<u64> = inner.iter().map(|(size, _)| *size).collect();
+        let row: Vec<u64> = std::iter::once(1).chain(sizes.iter().copied()).collect();
+        let mut parts = Vec::new();
+        for copy in 0..copies {
+            let (mut rest, mut offset) = (copy, walk.offset as i64);
+            for (size, stride) in outer.iter().rev() {
+                offset += (rest % size) as i64 * stride;
+                rest /= size;
+            }
+            let part = Walk { dims: inner.to_vec(), offset: offset as u64 };
+            let part = self.walk(tensor, part, &sizes)?;
+            parts.push(self.reshape(part, &row)?);
+        }
+        let joined = self.concat(&parts, 0)?;
+        self.reshape(joined, dims)
+    }
+
+    /// The diagonal of two axes of one size, in the place of the first.
+    pub fn diagonal(&mut self, tensor: TensorId, first: usize, second: usize) -> Result<TensorId> {
+        let mut dims = self.dims(tensor).to_vec();
+        if first >= second || second >= dims.len() || dims[first] != dims[second] {
+            let what = self.describe(&[tensor]);
+            return Err(self.invalid(format!("{what} has no diagonal of axes {first} and {second}")));
+        }
+        let mut strides = strides(&dims);
+        strides[first] += strides[second];
+        strides.remove(second);
+        dims.remove(second);
+        let walk = Walk { dims: dims.iter().copied().zip(strides).collect(), offset: 0 };
+        self.walk(tensor, walk, &dims)
+    }
+
     fn walk(&mut self, tensor: TensorId, mut walk: Walk, dims: &[u64]) -> Result<TensorId> {
         let (source, element) = (self.tensor(tensor).elements(), self.element(tensor));
         let count = elements(dims);
@@ -181,8 +224,7 @@ impl Builder {
             return self.view(tensor, element, dims);
         }
         if walk.dims.len() > MOST_DIMS {
-            let what = self.describe(&[tensor]);
-            return Err(self.unsupported(format!("{what} is walked in more than {MOST_DIMS} dimensions")));
+            return self.walk_in_steps(tensor, &walk, dims);
         }
         let (shape, strides): (Vec<u64>, Vec<i64>) = walk.dims.into_iter().unzip();
         let shape = if shape.is_empty() { vec![1] } else { shape };
@@ -215,6 +257,29 @@ mod tests {
         assert_eq!(b.ints(wide).unwrap(), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]);
         let joined = b.concat(&[x, x], 1).unwrap();
         assert_eq!(b.ints(joined).unwrap(), [0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5]);
+    }
+
+    #[test]
+    fn many_dimensions_are_moved_in_steps() {
+        let mut b = Builder::new();
+        let dims = [2, 3, 2, 1, 2, 2, 3, 2, 2];
+        let order = [8, 6, 4, 2, 0, 7, 5, 3, 1];
+        let x = iota(&mut b, &dims);
+        let turned = b.transpose(x, &order).unwrap();
+        let got = b.ints(turned).unwrap();
+        let to = b.dims(turned).to_vec();
+        for (index, value) in got.iter().enumerate() {
+            let (mut rest, mut place) = (index as u64, [0; 9]);
+            for axis in (0..9).rev() {
+                place[order[axis]] = rest % to[axis];
+                rest /= to[axis];
+            }
+            let wants = place.iter().zip(dims).fold(0, |at, (place, size)| at * size + place);
+            assert_eq!(*value as u64, wants, "{index}");
+        }
+        let matrix = iota(&mut b, &[2, 3, 3]);
+        let diagonal = b.diagonal(matrix, 1, 2).unwrap();
+        assert_eq!(b.ints(diagonal).unwrap(), [0, 4, 8, 9, 13, 17]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Owns operators that read or write elements by index, and those whose results have as many elements as data say.
+//! Owns operators that read or write elements by index.
 
 use halite_shaders::{DType, Values, emit::Function, ops::Reduction};
 
@@ -13,7 +13,6 @@ pub(super) const OPS: &[(&str, Import)] = &[
     ("Gather", gather),
     ("GatherElements", gather_elements),
     ("GatherND", gather_nd),
-    ("NonZero", non_zero),
     ("Scatter", scatter_elements),
     ("ScatterElements", scatter_elements),
     ("ScatterND", scatter_nd),
@@ -113,19 +112,4 @@ fn compress(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let places: Vec<i64> = chosen.map(|(place, _)| place as i64).collect();
     let places = b.ints_constant(&places)?;
     Ok(vec![b.gather(data, places, axis)?])
-}
-
-/// Coordinates of the elements that are not 0, which have to be known.
-fn non_zero(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let data = node.input(0)?;
-    let known = b.need_floats(data, "which elements are not 0")?;
-    let dims = b.dims(data).to_vec();
-    let places: Vec<u64> = (0..known.len() as u64).filter(|place| known[*place as usize] != 0.0).collect();
-    let mut coordinates = Vec::with_capacity(dims.len() * places.len());
-    for axis in 0..dims.len() {
-        let inner = elements(&dims[axis + 1..]).max(1);
-        coordinates.extend(places.iter().map(|place| (place / inner % dims[axis]) as i64));
-    }
-    let shape = [dims.len() as u64, places.len() as u64];
-    Ok(vec![b.values(DType::I64, &shape, &Values::Int(coordinates))?])
 }

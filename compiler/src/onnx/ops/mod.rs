@@ -3,8 +3,10 @@
 
 mod binary;
 mod conv;
+mod einsum;
 mod generate;
 mod index;
+mod known;
 mod linear;
 mod moves;
 mod norm;
@@ -24,8 +26,10 @@ use super::{Import, NodeView, Result};
 const ONNX: &[&[(&str, Import)]] = &[
     binary::OPS,
     conv::OPS,
+    einsum::OPS,
     generate::OPS,
     index::OPS,
+    known::OPS,
     linear::OPS,
     moves::OPS,
     norm::OPS,

@@ -82,6 +82,9 @@ fn largest_samples(name: &str) -> Vec<Operation> {
 
 #[cfg(test)]
 mod tests {
+    use halite_shaders::{Tuning, rank};
+    use halite_targets::Target;
+
     use super::*;
 
     #[test]
@@ -90,6 +93,23 @@ mod tests {
             let chosen = defaults(size).expect("the list is right");
             for name in Operation::NAMES {
                 assert!(chosen.iter().any(|o| o.name() == *name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_line_can_run_on_devices_of_its_size() {
+        let gpus = ["valhall-g78-android30", "rdna1-5700xt-linux", "hopper-h200-linux"];
+        for (size, triples) in [(Size::Cpu, &["cpu-swiftshader-unknown"][..]), (Size::Gpu, &gpus[..])] {
+            for (operation, triple) in defaults(size)
+                .expect("the list is right")
+                .iter()
+                .flat_map(|operation| triples.iter().map(move |triple| (operation, *triple)))
+            {
+                let target = Capabilities::of(Target::parse(triple).expect("the triple is known"));
+                assert_eq!(Size::of(&target), size, "{triple}");
+                let ranked = rank(operation, &target, Tuning::shipped());
+                assert!(ranked.iter().any(|c| c.plan().is_some()), "{operation} on {triple}");
             }
         }
     }

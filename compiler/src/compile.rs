@@ -7,7 +7,11 @@ use halite_formats::params::{NewEntry, NewStorage, write_irpa};
 use halite_shaders::Tuning;
 use halite_targets::{Capabilities, Target};
 
-use crate::{CompileError, Program, emit, explain::Report, plan};
+use crate::{
+    CompileError, Program, emit,
+    explain::{self, Report},
+    plan,
+};
 
 /// The target whose kernels run on every Vulkan 1.1 device.
 pub const BASELINE: &str = "vp-vulkan_1_1-unknown";
@@ -123,7 +127,7 @@ pub fn compile(
     let plan = plan::plan(program, options, progress)?;
     progress(Progress { stage: "writing the module", done: 0, total: 1 });
     let emitted = emit::emit(program, &plan, options)?;
-    let report = Report { module: options.module_name.clone() };
+    let report = explain::report(program, &plan, options, &emitted);
     progress(Progress { stage: "writing the module", done: 1, total: 1 });
     Ok(Compiled { module: emitted.module, parameters: emitted.parameters, report })
 }

@@ -1,19 +1,252 @@
 //! Owns the account of a compilation: which kernels were chosen and why, memory, and sizes; as data and as text. Does not
 //! own: any decision.
 
-use std::fmt;
+mod text;
 
+use halite_formats::vmfb::read_vulkan_executable;
 use serde::Serialize;
+
+use crate::{
+    CompileOptions, Place, Program,
+    emit::Emitted,
+    graph::Graph,
+    plan::{
+        ModulePlan, TargetPlan,
+        flow::{Act, Flow},
+        lower::Lowered,
+        schedule::Command,
+    },
+};
 
 /// What was decided, and what it costs. In JSON as it is here; as text through `Display`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Name of the module.
     pub module: String,
+    /// What was decided for each target.
+    pub targets: Vec<TargetReport>,
+    /// The constants, which all targets share.
+    pub constants: ConstantReport,
+    /// The sizes of the file's parts.
+    pub sizes: SizeReport,
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "module {}", self.module)
+/// What was decided for a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TargetReport {
+    /// The target's triple.
+    pub target: String,
+    /// Whether it is for devices that no other target fits.
+    pub baseline: bool,
+    /// Kernels: code and specialization constants.
+    pub kernels: usize,
+    /// What is done once, when the module is loaded.
+    pub load: CourseReport,
+    /// What is done in calls.
+    pub functions: Vec<FunctionReport>,
+}
+
+/// A function on a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FunctionReport {
+    /// Its name.
+    pub name: String,
+    /// Its versions.
+    pub versions: Vec<CourseReport>,
+}
+
+/// What is done in a call of a version, or at load. Parts of loops and branches count once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CourseReport {
+    /// The inputs as text.
+    pub inputs: Vec<String>,
+    /// The outputs as text.
+    pub outputs: Vec<String>,
+    /// Arithmetic operations at least.
+    pub flops: f64,
+    /// Bytes that operations read and write at least.
+    pub bytes: f64,
+    /// Dispatches.
+    pub dispatches: usize,
+    /// Copies.
+    pub copies: usize,
+    /// Barriers.
+    pub barriers: usize,
+    /// Recordings that are executed one after another.
+    pub segments: usize,
+    /// Bytes of memory for values between operations.
+    pub transient_bytes: u64,
+    /// What it would be if no two values shared memory.
+    pub unshared_bytes: u64,
+    /// Results that are written over an input.
+    pub in_place: usize,
+    /// Bytes of the outputs.
+    pub output_bytes: u64,
+    /// The operations in their order.
+    pub operations: Vec<OperationReport>,
+}
+
+/// An operation and what computes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OperationReport {
+    /// Where in the model it comes from.
+    pub place: String,
+    /// The operation as text.
+    pub operation: String,
+    /// Name of the variant.
+    pub variant: String,
+    /// Why this one.
+    pub why: String,
+    /// Dispatches.
+    pub dispatches: usize,
+    /// Arithmetic operations at least.
+    pub flops: f64,
+    /// Bytes read and written at least.
+    pub bytes: f64,
+}
+
+/// Constants, each once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ConstantReport {
+    /// How many there are.
+    pub count: usize,
+    /// Bytes that are stored in the module or beside it.
+    pub stored_bytes: u64,
+    /// Bytes on the device that calls read, as they were stored.
+    pub resident_bytes: u64,
+    /// Bytes on the device that calls read, computed at load.
+    pub packed_bytes: u64,
+    /// Whether they are in an archive beside the module.
+    pub external: bool,
+}
+
+/// Bytes of a module's parts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SizeReport {
+    /// The file.
+    pub module: u64,
+    /// Constants in it.
+    pub constants: u64,
+    /// Kernels.
+    pub executables: u64,
+    /// Host code.
+    pub bytecode: u64,
+    /// Each kernel's code by name, the largest first.
+    pub kernels: Vec<(String, u64)>,
+}
+
+/// The account of a module that was written.
+pub(crate) fn report(
+    program: &Program,
+    plan: &ModulePlan,
+    options: &CompileOptions,
+    emitted: &Emitted,
+) -> Report {
+    let targets = plan.targets.iter().enumerate();
+    let sizes = sizes(plan, emitted);
+    Report {
+        module: options.module_name.clone(),
+        targets: targets.map(|(i, t)| target(program, plan, t, plan.baseline == Some(i))).collect(),
+        constants: constants(plan, emitted),
+        sizes,
+    }
+}
+
+fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: bool) -> TargetReport {
+    let functions = program.functions.iter().enumerate().map(|(f, function)| {
+        let version = |(v, graph): (usize, &Graph)| CourseReport {
+            inputs: ports(graph, &graph.inputs),
+            outputs: ports(graph, &graph.outputs),
+            ..course(&plan.functions[f][v], &target.functions[f][v])
+        };
+        let versions = function.versions.iter().enumerate().map(version).collect();
+        FunctionReport { name: function.name.clone(), versions }
+    });
+    TargetReport {
+        target: target.target.to_string(),
+        baseline,
+        kernels: target.kernels.len(),
+        functions: functions.collect(),
+        load: course(&plan.load, &target.load),
+    }
+}
+
+fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
+    let one = |port: &crate::graph::Port| {
+        let tensor = graph.tensor(port.tensor);
+        let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+        format!("{} {}[{}]", port.name, tensor.element, dims.join("x"))
+    };
+    ports.iter().map(one).collect()
+}
+
+fn course(flow: &Flow, lowered: &Lowered) -> CourseReport {
+    let commands = || lowered.segments.iter().flatten();
+    let operations = flow.acts.iter().zip(&lowered.choices).filter_map(|(act, choice)| {
+        let (Act::Kernel { operation, place, .. }, Some(choice)) = (act, choice) else { return None };
+        Some(OperationReport {
+            place: named(place),
+            operation: operation.to_string(),
+            variant: choice.variant.to_owned(),
+            why: choice.why.clone(),
+            dispatches: choice.plan.steps.iter().filter(|step| !step.grid.contains(&0)).count(),
+            flops: choice.work.flops,
+            bytes: choice.work.bytes,
+        })
+    });
+    let operations: Vec<_> = operations.collect();
+    CourseReport {
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        flops: operations.iter().map(|o| o.flops).sum(),
+        bytes: operations.iter().map(|o| o.bytes).sum(),
+        dispatches: commands().filter(|c| matches!(c, Command::Dispatch { .. })).count(),
+        copies: commands().filter(|c| matches!(c, Command::Copy { .. })).count(),
+        barriers: lowered.barriers,
+        segments: lowered.segments.len(),
+        transient_bytes: lowered.transient_bytes,
+        unshared_bytes: lowered.unshared_bytes,
+        in_place: lowered.in_place,
+        output_bytes: flow.outputs.iter().sum(),
+        operations,
+    }
+}
+
+fn named(place: &Place) -> String {
+    place.as_str().to_owned()
+}
+
+fn constants(plan: &ModulePlan, emitted: &Emitted) -> ConstantReport {
+    let slabs = &plan.slabs;
+    let stored = || slabs.constant_slabs.iter();
+    ConstantReport {
+        count: stored().map(|slab| slab.items.len()).sum(),
+        stored_bytes: stored().map(|slab| slab.bytes).sum(),
+        resident_bytes: stored().filter(|slab| slab.resident).map(|slab| slab.bytes).sum(),
+        packed_bytes: slabs.packed_slabs.iter().map(|slab| slab.bytes).sum(),
+        external: emitted.parameters.is_some(),
+    }
+}
+
+fn sizes(plan: &ModulePlan, emitted: &Emitted) -> SizeReport {
+    let mut kernels = Vec::new();
+    for data in &emitted.def.rodata {
+        if let Ok(executable) = read_vulkan_executable(data.clone())
+            && let [kernel] = &executable.pipelines[..]
+        {
+            kernels.push((kernel.name.clone(), data.len() as u64));
+        }
+    }
+    kernels.sort_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
+    let constants = match emitted.parameters {
+        Some(_) => 0,
+        None => plan.slabs.constant_slabs.iter().map(|slab| slab.bytes).sum(),
+    };
+    SizeReport {
+        module: emitted.module.len() as u64,
+        constants,
+        executables: kernels.iter().map(|(_, bytes)| bytes).sum(),
+        bytecode: emitted.def.bytecode.len() as u64,
+        kernels,
     }
 }

@@ -196,6 +196,11 @@ impl Operation {
         self.op().signature()
     }
 
+    /// Whether the steps of its plans need no barriers between them.
+    pub fn steps_are_independent(&self) -> bool {
+        self.op().steps_are_independent()
+    }
+
     /// What it costs at least.
     pub fn work(&self) -> Work {
         let moved = |t: &TensorDesc| t.bytes() as f64;

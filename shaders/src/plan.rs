@@ -73,7 +73,8 @@ pub struct Step {
     pub subgroup_size: u32,
 }
 
-/// The dispatches of an operation, in order, with a barrier between each two.
+/// The dispatches of an operation, in order, with a barrier between each two unless
+/// [`Operation::steps_are_independent`](crate::Operation::steps_are_independent).
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The dispatches.

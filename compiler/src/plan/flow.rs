@@ -244,7 +244,7 @@ impl Maker<'_> {
                     let from = self.of(node.inputs[0]);
                     self.of.insert(node.outputs[0], from);
                 }
-                NodeOp::Kernel(operation) => self.kernel(node, operation),
+                NodeOp::Kernel(operation) => self.kernel(node, operation)?,
                 NodeOp::If(branches) => self.branch(node, branches, items)?,
                 NodeOp::Loop(body) => self.repeat(node, body, items)?,
             }
@@ -252,7 +252,11 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn kernel(&mut self, node: &Node, operation: &Operation) {
+    fn kernel(&mut self, node: &Node, operation: &Operation) -> Result<(), CompileError> {
+        if matches!(operation, Operation::KvAppend(append) if append.in_place) {
+            let reason = "a cache is updated in place; a graph's operations give new tensors";
+            return Err(CompileError::invalid(&node.place, reason));
+        }
         let inputs: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect();
         let known = inputs.iter().map(|id| match self.home(*id) {
             Home::Constant(id) => Some(Known::Constant(id)),
@@ -268,11 +272,12 @@ impl Maker<'_> {
                 let id = self.storage(Home::Packed(packed), bytes);
                 self.of.insert(*tensor, id);
             }
-            return;
+            return Ok(());
         }
         let outputs = node.outputs.iter().map(|id| self.local(*id)).collect();
         let (operation, place) = (Box::new(operation.clone()), node.place.clone());
         self.flow.acts.push(Act::Kernel { operation, inputs, outputs, place });
+        Ok(())
     }
 
     fn deeper(&mut self, place: &Place) -> Result<(), CompileError> {

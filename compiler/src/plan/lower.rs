@@ -9,7 +9,7 @@ use super::{
     choose::{Choice, Chooser, Codes, Kernel, Kernels},
     flow::{Act, Flow, Home, StorageId},
     memory::{Need, arrange},
-    schedule::{Command, Memory, Schedule, Span},
+    schedule::{Command, Memory, Schedule, Span, Use},
     slabs::Slabs,
 };
 use crate::{CompileError, graph::storage_bytes};
@@ -86,7 +86,8 @@ impl Lowering<'_, '_> {
         schedule: &mut Schedule,
     ) {
         match (&flow.acts[index], choice) {
-            (Act::Kernel { inputs, outputs, .. }, Some(choice)) => {
+            (Act::Kernel { operation, inputs, outputs, .. }, Some(choice)) => {
+                let mut uses = Vec::new();
                 for step in choice.plan.steps.iter().filter(|step| !step.grid.contains(&0)) {
                     let bind = |slot: &Slot| match slot {
                         Slot::Input(i) => self.bound(flow, inputs[*i], addresses),
@@ -94,20 +95,26 @@ impl Lowering<'_, '_> {
                         Slot::Scratch(i) => addresses.scratch(index, *i, choice.plan.scratch[*i]),
                     };
                     let bindings: Vec<Span> = step.bindings.iter().map(bind).collect();
-                    self.dispatch(step, choice.variant, bindings, schedule);
+                    uses.push(self.dispatch(step, choice.variant, bindings));
+                }
+                if operation.steps_are_independent() {
+                    schedule.push(uses);
+                } else {
+                    uses.into_iter().for_each(|one| schedule.push(vec![one]));
                 }
             }
             (Act::Copy { from, to }, _) => {
                 let bytes = flow.storages[to.index()].bytes;
                 let part = |id| Span { bytes, ..self.span(flow, id, addresses) };
                 let (from, to) = (part(*from), part(*to));
-                schedule.push(Command::Copy { from, to }, &[from], &[to]);
+                let command = Command::Copy { from, to };
+                schedule.push(vec![Use { command, reads: vec![from], writes: vec![to] }]);
             }
             _ => {}
         }
     }
 
-    fn dispatch(&mut self, step: &Step, variant: &str, bindings: Vec<Span>, schedule: &mut Schedule) {
+    fn dispatch(&mut self, step: &Step, variant: &str, bindings: Vec<Span>) -> Use {
         let code = self.codes.index(step, variant);
         let kernel = self.kernels.index(Kernel { code, constants: step.constants.clone() });
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
@@ -119,7 +126,7 @@ impl Lowering<'_, '_> {
             }
         }
         let command = Command::Dispatch { kernel, grid: step.grid, push: step.push.clone(), bindings };
-        schedule.push(command, &reads, &writes);
+        Use { command, reads, writes }
     }
 
     /// What a kernel binds: whole words, and at least one.

@@ -56,6 +56,23 @@ pub enum Command {
     Barrier,
 }
 
+/// A command and the memory that it touches.
+#[derive(Debug)]
+pub struct Use {
+    /// The command.
+    pub command: Command,
+    /// What it reads.
+    pub reads: Vec<Span>,
+    /// What it writes, and may read.
+    pub writes: Vec<Span>,
+}
+
+impl Use {
+    fn spans(&self) -> impl Iterator<Item = (&Span, bool)> {
+        self.reads.iter().map(|span| (span, false)).chain(self.writes.iter().map(|span| (span, true)))
+    }
+}
+
 /// A recording in the making: puts barriers between commands of which one writes what the other reads or writes.
 #[derive(Debug, Default)]
 pub struct Schedule {
@@ -66,17 +83,18 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Appends a command that reads and writes these spans.
-    pub fn push(&mut self, command: Command, reads: &[Span], writes: &[Span]) {
-        let uses = || reads.iter().map(|s| (s, false)).chain(writes.iter().map(|s| (s, true)));
-        if uses().any(|(span, written)| self.clashes(span, written)) {
+    /// Appends commands that do not wait for each other.
+    pub fn push(&mut self, commands: Vec<Use>) {
+        if commands.iter().any(|one| one.spans().any(|(span, written)| self.clashes(span, written))) {
             self.barrier();
         }
-        for (span, written) in uses().filter(|(span, _)| span.memory.is_written()) {
-            let range = (span.offset, span.offset + span.bytes, written);
-            self.since.entry(span.memory).or_default().push(range);
+        for one in commands {
+            for (span, written) in one.spans().filter(|(span, _)| span.memory.is_written()) {
+                let range = (span.offset, span.offset + span.bytes, written);
+                self.since.entry(span.memory).or_default().push(range);
+            }
+            self.commands.push(one.command);
         }
-        self.commands.push(command);
     }
 
     fn clashes(&self, span: &Span, written: bool) -> bool {
@@ -119,7 +137,8 @@ mod tests {
     fn copies(pairs: &[(Span, Span)]) -> String {
         let mut schedule = Schedule::default();
         for (from, to) in pairs {
-            schedule.push(Command::Copy { from: *from, to: *to }, &[*from], &[*to]);
+            let command = Command::Copy { from: *from, to: *to };
+            schedule.push(vec![Use { command, reads: vec![*from], writes: vec![*to] }]);
         }
         let (commands, _) = schedule.finish();
         commands.iter().map(|c| if matches!(c, Command::Barrier) { '|' } else { 'c' }).collect()

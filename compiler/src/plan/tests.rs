@@ -1,1 +1,156 @@
+//! Plans of small graphs: what shares memory, what waits for what, what happens at load.
 
+use halite_shaders::{DType, Values, emit::Function as Call};
+
+use super::{
+    ModulePlan, plan,
+    schedule::{Command, Memory},
+};
+use crate::{
+    CompileOptions, Function, Program,
+    build::Builder,
+    graph::{ElementType, Graph, TensorId},
+};
+
+const F32: ElementType = ElementType::Of(DType::F32);
+
+fn made(make: impl FnOnce(&mut Builder)) -> Graph {
+    let mut builder = Builder::new();
+    make(&mut builder);
+    builder.finish().unwrap()
+}
+
+fn planned(versions: Vec<Graph>) -> ModulePlan {
+    let program = Program { functions: vec![Function { name: "main".to_owned(), versions }] };
+    plan(&program, &CompileOptions::default(), &mut |_| ()).unwrap()
+}
+
+fn constant(b: &mut Builder, dims: &[u64], start: f64) -> TensorId {
+    let values = (0..dims.iter().product::<u64>()).map(|i| start + i as f64).collect();
+    b.values(DType::F32, dims, &Values::Float(values)).unwrap()
+}
+
+/// The commands as a line: d for a dispatch, c for a copy, | for a barrier.
+fn line(commands: &[Command]) -> String {
+    let letter = |command: &Command| match command {
+        Command::Dispatch { .. } => 'd',
+        Command::Copy { .. } => 'c',
+        Command::Barrier => '|',
+    };
+    commands.iter().map(letter).collect()
+}
+
+#[test]
+fn a_chain_of_elementwise_operations_stays_in_one_place() {
+    let plan = planned(vec![made(|b| {
+        let mut x = b.input("x", F32, &[1000]).unwrap();
+        for _ in 0..5 {
+            x = b.binary(Call::Mul, x, x).unwrap();
+        }
+        b.output("y", x);
+    })]);
+    let lowered = &plan.targets[0].functions[0][0];
+    assert_eq!((lowered.transient_bytes, lowered.unshared_bytes, lowered.in_place), (4000, 16000, 3));
+    assert_eq!(line(&lowered.segments[0]), "d|d|d|d|d|");
+}
+
+#[test]
+fn an_input_that_is_needed_later_is_not_overwritten() {
+    let plan = planned(vec![made(|b| {
+        let x = b.input("x", F32, &[64]).unwrap();
+        let a = b.unary(Call::Exp, x).unwrap();
+        let c = b.unary(Call::Neg, a).unwrap();
+        let y = b.binary(Call::Add, c, a).unwrap();
+        b.output("y", y);
+    })]);
+    let lowered = &plan.targets[0].functions[0][0];
+    assert_eq!((lowered.in_place, lowered.transient_bytes), (0, 512));
+}
+
+#[test]
+fn branches_run_side_by_side() {
+    let plan = planned(vec![made(|b| {
+        let x = b.input("x", F32, &[32, 32]).unwrap();
+        let ends: Vec<_> = (0..3).map(|_| b.softmax(x, 1, false).unwrap()).collect();
+        let y = b.concat(&ends, 0).unwrap();
+        b.output("y", y);
+    })]);
+    assert_eq!(line(&plan.targets[0].functions[0][0].segments[0]), "ddd|ddd|");
+}
+
+#[test]
+fn versions_share_constants_and_what_is_computed_of_them() {
+    let version = |rows: u64| {
+        made(|b| {
+            let x = b.input("x", F32, &[rows, 200]).unwrap();
+            let w = constant(b, &[150, 200], 0.5);
+            let w = b.transpose(w, &[1, 0]).unwrap();
+            let y = b.matmul(x, w).unwrap();
+            b.output("y", y);
+        })
+    };
+    let plan = planned(vec![version(1), version(8)]);
+    assert_eq!((plan.pool.constants.len(), plan.pool.packings.len()), (1, 1));
+    // The weights as they were are needed for loading only.
+    let slabs: Vec<_> = plan.slabs.constant_slabs.iter().map(|slab| slab.resident).collect();
+    assert_eq!((slabs, plan.slabs.packed_slabs.len()), (vec![false], 1));
+    assert_eq!(plan.targets[0].load.segments.len(), 1);
+    for version in &plan.targets[0].functions[0] {
+        let read = |command: &Command| {
+            matches!(command, Command::Dispatch { bindings, .. }
+                if bindings.iter().any(|span| span.memory == Memory::Packed(0)))
+        };
+        assert!(version.segments[0].iter().any(read));
+    }
+}
+
+#[test]
+fn what_is_returned_has_its_own_memory() {
+    let plan = planned(vec![made(|b| {
+        let x = b.input("x", F32, &[6]).unwrap();
+        let c = constant(b, &[6], 1.0);
+        let y = b.binary(Call::Add, x, c).unwrap();
+        let again = b.reshape(y, &[2, 3]).unwrap();
+        for (name, id) in [("y", y), ("again", again), ("x", x), ("c", c)] {
+            b.output(name, id);
+        }
+    })]);
+    let lowered = &plan.targets[0].functions[0][0];
+    assert_eq!((line(&lowered.segments[0]).as_str(), lowered.transient_bytes), ("d|ccc|", 0));
+    let targets = lowered.segments[0].iter().filter_map(|command| match command {
+        Command::Copy { to, .. } => Some(to.memory),
+        _ => None,
+    });
+    assert!(targets.eq([Memory::Output(1), Memory::Output(2), Memory::Output(3)]));
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let graph = || {
+        made(|b| {
+            let x = b.input("x", F32, &[6]).unwrap();
+            b.output("y", x);
+        })
+    };
+    let of = |functions: Vec<(&str, Vec<Graph>)>| {
+        let one = |(name, versions): (&str, Vec<Graph>)| Function { name: name.to_owned(), versions };
+        Program { functions: functions.into_iter().map(one).collect() }
+    };
+    let compile = |program: &Program, options: &CompileOptions| {
+        crate::compile(program, options, &mut |_| ()).unwrap_err().to_string()
+    };
+    let options = CompileOptions::default();
+    assert!(compile(&of(vec![]), &options).contains("no function"));
+    assert!(compile(&of(vec![("main", vec![])]), &options).contains("no version"));
+    assert!(compile(&of(vec![("__init", vec![graph()])]), &options).contains("__init"));
+    assert!(
+        compile(&of(vec![("a", vec![graph()]), ("a", vec![graph()])]), &options).contains("two functions")
+    );
+    let other = made(|b| {
+        let x = b.input("z", F32, &[6]).unwrap();
+        b.output("y", x);
+    });
+    assert!(compile(&of(vec![("a", vec![graph(), other])]), &options).contains("version 1 of 'a'"));
+    let nobody = CompileOptions { baseline: false, ..CompileOptions::default() };
+    assert!(compile(&of(vec![("a", vec![graph()])]), &nobody).contains("no target"));
+}

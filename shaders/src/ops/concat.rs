@@ -103,6 +103,11 @@ impl Op for Concat {
         0.0
     }
 
+    /// Each writes a part of its own; parts of one word by atomics.
+    fn steps_are_independent(&self) -> bool {
+        true
+    }
+
     fn twin(&self, inputs: &[Values]) -> Vec<Values> {
         let each = || {
             (0..self.outer).flat_map(move |outer| {

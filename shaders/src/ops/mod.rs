@@ -62,6 +62,11 @@ pub(crate) trait Op {
     /// Arithmetic operations.
     fn flops(&self) -> f64;
 
+    /// Whether the steps of its plans may run at the same time, in any order.
+    fn steps_are_independent(&self) -> bool {
+        false
+    }
+
     /// The results. `inputs` have the lengths that [`Op::inputs`] says.
     fn twin(&self, inputs: &[Values]) -> Vec<Values>;
 

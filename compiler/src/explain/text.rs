@@ -1,0 +1,124 @@
+//! Owns the text form of the account. Does not own: what is in it.
+
+use std::fmt;
+
+use super::{CourseReport, OperationReport, Report, TargetReport};
+
+/// Most characters of an operation that are shown.
+const MOST_SHOWN: usize = 110;
+/// Most kernels whose sizes are listed.
+const MOST_KERNELS: usize = 20;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "module {}", self.module)?;
+        for target in &self.targets {
+            write_target(target, f)?;
+        }
+        let constants = &self.constants;
+        let place = if constants.external { "beside the module" } else { "in the module" };
+        writeln!(f, "\nconstants: {} of {} {place}", constants.count, Bytes(constants.stored_bytes))?;
+        let (resident, packed) = (Bytes(constants.resident_bytes), Bytes(constants.packed_bytes));
+        writeln!(f, "  on the device: {resident} as they are, {packed} computed at load")?;
+        let sizes = &self.sizes;
+        writeln!(f, "file: {}", Bytes(sizes.module))?;
+        let (constants, kernels) = (Bytes(sizes.constants), Bytes(sizes.executables));
+        writeln!(
+            f,
+            "  constants {constants}, {} kernels {kernels}, host code {}",
+            sizes.kernels.len(),
+            Bytes(sizes.bytecode)
+        )?;
+        for (name, bytes) in sizes.kernels.iter().take(MOST_KERNELS) {
+            writeln!(f, "    {:>10} {name}", Bytes(*bytes).to_string())?;
+        }
+        let more = sizes.kernels.len().saturating_sub(MOST_KERNELS);
+        if more > 0 {
+            writeln!(f, "    and {more} smaller ones")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_target(target: &TargetReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let note = if target.baseline { " (for every other device)" } else { "" };
+    writeln!(f, "\ntarget {}{note}: {} kernels", target.target, target.kernels)?;
+    if !target.load.operations.is_empty() {
+        writeln!(f, "  at load")?;
+        write_course(&target.load, f)?;
+    }
+    for function in &target.functions {
+        for version in &function.versions {
+            let (inputs, outputs) = (version.inputs.join(", "), version.outputs.join(", "));
+            writeln!(f, "  {}({inputs}) -> {outputs}", function.name)?;
+            write_course(version, f)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_course(course: &CourseReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for operation in &course.operations {
+        write_operation(operation, f)?;
+    }
+    writeln!(
+        f,
+        "    total: {} flops, {} moved, {} dispatches, {} copies, {} barriers in {} recordings",
+        Count(course.flops),
+        Bytes(course.bytes as u64),
+        course.dispatches,
+        course.copies,
+        course.barriers,
+        course.segments
+    )?;
+    writeln!(
+        f,
+        "    memory: {} for values in between ({} without sharing, {} results in place), {} of outputs",
+        Bytes(course.transient_bytes),
+        Bytes(course.unshared_bytes),
+        course.in_place,
+        Bytes(course.output_bytes)
+    )
+}
+
+fn write_operation(operation: &OperationReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut text: String = operation.operation.chars().take(MOST_SHOWN).collect();
+    if text.len() < operation.operation.len() {
+        text.push('…');
+    }
+    let place = if operation.place.is_empty() { "?" } else { &operation.place };
+    writeln!(f, "    {place}: {text}")?;
+    let (flops, bytes) = (Count(operation.flops), Bytes(operation.bytes as u64));
+    let times = if operation.dispatches == 1 { String::new() } else { format!(" x{}", operation.dispatches) };
+    writeln!(f, "      {}{times}: {} ({flops} flops, {bytes})", operation.variant, operation.why)
+}
+
+/// A number of bytes for people.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let (mut value, mut unit) = (self.0 as f64, 0);
+        while value >= 1024.0 && unit + 1 < UNITS.len() {
+            (value, unit) = (value / 1024.0, unit + 1);
+        }
+        let digits = if unit == 0 { 0 } else { 1 };
+        write!(f, "{value:.digits$} {}", UNITS[unit])
+    }
+}
+
+/// A large number for people.
+struct Count(f64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 5] = ["", "k", "M", "G", "T"];
+        let (mut value, mut unit) = (self.0, 0);
+        while value >= 1000.0 && unit + 1 < UNITS.len() {
+            (value, unit) = (value / 1000.0, unit + 1);
+        }
+        let digits = if unit == 0 { 0 } else { 1 };
+        write!(f, "{value:.digits$}{}", UNITS[unit])
+    }
+}

@@ -191,6 +191,11 @@ impl Prepared {
         self.sets.iter().try_for_each(|set| set.write_input(index, bytes))
     }
 
+    /// The bytes of an input of the first set, to the end of its last word.
+    pub fn read_input(&self, index: usize) -> Result<Vec<u8>> {
+        self.sets[0].read_input(index)
+    }
+
     /// Writes the bytes that an output of each set has before a run.
     pub fn write_output(&self, index: usize, bytes: &[u8]) -> Result<()> {
         self.sets.iter().try_for_each(|set| set.write_output(index, bytes))

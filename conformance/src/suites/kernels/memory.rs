@@ -141,6 +141,11 @@ impl Memory {
         self.inputs[index].write(bytes)
     }
 
+    /// The bytes of an input, to the end of its last word.
+    pub fn read_input(&self, index: usize) -> Result<Vec<u8>> {
+        self.inputs[index].read()
+    }
+
     /// Writes the bytes that an output has before a run.
     pub fn write_output(&self, index: usize, bytes: &[u8]) -> Result<()> {
         self.outputs[index].write(bytes)

@@ -7,9 +7,9 @@ pub mod data;
 mod launch;
 mod memory;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use halite_hal::Deadline;
+use halite_hal::{Deadline, Device};
 use halite_shaders::{Operation, Plan, Values, Variant, variants_of};
 pub use halite_tools::kernels::capabilities;
 
@@ -18,7 +18,7 @@ pub use self::{
     launch::{Job, Prepared, compile},
     memory::Guards,
 };
-use super::{Case, Cases, Context, Outcome, Random, Stop};
+use super::{Case, Cases, Context, Outcome, Random, Stop, case::same_bytes};
 
 /// A single dispatch that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -69,25 +69,44 @@ fn run(
     if !missing.is_empty() {
         return Err(Stop::Skip(format!("the device lacks {}", missing.join("; "))));
     }
+    trial(device, operation, plan, kind, seed)
+}
+
+/// Runs a plan once and compares what it leaves, in outputs, inputs and guard words, with what its operation should leave.
+pub fn trial(
+    device: &Arc<dyn Device>,
+    operation: &Operation,
+    plan: &Plan,
+    kind: Inputs,
+    seed: u64,
+) -> Outcome {
     let mut random = Random::new(seed);
     let inputs = data::inputs(operation, kind, &mut random);
     let outputs = operation.outputs();
     // Only for outputs that are updated.
     let before: Vec<_> = outputs.iter().map(|tensor| data::values(tensor, kind, &mut random)).collect();
-    let expected = operation.twin_over(&inputs, &before);
     let prepared = Prepared::guarded(device, operation, plan)?;
-    for (index, (values, tensor)) in inputs.iter().zip(operation.inputs()).enumerate() {
-        prepared.write_input(index, &values.to_bytes(tensor.dtype))?;
+    let tensors = operation.inputs();
+    let bytes: Vec<_> = inputs.iter().zip(&tensors).map(|(values, t)| values.to_bytes(t.dtype)).collect();
+    for (index, bytes) in bytes.iter().enumerate() {
+        prepared.write_input(index, bytes)?;
     }
     prepared.poison(POISON)?;
     for (index, tensor) in outputs.iter().enumerate().filter(|(index, _)| operation.updates(*index)) {
         prepared.write_output(index, &before[index].to_bytes(tensor.dtype))?;
     }
     prepared.run(Deadline::after(LIMIT))?;
+    for (index, bytes) in bytes.iter().enumerate() {
+        let left = prepared.read_input(index)?;
+        same_bytes(&format!("input {index} after the run"), &left[..bytes.len()], bytes)?;
+    }
+    if let Some(damage) = prepared.damage()? {
+        return Err(Stop::Fail(damage));
+    }
     let magnitudes: Vec<f64> = inputs.iter().map(Values::magnitude).collect();
     let tolerance = operation.tolerance(&magnitudes);
-    for (index, (tensor, expected)) in outputs.iter().zip(&expected).enumerate() {
-        data::compare(tensor, &prepared.read_output(index)?, expected, tolerance)?;
+    for (index, (tensor, expected)) in outputs.iter().zip(operation.twin_over(&inputs, &before)).enumerate() {
+        data::compare(tensor, &prepared.read_output(index)?, &expected, tolerance)?;
     }
-    prepared.damage()?.map_or(Ok(()), |damage| Err(Stop::Fail(damage)))
+    Ok(())
 }

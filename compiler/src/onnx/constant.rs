@@ -4,7 +4,7 @@ use bytes::Bytes;
 use halite_formats::onnx::{DataType, ExternalData, NoExternalData, Tensor};
 use halite_shaders::DType;
 
-use super::Result;
+use super::{Result, narrow};
 use crate::{CompileError, Place, graph::ElementType, signature::BoundValue};
 
 /// The type of elements, if graphs have it.
@@ -34,16 +34,24 @@ pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
 pub(crate) fn element_of_number(number: i64, place: &Place) -> Result<ElementType> {
     let data_type = DataType::from_number(number)
         .ok_or_else(|| CompileError::invalid(place, format!("{number} is no element type of ONNX")))?;
-    supported(data_type, place)
+    element_type(data_type).ok_or_else(|| {
+        CompileError::unsupported(place, format!("elements of type {data_type} are not supported here"))
+    })
+}
+
+/// The type of elements in graphs: their own, or the one that holds a narrow type.
+pub(crate) fn held_type(data_type: DataType) -> Option<ElementType> {
+    element_type(data_type).or_else(|| narrow::held_in(data_type))
 }
 
 fn supported(data_type: DataType, place: &Place) -> Result<ElementType> {
-    element_type(data_type).ok_or_else(|| {
+    held_type(data_type).ok_or_else(|| {
         CompileError::unsupported(place, format!("elements of type {data_type} are not supported"))
     })
 }
 
-/// Reads a tensor that is no part of a model, such as an input of the ONNX backend tests.
+/// Reads a tensor that is no part of a model, such as an input of the ONNX backend tests. Elements of types that graphs
+/// lack are given in the type that holds them: 8-bit floats in `f32`, integers of 2 and 4 bits in bytes.
 ///
 /// # Errors
 /// Its type is not supported, or its data are damaged.
@@ -62,8 +70,12 @@ pub(crate) type Constant = (ElementType, Vec<u64>, Bytes);
 /// Its type is not supported, or its data are not there.
 pub(crate) fn constant(tensor: &Tensor, external: &dyn ExternalData, place: &Place) -> Result<Constant> {
     let invalid = |error: halite_formats::onnx::OnnxError| CompileError::invalid(place, error.to_string());
-    let element = supported(tensor.data_type().map_err(invalid)?, place)?;
+    let data_type = tensor.data_type().map_err(invalid)?;
+    let element = supported(data_type, place)?;
     let mut bytes = tensor.bytes(external).map_err(invalid)?;
+    if let Some(held) = narrow::unpack(data_type, tensor.elements(), &bytes) {
+        bytes = held;
+    }
     if element == ElementType::Bool && bytes.iter().any(|byte| *byte > 1) {
         bytes = bytes.iter().map(|byte| u8::from(*byte != 0)).collect::<Vec<_>>().into();
     }

@@ -71,6 +71,10 @@ fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, graph: &'m GraphProt
 pub(super) fn tensors(values: &[Value], site: &Site<'_>) -> Result<Vec<TensorId>> {
     let tensor = |value: &Value| match value {
         Value::Tensor(id) => Ok(*id),
+        Value::Narrow(_, data_type) => Err(CompileError::unsupported(
+            &site.place,
+            format!("control flow and lists with elements of type {data_type}"),
+        )),
         _ => Err(CompileError::unsupported(
             &site.place,
             "lists and optional values that are known at run time only",

@@ -4,10 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use halite_formats::onnx::{
-    AttributeValue, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
+    AttributeValue, DataType, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
 };
 
-use super::{NodeView, Result, constant, control, liveness, ops, sequence};
+use super::{NodeView, Result, constant, control, conversion, liveness, narrow, ops, sequence};
 use crate::{
     CompileError, Place,
     build::Builder,
@@ -27,10 +27,22 @@ const MOST_NODES: usize = 1_000_000;
 pub(super) enum Value {
     /// A tensor; also an optional value that is there.
     Tensor(TensorId),
+    /// A tensor of a type that graphs lack, in the type that holds it.
+    Narrow(TensorId, DataType),
     /// A list of tensors.
     Sequence(Vec<TensorId>),
     /// An optional value that is not there.
     Nothing,
+}
+
+impl Value {
+    /// A tensor whose elements have a type of ONNX.
+    pub(super) fn of(id: TensorId, data_type: Option<DataType>) -> Value {
+        match data_type.filter(|own| narrow::held_in(*own).is_some()) {
+            Some(own) => Value::Narrow(id, own),
+            None => Value::Tensor(id),
+        }
+    }
 }
 
 /// The names of a graph or function.
@@ -107,7 +119,7 @@ impl<'m> Importer<'m> {
         let results = self.run(graph)?;
         for (output, value) in graph.outputs.iter().zip(results) {
             match value {
-                Value::Tensor(id) => self.builder.output(&output.name, id),
+                Value::Tensor(id) | Value::Narrow(id, _) => self.builder.output(&output.name, id),
                 Value::Sequence(all) => {
                     for (index, id) in all.iter().enumerate() {
                         self.builder.output(&format!("{}[{index}]", output.name), *id);
@@ -201,7 +213,8 @@ impl<'m> Importer<'m> {
             if let Some((name, tensor)) = scope.initializers.get_key_value(name) {
                 let name = *name;
                 let (element, dims, bytes) = constant::constant(tensor, self.external, place)?;
-                let value = Value::Tensor(self.builder.constant(name, element, &dims, bytes)?);
+                let id = self.builder.constant(name, element, &dims, bytes)?;
+                let value = Value::of(id, tensor.data_type().ok());
                 self.scopes[index].values.insert(name, value.clone());
                 return Ok(value);
             }
@@ -253,29 +266,55 @@ impl<'m> Importer<'m> {
         if let Some(import) = control::find(site).or_else(|| sequence::find(site)) {
             return import(self, site);
         }
+        if let Some(values) = conversion::import(self, site)? {
+            return Ok(values);
+        }
         let Some(import) = ops::find(site.domain, &site.node.op_type) else {
             let domain = if site.domain.is_empty() { "ai.onnx" } else { site.domain };
             let reason = format!("the operator {} of {domain} is not supported", site.node.op_type);
             return Err(CompileError::unsupported(&site.place, reason));
         };
-        let view = self.view(site)?;
+        let (view, narrow) = self.view(site)?;
         let outputs = import(&mut self.builder, &view)?;
-        Ok(outputs.into_iter().map(Value::Tensor).collect())
+        Ok(outputs.into_iter().map(|id| Value::of(id, narrow)).collect())
     }
 
-    /// A node as its importer sees it.
-    fn view(&mut self, site: &Site<'m>) -> Result<NodeView<'m>> {
-        let mut inputs = Vec::new();
+    /// A node as its importer sees it, and the narrow type of the elements that it moves.
+    fn view(&mut self, site: &Site<'m>) -> Result<(NodeView<'m>, Option<DataType>)> {
+        let (mut inputs, mut narrow) = (Vec::new(), None);
         for (index, value) in self.inputs(site)?.into_iter().enumerate() {
             inputs.push(match value {
                 Some(Value::Tensor(id)) => Some(id),
-                None => None,
-                Some(Value::Nothing | Value::Sequence(_)) => {
-                    return Err(CompileError::invalid(&site.place, format!("input {index} is no tensor")));
+                Some(Value::Narrow(id, data_type)) => {
+                    narrow = Some(data_type);
+                    Some(id)
+                }
+                None | Some(Value::Nothing) => None,
+                Some(Value::Sequence(_)) => {
+                    return Err(CompileError::invalid(&site.place, format!("input {index} is a list")));
                 }
             });
         }
-        Ok(NodeView {
+        let op_type = site.node.op_type.as_str();
+        match narrow {
+            Some(_) if matches!(op_type, "DequantizeLinear" | "Shape" | "Size") => narrow = None,
+            Some(data_type) if !narrow::is_move(op_type) => {
+                let reason = format!("{op_type} of elements of type {data_type} is not supported");
+                return Err(CompileError::unsupported(&site.place, reason));
+            }
+            _ => {}
+        }
+        Ok((self.node_view(site, inputs), narrow))
+    }
+
+    /// Where tensors outside of the model are read.
+    pub(super) fn external(&self) -> &'m dyn ExternalData {
+        self.external
+    }
+
+    /// A node with its inputs.
+    pub(super) fn node_view(&self, site: &Site<'m>, inputs: Vec<Option<TensorId>>) -> NodeView<'m> {
+        NodeView {
             op_type: &site.node.op_type,
             domain: site.domain,
             version: site.version,
@@ -284,7 +323,7 @@ impl<'m> Importer<'m> {
             place: site.place.clone(),
             attributes: site.attributes.clone(),
             external: self.external,
-        })
+        }
     }
 
     fn site(&self, node: &'m Node, index: usize, names: &HashSet<&str>) -> Result<Site<'m>> {
@@ -393,6 +432,7 @@ fn value_of(
     let list =
         || (0..).map_while(|index| tensors.get(format!("{name}[{index}]").as_str()).copied()).collect();
     match (declared, tensors.get(name)) {
+        (Some(Type::Tensor(data_type, _)), Some(id)) => Some(Value::of(*id, *data_type)),
         (_, Some(id)) => Some(Value::Tensor(*id)),
         (Some(Type::Optional(_)), None) if is_list => {
             let all: Vec<TensorId> = list();

@@ -9,9 +9,11 @@
 
 mod constant;
 mod control;
+mod conversion;
 mod importer;
 mod liveness;
 mod model;
+mod narrow;
 mod node;
 mod ops;
 mod repeat;

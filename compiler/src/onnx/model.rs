@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path};
 use bytes::Bytes;
 use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
 
-use super::{Result, constant::element_type, importer::Importer};
+use super::{Result, constant::held_type, importer::Importer};
 use crate::{
     CompileError, Place,
     graph::Graph,
@@ -108,7 +108,7 @@ fn signature(info: &ValueInfo) -> Signature {
         other => (Arity::Tensor, other),
     };
     let (element, dims) = match tensor {
-        Some(Type::Tensor(data_type, dims)) => (data_type.and_then(element_type), dims.clone()),
+        Some(Type::Tensor(data_type, dims)) => (data_type.and_then(held_type), dims.clone()),
         _ => (None, None),
     };
     let dim = |dim: onnx::Dim| match dim {

@@ -4,6 +4,7 @@
 //! What depends on constants alone is computed at once when it is small ([`FOLD_LIMIT`]), so that a front end can ask for
 //! the values of shape arithmetic with [`Builder::ints`].
 
+mod attention;
 mod conv;
 mod elementwise;
 mod gather;
@@ -18,6 +19,7 @@ mod shape;
 mod tests;
 mod types;
 
+pub use attention::{Scores, Stages};
 pub use conv::Sliding;
 pub use norm::Normalization;
 pub use shape::Range;

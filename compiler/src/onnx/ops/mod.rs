@@ -1,6 +1,7 @@
 //! Owns the operators: for each its importer, which says with the builder what a node computes. One file for each family;
 //! a file's tables are named below.
 
+mod attention;
 mod binary;
 mod conv;
 mod einsum;
@@ -25,6 +26,7 @@ use super::{Import, NodeView, Result};
 /// Operators of ONNX's own domain.
 const ONNX: &[&[(&str, Import)]] = &[
     binary::OPS,
+    attention::OPS,
     conv::OPS,
     einsum::OPS,
     generate::OPS,

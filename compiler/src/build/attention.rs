@@ -1,0 +1,318 @@
+//! Owns scaled dot-product attention and rotary position embedding. Does not own: how masks come about.
+
+use halite_shaders::{
+    DType, Operation, Values,
+    emit::{Function, Operand, Scalar},
+    ops::{
+        attention::{Attention, Mask},
+        pad::Border,
+        reduce::ReduceKind,
+        rotary::{Positions, Rotary},
+    },
+};
+
+use super::{Builder, Range, Result, types::FLOATS};
+use crate::graph::{TensorId, elements};
+
+/// Most elements of a head that kernels take.
+const MOST_DIM: u64 = 256;
+
+/// What is done with the scores of attention.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scores {
+    /// Their factor. Absent: one by the root of the size of a head.
+    pub scale: Option<f64>,
+    /// Scaled scores become `softcap * tanh(score / softcap)`.
+    pub softcap: Option<f64>,
+    /// Whether query i attends to keys up to `keys - queries + i` only.
+    pub causal: bool,
+}
+
+/// The scores of attention in all their stages, `[batch, heads, queries, keys]`, as `f32`.
+#[derive(Clone, Copy, Debug)]
+pub struct Stages {
+    /// Products of queries and keys, scaled.
+    pub products: TensorId,
+    /// The same after the softcap.
+    pub capped: TensorId,
+    /// The same with the mask.
+    pub masked: TensorId,
+    /// After the softmax; zeros for a query that may attend to nothing.
+    pub weights: TensorId,
+}
+
+/// Sizes of attention.
+struct Sizes {
+    batch: u64,
+    heads: u64,
+    kv_heads: u64,
+    queries: u64,
+    keys: u64,
+    dim: u64,
+    value_dim: u64,
+}
+
+impl Builder {
+    /// Attention of queries `[batch, heads, queries, dim]` to keys `[batch, kv heads, keys, dim]` and values `[batch, kv
+    /// heads, keys, value dim]`; neighbouring heads share those of keys. `mask`, which is broadcast to `[batch, heads,
+    /// queries, keys]`, is added to the scores. A query that may attend to nothing gives zeros.
+    ///
+    /// # Errors
+    /// The sizes do not go together, or the elements are no floats.
+    pub fn attention(
+        &mut self,
+        [q, k, v]: [TensorId; 3],
+        mask: Option<TensorId>,
+        scores: Scores,
+    ) -> Result<TensorId> {
+        let sizes = self.attention_sizes([q, k, v])?;
+        let element = self.element(q);
+        let q = self.in_type_of(q, FLOATS, "attention")?;
+        let dtype = self.element(q).storage();
+        let (k, v) = (self.cast(k, dtype)?, self.cast(v, dtype)?);
+        let dim = sizes.dim.max(sizes.value_dim);
+        if dim > MOST_DIM || dim == 0 {
+            let stages = self.attention_scores([q, k], mask, scores)?;
+            let made = self.attend(stages.weights, v)?;
+            return self.cast(made, element);
+        }
+        let (mask, kind) = self.attention_mask(mask, &sizes, dtype)?;
+        // Kernels have one size for keys and values: zeros fill the smaller.
+        let wide = |b: &mut Self, x: TensorId, own: u64| {
+            let behind = (dim - own) as i64;
+            b.pad(x, &[(0, 0), (0, 0), (0, 0), (0, behind)], Border::Constant, 0.0)
+        };
+        let (q, k, v) =
+            (wide(self, q, sizes.dim)?, wide(self, k, sizes.dim)?, wide(self, v, sizes.value_dim)?);
+        let made = Attention {
+            batch: sizes.batch,
+            kv_heads: (sizes.kv_heads != sizes.heads).then_some(sizes.kv_heads),
+            causal: scores.causal,
+            mask: kind,
+            scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim))),
+            softcap: scores.softcap,
+            ..Attention::new(sizes.heads, sizes.queries, sizes.keys, dim, dtype)
+        };
+        let dims = [sizes.batch, sizes.heads, sizes.queries, dim];
+        let inputs: Vec<_> = [q, k, v].into_iter().chain(mask).collect();
+        let made = self.kernel1(Operation::Attention(made), &inputs, dtype.into(), &dims)?;
+        let part = Range { start: 0, step: 1, count: sizes.value_dim };
+        let ranges = [Range::all(dims[0]), Range::all(dims[1]), Range::all(dims[2]), part];
+        let made = self.slice(made, &ranges)?;
+        self.cast(made, element)
+    }
+
+    fn attention_sizes(&self, [q, k, v]: [TensorId; 3]) -> Result<Sizes> {
+        let wrong = || self.invalid(format!("no attention of {}", self.describe(&[q, k, v])));
+        let ([batch, heads, queries, dim], [b_k, kv_heads, keys, d_k], [b_v, h_v, l_v, value_dim]) =
+            (self.four_dims(q)?, self.four_dims(k)?, self.four_dims(v)?);
+        let same = [batch, kv_heads, keys] == [b_v, h_v, l_v] && batch == b_k && dim == d_k;
+        if !same || kv_heads == 0 || heads % kv_heads != 0 {
+            return Err(wrong());
+        }
+        Ok(Sizes { batch, heads, kv_heads, queries, keys, dim, value_dim })
+    }
+
+    fn four_dims(&self, id: TensorId) -> Result<[u64; 4]> {
+        let dims = self.dims(id);
+        dims.try_into().map_err(|_| self.invalid(format!("{} has no four dimensions", self.describe(&[id]))))
+    }
+
+    /// A mask in a form that kernels take.
+    fn attention_mask(
+        &mut self,
+        mask: Option<TensorId>,
+        sizes: &Sizes,
+        dtype: DType,
+    ) -> Result<(Option<TensorId>, Mask)> {
+        let Some(mask) = mask else { return Ok((None, Mask::None)) };
+        let own = self.dims(mask).to_vec();
+        let lead = own.len().saturating_sub(2);
+        let mut outer = vec![1; 2usize.saturating_sub(lead)];
+        outer.extend(&own[..lead]);
+        let kind = match outer[..] {
+            [1, 1] => Mask::Shared,
+            [_, 1] => Mask::Batch,
+            _ => Mask::Full,
+        };
+        let matrix = [sizes.queries, sizes.keys];
+        let dims = match kind {
+            Mask::Shared | Mask::None => matrix.to_vec(),
+            Mask::Batch => [&[sizes.batch, 1], &matrix[..]].concat(),
+            Mask::Full => [&[sizes.batch, sizes.heads], &matrix[..]].concat(),
+        };
+        let mask = match kind {
+            Mask::Shared => self.reshape(mask, &own[own.len() - own.len().min(2)..])?,
+            _ => mask,
+        };
+        let mask = self.expand(mask, &dims)?;
+        Ok((Some(self.cast(mask, dtype)?), kind))
+    }
+
+    /// The scores of attention, for those who want to see them or have heads that are too large for kernels.
+    ///
+    /// # Errors
+    /// As [`Builder::attention`].
+    pub fn attention_scores(
+        &mut self,
+        [q, k]: [TensorId; 2],
+        mask: Option<TensorId>,
+        scores: Scores,
+    ) -> Result<Stages> {
+        let Sizes { batch, heads, kv_heads, queries, keys, dim, .. } = self.attention_sizes([q, k, k])?;
+        let (q, k) = (self.as_f32(q)?, self.as_f32(k)?);
+        let group = heads / kv_heads;
+        let q = self.reshape(q, &[batch, kv_heads, group * queries, dim])?;
+        let products = self.product(q, k, true)?;
+        let products = self.reshape(products, &[batch, heads, queries, keys])?;
+        let scale = scores.scale.unwrap_or_else(|| default_scale(dim));
+        let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
+        let products =
+            self.map(&[products], DType::F32, |p, x| p.call(Function::Mul, &[x[0], float(scale)]))?;
+        let capped = match scores.softcap {
+            None => products,
+            Some(cap) => self.map(&[products], DType::F32, |p, x| {
+                let part = p.call(Function::Div, &[x[0], float(cap)]);
+                let bent = p.call(Function::Tanh, &[part]);
+                p.call(Function::Mul, &[bent, float(cap)])
+            })?,
+        };
+        let mut masked = capped;
+        if let Some(mask) = mask {
+            let mask = self.as_f32(mask)?;
+            masked = self.binary(Function::Add, masked, mask)?;
+        }
+        if scores.causal {
+            let offset = keys as i64 - queries as i64;
+            let causal = self.band(queries, keys, offset, None, Some(0))?;
+            masked = self.binary(Function::Add, masked, causal)?;
+        }
+        let weights = self.softmax(masked, 3, false)?;
+        // A row of nothing but -infinity has no softmax.
+        let largest = self.reduce(ReduceKind::Max, masked, &[3], true)?;
+        let weights = self.map(&[weights, largest], DType::F32, |p, x| {
+            let none = p.call(Function::Eq, &[x[1], float(f64::NEG_INFINITY)]);
+            p.call(Function::Select, &[none, float(0.0), x[0]])
+        })?;
+        Ok(Stages { products, capped, masked, weights })
+    }
+
+    /// Values `[batch, kv heads, keys, value dim]` by their weights `[batch, heads, queries, keys]`.
+    ///
+    /// # Errors
+    /// The sizes do not go together.
+    pub fn attend(&mut self, weights: TensorId, v: TensorId) -> Result<TensorId> {
+        let [batch, heads, queries, keys] = self.four_dims(weights)?;
+        let [_, kv_heads, _, dim] = self.four_dims(v)?;
+        let group = heads.checked_div(kv_heads).unwrap_or(1);
+        let weights = self.reshape(weights, &[batch, kv_heads, group * queries, keys])?;
+        let v = self.as_f32(v)?;
+        let made = self.matmul(weights, v)?;
+        self.reshape(made, &[batch, heads, queries, dim])
+    }
+
+    /// A mask `[queries, keys]` of `f32`: 0 where key j is within `left` before and `right` behind `i + offset`, -infinity
+    /// elsewhere; no limit where there is none.
+    ///
+    /// # Errors
+    /// It is too large.
+    pub fn band(
+        &mut self,
+        queries: u64,
+        keys: u64,
+        offset: i64,
+        left: Option<i64>,
+        right: Option<i64>,
+    ) -> Result<TensorId> {
+        let rows = self.count_from(offset, queries)?;
+        let rows = self.reshape(rows, &[queries, 1])?;
+        self.band_around(rows, keys, left, right)
+    }
+
+    /// The same around places that a tensor, whose last dimension is 1, gives for each query.
+    ///
+    /// # Errors
+    /// It is too large.
+    pub fn band_around(
+        &mut self,
+        places: TensorId,
+        keys: u64,
+        left: Option<i64>,
+        right: Option<i64>,
+    ) -> Result<TensorId> {
+        let columns = self.count_from(0, keys)?;
+        let int = |value: i64| Operand::Constant(Scalar::Int(value, DType::I64));
+        let float = |value: f64| Operand::Constant(Scalar::Float(value));
+        self.map(&[places, columns], DType::F32, |p, x| {
+            let ahead = p.call(Function::Sub, &[x[1], x[0]]);
+            let mut inside = Operand::Constant(Scalar::Bool(true));
+            if let Some(right) = right {
+                inside = p.call(Function::Le, &[ahead, int(right)]);
+            }
+            if let Some(left) = left {
+                let near = p.call(Function::Ge, &[ahead, int(left.saturating_neg())]);
+                inside = p.call(Function::And, &[inside, near]);
+            }
+            p.call(Function::Select, &[inside, float(0.0), float(f64::NEG_INFINITY)])
+        })
+    }
+
+    /// `count` numbers, `i64`, from the first on.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn count_from(&mut self, first: i64, count: u64) -> Result<TensorId> {
+        if count > MOST_COUNTED {
+            return Err(self.unsupported(format!("a list of {count} places; there are up to {MOST_COUNTED}")));
+        }
+        let numbers = (0..count as i64).map(|i| first.saturating_add(i)).collect();
+        self.values(DType::I64, &[count], &Values::Int(numbers))
+    }
+
+    /// Rotary position embedding of `[batch, heads, len, dim]`, of which the first `turned` elements are turned: by row
+    /// `positions[batch, len]` of the tables `[rows, turned / 2]` of cosines and sines.
+    ///
+    /// # Errors
+    /// The sizes do not go together.
+    pub fn rotary(
+        &mut self,
+        x: TensorId,
+        positions: TensorId,
+        [cosines, sines]: [TensorId; 2],
+        turned: u64,
+        interleaved: bool,
+    ) -> Result<TensorId> {
+        let [batch, heads, len, head_dim] = self.four_dims(x)?;
+        let tables = elements(&self.dims(cosines)[..1.min(self.dims(cosines).len())]);
+        let table = [tables, turned / 2];
+        let fits = [cosines, sines].iter().all(|id| self.dims(*id) == table);
+        if !fits || self.tensor(positions).elements() != batch.saturating_mul(len) {
+            let what = self.describe(&[x, positions, cosines, sines]);
+            return Err(self.invalid(format!("no rotary embedding: {what}")));
+        }
+        let element = self.element(x);
+        let own = self.in_type_of(x, FLOATS, "rotary embedding")?;
+        let dtype = self.element(own).storage();
+        let positions = self.cast(positions, DType::I64)?;
+        let (cosines, sines) = (self.cast(cosines, dtype)?, self.cast(sines, dtype)?);
+        let made = Rotary {
+            batch,
+            rotary_dim: Some(turned),
+            interleaved,
+            positions: Positions::I64,
+            tables: Some(tables),
+            ..Rotary::new(heads, len, head_dim, dtype)
+        };
+        let dims = [batch, heads, len, head_dim];
+        let inputs = [own, positions, cosines, sines];
+        let made = self.kernel1(Operation::Rotary(made), &inputs, dtype.into(), &dims)?;
+        self.cast(made, element)
+    }
+}
+
+/// Most numbers of a list that is a constant.
+const MOST_COUNTED: u64 = 1 << 24;
+
+fn default_scale(dim: u64) -> f64 {
+    1.0 / (dim.max(1) as f64).sqrt()
+}

@@ -14,6 +14,7 @@ mod order;
 mod pad;
 mod pool;
 mod reduce;
+mod resize;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ mod types;
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
 pub use norm::Normalization;
+pub use resize::{Placement, ResizedAxis, Resizing};
 pub use shape::Range;
 
 use std::collections::HashSet;

@@ -14,6 +14,7 @@ mod norm;
 mod order;
 mod pool;
 mod reduce;
+mod resize;
 mod shape;
 mod softmax;
 mod unary;
@@ -38,6 +39,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     order::OPS,
     pool::OPS,
     reduce::OPS,
+    resize::OPS,
     shape::OPS,
     softmax::OPS,
     unary::OPS,

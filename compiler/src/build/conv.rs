@@ -38,6 +38,15 @@ impl Sliding {
         [self.strides.len(), self.dilations.len(), self.pads.len()] == [rank; 3]
     }
 
+    /// Of one dimension, over images of one row.
+    fn with_row(&self) -> Sliding {
+        Sliding {
+            strides: vec![1, self.strides[0]],
+            dilations: vec![1, self.dilations[0]],
+            pads: vec![(0, 0), self.pads[0]],
+        }
+    }
+
     /// Without the first dimension.
     fn inner(&self) -> Sliding {
         Sliding {
@@ -198,11 +207,7 @@ impl Builder {
         let made = match rank {
             1 => {
                 let wide = |d: &[u64]| [d[0], d[1], 1, d[2]];
-                let sliding = Sliding {
-                    strides: vec![1, sliding.strides[0]],
-                    dilations: vec![1, sliding.dilations[0]],
-                    pads: vec![(0, 0), sliding.pads[0]],
-                };
+                let sliding = sliding.with_row();
                 let (x, filter) = (self.reshape(x, &wide(&input))?, self.reshape(filter, &wide(&taps))?);
                 let made = self.conv_transpose(x, filter, bias, &sliding, &[0, more[0]], groups)?;
                 let dims = self.dims(made).to_vec();
@@ -287,6 +292,47 @@ impl Builder {
         self.reshape(cut, &result)
     }
 
+    /// Convolution of bytes with filters of `i8` as one operation: to bytes again, which `factor` of each filter scales and
+    /// `zero` is added to. `bias` is added to the sums, which are `i32`.
+    ///
+    /// # Errors
+    /// The sizes or types do not go together.
+    pub fn conv_to_bytes(
+        &mut self,
+        [x, filter, factor]: [TensorId; 3],
+        bias: Option<TensorId>,
+        input_zero: i32,
+        (out, zero): (DType, i32),
+        sliding: &Sliding,
+        groups: u64,
+    ) -> Result<TensorId> {
+        self.convolved(x, filter, sliding)?;
+        let filters = self.dims(filter)[0];
+        let factor = self.cast(factor, DType::F32)?;
+        let factor = self.expand(factor, &[filters])?;
+        let data = self.element(x).storage();
+        let rows = |dims: &[u64]| if dims.len() == 3 { [dims[0], dims[1], 1, dims[2]] } else { four(dims) };
+        let signal = self.dims(x).len() == 3;
+        let wide = if signal { sliding.with_row() } else { sliding.clone() };
+        let made = Operation::Conv2dInt8(Conv2dInt8 {
+            strides: two(&wide.strides),
+            dilations: two(&wide.dilations),
+            pads: four_pads(&wide),
+            groups,
+            input_zero,
+            output_zero: zero,
+            bias: bias.is_some(),
+            ..Conv2dInt8::new(rows(self.dims(x)), rows(self.dims(filter)), data, out)
+        });
+        made.check().map_err(|reason| self.invalid(reason))?;
+        let mut dims = made.outputs()[0].dims.clone();
+        if signal {
+            dims.remove(2);
+        }
+        let inputs: Vec<_> = [x, filter].into_iter().chain(bias).chain([factor]).collect();
+        self.kernel1(made, &inputs, out.into(), &dims)
+    }
+
     /// Convolution of bytes less zero points, as exact `i32` sums. The zero point of the images is one number; that of the
     /// filters one, or one for each filter.
     ///
@@ -306,12 +352,7 @@ impl Builder {
             let wide = |d: &[u64]| [d[0], d[1], 1, d[2]];
             let (input, taps) = (wide(self.dims(x)), wide(self.dims(filter)));
             let (x, filter) = (self.reshape(x, &input)?, self.reshape(filter, &taps)?);
-            let sliding = Sliding {
-                strides: vec![1, sliding.strides[0]],
-                dilations: vec![1, sliding.dilations[0]],
-                pads: vec![(0, 0), sliding.pads[0]],
-            };
-            let made = self.conv_of_bytes(x, zero, filter, filter_zero, &sliding, groups)?;
+            let made = self.conv_of_bytes(x, zero, filter, filter_zero, &sliding.with_row(), groups)?;
             let dims = self.dims(made).to_vec();
             return self.reshape(made, &[dims[0], dims[1], dims[3]]);
         }

@@ -13,6 +13,7 @@ mod norm;
 mod order;
 mod pad;
 mod pool;
+mod quantize;
 mod reduce;
 mod resize;
 mod shape;

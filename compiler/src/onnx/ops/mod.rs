@@ -13,6 +13,7 @@ mod moves;
 mod norm;
 mod order;
 mod pool;
+mod quantize;
 mod reduce;
 mod resize;
 mod shape;
@@ -38,6 +39,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     norm::OPS,
     order::OPS,
     pool::OPS,
+    quantize::OPS,
     reduce::OPS,
     resize::OPS,
     shape::OPS,

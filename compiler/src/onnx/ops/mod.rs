@@ -14,6 +14,7 @@ mod norm;
 mod order;
 mod pool;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod resize;
 mod shape;
@@ -40,6 +41,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     order::OPS,
     pool::OPS,
     quantize::OPS,
+    recurrent::OPS,
     reduce::OPS,
     resize::OPS,
     shape::OPS,

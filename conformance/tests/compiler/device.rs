@@ -7,29 +7,50 @@ use halite_compiler::{
     Compiled,
     graph::{ElementType, Graph},
 };
-use halite_conformance::drivers::registry;
+use halite_conformance::{drivers::registry, suites::kernels::capabilities};
 use halite_hal::{ElementType as HalElement, Options};
 use halite_shaders::{DType, Values};
+use halite_targets::Capabilities;
 
 /// The Vulkan device at hand.
 pub struct Device(Arc<dyn halite_hal::Device>);
 
 impl Device {
-    /// Opens it; says so where there is none.
+    /// Opens it; says so where there is none. `HALITE_TEST_DEVICE` names the one that the tests are to run on.
     pub fn vulkan() -> Option<Device> {
-        let uri = std::env::var("HALITE_TEST_DEVICE");
-        match registry(&[]).open(uri.as_deref().unwrap_or("vulkan"), &Options::new()) {
-            Ok(device) => Some(Device(device)),
+        let wanted = std::env::var("HALITE_TEST_DEVICE");
+        match registry(&[]).open("vulkan", &Options::new()) {
+            Ok(device) => {
+                let name = device.info().name.to_lowercase();
+                let other = wanted.as_ref().is_ok_and(|wanted| !name.contains(&wanted.to_lowercase()));
+                assert!(!other, "the tests were to run on {wanted:?}, the device is '{name}'");
+                Some(Device(device))
+            }
             Err(e) => {
-                assert!(uri.is_err(), "the tests were to run on a device: {e}");
+                assert!(wanted.is_err(), "the tests were to run on {wanted:?}: {e}");
                 eprintln!("SKIPPED: no Vulkan device: {e}");
                 None
             }
         }
     }
 
+    /// What kernels may use on it.
+    pub fn capabilities(&self) -> Capabilities {
+        capabilities(self.0.info()).unwrap()
+    }
+
+    /// A device that was opened.
+    pub fn of(device: Arc<dyn halite_hal::Device>) -> Device {
+        Device(device)
+    }
+
     /// The module in a session of its own.
     pub fn session(&self, module: &Compiled) -> Session {
+        self.try_session(module).unwrap()
+    }
+
+    /// The module in a session of its own, if it can be loaded.
+    pub fn try_session(&self, module: &Compiled) -> Result<Session, halite::Error> {
         let mut builder =
             Session::builder().devices(vec![self.0.clone()]).module_bytes(module.module.clone());
         let folder = tempfile::tempdir().unwrap();
@@ -38,7 +59,7 @@ impl Device {
             archive.write(&mut std::fs::File::create(&path).unwrap()).unwrap();
             builder = builder.parameters(archive.scope.clone(), path).load_mode(LoadMode::Preload);
         }
-        builder.build().unwrap()
+        builder.build()
     }
 
     /// Calls a function on values of a graph's inputs.
@@ -60,22 +81,32 @@ impl Device {
         graph: &Graph,
         inputs: &[Values],
     ) -> Result<Vec<Values>, halite::Error> {
-        let arguments = graph.inputs.iter().zip(inputs).map(|(port, values)| {
+        let inputs = graph.inputs.iter().zip(inputs).map(|(port, values)| {
             let tensor = graph.tensor(port.tensor);
             let bytes = values.to_bytes(tensor.element.storage());
-            let host = HostTensor::new(hal_type(tensor.element), tensor.dims.as_slice(), bytes).unwrap();
-            Value::View(BufferView::from_host(&self.0, &host).unwrap())
+            HostTensor::new(hal_type(tensor.element), tensor.dims.as_slice(), bytes).unwrap()
         });
-        let results = session.function(function)?.call(&arguments.collect::<Vec<_>>())?;
-        let read = |(value, port): (&Value, &halite_compiler::graph::Port)| {
+        let results = self.call_with(session, function, &inputs.collect::<Vec<_>>())?;
+        let read = |(host, port): (&HostTensor, &halite_compiler::graph::Port)| {
             let tensor = graph.tensor(port.tensor);
-            let host = value.as_view().unwrap().to_host().unwrap();
             assert_eq!(host.shape.as_slice(), tensor.dims, "{}", port.name);
             assert_eq!(host.element_type, hal_type(tensor.element), "{}", port.name);
             Values::from_bytes(tensor.element.storage(), &host.data)
         };
         assert_eq!(results.len(), graph.outputs.len());
         Ok(results.iter().zip(&graph.outputs).map(read).collect())
+    }
+
+    /// Calls a function of a session on tensors.
+    pub fn call_with(
+        &self,
+        session: &Session,
+        function: &str,
+        inputs: &[HostTensor],
+    ) -> Result<Vec<HostTensor>, halite::Error> {
+        let view = |host| Value::View(BufferView::from_host(&self.0, host).unwrap());
+        let results = session.function(function)?.call(&inputs.iter().map(view).collect::<Vec<_>>())?;
+        Ok(results.iter().map(|value| value.as_view().unwrap().to_host().unwrap()).collect())
     }
 }
 

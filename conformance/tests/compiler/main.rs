@@ -5,6 +5,8 @@
 
 mod cases;
 mod device;
+mod models;
+mod requests;
 mod stock;
 
 use halite_compiler::{CompileOptions, Compiled, Program, compile};

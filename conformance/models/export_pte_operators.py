@@ -10,11 +10,12 @@ import argparse, json, pathlib, sys
 import numpy as np
 import torch
 import torch.nn.functional as F
+import executorch.backends.vulkan.custom_ops_lib  # noqa: F401 (registers torch.ops.et_vk)
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
 from executorch.exir import to_edge_transform_and_lower
 from torch import nn
 
-a = torch.ops.aten
+vk = torch.ops.et_vk
 
 
 class Call(nn.Module):
@@ -42,18 +43,6 @@ def i(high, *dims, dtype=torch.int64):
 
 def truth(*dims):
     return torch.rand(dims) > 0.5
-
-
-class Rope(nn.Module):
-    """Neighbouring elements are turned together, as in the original Llama."""
-
-    def forward(self, q, k, cos, sin):
-        def turn(x):
-            pairs = x.float().reshape(x.shape[:-1] + (-1, 2))
-            real, imaginary = pairs.unbind(-1)
-            c, s = cos.view(1, cos.shape[0], 1, cos.shape[1]), sin.view(1, sin.shape[0], 1, sin.shape[1])
-            return torch.stack([real * c - imaginary * s, real * s + imaginary * c], dim=-1).flatten(3).type_as(x)
-        return turn(q), turn(k)
 
 
 # Function or module, inputs, whether floats are stored as halves inside.
@@ -87,6 +76,7 @@ CASES = {
     "gather": (lambda x, y: torch.gather(x, 1, y), [r(4, 9), i(9, 4, 6)]),
     "ge_scalar": (lambda x: torch.ge(x, 0.25), [r(4, 5)]),
     "gelu_tanh": (nn.GELU("tanh"), [r(3, 7)]),
+    "grid_priors": (lambda x: vk.grid_priors(x, 8, 0.5), [r(1, 2, 3, 5)]),
     "grid_sample": (lambda x, y: F.grid_sample(x, y, "bilinear", "border", True), [r(1, 4, 6, 5), r(1, 3, 7, 2)]),
     "group_norm_3d": (nn.GroupNorm(2, 6), [r(1, 6, 9, 5)]),
     "index_two": (lambda x, y: x[y], [r(6, 4), i(6, 3)]),
@@ -107,9 +97,14 @@ CASES = {
     "pow_three": (lambda x: torch.pow(x, 3), [r(3, 4)]),
     "repeat": (lambda x: x.repeat(2, 1, 3), [r(2, 3, 4)]),
     "repeat_lead": (lambda x: x.repeat(2, 3, 2), [r(3, 4)]),
-    "rope": (Rope(), [r(1, 3, 2, 8), r(1, 3, 1, 8), r(3, 4), r(3, 4)]),
+    "rope": (vk.apply_rotary_emb, [r(1, 3, 2, 8), r(1, 3, 1, 8), r(3, 4), r(3, 4)]),
+    "rope_hf": (lambda q, k, c, s: vk.apply_rotary_emb_hf(q, k, c, s, 2), [r(1, 3, 4, 8), r(1, 3, 2, 8), r(9, 6), r(9, 6)]),
+    "rope_interleaved": (vk.apply_rotary_emb_interleaved, [r(2, 3, 8), r(3, 8)]),
     "round": (torch.round, [r(3, 9) * 4]),
     "rsqrt": (torch.rsqrt, [positive(3, 4)]),
+    "rms_norm": (lambda x, w: vk.rms_norm(x, w, 1e-5), [r(2, 3, 16), r(16)]),
+    "sdpa": (lambda q, k, v: vk.sdpa(q, k, v, None, None), [r(1, 3, 4, 16), r(1, 3, 7, 16), r(1, 3, 7, 16)]),
+    "sdpa_mask": (lambda q, k, v, m: vk.sdpa(q, k, v, m, 0.3), [r(1, 2, 4, 8), r(1, 2, 6, 8), r(1, 2, 6, 8), r(1, 1, 4, 6)]),
     "select_int": (lambda x: x[:, -2], [i(50, 3, 4, 5, dtype=torch.int32)]),
     "sin": (torch.sin, [r(3, 4)]),
     "slice_step": (lambda x: x[:, 1:-1:2], [r(3, 10)]),

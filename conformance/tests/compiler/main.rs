@@ -6,6 +6,7 @@
 mod cases;
 mod device;
 mod models;
+mod pte;
 mod requests;
 mod stock;
 

@@ -3,10 +3,12 @@
 
 mod case;
 mod compare;
+mod device;
 mod report;
 mod run;
 
 pub use case::{Case, find_tests};
 pub use compare::compare;
+pub use device::OnDevice;
 pub use report::{Outcome, Summary};
 pub use run::{Engine, Host, check};

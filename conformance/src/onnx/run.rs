@@ -1,12 +1,16 @@
 //! Owns running one case: the graph for its inputs, the values that the graph needs, the comparison.
 
-use std::{panic::catch_unwind, path::Path};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
 
 use anyhow::Result;
 use halite_compiler::{
     CompileError,
     graph::Graph,
     onnx::Model,
+    passes,
     signature::{Arity, Bindings, BoundValue},
 };
 use halite_shaders::Values;
@@ -24,10 +28,16 @@ pub trait Engine {
 
 /// The host: graphs are evaluated by the kernels' twins.
 #[derive(Clone, Copy, Debug)]
-pub struct Host;
+pub struct Host {
+    /// Whether the passes rewrite graphs before.
+    pub optimize: bool,
+}
 
 impl Engine for Host {
-    fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Vec<BoundValue>> {
+    fn run(&self, mut graph: Graph, inputs: &[BoundValue]) -> Result<Vec<BoundValue>> {
+        if self.optimize {
+            passes::optimize(&mut graph)?;
+        }
         let values = |input: &BoundValue| Values::from_bytes(input.element.storage(), &input.bytes);
         let values: Vec<Values> = inputs.iter().map(values).collect();
         let results = graph.evaluate(&values)?;
@@ -41,8 +51,8 @@ impl Engine for Host {
 }
 
 /// Runs a case. Nothing that a case does ends the run: a panic is a failure.
-pub fn check(case: &Case, engine: &(dyn Engine + std::panic::RefUnwindSafe)) -> Outcome {
-    match catch_unwind(|| run(case, engine)) {
+pub fn check(case: &Case, engine: &dyn Engine) -> Outcome {
+    match catch_unwind(AssertUnwindSafe(|| run(case, engine))) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => match error.downcast_ref::<CompileError>() {
             Some(CompileError::Unsupported { reason, .. }) => Outcome::Unsupported(reason.clone()),

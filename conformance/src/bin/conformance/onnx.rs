@@ -2,16 +2,29 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use clap::Args;
-use halite_conformance::onnx::{Case, Host, Outcome, Summary, check, find_tests};
+use halite_conformance::{
+    onnx::{Case, Engine, Host, OnDevice, Outcome, Summary, check, find_tests},
+    suites::kernels,
+};
+
+use crate::DeviceFlags;
 
 /// Flags of the command.
 #[derive(Args)]
 pub struct Flags {
+    #[command(flatten)]
+    device: DeviceFlags,
     /// Evaluate graphs on the host, without a device.
     #[arg(long)]
     host: bool,
+    /// With --host: graphs as they come from the models, without the compiler's passes.
+    #[arg(long, requires = "host")]
+    plain: bool,
+    /// Use kernels that every device runs, not those for the device at hand.
+    #[arg(long, conflicts_with = "host")]
+    baseline: bool,
     /// Folder with the tests; without it, that of the Python package `onnx`.
     #[arg(long, value_name = "DIR")]
     tests: Option<PathBuf>,
@@ -31,16 +44,17 @@ pub struct Flags {
 
 /// Runs the tests and prints; whether no case failed.
 pub fn run(flags: &Flags) -> Result<bool> {
-    if !flags.host {
-        bail!("give --host: graphs are evaluated on the host only");
-    }
     let tests = flags.tests.clone().map_or_else(|| find_tests(&flags.python), Ok)?;
     let mut cases = Case::all(&tests)?;
     cases.retain(|case| case.name.contains(&flags.filter));
     ensure!(!cases.is_empty(), "no case in {} has '{}' in its name", tests.display(), flags.filter);
+    let (engine, name) = engine(flags)?;
+    if !flags.json {
+        println!("# {name}");
+    }
     let mut summary = Summary::default();
     for case in cases {
-        let outcome = check(&case, &Host);
+        let outcome = check(&case, &*engine);
         match &outcome {
             _ if flags.json => {}
             Outcome::Failed(reason) => println!("FAILED {}: {reason}", case.name),
@@ -51,9 +65,21 @@ pub fn run(flags: &Flags) -> Result<bool> {
         summary.outcomes.push((case.name, outcome));
     }
     if flags.json {
-        println!("{:#}", summary.json("host"));
+        println!("{:#}", summary.json(&name));
     } else {
         println!("{summary}");
     }
     Ok(summary.failed() == 0)
+}
+
+/// What runs the graphs, and its name.
+fn engine(flags: &Flags) -> Result<(Box<dyn Engine>, String)> {
+    if flags.host {
+        return Ok((Box::new(Host { optimize: !flags.plain }), "the host".to_owned()));
+    }
+    let device = flags.device.opener()()?;
+    let uri = device.info().uri();
+    let target = kernels::capabilities(device.info()).map_err(|why| anyhow!("{uri}: {why}"))?;
+    let target = Some(target).filter(|_| !flags.baseline);
+    Ok((Box::new(OnDevice::new(device, target)), uri))
 }

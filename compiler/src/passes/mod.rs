@@ -36,6 +36,10 @@ pub fn optimize(graph: &mut Graph) -> Result<(), CompileError> {
     each(graph, &mut body, &heavy::finish);
     each(graph, &mut body, &|graph, region, uses| clean::run(graph, region, uses));
     graph.body = body;
+    // Equal nodes are one now, of which results and ports have to have the same.
+    for (port, id) in graph.outputs.iter_mut().zip(&graph.body.results) {
+        port.tensor = *id;
+    }
     if cfg!(debug_assertions) {
         graph.check()?;
     }

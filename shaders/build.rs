@@ -18,5 +18,10 @@ fn main() {
     }
     text.push(']');
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("modules.rs");
-    fs::write(out, text).expect("cargo's output folder can be written");
+    let new = out.with_extension("new");
+    // In the place of the former file, not into it: a copy of a build folder may have that in common, by a hard link, and the
+    // text names the kernels of this folder.
+    fs::write(&new, text)
+        .and_then(|()| fs::rename(&new, &out))
+        .expect("cargo's output folder can be written");
 }

@@ -125,11 +125,17 @@ fn one(node: &Node, x: Bound) -> Bound {
             Bound::of(x.most + 1.0, if error > 0.0 { 1.0 + error } else { 0.0 }, 0.0)
         }
         // Beyond 10,000 the reduction loses a bit with each doubling.
-        Function::Cos | Function::Sin => Bound::of(1.0, error + 2.0 * ULP + x.most * ULP / 1024.0, 2.0),
+        Function::Cos | Function::Sin => {
+            Bound::of(1.0, (error + 2.0 * ULP + x.most * ULP / 1024.0).min(2.0), 2.0)
+        }
         Function::Cosh | Function::Sinh => {
             Bound::of(x.most.cosh(), 0.0, 16.0 + 2.0 * x.most.min(104.0) + 2.0 * error / ULP)
         }
-        Function::Tan => Bound::of(f64::INFINITY, 10.0 * error + 4.0 * ULP, 12.0),
+        // What the reduction loses may be all of it.
+        Function::Tan => {
+            let lost = if x.most > 10_000.0 { f64::INFINITY } else { 0.0 };
+            Bound::of(f64::INFINITY, 10.0 * error + 4.0 * ULP + lost, 12.0)
+        }
         Function::Erf => Bound::of(1.0, 1.13 * error, 4.0),
         Function::Exp => Bound::of(x.most.exp(), 0.0, 4.0 + 2.0 * x.most + error / ULP),
         Function::Gelu => Bound::of(x.most, 1.13 * error + 3.0 * x.most * ULP, 4.0),

@@ -232,7 +232,8 @@ impl Lanes {
     }
 
     /// `sin(x + quarters * pi / 2)`: x less the nearest multiple k of pi / 2, in three parts (Cody and Waite), then Taylor's
-    /// series, whose next term is below `2^-28`.
+    /// series, whose next term is below `2^-28`. Where k has too many digits for that, the rest of x is lost: some value from
+    /// -1 to 1 results.
     pub(crate) fn sine(&mut self, x: Id, quarters: u32) -> Id {
         let two_over_pi = self.f(std::f32::consts::FRAC_2_PI);
         let scaled = self.mul(x, two_over_pi);
@@ -243,6 +244,11 @@ impl Lanes {
             let product = self.mul(k, part);
             r = self.sub(r, product);
         }
+        let [zero, quarter] = [self.f(0.0), self.f(0.8)];
+        let size = self.fabs(r);
+        // Not of NaN, which an infinite x makes.
+        let lost = self.bop(Op::FOrdGreaterThan, &[size, quarter]);
+        let r = self.fselect(lost, zero, r);
         let square = self.mul(r, r);
         let series = self.polynomial(square, &[-1.0 / 6.0, 1.0 / 120.0, -1.0 / 5040.0, 1.0 / 362_880.0]);
         let series = self.mul(square, series);
@@ -254,7 +260,6 @@ impl Lanes {
         let limit = self.f(1e9);
         let magnitude = self.fabs(k);
         let inside = self.bop(Op::FOrdLessThan, &[magnitude, limit]);
-        let zero = self.f(0.0);
         let k = self.fselect(inside, k, zero);
         let quadrant = self.signed_of(k);
         let quarters = self.u(quarters);

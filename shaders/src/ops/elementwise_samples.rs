@@ -72,6 +72,11 @@ const SAMPLES: &[(&str, &str)] = &[
         "mul $0 1e9; mul %0 1e10; add $0 1024.0; sub %2 1024.0; mul $0 12.0; softplus %4 -> %1:f32 %3:f32",
     ),
     ("f32[263]", "mul $0 12.0; softplus %0; mish %0; elu %0 1.0; sigmoid %0 -> %1:f32 %2:f32 %3:f32 %4:f32"),
+    // Angles whose multiple of a right angle has few digits, many, and more than there are.
+    (
+        "f32[263]",
+        "mul $0 1e4; sin %0; cos %0; mul $0 1e8; sin %3; cos %3; mul $0 1e30; sin %6; cos %6; tan %6 -> %1:f32 %2:f32 %4:f32 %5:f32 %7:f32 %8:f32 %9:f32",
+    ),
     // Small floats.
     ("f16[1031] f16[1031]", "add $0 $1; silu %0 -> %1:f16"),
     ("f16[66]", "-> $0:f32"),

@@ -16,6 +16,7 @@ mod pool;
 mod quantize;
 mod reduce;
 mod resize;
+mod sample;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use attention::{Scores, Stages};
 pub use conv::Sliding;
 pub use norm::Normalization;
 pub use resize::{Placement, ResizedAxis, Resizing};
+pub use sample::{Between, Outside};
 pub use shape::Range;
 
 use std::collections::HashSet;

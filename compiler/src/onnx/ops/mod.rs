@@ -6,6 +6,7 @@ mod binary;
 mod conv;
 mod einsum;
 mod generate;
+mod image;
 mod index;
 mod known;
 mod linear;
@@ -18,6 +19,7 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod shape;
+mod signal;
 mod softmax;
 mod unary;
 mod window;
@@ -35,6 +37,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     generate::OPS,
     index::OPS,
     known::OPS,
+    image::OPS,
     linear::OPS,
     moves::OPS,
     norm::OPS,
@@ -45,6 +48,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     reduce::OPS,
     resize::OPS,
     shape::OPS,
+    signal::OPS,
     softmax::OPS,
     unary::OPS,
 ];

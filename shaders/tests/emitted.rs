@@ -67,11 +67,19 @@ fn code_depends_on_the_kind_of_shape_only() {
 }
 
 #[test]
-fn large_grids_have_rows() {
-    let step = plan("elementwise:inputs=u8[2147483647],program=not $0 -> %0:u8").steps.remove(0);
-    let quads = u64::from(step.grid[0]) * u64::from(step.grid[1]) * 128;
-    assert!(step.grid[0] <= 65535 && step.grid[1] > 1 && quads * 4 >= 2_147_483_647);
-    assert_eq!(step.push, [2_147_483_647, 65535 * 128]);
+fn large_grids_have_rows_of_the_same_length() {
+    let grid = |elements: u64| {
+        let step =
+            plan(&format!("elementwise:inputs=u8[{elements}],program=not $0 -> %0:u8")).steps.remove(0);
+        assert_eq!(u64::from(step.push[0]), elements);
+        assert_eq!(step.push[1], step.grid[0] * 128);
+        assert!(step.grid[0] <= 65535);
+        step.grid
+    };
+    assert_eq!(grid(65535 * 512), [65535, 1, 1]);
+    assert_eq!(grid(65536 * 512), [32768, 2, 1], "no row that is nearly empty");
+    let [x, y, _] = grid(2_147_483_647);
+    assert!(y > 1 && u64::from(x) * u64::from(y) - 2_147_483_647u64.div_ceil(512) < u64::from(y));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 // The weights leave the first product as an accumulator and enter the second as a left operand. Where both lie in
 // registers alike, element by element, and as below - which the kernel finds out by loading matrices of positions -
 // they and the row-wise arithmetic stay in registers; otherwise they go through a subgroup's piece of shared memory.
-//   element e of lane l: row l / 4 + (e & 2) * 4, column l % 4 * 2 + (e & 1) + (e & 4) * 2
+//   element e of lane l: row l / 4 + (e & 4) * 2, column l % 4 * 2 + (e & 1) + (e & 2) * 4
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -138,7 +138,7 @@ bool lies_directly() {
     together();
     bool same = left.length() == 8 && sum.length() == 8;
     [[unroll]] for (uint e = 0; e < 8; ++e) {
-        const uint row = lane / 4 + (e & 2) * 4, column = lane % 4 * 2 + (e & 1) + (e & 4) * 2;
+        const uint row = lane / 4 + (e & 4) * 2, column = lane % 4 * 2 + (e & 1) + (e & 2) * 4;
         const float wanted = float(row * 16 + column);
         same = same && sum[e] == wanted && float(left[e]) == wanted;
     }
@@ -222,8 +222,8 @@ void main() {
                 if (k0 + BK > all_end) {
                     [[unroll]] for (uint i = 0; i < TM * KT; ++i) {
                         [[unroll]] for (uint e = 0; e < 8; ++e) {
-                            const uint row = my_row + i / KT * 16 + lane / 4 + (e & 2) * 4;
-                            const uint key = k0 + i % KT * 16 + lane % 4 * 2 + (e & 1) + (e & 4) * 2;
+                            const uint row = my_row + i / KT * 16 + lane / 4 + (e & 4) * 2;
+                            const uint key = k0 + i % KT * 16 + lane % 4 * 2 + (e & 1) + (e & 2) * 4;
                             scores[i][e] = finish(scores[i][e], row, key);
                         }
                     }
@@ -234,7 +234,7 @@ void main() {
                         float now = top[t * 2 + h];
                         [[unroll]] for (uint j = 0; j < KT; ++j)
                             [[unroll]] for (uint e = 0; e < 4; ++e)
-                                now = max(now, scores[t * KT + j][(e & 1) + h * 2 + (e & 2) * 2]);
+                                now = max(now, scores[t * KT + j][h * 4 + e]);
                         now = subgroupClusteredMax(now, 4);
                         base[h] = base_of(now);
                         shrink[h] = exp2(top[t * 2 + h] * factor - base[h]);
@@ -243,7 +243,7 @@ void main() {
                     }
                     [[unroll]] for (uint j = 0; j < KT; ++j) {
                         [[unroll]] for (uint e = 0; e < 8; ++e) {
-                            const uint h = (e / 2) & 1;
+                            const uint h = e / 4;
                             const float w = exp2(scores[t * KT + j][e] * factor - base[h]);
                             total[t * 2 + h] += w;
                             weights[t * KT + j][e] = OPERAND(w);
@@ -252,7 +252,7 @@ void main() {
                     // The greatest scores seldom change after the first tiles.
                     if (!subgroupAll(shrink[0] == 1.0 && shrink[1] == 1.0)) {
                         [[unroll]] for (uint n = 0; n < DT; ++n)
-                            [[unroll]] for (uint e = 0; e < 8; ++e) results[t * DT + n][e] *= shrink[(e / 2) & 1];
+                            [[unroll]] for (uint e = 0; e < 8; ++e) results[t * DT + n][e] *= shrink[e / 4];
                     }
                 }
             } else {
@@ -325,7 +325,7 @@ void main() {
         }
         SUM inverses;
         if (direct) {
-            [[unroll]] for (uint e = 0; e < 8; ++e) inverses[e] = inverse[(e / 2) & 1];
+            [[unroll]] for (uint e = 0; e < 8; ++e) inverses[e] = inverse[e / 4];
         } else {
             for (uint e = 0; e < 8; ++e) to_scratch(lane / 2, lane % 2 * 8 + e, inverse[0]);
             together();

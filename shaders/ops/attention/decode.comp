@@ -42,9 +42,14 @@ const uint STREAMS = LANES / WORDS;             // Rows at a time for results.
 const uint TEAM = LANES / RB;                   // Lanes of a query's softmax.
 const float NONE = uintBitsToFloat(0xFF800000u);
 
-shared float parts[RB * KB * T];
-shared float scores[RB * KB];
-shared float weights[RB * KB];
+const uint KEY_ROUNDS = KB / KEYS, VALUE_ROUNDS = KB / STREAMS;
+// Whether registers hold all keys and values of a block, whose reads are then under way together.
+const bool EARLY = KEY_ROUNDS * EACH + VALUE_ROUNDS <= 16;
+const uint PART = RB * KB + 32 / T;  // Scores of a part of the row; those more spread parts over banks.
+
+shared float parts[T * PART];
+shared float tops[LANES];
+shared float weights[KB * RB];
 shared float shrinks[RB];
 shared float gathered[LANES * PACK];
 
@@ -111,46 +116,71 @@ void main() {
     float top = NONE, total = 0.0;
 
     for (uint k0 = begin; k0 < end; k0 += KB) {
-        [[unroll]] for (uint j = lane / T; j < KB; j += KEYS) {
-            // Rows behind the last are read as the last, and not attended to.
-            const uint key = min(k0 + j, end - 1);
+        // Rows behind the last are read as the last, and not attended to.
+        uvec4 keys[EARLY ? KEY_ROUNDS * EACH : 1], held[EARLY ? VALUE_ROUNDS : 1];
+        if (EARLY) {
+            [[unroll]] for (uint i = 0; i < KEY_ROUNDS * EACH; ++i)
+                keys[i] = k[kv_base + min(k0 + i / EACH * KEYS + lane / T, end - 1) * WORDS + i % EACH * T + part];
+            [[unroll]] for (uint i = 0; i < VALUE_ROUNDS; ++i)
+                held[i] = v[kv_base + min(k0 + i * STREAMS + stream, end - 1) * WORDS + word];
+        }
+        [[unroll]] for (uint i = 0; i < KEY_ROUNDS; ++i) {
+            const uint j = i * KEYS + lane / T, key = min(k0 + j, end - 1);
             float dots[RB];
             [[unroll]] for (uint r = 0; r < RB; ++r) dots[r] = 0.0;
             [[unroll]] for (uint w = 0; w < EACH; ++w) {
-                const float[PACK] values = unpacked(k[kv_base + key * WORDS + w * T + part]);
+                uvec4 packed;
+                if (EARLY) {
+                    packed = keys[i * EACH + w];
+                } else {
+                    packed = k[kv_base + key * WORDS + w * T + part];
+                }
+                const float[PACK] values = unpacked(packed);
                 [[unroll]] for (uint r = 0; r < RB; ++r)
                     [[unroll]] for (uint e = 0; e < PACK; ++e)
                         dots[r] += queries[(r * EACH + w) * PACK + e] * values[e];
             }
-            [[unroll]] for (uint r = 0; r < RB; ++r) parts[(r * KB + j) * T + part] = dots[r];
+            [[unroll]] for (uint r = 0; r < RB; ++r) parts[part * PART + r * KB + j] = dots[r];
         }
         barrier();
-        for (uint i = lane; i < RB * KB; i += LANES) {
+        // Scores of the lane's query that are its own.
+        float scores[KB / TEAM], mine_top = NONE;
+        [[unroll]] for (uint i = 0; i < KB / TEAM; ++i) {
+            const uint j = i * TEAM + lane % TEAM;
             float score = 0.0;
-            [[unroll]] for (uint t = 0; t < T; ++t) score += parts[i * T + t];
-            scores[i] = finish(score, row0 + i / KB, rows, k0 + i % KB, end, batch, kv_head * group_heads);
+            [[unroll]] for (uint t = 0; t < T; ++t) score += parts[t * PART + mine * KB + j];
+            scores[i] = finish(score, row0 + mine, rows, k0 + j, end, batch, kv_head * group_heads);
+            mine_top = max(mine_top, scores[i]);
         }
+        tops[lane] = mine_top;
         barrier();
         float now = top;
-        for (uint j = 0; j < KB; ++j) now = max(now, scores[mine * KB + j]);
+        [[unroll]] for (uint i = 0; i < TEAM; ++i) now = max(now, tops[mine * TEAM + i]);
         // A row that has seen nothing but -infinity has no greatest score to subtract.
         const float base = now == NONE ? 0.0 : now;
         const float shrink = weight(top - base);
         top = now;
         total *= shrink;
         if (lane % TEAM == 0) shrinks[mine] = shrink;
-        for (uint j = lane % TEAM; j < KB; j += TEAM) {
-            const float w = weight(scores[mine * KB + j] - base);
+        [[unroll]] for (uint i = 0; i < KB / TEAM; ++i) {
+            const float w = weight(scores[i] - base);
             total += w;
-            weights[mine * KB + j] = w;
+            weights[(i * TEAM + lane % TEAM) * RB + mine] = w;
         }
         barrier();
         [[unroll]] for (uint r = 0; r < RB; ++r)
             [[unroll]] for (uint e = 0; e < PACK; ++e) acc[r * PACK + e] *= shrinks[r];
-        [[unroll]] for (uint j = stream; j < KB; j += STREAMS) {
-            const float[PACK] values = unpacked(v[kv_base + min(k0 + j, end - 1) * WORDS + word]);
+        [[unroll]] for (uint i = 0; i < VALUE_ROUNDS; ++i) {
+            const uint j = i * STREAMS + stream;
+            uvec4 packed;
+            if (EARLY) {
+                packed = held[i];
+            } else {
+                packed = v[kv_base + min(k0 + j, end - 1) * WORDS + word];
+            }
+            const float[PACK] values = unpacked(packed);
             [[unroll]] for (uint r = 0; r < RB; ++r) {
-                const float w = weights[r * KB + j];
+                const float w = weights[j * RB + r];
                 [[unroll]] for (uint e = 0; e < PACK; ++e) acc[r * PACK + e] += w * values[e];
             }
         }
@@ -158,14 +188,16 @@ void main() {
 
     const uint part0 = split * (gl_NumWorkGroups.z / splits * kv_heads * rows) + first_row + row0;
     barrier();
-    parts[lane] = total;
+    tops[lane] = total;
     barrier();
     if (lane % TEAM == 0 && row0 + mine < rows) {
         float sum = 0.0;
-        for (uint i = 0; i < TEAM; ++i) sum += parts[lane + i];
+        for (uint i = 0; i < TEAM; ++i) sum += tops[lane + i];
         sums[part0 + mine] = vec2(top, sum);
     }
-    for (uint r = 0; r < RB && row0 + r < rows; ++r) {
+    // Written out, because registers have no index: a loop would keep `acc` in memory.
+    [[unroll]] for (uint r = 0; r < RB; ++r) {
+        if (row0 + r >= rows) break;
         barrier();
         [[unroll]] for (uint e = 0; e < PACK; ++e) gathered[lane * PACK + e] = acc[r * PACK + e];
         barrier();

@@ -73,6 +73,12 @@ uvec4 next_lhs[LHS_EACH];
 uvec4 next_rhs[RHS_EACH];
 uint row0, column0, lhs_base, rhs_base;
 
+// Of the `at`-th block of four rows of k and 16 columns in a right tile that is turned: its place along k and along the
+// columns. Two neighbours lie side by side, so that they read whole sectors of 32 bytes.
+uvec2 turned_place(uint at) {
+    return uvec2(at / 2 % (BK / 4), at / (2 * (BK / 4)) * 2 + at % 2);
+}
+
 void fetch(uint k0) {
     const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
@@ -87,10 +93,11 @@ void fetch(uint k0) {
         }
     }
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
-        // Turned: four rows of k below one another.
-        const uint at = TURNED ? lane + i / 4 * lanes : lane + i * lanes;
-        const uint r = TURNED ? k0 + at % (BK / 4) * 4 + i % 4 : (RHS_TRANSPOSED ? column0 : k0) + at / RHS_WORDS;
-        const uint word = TURNED ? column0 / PACK + at / (BK / 4)
+        // Turned: four rows of k below one another, and neighbouring words for neighbouring lanes.
+        const uvec2 four = turned_place(lane + i / 4 * lanes);
+        const uint at = lane + i * lanes;
+        const uint r = TURNED ? k0 + four.x * 4 + i % 4 : (RHS_TRANSPOSED ? column0 : k0) + at / RHS_WORDS;
+        const uint word = TURNED ? column0 / PACK + four.y
                                  : (RHS_TRANSPOSED ? k0 : column0) / PACK + at % RHS_WORDS;
         const uint rows = RHS_TRANSPOSED ? N : K, words = (RHS_TRANSPOSED ? K : N) / PACK;
         if (WHOLE) {
@@ -119,11 +126,17 @@ void keep(uint stage) {
     }
     if (TURNED) {
         [[unroll]] for (uint i = 0; i < RHS_EACH; i += 4) {
-            const uint at = lane + i / 4 * lanes, k = at % (BK / 4), c = at / (BK / 4) * PACK;
+            const uvec2 four = turned_place(lane + i / 4 * lanes);
+            const uint k = four.x, c = four.y * PACK;
+            // Every other lane begins with the other four columns: those of neighbours would lie in the same banks.
+            const bool odd = four.y % 2 == 1;
+            uvec4 rows[4];
+            [[unroll]] for (uint j = 0; j < 4; ++j) rows[j] = odd ? next_rhs[i + j].yxwz : next_rhs[i + j];
             [[unroll]] for (uint q = 0; q < 4; ++q) {
-                const uvec4 columns = turned(next_rhs[i][q], next_rhs[i + 1][q], next_rhs[i + 2][q], next_rhs[i + 3][q]);
+                const uvec4 columns = turned(rows[0][q], rows[1][q], rows[2][q], rows[3][q]);
+                const uint first = c + (q ^ uint(odd)) * 4;
                 [[unroll]] for (uint l = 0; l < 4; ++l)
-                    tile_rhs[stage * RHS_TILE + (c + q * 4 + l) * RHS_ROW + k / 4][k % 4] = columns[l];
+                    tile_rhs[stage * RHS_TILE + (first + l) * RHS_ROW + k / 4][k % 4] = columns[l];
             }
         }
         return;

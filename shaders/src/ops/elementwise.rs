@@ -139,7 +139,8 @@ impl Elementwise {
         let types = program.types(&dtypes).map_err(Unfit)?;
         let layout = Layout::new(&self.shapes(), &self.dims())?;
         let groups = layout.elements.div_ceil(LANES * quads * lanes);
-        let row = groups.clamp(1, MOST_GROUPS);
+        // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
+        let row = groups.div_ceil(groups.div_ceil(MOST_GROUPS).max(1)).max(1);
         let grid = Grid { invocations: lanes, row: row * lanes, quads, float16 };
         let emitted = emit::emit(&program, &types, &dtypes, &layout, &grid).map_err(Unfit)?;
         let inputs = (0..dtypes.len()).map(Slot::Input);

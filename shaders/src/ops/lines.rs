@@ -158,8 +158,9 @@ impl Share {
 
     /// Workgroups.
     pub(crate) fn grid(&self) -> [u32; 3] {
-        let x = self.groups().min(ACROSS_X);
-        [x, self.groups().div_ceil(x.max(1)), self.chunks]
+        // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
+        let rows = self.groups().div_ceil(ACROSS_X);
+        [self.groups().div_ceil(rows.max(1)), rows, self.chunks]
     }
 
     /// Number of lines.

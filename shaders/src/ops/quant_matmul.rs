@@ -15,6 +15,8 @@ use crate::{
 
 /// Elements along k that kernels take at a time; groups are whole chunks.
 const CHUNK: u64 = 32;
+/// Chunks that a subgroup takes at a time in `matrix.comp`.
+const STEP: u32 = 8;
 /// Rows of activations that the kernels for few rows can hold.
 const FEW_ROWS: u64 = 8;
 
@@ -128,6 +130,28 @@ impl QuantMatMul {
         let grid = [count, rows.min(1), 1];
         let push = vec![narrow("n", self.n)?, chunks, group];
         self.step(build, &[lanes, span, columns, rows.max(1)], push, grid)
+    }
+
+    /// Cooperative matrices whose left operands are made in registers, a workgroup for `16 * tiles` columns. Its subgroups,
+    /// `most` at most, share the sums, so that there are about `subgroups` on the device in all: fewer leave memory idle,
+    /// more only begin and end.
+    fn matrix(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let (tiles, most) = (params.get("tiles")?, params.get("most")?);
+        if self.m > FEW_ROWS {
+            return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", self.m)));
+        }
+        let rows = narrow("m", self.m)?;
+        let [chunks, group] = self.chunks()?;
+        let count = groups(self.n, 16 * tiles)?;
+        let wanted = params.get("subgroups")?.checked_div(count).unwrap_or(1);
+        let share = wanted.min(chunks.div_ceil(STEP)).clamp(1, most.max(1));
+        let subgroups = (share + 1).next_power_of_two() / 2;
+        let regular = match (chunks.is_multiple_of(STEP), self.scales == DType::F16 && group == 1) {
+            (true, true) => 2,
+            (whole, _) => u32::from(whole),
+        };
+        let push = vec![narrow("n", self.n)?, chunks, group];
+        self.step(build, &[32 * subgroups, tiles, rows.max(1), regular], push, [count, rows.min(1), 1])
     }
 
     fn tiled(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
@@ -251,6 +275,7 @@ impl Op for QuantMatMul {
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
+            "matrix" => self.matrix(build, params),
             "tiled" => self.tiled(build, params),
             "vector" => self.vector(build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
@@ -273,6 +298,20 @@ mod tests {
         weights[0] = 0x9A;
         let inputs = [Values::Float(lhs), Values::Int(weights), Values::Float(vec![0.5])];
         assert_eq!(op.twin(&inputs), [Values::Float(vec![6.0])], "0.5 * (1 * (10 - 8) + 10 * (9 - 8))");
+    }
+
+    #[test]
+    fn subgroups_share_long_sums_of_few_columns() {
+        let params: Params = serde_json::from_str(r#"{"tiles":1,"subgroups":2048,"most":8}"#).unwrap();
+        let op = QuantMatMul::samples().into_iter().find(|op| op.m == 1 && op.bits == 4).unwrap();
+        let op = QuantMatMul { lhs: DType::F16, out: DType::F16, group: 32, ..op };
+        for (n, k, subgroups) in
+            [(14336, 4096, 2), (4096, 14336, 8), (16, 64, 1), (100_000, 4096, 1), (3, 0, 1)]
+        {
+            let op = QuantMatMul { n, k, ..op.clone() };
+            let plan = op.matrix("quant_matmul_matrix_f16_f16", &params).unwrap();
+            assert_eq!(plan.steps[0].constants[0], 32 * subgroups, "{n} x {k}");
+        }
     }
 
     #[test]

@@ -64,11 +64,16 @@ impl Softmax {
         self.outer / self.mask_heads.max(1)
     }
 
-    fn step(&self, build: &str, share: &Share, mode: u32, pieces: Slot) -> Result<Step, Unfit> {
+    /// `held` fours of a line are kept in registers by each invocation; with 0, lines are read twice.
+    fn step(&self, build: &str, share: &Share, mode: u32, pieces: Slot, held: u32) -> Result<Step, Unfit> {
         let masked = self.mask_rows > 0;
+        let most = u64::from(held) * 4 * u64::from(share.along);
+        if held > 0 && self.length > most {
+            return Err(Unfit(format!("holds lines of up to {most} elements, not of {}", self.length)));
+        }
         Ok(Step {
             module: module(build)?,
-            constants: share.constants(&[mode, self.log.into(), masked.into()]),
+            constants: share.constants(&[mode, self.log.into(), masked.into(), held]),
             push: share.push(&[narrow("mask_rows", self.mask_rows)?, narrow("mask_heads", self.mask_heads)?]),
             bindings: vec![Slot::Input(0), Slot::Input(masked.into()), Slot::Output(0), pieces],
             grid: share.grid(),
@@ -148,7 +153,9 @@ impl Op for Softmax {
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        self.lines().plan(template, params, 8, |share, mode, pieces| self.step(build, share, mode, pieces))
+        let held = params.get("held").unwrap_or(0);
+        self.lines()
+            .plan(template, params, 8, |share, mode, pieces| self.step(build, share, mode, pieces, held))
     }
 }
 

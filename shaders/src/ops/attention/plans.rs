@@ -1,6 +1,6 @@
 //! Owns what the kernels of attention are given: constants, bindings, grids. Does not own: what they compute.
 
-use super::{Attention, Mask};
+use super::{super::lines::packed_name, Attention, Mask};
 use crate::{
     Module, Params, Plan, Slot, Step, Unfit, library,
     plan::{groups, narrow},
@@ -9,6 +9,8 @@ use crate::{
 /// Parts of a kernel's memory between its steps: two numbers of each query, and its result.
 const SUM_BYTES: u64 = 8;
 const ELEMENT_BYTES: u64 = 4;
+/// Parts that `combine.comp` has room for.
+const MOST_SPLITS: u32 = 256;
 
 /// A build by name.
 pub(super) fn module(build: &str) -> Result<Module, Unfit> {
@@ -25,7 +27,7 @@ impl Attention {
     pub(super) fn split(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
         let splits = self.splits(params)?;
         let tiles = self.tiles(build, params, splits, Slot::Scratch(0))?;
-        self.combined(tiles, &build.replace("split", "combine"), params, splits)
+        self.combined(tiles, params, splits)
     }
 
     /// The same, with whole words of 16 bytes and no tiles.
@@ -38,13 +40,15 @@ impl Attention {
         if !whole || !words.is_power_of_two() || words > lanes {
             return Err(Unfit(format!("is for rows of 16, 32, 64, … bytes, not of {d} elements")));
         }
-        if rb == 0 || lanes % rb != 0 || lanes % 8 != 0 || kb % (lanes / words.min(8)).max(1) != 0 {
+        let team = lanes.checked_div(rb).unwrap_or(0);
+        let shared = team != 0 && lanes % rb == 0 && kb % team == 0;
+        if !shared || lanes % 8 != 0 || kb % (lanes / words.min(8)).max(1) != 0 {
             return Err(Unfit(format!("has blocks of {rb}x{kb} that {lanes} invocations do not cover")));
         }
         let splits = self.splits(params)?;
         let mut step = self.tiles_of([lanes, rb, kb], build, splits, Slot::Scratch(0))?;
         step.constants.push(words.min(8));
-        self.combined(step, &build.replace("decode", "combine"), params, splits)
+        self.combined(step, params, splits)
     }
 
     /// Parts of the keys.
@@ -53,17 +57,26 @@ impl Attention {
             return Err(Unfit(format!("is for few queries, not {}", self.q_len)));
         }
         let (part_len, most) = (params.get("split_len")?, params.get("max_splits")?);
+        if most > MOST_SPLITS {
+            return Err(Unfit(format!("cuts keys into {most} parts, and {MOST_SPLITS} can be combined")));
+        }
         Ok(self.kv_len.div_ceil(part_len.max(1).into()).clamp(1, most.max(1).into()))
     }
 
     /// A dispatch over parts of the keys, and the one that combines what it leaves.
-    fn combined(&self, mut tiles: Step, build: &str, params: &Params, splits: u64) -> Result<Plan, Unfit> {
+    fn combined(&self, mut tiles: Step, params: &Params, splits: u64) -> Result<Plan, Unfit> {
+        let combine_lanes = params.get("combine_lanes")?;
+        if !combine_lanes.is_power_of_two() {
+            return Err(Unfit(format!(
+                "combines with {combine_lanes} invocations, which is no power of two"
+            )));
+        }
         let rows = self.batch * self.heads * self.q_len;
         tiles.bindings.push(Slot::Scratch(1));
         let splits = narrow("a number of parts", splits)?;
         let combine = Step {
-            module: module(build)?,
-            constants: vec![params.get("combine_lanes")?, narrow("head_dim", self.head_dim)?],
+            module: module(&format!("attention_combine_{}", packed_name(self.dtype)))?,
+            constants: vec![combine_lanes, narrow("head_dim", self.head_dim)?],
             push: vec![narrow("a number of queries", rows)?, splits],
             bindings: vec![Slot::Scratch(0), Slot::Scratch(1), Slot::Output(0)],
             grid: [narrow("a number of queries", rows)?.min(65535), 1, 1],

@@ -42,3 +42,16 @@ fn what_does_not_go_together_is_told() {
     assert!(error(Attention { dtype: DType::I8, ..op.clone() }).contains("i8"));
     assert!(error(Attention { softcap: Some(0.0), ..op }).contains("softcap"));
 }
+
+#[test]
+fn every_variant_for_few_queries_finds_the_kernel_that_combines_its_parts() {
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let op = crate::Operation::Attention(Attention::new(2, 1, 300, 64, dtype));
+        for variant in crate::variants_of("attention").filter(|v| v.signatures.contains(&dtype.to_string())) {
+            if matches!(variant.template.as_str(), "decode" | "split") {
+                let plan = variant.plan(&op).unwrap_or_else(|unfit| panic!("{} {unfit}", variant.name));
+                assert_eq!(plan.steps.len(), 2, "{}", variant.name);
+            }
+        }
+    }
+}

@@ -41,9 +41,16 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     };
     let mark = importer.builder.mark();
     let [then, other] = graphs.map(|graph| region(importer, site, graph));
-    let (Some(then), Some(other)) = (then?, other?) else {
-        importer.builder.rollback(mark);
-        return Err(unknown);
+    let (then, other) = match (then, other) {
+        (Ok(Some(then)), Ok(Some(other))) => (then, other),
+        (then, other) => {
+            importer.builder.rollback(mark);
+            // A branch may be wrong for sizes with which it is never taken.
+            let of_run_time =
+                matches!(&unknown, CompileError::NeedsValues { inputs, .. } if inputs.is_empty());
+            let failed = then.err().or(other.err()).filter(|_| of_run_time);
+            return Err(failed.unwrap_or(unknown));
+        }
     };
     let types = |importer: &Importer<'_>, ids: &[TensorId]| -> Vec<_> {
         ids.iter().map(|id| importer.type_of(*id)).collect()

@@ -50,9 +50,9 @@ impl Engine for Host {
     }
 }
 
-/// Runs a case. Nothing that a case does ends the run: a panic is a failure.
-pub fn check(case: &Case, engine: &dyn Engine) -> Outcome {
-    match catch_unwind(AssertUnwindSafe(|| run(case, engine))) {
+/// Runs a case. Floats may differ by `absolute` from those that are expected, besides a part of them. Nothing that a case does ends the run: a panic is a failure.
+pub fn check(case: &Case, engine: &dyn Engine, absolute: f64) -> Outcome {
+    match catch_unwind(AssertUnwindSafe(|| run(case, engine, absolute))) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => match error.downcast_ref::<CompileError>() {
             Some(CompileError::Unsupported { reason, .. }) => Outcome::Unsupported(reason.clone()),
@@ -72,17 +72,23 @@ pub fn check(case: &Case, engine: &dyn Engine) -> Outcome {
     }
 }
 
-fn run(case: &Case, engine: &dyn Engine) -> Result<Outcome> {
+fn run(case: &Case, engine: &dyn Engine, absolute: f64) -> Result<Outcome> {
     let model = case.model()?;
     for set in case.data_sets()? {
-        if let Some(reason) = run_set(case, &model, &set, engine)? {
+        if let Some(reason) = run_set(case, &model, &set, engine, absolute)? {
             return Ok(Outcome::Failed(reason));
         }
     }
     Ok(Outcome::Passed)
 }
 
-fn run_set(case: &Case, model: &Model, set: &Path, engine: &dyn Engine) -> Result<Option<String>> {
+fn run_set(
+    case: &Case,
+    model: &Model,
+    set: &Path,
+    engine: &dyn Engine,
+    absolute: f64,
+) -> Result<Option<String>> {
     let inputs = case.values(set, "input", &model.inputs())?;
     let expected = case.values(set, "output", &model.outputs())?;
     let graph = graph(model, &inputs)?;
@@ -96,7 +102,7 @@ fn run_set(case: &Case, model: &Model, set: &Path, engine: &dyn Engine) -> Resul
     }
     for (name, got) in names.iter().zip(&results) {
         let reason = match value_of(&expected, name) {
-            Some(wanted) => compare(got, &wanted),
+            Some(wanted) => compare(got, &wanted, absolute),
             None => Some("nothing is expected".to_owned()),
         };
         if let Some(reason) = reason {

@@ -349,7 +349,8 @@ fn dim(bytes: Bytes) -> Result<Dim> {
             1 => dim = u64::try_from(field.int(MESSAGE)?).map_or(Dim::Unknown, Dim::Known),
             2 => {
                 let name = field.text(MESSAGE)?;
-                dim = if name.is_empty() { Dim::Unknown } else { Dim::Symbol(name) };
+                // Some exporters write a question mark for what they do not know.
+                dim = if name.is_empty() || name == "?" { Dim::Unknown } else { Dim::Symbol(name) };
             }
             _ => {}
         }

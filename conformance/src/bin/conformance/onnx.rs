@@ -34,6 +34,9 @@ pub struct Flags {
     /// Only cases whose name contains this.
     #[arg(long = "match", default_value = "")]
     filter: String,
+    /// How far floats may be from those that are expected, besides a part in a thousand.
+    #[arg(long, default_value_t = 1e-7)]
+    atol: f64,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
@@ -54,7 +57,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     }
     let mut summary = Summary::default();
     for case in cases {
-        let outcome = check(&case, &*engine);
+        let outcome = check(&case, &*engine, flags.atol);
         match &outcome {
             _ if flags.json => {}
             Outcome::Failed(reason) => println!("FAILED {}: {reason}", case.name),

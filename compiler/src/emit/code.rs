@@ -257,3 +257,32 @@ fn flatten(parts: &[Part<'_>]) -> (Vec<u16>, Vec<Reg>) {
     }
     (segments, args)
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_vm::{Context, Invocation, Module, Value, asm::ModuleBuilder};
+
+    use super::*;
+
+    /// More constants than there are registers, each checked against a sum.
+    #[test]
+    fn registers_of_constants_are_used_again() {
+        let mut code = Code::new("0v_I", 0);
+        let sum = code.pair();
+        code.op(Op::ConstI64Zero, &[sum.into()]);
+        let count = 40_000i64;
+        for value in 1..=count {
+            let value = code.i64(value);
+            code.op(Op::AddI64, &[sum.into(), value.into(), sum.into()]);
+        }
+        code.op(Op::Return, &[vec![sum].into()]);
+        let mut builder = ModuleBuilder::new("m");
+        builder.ty("i64");
+        builder.function(Some("f"), code.finish().unwrap().0).unwrap();
+        let module = Module::load(builder.finish()).unwrap();
+        let context = Context::new(&[], &[module]).unwrap();
+        let function = context.lookup("m", "f").unwrap();
+        let found = context.invoke(&function, &[], &Invocation::default()).unwrap();
+        assert!(matches!(found[..], [Value::I64(sum)] if sum == count * (count + 1) / 2), "{found:?}");
+    }
+}

@@ -8,7 +8,10 @@ use std::{
 
 use halite_shaders::Operation;
 
-use super::pool::{ConstantId, Known, PackedId, Pool};
+use super::{
+    order::by_level,
+    pool::{ConstantId, Known, PackedId, Pool},
+};
 use crate::{
     CompileError, Place,
     graph::{Graph, Node, NodeOp, Region, TensorId},
@@ -128,6 +131,8 @@ pub struct Flow {
     pub storages: Vec<Storage>,
     /// All acts, in the order in which they are done; a loop's body once.
     pub acts: Vec<Act>,
+    /// The time of each act: acts of one time do not depend on each other.
+    pub levels: Vec<usize>,
     /// Parts of `acts` without control flow between them.
     pub segments: Vec<Range<usize>>,
     /// The course over the segments.
@@ -157,7 +162,9 @@ pub fn flow(graph: &Graph, pool: &mut Pool) -> Result<Flow, CompileError> {
     maker.close(&mut items);
     maker.flow.items = items;
     maker.finish();
-    Ok(maker.flow)
+    let mut flow = maker.flow;
+    by_level(&mut flow);
+    Ok(flow)
 }
 
 struct Maker<'a> {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     flow::{Act, Flow, Home, Item, Storage, StorageId},
+    order::by_level,
     pool::{ConstantId, Known, PackedId, Pool},
 };
 
@@ -20,6 +21,7 @@ pub fn flow(pool: &Pool) -> Flow {
     if !flow.acts.is_empty() {
         flow.segments.push(0..flow.acts.len());
         flow.items.push(Item::Segment(0));
+        by_level(&mut flow);
     }
     flow
 }

@@ -180,6 +180,7 @@ impl Addresses {
         for (id, life) in lives.of.iter().enumerate() {
             if let Some((from, to)) = life.filter(|_| lives.group[id] == id) {
                 index_of[id] = Some(needs.len());
+                let (from, to) = (flow.levels[from], flow.levels[to]);
                 needs.push(Need { bytes: whole(flow.storages[id].bytes), from, to });
             }
         }
@@ -189,7 +190,8 @@ impl Addresses {
         let (tensors, mut extra) = (needs.len(), 0);
         for (act, choice) in choices.iter().enumerate() {
             for bytes in choice.iter().flat_map(|choice| &choice.plan.scratch) {
-                needs.push(Need { bytes: whole(*bytes), from: act, to: act });
+                let time = flow.levels[act];
+                needs.push(Need { bytes: whole(*bytes), from: time, to: time });
                 extra += whole(*bytes);
             }
         }
@@ -212,14 +214,14 @@ impl Addresses {
 }
 
 /// When each local storage is needed: the first and the last act.
-struct Lives {
-    of: Vec<Option<(usize, usize)>>,
+pub(super) struct Lives {
+    pub(super) of: Vec<Option<(usize, usize)>>,
     /// The storage whose memory each one has; itself, unless it is written over another.
     group: Vec<usize>,
 }
 
 impl Lives {
-    fn of(flow: &Flow) -> Self {
+    pub(super) fn of(flow: &Flow) -> Self {
         let mut of: Vec<Option<(usize, usize)>> = vec![None; flow.storages.len()];
         for (time, act) in flow.acts.iter().enumerate() {
             for id in act.reads().iter().chain(act.writes()) {

@@ -8,6 +8,7 @@ pub mod flow;
 mod load;
 pub mod lower;
 pub mod memory;
+mod order;
 pub mod pool;
 pub mod schedule;
 pub mod slabs;

@@ -116,12 +116,12 @@ fn what_is_returned_has_its_own_memory() {
         }
     })]);
     let lowered = &plan.targets[0].functions[0][0];
-    assert_eq!((line(&lowered.segments[0]).as_str(), lowered.transient_bytes), ("d|ccc|", 0));
+    assert_eq!((line(&lowered.segments[0]).as_str(), lowered.transient_bytes), ("dcc|c|", 0));
     let targets = lowered.segments[0].iter().filter_map(|command| match command {
         Command::Copy { to, .. } => Some(to.memory),
         _ => None,
     });
-    assert!(targets.eq([Memory::Output(1), Memory::Output(2), Memory::Output(3)]));
+    assert!(targets.eq([Memory::Output(2), Memory::Output(3), Memory::Output(1)]));
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! Owns the order of acts: what does not depend on each other comes together, so that few barriers are needed and
+//! dispatches overlap. Does not own: barriers, or addresses.
+
+use std::collections::HashMap;
+
+use super::{
+    flow::{Flow, StorageId},
+    lower::Lives,
+    memory::{Need, arrange},
+};
+
+/// Memory that the order may cost, beside a quarter of what it was.
+const SLACK: u64 = 1 << 20;
+
+/// Sorts the acts of each segment by how many others have to come before, and numbers these levels. Keeps the order where
+/// the other would take much more memory; each act is a level of its own then.
+pub fn by_level(flow: &mut Flow) {
+    let own: Vec<usize> = (0..flow.acts.len()).collect();
+    let levels = levels(flow);
+    let before = bytes(flow, &own);
+    let kept = flow.acts.clone();
+    sort(flow, &levels);
+    let mut sorted = levels;
+    sorted.sort_unstable();
+    if bytes(flow, &sorted) > before.saturating_add(before / 4).saturating_add(SLACK) {
+        flow.acts = kept;
+        flow.levels = own;
+    } else {
+        flow.levels = sorted;
+    }
+}
+
+/// The level of each act: behind everything that it has to wait for. Levels grow from segment to segment, and what the host
+/// writes between them has its own.
+fn levels(flow: &Flow) -> Vec<usize> {
+    let mut levels = Vec::with_capacity(flow.acts.len());
+    let mut next = 0;
+    let mut segments = flow.segments.iter().peekable();
+    while levels.len() < flow.acts.len() {
+        let first = levels.len();
+        let end = match segments.peek() {
+            Some(segment) if segment.start == first => segments.next().map_or(first + 1, |s| s.end),
+            _ => first + 1,
+        };
+        let base = next;
+        // The levels from which on a storage can be read, and be written.
+        let mut ready: HashMap<StorageId, (usize, usize)> = HashMap::new();
+        for act in &flow.acts[first..end] {
+            let reads = act.reads().iter().map(|id| ready.get(id).map_or(base, |(read, _)| *read));
+            let writes = act.writes().iter().map(|id| ready.get(id).map_or(base, |(_, write)| *write));
+            let level = reads.chain(writes).max().unwrap_or(base);
+            for id in act.reads() {
+                let (_, write) = ready.entry(*id).or_insert((base, base));
+                *write = (*write).max(level + 1);
+            }
+            for id in act.writes() {
+                ready.insert(*id, (level + 1, level + 1));
+            }
+            levels.push(level);
+            next = next.max(level + 1);
+        }
+    }
+    levels
+}
+
+fn sort(flow: &mut Flow, levels: &[usize]) {
+    for segment in flow.segments.clone() {
+        let mut order: Vec<usize> = segment.clone().collect();
+        order.sort_by_key(|act| levels[*act]);
+        let sorted: Vec<_> = order.into_iter().map(|act| flow.acts[act].clone()).collect();
+        flow.acts[segment].clone_from_slice(&sorted);
+    }
+}
+
+/// Bytes of memory between acts at these times.
+fn bytes(flow: &Flow, times: &[usize]) -> u64 {
+    let lives = Lives::of(flow);
+    let needs = lives.of.iter().zip(&flow.storages).filter_map(|(life, storage)| {
+        let (first, last) = (*life)?;
+        Some(Need { bytes: storage.bytes, from: times[first], to: times[last] })
+    });
+    arrange(&needs.collect::<Vec<_>>(), 0).bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::flow::{Act, Home, Storage};
+
+    fn line(copies: &[(u32, u32)], storages: usize, bytes: u64) -> Flow {
+        let copy = |(from, to): &(u32, u32)| Act::Copy { from: StorageId(*from), to: StorageId(*to) };
+        let segments = std::iter::once(0..copies.len()).collect();
+        let storages = vec![Storage { home: Home::Local, bytes }; storages];
+        Flow { acts: copies.iter().map(copy).collect(), segments, storages, ..Flow::default() }
+    }
+
+    fn order(flow: &Flow) -> Vec<(u32, u32)> {
+        flow.acts.iter().map(|act| (act.reads()[0].0, act.writes()[0].0)).collect()
+    }
+
+    #[test]
+    fn branches_are_interleaved() {
+        // Two chains of one input, one after the other.
+        let mut flow = line(&[(0, 1), (1, 2), (0, 3), (3, 4)], 5, 64);
+        by_level(&mut flow);
+        assert_eq!(order(&flow), [(0, 1), (0, 3), (1, 2), (3, 4)]);
+        assert_eq!(flow.levels, [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn writes_wait_for_reads_and_writes() {
+        let before = [(0, 1), (1, 2), (3, 1), (1, 4), (0, 4)];
+        let mut flow = line(&before, 5, 64);
+        by_level(&mut flow);
+        assert_eq!(order(&flow), before);
+        assert_eq!(flow.levels, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn memory_counts_more_than_barriers() {
+        // Ten chains whose middles are large: side by side they would need ten times the memory.
+        let mut copies = Vec::new();
+        for chain in 0..10 {
+            copies.extend([(0, 1 + chain * 2), (1 + chain * 2, 2 + chain * 2)]);
+        }
+        let mut flow = line(&copies, 21, 1 << 20);
+        for end in (2..21).step_by(2) {
+            flow.storages[end].home = Home::Output(0);
+        }
+        by_level(&mut flow);
+        assert_eq!(order(&flow), copies);
+        assert_eq!(flow.levels, (0..20).collect::<Vec<_>>());
+    }
+}

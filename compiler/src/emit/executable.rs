@@ -76,3 +76,21 @@ fn named(spirv: &[u8], name: &str) -> Vec<u8> {
     }
     made.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_points_get_names_and_keep_their_interface() {
+        // A header, a capability, and an entry point `main` with two variables.
+        let words =
+            [0x0723_0203, 0x1_0000, 0, 9, 0, 2 << 16 | 17, 1, 7 << 16 | 15, 5, 4, 0x6E69_616D, 0, 6, 8];
+        let bytes: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+        let made = named(&bytes, "softmax");
+        let made: Vec<u32> = made.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        assert_eq!(made[..7], words[..7]);
+        assert_eq!(made[7..], [7 << 16 | 15, 5, 4, 0x7466_6F73, 0x0078_616D, 6, 8]);
+        assert_eq!(named(&bytes, "main"), bytes);
+    }
+}

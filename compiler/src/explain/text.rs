@@ -63,13 +63,13 @@ fn write_course(course: &CourseReport, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     }
     writeln!(
         f,
-        "    total: {} flops, {} moved, {} dispatches, {} copies, {} barriers in {} recordings",
+        "    total: {} flops, {} moved; recordings: {} with {} dispatches, {} copies, {} barriers",
         Count(course.flops),
         Bytes(course.bytes as u64),
+        course.segments,
         course.dispatches,
         course.copies,
-        course.barriers,
-        course.segments
+        course.barriers
     )?;
     writeln!(
         f,

@@ -9,7 +9,7 @@ use common::{Array, compare};
 use halite_compiler::{
     CompileError,
     pte::Model,
-    signature::{Bindings, BoundValue},
+    signature::{Bindings, BoundValue, Dim},
 };
 use serde_json::Value as Json;
 
@@ -153,4 +153,54 @@ fn programs_of_the_corpus_compute_what_pytorch_computes() {
 fn single_operators_compute_what_pytorch_computes() {
     let cases = cases(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/pte")));
     assert_eq!(run_all(&cases), cases.len());
+}
+
+/// Small seeded generator (xorshift64*), so that failures repeat.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+/// Rounds of damage for each program; more with a variable, for a search.
+fn rounds() -> usize {
+    std::env::var("HALITE_DAMAGE_ROUNDS").map_or(25, |rounds| rounds.parse().unwrap())
+}
+
+#[test]
+fn damaged_programs_do_no_harm() {
+    let mut noise = Noise(0x9E37_79B9_7F4A_7C15);
+    let (mut built, mut refused) = (0, 0);
+    for case in cases(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/pte"))) {
+        let whole = std::fs::read(case.folder.join(case.json["pte"].as_str().unwrap())).unwrap();
+        for _ in 0..rounds() {
+            let mut file = whole.clone();
+            for _ in 0..=noise.below(4) {
+                let at = noise.below(file.len());
+                // Small numbers, which indices and sizes mostly are, and extremes.
+                file[at] = [noise.next() as u8, noise.below(16) as u8, 0, 0xFF, 0x7F, 0x80][noise.below(6)];
+            }
+            let Ok(model) = Model::parse(file.into()) else { continue };
+            let Ok(inputs) = model.inputs("forward") else { continue };
+            let known = |dims: &Vec<Dim>| {
+                dims.iter().map(|dim| if let Dim::Known(size) = dim { *size } else { 3 }).collect::<Vec<_>>()
+            };
+            let shapes = inputs.iter().map(|input| (input.name.clone(), known(input.dims.as_ref().unwrap())));
+            match model.graph("forward", &Bindings { shapes: shapes.collect(), ..Bindings::default() }) {
+                Ok(_) => built += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    println!("{built} were built, {refused} were refused");
+    assert!(built > 0 && refused > 0);
 }

@@ -13,6 +13,9 @@ use halite_shaders::{Values, ops::pad::Border};
 /// Types that kernels pool.
 const POOLED: &[DType] = &[DType::F32, DType::F16];
 
+/// Most taps of all windows over an image whose places are listed while a graph is built.
+const MOST_TAPS: u64 = 1 << 22;
+
 impl Builder {
     /// Pools the dimensions of a tensor behind the first two. Integers are pooled as `f32`, which is exact for 24 bits; so
     /// are `f64` and `bf16`. The result has the tensor's type.
@@ -112,6 +115,13 @@ impl Builder {
     ) -> Result<TensorId> {
         let dims = self.dims(tensor).to_vec();
         let (lead, spatial) = dims.split_at(2);
+        let listed = elements(out).saturating_mul(elements(kernel)).max(elements(lead));
+        if listed > MOST_TAPS {
+            return Err(self.unsupported(format!(
+                "places of what is largest in {kernel:?} windows of {}: {listed} taps are more than {MOST_TAPS}",
+                self.describe(&[tensor])
+            )));
+        }
         let own = self.as_f32(tensor)?;
         // With a border that reaches as far as any window, every tap is an element.
         let reach = |d: usize| {

@@ -12,6 +12,8 @@ mod model;
 mod node;
 mod ops;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 pub use model::Model;
 

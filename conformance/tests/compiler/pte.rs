@@ -6,6 +6,7 @@ use halite::{HostTensor, tensor::npy};
 use halite_compiler::{
     CompileError, CompileOptions, Program, compile,
     graph::Graph,
+    passes::optimize,
     pte::Model,
     signature::{Bindings, BoundValue},
 };
@@ -97,7 +98,10 @@ fn compare(case: &Case, found: &Values, wanted: &Values) -> Result<f64, String> 
 fn run(device: &Device, case: &Case, set: &Json, options: &CompileOptions) -> Option<Result<f64, String>> {
     let model = Model::open(&case.folder.join(case.json["pte"].as_str().unwrap())).unwrap();
     let (inputs, outputs) = (case.arrays(&set["inputs"]), case.arrays(&set["outputs"]));
-    let graph = graph(&model, &inputs)?;
+    let mut graph = graph(&model, &inputs)?;
+    if let Err(error) = optimize(&mut graph) {
+        return Some(Err(error.to_string()));
+    }
     let values = |port: &halite_compiler::graph::Port, tensor: &HostTensor| {
         Values::from_bytes(graph.tensor(port.tensor).element.storage(), &tensor.data)
     };

@@ -7,7 +7,7 @@ use std::fmt;
 use super::{PteError, Result, read_program};
 
 /// An ExecuTorch program. All indices in it have been checked against what they index.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Version of the schema; 0 so far.
     pub version: u32,

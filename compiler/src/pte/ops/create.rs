@@ -27,7 +27,7 @@ pub(super) const OPERATORS: Table = &[
 ];
 
 /// Most elements that are computed while a graph is built: what a file of a few bytes may ask for.
-const MOST: u64 = 1 << 22;
+const MOST: u64 = 1 << 20;
 
 fn fill_sizes(n: &mut Node<'_, '_>, value: f64) -> Result<()> {
     let dims = n.sizes(0)?;

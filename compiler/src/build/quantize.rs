@@ -47,7 +47,7 @@ impl Builder {
     /// `(x - zero) * scale` as `to`, a float type. Scale and zero point are broadcast.
     ///
     /// # Errors
-    /// The elements are no integers of up to 32 bits.
+    /// The elements are no integers of up to 32 bits, nor `f32`, which holds small floats.
     pub fn dequantize(
         &mut self,
         x: TensorId,
@@ -56,6 +56,15 @@ impl Builder {
         to: ElementType,
     ) -> Result<TensorId> {
         let element = self.element(x);
+        if element == ElementType::Of(DType::F32) {
+            let made = match zero {
+                Some(zero) => self.binary(Function::Sub, x, zero)?,
+                None => x,
+            };
+            let scale = self.as_f32(scale)?;
+            let made = self.binary(Function::Mul, made, scale)?;
+            return self.cast(made, to);
+        }
         let narrow = element.storage().size() <= 2 || element.storage() == DType::I32;
         if element.is_float() || !narrow {
             return Err(

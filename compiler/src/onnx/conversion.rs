@@ -6,7 +6,7 @@ use halite_formats::onnx::{AttributeValue, DataType};
 use super::{
     Result, constant,
     importer::{Importer, Site, Value},
-    narrow,
+    narrow, ops,
 };
 use crate::{CompileError, graph::TensorId};
 
@@ -29,8 +29,31 @@ pub(super) fn import<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result
                 (to, _) => cast(importer, site, to),
             }
         }
+        "QuantizeLinear" => quantize(importer, site),
         _ => Ok(None),
     }
+}
+
+/// Quantization to a narrow type, which the zero point has or an attribute names.
+fn quantize<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<Vec<Value>>> {
+    let mut to = int(site, "output_dtype").and_then(DataType::from_number);
+    let mut inputs = Vec::new();
+    for value in importer.inputs(site)? {
+        inputs.push(match value {
+            Some(Value::Tensor(id)) => Some(id),
+            Some(Value::Narrow(id, data_type)) => {
+                to = Some(data_type);
+                Some(id)
+            }
+            _ => None,
+        });
+    }
+    let Some(to) = to.filter(|to| narrow::held_in(*to).is_some()) else { return Ok(None) };
+    let view = importer.node_view(site, inputs);
+    let (x, scale, zero) = ops::quantization(&mut importer.builder, &view)?;
+    let saturates = int(site, "saturate") != Some(0);
+    let made = narrow::quantize(&mut importer.builder, [x, scale], zero, to, saturates)?;
+    Ok(Some(vec![Value::Narrow(made, to)]))
 }
 
 fn int(site: &Site<'_>, name: &str) -> Option<i64> {

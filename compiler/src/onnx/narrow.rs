@@ -201,6 +201,35 @@ pub(super) fn cast(b: &mut Builder, tensor: TensorId, to: DataType, saturates: b
     b.cast(wrapped, if is_signed { DType::I8 } else { DType::U8 })
 }
 
+/// `x / scale + zero` as the nearest value of a narrow type, ties to even; scale and zero point are broadcast. Integers are
+/// limited to the type, floats are where it saturates.
+pub(super) fn quantize(
+    b: &mut Builder,
+    [x, scale]: [TensorId; 2],
+    zero: Option<TensorId>,
+    to: DataType,
+    saturates: bool,
+) -> Result<TensorId> {
+    let (x, scale) = (b.as_f32(x)?, b.as_f32(scale)?);
+    let zero = match zero {
+        Some(zero) => b.as_f32(zero)?,
+        None => b.float(DType::F32, 0.0)?,
+    };
+    let held = held_in(to).ok_or_else(|| b.unsupported(format!("quantization to {to}")))?;
+    b.map(&[x, scale, zero], held, |p, x| {
+        let part = p.call(Function::Div, &x[..2]);
+        if let Some(float) = Float::of(to) {
+            let sum = p.call(Function::Add, &[part, x[2]]);
+            return float.round(p, sum, saturates);
+        }
+        let (least, most) = limits(to).unwrap_or((0, 0));
+        let whole = p.call(Function::Round, &[part]);
+        let sum = p.call(Function::Add, &[whole, x[2]]);
+        let kept = p.call(Function::Clip, &[sum, (least as f32).into(), (most as f32).into()]);
+        p.cast(held.value(), kept)
+    })
+}
+
 /// The least and the largest value of a narrow integer type.
 pub(super) fn limits(data_type: DataType) -> Option<(i64, i64)> {
     match data_type {

@@ -6,9 +6,11 @@ mod compare;
 mod device;
 mod report;
 mod run;
+mod superseded;
 
 pub use case::{Case, find_tests};
 pub use compare::compare;
 pub use device::OnDevice;
 pub use report::{Outcome, Summary};
 pub use run::{Engine, Host, check};
+pub use superseded::superseded;

@@ -24,6 +24,8 @@ mod softmax;
 mod unary;
 mod window;
 
+pub(super) use quantize::quantization;
+
 use std::{collections::HashMap, sync::OnceLock};
 
 use super::{Import, NodeView, Result};

@@ -36,9 +36,18 @@ fn parameters(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<(Tens
     Ok((scale, zero))
 }
 
-fn quantize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+/// What is quantized, and its scale and zero point, which are broadcast to it.
+pub(in crate::onnx) fn quantization(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+) -> Result<(TensorId, TensorId, Option<TensorId>)> {
     let x = node.input(0)?;
     let (scale, zero) = parameters(b, node, x)?;
+    Ok((x, scale, zero))
+}
+
+fn quantize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let (x, scale, zero) = quantization(b, node)?;
     let to = match (zero, node.int("output_dtype", 0)?) {
         (Some(zero), _) => b.element(zero),
         (None, 0) => DType::U8.into(),

@@ -118,8 +118,10 @@ impl Builder {
         outside: Outside,
     ) -> Result<Neighbours> {
         let limits = Limits::new(size, outside);
+        // Cubic neighbours of a coordinate outside are those of the coordinate itself, as PyTorch and ONNX Runtime have it.
+        let stays = between == Between::Cubic && outside == Outside::Border;
         let first = |p: &mut Expression, x: Operand| {
-            let at = limits.inside(p, x);
+            let at = if stays { x } else { limits.inside(p, x) };
             let whole = p.call(Function::Floor, &[at]);
             let rest = p.call(Function::Sub, &[at, whole]);
             (whole, rest)

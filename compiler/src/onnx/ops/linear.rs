@@ -17,7 +17,7 @@ fn matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![b.matmul(node.input(0)?, node.input(1)?)?])
 }
 
-fn gemm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn gemm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, y) = (node.input(0)?, node.input(1)?);
     if b.dims(x).len() != 2 || b.dims(y).len() != 2 {
         return Err(node.invalid(format!("Gemm of {}", b.describe(&[x, y]))));

@@ -10,6 +10,8 @@ mod image;
 mod index;
 mod known;
 mod linear;
+mod microsoft;
+mod microsoft_quantized;
 mod moves;
 mod norm;
 mod order;
@@ -41,6 +43,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     known::OPS,
     image::OPS,
     linear::OPS,
+    microsoft::OPS,
     moves::OPS,
     norm::OPS,
     order::OPS,
@@ -56,7 +59,7 @@ const ONNX: &[&[(&str, Import)]] = &[
 ];
 
 /// Operators of `com.microsoft`.
-const MICROSOFT: &[&[(&str, Import)]] = &[];
+const MICROSOFT: &[&[(&str, Import)]] = &[microsoft::MICROSOFT, microsoft_quantized::MICROSOFT];
 
 /// The importer of an operator of a domain (empty for ONNX's own).
 pub(super) fn find(domain: &str, op_type: &str) -> Option<Import> {

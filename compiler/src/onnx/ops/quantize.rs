@@ -66,9 +66,12 @@ fn dequantize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![b.dequantize(x, scale, zero, to)?])
 }
 
-/// Bytes with a scale and a zero point that the range of the elements gives.
 fn dynamic(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let x = node.input(0)?;
+    Ok(dynamic_bytes(b, node.input(0)?)?.to_vec())
+}
+
+/// Bytes with a scale and a zero point that the range of the elements gives.
+pub(super) fn dynamic_bytes(b: &mut Builder, x: TensorId) -> Result<[TensorId; 3]> {
     let axes: Vec<usize> = (0..b.dims(x).len()).collect();
     let most = b.reduce(ReduceKind::Max, x, &axes, false)?;
     let least = b.reduce(ReduceKind::Min, x, &axes, false)?;
@@ -88,11 +91,11 @@ fn dynamic(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         p.cast(halite_shaders::emit::Type::Of(DType::U8), kept)
     })?;
     let made = b.quantize(x, scale, Some(zero), DType::U8)?;
-    Ok(vec![made, scale, zero])
+    Ok([made, scale, zero])
 }
 
 /// A scale or zero point of the rows of a matrix, in a form that is broadcast to it.
-fn of_rows(b: &mut Builder, value: TensorId, matrix: TensorId) -> Result<TensorId> {
+pub(super) fn of_rows(b: &mut Builder, value: TensorId, matrix: TensorId) -> Result<TensorId> {
     match *b.dims(value) {
         [1] => b.reshape(value, &[]),
         [rows] if b.dims(matrix).len() > 1 => b.reshape(value, &[rows, 1]),

@@ -1,6 +1,8 @@
 //! Owns methods: the instructions around calls of delegates, and what the caller hands in and gets. Does not own: the
 //! graphs of delegates.
 
+use std::collections::HashMap;
+
 use halite_formats::pte::{Dynamism, Instruction, Plan, Program, Tensor, Value, VulkanGraph};
 
 use super::{
@@ -39,6 +41,8 @@ struct Method<'a> {
     builder: Builder,
     /// What is known of the values.
     values: Vec<Option<Passed>>,
+    /// What was written last at a place in the plan's memory.
+    written: HashMap<(u32, u64), TensorId>,
 }
 
 /// The graph of a method.
@@ -58,7 +62,8 @@ pub(super) fn import(
     };
     let mut builder = Builder::new();
     builder.at(place);
-    let mut method = Method { program, plan, builder, values: plan.values.iter().map(|_| None).collect() };
+    let values = plan.values.iter().map(|_| None).collect();
+    let mut method = Method { program, plan, builder, values, written: HashMap::new() };
     method.take_inputs(inputs, bindings)?;
     for (i, instruction) in instructions.iter().enumerate() {
         method.builder.at(Place::new(format!("instruction {i} of method '{}'", plan.name)));
@@ -90,8 +95,29 @@ impl Method<'_> {
                 None => self.builder.input(name, element, &dims)?,
             };
             self.values[*id] = Some(Passed::Tensor(made));
+            self.note(tensor, made);
         }
         Ok(())
+    }
+
+    /// Notes where in memory a tensor is written.
+    fn note(&mut self, tensor: &Tensor, made: TensorId) {
+        if let Some(place) = tensor.allocation {
+            self.written.insert((place.memory, place.offset), made);
+        }
+    }
+
+    /// A tensor that no instruction computes because it is another one under other sizes: the export drops such views and
+    /// plans both at one place.
+    fn view(&mut self, tensor: &Tensor) -> Result<Option<TensorId>> {
+        let Some(place) = tensor.allocation.filter(|_| tensor.data == 0) else { return Ok(None) };
+        let Some(other) = self.written.get(&(place.memory, place.offset)).copied() else { return Ok(None) };
+        let same = self.builder.tensor(other).elements() == elements(&tensor.sizes)
+            && self.builder.element(other) == self.element(tensor)?;
+        if !same {
+            return Ok(None);
+        }
+        self.builder.reshape(other, &tensor.sizes).map(Some)
     }
 
     /// Whether an input of these dimensions is what the method takes.
@@ -204,7 +230,9 @@ impl Method<'_> {
                     ));
                 }
                 let element = self.element(tensor)?;
-                Passed::Tensor(self.builder.cast(made, element)?)
+                let made = self.builder.cast(made, element)?;
+                self.note(tensor, made);
+                Passed::Tensor(made)
             }
             (number @ Passed::Number(_), Value::Int(_)) => number,
             _ => return Err(self.builder.invalid(format!("value {id} is not what is computed for it"))),
@@ -220,7 +248,10 @@ impl Method<'_> {
         }
         let found = match &self.plan.values[id] {
             Value::Int(number) => Passed::Number(*number),
-            Value::Tensor(tensor) => Passed::Tensor(self.constant(id, tensor)?),
+            Value::Tensor(tensor) => Passed::Tensor(match self.view(tensor)? {
+                Some(view) => view,
+                None => self.constant(id, tensor)?,
+            }),
             other => {
                 return Err(self
                     .builder

@@ -89,13 +89,16 @@ fn simplified_norm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
     Ok(vec![b.normalize(x, Some(scale), None, norm)?])
 }
 
+/// A function of one value in an expression.
+type Apply = Box<dyn Fn(&mut Expression, Operand) -> Operand>;
+
 /// The function that a fused operator applies to its result.
 fn activated(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<TensorId> {
     let name = node.string("activation", "")?;
     let given = node.floats("activation_params")?.unwrap_or_default();
     let of = |index: usize, default: f32| number(given.get(index).copied().unwrap_or(default));
     let element = b.element(x);
-    let apply: Box<dyn Fn(&mut Expression, Operand) -> Operand> = match name.as_str() {
+    let apply: Apply = match name.as_str() {
         "" => return Ok(x),
         "Relu" => Box::new(|p, x| p.call(Function::Relu, &[x])),
         "Tanh" => Box::new(|p, x| p.call(Function::Tanh, &[x])),

@@ -17,6 +17,23 @@ use crate::{
 
 /// Versions of ONNX's own operators that are known.
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
+/// Operators that mean the same before those versions.
+const UNCHANGED: &[&str] = &[
+    "Abs",
+    "Ceil",
+    "Exp",
+    "Floor",
+    "Identity",
+    "Log",
+    "Neg",
+    "Not",
+    "Reciprocal",
+    "Relu",
+    "Sigmoid",
+    "Sqrt",
+    "Tanh",
+    "Transpose",
+];
 /// Most functions and inner graphs inside of each other.
 const MOST_DEPTH: usize = 48;
 /// Most nodes that are imported: functions that call each other twice, and loops, multiply them.
@@ -348,7 +365,8 @@ impl<'m> Importer<'m> {
             node.outputs.iter().map(|name| !name.is_empty() && names.contains(name.as_str())).collect();
         let version = scope.opsets.iter().find(|opset| own_domain(&opset.domain) == domain);
         let version = version.map_or(1, |opset| opset.version);
-        if domain.is_empty() && !OPSETS.contains(&version) {
+        let is_old = version < *OPSETS.start() && UNCHANGED.contains(&node.op_type.as_str());
+        if domain.is_empty() && !OPSETS.contains(&version) && !is_old {
             let (first, last) = (OPSETS.start(), OPSETS.end());
             let reason = format!(
                 "the model uses version {version} of ONNX's operators; {first} to {last} are supported (the onnx package \

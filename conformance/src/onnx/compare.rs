@@ -27,8 +27,8 @@ pub fn compare(got: &BoundValue, expected: &BoundValue, absolute: f64) -> Option
         _ => {
             let (got, wanted) = (got_values.float(*index), wanted.float(*index));
             let same = got == wanted || got.is_nan() && wanted.is_nan();
-            // NaN is near nothing.
-            let near = (got - wanted).abs() <= absolute + relative * wanted.abs();
+            // Infinity and NaN are near nothing.
+            let near = wanted.is_finite() && (got - wanted).abs() <= absolute + relative * wanted.abs();
             !same && !near
         }
     };

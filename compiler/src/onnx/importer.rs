@@ -332,8 +332,6 @@ impl<'m> Importer<'m> {
     /// A node with its inputs.
     pub(super) fn node_view(&self, site: &Site<'m>, inputs: Vec<Option<TensorId>>) -> NodeView<'m> {
         NodeView {
-            op_type: &site.node.op_type,
-            domain: site.domain,
             version: site.version,
             inputs,
             used: site.used.clone(),

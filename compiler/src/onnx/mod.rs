@@ -5,8 +5,6 @@
 //! the node computes. What is not a tensor (lists, optional values) exists while the graph is built only; control flow is
 //! in `control`, functions of the model are put in where they are called.
 
-#![allow(dead_code, reason = "operators are added family by family against this interface")]
-
 mod constant;
 mod control;
 mod conversion;

@@ -14,10 +14,6 @@ pub(crate) type Import = fn(&mut Builder, &NodeView<'_>) -> Result<Vec<TensorId>
 
 /// A node of an ONNX model as its importer sees it.
 pub(crate) struct NodeView<'m> {
-    /// The operator.
-    pub(crate) op_type: &'m str,
-    /// Its domain; empty for ONNX itself.
-    pub(crate) domain: &'m str,
     /// Version of the domain's operators that the model uses.
     pub(crate) version: i64,
     /// Tensors that it reads; none where an optional one is left out.

@@ -42,6 +42,12 @@ use crate::{
 /// Most bytes of results that are computed while a graph is built. Larger constants are computed by the device at load.
 pub const FOLD_LIMIT: u64 = 1 << 16;
 
+/// Most bytes of such results in all: repeated bodies fold again and again.
+const FOLD_BUDGET: u64 = 1 << 28;
+
+/// Most numbers of a constant that is made of a size: such as all places along an axis.
+const MOST_PLACES: u64 = 1 << 24;
+
 /// Most elements that a result may have: more cannot be the size of anything that runs.
 const MOST_ELEMENTS: u64 = 1 << 40;
 
@@ -54,6 +60,8 @@ pub struct Builder {
     /// The regions that are open, the innermost last.
     open: Vec<Region>,
     place: Place,
+    /// Bytes of results that were computed so far.
+    folded: u64,
 }
 
 /// How far a graph was built; see [`Builder::mark`].
@@ -184,6 +192,20 @@ impl Builder {
         self.values(element, &[], &values)
     }
 
+    /// The integers from 0 on, as a tensor of these dimensions.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn places(&mut self, element: impl Into<ElementType>, dims: &[u64]) -> Result<TensorId> {
+        let count = elements(dims);
+        if count > MOST_PLACES {
+            return Err(
+                self.unsupported(format!("{count} places are more than {MOST_PLACES}, which are counted"))
+            );
+        }
+        self.values(element, dims, &Values::Int((0..count as i64).collect()))
+    }
+
     /// A vector of `i64`.
     pub fn ints_constant(&mut self, values: &[i64]) -> Result<TensorId> {
         self.values(DType::I64, &[values.len() as u64], &Values::Int(values.to_vec()))
@@ -257,6 +279,8 @@ impl Builder {
             return made.collect();
         }
         if let Some(values) = self.fold(&operation, inputs) {
+            let made = operation.outputs();
+            self.folded = made.iter().fold(self.folded, |sum, tensor| sum.saturating_add(tensor.bytes()));
             let made = values.iter().zip(outputs).map(|(v, (element, dims))| self.values(*element, dims, v));
             return made.collect();
         }
@@ -353,7 +377,9 @@ impl Builder {
 
     fn define(&mut self, name: &str, element: ElementType, dims: &[u64]) -> Result<TensorId> {
         let tensor = Tensor { name: name.to_owned(), element, dims: dims.to_vec(), constant: None };
-        if tensor.elements() > MOST_ELEMENTS {
+        // Sizes of 0 must not hide others that are too large to count.
+        let places = dims.iter().fold(1u64, |n, size| n.saturating_mul((*size).max(1)));
+        if places > MOST_ELEMENTS {
             return Err(self.unsupported(format!("a tensor of {dims:?} elements is too large")));
         }
         Ok(self.graph.add_tensor(tensor))
@@ -365,7 +391,7 @@ impl Builder {
             tensors.iter().map(halite_shaders::TensorDesc::bytes).fold(0, u64::saturating_add)
         };
         let work = sizes(operation.outputs()).saturating_add(sizes(operation.inputs()) / 16);
-        if work > FOLD_LIMIT {
+        if work > FOLD_LIMIT || self.folded > FOLD_BUDGET {
             return None;
         }
         let known: Option<Vec<_>> = inputs.iter().map(|id| self.known(*id)).collect();

@@ -15,6 +15,9 @@ use crate::{
     graph::{ElementType, TensorId},
 };
 
+/// Most places of an axis that is split into a list.
+const MOST_PARTS: usize = 1 << 16;
+
 /// The importer of an operator on lists or optional values.
 pub(super) fn find(site: &Site<'_>) -> Option<Special> {
     if !site.domain.is_empty() {
@@ -173,8 +176,13 @@ fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
     let dims = importer.builder.dims(data).to_vec();
     let axis = axis(site, int(site, "axis", 0), dims.len())?;
     let size = dims[axis];
+    let counted = usize::try_from(size).unwrap_or(usize::MAX);
+    if counted > MOST_PARTS {
+        let reason = format!("a list of the parts of {size} places; {MOST_PARTS} are supported");
+        return Err(CompileError::unsupported(&site.place, reason));
+    }
     let (sizes, keeps) = match tensor(&values, 1) {
-        None => (vec![1; usize::try_from(size).unwrap_or(0)], int(site, "keepdims", 1) != 0),
+        None => (vec![1; counted], int(site, "keepdims", 1) != 0),
         Some(id) => {
             let is_scalar = importer.builder.dims(id).is_empty();
             let given = importer.builder.need_ints(id, "the sizes of the parts")?;

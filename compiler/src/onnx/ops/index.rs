@@ -1,6 +1,6 @@
 //! Owns operators that read or write elements by index.
 
-use halite_shaders::{DType, Values, emit::Function, ops::Reduction};
+use halite_shaders::{DType, emit::Function, ops::Reduction};
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -76,7 +76,7 @@ fn tensor_scatter(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     };
     let mut line = vec![1; dims.len()];
     line[axis] = sizes[axis];
-    let steps = b.values(DType::I64, &line, &Values::Int((0..sizes[axis] as i64).collect()))?;
+    let steps = b.places(DType::I64, &line)?;
     let mut places = steps;
     if let Some(starts) = node.optional(2) {
         let mut rows = vec![1; dims.len()];

@@ -53,13 +53,14 @@ fn seed(target: &str) -> Result<()> {
         repo("spirv/tests/data"),
         repo("formats/tests/data"),
         repo("drivers/local/tests/data"),
+        repo("compiler/tests/data"),
         root().join("../shared/corpus/vmfb/small"),
         root().join("../shared/corpus/pte"),
     ];
     for (n, file) in places.iter().flat_map(|p| files(p)).enumerate() {
         let wanted = matches!(
             file.extension().and_then(|e| e.to_str()),
-            Some("vmfb" | "pte" | "spv" | "irpa" | "gguf" | "safetensors")
+            Some("vmfb" | "onnx" | "pte" | "spv" | "irpa" | "gguf" | "safetensors")
         );
         if wanted && fs::metadata(&file)?.len() <= 65536 {
             fs::copy(&file, folder.join(format!("seed-{n}")))?;

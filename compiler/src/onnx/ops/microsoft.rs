@@ -96,16 +96,22 @@ type Apply = Box<dyn Fn(&mut Expression, Operand) -> Operand>;
 fn activated(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<TensorId> {
     let name = node.string("activation", "")?;
     let given = node.floats("activation_params")?.unwrap_or_default();
-    let of = |index: usize, default: f32| number(given.get(index).copied().unwrap_or(default));
+    let first = given.first().copied();
+    let second = given.get(1).copied();
+    let of = |given: Option<f32>, default: f32| number(given.unwrap_or(default));
     let element = b.element(x);
     let apply: Apply = match name.as_str() {
         "" => return Ok(x),
         "Relu" => Box::new(|p, x| p.call(Function::Relu, &[x])),
         "Tanh" => Box::new(|p, x| p.call(Function::Tanh, &[x])),
         "Sigmoid" => Box::new(|p, x| p.call(Function::Sigmoid, &[x])),
-        "LeakyRelu" => Box::new(move |p, x| p.call(Function::Prelu, &[x, of(0, 0.01)])),
-        "Clip" => Box::new(move |p, x| p.call(Function::Clip, &[x, of(0, f32::MIN), of(1, f32::MAX)])),
-        "HardSigmoid" => Box::new(move |p, x| p.call(Function::HardSigmoid, &[x, of(0, 0.2), of(1, 0.5)])),
+        "LeakyRelu" => Box::new(move |p, x| p.call(Function::Prelu, &[x, of(first, 0.01)])),
+        "Clip" => {
+            Box::new(move |p, x| p.call(Function::Clip, &[x, of(first, f32::MIN), of(second, f32::MAX)]))
+        }
+        "HardSigmoid" => {
+            Box::new(move |p, x| p.call(Function::HardSigmoid, &[x, of(first, 0.2), of(second, 0.5)]))
+        }
         "HardSwish" => Box::new(|p, x| p.call(Function::HardSwish, &[x])),
         other => return Err(node.unsupported(format!("the activation '{other}'"))),
     };

@@ -40,6 +40,16 @@ impl Activation {
         self as u32
     }
 
+    /// The least and the most that it lets through as it is; `None` when it does more than that.
+    pub(crate) fn limits(self) -> Option<[f32; 2]> {
+        match self {
+            Activation::None => Some([f32::NEG_INFINITY, f32::INFINITY]),
+            Activation::Relu => Some([0.0, f32::INFINITY]),
+            Activation::Relu6 => Some([0.0, 6.0]),
+            Activation::Silu | Activation::Sigmoid | Activation::HardSwish => None,
+        }
+    }
+
     /// The value for `x`.
     pub fn apply(self, x: f64) -> f64 {
         let limited = |x: f64, least: f64, most: f64| match () {

@@ -23,7 +23,7 @@ pub use self::{
     defaults::{Size, defaults},
     original::Compiler,
     report::{heading, json, text},
-    timing::{Pace, Recorded, Side, Timing, measure, measure_job},
+    timing::{Clock, Pace, Recorded, Side, Stopwatch, Timing, measure, measure_job},
     tune::{Subject, measurements, rows},
 };
 use crate::suites::kernels::Prepared;

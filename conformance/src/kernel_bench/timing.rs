@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use cpu_time::ProcessTime;
 use halite_hal::{Deadline, Result};
 
 use crate::suites::kernels::Job;
@@ -14,9 +15,46 @@ const MOST_REPEATS: u32 = 20_000;
 /// Fewest and most samples of a side.
 const SAMPLES: (usize, usize) = (5, 500);
 
+/// What a second is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// One of the day's.
+    #[default]
+    Wall,
+    /// One that a processor worked for this process, on any of its threads. For devices that run on the processor, while
+    /// others use it too.
+    Processor,
+}
+
+/// A running measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch {
+    clock: Clock,
+    wall: Instant,
+    processor: ProcessTime,
+}
+
+impl Stopwatch {
+    /// Starts.
+    pub fn start(clock: Clock) -> Self {
+        Stopwatch { clock, wall: Instant::now(), processor: ProcessTime::now() }
+    }
+
+    /// Seconds since then.
+    pub fn seconds(&self) -> f64 {
+        match self.clock {
+            Clock::Wall => self.wall.elapsed(),
+            Clock::Processor => self.processor.elapsed(),
+        }
+        .as_secs_f64()
+    }
+}
+
 /// How long is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
+    /// What samples are in.
+    pub clock: Clock,
     /// How long the device is kept busy first, so that its clocks are up.
     pub warm: Duration,
     /// How long one sample takes at least.
@@ -69,12 +107,13 @@ pub trait Side {
 pub struct Recorded<'a> {
     job: &'a mut Job,
     repeat: u32,
+    clock: Clock,
 }
 
 impl<'a> Recorded<'a> {
     /// Finds out how many runs a sample needs, and records them.
     pub fn new(job: &'a mut Job, pace: &Pace) -> Result<Self> {
-        let mut recorded = Recorded { job, repeat: 1 };
+        let mut recorded = Recorded { job, repeat: 1, clock: pace.clock };
         let wanted = pace.sample.as_secs_f64();
         recorded.job.record(1)?;
         recorded.sample()?;
@@ -98,9 +137,9 @@ impl Side for Recorded<'_> {
     }
 
     fn sample(&mut self) -> Result<f64> {
-        let start = Instant::now();
+        let start = Stopwatch::start(self.clock);
         self.job.run(Deadline::after(LIMIT))?;
-        Ok(start.elapsed().as_secs_f64())
+        Ok(start.seconds())
     }
 }
 
@@ -145,6 +184,16 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_of_the_processor_runs_while_it_works() {
+        let watch = Stopwatch::start(Clock::Processor);
+        let mut sum = 0u64;
+        while watch.seconds() < 0.005 {
+            sum = std::hint::black_box(sum.wrapping_mul(31) + 1);
+        }
+        assert!(watch.seconds() >= 0.005);
+    }
+
+    #[test]
     fn sides_take_turns() {
         struct Fake(u32, usize);
         impl Side for Fake {
@@ -157,7 +206,8 @@ mod tests {
             }
         }
         let (mut a, mut b) = (Fake(1, 0), Fake(10, 0));
-        let pace = Pace { warm: Duration::ZERO, sample: Duration::ZERO, measure: Duration::ZERO };
+        let clock = Clock::Wall;
+        let pace = Pace { clock, warm: Duration::ZERO, sample: Duration::ZERO, measure: Duration::ZERO };
         let timings = measure(&mut [&mut a, &mut b], &pace).unwrap();
         assert_eq!((timings[0].samples, timings[0].median), (5, 3.0));
         assert_eq!((timings[1].least, timings[1].most), (0.1, 0.5));

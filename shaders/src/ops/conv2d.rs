@@ -114,6 +114,9 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         Conv2d { bias: true, activation: Activation::Silu, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) },
         conv([2, 8, 8, 8], [16, 8, 1, 1]),
         Conv2d { strides: [2, 2], ..conv([1, 17, 9, 9], [6, 17, 1, 1]) },
+        // Pointwise with limits, several images and groups; planes and filters that are whole quads, and such that are not.
+        Conv2d { bias: true, activation: Activation::Relu6, ..conv([2, 20, 6, 6], [30, 20, 1, 1]) },
+        Conv2d { bias: true, activation: Activation::Relu, groups: 2, ..conv([1, 14, 5, 7], [48, 7, 1, 1]) },
         // More filters and places than a tile, sums that are no multiple of one.
         same(Conv2d { bias: true, ..conv([1, 3, 9, 8], [67, 3, 3, 3]) }),
         Conv2d { groups: 2, strides: [2, 1], ..conv([2, 14, 7, 11], [34, 7, 2, 3]) },
@@ -204,6 +207,7 @@ impl Op for Conv2d {
             "depthwise" => shape.depthwise(kernel),
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),
+            "pointwise" => shape.pointwise(kernel, self.activation.limits()),
             "strips" => shape.strips(kernel),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }

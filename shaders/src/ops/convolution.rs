@@ -195,6 +195,33 @@ impl Convolution {
         Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
     }
 
+    /// An invocation for `filters` filters at four places, with a kernel of 1x1.
+    pub fn pointwise(&self, kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+        let (p, w) = (|name| kernel.params.get(name), &self.window);
+        let plain = (w.kernel, w.strides, w.pads) == ([1, 1], [1, 1], [0; 4]);
+        if !plain || self.layout != Layout::Nchw || self.channels == 0 {
+            return Err(Unfit("wants channels first, a kernel of 1x1, strides of 1 and no padding".into()));
+        }
+        let limits = limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?;
+        let (lanes, filters) = (p("lanes")?, p("filters")?);
+        // What is computed of filters that are not there is lost.
+        let computed = self.filters.next_multiple_of(u64::from(filters));
+        if computed * 3 > self.filters * 4 {
+            return Err(Unfit(format!(
+                "computes {filters} filters at a time, and there are {}",
+                self.filters
+            )));
+        }
+        let pixels = w.input[0] * w.input[1];
+        let quads = p("quads")? != 0 && pixels.is_multiple_of(4);
+        let weight_quads = self.channels.is_multiple_of(4);
+        let blocks = u64::from(groups(self.filters, filters)?) * self.groups;
+        let grid = [groups(pixels, lanes * 4)?, narrow("a number of filters", blocks)?, self.images_32()?];
+        let [least, most] = limits.map(f32::to_bits);
+        let constants = vec![lanes, quads.into(), weight_quads.into(), least, most];
+        Ok(Plan::of(self.step(kernel, constants, grid)?))
+    }
+
     /// An invocation for `channels` filters at four places, one below the other, with a kernel of 3x3.
     pub fn strips(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
         let (p, w) = (|name| kernel.params.get(name), &self.window);

@@ -148,6 +148,7 @@ impl Op for MatMul {
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
             "coop" => plans::coop(self, build, params),
+            "pointwise" => plans::pointwise(self, build, params),
             "rows" => plans::rows(self, build, params),
             "tiled" => plans::tiled(self, build, params),
             "vector" => plans::vector(self, build, params),

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
 use halite_conformance::{
-    kernel_bench::{self, Bench, Caches, Compiler, Options, Pace, Size},
+    kernel_bench::{self, Bench, Caches, Clock, Compiler, Options, Pace, Size},
     suites::kernels,
 };
 use halite_shaders::{Operation, TuningFile};
@@ -51,6 +51,9 @@ pub struct Flags {
     /// Whether runs find their inputs in caches.
     #[arg(long, value_enum, default_value_t = CacheFlag::Auto)]
     caches: CacheFlag,
+    /// What seconds are.
+    #[arg(long, value_enum, default_value_t = ClockFlag::Wall)]
+    clock: ClockFlag,
     /// Seed of the inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -61,6 +64,14 @@ pub struct Flags {
     /// The compiler for that.
     #[arg(long, value_name = "PROGRAM", default_value = "iree-compile")]
     iree_compile: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ClockFlag {
+    /// Those of the day.
+    Wall,
+    /// Those that processors worked for this process: for devices on a processor that others use too.
+    Processor,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -96,6 +107,10 @@ impl Flags {
     fn options(&self, original: Option<Compiler>) -> Options {
         Options {
             pace: Pace {
+                clock: match self.clock {
+                    ClockFlag::Wall => Clock::Wall,
+                    ClockFlag::Processor => Clock::Processor,
+                },
                 warm: Duration::from_secs_f64(self.warm_up),
                 sample: Duration::from_millis(10),
                 measure: Duration::from_secs_f64(self.seconds),

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use halite_conformance::{
-    kernel_bench::{self, Bench, Caches, Options, Pace, Report, Size, Subject},
+    kernel_bench::{self, Bench, Caches, Clock, Options, Pace, Report, Size, Subject},
     suites::kernels,
 };
 use halite_shaders::{Operation, Tuning, TuningError, TuningFile, rank};
@@ -73,6 +73,7 @@ fn options(share: f64) -> Options {
     let warm = (share / 3.0).min(0.5);
     Options {
         pace: Pace {
+            clock: Clock::Wall,
             warm: Duration::from_secs_f64(warm),
             sample: Duration::from_millis(10),
             measure: Duration::from_secs_f64(share - warm),

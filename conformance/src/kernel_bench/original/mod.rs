@@ -8,14 +8,14 @@ use std::{
     path::PathBuf,
     process::{Command, Stdio},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use halite::{BufferView, CallOptions, Deadline, Encoding, Function, Session, Value};
 use halite_hal::{BufferParams, BufferSpan, Device, ElementType, Result, status};
 use halite_shaders::{DType, Operation};
 
-use super::timing::{Pace, Side};
+use super::timing::{Clock, Pace, Side, Stopwatch};
 
 pub use self::mlir::{Source, source};
 
@@ -131,12 +131,12 @@ impl<'a> Original<'a> {
     }
 
     /// Compiles it; the error says why that is not possible, or why it does not load.
-    fn load(&self, repeat: u32) -> std::result::Result<Calls<'_>, String> {
+    fn load(&self, clock: Clock, repeat: u32) -> std::result::Result<Calls<'_>, String> {
         let module = self.compiler.compile(&self.source.text, repeat)?;
         let session = Session::builder().devices(vec![self.device.clone()]).module_bytes(module).build();
         let session = session.map_err(|e| e.to_string())?;
         let function = session.function("main").map_err(|e| e.to_string())?;
-        Ok(Calls { _session: session, function, arguments: &self.arguments, repeat })
+        Ok(Calls { _session: session, function, arguments: &self.arguments, clock, repeat })
     }
 
     /// Runs it once: the bytes of its result, and itself for timing, repeated until a call takes as long as a sample.
@@ -145,14 +145,14 @@ impl<'a> Original<'a> {
     /// Says why it does not compile or run.
     pub fn run(&self, pace: &Pace) -> std::result::Result<(Vec<u8>, Calls<'_>), String> {
         let told = |e: halite_hal::Status| e.to_string();
-        let mut once = self.load(1)?;
+        let mut once = self.load(pace.clock, 1)?;
         let result = once.call().map_err(told)?;
         let bytes = result.span.read_all().map_err(told)?;
         let took = once.sample().map_err(told)?;
         let times = (pace.sample.as_secs_f64() * 1.2 / took.max(1e-9)).ceil();
         let repeat = times.clamp(1.0, f64::from(MOST_REPEATS)) as u32;
         // Results are those of one run: a kernel that adds to what is there would give others when it is repeated.
-        Ok((bytes, if repeat > 1 { self.load(repeat)? } else { once }))
+        Ok((bytes, if repeat > 1 { self.load(pace.clock, repeat)? } else { once }))
     }
 }
 
@@ -162,6 +162,7 @@ pub struct Calls<'a> {
     _session: Session,
     function: Function,
     arguments: &'a [Value],
+    clock: Clock,
     repeat: u32,
 }
 
@@ -181,9 +182,9 @@ impl Side for Calls<'_> {
     }
 
     fn sample(&mut self) -> Result<f64> {
-        let start = Instant::now();
+        let start = Stopwatch::start(self.clock);
         self.call()?;
-        Ok(start.elapsed().as_secs_f64())
+        Ok(start.seconds())
     }
 }
 

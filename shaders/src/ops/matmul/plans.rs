@@ -3,7 +3,12 @@
 
 use super::MatMul;
 use crate::{
-    DType, Module, Params, Plan, Slot, Step, Unfit, library,
+    Activation, DType, Module, Params, Plan, Slot, Step, Unfit, library,
+    ops::{
+        Layout,
+        convolution::{Convolution, Kernel},
+        window::Window,
+    },
     plan::{groups, narrow},
 };
 
@@ -66,6 +71,28 @@ pub(super) fn rows(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         grid: [groups(op.n, lanes * 8)?, groups(op.m, 8)?, narrow("the batch", op.batch)?],
         subgroup_size: 0,
     }))
+}
+
+/// The kernel of convolutions of 1x1: rows of the left operand are filters, columns are places, the batch is groups.
+pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.rhs_transposed || op.rhs_shared {
+        return Err(Unfit("wants a right operand of its own for each product, not transposed".into()));
+    }
+    shape(op)?;
+    let (kernel, strides, dilations) = ([1, 1], [1, 1], [1, 1]);
+    let window = Window { input: [1, op.n], kernel, strides, dilations, pads: [0; 4], ceil: false };
+    let convolution = Convolution {
+        images: 1,
+        groups: op.batch,
+        channels: op.k,
+        filters: op.m,
+        window,
+        layout: Layout::Nchw,
+    };
+    let bindings = vec![Slot::Input(1), Slot::Input(0), Slot::Input(0), Slot::Output(0)];
+    let none = Activation::None;
+    let kernel = Kernel { build, params, bias: false, activation: none.code(), bindings, more: Vec::new() };
+    convolution.pointwise(kernel, none.limits())
 }
 
 /// Four elements at a time. With `parts` of `most` more than 1, sums are cut and added by a second step.

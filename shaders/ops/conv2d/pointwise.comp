@@ -1,0 +1,149 @@
+// A convolution with a kernel of 1 x 1, strides of 1 and no padding, rows before channels: a product of the filters and
+// the images' planes. An invocation computes HELD x SHARED filters at four places: neighbours where planes are whole
+// quads and QUADS is set, otherwise as far apart as there are invocations, so that these read neighbours together.
+// For devices that run on a CPU: nothing is in shared memory, and what all invocations need is read by one of a subgroup
+// of SHARED, which gives it to the others; with 1, all read all. Flow is the same for all invocations up to the stores.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#if SHARED > 1
+#extension GL_KHR_shader_subgroup_ballot : require
+#endif
+#include "convolution.glsl"
+#include "quads.glsl"
+
+layout(local_size_x_id = 0) in;
+#ifdef STRIPED
+const bool QUADS = false;
+#else
+layout(constant_id = 3) const bool QUADS = false;
+#endif
+// Whether filters are whole quads.
+layout(constant_id = 4) const bool WEIGHT_QUADS = false;
+// Bits of the least and the most that the activation lets through, infinities where it has no such limit. A branch on a
+// constant is not dropped by SwiftShader, which executes both sides of it: bias and activation have none.
+layout(constant_id = 5) const uint LEAST = 0xFF800000;
+layout(constant_id = 6) const uint MOST = 0x7F800000;
+
+QUAD_BUFFER(0, data4, readonly, IN);
+QUAD_BUFFER(1, weights4, readonly, FILTER);
+QUAD_BUFFER(3, result4, , OUT);
+
+#if HELD == 1
+#define EACH_HELD(F) F(0)
+#elif HELD == 2
+#define EACH_HELD(F) F(0) F(1)
+#elif HELD == 4
+#define EACH_HELD(F) F(0) F(1) F(2) F(3)
+#elif HELD == 8
+#define EACH_HELD(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+#endif
+#if SHARED == 1
+#define EACH_SHARED(F, h) F(h, 0)
+#define MY_SHARE 0
+#define GIVEN(value, i) (value)
+#elif SHARED == 4
+#define EACH_SHARED(F, h) F(h, 0) F(h, 1) F(h, 2) F(h, 3)
+#elif SHARED == 8
+#define EACH_SHARED(F, h) F(h, 0) F(h, 1) F(h, 2) F(h, 3) F(h, 4) F(h, 5) F(h, 6) F(h, 7)
+#endif
+#if SHARED > 1
+#define MY_SHARE (gl_SubgroupInvocationID % SHARED)
+#define GIVEN(value, i) subgroupBroadcast(value, i)
+#endif
+
+const uint FILTERS = HELD * SHARED;
+
+// NaN stays NaN.
+SUM4 limited(SUM4 x) {
+    const SUM4 within = clamp(x, SUM4(uintBitsToFloat(LEAST)), SUM4(uintBitsToFloat(MOST)));
+    return mix(within, x, greaterThan(floatBitsToUint(x) & 0x7FFFFFFFu, uvec4(0x7F800000u)));
+}
+
+void main() {
+    const uint lanes = gl_WorkGroupSize.x, pixels = height * width, image = gl_WorkGroupID.z;
+    const uint blocks = (filters + FILTERS - 1) / FILTERS;
+    const uint group = gl_WorkGroupID.y / blocks, first = (gl_WorkGroupID.y - group * blocks) * FILTERS;
+    // Places that are not there are computed as the first or the last one, and not stored.
+    const uint place = QUADS ? gl_GlobalInvocationID.x * 4 : gl_WorkGroupID.x * lanes * 4 + gl_LocalInvocationID.x;
+    const uint base = image * data_image + group * channels * data_channel;
+    uvec4 at = uvec4(base) + (QUADS ? uvec4(place < pixels ? place : 0)
+                                    : min(place + uvec4(0, lanes, 2 * lanes, 3 * lanes), uvec4(pixels - 1)));
+
+#define FIND(h) \
+    const uint row##h = group * weights_group + min(first + h * SHARED + MY_SHARE, filters - 1) * weights_filter;
+    EACH_HELD(FIND)
+// Sums begin with the bias. There is always something to read: without a bias, its buffer is that of the weights.
+#define START(h) \
+    const SUM bias##h = SUM(CONCAT(LOAD_, BIAS)(bias, group * filters + min(first + h * SHARED + MY_SHARE, filters - 1))); \
+    const SUM start##h = HAS_BIAS ? bias##h : SUM(0);
+    EACH_HELD(START)
+#define BEGIN(h, i) SUM4 sum##h##_##i = SUM4(GIVEN(start##h, i));
+#define BEGINS(h) EACH_SHARED(BEGIN, h)
+    EACH_HELD(BEGINS)
+
+#define READ(v) \
+    const SUM4 v = QUADS ? SUM4(CONCAT(LOAD4_, IN)(data4, at.x / 4)) \
+                         : SUM4(data_at(at.x, true), data_at(at.y, true), data_at(at.z, true), data_at(at.w, true)); \
+    at += data_channel;
+    if (WEIGHT_QUADS) {
+        // Sums do not fit the registers of a processor: each is fetched once for the products of four channels.
+        for (uint c = 0; c < channels; c += 4) {
+            READ(v0) READ(v1) READ(v2) READ(v3)
+#define HOLD4(h) const SUM4 held##h = SUM4(CONCAT(LOAD4_, FILTER)(weights4, (row##h + c) / 4));
+            EACH_HELD(HOLD4)
+#define MULTIPLY4(h, i) \
+            sum##h##_##i = multiply_add(GIVEN(held##h.x, i), v0, sum##h##_##i); \
+            sum##h##_##i = multiply_add(GIVEN(held##h.y, i), v1, sum##h##_##i); \
+            sum##h##_##i = multiply_add(GIVEN(held##h.z, i), v2, sum##h##_##i); \
+            sum##h##_##i = multiply_add(GIVEN(held##h.w, i), v3, sum##h##_##i);
+#define MULTIPLIES4(h) EACH_SHARED(MULTIPLY4, h)
+            EACH_HELD(MULTIPLIES4)
+        }
+    } else {
+        for (uint c = 0; c < channels; ++c) {
+            READ(v)
+#define HOLD(h) const SUM held##h = weight_at(row##h + c);
+            EACH_HELD(HOLD)
+#define MULTIPLY(h, i) sum##h##_##i = multiply_add(GIVEN(held##h, i), v, sum##h##_##i);
+#define MULTIPLIES(h) EACH_SHARED(MULTIPLY, h)
+            EACH_HELD(MULTIPLIES)
+        }
+    }
+
+    const uint filter0 = group * filters + first, there = min(filters - first, FILTERS);
+    const uint to = image * result_image + filter0 * result_channel + place;
+#define LIMIT(h, i) sum##h##_##i = limited(sum##h##_##i);
+#define LIMITS(h) EACH_SHARED(LIMIT, h)
+    EACH_HELD(LIMITS)
+#ifdef STRIPED
+    // All that a workgroup computes is there, as for most: nobody is masked out, and nothing is asked for each store.
+    if (there == FILTERS && (gl_WorkGroupID.x + 1) * lanes * 4 <= pixels) {
+#define STORE(h, i) \
+        { \
+            const uint row = to + (h * SHARED + i) * result_channel; \
+            CONCAT(STORE_, OUT)(result, row, sum##h##_##i.x); \
+            CONCAT(STORE_, OUT)(result, row + lanes, sum##h##_##i.y); \
+            CONCAT(STORE_, OUT)(result, row + 2 * lanes, sum##h##_##i.z); \
+            CONCAT(STORE_, OUT)(result, row + 3 * lanes, sum##h##_##i.w); \
+        }
+#define STORES(h) EACH_SHARED(STORE, h)
+        EACH_HELD(STORES)
+        return;
+    }
+#endif
+    // The code that stores is there once, and not for every result.
+    SUM4 results[FILTERS];
+#define KEEP(h, i) results[h * SHARED + i] = sum##h##_##i;
+#define KEEPS(h) EACH_SHARED(KEEP, h)
+    EACH_HELD(KEEPS)
+    for (uint f = 0; f < there; ++f) {
+        const uint row = to + f * result_channel;
+        if (QUADS) {
+            if (place < pixels) CONCAT(STORE4_, OUT)(result4, row / 4, results[f]);
+        } else {
+            for (uint t = 0; t < 4; ++t) {
+                if (place + t * lanes < pixels) CONCAT(STORE_, OUT)(result, row + t * lanes, results[f][t]);
+            }
+        }
+    }
+}

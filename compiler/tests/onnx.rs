@@ -76,6 +76,23 @@ fn a_function_that_calls_itself_is_refused() {
 }
 
 #[test]
+fn tensors_may_lie_beside_the_model() {
+    let graph = model("external").graph(&Bindings::default()).unwrap();
+    assert_eq!(run(&graph, &[floats(&[10.0, 20.0])]), [[11.0, 22.0]]);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/external.onnx");
+    let bytes = std::fs::read(file).unwrap();
+    let alone = Model::from_bytes(bytes.clone().into()).unwrap();
+    let error = alone.graph(&Bindings::default()).unwrap_err().to_string();
+    assert!(error.contains("'external.bin'"), "{error}");
+    // The same length, and a way out of the folder.
+    let text = String::from_utf8_lossy(&bytes).replace("external.bin", "../ernal.bin");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("m.onnx"), text.as_bytes()).unwrap();
+    let outside = Model::open(&folder.path().join("m.onnx")).and_then(|m| m.graph(&Bindings::default()));
+    assert!(outside.unwrap_err().to_string().contains("outside of the model's folder"));
+}
+
+#[test]
 fn damaged_models_are_errors() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     for name in ["symbols", "loops", "branches", "functions"] {

@@ -104,9 +104,21 @@ def endless(folder):
     (folder / "endless.onnx").write_bytes(model.SerializeToString())
 
 
+def external(folder):
+    """Adds a tensor that lies in a file of its own, behind four other bytes."""
+    (folder / "external.bin").write_bytes(b"...." + np.array([1, 2], np.float32).tobytes())
+    tensor = TensorProto(name="w", data_type=FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+    for key, text in (("location", "external.bin"), ("offset", "4"), ("length", "8")):
+        tensor.external_data.add(key=key, value=text)
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "external", [value("x", FLOAT, [2])], [value("y", FLOAT, [2])], [tensor])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    (folder / "external.onnx").write_bytes(model.SerializeToString())
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in (symbols, loops, branches, functions, endless):
+    for make in (symbols, loops, branches, functions, endless, external):
         make(folder)
 
 

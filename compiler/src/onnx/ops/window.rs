@@ -60,14 +60,24 @@ pub(super) fn window(node: &NodeView<'_>, input: &[u64], kernel: &[u64]) -> Resu
             (0..rank).map(|d| (all[d], all[d + rank])).collect()
         }
         AutoPad::Valid => vec![(0, 0); rank],
-        AutoPad::SameUpper | AutoPad::SameLower => (0..rank)
-            .map(|d| {
+        AutoPad::SameUpper | AutoPad::SameLower => {
+            let mut pads = Vec::new();
+            for d in 0..rank {
                 let places = input[d].div_ceil(strides[d]);
                 let reach = dilations[d].saturating_mul(kernel[d] - 1).saturating_add(1);
-                let last = places.saturating_sub(1).saturating_mul(strides[d]);
-                auto.halves(last.saturating_add(reach).saturating_sub(input[d]))
-            })
-            .collect(),
+                let whole = places.saturating_sub(1).saturating_mul(strides[d]).saturating_add(reach);
+                // Implementations do not agree on where windows begin that leave more than a place over.
+                if input[d] > whole.saturating_add(1) {
+                    let reason = format!(
+                        "auto_pad SAME of {} places by {}, of which some are left over",
+                        input[d], strides[d]
+                    );
+                    return Err(node.unsupported(reason));
+                }
+                pads.push(auto.halves(whole.saturating_sub(input[d])));
+            }
+            pads
+        }
     };
     Ok(Sliding { strides, dilations, pads })
 }

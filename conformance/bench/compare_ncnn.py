@@ -134,7 +134,9 @@ class Ncnn:
 
     def __init__(self, operation, kind):
         self.operation, self.kind = operation, kind
-        self.data = ncnn.Mat(operation.input)
+        # Channels of ncnn's images are apart by whole 16 bytes, so elements are copied, not the array taken as it is.
+        self.data = ncnn.Mat(*operation.input.shape[::-1])
+        np.asarray(self.data)[...] = operation.input
         with tempfile.TemporaryDirectory() as folder:
             self.copies = COPIES_OF_LARGE if operation.flops > LARGE else COPIES
             self.one, self.many = network(operation, 1, folder), network(operation, self.copies, folder)

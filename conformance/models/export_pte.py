@@ -35,10 +35,19 @@ def tiny_convolution():
     return nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 3))
 
 
+def encoder():
+    layer = nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+    return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+
 # Network, dimensions of its input, dynamic dimensions of its input.
 MODELS = {
     "mobilenet_v2": (tv.mobilenet_v2, IMAGE, None),
     "resnet18": (tv.resnet18, IMAGE, None),
+    "squeezenet1_1": (tv.squeezenet1_1, IMAGE, None),
+    "shufflenet_v2": (tv.shufflenet_v2_x0_5, IMAGE, None),
+    "efficientnet_b0": (tv.efficientnet_b0, IMAGE, None),
+    "encoder": (encoder, (1, 24, 64), None),
     "tiny_convolution": (tiny_convolution, (1, 2, 4, 4), None),
     "tiny_dynamic": (lambda: nn.Sequential(nn.Linear(4, 3), nn.Softmax(-1)), (5, 4), {0: torch.export.Dim("rows", min=1, max=8)}),
     "tiny_partial": (Accumulate, (2, 3), None),

@@ -8,6 +8,7 @@
 //! what its own signature says.
 
 mod delegate;
+mod kernels;
 mod model;
 mod node;
 mod ops;

@@ -8,6 +8,7 @@ use halite_formats::pte::{Dynamism, Instruction, Plan, Program, Tensor, Value, V
 use super::{
     Result,
     delegate::{self, Passed},
+    kernels,
     model::element_of,
 };
 use crate::{
@@ -197,17 +198,14 @@ impl Method<'_> {
 
     /// An operator that ExecuTorch's own kernels would compute.
     fn kernel(&mut self, name: &str, args: &[usize]) -> Result<()> {
-        if !COPIES.contains(&name) {
-            return Err(self.builder.unsupported(format!(
-                "the operator {name} was left outside of the delegate; only methods whose work the Vulkan delegate does are \
-                 compiled"
-            )));
-        }
         let (Some(from), Some(to)) = (args.first(), args.last()) else {
             return Err(self.builder.invalid(format!("{name} has no arguments")));
         };
-        let (Passed::Tensor(from), Value::Tensor(tensor)) = (self.value(*from)?, &self.plan.values[*to])
-        else {
+        let Value::Tensor(tensor) = &self.plan.values[*to] else { return Err(self.outside(name)) };
+        if !COPIES.contains(&name) {
+            return self.compute(name, args, *to, tensor);
+        }
+        let Passed::Tensor(from) = self.value(*from)? else {
             return Err(self.builder.invalid(format!("{name} of what is no tensor")));
         };
         let count = self.builder.tensor(from).elements();
@@ -218,6 +216,33 @@ impl Method<'_> {
         }
         let made = self.builder.reshape(from, &tensor.sizes)?;
         self.set(*to, Passed::Tensor(made))
+    }
+
+    fn outside(&self, name: &str) -> CompileError {
+        self.builder.unsupported(format!(
+            "the operator {name} was left outside of the delegate; only methods whose work the Vulkan delegate does are compiled"
+        ))
+    }
+
+    /// An operator that changes elements.
+    fn compute(&mut self, name: &str, args: &[usize], to: usize, tensor: &Tensor) -> Result<()> {
+        let plan = self.plan;
+        let more: Vec<&Value> = args[1..].iter().map(|id| &plan.values[*id]).collect();
+        let made = match &plan.values[args[0]] {
+            Value::Tensor(_) => match self.value(args[0])? {
+                Passed::Tensor(x) => kernels::compute(&mut self.builder, name, x, &more, &plan.values)?,
+                Passed::Number(_) => None,
+            },
+            _ => None,
+        };
+        let Some(made) = made else { return Err(self.outside(name)) };
+        if tensor.dynamism == Dynamism::Static && self.builder.dims(made) != tensor.sizes {
+            let what = self.builder.describe(&[made]);
+            return Err(self
+                .builder
+                .invalid(format!("{name} gives {what}; the file says {:?}", tensor.sizes)));
+        }
+        self.set(to, Passed::Tensor(made))
     }
 
     /// Makes a value what an instruction gave, in the type that the plan says.

@@ -1,7 +1,7 @@
 //! Owns the ONNX front end: models to graphs. Does not own: the file format (`halite_formats::onnx`), or what the graph's
 //! operations are ([`crate::build`]).
 //!
-//! [`Model::graph`] walks the nodes that the outputs need. An *importer* ([`ops`]) per operator says with the builder what
+//! [`Model::graph`] walks the nodes that the outputs need. An *importer* (`ops`) per operator says with the builder what
 //! the node computes. What is not a tensor (lists, optional values) exists while the graph is built only; control flow is
 //! in `control`, functions of the model are put in where they are called.
 

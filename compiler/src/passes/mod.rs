@@ -1,6 +1,6 @@
 //! Owns rewriting of graphs into graphs that compute the same with less work. Does not own: how kernels are chosen.
 //!
-//! Passes work on one region at a time and look at the uses of tensors in the whole graph ([`Uses`]). None of them knows
+//! Passes work on one region at a time and look at the uses of tensors in the whole graph (`Uses`). None of them knows
 //! a target.
 
 mod clean;

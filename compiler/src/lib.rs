@@ -14,6 +14,7 @@ pub mod emit;
 mod error;
 pub mod explain;
 pub mod graph;
+mod model;
 pub mod onnx;
 pub mod passes;
 pub mod plan;
@@ -25,4 +26,5 @@ pub use compile::{
     BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, Progress, compile,
 };
 pub use error::{CompileError, Place};
+pub use model::{Model, ModelFormat, Precision};
 pub use program::{Function, Program};

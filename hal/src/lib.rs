@@ -31,6 +31,7 @@ mod registry;
 mod semaphore;
 mod types;
 pub mod uri;
+pub mod user_cache;
 pub mod validation;
 
 pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER};

@@ -209,10 +209,17 @@ impl From<FileMode> for halite::LoadMode {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Modules")]
 pub struct ModuleFlags {
-    /// Module file (.vmfb), or - for standard input. Repeat for several, those that others import from first; the
-    /// last is the main one
+    /// Module file (.vmfb), or a model (.onnx), which is compiled for the device and the shapes of the inputs; the same as
+    /// --module
+    #[arg(value_name = "MODULE")]
+    positional: Vec<String>,
+    /// Module file (.vmfb) or model (.onnx), or - for a module from standard input. Repeat for several, those that others
+    /// import from first; the last is the main one
     #[arg(long = "module", value_name = "FILE")]
-    pub module: Vec<String>,
+    module: Vec<String>,
+    /// Where modules are kept that models were compiled to: a folder, or off. Default: this user's cache
+    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
+    pub compile_cache: Option<PathBuf>,
     /// How module files are read: preload, or mmap
     #[arg(
         long = "module_mode",
@@ -241,6 +248,11 @@ pub struct ModuleFlags {
 }
 
 impl ModuleFlags {
+    /// All module files in order.
+    pub(crate) fn modules(&self) -> impl Iterator<Item = &str> {
+        self.module.iter().chain(&self.positional).map(String::as_str)
+    }
+
     /// The function that was asked for; an empty name counts as none, as in IREE's tools.
     pub(crate) fn function(&self) -> Option<&str> {
         self.function.as_deref().filter(|name| !name.is_empty())

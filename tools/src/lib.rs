@@ -1,4 +1,4 @@
-//! The command-line tools: run-module, benchmark-module, dump-module, list-devices, kernels. Each binary is a call into one
+//! The command-line tools: run-module, benchmark-module, compile-module, dump-module, list-devices, kernels. Each binary is a call into one
 //! module here. Does not own: loading and running (the `halite` crate), drivers, or file formats.
 //!
 //! Flags are those of IREE's tools, so that scripts keep working: see [`argv`] for the spelling and `foreign` for the
@@ -8,16 +8,19 @@
 
 pub mod argv;
 pub mod bench;
+pub mod compile;
 pub mod console;
 pub mod devices;
 pub mod dump;
 pub mod flags;
 mod foreign;
 mod interrupt;
+mod jit;
 pub mod kernels;
 pub mod list;
 mod load;
 pub mod logger;
+mod place;
 pub mod run;
 pub mod units;
 mod values;

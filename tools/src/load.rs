@@ -7,15 +7,20 @@ use halite_hal::Device;
 use halite_status::{Code, Status};
 
 use crate::{
+    compile,
     console::{Failure, Result},
     devices,
-    flags::{DeviceFlags, ModuleFlags},
-    logger,
+    flags::{DeviceFlags, InputFlags, ModuleFlags},
+    jit, logger,
 };
 
-/// A builder with everything that flags name.
-pub(crate) fn session_builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {
-    if modules.module.is_empty() {
+/// A builder with everything that flags name. Models among the modules are compiled for the device and the inputs.
+pub(crate) fn session_builder(
+    devices: &DeviceFlags,
+    modules: &ModuleFlags,
+    inputs: &InputFlags,
+) -> Result<SessionBuilder> {
+    if modules.modules().next().is_none() {
         return Err(Failure::Usage(
             "no user module specified; use --module=file.vmfb to load from a file or --module=- to load from stdin"
                 .to_owned(),
@@ -31,13 +36,18 @@ pub(crate) fn session_builder(devices: &DeviceFlags, modules: &ModuleFlags) -> R
     for uri in uris {
         builder = builder.device(uri);
     }
-    if modules.module.iter().filter(|m| *m == "-").count() > 1 {
+    if modules.modules().filter(|m| *m == "-").count() > 1 {
         return Err(Failure::Usage("--module=- can be given once: there is one standard input".to_owned()));
     }
-    for module in &modules.module {
-        builder = match module.as_str() {
+    for module in modules.modules() {
+        builder = match module {
             "-" => builder.module_bytes(read_stdin()?),
-            path => builder.module_file(path),
+            path => match compile::detect(Path::new(path))? {
+                Some(format) => {
+                    builder.module_bytes(jit::compile(Path::new(path), format, devices, modules, inputs)?)
+                }
+                None => builder.module_file(path),
+            },
         };
     }
     let mut index = ParameterIndex::default();

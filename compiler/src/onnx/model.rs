@@ -1,6 +1,11 @@
 //! Owns a model that was read: what it says of its inputs and outputs, and the way to a graph.
 
-use std::{collections::HashSet, fs, path::Path};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use bytes::Bytes;
 use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
@@ -16,15 +21,23 @@ use crate::{
 pub struct Model {
     proto: onnx::Model,
     external: Box<dyn ExternalData + Send + Sync>,
+    files: Files,
 }
 
+/// Files that tensors were read from.
+type Files = Arc<Mutex<BTreeSet<PathBuf>>>;
+
 /// External data next to a model file.
-struct Folder(std::path::PathBuf);
+struct Folder {
+    path: PathBuf,
+    /// What was read.
+    files: Files,
+}
 
 impl ExternalData for Folder {
     fn read(&self, location: &str, offset: u64, length: Option<u64>) -> Result<Bytes, String> {
         use std::io::{Read, Seek, SeekFrom};
-        let path = self.0.join(location);
+        let path = self.path.join(location);
         let said = |error: std::io::Error| format!("{}: {error}", path.display());
         let mut file = fs::File::open(&path).map_err(said)?;
         let left = file.metadata().map_err(said)?.len().saturating_sub(offset);
@@ -35,6 +48,7 @@ impl ExternalData for Folder {
         file.seek(SeekFrom::Start(offset)).map_err(said)?;
         let mut bytes = Vec::new();
         file.take(length).read_to_end(&mut bytes).map_err(said)?;
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
         Ok(bytes.into())
     }
 }
@@ -54,7 +68,9 @@ impl Model {
         let bytes =
             fs::read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Self::parse(bytes.into(), Box::new(Folder(folder)))
+        let files = Files::default();
+        let external = Folder { path: folder, files: Arc::clone(&files) };
+        Ok(Model { files, ..Self::parse(bytes.into(), Box::new(external))? })
     }
 
     /// Reads a model from bytes that hold everything.
@@ -72,7 +88,12 @@ impl Model {
     pub fn parse(bytes: Bytes, external: Box<dyn ExternalData + Send + Sync>) -> Result<Model> {
         let proto = onnx::Model::parse(bytes)
             .map_err(|error| CompileError::invalid(&Place::default(), error.to_string()))?;
-        Ok(Model { proto, external })
+        Ok(Model { proto, external, files: Files::default() })
+    }
+
+    /// Files in which the model keeps tensors, as far as [`Model::graph`] has read them.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// What the caller has to hand in. Inputs that have a default in the model are not among them.

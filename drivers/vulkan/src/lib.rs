@@ -35,7 +35,6 @@ mod staging;
 pub mod suballoc;
 mod swiftshader;
 mod target;
-mod user_cache;
 pub mod workarounds;
 
 pub use driver::VulkanDriver;

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::user_cache::{Os, user_cache};
+use halite_hal::user_cache::{Os, user_cache};
 
 /// Environment variable that names the library, or the folder it is in.
 pub(crate) const VARIABLE: &str = "HALITE_SWIFTSHADER";

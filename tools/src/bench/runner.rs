@@ -13,6 +13,7 @@ use halite_status::{Code, Status};
 
 use super::{Duty, Flags, NAME, pattern, stats::Summary};
 use crate::{
+    compile,
     console::{Failure, Result},
     interrupt::{self, Watchdog, cancel_on_interrupt},
     load, values,
@@ -84,7 +85,10 @@ pub(super) fn prepare(flags: &Flags) -> Result<Prepared> {
     let cancel = cancel_on_interrupt(NAME);
     let watchdog = Watchdog::start(NAME, flags.timeout);
     let start = Instant::now();
-    for module in flags.modules.module.iter().filter(|m| *m != "-") {
+    for module in flags.modules.modules().filter(|m| *m != "-") {
+        if compile::detect(Path::new(module))?.is_some() {
+            continue;
+        }
         // Read for the clock only: the session reads again, from the page cache.
         let bytes = std::fs::read(module).map_err(|e| Failure::file("cannot read", Path::new(module), &e))?;
         vmfb::read_module(bytes.into()).map_err(|e| {
@@ -94,7 +98,7 @@ pub(super) fn prepare(flags: &Flags) -> Result<Prepared> {
     let load = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
-    let builder = load::session_builder(&flags.devices, &flags.modules)?;
+    let builder = load::session_builder(&flags.devices, &flags.modules, &flags.inputs)?;
     let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
     let init = start.elapsed().as_secs_f64();
     let functions = functions(flags, &session)?;

@@ -8,15 +8,15 @@ mod text;
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use halite_shaders::{Operation, OperationError, TuningFile};
-use halite_status::{Code, Status};
+use halite_shaders::{Operation, OperationError};
 
-pub use self::survey::capabilities;
-use self::survey::{Place, Ranking};
+use self::survey::Ranking;
+pub use crate::place::capabilities;
 use crate::{
     console::{self, Failure, Result},
     devices,
     flags::DeviceFlags,
+    place,
 };
 
 const NAME: &str = "kernels";
@@ -95,8 +95,9 @@ fn run(flags: Flags) -> Result<()> {
         return Err(Failure::Usage("no operation was named; --list shows what there are".to_owned()));
     }
     let operations = flags.operations.iter().map(|text| operation(text)).collect::<Result<Vec<_>>>()?;
-    let tuning = tuning(&flags)?.tuning();
-    let places = places(&flags)?;
+    let tuning = place::tuning(flags.tuning.as_deref())?.tuning();
+    let triples: Vec<&str> = flags.target.iter().chain(&flags.targets).map(String::as_str).collect();
+    let places = place::places(&triples, &flags.devices)?;
     let on_each = |operation| {
         let rank = |place| Ranking::new(operation, place, &tuning, flags.all);
         places.iter().map(rank).collect::<Vec<_>>()
@@ -142,38 +143,6 @@ fn operation(text: &str) -> Result<Operation> {
     })
 }
 
-/// The user's measurements. Variants in them that are gone are told, and do no harm.
-fn tuning(flags: &Flags) -> Result<TuningFile> {
-    let file = match &flags.tuning {
-        Some(path) if path.as_os_str() == "none" => Ok(TuningFile::default()),
-        Some(path) => TuningFile::read(path),
-        None => TuningFile::of_user(),
-    };
-    let file = file.map_err(|e| Failure::Status(Status::new(Code::InvalidArgument, e.to_string())))?;
-    for row in &file.rows {
-        for variant in row.unknown() {
-            log::warn!(
-                "the tuning file names '{variant}', which is no variant of {} any more",
-                row.operation
-            );
-        }
-    }
-    Ok(file)
-}
-
-/// The targets that are asked for: triples, then devices.
-fn places(flags: &Flags) -> Result<Vec<Place>> {
-    let triples = flags.target.iter().chain(&flags.targets);
-    let mut places = triples.map(|triple| Place::of_triple(triple)).collect::<Result<Vec<_>>>()?;
-    if places.is_empty() || !flags.devices.device.is_empty() {
-        let registry = flags.devices.plugins.registry()?;
-        let options = flags.devices.vulkan_options()?;
-        let uris = devices::uris(&flags.devices, &options)?;
-        places.extend(survey::devices(&registry, &uris, &options)?);
-    }
-    Ok(places)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +155,7 @@ mod tests {
     #[test]
     fn the_targets_of_the_table_exist() {
         for triple in TARGETS.split(',') {
-            assert!(Place::of_triple(triple).is_ok(), "{triple}");
+            assert!(place::Place::of_triple(triple).is_ok(), "{triple}");
         }
     }
 }

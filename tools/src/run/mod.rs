@@ -126,7 +126,7 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     let cancel = cancel_on_interrupt(NAME);
     let watchdog = Watchdog::start(NAME, flags.timeout);
     let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
-    let builder = load::session_builder(&flags.devices, &flags.modules)?;
+    let builder = load::session_builder(&flags.devices, &flags.modules, &flags.inputs)?;
     let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
     let function = match flags.modules.function() {
         Some(name) => session.function(name)?,

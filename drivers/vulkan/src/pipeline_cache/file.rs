@@ -13,10 +13,9 @@ use std::{
 
 use thiserror::Error;
 
-use crate::{
-    caps::DeviceCaps,
-    user_cache::{Os, user_cache},
-};
+use halite_hal::user_cache::{Os, user_cache};
+
+use crate::caps::DeviceCaps;
 
 const MAGIC: [u8; 8] = *b"HALITEPC";
 const VERSION: u32 = 1;

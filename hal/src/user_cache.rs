@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 /// The operating systems whose folders differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Os {
+pub enum Os {
     /// Linux, Android and the other Unixes: XDG folders.
     Unix,
     /// macOS and its kin.
@@ -15,7 +15,7 @@ pub(crate) enum Os {
 
 impl Os {
     /// The system that this program was built for.
-    pub(crate) const THIS: Os = if cfg!(windows) {
+    pub const THIS: Os = if cfg!(windows) {
         Os::Windows
     } else if cfg!(any(target_os = "macos", target_os = "ios")) {
         Os::Mac
@@ -26,7 +26,7 @@ impl Os {
 
 /// Halite's folder among this user's caches; `None` when the environment does not say. `variable` gives environment
 /// variables.
-pub(crate) fn user_cache(os: Os, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+pub fn user_cache(os: Os, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let variable = |name| variable(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let base = match os {
         Os::Windows => variable("LOCALAPPDATA"),

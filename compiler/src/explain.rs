@@ -198,8 +198,8 @@ fn course(flow: &Flow, lowered: &Lowered) -> CourseReport {
     CourseReport {
         inputs: Vec::new(),
         outputs: Vec::new(),
-        flops: operations.iter().map(|o| o.flops).sum(),
-        bytes: operations.iter().map(|o| o.bytes).sum(),
+        flops: operations.iter().fold(0.0, |sum, o| sum + o.flops),
+        bytes: operations.iter().fold(0.0, |sum, o| sum + o.bytes),
         dispatches: commands().filter(|c| matches!(c, Command::Dispatch { .. })).count(),
         copies: commands().filter(|c| matches!(c, Command::Copy { .. })).count(),
         barriers: lowered.barriers,

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::{
-    CompileError, Function, Program, onnx,
+    CompileError, Function, Place, Program, onnx,
     passes::{self, Halved},
+    pte,
     signature::{Bindings, Signature},
 };
 
@@ -16,20 +17,26 @@ use crate::{
 pub enum ModelFormat {
     /// ONNX, `.onnx`.
     Onnx,
+    /// Programs of ExecuTorch, `.pte`.
+    Pte,
 }
 
 impl ModelFormat {
     /// All of them.
-    pub const ALL: [ModelFormat; 1] = [ModelFormat::Onnx];
+    pub const ALL: [ModelFormat; 2] = [ModelFormat::Onnx, ModelFormat::Pte];
 
     /// The format of a file by its first bytes (16 are enough), or by the end of its name where these do not tell.
     pub fn detect(start: &[u8], path: &Path) -> Option<ModelFormat> {
-        if is_module(start) {
+        if ModelFormat::is_module(start) {
             return None;
+        }
+        if start.get(4..8) == Some(halite_formats::pte::PROGRAM_IDENTIFIER) {
+            return Some(ModelFormat::Pte);
         }
         let by_name = path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
         match by_name.as_deref() {
-            Some("onnx" | "ort_onnx") => Some(ModelFormat::Onnx),
+            Some("onnx") => Some(ModelFormat::Onnx),
+            Some("pte") => Some(ModelFormat::Pte),
             // A protocol buffer whose first field is the version of the representation, a small number.
             _ if matches!(start, [0x08, version, 0x12 | 0x1a | 0x22 | 0x2a | 0x32 | 0x3a, ..] if *version < 64) => {
                 Some(ModelFormat::Onnx)
@@ -38,17 +45,19 @@ impl ModelFormat {
         }
     }
 
+    /// Whether a file with this beginning is a compiled module (`.vmfb`), bare or in the dress of a zip file.
+    pub fn is_module(start: &[u8]) -> bool {
+        let is_flatbuffer = start.get(4..8) == Some(b"IREE") || start.get(8..12) == Some(b"IREE");
+        start.starts_with(b"PK\x03\x04") || is_flatbuffer
+    }
+
     /// Its name, for people.
     pub fn name(self) -> &'static str {
         match self {
             ModelFormat::Onnx => "ONNX",
+            ModelFormat::Pte => "ExecuTorch",
         }
     }
-}
-
-/// Whether a file is a compiled module (`.vmfb`), bare or in the dress of a zip file.
-fn is_module(start: &[u8]) -> bool {
-    start.starts_with(b"PK\x03\x04") || start.get(4..8) == Some(b"IREE") || start.get(8..12) == Some(b"IREE")
 }
 
 /// Which tensors are 16-bit floats.
@@ -67,6 +76,8 @@ pub enum Precision {
 pub enum Model {
     /// From an ONNX file.
     Onnx(onnx::Model),
+    /// From an ExecuTorch program.
+    Pte(pte::Model),
 }
 
 impl Model {
@@ -75,9 +86,11 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no such model.
     pub fn open(path: &Path, format: ModelFormat) -> Result<Model, CompileError> {
-        match format {
-            ModelFormat::Onnx => onnx::Model::open(path).map(Model::Onnx),
-        }
+        let model = match format {
+            ModelFormat::Onnx => Model::Onnx(onnx::Model::open(path)?),
+            ModelFormat::Pte => Model::Pte(pte::Model::open(path)?),
+        };
+        model.with_functions()
     }
 
     /// Reads a model that is all in these bytes.
@@ -85,15 +98,25 @@ impl Model {
     /// # Errors
     /// The bytes are no such model.
     pub fn from_bytes(bytes: Bytes, format: ModelFormat) -> Result<Model, CompileError> {
-        match format {
-            ModelFormat::Onnx => onnx::Model::from_bytes(bytes).map(Model::Onnx),
+        let model = match format {
+            ModelFormat::Onnx => Model::Onnx(onnx::Model::from_bytes(bytes)?),
+            ModelFormat::Pte => Model::Pte(pte::Model::parse(bytes)?),
+        };
+        model.with_functions()
+    }
+
+    fn with_functions(self) -> Result<Model, CompileError> {
+        if self.functions().is_empty() {
+            return Err(CompileError::invalid(&Place::default(), "the program has no methods"));
         }
+        Ok(self)
     }
 
     /// Files that it was read from, beside its own: those that hold its weights.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
             Model::Onnx(model) => model.files(),
+            Model::Pte(_) => Vec::new(),
         }
     }
 
@@ -101,21 +124,41 @@ impl Model {
     pub fn functions(&self) -> Vec<String> {
         match self {
             Model::Onnx(_) => vec!["main".to_owned()],
+            Model::Pte(model) => model.methods().into_iter().map(str::to_owned).collect(),
         }
     }
 
     /// What the caller of a function hands in.
-    pub fn inputs(&self, _function: &str) -> Vec<Signature> {
+    ///
+    /// # Errors
+    /// There is no such function.
+    pub fn inputs(&self, function: &str) -> Result<Vec<Signature>, CompileError> {
+        self.known(function)?;
         match self {
-            Model::Onnx(model) => model.inputs(),
+            Model::Onnx(model) => Ok(model.inputs()),
+            Model::Pte(model) => model.inputs(function),
         }
     }
 
     /// What the caller of a function gets.
-    pub fn outputs(&self, _function: &str) -> Vec<Signature> {
+    ///
+    /// # Errors
+    /// There is no such function.
+    pub fn outputs(&self, function: &str) -> Result<Vec<Signature>, CompileError> {
+        self.known(function)?;
         match self {
-            Model::Onnx(model) => model.outputs(),
+            Model::Onnx(model) => Ok(model.outputs()),
+            Model::Pte(model) => model.outputs(function),
         }
+    }
+
+    fn known(&self, function: &str) -> Result<(), CompileError> {
+        let known = self.functions();
+        if known.iter().any(|own| own == function) {
+            return Ok(());
+        }
+        let reason = format!("there is no function '{function}'; there are: {}", known.join(", "));
+        Err(CompileError::Request(reason))
     }
 
     /// A function for several sets of sizes and values, with its graphs optimized.
@@ -128,16 +171,13 @@ impl Model {
         versions: &[Bindings],
         precision: Precision,
     ) -> Result<(Function, Halved), CompileError> {
-        let known = self.functions();
-        if !known.iter().any(|own| own == name) {
-            let reason = format!("there is no function '{name}'; there are: {}", known.join(", "));
-            return Err(CompileError::Request(reason));
-        }
+        self.known(name)?;
         let mut halved = Halved::default();
         let mut graphs = Vec::new();
         for bindings in versions {
             let mut graph = match self {
                 Model::Onnx(model) => model.graph(bindings)?,
+                Model::Pte(model) => model.graph(name, bindings)?,
             };
             if precision == Precision::F16 {
                 let count = passes::halve(&mut graph);
@@ -170,6 +210,8 @@ mod tests {
         let of = |start: &[u8], name: &str| ModelFormat::detect(start, Path::new(name));
         assert_eq!(of(b"\x08\x08\x12\x07pytorch", "model"), Some(ModelFormat::Onnx));
         assert_eq!(of(b"", "MODEL.ONNX"), Some(ModelFormat::Onnx));
+        assert_eq!(of(b"\x20\0\0\0ET12", "model.onnx"), Some(ModelFormat::Pte));
+        assert_eq!(of(b"", "model.pte"), Some(ModelFormat::Pte));
         assert_eq!(of(b"PK\x03\x04", "model.onnx"), None);
         assert_eq!(of(b"\x20\0\0\0IREE", "model.onnx"), None);
         assert_eq!(of(b"hello", "model"), None);

@@ -19,6 +19,7 @@ fn usage_errors_exit_with_two() {
         ("run-module", vec!["--module=-", "--module=-"], "one standard input"),
         ("run-module", vec!["--module=a", "--device=://x"], "no driver name"),
         ("benchmark-module", vec!["--module=a", "--benchmark_min_time=0x"], "iterations"),
+        ("compile-module", vec![], "MODEL"),
         ("dump-module", vec![], "FILE"),
         ("list-devices", vec!["--device=vulkan", "vulkan"], "not both"),
         ("kernels", vec![], "--list"),
@@ -35,7 +36,8 @@ fn usage_errors_exit_with_two() {
 
 #[test]
 fn help_version_and_completions_go_to_standard_output() {
-    for tool in ["run-module", "benchmark-module", "dump-module", "list-devices", "kernels"] {
+    for tool in ["run-module", "benchmark-module", "compile-module", "dump-module", "list-devices", "kernels"]
+    {
         let help = run(tool, &["--help"]);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{tool}");
         assert!(help.stdout.contains("Examples:") && help.stdout.contains(tool), "{tool}: {}", help.stdout);

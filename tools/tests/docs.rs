@@ -6,6 +6,7 @@ use std::{fs, path::PathBuf, process::Command};
 const DOCUMENTS: &[&str] = &[
     "run-module.md",
     "benchmark-module.md",
+    "compile-module.md",
     "dump-module.md",
     "list-devices.md",
     "parameters.md",
@@ -20,12 +21,14 @@ const DOCUMENTS: &[&str] = &[
 const TOOLS: &[&str] = &[
     env!("CARGO_BIN_EXE_run-module"),
     env!("CARGO_BIN_EXE_benchmark-module"),
+    env!("CARGO_BIN_EXE_compile-module"),
     env!("CARGO_BIN_EXE_dump-module"),
     env!("CARGO_BIN_EXE_kernels"),
     env!("CARGO_BIN_EXE_list-devices"),
 ];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
+    "--against-iree",
     "--iree-",
     "--example",
     "--budget",

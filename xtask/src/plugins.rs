@@ -34,7 +34,8 @@ pub struct DistOptions {
     to: PathBuf,
 }
 
-const TOOLS: [&str; 4] = ["run-module", "benchmark-module", "dump-module", "list-devices"];
+const TOOLS: [&str; 6] =
+    ["run-module", "benchmark-module", "compile-module", "dump-module", "kernels", "list-devices"];
 
 /// A driver as a library of its own: a crate in `drivers/*/plugin*`.
 struct Plugin {

@@ -17,6 +17,7 @@ mod vulkan;
 
 pub use error::PteError;
 pub use program::{Allocation, Delegate, Dynamism, Instruction, Plan, Program, ScalarType, Tensor, Value};
+pub use schema::PROGRAM_IDENTIFIER;
 pub use vulkan::{Call, Constant, DataType, Value as VulkanValue, VulkanGraph, VulkanTensor};
 
 type Result<T, E = PteError> = std::result::Result<T, E>;

@@ -42,7 +42,7 @@ The module runs with run-module and with iree-run-module. Targets are triples or
 Exit code: 0 success, 1 the model is wrong or not supported, 2 wrong usage.
 ";
 
-/// Compiles a model (ONNX) to a module (.vmfb) that runs on Vulkan devices.
+/// Compiles a model (ONNX, ExecuTorch's .pte) to a module (.vmfb) that runs on Vulkan devices.
 #[derive(Parser, Debug)]
 #[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
@@ -67,7 +67,7 @@ pub struct Flags {
     /// Type of floats inside: model (as the model says), or f16 where kernels take it; inputs and outputs stay as they are
     #[arg(long, value_enum, default_value = "model", value_name = "PRECISION", hide_possible_values = true)]
     precision: PrecisionFlag,
-    /// Format of the model: onnx. Default: told by its content
+    /// Format of the model: onnx, or pte (ExecuTorch). Default: told by its content
     #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
     format: Option<FormatFlag>,
     /// Writes the weights to a parameter archive (.irpa) instead of into the module
@@ -114,6 +114,7 @@ enum PrecisionFlag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormatFlag {
     Onnx,
+    Pte,
 }
 
 /// Entry point of the binary.
@@ -186,37 +187,51 @@ fn work(flags: &Flags, path: &Path) -> Result<()> {
 
 /// Reads the model.
 fn open(path: &Path, format: Option<FormatFlag>) -> Result<Model> {
-    let format = format.map(|FormatFlag::Onnx| ModelFormat::Onnx);
+    let format = format.map(|format| match format {
+        FormatFlag::Onnx => ModelFormat::Onnx,
+        FormatFlag::Pte => ModelFormat::Pte,
+    });
     if path.as_os_str() == "-" {
         let bytes = crate::load::read_stdin()?;
-        let format = format.or_else(|| ModelFormat::detect(&bytes, path)).ok_or_else(|| unknown(path))?;
+        let format =
+            format.or_else(|| ModelFormat::detect(&bytes, path)).ok_or_else(|| unknown(path, &bytes))?;
         return Model::from_bytes(bytes.into(), format).map_err(|e| failure(&e));
     }
     let format = match format {
         Some(format) => format,
-        None => detect(path)?.ok_or_else(|| unknown(path))?,
+        None => {
+            let start = start(path)?;
+            ModelFormat::detect(&start, path).ok_or_else(|| unknown(path, &start))?
+        }
     };
     Model::open(path, format).map_err(|e| failure(&e))
 }
 
 /// The format of a model file; `None` for what is none, such as a module.
 pub(crate) fn detect(path: &Path) -> Result<Option<ModelFormat>> {
+    Ok(ModelFormat::detect(&start(path)?, path))
+}
+
+/// The first bytes of a file, by which formats are told.
+fn start(path: &Path) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
     read.map_err(|e| Failure::file("cannot read", path, &e))?;
-    Ok(ModelFormat::detect(&start, path))
+    Ok(start)
 }
 
-fn unknown(path: &Path) -> Failure {
+fn unknown(path: &Path, start: &[u8]) -> Failure {
+    if ModelFormat::is_module(start) {
+        let text = format!("'{}' is a compiled module, not a model; run-module runs it", path.display());
+        return Failure::Status(Status::new(Code::InvalidArgument, text));
+    }
     let known: Vec<_> = ModelFormat::ALL.iter().map(|format| format.name()).collect();
-    Failure::Status(Status::new(
-        Code::InvalidArgument,
-        format!(
-            "'{}' is no model of a format that is known ({}); --format says which it is",
-            path.display(),
-            known.join(", ")
-        ),
-    ))
+    let text = format!(
+        "'{}' is no model of a format that is known ({}); --format says which it is",
+        path.display(),
+        known.join(", ")
+    );
+    Failure::Status(Status::new(Code::InvalidArgument, text))
 }
 
 fn functions(flags: &Flags, model: &Model) -> Result<Vec<String>> {
@@ -235,25 +250,22 @@ fn describe(flags: &Flags, model: &Model, functions: &[String], out: &mut dyn Wr
             "dims": signature.dims.as_ref().map(|dims| dims.iter().map(ToString::to_string).collect::<Vec<_>>()),
         })
     };
-    if flags.json {
-        let all: Vec<_> = functions
-            .iter()
-            .map(|name| {
-                let (inputs, outputs) = (model.inputs(name), model.outputs(name));
-                json!({
-                    "function": name,
-                    "inputs": inputs.iter().map(of).collect::<Vec<_>>(),
-                    "outputs": outputs.iter().map(of).collect::<Vec<_>>(),
-                })
-            })
-            .collect();
-        writeln!(out, "{:#}", json!({"functions": all}))?;
-        return Ok(());
-    }
+    let mut all = Vec::new();
     for name in functions {
-        writeln!(out, "function {name}")?;
-        model.inputs(name).iter().try_for_each(|input| writeln!(out, "  input  {input}"))?;
-        model.outputs(name).iter().try_for_each(|output| writeln!(out, "  output {output}"))?;
+        let inputs = model.inputs(name).map_err(|e| failure(&e))?;
+        let outputs = model.outputs(name).map_err(|e| failure(&e))?;
+        if flags.json {
+            let (inputs, outputs): (Vec<_>, Vec<_>) =
+                (inputs.iter().map(of).collect(), outputs.iter().map(of).collect());
+            all.push(json!({"function": name, "inputs": inputs, "outputs": outputs}));
+        } else {
+            writeln!(out, "function {name}")?;
+            inputs.iter().try_for_each(|input| writeln!(out, "  input  {input}"))?;
+            outputs.iter().try_for_each(|output| writeln!(out, "  output {output}"))?;
+        }
+    }
+    if flags.json {
+        writeln!(out, "{:#}", json!({"functions": all}))?;
     }
     Ok(())
 }

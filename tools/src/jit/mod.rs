@@ -12,6 +12,7 @@ use halite_compiler::{
     signature::{Arity, Bindings, Signature},
 };
 use halite_shaders::TuningFile;
+use halite_status::{Code, Status};
 use halite_targets::Capabilities;
 
 use self::cache::{Cache, Key};
@@ -35,7 +36,7 @@ pub(crate) fn compile(
 ) -> Result<Bytes> {
     let given = read(&inputs.input)?;
     let tuning = place::tuning(None)?;
-    let place = place::at_hand(devices)?.swap_remove(0);
+    let place = place::at_hand(devices).map_err(|failure| no_place(path, failure))?.swap_remove(0);
     let cache = Cache::of(modules.compile_cache.as_deref());
     let key = Key::new(path, modules.function(), &given, &place.capabilities, &tuning)?;
     if let Some(module) = cache.as_ref().and_then(|cache| cache.find(&key, &given)) {
@@ -50,6 +51,21 @@ pub(crate) fn compile(
         kept.unwrap_or_else(|why| log::warn!("the compiled model is not kept: {why}"));
     }
     Ok(module)
+}
+
+/// Why there is no device to compile a model for.
+fn no_place(path: &Path, failure: Failure) -> Failure {
+    match failure {
+        Failure::Status(status) if matches!(status.code(), Code::Unimplemented | Code::Unavailable) => {
+            let text = format!(
+                "models such as '{}' run on Vulkan devices, and none was found or named; 'list-devices' shows what is here, \
+                 and where there is no GPU a Vulkan driver for the processor will do: llvmpipe or SwiftShader",
+                path.display()
+            );
+            Failure::Status(Status::new(status.code(), text))
+        }
+        other => other,
+    }
 }
 
 /// The inputs on the host; `None` for what is no tensor.
@@ -68,9 +84,8 @@ fn build(
     device: &Capabilities,
     tuning: &TuningFile,
 ) -> Result<(Vec<u8>, Vec<usize>)> {
-    let known = model.functions();
-    let name = function.map_or(&known[0], |name| known.iter().find(|own| *own == name).unwrap_or(&known[0]));
-    let signatures = model.inputs(name);
+    let name = &asked(model, function)?;
+    let signatures = model.inputs(name).map_err(|e| wrong(path, &e))?;
     let mut bindings = shapes(&signatures, given)?;
     let mut bound = Vec::new();
     let function = loop {
@@ -99,6 +114,19 @@ fn build(
     Ok((compiled.module, bound))
 }
 
+/// The model's function that the caller's name means: modules have `NAME` and `NAME$async` of each, and may be told with
+/// the module's name.
+fn asked(model: &Model, function: Option<&str>) -> Result<String> {
+    let mut known = model.functions();
+    let Some(function) = function else { return Ok(known.swap_remove(0)) };
+    let name = function.strip_suffix("$async").unwrap_or(function);
+    let name = name.rsplit_once('.').map_or(name, |(_, name)| name);
+    if known.iter().any(|own| own == name) {
+        return Ok(name.to_owned());
+    }
+    Err(Failure::Usage(format!("--function={function}: the model has {}", known.join(", "))))
+}
+
 /// Sizes are given by inputs here, not by the flags that the compiler's own message names.
 fn wrong(path: &Path, error: &CompileError) -> Failure {
     match error {
@@ -112,10 +140,15 @@ fn wrong(path: &Path, error: &CompileError) -> Failure {
 
 /// The shapes of the inputs by name.
 fn shapes(signatures: &[Signature], given: &[Option<HostTensor>]) -> Result<Bindings> {
-    if given.len() > signatures.len() {
+    let needed = signatures.iter().filter(|input| !input.is_optional).count();
+    if given.len() > signatures.len() || given.len() < needed {
         let all: Vec<_> = signatures.iter().map(ToString::to_string).collect();
-        let text =
-            format!("{} inputs were given, the model takes {}: {}", given.len(), all.len(), all.join(", "));
+        let text = format!(
+            "{} --input were given, the model takes {}: {}",
+            given.len(),
+            all.len(),
+            if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+        );
         return Err(Failure::Usage(text));
     }
     let mut bindings = Bindings::default();

@@ -29,6 +29,7 @@ pub fn command(tool: &str) -> Command {
     let path = match tool {
         "run-module" => env!("CARGO_BIN_EXE_run-module"),
         "benchmark-module" => env!("CARGO_BIN_EXE_benchmark-module"),
+        "compile-module" => env!("CARGO_BIN_EXE_compile-module"),
         "dump-module" => env!("CARGO_BIN_EXE_dump-module"),
         "kernels" => env!("CARGO_BIN_EXE_kernels"),
         "list-devices" => env!("CARGO_BIN_EXE_list-devices"),

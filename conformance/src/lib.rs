@@ -10,5 +10,7 @@ pub mod expectations;
 pub mod kernel_bench;
 pub mod onnx;
 pub mod replay;
+pub mod reports;
+pub mod run;
 pub mod soak;
 pub mod suites;

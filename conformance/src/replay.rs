@@ -4,13 +4,17 @@
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use halite::{
-    BufferView, CallOptions, Deadline, HostTensor, Session, Value,
-    tensor::{ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
+    BufferView, CallOptions, Deadline, ElementType, HostTensor, Session, Value,
+    tensor::{self, ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
 };
 use halite_hal::Device;
+use halite_shaders::DType;
 use halite_status::{Result, Status, status};
 
-use crate::corpus::{Call, Expected, Program};
+use crate::{
+    corpus::{Call, Expected, Program},
+    suites::{self, Numbers, Wrong, ulp},
+};
 
 /// Longest time one call may take, shader compilation included.
 const CALL_LIMIT: Duration = Duration::from_secs(300);
@@ -21,7 +25,7 @@ pub enum Verdict {
     /// As expected.
     Pass,
     /// It ran, but a result is wrong.
-    Mismatch(String),
+    Mismatch(Box<Wrong>),
     /// It should have worked but gave an error, or should have failed but worked.
     Error(String),
 }
@@ -31,13 +35,27 @@ impl Verdict {
     pub fn passed(&self) -> bool {
         matches!(self, Verdict::Pass)
     }
+
+    /// As that of a case.
+    pub fn of_case(&self) -> suites::Verdict {
+        match self {
+            Verdict::Pass => suites::Verdict::Pass,
+            Verdict::Mismatch(wrong) => suites::Verdict::Wrong(wrong.clone()),
+            Verdict::Error(what) => suites::Verdict::Fail(what.clone()),
+        }
+    }
+}
+
+/// The name of the case that a program is: `small/add_f32` is `modules.small.add_f32`.
+pub fn case_name(program: &str) -> String {
+    format!("modules.{}", program.replace('/', "."))
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Pass => f.write_str("pass"),
-            Verdict::Mismatch(what) => write!(f, "mismatch: {what}"),
+            Verdict::Mismatch(wrong) => write!(f, "mismatch: {}", wrong.what),
             Verdict::Error(what) => write!(f, "error: {what}"),
         }
     }
@@ -81,7 +99,7 @@ pub fn session(
     builder.build()
 }
 
-fn judge(call: &Call, outcome: Result<Option<String>>) -> Verdict {
+fn judge(call: &Call, outcome: Result<Option<Box<Wrong>>>) -> Verdict {
     match (outcome, call.must_fail) {
         (Ok(_), true) => Verdict::Error("the call must fail, but it worked".to_owned()),
         (Ok(None), false) | (Err(_), true) => Verdict::Pass,
@@ -117,14 +135,22 @@ pub fn expectation(results: &[Value]) -> Result<Vec<Expected>> {
 }
 
 /// Makes one call. `Ok(Some(_))` says which result is wrong.
-pub fn run_call(root: &Path, session: &Session, call: &Call) -> Result<Option<String>> {
+pub fn run_call(root: &Path, session: &Session, call: &Call) -> Result<Option<Box<Wrong>>> {
     let results = results(root, session, call)?;
     if results.len() != call.expected.len() {
-        return Ok(Some(format!("{} results, expected {}", results.len(), call.expected.len())));
+        return Ok(Some(Wrong::words(format!(
+            "{} results, expected {}",
+            results.len(),
+            call.expected.len()
+        ))));
     }
     for (n, (result, expected)) in results.iter().zip(&call.expected).enumerate() {
-        if let Some(mismatch) = differs(root, result, expected, call.tolerance)? {
-            return Ok(Some(format!("result[{n}]: {mismatch}")));
+        if let Some(mut wrong) = differs(root, result, expected, call.tolerance)? {
+            wrong.what = format!("{} result[{n}]: {}", call.function, wrong.what);
+            if let Some(numbers) = &mut wrong.numbers {
+                numbers.output = format!("{} result[{n}]", call.function);
+            }
+            return Ok(Some(wrong));
         }
     }
     Ok(None)
@@ -162,30 +188,81 @@ fn differs(
     result: &Value,
     expected: &Expected,
     tolerance: (f64, f64),
-) -> Result<Option<String>> {
+) -> Result<Option<Box<Wrong>>> {
     match (expected, result) {
         (Expected::Any, _) => Ok(None),
         (Expected::Scalar(text), scalar) => {
             let printed = print_scalar(scalar);
-            Ok((printed != *text).then(|| format!("{printed}, expected {text}")))
+            Ok((printed != *text).then(|| wrong_scalar(text, &printed)))
         }
         (Expected::Tensor(text), Value::View(view)) => {
             let expected = InputReader::new().read_all(&[rooted(root, text)], &[ArgumentKind::Reference])?;
             let Some(HostValue::Tensor(expected)) = expected.into_iter().next() else {
                 return Err(status!(InvalidArgument, "'{text}' is no tensor"));
             };
-            mismatch(view, &expected, tolerance)
+            mismatch(&view.to_host()?, &expected, tolerance)
         }
-        (Expected::Known(expected), Value::View(view)) => mismatch(view, expected, tolerance),
+        (Expected::Known(expected), Value::View(view)) => mismatch(&view.to_host()?, expected, tolerance),
         (Expected::Tensor(_) | Expected::Known(_), other) => {
-            Ok(Some(format!("a {} instead of a tensor", other.kind())))
+            Ok(Some(Wrong::words(format!("a {} instead of a tensor", other.kind()))))
         }
     }
 }
 
-fn mismatch(found: &BufferView, expected: &HostTensor, (rtol, atol): (f64, f64)) -> Result<Option<String>> {
+fn wrong_scalar(expected: &str, got: &str) -> Box<Wrong> {
+    let (kind, expected) = expected.split_once('=').unwrap_or(("", expected));
+    let got = got.strip_prefix(kind).and_then(|rest| rest.strip_prefix('=')).unwrap_or(got);
+    let numbers = Numbers {
+        output: String::new(),
+        shape: kind.to_owned(),
+        index: Vec::new(),
+        expected: expected.to_owned(),
+        got: got.to_owned(),
+        ulp: None,
+        tolerance: String::new(),
+        wrong: 1,
+        of: 1,
+    };
+    Box::new(Wrong { what: format!("{kind}={got}, expected {kind}={expected}"), numbers: Some(numbers) })
+}
+
+/// How a tensor differs from what is expected; the tolerance is relative and absolute.
+pub fn mismatch(
+    found: &HostTensor,
+    expected: &HostTensor,
+    (rtol, atol): (f64, f64),
+) -> Result<Option<Box<Wrong>>> {
     let tolerance = Tolerance { exact: false, f16: atol, bf16: atol, f32: atol, f64: atol, relative: rtol };
-    Ok(compare(&found.to_host()?, expected, &tolerance).err().map(|m| m.to_string()))
+    let Err(mismatch) = compare(found, expected, &tolerance) else { return Ok(None) };
+    let what = mismatch.to_string();
+    let tensor::Mismatch::Element { index, actual, expected: wanted, count, .. } = mismatch else {
+        return Ok(Some(Wrong::words(what)));
+    };
+    let ulp = dtype(expected.element_type)
+        .and_then(|dtype| ulp(actual.trim().parse().ok()?, wanted.trim().parse().ok()?, dtype));
+    let numbers = Numbers {
+        output: String::new(),
+        shape: expected.metadata(),
+        index: vec![index],
+        expected: wanted,
+        got: actual,
+        ulp,
+        tolerance: format!("{atol:e} + {rtol:e} * |expected|"),
+        wrong: count.0,
+        of: count.1,
+    };
+    Ok(Some(Box::new(Wrong { what, numbers: Some(numbers) })))
+}
+
+/// The float types whose steps can be counted.
+fn dtype(element: ElementType) -> Option<DType> {
+    match element {
+        ElementType::F16 => Some(DType::F16),
+        ElementType::BF16 => Some(DType::BF16),
+        ElementType::F32 => Some(DType::F32),
+        ElementType::F64 => Some(DType::F64),
+        _ => None,
+    }
 }
 
 fn print_scalar(value: &Value) -> String {

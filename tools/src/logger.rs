@@ -1,6 +1,9 @@
 //! Owns the log of the tools: one line per message on standard error. Does not own: what is logged.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
 
 use log::{LevelFilter, Log, Metadata, Record};
 
@@ -15,7 +18,12 @@ struct Logger {
     validation: AtomicUsize,
     /// Errors and warnings of the validation layer, shown or not.
     validation_messages: AtomicU64,
+    /// The first of them since they were last taken.
+    validation_texts: Mutex<Vec<String>>,
 }
+
+/// Most texts that are kept until they are taken.
+const TEXTS: usize = 64;
 
 static LOGGER: std::sync::OnceLock<Logger> = std::sync::OnceLock::new();
 
@@ -34,6 +42,7 @@ pub fn install(tool: &'static str) {
         level,
         validation: AtomicUsize::new(LevelFilter::Warn as usize),
         validation_messages: AtomicU64::new(0),
+        validation_texts: Mutex::default(),
     });
     if log::set_logger(logger).is_ok() {
         log::set_max_level(level.max(LevelFilter::Warn));
@@ -58,6 +67,15 @@ pub fn validation_messages() -> u64 {
     LOGGER.get().map_or(0, |logger| logger.validation_messages.load(Ordering::Relaxed))
 }
 
+/// The errors and warnings that the validation layer has reported in this process since this was last called, 64 at most;
+/// none where [`install`] was not called.
+pub fn take_validation_texts() -> Vec<String> {
+    let texts = |logger: &Logger| {
+        std::mem::take(&mut *logger.validation_texts.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    LOGGER.get().map(texts).unwrap_or_default()
+}
+
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         if metadata.target().starts_with(VALIDATION_TARGET) {
@@ -69,6 +87,10 @@ impl Log for Logger {
     fn log(&self, record: &Record<'_>) {
         if record.target() == VALIDATION_TARGET && record.level() <= log::Level::Warn {
             self.validation_messages.fetch_add(1, Ordering::Relaxed);
+            let mut texts = self.validation_texts.lock().unwrap_or_else(PoisonError::into_inner);
+            if texts.len() < TEXTS {
+                texts.push(record.args().to_string());
+            }
         }
         if self.enabled(record.metadata()) {
             let text = record.args().to_string();
@@ -96,6 +118,7 @@ mod tests {
             level: LevelFilter::Off,
             validation: AtomicUsize::new(LevelFilter::Off as usize),
             validation_messages: AtomicU64::new(0),
+            validation_texts: Mutex::default(),
         };
         let say = |target: &str, level| {
             logger.log(&Record::builder().target(target).level(level).args(format_args!("text")).build());
@@ -106,5 +129,6 @@ mod tests {
         say("vulkan.validation.other", log::Level::Warn);
         say("halite_vulkan::queue", log::Level::Error);
         assert_eq!(logger.validation_messages.load(Ordering::Relaxed), 2);
+        assert_eq!(*logger.validation_texts.lock().expect("no thread died"), ["text", "text"]);
     }
 }

@@ -54,7 +54,7 @@ impl<'a> ModuleWork<'a> {
     fn call(&self, session: &halite::Session, call: &Call) -> Result<()> {
         match replay::run_call(self.root, session, call)? {
             None => Ok(()),
-            Some(mismatch) => bail!("'{}' gave a wrong result: {mismatch}", call.function),
+            Some(wrong) => bail!("'{}' gave a wrong result: {}", call.function, wrong.what),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use halite_hal::{Code, Device, Result, Status};
 
-use super::hal::kernels::Kernels;
+use super::{Numbers, Wrong, hal::kernels::Kernels};
 use crate::drivers::Opener;
 
 /// How a case ends: it holds, or it stops early.
@@ -17,6 +17,36 @@ pub enum Stop {
     Skip(String),
     /// The device does not do what it should.
     Fail(String),
+    /// It gives a result, which is wrong.
+    Wrong(Box<Wrong>),
+}
+
+impl Stop {
+    /// The same with words in front.
+    fn after(self, head: &str) -> Self {
+        match self {
+            Stop::Skip(reason) => Stop::Skip(reason),
+            Stop::Fail(what) => Stop::Fail(format!("{head}: {what}")),
+            Stop::Wrong(wrong) => {
+                Stop::Wrong(Box::new(Wrong { what: format!("{head}: {}", wrong.what), ..*wrong }))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Skip(text) | Stop::Fail(text) => f.write_str(text),
+            Stop::Wrong(wrong) => f.write_str(&wrong.what),
+        }
+    }
+}
+
+impl From<Box<Wrong>> for Stop {
+    fn from(wrong: Box<Wrong>) -> Self {
+        Stop::Wrong(wrong)
+    }
 }
 
 impl From<Status> for Stop {
@@ -47,7 +77,20 @@ pub(crate) fn same<T: PartialEq + fmt::Debug>(what: &str, found: T, wanted: T) -
     if found == wanted {
         return Ok(());
     }
-    Err(Stop::Fail(format!("{what} is {found:?}, it should be {wanted:?}")))
+    let (expected, got) = (format!("{wanted:?}"), format!("{found:?}"));
+    let what_is = format!("{what} is {got}, it should be {expected}");
+    let numbers = Numbers {
+        output: what.to_owned(),
+        shape: String::new(),
+        index: Vec::new(),
+        expected,
+        got,
+        ulp: None,
+        tolerance: String::new(),
+        wrong: 1,
+        of: 1,
+    };
+    Err(Stop::Wrong(Box::new(Wrong { what: what_is, numbers: Some(numbers) })))
 }
 
 /// Stops the case unless the bytes are equal; names the first that is not.
@@ -58,13 +101,24 @@ pub(crate) fn same_bytes(what: &str, found: &[u8], wanted: &[u8]) -> Outcome {
     same(&format!("length of {what}"), found.len(), wanted.len())?;
     match found.iter().zip(wanted).position(|(a, b)| a != b) {
         None => Ok(()),
-        Some(at) => Err(Stop::Fail(format!(
-            "{what}: byte {at} of {} is {:#04x}, it should be {:#04x}; {} bytes differ",
-            found.len(),
-            found[at],
-            wanted[at],
-            found.iter().zip(wanted).filter(|(a, b)| a != b).count()
-        ))),
+        Some(at) => {
+            let (expected, got) = (format!("{:#04x}", wanted[at]), format!("{:#04x}", found[at]));
+            let (wrong, of) = (found.iter().zip(wanted).filter(|(a, b)| a != b).count(), found.len());
+            let told =
+                format!("{what}: byte {at} of {of} is {got}, it should be {expected}; {wrong} bytes differ");
+            let numbers = Numbers {
+                output: what.to_owned(),
+                shape: format!("{of}xbyte"),
+                index: vec![at as u64],
+                expected,
+                got,
+                ulp: None,
+                tolerance: String::new(),
+                wrong: wrong as u64,
+                of: of as u64,
+            };
+            Err(Stop::Wrong(Box::new(Wrong { what: told, numbers: Some(numbers) })))
+        }
     }
 }
 
@@ -103,10 +157,12 @@ impl Need {
 /// A function that every device with what it needs should pass.
 #[derive(Clone)]
 pub struct Case {
-    /// `suite.area.case:parameter=value,…`.
+    /// `suite.area.case:parameter=value;…`.
     pub name: String,
     /// What it needs.
     pub needs: &'static [Need],
+    /// What it is about beyond its name, such as the type or the feature that a device must have. Reports count by them.
+    pub tags: Vec<&'static str>,
     body: Arc<dyn Fn(&Context) -> Outcome + Send + Sync>,
 }
 
@@ -123,9 +179,7 @@ impl Case {
             match self.run_once(&Context { selected: index, ..context.clone() }) {
                 Ok(()) => ran = true,
                 Err(Stop::Skip(reason)) => skipped = Err(Stop::Skip(reason)),
-                Err(Stop::Fail(what)) => {
-                    return Err(Stop::Fail(format!("as {}: {what}", context.kernels[index].format())));
-                }
+                Err(stop) => return Err(stop.after(&format!("as {}", context.kernels[index].format()))),
             }
         }
         if ran { Ok(()) } else { skipped }
@@ -156,14 +210,25 @@ impl Cases {
         Cases { suite, list: Vec::new() }
     }
 
-    /// Adds a case; `name` is `area.case` or `area.case:parameter=value`.
+    /// Adds a case; `name` is `area.case` or `area.case:parameter=value;…`.
     pub fn add(
         &mut self,
         name: impl fmt::Display,
         needs: &'static [Need],
         body: impl Fn(&Context) -> Outcome + Send + Sync + 'static,
     ) {
-        self.list.push(Case { name: format!("{}.{name}", self.suite), needs, body: Arc::new(body) });
+        self.add_tagged(name, needs, Vec::new(), body);
+    }
+
+    /// Adds a case with tags.
+    pub fn add_tagged(
+        &mut self,
+        name: impl fmt::Display,
+        needs: &'static [Need],
+        tags: Vec<&'static str>,
+        body: impl Fn(&Context) -> Outcome + Send + Sync + 'static,
+    ) {
+        self.list.push(Case { name: format!("{}.{name}", self.suite), needs, tags, body: Arc::new(body) });
     }
 
     /// The cases in the order they were added.

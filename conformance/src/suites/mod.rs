@@ -9,8 +9,12 @@ pub mod kernels;
 mod random;
 mod report;
 mod runner;
+mod suite;
+mod wrong;
 
 pub use case::{Case, Cases, Context, Need, Outcome, Stop};
 pub use random::Random;
 pub use report::{Report, Summary, Verdict};
-pub use runner::Runner;
+pub use runner::{Lane, Runner, Watch};
+pub use suite::{Offer, Settings, Suite, all, named, takes_spirv};
+pub use wrong::{Numbers, Wrong, ulp};

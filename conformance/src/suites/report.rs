@@ -1,47 +1,88 @@
-//! Owns the results of cases and their text and JSON forms. Does not own: running cases.
+//! Owns the results of cases and their text and JSON forms. Does not own: running cases, or which results are expected.
 
 use std::{fmt, time::Duration};
 
 use halite_hal::DeviceInfo;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
+use super::Wrong;
+
 /// How a case ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "verdict", content = "told")]
 pub enum Verdict {
     /// It holds.
     Pass,
     /// The device lacks what the case is about.
     Skip(String),
-    /// It does not hold, panicked, or did not end in time.
+    /// It does not hold, or panicked.
     Fail(String),
+    /// It gave a result, which is wrong.
+    Wrong(Box<Wrong>),
+    /// It did not end in time.
+    Timeout(String),
+    /// The process died that ran it.
+    Crash(String),
 }
 
 impl Verdict {
-    fn name(&self) -> &'static str {
+    /// In a word.
+    pub fn name(&self) -> &'static str {
         match self {
             Verdict::Pass => "pass",
             Verdict::Skip(_) => "skip",
-            Verdict::Fail(_) => "fail",
+            Verdict::Fail(_) | Verdict::Wrong(_) => "fail",
+            Verdict::Timeout(_) => "timeout",
+            Verdict::Crash(_) => "crash",
         }
     }
 
-    fn reason(&self) -> Option<&str> {
+    /// Why it is not a pass.
+    pub fn reason(&self) -> Option<&str> {
         match self {
             Verdict::Pass => None,
-            Verdict::Skip(reason) | Verdict::Fail(reason) => Some(reason),
+            Verdict::Wrong(wrong) => Some(&wrong.what),
+            Verdict::Skip(reason)
+            | Verdict::Fail(reason)
+            | Verdict::Timeout(reason)
+            | Verdict::Crash(reason) => Some(reason),
         }
+    }
+
+    /// Whether it is neither a pass nor a skip.
+    pub fn failed(&self) -> bool {
+        !matches!(self, Verdict::Pass | Verdict::Skip(_))
     }
 }
 
 /// One case's result.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Name of the case.
     pub case: String,
     /// How it ended.
+    #[serde(flatten)]
     pub verdict: Verdict,
     /// How long it took.
+    #[serde(with = "seconds", rename = "seconds")]
     pub time: Duration,
+}
+
+/// Durations as seconds, to the microsecond.
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64((time.as_secs_f64() * 1e6).round() / 1e6)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        Duration::try_from_secs_f64(seconds).map_err(serde::de::Error::custom)
+    }
 }
 
 impl Report {
@@ -78,13 +119,13 @@ pub struct Summary {
 impl Summary {
     /// (passed, skipped, failed).
     pub fn counts(&self) -> (usize, usize, usize) {
-        let count = |name| self.reports.iter().filter(|r| r.verdict.name() == name).count();
-        (count("pass"), count("skip"), count("fail"))
+        let count = |is: fn(&Verdict) -> bool| self.reports.iter().filter(|r| is(&r.verdict)).count();
+        (count(|v| *v == Verdict::Pass), count(|v| matches!(v, Verdict::Skip(_))), count(Verdict::failed))
     }
 
     /// Reports of cases that failed.
     pub fn failures(&self) -> impl Iterator<Item = &Report> {
-        self.reports.iter().filter(|r| matches!(r.verdict, Verdict::Fail(_)))
+        self.reports.iter().filter(|r| r.verdict.failed())
     }
 
     /// Machine-readable form: `{"device": …, "passed": …, "skipped": …, "failed": …, "cases": […]}`.

@@ -2,14 +2,20 @@
 
 use std::{
     any::Any,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
+use halite_hal::DeviceInfo;
+
 use super::{Case, Context, Outcome, Report, Stop, Summary, Verdict};
 use crate::drivers::Opener;
+
+/// Tells what a validation layer said since it was last asked.
+pub type Watch = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// Runs cases on one device. A case that hangs is reported and left behind on its thread; after it, and after any
 /// case that failed, the others get another device.
@@ -17,33 +23,36 @@ use crate::drivers::Opener;
 pub struct Runner {
     opener: Opener,
     limit: Duration,
+    watch: Option<Watch>,
 }
 
 impl Runner {
     /// `limit` is the longest time that one case may take.
     pub fn new(opener: Opener, limit: Duration) -> Self {
-        Runner { opener, limit }
+        Runner { opener, limit, watch: None }
+    }
+
+    /// A case fails when the watch has something to tell after it.
+    pub fn watched(self, watch: Watch) -> Self {
+        Runner { watch: Some(watch), ..self }
     }
 
     /// Runs cases in order, telling `observer` about each as it ends. An error means that no device could be opened
     /// at the beginning; if that happens later, what is left fails.
     pub fn run(&self, cases: &[Case], mut observer: impl FnMut(&Report)) -> halite_hal::Result<Summary> {
-        let mut context = Ok(self.context()?);
+        let mut lane = self.lane()?;
         let mut summary = Summary::default();
         for case in cases {
-            let start = Instant::now();
-            let verdict = match &context {
-                Ok(context) => self.guarded(case, context),
-                Err(reason) => Verdict::Fail(format!("no device to run on: {reason}")),
-            };
-            if matches!(verdict, Verdict::Fail(_)) {
-                context = self.context();
-            }
-            let report = Report { case: case.name.clone(), verdict, time: start.elapsed() };
+            let report = lane.run(case);
             observer(&report);
             summary.reports.push(report);
         }
         Ok(summary)
+    }
+
+    /// Opens a device for cases that are run one by one.
+    pub fn lane(&self) -> halite_hal::Result<Lane> {
+        Ok(Lane { context: Ok(self.context()?), runner: self.clone() })
     }
 
     /// Another context. Opening may hang too, when the device before it does.
@@ -59,9 +68,48 @@ impl Runner {
     fn guarded(&self, case: &Case, context: &Arc<Context>) -> Verdict {
         let (body, context) = (case.clone(), context.clone());
         match on_thread(self.limit, move || body.run(&context)) {
-            Ok(outcome) => verdict(outcome),
-            Err(problem) => Verdict::Fail(format!("the case {problem}")),
+            Ok(outcome) => self.heard(verdict(outcome)),
+            Err(Problem::Hang(text)) => Verdict::Timeout(format!("the case {text}")),
+            Err(Problem::Other(text)) => Verdict::Fail(format!("the case {text}")),
         }
+    }
+
+    /// What the watch makes of a verdict.
+    fn heard(&self, verdict: Verdict) -> Verdict {
+        let messages = self.watch.as_ref().map_or_else(Vec::new, |watch| watch());
+        match messages.first() {
+            Some(first) if !verdict.failed() => {
+                Verdict::Fail(format!("{} validation messages, the first: {first}", messages.len()))
+            }
+            _ => verdict,
+        }
+    }
+}
+
+/// A device, and cases run on it one by one.
+pub struct Lane {
+    runner: Runner,
+    context: halite_hal::Result<Arc<Context>>,
+}
+
+impl Lane {
+    /// What the device says of itself; nothing when it was lost and no other could be opened.
+    pub fn device(&self) -> Option<&DeviceInfo> {
+        self.context.as_ref().ok().map(|context| context.device().info())
+    }
+
+    /// Runs a case. After one that failed, the next gets another device.
+    pub fn run(&mut self, case: &Case) -> Report {
+        let start = Instant::now();
+        let verdict = match &self.context {
+            Ok(context) => self.runner.guarded(case, context),
+            Err(reason) => Verdict::Fail(format!("no device to run on: {reason}")),
+        };
+        let time = start.elapsed();
+        if verdict.failed() {
+            self.context = self.runner.context();
+        }
+        Report { case: case.name.clone(), verdict, time }
     }
 }
 
@@ -70,6 +118,7 @@ fn verdict(outcome: Outcome) -> Verdict {
         Ok(()) => Verdict::Pass,
         Err(Stop::Skip(reason)) => Verdict::Skip(reason),
         Err(Stop::Fail(reason)) => Verdict::Fail(reason),
+        Err(Stop::Wrong(wrong)) => Verdict::Wrong(wrong),
     }
 }
 
@@ -77,19 +126,37 @@ fn verdict(outcome: Outcome) -> Verdict {
 fn on_thread<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, String> {
+) -> Result<T, Problem> {
     let (sender, receiver) = mpsc::channel();
     let run = move || {
         // A receiver that has given up is gone; there is nobody to tell.
         _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     };
     if let Err(e) = thread::Builder::new().name("case".to_owned()).spawn(run) {
-        return Err(format!("could not start: {e}"));
+        return Err(Problem::Other(format!("could not start: {e}")));
     }
     match receiver.recv_timeout(limit) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(panic)) => Err(format!("panicked: {}", panic_text(panic.as_ref()))),
-        Err(_) => Err(format!("hangs: it did not end within {limit:?}; its thread is left behind")),
+        Ok(Err(panic)) => Err(Problem::Other(format!("panicked: {}", panic_text(panic.as_ref())))),
+        Err(_) => {
+            let text = format!("hangs: it did not end within {limit:?}; its thread is left behind");
+            Err(Problem::Hang(text))
+        }
+    }
+}
+
+/// Why work on a thread has no result.
+enum Problem {
+    /// It did not end.
+    Hang(String),
+    /// It panicked, or did not begin.
+    Other(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Problem::Hang(text) | Problem::Other(text)) = self;
+        f.write_str(text)
     }
 }
 

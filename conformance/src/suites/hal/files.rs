@@ -22,7 +22,7 @@ const BIG: usize = (17 << 20) + 5;
 pub(super) fn add(cases: &mut Cases) {
     for kind in KINDS {
         for (from, to, length) in [(0, 0, 1000), (3, 0, 17), (0, 5, 17), (7, 9, 333), (1000, 64, 0)] {
-            let name = format!("file.read:kind={kind},from={from},to={to},length={length}");
+            let name = format!("file.read:kind={kind};from={from};to={to};length={length}");
             cases.add(name, &[], move |t| read_part(t, kind, from, to, length));
         }
         cases.add(format!("file.read_big:kind={kind}"), &[], move |t| read_big(t, kind));

@@ -24,10 +24,10 @@ const COMPUTES: &[Need] = &[Need::Kernels];
 /// Adds the cases of this file.
 pub(super) fn add(cases: &mut Cases) {
     for grid @ [x, y, z] in GRIDS {
-        cases.add(format!("dispatch.grid:x={x},y={y},z={z}"), COMPUTES, move |t| direct(t, grid));
+        cases.add(format!("dispatch.grid:x={x};y={y};z={z}"), COMPUTES, move |t| direct(t, grid));
     }
     for grid @ [x, y, z] in GRIDS {
-        cases.add(format!("dispatch.indirect:x={x},y={y},z={z}"), COMPUTES, move |t| indirect(t, grid));
+        cases.add(format!("dispatch.indirect:x={x};y={y};z={z}"), COMPUTES, move |t| indirect(t, grid));
     }
     cases.add("dispatch.indirect_counts_through_a_slot", COMPUTES, through_slot);
     cases.add("dispatch.indirect_counts_made_by_the_commands_before", COMPUTES, made_before);

@@ -16,7 +16,7 @@ pub(super) fn add(cases: &mut Cases) {
         [(0, 1), (1, 1), (3, 5), (63, 2), (64, 64), (100, 0), (1000, 0), (999, 1), (7, 993)]
     {
         cases
-            .add(format!("host.part:offset={offset},length={length}"), &[], move |t| part(t, offset, length));
+            .add(format!("host.part:offset={offset};length={length}"), &[], move |t| part(t, offset, length));
     }
     for size in [(1 << 20) + 1, (40 << 20) + 3] {
         cases.add(format!("host.big:bytes={size}"), &[], move |t| big(t, size));

@@ -20,7 +20,7 @@ use crate::suites::{
 pub(super) fn add(cases: &mut Cases, seed: u64) {
     for work in ["none", "running", "waiting"] {
         for seed in seed..seed + 3 {
-            cases.add(format!("life.drop_order:work={work},seed={seed}"), &[], move |t| {
+            cases.add(format!("life.drop_order:work={work};seed={seed}"), &[], move |t| {
                 (0..6).try_for_each(|round| drop_order(t, work, &mut Random::new(seed * 1000 + round)))
             });
         }

@@ -73,7 +73,7 @@ mod tests {
                 matches!(parts[..], ["hal", area, case] if !area.is_empty() && !case.is_empty()),
                 "{name}"
             );
-            assert!(parameters.split(',').all(|p| p.is_empty() || p.contains('=')), "{name}");
+            assert!(parameters.split(';').all(|p| p.is_empty() || p.contains('=')), "{name}");
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn add(cases: &mut Cases) {
         [(0, 0, 64), (4, 0, 60), (3, 5, 17), (64, 1, 1), (1, 0, WHOLE_BUFFER), (7, 9, WHOLE_BUFFER)]
     {
         let text = if length == WHOLE_BUFFER { "rest".to_owned() } else { length.to_string() };
-        let name = format!("slots.offsets_add_up:entry={base},offset={offset},length={text}");
+        let name = format!("slots.offsets_add_up:entry={base};offset={offset};length={text}");
         cases.add(name, &[], move |t| offsets(t, base, offset, length));
     }
     cases.add("slots.copy_from_slot_to_slot", &[], copy);

@@ -17,13 +17,13 @@ pub(super) fn add(cases: &mut Cases) {
     for unit in [1u64, 2, 4, 8] {
         for (offset, length) in [(0, 64), (0, 0), (1, 1), (1, 3), (3, 5), (5, 31), (7, 25)] {
             let (offset, length) = (offset * unit, length * unit);
-            let name = format!("transfer.fill:pattern={unit},offset={offset},length={length}");
+            let name = format!("transfer.fill:pattern={unit};offset={offset};length={length}");
             cases.add(name, &[], move |t| fill_part(t, unit as u32, offset, length));
         }
         cases.add(format!("transfer.big_fill:pattern={unit}"), &[], move |t| big_fill(t, unit as u32));
     }
     for (offset, length) in [(0, 4), (0, 3), (1, 4), (5, 9), (4, 65_536), (3, 65_541), (0, 0), (2, 300_000)] {
-        let name = format!("transfer.update:offset={offset},length={length}");
+        let name = format!("transfer.update:offset={offset};length={length}");
         cases.add(name, &[], move |t| update(t, offset, length));
     }
     for (from, to, length) in [
@@ -37,7 +37,7 @@ pub(super) fn add(cases: &mut Cases) {
         (7, 2, 70_001),
         (64, 128, 1),
     ] {
-        let name = format!("transfer.copy:from={from},to={to},length={length}");
+        let name = format!("transfer.copy:from={from};to={to};length={length}");
         cases.add(name, &[], move |t| copy(t, from, to, length));
     }
     for distance in [16, 17, 100] {

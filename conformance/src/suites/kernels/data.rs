@@ -2,7 +2,7 @@
 
 use halite_shaders::{DType, Operation, TensorDesc, Tolerance, Values};
 
-use crate::suites::{Outcome, Random, Stop};
+use crate::suites::{Numbers, Outcome, Random, Stop, Wrong, ulp};
 
 /// What inputs are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ impl Inputs {
     pub fn suffix(self) -> &'static str {
         match self {
             Inputs::Plain => "",
-            Inputs::Special => ";special",
-            Inputs::Tiny => ";tiny",
+            Inputs::Special => ";values=special",
+            Inputs::Tiny => ";values=tiny",
         }
     }
 }
@@ -85,19 +85,38 @@ pub fn compare(tensor: &TensorDesc, got: &[u8], expected: &Values, tolerance: To
     let mut all = (0..expected.len()).filter(wrong);
     let Some(first) = all.next() else { return Ok(()) };
     let shape: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
-    Err(Stop::Fail(format!(
-        "{}[{}] of {}x{}: got {}, expected {} (tolerance {:.3e} + {:.3e} * |expected|); {} of {} elements are wrong",
+    let index = place(first as u64, &tensor.dims);
+    let words: Vec<_> = index.iter().map(ToString::to_string).collect();
+    let numbers = Numbers {
+        output: tensor.name.to_owned(),
+        shape: format!("{}x{}", shape.join("x"), tensor.dtype),
+        index,
+        expected: shown(expected, first),
+        got: shown(&found, first),
+        ulp: distance(tensor.dtype, &found, expected, first),
+        tolerance: format!("{:.3e} + {:.3e} * |expected|", tolerance.absolute, tolerance.relative),
+        wrong: 1 + all.count() as u64,
+        of: expected.len() as u64,
+    };
+    let what = format!(
+        "{}[{}] of {}: got {}, expected {} (tolerance {}); {} of {} elements are wrong",
         tensor.name,
-        place(first as u64, &tensor.dims),
-        shape.join("x"),
-        tensor.dtype,
-        shown(&found, first),
-        shown(expected, first),
-        tolerance.absolute,
-        tolerance.relative,
-        1 + all.count(),
-        expected.len(),
-    )))
+        words.join(", "),
+        numbers.shape,
+        numbers.got,
+        numbers.expected,
+        numbers.tolerance,
+        numbers.wrong,
+        numbers.of,
+    );
+    Err(Stop::Wrong(Box::new(Wrong { what, numbers: Some(numbers) })))
+}
+
+fn distance(dtype: DType, found: &Values, expected: &Values, index: usize) -> Option<String> {
+    match (found, expected) {
+        (Values::Float(found), Values::Float(expected)) => ulp(found[index], expected[index], dtype),
+        _ => None,
+    }
 }
 
 fn near(dtype: DType, found: &Values, expected: &Values, index: usize, tolerance: Tolerance) -> bool {
@@ -120,14 +139,14 @@ fn shown(values: &Values, index: usize) -> String {
 }
 
 /// Index in each dimension.
-fn place(mut index: u64, dims: &[u64]) -> String {
+fn place(mut index: u64, dims: &[u64]) -> Vec<u64> {
     let mut parts = Vec::new();
     for dim in dims.iter().rev() {
-        parts.push((index % dim.max(&1)).to_string());
+        parts.push(index % dim.max(&1));
         index /= dim.max(&1);
     }
     parts.reverse();
-    parts.join(", ")
+    parts
 }
 
 #[cfg(test)]
@@ -142,13 +161,17 @@ mod tests {
         let tolerance = Tolerance::of_value(1.0, DType::F32, DType::F32);
         assert_eq!(compare(&tensor, &bytes, &expected, tolerance), Ok(()));
         bytes[16..20].copy_from_slice(&9.0f32.to_le_bytes());
-        let Err(Stop::Fail(text)) = compare(&tensor, &bytes, &expected, tolerance) else {
+        let Err(Stop::Wrong(wrong)) = compare(&tensor, &bytes, &expected, tolerance) else {
             panic!("it is wrong")
         };
+        let text = wrong.what;
         assert!(
             text.starts_with("out[1, 1] of 2x3xf32: got 9, expected 4")
                 && text.ends_with("1 of 6 elements are wrong"),
             "{text}"
         );
+        let numbers = wrong.numbers.expect("an element is wrong");
+        assert_eq!((numbers.index, numbers.wrong, numbers.of), (vec![1, 1], 1, 6));
+        assert_eq!(numbers.ulp.as_deref(), Some("1.05e7"));
     }
 }

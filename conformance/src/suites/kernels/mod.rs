@@ -10,7 +10,7 @@ mod memory;
 use std::{sync::Arc, time::Duration};
 
 use halite_hal::{Deadline, Device};
-use halite_shaders::{Operation, Plan, Values, Variant, variants_of};
+use halite_shaders::{Needs, Operation, Plan, Values, Variant, variants_of};
 pub use halite_tools::kernels::capabilities;
 
 use self::data::Inputs;
@@ -46,10 +46,37 @@ fn add(cases: &mut Cases, seed: u64, variant: &'static Variant, operation: &Oper
         if kind != Inputs::Plain && !floats {
             continue;
         }
-        let name = format!("{}:{operation}{}", variant.name, kind.suffix());
+        let name = format!("{}:{}{}", variant.name, parameters(operation), kind.suffix());
         let (operation, plan) = (operation.clone(), plan.clone());
-        cases.add(name, &[], move |t: &Context| run(t, variant, &operation, &plan, kind, seed));
+        let body = move |t: &Context| run(t, variant, &operation, &plan, kind, seed);
+        cases.add_tagged(name, &[], tags(&variant.needs), body);
     }
+}
+
+/// An operation's parameters as names of cases have them: `n=1;dtype=f16`, without the operation's own name.
+fn parameters(operation: &Operation) -> String {
+    let text = operation.to_string();
+    let parameters = text.split_once(':').map_or("", |(_, parameters)| parameters);
+    // Programs of elementwise kernels have semicolons of their own.
+    parameters.replace("; ", " / ").replace(',', ";")
+}
+
+/// What a device must have for a variant, by the names of levels.
+fn tags(needs: &Needs) -> Vec<&'static str> {
+    let all = [
+        ("baseline", needs.is_baseline()),
+        ("f16", needs.float16 || needs.storage_16bit),
+        ("bf16", needs.bfloat16),
+        ("int8", needs.int8 || needs.storage_8bit),
+        ("dot", needs.packed_dot_product),
+        ("int16", needs.int16),
+        ("int64", needs.int64),
+        ("subgroup", !needs.subgroup.is_empty()),
+        ("sized", needs.subgroup_size > 0),
+        ("large", needs.invocations > 128 || needs.shared_bytes > 16384),
+        ("coopmat", needs.matrix.is_some()),
+    ];
+    all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }
 
 fn run(

@@ -1,0 +1,191 @@
+//! The command `run`: suites of cases on devices, and reports of what came of them.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use halite_conformance::{
+    reports::{self, CaseReport, DeviceReport, Holding, RunReport, SCHEMA, Tool},
+    run::{Isolation, Journal, Manner, Pattern, Plan, Prepared, Progress, Shard},
+};
+use halite_tools::logger;
+
+use crate::worker::CaseFlags;
+
+/// Flags of the command.
+#[derive(Args)]
+pub struct Flags {
+    /// Device URI; one flag for each device.
+    #[arg(long = "device", value_name = "URI", default_value = "vulkan")]
+    devices: Vec<String>,
+    #[command(flatten)]
+    cases: CaseFlags,
+    /// Only cases with this in their name; with `*` in it, names that fit as a whole.
+    #[arg(long = "filter", visible_alias = "match", value_name = "PATTERN")]
+    filter: Vec<String>,
+    /// Only the case of this name.
+    #[arg(long = "case", value_name = "NAME")]
+    names: Vec<String>,
+    /// Only the i-th of n parts of these cases.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Processes that run cases at a time.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Run cases in processes of their own, so that a crash costs one case: many in one until one kills it, or each in one.
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "shared")]
+    isolate: Option<Isolate>,
+    /// Keep results in this file as they come, and do not run again what is in it.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Folder of expectation files; by default those that are built in.
+    #[arg(long, value_name = "DIR")]
+    expectations: Option<PathBuf>,
+    /// Write a report as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a report as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print the names of the cases and run none.
+    #[arg(long)]
+    list: bool,
+    /// Print every case, not only those that are wrong.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Which processes run cases.
+#[derive(Clone, Copy, ValueEnum)]
+enum Isolate {
+    /// One for many cases, until one kills it.
+    Shared,
+    /// One for each case.
+    Each,
+}
+
+/// Runs and prints; whether nothing is wrong.
+pub fn run(flags: &Flags) -> Result<bool> {
+    if flags.list {
+        return list(flags);
+    }
+    let mut journal = match &flags.resume {
+        Some(path) => {
+            let cases = &flags.cases;
+            Some(Journal::open(path, cases.seed, cases.rounds, cases.validate())?)
+        }
+        None => None,
+    };
+    let mut devices = Vec::new();
+    for uri in &flags.devices {
+        let plan = plan(flags, uri);
+        let prepared = plan.prepare()?;
+        devices.push(device(flags, &prepared, journal.as_mut())?);
+    }
+    let report = RunReport { schema: SCHEMA.to_owned(), tool: Tool::this(), devices };
+    write(&report, flags.json.as_ref(), flags.junit.as_ref())?;
+    Ok(report.devices.iter().all(DeviceReport::is_good))
+}
+
+fn list(flags: &Flags) -> Result<bool> {
+    for uri in &flags.devices {
+        let plan = plan(flags, uri);
+        for case in plan.prepare()?.cases() {
+            println!("{}", case.name);
+        }
+    }
+    Ok(true)
+}
+
+fn plan(flags: &Flags, uri: &str) -> Plan {
+    let parts = flags.filter.iter().map(|text| Pattern::part(text));
+    let names = flags.names.iter().map(|name| Pattern::name(name));
+    Plan {
+        target: flags.cases.target(uri),
+        suites: flags.cases.suites.clone(),
+        settings: flags.cases.settings(),
+        filter: parts.chain(names).collect(),
+        shard: flags.shard,
+        expectations: flags.expectations.clone(),
+    }
+}
+
+/// Runs the cases on one device.
+fn device(flags: &Flags, prepared: &Prepared<'_>, journal: Option<&mut Journal>) -> Result<DeviceReport> {
+    let device = prepared.device();
+    let cases = prepared.cases();
+    println!("# {} ({}): {} cases", device.uri, device.name, cases.len());
+    for (suite, why) in prepared.left_out() {
+        println!("SKIPPED: {suite}: {why}");
+    }
+    let isolation = match flags.isolate {
+        None => Isolation::None,
+        Some(Isolate::Shared) => Isolation::Shared,
+        Some(Isolate::Each) => Isolation::Each,
+    };
+    let manner = Manner {
+        limit: flags.cases.limit(),
+        jobs: flags.jobs,
+        isolation,
+        program: std::env::current_exe().context("finding this program, to start it again")?,
+        watch: Some(Arc::new(logger::take_validation_texts)),
+    };
+    let mut progress = Progress::new(cases.len());
+    let report = prepared.run(&manner, journal, &mut |case| {
+        if flags.all || case.status.is_bad() {
+            progress.clear();
+            println!("{}", line(case));
+        }
+        progress.step(case.status.is_bad());
+    })?;
+    progress.clear();
+    tell(&report);
+    Ok(report)
+}
+
+fn line(case: &CaseReport) -> String {
+    let head = format!("{} {}", case.status, case.name);
+    match &case.reason {
+        Some(reason) => format!("{head}: {reason}"),
+        None => format!("{head} ({:.1} ms)", case.seconds * 1e3),
+    }
+}
+
+/// What came of a device, in a few lines.
+fn tell(report: &DeviceReport) {
+    for suite in report.suites.iter().filter(|suite| suite.selected > 0) {
+        let cases = report.cases.iter().filter(|case| case.suite() == suite.name);
+        println!("{}: {}", suite.name, reports::Counts::of(cases));
+    }
+    for expectation in &report.unused_expectations {
+        println!("note: no case has the name of the expectation '{expectation}'");
+    }
+    for level in &report.levels {
+        match level.holding {
+            Holding::Holds => println!("level {}: holds ({} cases)", level.name, level.cases),
+            Holding::Unknown => {}
+            Holding::Lacks => {
+                println!("level {}: no: {}", level.name, level.why.first().map_or("", String::as_str));
+            }
+        }
+    }
+    let known = report.cases.iter().find(|case| case.status.is_bad());
+    if let Some(case) = known {
+        println!("again: {}", report.repeat(case));
+    }
+    println!("{} in {:.1} s", report.counts, report.seconds);
+}
+
+/// Writes the files that were asked for.
+pub fn write(report: &RunReport, json: Option<&PathBuf>, junit: Option<&PathBuf>) -> Result<()> {
+    let save = |path: &PathBuf, text: String| {
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    };
+    if let Some(path) = json {
+        save(path, serde_json::to_string(report)? + "\n")?;
+    }
+    if let Some(path) = junit {
+        save(path, reports::junit(report))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Owns joining reports: parts of a run on one device become one, several devices stand side by side. Does not own: the data.
+
+use std::collections::BTreeMap;
+
+use super::{Counts, DeviceReport, Holding, Level, LevelReport, RunReport, SCHEMA, Tool};
+
+/// Joins reports. Cases of one device (the same URI, name and validation) become one list, in which a later result of a case
+/// replaces an earlier one; devices stay in the order in which they first come.
+pub fn merge(reports: Vec<RunReport>) -> RunReport {
+    let mut devices: Vec<DeviceReport> = Vec::new();
+    for device in reports.into_iter().flat_map(|report| report.devices) {
+        let key = |d: &DeviceReport| (d.device.uri.clone(), d.device.name.clone(), d.validation.clone());
+        match devices.iter_mut().find(|known| key(known) == key(&device)) {
+            Some(known) => join(known, device),
+            None => devices.push(device),
+        }
+    }
+    RunReport { schema: SCHEMA.to_owned(), tool: Tool::this(), devices }
+}
+
+fn join(known: &mut DeviceReport, other: DeviceReport) {
+    let mut places: BTreeMap<String, usize> =
+        known.cases.iter().enumerate().map(|(index, case)| (case.name.clone(), index)).collect();
+    for case in other.cases {
+        match places.get(&case.name) {
+            Some(index) => known.cases[*index] = case,
+            None => {
+                places.insert(case.name.clone(), known.cases.len());
+                known.cases.push(case);
+            }
+        }
+    }
+    for suite in other.suites {
+        match known.suites.iter_mut().find(|s| s.name == suite.name) {
+            Some(same) => {
+                same.offered = same.offered.max(suite.offered);
+                let left_out = suite.left_out.into_iter().filter(|why| !same.left_out.contains(why));
+                let left_out: Vec<_> = left_out.collect();
+                same.left_out.extend(left_out);
+            }
+            None => known.suites.push(suite),
+        }
+    }
+    for suite in &mut known.suites {
+        suite.selected = known.cases.iter().filter(|case| case.suite() == suite.name).count();
+    }
+    known.started = known.started.min(other.started);
+    known.seconds += other.seconds;
+    known.selection = Default::default();
+    known.unused_expectations.retain(|line| other.unused_expectations.contains(line));
+    known.counts = Counts::of(&known.cases);
+    known.levels = levels(known);
+}
+
+/// The levels by all cases of a device that was run in parts. A case that no part has is known by number only.
+fn levels(device: &DeviceReport) -> Vec<LevelReport> {
+    let tags: Vec<Vec<&str>> =
+        device.cases.iter().map(|case| case.tags.iter().map(String::as_str).collect()).collect();
+    let offered: Vec<(&str, &[&str])> =
+        device.cases.iter().zip(&tags).map(|(case, tags)| (case.name.as_str(), &tags[..])).collect();
+    let suites: Vec<&str> = device.suites.iter().map(|suite| suite.name.as_str()).collect();
+    let whole = device.suites.iter().all(|suite| suite.selected >= suite.offered);
+    let judged = Level::built_in().into_iter().map(|level| level.judge(&suites, &offered, &device.cases));
+    judged
+        .map(|mut level| {
+            if !whole && level.holding == Holding::Holds {
+                level.holding = Holding::Unknown;
+                level.why.push("not all cases were run".to_owned());
+            }
+            level
+        })
+        .collect()
+}

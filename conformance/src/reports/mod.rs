@@ -1,0 +1,16 @@
+//! Reports of runs: what came of every case on every device, the levels that devices hold, and their forms as JSON and JUnit. Does not own: running cases. The JSON form is described in `docs/conformance-report.md`.
+
+mod junit;
+mod levels;
+mod markdown;
+mod merge;
+mod model;
+
+pub use junit::junit;
+pub use levels::{Holding, Level, LevelReport};
+pub use markdown::markdown;
+pub use merge::merge;
+pub use model::{
+    CaseReport, Counts, DeviceFacts, DeviceReport, Expected, Host, RunReport, SCHEMA, Selection, Status,
+    SuiteReport, Tool,
+};

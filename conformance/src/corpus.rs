@@ -70,6 +70,12 @@ pub fn shared() -> Option<PathBuf> {
 /// repository, beside which this crate was built.
 pub fn digits(local: bool) -> (PathBuf, Program) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let program = digits_in(&root, local);
+    (root, program)
+}
+
+/// The same in a folder that is laid out as the repository is.
+pub fn digits_in(root: &Path, local: bool) -> Program {
     let call = |digit: u32| Call {
         function: "classify".to_owned(),
         inputs: vec![format!("@demo/digits/sample_{digit}.npy")],
@@ -79,15 +85,14 @@ pub fn digits(local: bool) -> (PathBuf, Program) {
         without_parameters: false,
     };
     let module = if local { "conformance/soak/digits_local.vmfb" } else { "demo/digits/digits.vmfb" };
-    let program = Program {
+    Program {
         name: "digits".to_owned(),
         module: root.join(module),
         parameters: Vec::new(),
         devices: Vec::new(),
         sequence: false,
         calls: vec![call(3), call(7)],
-    };
-    (root, program)
+    }
 }
 
 /// Reads one set of a corpus; an absent set is empty.

@@ -6,10 +6,12 @@
 mod case;
 pub mod hal;
 pub mod kernels;
+pub mod modules;
 mod random;
 mod report;
 mod runner;
 mod suite;
+pub mod vm;
 mod wrong;
 
 pub use case::{Case, Cases, Context, Need, Outcome, Stop};

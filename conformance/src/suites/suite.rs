@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use halite_hal::DeviceInfo;
 
-use super::{Case, hal, kernels};
+use super::{Case, hal, kernels, modules, vm};
 
 /// What cases are made from, beside the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,6 +88,43 @@ impl Suite for Hal {
     }
 }
 
+struct Vm;
+
+impl Suite for Vm {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn about(&self) -> &'static str {
+        "every operation of the VM, from assembled programs and from functions that the original's compiler made"
+    }
+
+    fn offer(&self, settings: &Settings, _: &DeviceInfo) -> Result<Offer> {
+        let mut offer = Offer::of(vm::cases(settings.seed));
+        match &settings.corpus {
+            Some(corpus) => offer.cases.extend(vm::recorded_cases(corpus)?),
+            None => offer.left_out.push("there is no corpus of modules; name one with --corpus".to_owned()),
+        }
+        Ok(offer)
+    }
+}
+
+struct Modules;
+
+impl Suite for Modules {
+    fn name(&self) -> &'static str {
+        "modules"
+    }
+
+    fn about(&self) -> &'static str {
+        "compiled modules, with the results that the original computed"
+    }
+
+    fn offer(&self, settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
+        modules::offer(settings, device)
+    }
+}
+
 struct Kernels;
 
 impl Suite for Kernels {
@@ -114,7 +151,7 @@ pub fn takes_spirv(device: &DeviceInfo) -> bool {
 
 /// All suites, in the order in which they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(Hal), Box::new(Kernels)]
+    vec![Box::new(Hal), Box::new(Vm), Box::new(Modules), Box::new(Kernels)]
 }
 
 /// The suites of these names, in the usual order; all of them for no name.

@@ -7,6 +7,7 @@ pub mod calls;
 pub mod corpus;
 pub mod drivers;
 pub mod expectations;
+pub mod hazards;
 pub mod kernel_bench;
 pub mod onnx;
 pub mod replay;

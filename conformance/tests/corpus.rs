@@ -1,5 +1,5 @@
 //! The shared corpus on the Vulkan device that the environment selects: every program passes, or is named in
-//! `conformance/expectations/` with a reason.
+//! `conformance/expectations/` with a reason. No recording lacks a barrier.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,7 +13,7 @@ use halite_hal::{Device, DriverRegistry, Options};
 fn device() -> Option<Arc<dyn Device>> {
     halite_vulkan::link();
     let wanted = std::env::var("HALITE_TEST_DEVICE").ok();
-    match DriverRegistry::with_static_drivers().open("vulkan", &Options::new()) {
+    match DriverRegistry::with_static_drivers().open("vulkan?hazards=on", &Options::new()) {
         Ok(device) => {
             let name = device.info().name.to_lowercase();
             let fits = wanted.as_ref().is_none_or(|w| name.contains(&w.to_lowercase()));

@@ -4,6 +4,7 @@ use std::{any::Any, fmt};
 
 use bytes::Bytes;
 
+use crate::Footprint;
 /// What an executable is made from.
 #[derive(Clone, Debug)]
 pub struct ExecutableDesc {
@@ -44,6 +45,20 @@ pub trait Executable: fmt::Debug + Send + Sync + 'static {
     /// Index of the function with this name.
     fn lookup(&self, name: &str) -> Option<u32> {
         self.functions().iter().position(|f| f.name == name).map(|i| i as u32)
+    }
+
+    /// What a dispatch of this function touches, for the check of barriers ([`crate::hazards`]): for each binding what is
+    /// read and what is written, and no less than the code does. `None` for the workgroups where only the device knows
+    /// them. The answer is `None` where the driver cannot look into the code. May take long: nobody asks unless the check
+    /// is switched on.
+    fn footprints(
+        &self,
+        function: u32,
+        constants: &[u32],
+        workgroups: Option<[u32; 3]>,
+    ) -> Option<Vec<Footprint>> {
+        let _ = (function, constants, workgroups);
+        None
     }
 
     /// The driver's own type, for downcasts inside that driver.

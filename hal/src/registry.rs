@@ -14,6 +14,7 @@ pub use linked::{ExpectedDriver, StaticDriver, verify_linked};
 
 use crate::{
     Device, DeviceInfo, Driver, Options, Result, ResultExt, Status,
+    hazards::{self, HazardCheck},
     plugin::{
         self,
         discovery::{Discovery, Skipped},
@@ -112,19 +113,21 @@ impl DriverRegistry {
     }
 
     /// Opens the device that a URI names: by its stable path, by index (`vulkan://1`), or by a part of its name
-    /// that fits one device only (`vulkan://llvmpipe`). `defaults` are options that the URI may override.
+    /// that fits one device only (`vulkan://llvmpipe`). `defaults` are options that the URI may override. The option
+    /// [`hazards::OPTION`] is not the driver's: it chooses what [`ValidatedDevice`] checks.
     pub fn open(&self, uri: &str, defaults: &Options) -> Result<Arc<dyn Device>> {
         let parsed = DeviceUri::parse(uri)?;
         let driver = self.driver(&parsed.driver)?;
         let mut options = defaults.clone();
         options.extend(parsed.options);
+        let hazards = options.remove(hazards::OPTION).map_or(Ok(HazardCheck::Off), |text| text.parse())?;
         check_options(driver.as_ref(), &options)?;
         let path = match parsed.path.as_str() {
             "" => String::new(),
             wanted => resolve_path(driver.as_ref(), wanted, &options)?,
         };
         let device = driver.open(&path, &options).context(|| format!("opening device '{uri}'"))?;
-        Ok(ValidatedDevice::wrap(device))
+        Ok(ValidatedDevice::wrap_checking(device, hazards))
     }
 }
 
@@ -132,7 +135,7 @@ fn check_options(driver: &dyn Driver, options: &Options) -> Result<()> {
     let known = driver.options();
     for key in options.keys() {
         if !known.iter().any(|(name, _)| name == key) {
-            let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+            let names: Vec<_> = known.iter().map(|(name, _)| *name).chain([hazards::OPTION]).collect();
             return Err(status!(
                 InvalidArgument,
                 "unknown option '{key}' for driver '{}'; it knows: {}",

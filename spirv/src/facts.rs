@@ -128,6 +128,13 @@ impl<'w> Decorations<'w> {
         count > 0 && members.len() == count
     }
 
+    /// Offset of a struct's member.
+    pub fn member_offset(&self, ty: u32, member: u32) -> Option<u32> {
+        let list = self.of_member.get(&ty)?;
+        let found = list.iter().find(|(m, d, _)| *m == member && *d == Decoration::Offset as u32)?;
+        found.2.first().copied()
+    }
+
     /// Offset plus size of the member that ends last.
     pub fn end_of_block(&self, program: &Program<'_>, ty: u32, members: &[u32]) -> u64 {
         let offsets = self.of_member.get(&ty).map(Vec::as_slice).unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! [`analyze`] validates a module and says what it declares, [`required_features`] which Vulkan features it needs,
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
-//! [`rebase`] makes a kernel of which parts can be dispatched.
+//! [`rebase`] makes a kernel of which parts can be dispatched, [`touch`] which bytes of its bindings a kernel touches.
 //! Does not own: reading `.vmfb` files, or talking to Vulkan.
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod normalize;
 mod program;
 mod rebase;
 pub mod subgroup;
+pub mod touch;
 mod types;
 mod validate;
 

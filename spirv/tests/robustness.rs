@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use halite_spirv::{
     analyze,
     subgroup::{Policy, SubgroupSupport, plan},
+    touch::{Launch, TouchPlan},
     words_from_bytes,
 };
 
@@ -39,11 +40,20 @@ impl Random {
     }
 }
 
+/// What a valid module touches, in launches with and without numbers.
+fn touch(words: &[u32], entry: &str) {
+    let touches = TouchPlan::new(words, entry).expect("a valid module has an answer");
+    for (push_constants, workgroups) in [(&[][..], None), (&[u32::MAX; 32][..], Some([u32::MAX; 3]))] {
+        touches.of(&Launch { push_constants, workgroups });
+    }
+}
+
 fn exercise(words: &[u32]) -> bool {
     let Ok(facts) = analyze(words) else { return false };
     for entry in &facts.entry_points {
         let policy = Policy { repair: true, allow_mismatch: false };
         plan(words, &entry.name, &[], 0, &DEVICE, &policy).expect("a valid module has an answer");
+        touch(words, &entry.name);
     }
     true
 }
@@ -139,6 +149,7 @@ fn every_real_kernel_of_the_corpus_is_accepted() {
                 let entry = &facts.entry_points[0].name;
                 let policy = Policy { repair: true, allow_mismatch: false };
                 plan(&words, entry, &[], 0, &DEVICE, &policy).expect("valid");
+                touch(&words, entry);
                 count += 1;
             }
         }

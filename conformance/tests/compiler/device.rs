@@ -16,10 +16,10 @@ use halite_targets::Capabilities;
 pub struct Device(Arc<dyn halite_hal::Device>);
 
 impl Device {
-    /// Opens it; says so where there is none. `HALITE_TEST_DEVICE` names the one that the tests are to run on.
+    /// Opens it, and has it check that no recording lacks a barrier. Says so where there is none. `HALITE_TEST_DEVICE` names the one that the tests are to run on.
     pub fn vulkan() -> Option<Device> {
         let wanted = std::env::var("HALITE_TEST_DEVICE");
-        match registry(&[]).open("vulkan", &Options::new()) {
+        match registry(&[]).open("vulkan?hazards=on", &Options::new()) {
             Ok(device) => {
                 let name = device.info().name.to_lowercase();
                 let other = wanted.as_ref().is_ok_and(|wanted| !name.contains(&wanted.to_lowercase()));
@@ -37,6 +37,11 @@ impl Device {
     /// What kernels may use on it.
     pub fn capabilities(&self) -> Capabilities {
         capabilities(self.0.info()).unwrap()
+    }
+
+    /// The device itself.
+    pub fn hal(&self) -> Arc<dyn halite_hal::Device> {
+        self.0.clone()
     }
 
     /// A device that was opened.

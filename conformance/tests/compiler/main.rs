@@ -5,6 +5,7 @@
 
 mod cases;
 mod device;
+mod hazards;
 mod models;
 mod pte;
 mod requests;

@@ -2,13 +2,14 @@
 
 use std::any::Any;
 
-use halite_hal::{Executable, ExecutableDesc, FunctionInfo};
+use halite_hal::{ByteRuns, Executable, ExecutableDesc, Footprint, FunctionInfo};
 use halite_status::{Result, bail, status};
 use serde::Deserialize;
 
 /// The only executable format: a JSON array with an object per function,
 /// `[{"name": "add", "bindings": 2, "constants": 1, "workgroup_size": [64, 1, 1]}]`. Only `name` is required;
-/// counts are 0 and sizes open when left out.
+/// counts are 0 and sizes open when left out. `touches` says what a dispatch would touch: objects with `binding`, `write`, and
+/// `start`, `width` and `strides` (pairs of distance and number) of the bytes, or without those for all of the binding.
 pub const EXECUTABLE_FORMAT: &str = "null-json";
 
 #[derive(Deserialize)]
@@ -21,6 +22,27 @@ struct Function {
     constants: u32,
     #[serde(default)]
     workgroup_size: [u32; 3],
+    touches: Option<Vec<Touch>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Touch {
+    binding: u32,
+    write: bool,
+    #[serde(default)]
+    start: i64,
+    width: Option<u64>,
+    #[serde(default)]
+    strides: Vec<(u64, u64)>,
+}
+
+impl Touch {
+    fn footprint(self) -> Footprint {
+        let Touch { binding, write, start, width, strides } = self;
+        let bytes = width.map(|width| ByteRuns { start, width, strides: strides.into() });
+        Footprint { binding, write, bytes }
+    }
 }
 
 /// A list of functions that do nothing.
@@ -28,6 +50,7 @@ struct Function {
 pub(crate) struct NullExecutable {
     device_id: u64,
     functions: Vec<FunctionInfo>,
+    footprints: Vec<Option<Vec<Footprint>>>,
 }
 
 impl NullExecutable {
@@ -44,16 +67,19 @@ impl NullExecutable {
         let functions: Vec<Function> = serde_json::from_slice(&desc.data).map_err(|e| {
             status!(InvalidArgument, "executable '{}' is no list of functions: {e}", desc.label)
         })?;
-        let functions = functions
+        let (functions, footprints) = functions
             .into_iter()
-            .map(|f| FunctionInfo {
-                name: f.name,
-                binding_count: f.bindings,
-                constant_count: f.constants,
-                workgroup_size: f.workgroup_size,
+            .map(|f| {
+                let info = FunctionInfo {
+                    name: f.name,
+                    binding_count: f.bindings,
+                    constant_count: f.constants,
+                    workgroup_size: f.workgroup_size,
+                };
+                (info, f.touches.map(|touches| touches.into_iter().map(Touch::footprint).collect()))
             })
-            .collect();
-        Ok(NullExecutable { device_id, functions })
+            .unzip();
+        Ok(NullExecutable { device_id, functions, footprints })
     }
 }
 
@@ -64,6 +90,15 @@ impl Executable for NullExecutable {
 
     fn functions(&self) -> &[FunctionInfo] {
         &self.functions
+    }
+
+    fn footprints(
+        &self,
+        function: u32,
+        _constants: &[u32],
+        _workgroups: Option<[u32; 3]>,
+    ) -> Option<Vec<Footprint>> {
+        self.footprints.get(usize::try_from(function).ok()?)?.clone()
     }
 
     fn as_any(&self) -> &dyn Any {

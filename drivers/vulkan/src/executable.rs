@@ -8,7 +8,9 @@ pub(crate) use check::supports_format;
 use std::{any::Any, ffi::CString, fmt, sync::Arc};
 
 use halite_formats::vmfb::{self, DispatchAbi, VmfbError, VulkanExecutable as Parsed};
-use halite_hal::{Code, Executable, ExecutableDesc, FunctionInfo, Result, ResultExt as _, Status, status};
+use halite_hal::{
+    Code, Executable, ExecutableDesc, Footprint, FunctionInfo, Result, ResultExt as _, Status, status,
+};
 use halite_spirv::ModuleFacts;
 
 use crate::{
@@ -166,6 +168,15 @@ impl Executable for VulkanExecutable {
 
     fn functions(&self) -> &[FunctionInfo] {
         &self.functions
+    }
+
+    fn footprints(
+        &self,
+        function: u32,
+        constants: &[u32],
+        workgroups: Option<[u32; 3]>,
+    ) -> Option<Vec<Footprint>> {
+        self.kernel(function).ok()?.footprints(constants, workgroups)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -4,11 +4,16 @@
 mod compile_pool;
 mod layout;
 mod split;
+mod touches;
 
-use std::{ffi::CString, sync::Arc};
+use std::{
+    ffi::CString,
+    sync::{Arc, OnceLock},
+};
 
 use ash::vk;
 use halite_hal::{Code, Result, Status, status};
+use halite_spirv::touch::TouchPlan;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 pub(crate) use compile_pool::CompilePool;
@@ -42,6 +47,8 @@ pub(crate) struct Kernel {
     state: Mutex<State>,
     changed: Condvar,
     split: Mutex<SplitState>,
+    /// What its code says about memory, once somebody asked.
+    touches: OnceLock<Option<TouchPlan>>,
 }
 
 enum State {
@@ -55,7 +62,16 @@ impl Kernel {
     /// A kernel whose pipeline is not built yet.
     pub fn new(ctx: Arc<DeviceContext>, name: String, layout: KernelLayout, source: PipelineSource) -> Self {
         let state = Mutex::new(State::Waiting);
-        Kernel { ctx, name, layout, source, state, changed: Condvar::new(), split: Mutex::default() }
+        Kernel {
+            ctx,
+            name,
+            layout,
+            source,
+            state,
+            changed: Condvar::new(),
+            split: Mutex::default(),
+            touches: OnceLock::new(),
+        }
     }
 
     /// The pipeline. Builds it in this thread if nobody has begun, waits for whoever has. Tries once more where memory

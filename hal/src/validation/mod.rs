@@ -12,6 +12,10 @@
 //! Zero-length ranges and zero workgroup counts are legal and do nothing. Recordings that ask for
 //! [`CommandBufferMode::UNVALIDATED`] are checked all the same: the bit may come from an untrusted module.
 //!
+//! # Barriers
+//! With the option [`hazards`], recordings are also checked for commands that need a barrier between them and have none,
+//! each time they are executed. That costs far more than the other checks.
+//!
 //! # Objects
 //! Buffers, semaphores and executables pass through untouched. A command buffer carries its checked needs in a
 //! wrapper, which is taken off before the driver sees it. [`Device::as_any`] answers with the driver's device.
@@ -35,6 +39,7 @@ use crate::{
     Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandList, Deadline, Device, DeviceInfo,
     Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, ResultExt, Semaphore,
     bail,
+    hazards::{self, HazardCheck},
 };
 
 pub use self::commands::MAX_BINDING_CAPACITY;
@@ -49,15 +54,21 @@ pub(crate) use self::range::check_host_access;
 pub struct ValidatedDevice {
     inner: Arc<dyn Device>,
     allocations: QueueAllocations,
+    hazards: HazardCheck,
 }
 
 impl ValidatedDevice {
     /// Wraps a driver's device.
     pub fn wrap(device: Arc<dyn Device>) -> Arc<dyn Device> {
+        Self::wrap_checking(device, HazardCheck::Off)
+    }
+
+    /// Wraps a driver's device; recordings are also checked for barriers that are missing.
+    pub fn wrap_checking(device: Arc<dyn Device>, hazards: HazardCheck) -> Arc<dyn Device> {
         if device.is_validated() {
             return device;
         }
-        Arc::new(ValidatedDevice { inner: device, allocations: QueueAllocations::default() })
+        Arc::new(ValidatedDevice { inner: device, allocations: QueueAllocations::default(), hazards })
     }
 
     fn submit_dealloca(
@@ -95,6 +106,7 @@ impl ValidatedDevice {
             );
         };
         checked.plan.check_table(self.inner.as_ref(), &bindings)?;
+        hazards::check(checked.inner.list(), &bindings, self.hazards)?;
         checked.claim(&checked.executed)?;
         let op = QueueOp::Execute { command_buffer: checked.inner.clone(), bindings };
         self.inner.queue_submit(affinity, wait, signal, op)

@@ -96,7 +96,7 @@ pub(super) fn collect(
 }
 
 /// The pointers that an instruction goes through, and whether it writes there.
-fn touched(program: &Program<'_>, inst: &Inst) -> Vec<(u32, bool)> {
+pub(crate) fn touched(program: &Program<'_>, inst: &Inst) -> Vec<(u32, bool)> {
     let words = program.module.operands(inst);
     let atomic = (227..=242).contains(&(inst.op as u32));
     let float_atomic = matches!(inst.op, Op::AtomicFAddEXT | Op::AtomicFMinEXT | Op::AtomicFMaxEXT);

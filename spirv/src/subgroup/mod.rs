@@ -1,7 +1,7 @@
 //! Owns the decision whether a kernel may run on a device whose subgroups have another width than it was made for.
 //! Does not own: the device query, or the pipeline that applies the decision.
 
-mod access;
+pub(crate) mod access;
 mod address;
 pub(crate) mod edit;
 mod emulate;

@@ -1,0 +1,31 @@
+//! Owns the proof that compiled recordings have every barrier that they need, and that the check of barriers notices when one
+//! is missing. Does not own: the trial (`halite_conformance::hazards`).
+
+use std::sync::Arc;
+
+use halite_conformance::hazards::{Findings, Watched};
+use halite_hal::hazards::HazardCheck;
+
+use crate::{cases::all, compiled, device::Device, options};
+
+#[test]
+fn every_barrier_that_is_needed_is_there_and_would_be_missed() {
+    let Some(device) = Device::vulkan() else { return };
+    let watched = Watched::new(device.hal(), HazardCheck::Known);
+    let mut all_findings = Findings::default();
+    for options in options() {
+        for case in all() {
+            let module = compiled(&case.program, &options);
+            for (call, inputs) in case.calls.iter().enumerate() {
+                let device = Device::of(watched.clone() as Arc<dyn halite_hal::Device>);
+                device.run(&module, "main", case.graph(call), inputs).unwrap();
+                let findings = watched.take();
+                let complaints: Vec<_> = findings.complaints().cloned().collect();
+                assert!(complaints.is_empty(), "{} call {call}: {}", case.name, complaints.join("\n"));
+                all_findings.add(findings);
+            }
+        }
+    }
+    println!("{all_findings}");
+    assert!(all_findings.needed > 20, "{all_findings}");
+}

@@ -1,0 +1,52 @@
+//! The check of barriers, proved on what programs of the shared corpus execute on the Vulkan device at hand.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use halite_conformance::{
+    corpus,
+    drivers::registry,
+    hazards::{Findings, Watched},
+    replay,
+};
+use halite_hal::{Device, Options, hazards::HazardCheck};
+
+/// Programs whose recordings are put on trial. What IREE's compiler makes of them has no hazard that is none.
+fn trial(set: &str) -> Option<Findings> {
+    let Some(root) = corpus::shared() else {
+        eprintln!("SKIPPED: the shared corpus is not beside this checkout");
+        return None;
+    };
+    let device = match registry(&[]).open("vulkan", &Options::new()) {
+        Ok(device) => device,
+        Err(e) => {
+            assert!(std::env::var("HALITE_TEST_DEVICE").is_err(), "{e}");
+            eprintln!("SKIPPED: no Vulkan device: {e}");
+            return None;
+        }
+    };
+    let mut all = Findings::default();
+    for program in corpus::programs(&root, set).unwrap() {
+        let watched = Watched::new(device.clone(), HazardCheck::Known);
+        replay::run(&root, &program, &(watched.clone() as Arc<dyn Device>));
+        let findings = watched.take();
+        let complaints: Vec<_> = findings.complaints().cloned().collect();
+        assert!(complaints.is_empty(), "{}: {}", program.name, complaints.join("\n"));
+        all.add(findings);
+    }
+    println!("{set}: {all}");
+    Some(all)
+}
+
+#[test]
+fn small_programs_need_the_barriers_that_are_missed() {
+    let Some(findings) = trial("small") else { return };
+    assert!(findings.needed > 10 && findings.commands > 100, "{findings}");
+}
+
+#[test]
+fn models_need_the_barriers_that_are_missed() {
+    let Some(findings) = trial("models") else { return };
+    assert!(findings.needed > 50, "{findings}");
+}

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use halite_hal::Options;
+use halite_hal::{Options, hazards};
 
 use crate::{
     drivers::{self, Opener},
@@ -23,12 +23,16 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens it, as often as it is called. Validation is asked for where the driver has that option.
+    /// Opens it, as often as it is called. Where validation is asked for, recordings are checked for barriers that they lack,
+    /// and drivers that have a validation layer run under it.
     pub fn opener(&self) -> Opener {
         let registry = drivers::registry(&self.driver_paths);
         let mut options = self.options.clone();
         if let Some(parts) = self.validate.as_ref().filter(|_| self.can_validate()) {
             options.insert("validation".to_owned(), parts.clone());
+        }
+        if self.validate.is_some() {
+            options.entry(hazards::OPTION.to_owned()).or_insert_with(|| "on".to_owned());
         }
         drivers::opener(registry, &self.uri, options)
     }

@@ -3,27 +3,26 @@
 
 use std::sync::Arc;
 
+use halite_compiler::CompileOptions;
 use halite_conformance::hazards::{Findings, Watched};
 use halite_hal::hazards::HazardCheck;
 
-use crate::{cases::all, compiled, device::Device, options};
+use crate::{cases::all, compiled, device::Device};
 
 #[test]
 fn every_barrier_that_is_needed_is_there_and_would_be_missed() {
     let Some(device) = Device::vulkan() else { return };
     let watched = Watched::new(device.hal(), HazardCheck::Known);
     let mut all_findings = Findings::default();
-    for options in options() {
-        for case in all() {
-            let module = compiled(&case.program, &options);
-            for (call, inputs) in case.calls.iter().enumerate() {
-                let device = Device::of(watched.clone() as Arc<dyn halite_hal::Device>);
-                device.run(&module, "main", case.graph(call), inputs).unwrap();
-                let findings = watched.take();
-                let complaints: Vec<_> = findings.complaints().cloned().collect();
-                assert!(complaints.is_empty(), "{} call {call}: {}", case.name, complaints.join("\n"));
-                all_findings.add(findings);
-            }
+    for case in all() {
+        let module = compiled(&case.program, &CompileOptions::default());
+        for (call, inputs) in case.calls.iter().enumerate() {
+            let device = Device::of(watched.clone() as Arc<dyn halite_hal::Device>);
+            device.run(&module, "main", case.graph(call), inputs).unwrap();
+            let findings = watched.take();
+            let complaints: Vec<_> = findings.complaints().cloned().collect();
+            assert!(complaints.is_empty(), "{} call {call}: {}", case.name, complaints.join("\n"));
+            all_findings.add(findings);
         }
     }
     println!("{all_findings}");

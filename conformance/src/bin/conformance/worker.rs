@@ -21,7 +21,7 @@ pub struct CaseFlags {
     #[arg(long = "driver-path", alias = "driver_path", value_name = "PATH")]
     driver_path: Vec<PathBuf>,
     /// Run under parts of the Khronos validation layer (as the Vulkan driver's option `validation` names them); any message
-    /// of it fails the case.
+    /// of it fails the case, and so does a recording that lacks a barrier.
     #[arg(long, value_name = "PARTS", num_args = 0..=1, require_equals = true, default_missing_value = "sync")]
     validate: Option<String>,
     /// Suites, as a comma list; all of them without it.

@@ -269,7 +269,10 @@ fn activation(reader: &Reader, input: usize) -> Option<(usize, Vec<usize>, Activ
         return None;
     }
     match readers[..] {
-        [call] => one(&nodes[call], x).map(|activation| (call, Vec::new(), activation)),
+        [call] => {
+            let limited = limited(reader, call, x).map(|last| (last, vec![call], Activation::Relu6));
+            limited.or_else(|| one(&nodes[call], x).map(|activation| (call, Vec::new(), activation)))
+        }
         [gate, product] => {
             let both = [x, Operand::Node(gate)];
             let turned = [both[1], both[0]];
@@ -290,11 +293,33 @@ fn activation(reader: &Reader, input: usize) -> Option<(usize, Vec<usize>, Activ
     }
 }
 
+/// The second of two limits, 0 and 6 in either order, whose first is `call` on `x`, when nothing else reads the first.
+fn limited(reader: &Reader, call: usize, x: Operand) -> Option<usize> {
+    let nodes = &reader.program.nodes;
+    let first = Operand::Node(call);
+    let mut readers = nodes.iter().enumerate().filter(|(_, node)| node.operands.contains(&first));
+    let (last, node) = readers.next()?;
+    if readers.next().is_some() || reader.program.outputs.iter().any(|output| output.value == first) {
+        return None;
+    }
+    let [least, most] = [(Function::Max, 0.0), (Function::Min, 6.0)];
+    let limits = |call: &Call, (function, limit): (Function, f32), x| is_limit(call, function, x, limit);
+    let rising = limits(&nodes[call], least, x) && limits(node, most, first);
+    let falling = limits(&nodes[call], most, x) && limits(node, least, first);
+    (rising || falling).then_some(last)
+}
+
+/// Whether a node is the larger or the smaller of `x` and a constant.
+fn is_limit(call: &Call, function: Function, x: Operand, limit: f32) -> bool {
+    let limit = Operand::from(limit);
+    is_call(call, function, &[x, limit]) || is_call(call, function, &[limit, x])
+}
+
 fn one(call: &Call, x: Operand) -> Option<Activation> {
     let (zero, six) = (Operand::from(0.0), Operand::from(6.0));
     let of = |function, operands: &[Operand]| is_call(call, function, operands);
     Some(match () {
-        () if of(Function::Relu, &[x]) => Activation::Relu,
+        () if of(Function::Relu, &[x]) || is_limit(call, Function::Max, x, 0.0) => Activation::Relu,
         () if of(Function::Clip, &[x, zero, six]) => Activation::Relu6,
         () if of(Function::Silu, &[x]) => Activation::Silu,
         () if of(Function::Sigmoid, &[x]) => Activation::Sigmoid,

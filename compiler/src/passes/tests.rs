@@ -134,6 +134,32 @@ fn biases_and_gates_go_into_convolutions() {
 }
 
 #[test]
+fn limits_go_into_convolutions() {
+    let limits = [(Function::Max, 0.0), (Function::Min, 6.0)];
+    let after = |limits: &[(Function, f64)]| {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[1, 3, 5, 4]).unwrap();
+        let mut y = conv(&mut b, x, 4, 1);
+        for (function, limit) in limits {
+            let limit = b.float(DType::F32, *limit).unwrap();
+            y = b.binary(*function, y, limit).unwrap();
+        }
+        b.output("y", y);
+        optimized(b.finish().unwrap())
+    };
+    let six = [&limits[..], &[limits[1], limits[0]]].map(after);
+    for graph in six {
+        let [Operation::Conv2d(conv)] = kernels(&graph)[..] else { panic!("{graph}") };
+        assert_eq!(conv.activation, Activation::Relu6, "{graph}");
+    }
+    let graph = after(&limits[..1]);
+    let [Operation::Conv2d(conv)] = kernels(&graph)[..] else { panic!("{graph}") };
+    assert_eq!(conv.activation, Activation::Relu, "{graph}");
+    let graph = after(&[limits[0], (Function::Min, 1.0)]);
+    assert!(kernels(&graph).len() == 2 && convs(&graph)[0].activation == Activation::Relu, "{graph}");
+}
+
+#[test]
 fn what_others_read_stays() {
     let mut b = Builder::new();
     let x = b.input("x", DType::F32.into(), &[1, 3, 5, 4]).unwrap();

@@ -6,7 +6,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
-#extension GL_KHR_shader_subgroup_ballot : require
+#include "exchange.glsl"
 #endif
 #include "convolution.glsl"
 
@@ -37,7 +37,7 @@ uint row_of(uint group, uint filter_index) {
 // a CPU read for each invocation apart, while an exchange within a subgroup is one instruction.
 #define FIND(t, h) const uint row##h = row_of(group, first + SUBGROUP * h + gl_SubgroupInvocationID);
 #define HOLD(t, h) const SUM held##h = weight_at(row##h + weight);
-#define GIVEN(h, i) subgroupBroadcast(held##h, i)
+#define GIVEN(h, i) FROM_INVOCATION(held##h, i)
 #define FOUR(b, h, i) const SUM4 weights##b = SUM4(GIVEN(h, i), GIVEN(h, i + 1), GIVEN(h, i + 2), GIVEN(h, i + 3));
 #if SUBGROUP == 4
 #define FIND_ROWS EACH_BLOCK(FIND, 0)

@@ -1,15 +1,14 @@
 // A convolution with a kernel of 1 x 1, strides of 1 and no padding, rows before channels: a product of the filters and
-// the images' planes. An invocation computes HELD x SHARED filters at four places: neighbours where planes are whole
+// the images' planes. An invocation computes HELD x SUBGROUP filters at four places: neighbours where planes are whole
 // quads and QUADS is set, otherwise as far apart as there are invocations, so that these read neighbours together.
 // For devices that run on a CPU: nothing is in shared memory, and what all invocations need is read by one of a subgroup
-// of SHARED, which gives it to the others; with 1, all read all. Flow is the same for all invocations up to the stores.
+// of SUBGROUP, which gives it to the others. Flow is the same for all invocations up to the stores.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#if SHARED > 1
-#extension GL_KHR_shader_subgroup_ballot : require
-#endif
+#include "exchange.glsl"
 #include "convolution.glsl"
 #include "quads.glsl"
+#include "limits.glsl"
 
 layout(local_size_x_id = 0) in;
 #ifdef STRIPED
@@ -19,8 +18,6 @@ layout(constant_id = 3) const bool QUADS = false;
 #endif
 // Whether filters are whole quads.
 layout(constant_id = 4) const bool WEIGHT_QUADS = false;
-// Bits of the least and the most that the activation lets through, infinities where it has no such limit. A branch on a
-// constant is not dropped by SwiftShader, which executes both sides of it: bias and activation have none.
 layout(constant_id = 5) const uint LEAST = 0xFF800000;
 layout(constant_id = 6) const uint MOST = 0x7F800000;
 
@@ -37,27 +34,15 @@ QUAD_BUFFER(3, result4, , OUT);
 #elif HELD == 8
 #define EACH_HELD(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
 #endif
-#if SHARED == 1
-#define EACH_SHARED(F, h) F(h, 0)
-#define MY_SHARE 0
-#define GIVEN(value, i) (value)
-#elif SHARED == 4
+#if SUBGROUP == 4
 #define EACH_SHARED(F, h) F(h, 0) F(h, 1) F(h, 2) F(h, 3)
-#elif SHARED == 8
+#elif SUBGROUP == 8
 #define EACH_SHARED(F, h) F(h, 0) F(h, 1) F(h, 2) F(h, 3) F(h, 4) F(h, 5) F(h, 6) F(h, 7)
 #endif
-#if SHARED > 1
-#define MY_SHARE (gl_SubgroupInvocationID % SHARED)
-#define GIVEN(value, i) subgroupBroadcast(value, i)
-#endif
+#define MY_SHARE (gl_SubgroupInvocationID % SUBGROUP)
+#define GIVEN(value, i) FROM_INVOCATION(value, i)
 
-const uint FILTERS = HELD * SHARED;
-
-// NaN stays NaN.
-SUM4 limited(SUM4 x) {
-    const SUM4 within = clamp(x, SUM4(uintBitsToFloat(LEAST)), SUM4(uintBitsToFloat(MOST)));
-    return mix(within, x, greaterThan(floatBitsToUint(x) & 0x7FFFFFFFu, uvec4(0x7F800000u)));
-}
+const uint FILTERS = HELD * SUBGROUP;
 
 void main() {
     const uint lanes = gl_WorkGroupSize.x, pixels = height * width, image = gl_WorkGroupID.z;
@@ -70,11 +55,11 @@ void main() {
                                     : min(place + uvec4(0, lanes, 2 * lanes, 3 * lanes), uvec4(pixels - 1)));
 
 #define FIND(h) \
-    const uint row##h = group * weights_group + min(first + h * SHARED + MY_SHARE, filters - 1) * weights_filter;
+    const uint row##h = group * weights_group + min(first + h * SUBGROUP + MY_SHARE, filters - 1) * weights_filter;
     EACH_HELD(FIND)
 // Sums begin with the bias. There is always something to read: without a bias, its buffer is that of the weights.
 #define START(h) \
-    const SUM bias##h = SUM(CONCAT(LOAD_, BIAS)(bias, group * filters + min(first + h * SHARED + MY_SHARE, filters - 1))); \
+    const SUM bias##h = SUM(CONCAT(LOAD_, BIAS)(bias, group * filters + min(first + h * SUBGROUP + MY_SHARE, filters - 1))); \
     const SUM start##h = HAS_BIAS ? bias##h : SUM(0);
     EACH_HELD(START)
 #define BEGIN(h, i) SUM4 sum##h##_##i = SUM4(GIVEN(start##h, i));
@@ -112,7 +97,7 @@ void main() {
 
     const uint filter0 = group * filters + first, there = min(filters - first, FILTERS);
     const uint to = image * result_image + filter0 * result_channel + place;
-#define LIMIT(h, i) sum##h##_##i = limited(sum##h##_##i);
+#define LIMIT(h, i) sum##h##_##i = limited(sum##h##_##i, LEAST, MOST);
 #define LIMITS(h) EACH_SHARED(LIMIT, h)
     EACH_HELD(LIMITS)
 #ifdef STRIPED
@@ -120,7 +105,7 @@ void main() {
     if (there == FILTERS && (gl_WorkGroupID.x + 1) * lanes * 4 <= pixels) {
 #define STORE(h, i) \
         { \
-            const uint row = to + (h * SHARED + i) * result_channel; \
+            const uint row = to + (h * SUBGROUP + i) * result_channel; \
             CONCAT(STORE_, OUT)(result, row, sum##h##_##i.x); \
             CONCAT(STORE_, OUT)(result, row + lanes, sum##h##_##i.y); \
             CONCAT(STORE_, OUT)(result, row + 2 * lanes, sum##h##_##i.z); \
@@ -133,7 +118,7 @@ void main() {
 #endif
     // The code that stores is there once, and not for every result.
     SUM4 results[FILTERS];
-#define KEEP(h, i) results[h * SHARED + i] = sum##h##_##i;
+#define KEEP(h, i) results[h * SUBGROUP + i] = sum##h##_##i;
 #define KEEPS(h) EACH_SHARED(KEEP, h)
     EACH_HELD(KEEPS)
     for (uint f = 0; f < there; ++f) {

@@ -4,7 +4,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
-#extension GL_KHR_shader_subgroup_ballot : require
+#include "exchange.glsl"
 #endif
 #include "convolution.glsl"
 
@@ -21,7 +21,7 @@ uint row_of(uint group, uint filter_index) {
 // Each invocation reads the weight of another filter and gives it to all, as in direct.comp.
 #define FIND_ROWS const uint row0 = row_of(group, first + gl_SubgroupInvocationID);
 #define FOUR(h, i) \
-    SUM4(subgroupBroadcast(h, i), subgroupBroadcast(h, i + 1), subgroupBroadcast(h, i + 2), subgroupBroadcast(h, i + 3))
+    SUM4(FROM_INVOCATION(h, i), FROM_INVOCATION(h, i + 1), FROM_INVOCATION(h, i + 2), FROM_INVOCATION(h, i + 3))
 #define READ_WEIGHTS(ky) \
     const SUM held##ky = weight_at(row0 + weight + ky * tap_row); \
     const SUM4 upper##ky = FOUR(held##ky, 0), lower##ky = FOUR(held##ky, 4);
@@ -30,7 +30,7 @@ uint row_of(uint group, uint filter_index) {
     const uint row0 = row_of(group, first + gl_SubgroupInvocationID); \
     const uint row1 = row_of(group, first + 4 + gl_SubgroupInvocationID);
 #define FOUR(h) \
-    SUM4(subgroupBroadcast(h, 0), subgroupBroadcast(h, 1), subgroupBroadcast(h, 2), subgroupBroadcast(h, 3))
+    SUM4(FROM_INVOCATION(h, 0), FROM_INVOCATION(h, 1), FROM_INVOCATION(h, 2), FROM_INVOCATION(h, 3))
 #define READ_WEIGHTS(ky) \
     const SUM held##ky##_0 = weight_at(row0 + weight + ky * tap_row); \
     const SUM held##ky##_1 = weight_at(row1 + weight + ky * tap_row); \

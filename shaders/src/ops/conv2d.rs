@@ -104,7 +104,7 @@ impl Conv2d {
 fn samples_of(dtype: DType) -> Vec<Conv2d> {
     let conv = |input, filter| Conv2d::new(input, filter, dtype);
     let same = |c: Conv2d| Conv2d { pads: [1, 1, 1, 1], ..c };
-    let wide = same(conv([2, 5, 9, 37], [11, 5, 3, 3]));
+    let wide = same(conv([2, 5, 9, 37], [13, 5, 3, 3]));
     let mut samples = vec![
         conv([1, 1, 1, 1], [1, 1, 1, 1]),
         wide.clone(),
@@ -131,7 +131,13 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         Conv2d { groups: 4, pads: [2, 2, 2, 2], ..conv([1, 4, 7, 6], [8, 1, 5, 5]) },
         same(Conv2d { groups: 2, activation: Activation::HardSwish, ..conv([1, 6, 8, 7], [10, 3, 3, 3]) }),
         // A kernel as in the first layer of networks, and one of even size with padding on one side.
-        Conv2d { strides: [2, 2], pads: [3, 3, 3, 3], ..conv([1, 3, 20, 22], [12, 3, 7, 7]) },
+        Conv2d {
+            strides: [2, 2],
+            pads: [3, 3, 3, 3],
+            bias: true,
+            activation: Activation::Relu,
+            ..conv([1, 3, 21, 26], [30, 3, 7, 7])
+        },
         Conv2d { pads: [0, 0, 1, 1], activation: Activation::Sigmoid, ..conv([1, 2, 6, 6], [4, 2, 2, 2]) },
         // More padding than image; no place, no image, no filter, no channel.
         Conv2d { pads: [4, 4, 4, 4], ..conv([1, 2, 1, 2], [3, 2, 3, 3]) },
@@ -205,9 +211,12 @@ impl Op for Conv2d {
         let kernel = Kernel { build, params, bias: self.bias, activation, bindings, more: Vec::new() };
         match template {
             "depthwise" => shape.depthwise(kernel),
+            "depthwise_patches" => shape.depthwise_patches(kernel, self.activation.limits()),
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),
+            "patches" => shape.patches(kernel, self.activation.limits()),
             "pointwise" => shape.pointwise(kernel, self.activation.limits()),
+            "rows" => shape.rows(kernel, self.activation.limits()),
             "strips" => shape.strips(kernel),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }

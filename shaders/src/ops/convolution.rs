@@ -204,14 +204,7 @@ impl Convolution {
         }
         let limits = limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?;
         let (lanes, filters) = (p("lanes")?, p("filters")?);
-        // What is computed of filters that are not there is lost.
-        let computed = self.filters.next_multiple_of(u64::from(filters));
-        if computed * 3 > self.filters * 4 {
-            return Err(Unfit(format!(
-                "computes {filters} filters at a time, and there are {}",
-                self.filters
-            )));
-        }
+        self.mostly_there(filters)?;
         let pixels = w.input[0] * w.input[1];
         let quads = p("quads")? != 0 && pixels.is_multiple_of(4);
         let weight_quads = self.channels.is_multiple_of(4);
@@ -235,6 +228,87 @@ impl Convolution {
         let blocks = u64::from(groups(self.filters, p("channels")?)?) * self.groups;
         let grid = [groups(strips, lanes)?, narrow("a number of filters", blocks)?, self.images_32()?];
         Ok(Plan::of(self.step(kernel, vec![lanes], grid)?))
+    }
+
+    /// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3.
+    pub fn patches(&self, kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+        let p = |name| kernel.params.get(name);
+        let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
+        let limits = self.patched(p("stride")?, limits)?;
+        self.mostly_there(filters)?;
+        let blocks = u64::from(groups(self.filters, filters)?) * self.groups;
+        let grid =
+            [self.patch_groups(across, lanes)?, narrow("a number of filters", blocks)?, self.images_32()?];
+        let [least, most] = limits;
+        Ok(Plan::of(self.step(kernel, vec![lanes, least, most], grid)?))
+    }
+
+    /// An invocation for `filters` filters at four neighbours, with a kernel of seven columns and strides of 2.
+    pub fn rows(&self, kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+        let (p, w) = (|name| kernel.params.get(name), &self.window);
+        if (w.kernel[1], w.strides[1], w.dilations[1], self.layout) != (7, 2, 1, Layout::Nchw) {
+            return Err(Unfit(
+                "wants channels first, and seven columns with strides of 2 and no dilation".into(),
+            ));
+        }
+        let [least, most] =
+            limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?.map(f32::to_bits);
+        let (lanes, filters) = (p("lanes")?, p("filters")?);
+        self.mostly_there(filters)?;
+        let [rows, columns] = w.output();
+        let blocks = u64::from(groups(self.filters, filters)?) * self.groups;
+        let grid = [
+            groups(rows * columns.div_ceil(4), lanes)?,
+            narrow("a number of filters", blocks)?,
+            self.images_32()?,
+        ];
+        Ok(Plan::of(self.step(kernel, vec![lanes, least, most], grid)?))
+    }
+
+    /// An invocation for four rows of `across` places of one filter over one channel, with a kernel of 3x3.
+    pub fn depthwise_patches(&self, mut kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+        let p = |name| kernel.params.get(name);
+        let (lanes, across) = (p("lanes")?, p("across")?);
+        let [least, most] = self.patched(p("stride")?, limits)?;
+        if self.channels != 1 {
+            return Err(Unfit(format!("wants one channel in a group, there are {}", self.channels)));
+        }
+        let filters = narrow("filters", self.groups * self.filters)?;
+        kernel.more.extend([filters, 0]);
+        let quads = self.window.output()[1].is_multiple_of(4);
+        let grid = [self.patch_groups(across, lanes)?, filters, self.images_32()?];
+        Ok(Plan::of(self.step(kernel, vec![lanes, least, most, quads.into()], grid)?))
+    }
+
+    /// The bits of the limits, where patches of results are computed.
+    fn patched(&self, stride: u32, limits: Option<[f32; 2]>) -> Result<[u32; 2], Unfit> {
+        let w = &self.window;
+        let window = (w.kernel, w.strides, w.dilations) == ([3, 3], [stride.into(); 2], [1, 1]);
+        if !window || self.layout != Layout::Nchw {
+            return Err(Unfit(format!(
+                "wants channels first, a kernel of 3x3 with strides of {stride} and no dilation"
+            )));
+        }
+        let limits = limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?;
+        Ok(limits.map(f32::to_bits))
+    }
+
+    /// Workgroups for patches of four rows by `across` places.
+    fn patch_groups(&self, across: u32, lanes: u32) -> Result<u32, Unfit> {
+        let [rows, columns] = self.window.output();
+        groups(rows.div_ceil(4) * columns.div_ceil(across.max(1).into()), lanes)
+    }
+
+    /// Refuses kernels that compute many filters at a time where few of them are there: what is computed of others is lost.
+    fn mostly_there(&self, filters: u32) -> Result<(), Unfit> {
+        let computed = self.filters.next_multiple_of(u64::from(filters.max(1)));
+        if computed.saturating_mul(3) > self.filters.saturating_mul(4) {
+            return Err(Unfit(format!(
+                "computes {filters} filters at a time, and there are {}",
+                self.filters
+            )));
+        }
+        Ok(())
     }
 
     /// An invocation for four places, one below the other, of a filter over one channel.

@@ -6,6 +6,7 @@
 pub mod calls;
 pub mod corpus;
 pub mod drivers;
+pub mod executor;
 pub mod expectations;
 pub mod hazards;
 pub mod kernel_bench;

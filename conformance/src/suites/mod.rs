@@ -6,6 +6,7 @@
 mod case;
 pub mod hal;
 pub mod kernels;
+pub mod models;
 pub mod modules;
 mod random;
 mod report;

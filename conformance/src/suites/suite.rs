@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use halite_hal::DeviceInfo;
 
-use super::{Case, hal, kernels, modules, vm};
+use super::{Case, hal, kernels, models, modules, vm};
 
 /// What cases are made from, beside the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,6 +125,22 @@ impl Suite for Modules {
     }
 }
 
+struct Models;
+
+impl Suite for Models {
+    fn name(&self) -> &'static str {
+        "models"
+    }
+
+    fn about(&self) -> &'static str {
+        "programs and models through the compiler, with the results of the kernels' twins, PyTorch or ONNX Runtime"
+    }
+
+    fn offer(&self, settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
+        models::offer(settings, device)
+    }
+}
+
 struct Kernels;
 
 impl Suite for Kernels {
@@ -151,7 +167,7 @@ pub fn takes_spirv(device: &DeviceInfo) -> bool {
 
 /// All suites, in the order in which they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(Hal), Box::new(Vm), Box::new(Modules), Box::new(Kernels)]
+    vec![Box::new(Hal), Box::new(Vm), Box::new(Modules), Box::new(Models), Box::new(Kernels)]
 }
 
 /// The suites of these names, in the usual order; all of them for no name.

@@ -7,7 +7,7 @@ use halite_compiler::CompileOptions;
 use halite_conformance::hazards::{Findings, Watched};
 use halite_hal::hazards::HazardCheck;
 
-use crate::{cases::all, compiled, device::Device};
+use crate::{all, compiled, device::Device};
 
 #[test]
 fn every_barrier_that_is_needed_is_there_and_would_be_missed() {

@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod cases;
 mod device;
 mod hazards;
 mod models;
@@ -14,10 +13,14 @@ mod stock;
 use halite_compiler::{CompileOptions, Compiled, Program, compile};
 use halite_targets::Target;
 
-use crate::{
-    cases::all,
-    device::{Device, compare},
-};
+use halite_conformance::suites::models::programs::{self, Sample};
+
+use crate::device::{Device, compare};
+
+/// All programs of the suite.
+fn all() -> Vec<Sample> {
+    programs::all().unwrap()
+}
 
 /// For whom modules are compiled: everybody; and the CPU devices that tests run on, with everybody.
 fn options() -> [CompileOptions; 2] {

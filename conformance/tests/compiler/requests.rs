@@ -1,19 +1,18 @@
 //! Owns what callers and options can get wrong, and what modules say then; and what options change. Does not own: numbers.
 
 use halite_compiler::{CompileOptions, Compiled, ParameterStorage, Program, compile, graph::Graph};
-use halite_conformance::drivers::registry;
+use halite_conformance::{drivers::registry, suites::models::programs::Sample};
 use halite_formats::vmfb::read_module;
 use halite_hal::Options;
 use halite_shaders::Values;
 use halite_targets::{Capabilities, Target};
 
 use crate::{
-    cases::{Case, all},
-    compiled,
+    all, compiled,
     device::{Device, compare},
 };
 
-fn case(name: &str) -> Case {
+fn case(name: &str) -> Sample {
     all().into_iter().find(|case| case.name == name).unwrap()
 }
 
@@ -26,7 +25,7 @@ fn without_baseline(targets: Vec<Capabilities>) -> CompileOptions {
     CompileOptions { targets, baseline: false, ..CompileOptions::default() }
 }
 
-fn passes(device: &Device, module: &Compiled, case: &Case) {
+fn passes(device: &Device, module: &Compiled, case: &Sample) {
     let graph = case.graph(0);
     let expected = graph.evaluate(&case.calls[0]).unwrap();
     compare(case.name, graph, &expected, &device.run(module, "main", graph, &case.calls[0]).unwrap());

@@ -1,14 +1,15 @@
-//! Owns the programs that are compiled, and inputs for them. Does not own: how they are run.
+//! Owns programs for our compiler that exercise each of its parts, and inputs for them. Does not own: how they are run.
 
 use halite_compiler::{
-    Function, Program,
+    CompileError, Function, Program,
     build::{Builder, Sliding},
     graph::{ElementType, Graph, NodeOp, TensorId},
 };
 use halite_shaders::{DType, Values, emit, ops::reduce::ReduceKind};
 
 /// A program whose function `main` is called.
-pub struct Case {
+#[derive(Clone, Debug)]
+pub struct Sample {
     /// For people.
     pub name: &'static str,
     /// The program.
@@ -19,14 +20,14 @@ pub struct Case {
     versions: Vec<usize>,
 }
 
-impl Case {
+impl Sample {
     /// The graph that a call is for.
     pub fn graph(&self, call: usize) -> &Graph {
         &self.program.functions[0].versions[self.versions[call]]
     }
 }
 
-type Made<T = ()> = Result<T, halite_compiler::CompileError>;
+type Made<T = ()> = Result<T, CompileError>;
 type Make = fn(&mut Builder) -> Made;
 
 const F32: ElementType = ElementType::Of(DType::F32);
@@ -58,34 +59,37 @@ fn relu(b: &mut Builder, x: TensorId) -> Made<TensorId> {
     b.binary(emit::Function::Max, x, zero)
 }
 
-fn graph(make: Make) -> Graph {
+fn graph(make: Make) -> Made<Graph> {
     let mut builder = Builder::new();
-    make(&mut builder).unwrap();
-    builder.finish().unwrap()
+    make(&mut builder)?;
+    builder.finish()
 }
 
 /// A case of one version, called twice with inputs that look random.
-fn random(name: &'static str, make: Make) -> Case {
-    let graph = graph(make);
+fn random(name: &'static str, make: Make) -> Made<Sample> {
+    let graph = graph(make)?;
     let inputs = |seed: u64| {
         let tensors = graph.inputs.iter().map(|port| graph.tensor(port.tensor));
         (seed..).zip(tensors).map(|(seed, t)| numbers(t.element, t.elements(), seed)).collect()
     };
     let calls = vec![inputs(1), inputs(100)];
-    Case { name, program: Program::of("main", graph), calls, versions: vec![0, 0] }
+    Ok(Sample { name, program: Program::of("main", graph), calls, versions: vec![0, 0] })
 }
 
 /// A case of one version with these inputs.
-fn with(name: &'static str, make: Make, calls: Vec<Vec<Values>>) -> Case {
+fn with(name: &'static str, make: Make, calls: Vec<Vec<Values>>) -> Made<Sample> {
     let versions = vec![0; calls.len()];
-    Case { name, program: Program::of("main", graph(make)), calls, versions }
+    Ok(Sample { name, program: Program::of("main", graph(make)?), calls, versions })
 }
 
-/// All cases.
-pub fn all() -> Vec<Case> {
+/// All of them.
+///
+/// # Errors
+/// The compiler's builder refuses one, which it should not.
+pub fn all() -> Result<Vec<Sample>, CompileError> {
     let ints = |values: &[i64]| Values::Int(values.to_vec());
     let floats = |values: &[f64]| Values::Float(values.to_vec());
-    vec![
+    [
         random("product, bias, rectifier", product),
         random("convolutions", convolutions),
         random("views and transpositions", views),
@@ -115,6 +119,8 @@ pub fn all() -> Vec<Case> {
         ),
         with("branch in a loop", nested, vec![vec![floats(&[3.0])], vec![floats(&[100.0])]]),
     ]
+    .into_iter()
+    .collect()
 }
 
 fn product(b: &mut Builder) -> Made {
@@ -248,47 +254,47 @@ fn wide(b: &mut Builder) -> Made {
 }
 
 /// Versions for several sizes.
-fn sizes() -> Case {
+fn sizes() -> Made<Sample> {
     let version = |rows: u64| {
         let mut b = Builder::new();
-        let x = b.input("x", F32, &[rows, 8]).unwrap();
-        let (w, scale) = (constant(&mut b, &[8, 6]).unwrap(), b.input("scale", F32, &[1]).unwrap());
-        let y = b.matmul(x, w).unwrap();
-        let y = b.binary(emit::Function::Mul, y, scale).unwrap();
+        let x = b.input("x", F32, &[rows, 8])?;
+        let (w, scale) = (constant(&mut b, &[8, 6])?, b.input("scale", F32, &[1])?);
+        let y = b.matmul(x, w)?;
+        let y = b.binary(emit::Function::Mul, y, scale)?;
         b.output("y", y);
-        b.finish().unwrap()
+        b.finish()
     };
-    let versions = vec![version(1), version(16), version(3)];
+    let versions = vec![version(1)?, version(16)?, version(3)?];
     let call = |rows| vec![numbers(F32, rows * 8, rows), numbers(F32, 1, 5)];
-    Case {
+    Ok(Sample {
         name: "versions for several sizes",
         calls: vec![call(3), call(1), call(16), call(3)],
         program: Program { functions: vec![Function { name: "main".to_owned(), versions }] },
         versions: vec![2, 0, 1, 2],
-    }
+    })
 }
 
 /// Versions for several values of an input.
-fn values() -> Case {
+fn values() -> Made<Sample> {
     let version = |shape: [i64; 2]| {
         let mut b = Builder::new();
-        let x = b.input("x", F32, &[12]).unwrap();
+        let x = b.input("x", F32, &[12])?;
         let bytes = Values::Int(shape.to_vec()).to_bytes(DType::I64).into();
-        let id = b.bound_input("shape", I64, &[2], bytes).unwrap();
-        let shape = b.need_ints(id, "the shape").unwrap();
-        let y = b.reshape(x, &[shape[0] as u64, shape[1] as u64]).unwrap();
-        let y = b.reduce(ReduceKind::Sum, y, &[1], true).unwrap();
+        let id = b.bound_input("shape", I64, &[2], bytes)?;
+        let shape = b.need_ints(id, "the shape")?;
+        let y = b.reshape(x, &[shape[0] as u64, shape[1] as u64])?;
+        let y = b.reduce(ReduceKind::Sum, y, &[1], true)?;
         b.output("y", y);
-        b.finish().unwrap()
+        b.finish()
     };
-    let versions = vec![version([3, 4]), version([4, 3])];
+    let versions = vec![version([3, 4])?, version([4, 3])?];
     let call = |shape: [i64; 2]| vec![numbers(F32, 12, 3), Values::Int(shape.to_vec())];
-    Case {
+    Ok(Sample {
         name: "versions for several values",
         calls: vec![call([4, 3]), call([3, 4])],
         program: Program { functions: vec![Function { name: "main".to_owned(), versions }] },
         versions: vec![1, 0],
-    }
+    })
 }
 
 fn branch(b: &mut Builder) -> Made {
@@ -363,7 +369,7 @@ fn nested(b: &mut Builder) -> Made {
         let scaled = b.binary(emit::Function::Mul, inner[2], factor)?;
         branches.push(b.close(&[scaled]));
     }
-    let [then, other] = <[_; 2]>::try_from(branches).unwrap();
+    let [then, other] = <[_; 2]>::try_from(branches).expect("there are two factors");
     let made = b.push(NodeOp::If(Box::new([then, other])), &[above], &[(F32, vec![1])])?;
     let body = b.close(&[yes, made[0]]);
     let made = b.push(NodeOp::Loop(Box::new(body)), &[most, yes, x], &[(F32, vec![1])])?;

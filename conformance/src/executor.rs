@@ -1,0 +1,110 @@
+//! Owns running modules that were just compiled on a device: their parameters, values as tensors and back. Does not own:
+//! compiling, or judging results.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use halite::{BufferView, HostTensor, LoadMode, Session, Value};
+use halite_compiler::{
+    Compiled,
+    graph::{ElementType, Graph, Port},
+};
+use halite_hal::{Device, ElementType as HalElement};
+use halite_shaders::{DType, Values};
+
+/// A device that modules are run on.
+#[derive(Clone)]
+pub struct Executor(Arc<dyn Device>);
+
+impl Executor {
+    /// Runs modules on this device.
+    pub fn new(device: Arc<dyn Device>) -> Self {
+        Executor(device)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.0
+    }
+
+    /// The module in a session of its own, with its parameters, if it has any beside it.
+    ///
+    /// # Errors
+    /// The module does not fit the device, or a file for its parameters cannot be written.
+    pub fn session(&self, module: &Compiled) -> Result<Session> {
+        let mut builder =
+            Session::builder().devices(vec![self.0.clone()]).module_bytes(module.module.clone());
+        let folder = tempfile::tempdir()?;
+        if let Some(archive) = &module.parameters {
+            let path = folder.path().join("parameters.irpa");
+            archive.write(&mut std::fs::File::create(&path)?)?;
+            builder = builder.parameters(archive.scope.clone(), path).load_mode(LoadMode::Preload);
+        }
+        Ok(builder.build()?)
+    }
+
+    /// Calls a function of a session on values of a graph's inputs; the values of its outputs, in the order of the ports.
+    ///
+    /// # Errors
+    /// The call fails, or gives other types, shapes or numbers of results than the graph has.
+    pub fn call(
+        &self,
+        session: &Session,
+        function: &str,
+        graph: &Graph,
+        inputs: &[Values],
+    ) -> Result<Vec<Values>> {
+        let inputs = graph.inputs.iter().zip(inputs).map(|(port, values)| {
+            let tensor = graph.tensor(port.tensor);
+            let bytes = values.to_bytes(tensor.element.storage());
+            Ok(HostTensor::new(hal_type(tensor.element), tensor.dims.as_slice(), bytes)?)
+        });
+        let results = self.call_with(session, function, &inputs.collect::<Result<Vec<_>>>()?)?;
+        let (got, wanted) = (results.len(), graph.outputs.len());
+        ensure!(got == wanted, "{got} results, the graph has {wanted} outputs");
+        let read = |(host, port): (&HostTensor, &Port)| {
+            let tensor = graph.tensor(port.tensor);
+            let (shape, element) = (host.shape.as_slice(), host.element_type);
+            let fits = shape == tensor.dims && element == hal_type(tensor.element);
+            ensure!(fits, "'{}' is {}, not {:?}", port.name, host.metadata(), tensor.dims);
+            Ok(Values::from_bytes(tensor.element.storage(), &host.data))
+        };
+        results.iter().zip(&graph.outputs).map(read).collect()
+    }
+
+    /// Calls a function of a session on tensors.
+    ///
+    /// # Errors
+    /// The call fails, or a result is no tensor.
+    pub fn call_with(
+        &self,
+        session: &Session,
+        function: &str,
+        inputs: &[HostTensor],
+    ) -> Result<Vec<HostTensor>> {
+        let view = |host| Ok(Value::View(BufferView::from_host(&self.0, host)?));
+        let arguments = inputs.iter().map(view).collect::<Result<Vec<_>>>()?;
+        let results = session.function(function)?.call(&arguments)?;
+        let host = |value: &Value| Ok(value.as_view().context("a result is no tensor")?.to_host()?);
+        results.iter().map(host).collect()
+    }
+}
+
+/// An element type as devices know it.
+pub fn hal_type(element: ElementType) -> HalElement {
+    match element {
+        ElementType::Bool => HalElement::I1,
+        ElementType::Of(DType::F64) => HalElement::F64,
+        ElementType::Of(DType::F32) => HalElement::F32,
+        ElementType::Of(DType::F16) => HalElement::F16,
+        ElementType::Of(DType::BF16) => HalElement::BF16,
+        ElementType::Of(DType::I8) => HalElement::I8,
+        ElementType::Of(DType::U8) => HalElement::UI8,
+        ElementType::Of(DType::I16) => HalElement::I16,
+        ElementType::Of(DType::U16) => HalElement::UI16,
+        ElementType::Of(DType::I32) => HalElement::I32,
+        ElementType::Of(DType::U32) => HalElement::UI32,
+        ElementType::Of(DType::I64) => HalElement::I64,
+        ElementType::Of(DType::U64) => HalElement::UI64,
+    }
+}

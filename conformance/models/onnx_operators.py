@@ -86,6 +86,13 @@ def scalar(value, dtype=np.float32):
     return np.array(value, dtype)
 
 
+def trimmed(inputs):
+    """Without what is left out at the end."""
+    while inputs[-1] is None:
+        inputs = inputs[:-1]
+    return inputs
+
+
 def recurrent(c):
     for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
         for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
@@ -287,7 +294,78 @@ def microsoft(c):
         c.add("RotaryEmbedding", inputs, 1, domain=domain)
 
 
-FAMILIES = [attention, convolutions, microsoft, pools, products, quantized, recurrent, resizes, samples]
+def microsoft_attention(c):
+    domain, batch, heads, dim = "com.microsoft", 2, 4, 8
+    width = heads * dim
+    ints = lambda *values: np.array(values, np.int32)  # noqa: E731
+    for v in range(12):
+        queries, past = 5, (0, 3)[v % 4 == 3]
+        keys = queries + past
+        masks = [None, ints(5, 3), ints(5, 4, 0, 1), (c.random.random((batch, keys)) > 0.3).astype(np.int32),
+                 (c.random.random((batch, queries, keys)) > 0.3).astype(np.int32), None]
+        mask = None if past else masks[v % 6]
+        bias = c.floats(1, heads, queries, keys) if v % 3 == 0 else None
+        old = c.floats(2, batch, heads, past, dim) if past else None
+        inputs = [c.floats(batch, queries, width), c.floats(width, 3 * width) * scalar(0.2), c.floats(3 * width), mask, old]
+        attributes = {"num_heads": heads} | ({"unidirectional": 1} if v % 2 else {}) | ({"scale": 0.3} if v == 5 else {})
+        c.add("Attention", trimmed([*inputs, bias]), 2 if past else 1, attributes, domain=domain)
+        if bias is None and v % 2 == 0:
+            x, weights = c.bytes(batch, queries, width), c.signed(width, 3 * width)
+            own = [x, weights, c.floats(3 * width), scalar(0.01), scalar(0.005), mask, scalar(100, np.uint8)]
+            c.add("QAttention", own + [scalar(0, np.int8)], 1, {"num_heads": heads}, domain=domain)
+    for v in range(12):
+        queries, keys, past = 3, (3, 6)[v % 2], (0, 4)[v % 5 == 4]
+        q, k, value = c.floats(batch, queries, width), c.floats(batch, keys, width), c.floats(batch, keys, width + 8 * (v % 3))
+        bias = c.floats(2 * width + value.shape[2]) if v % 2 else None
+        mask = [None, ints(keys + past, 2), (c.random.random((batch, keys + past)) > 0.3).astype(np.int32)][v % 3]
+        more = c.floats(batch, heads, queries, keys + past) if v % 4 == 2 else None
+        inputs = [q, k, value, bias, mask, more]
+        if past:
+            inputs += [c.floats(batch, heads, past, dim), c.floats(batch, heads, past, value.shape[2] // heads)]
+        c.add("MultiHeadAttention", trimmed(inputs), 3 if past else 1, {"num_heads": heads}, domain=domain)
+    attributes = {"num_heads": heads}
+    c.add("MultiHeadAttention", [c.floats(batch, 3, heads, 3, dim)], 1, attributes, domain=domain)
+    c.add("MultiHeadAttention", [c.floats(batch, 3, width), c.floats(batch, 5, heads, 2, dim)], 1, attributes, domain=domain)
+    own = [c.floats(batch, 3, width), c.floats(batch, heads, 5, dim), c.floats(batch, heads, 5, dim)]
+    c.add("MultiHeadAttention", own, 1, attributes, domain=domain)
+    c.add("MultiHeadAttention", [c.floats(batch, 3, width) for _ in range(3)], 1, attributes | {"unidirectional": 1},
+          domain=domain)
+    words = [c.random.integers(0, 20, (batch, 5)).astype(np.int32), c.random.integers(0, 2, (batch, 5)).astype(np.int32)]
+    tables = [c.floats(20, 16), c.floats(9, 16), c.floats(2, 16), c.floats(16), c.floats(16)]
+    c.add("EmbedLayerNormalization", [*words, *tables], 2, domain=domain)
+    c.add("EmbedLayerNormalization", [*words, *tables, (words[0] > 5).astype(np.int32)], 3, domain=domain)
+    c.add("EmbedLayerNormalization", [words[0], None, *tables[:2], None, *tables[3:]], 1, domain=domain)
+
+
+def microsoft_group(c):
+    """Prompts, single steps, sequences of several lengths, and rooms for more keys than there are."""
+    domain, heads, kv, dim = "com.microsoft", 4, 2, 16
+    angles = c.floats(32, dim // 2)
+    for v in range(24):
+        batch = 1 + v % 2
+        queries, past = ((4, 0), (1, 6), (1, 5), (3, 4))[v // 2 % 4]
+        if queries > 1 and past and batch > 1:
+            continue
+        total, room = queries + past, past + (7 if v % 3 == 2 and past else 0)
+        lengths = np.array([total - 1, total - 1 - (batch > 1 and past > 0) * 2][:batch], np.int32)
+        q, k = c.floats(batch, queries, heads * dim), c.floats(batch, queries, kv * dim)
+        value = c.floats(batch, queries, kv * dim)
+        own = [np.concatenate([q, k, value], 2), None, None] if v % 5 == 1 else [q, k, value]
+        # Places behind the counted keys are what they are: other rooms for them have zeros.
+        old = [c.floats(batch, kv, room, dim), c.floats(batch, kv, room, dim)] if past else [None, None]
+        inputs = [*own, *old, lengths, np.array(total, np.int32)]
+        attributes = {"num_heads": heads, "kv_num_heads": kv}
+        if v % 4 > 1:
+            inputs += [np.cos(angles), np.sin(angles)]
+            attributes |= {"do_rotary": 1, "rotary_interleaved": v // 4 % 2}
+        if v % 6 == 5:
+            attributes |= {"local_window_size": 3}
+        if v % 7 == 3:
+            attributes |= {"softcap": 2.0, "scale": 0.4}
+        c.add("GroupQueryAttention", trimmed(inputs), 3, attributes, domain=domain)
+
+
+FAMILIES = [attention, convolutions, microsoft, microsoft_attention, microsoft_group, pools, products, quantized, recurrent, resizes, samples]
 
 
 def main():

@@ -333,12 +333,42 @@ impl Builder {
         self.kernel1(made, &inputs, out.into(), &dims)
     }
 
-    /// Convolution of bytes less zero points, as exact `i32` sums. The zero point of the images is one number; that of the
-    /// filters one, or one for each filter.
+    /// Convolution of bytes less zero points, as exact `i32` sums. The zero point of the images is one number, which need
+    /// not be known; that of the filters one, or one for each filter.
     ///
     /// # Errors
     /// The sizes or types do not go together.
     pub fn conv_of_bytes(
+        &mut self,
+        x: TensorId,
+        zero: Option<TensorId>,
+        filter: TensorId,
+        filter_zero: Option<TensorId>,
+        sliding: &Sliding,
+        groups: u64,
+    ) -> Result<TensorId> {
+        let known = match zero {
+            None => Some(0),
+            Some(zero) if self.tensor(zero).elements() != 1 => {
+                return Err(self.unsupported("zero points of images for each channel; there is one for all"));
+            }
+            Some(zero) => self.ints(zero).map(|all| all[0]),
+        };
+        if let (None, Some(zero)) = (known, zero) {
+            // The sum of w * (x - z) is that of w * x less z times that of w, over the taps that lie inside.
+            let sums = self.conv_of_known_bytes(x, 0, filter, filter_zero, sliding, groups)?;
+            let one = self.float(self.element(x), 1.0)?;
+            let place = [&[1], &self.dims(x)[1..]].concat();
+            let ones = self.expand(one, &place)?;
+            let taps = self.conv_of_known_bytes(ones, 0, filter, filter_zero, sliding, groups)?;
+            let zero = self.reshape(zero, &[])?;
+            let zero = self.cast(zero, DType::I32)?;
+            return self.add_product(sums, taps, zero, -1);
+        }
+        self.conv_of_known_bytes(x, known.unwrap_or(0), filter, filter_zero, sliding, groups)
+    }
+
+    fn conv_of_known_bytes(
         &mut self,
         x: TensorId,
         zero: i64,
@@ -352,7 +382,7 @@ impl Builder {
             let wide = |d: &[u64]| [d[0], d[1], 1, d[2]];
             let (input, taps) = (wide(self.dims(x)), wide(self.dims(filter)));
             let (x, filter) = (self.reshape(x, &input)?, self.reshape(filter, &taps)?);
-            let made = self.conv_of_bytes(x, zero, filter, filter_zero, &sliding.with_row(), groups)?;
+            let made = self.conv_of_known_bytes(x, zero, filter, filter_zero, &sliding.with_row(), groups)?;
             let dims = self.dims(made).to_vec();
             return self.reshape(made, &[dims[0], dims[1], dims[3]]);
         }

@@ -151,11 +151,20 @@ fn bytes_are_convolved_with_zero_points_for_filters() {
     let x = b.values(DType::U8, &[1, 1, 6], &Values::Int(xs.to_vec())).unwrap();
     let w = b.values(DType::U8, &[2, 1, 2], &Values::Int(ws.concat())).unwrap();
     let zeros = b.values(DType::U8, &[2], &Values::Int(vec![7, 130])).unwrap();
-    let made = b.conv_of_bytes(x, 12, w, Some(zeros), &Sliding::plain(1), 1).unwrap();
-    let value = |f: usize, i: usize| (0..2).map(|t| (xs[i + t] - 12) * (ws[f][t] - [7, 130][f])).sum();
-    let wants: Vec<i64> =
-        (0..2).flat_map(|f| (0..5).map(move |i| (f, i))).map(|(f, i)| value(f, i)).collect();
+    let wants: Vec<i64> = (0..2)
+        .flat_map(|f| (0..5).map(move |i| (f, i)))
+        .map(|(f, i)| (0..2).map(|t| (xs[i + t] - 12) * (ws[f][t] - [7, 130][f])).sum())
+        .collect();
+    let zero = b.values(DType::U8, &[1], &Values::Int(vec![12])).unwrap();
+    let made = b.conv_of_bytes(x, Some(zero), w, Some(zeros), &Sliding::plain(1), 1).unwrap();
     assert_eq!(b.ints(made).unwrap(), wants);
+    // The same for a zero point that is known at run time only.
+    let zero = b.input("zero", DType::U8.into(), &[]).unwrap();
+    let made = b.conv_of_bytes(x, Some(zero), w, Some(zeros), &Sliding::plain(1), 1).unwrap();
+    b.output("made", made);
+    let graph = b.finish().unwrap();
+    let results = graph.evaluate(&[Values::Int(vec![12])]).unwrap();
+    assert_eq!(results, [Values::Int(wants)]);
 }
 
 #[test]

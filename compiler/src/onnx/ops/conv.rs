@@ -48,17 +48,7 @@ fn sizes_or(node: &NodeView<'_>, name: &str, default: &[u64]) -> Result<Vec<u64>
 fn conv_integer(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(1)?);
     let (sliding, groups) = convolution(b, node, x, w)?;
-    let zero = zero_point(b, node, 2)?;
-    Ok(vec![b.conv_of_bytes(x, zero, w, node.optional(3), &sliding, groups)?])
-}
-
-/// The zero point of images, one number that has to be known.
-pub(super) fn zero_point(b: &Builder, node: &NodeView<'_>, input: usize) -> Result<i64> {
-    let Some(id) = node.optional(input) else { return Ok(0) };
-    match b.need_ints(id, "the zero point of the images")?[..] {
-        [zero] => Ok(zero),
-        _ => Err(node.unsupported("zero points of images for each channel; there is one for all")),
-    }
+    Ok(vec![b.conv_of_bytes(x, node.optional(2), w, node.optional(3), &sliding, groups)?])
 }
 
 fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

@@ -99,7 +99,7 @@ fn of_columns(b: &mut Builder, value: TensorId) -> Result<TensorId> {
 }
 
 /// Sums times scales, and a bias.
-fn to_float(
+pub(super) fn to_float(
     b: &mut Builder,
     sums: TensorId,
     [x_scale, y_scale]: [TensorId; 2],

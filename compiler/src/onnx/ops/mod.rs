@@ -11,6 +11,8 @@ mod index;
 mod known;
 mod linear;
 mod microsoft;
+mod microsoft_attention;
+mod microsoft_group;
 mod microsoft_quantized;
 mod moves;
 mod norm;
@@ -18,6 +20,7 @@ mod order;
 mod pool;
 mod quantize;
 mod recurrent;
+mod recurrent_weights;
 mod reduce;
 mod resize;
 mod shape;
@@ -59,7 +62,13 @@ const ONNX: &[&[(&str, Import)]] = &[
 ];
 
 /// Operators of `com.microsoft`.
-const MICROSOFT: &[&[(&str, Import)]] = &[microsoft::MICROSOFT, microsoft_quantized::MICROSOFT];
+const MICROSOFT: &[&[(&str, Import)]] = &[
+    microsoft::MICROSOFT,
+    microsoft_attention::MICROSOFT,
+    microsoft_group::MICROSOFT,
+    microsoft_quantized::MICROSOFT,
+    recurrent::MICROSOFT,
+];
 
 /// The importer of an operator of a domain (empty for ONNX's own).
 pub(super) fn find(domain: &str, op_type: &str) -> Option<Import> {

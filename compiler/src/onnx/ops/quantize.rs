@@ -6,10 +6,7 @@ use halite_shaders::{
     ops::reduce::ReduceKind,
 };
 
-use super::{
-    Import, NodeView, Result,
-    conv::{convolution, zero_point},
-};
+use super::{Import, NodeView, Result, conv::convolution};
 use crate::{
     build::Builder,
     graph::{ElementType, TensorId},
@@ -138,12 +135,14 @@ fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x_scale, w_scale, scale) = (node.input(1)?, node.input(4)?, node.input(6)?);
     let (w_zero, zero) = (node.optional(5), node.optional(7));
     let (sliding, groups) = convolution(b, node, x, w)?;
-    let x_zero = zero_point(b, node, 2)?;
+    let x_zero = node.optional(2);
     let to = zero.map_or(DType::U8, |zero| b.element(zero).storage());
     let plain = b.element(w) == ElementType::Of(DType::I8)
         && w_zero.is_none_or(|zero| b.ints(zero).is_some_and(|all| all.iter().all(|v| *v == 0)));
-    let known_zero = zero.map_or(Some(0), |zero| b.ints(zero).filter(|all| all.len() == 1).map(|all| all[0]));
-    if let (true, Some(zero), 3..=4) = (plain, known_zero, b.dims(x).len()) {
+    let known = |zero: Option<TensorId>| {
+        zero.map_or(Some(0), |zero| b.ints(zero).filter(|all| all.len() == 1).map(|all| all[0]))
+    };
+    if let (true, Some(x_zero), Some(zero), 3..=4) = (plain, known(x_zero), known(zero), b.dims(x).len()) {
         let scales = [b.as_f32(x_scale)?, b.as_f32(w_scale)?, b.as_f32(scale)?];
         let factor = b.map(&scales, DType::F32, |p, x| {
             let product = p.call(Function::Mul, &x[..2]);

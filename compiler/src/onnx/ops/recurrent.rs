@@ -5,7 +5,10 @@ use halite_shaders::{
     emit::{Expression, Function, Operand, Scalar},
 };
 
-use super::{Import, NodeView, Result};
+use super::{
+    Import, NodeView, Result,
+    recurrent_weights::{Matrix, is_of_bytes},
+};
 use crate::{
     build::{Builder, Range},
     graph::{ElementType, TensorId},
@@ -16,6 +19,9 @@ pub(super) const OPS: &[(&str, Import)] = &[
     ("LSTM", |b, node| recurrent(b, node, Kind::Lstm)),
     ("RNN", |b, node| recurrent(b, node, Kind::Rnn)),
 ];
+
+pub(super) const MICROSOFT: &[(&str, Import)] =
+    &[("DynamicQuantizeLSTM", |b, node| recurrent(b, node, Kind::Lstm))];
 
 /// Most steps: each takes a dozen operations.
 const MOST_STEPS: u64 = 2048;
@@ -129,9 +135,9 @@ struct Direction {
     reverse: bool,
     activations: Vec<Activation>,
     /// `[gates * hidden, input]`.
-    weights: TensorId,
+    weights: Matrix,
     /// `[gates * hidden, hidden]`.
-    recurrence: TensorId,
+    recurrence: Matrix,
     /// Both biases, `[2, gates * hidden]`.
     biases: Option<TensorId>,
     /// `[3, hidden]`, by which gates see the cell.
@@ -159,9 +165,11 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
         return Err(node.unsupported(format!("{steps} steps; there are up to {MOST_STEPS}")));
     }
     let recurrence = b.dims(node.input(2)?).to_vec();
-    let [directions, _, hidden] = recurrence[..] else {
+    let [directions, first, last] = recurrence[..] else {
         return Err(node.invalid("the recurrence weights are no matrices"));
     };
+    // Bytes lie the other way round.
+    let hidden = if is_of_bytes(node) { first } else { last };
     let network = Network {
         kind,
         steps,
@@ -262,13 +270,12 @@ fn direction(
         let own = b.slice(whole, &ranges)?;
         b.reshape(own, dims).map(Some)
     };
-    let missing = || node.invalid("the weights are missing");
     let biases = part(3, &[2, rows])?;
     let peepholes = if network.kind == Kind::Lstm { part(7, &[3, network.hidden])? } else { None };
     let state = [network.batch, network.hidden];
     let (hidden, cell) = (part(5, &state)?, if network.kind == Kind::Lstm { part(6, &state)? } else { None });
-    let recurrence = part(2, &[rows, network.hidden])?.ok_or_else(missing)?;
-    let weights = part(1, &[rows, network.width])?.ok_or_else(missing)?;
+    let recurrence = Matrix::of(b, node, 2, index, [rows, network.hidden])?;
+    let weights = Matrix::of(b, node, 1, index, [rows, network.width])?;
     let zero = b.float(DType::F32, 0.0)?;
     let zeros = b.expand(zero, &state)?;
     let state = State { hidden: hidden.unwrap_or(zeros), cell: cell.unwrap_or(zeros) };
@@ -279,7 +286,7 @@ impl Network {
     /// All outputs `[steps, batch, hidden]`, and the last state.
     fn run(&self, b: &mut Builder, x: TensorId, direction: &Direction) -> Result<(TensorId, State)> {
         let rows = self.kind.gates() * self.hidden;
-        let mut inputs = b.product(x, direction.weights, true)?;
+        let mut inputs = direction.weights.product(b, x)?;
         let mut after_reset = None;
         if let Some(biases) = direction.biases {
             let [own, other] = [0, 1].map(|i| part(b, biases, 0, i, 1));
@@ -331,7 +338,7 @@ impl Network {
     }
 
     fn rnn(&self, b: &mut Builder, input: TensorId, of: &Direction, state: State) -> Result<State> {
-        let own = b.product(state.hidden, of.recurrence, true)?;
+        let own = of.recurrence.product(b, state.hidden)?;
         let hidden = b.map(&[input, own], DType::F32, |p, x| {
             let sum = p.call(Function::Add, x);
             of.activations[0].apply(p, sum)
@@ -348,9 +355,8 @@ impl Network {
         state: State,
     ) -> Result<State> {
         let [f, g] = [&of.activations[0], &of.activations[1]];
-        let size = self.hidden;
-        let (gates, last) =
-            (part(b, of.recurrence, 0, 0, 2 * size)?, part(b, of.recurrence, 0, 2 * size, size)?);
+        let (size, all) = (self.hidden, of.recurrence.values);
+        let (gates, last) = (part(b, all, 0, 0, 2 * size)?, part(b, all, 0, 2 * size, size)?);
         let mut own = b.product(state.hidden, gates, true)?;
         if let Some(bias) = after_reset {
             let bias = part(b, bias, 0, 0, 2 * size)?;
@@ -389,8 +395,7 @@ impl Network {
 
     fn lstm(&self, b: &mut Builder, input: TensorId, of: &Direction, state: State) -> Result<State> {
         let [f, g, h] = [&of.activations[0], &of.activations[1], &of.activations[2]];
-        let own = b.product(state.hidden, of.recurrence, true)?;
-        let sums = b.binary(Function::Add, input, own)?;
+        let sums = of.recurrence.product_and(b, state.hidden, input)?;
         // Input, output, forget, cell.
         let gates = [0, 1, 2, 3].map(|index| self.gate(b, sums, index));
         let [i, o, forget, c] = gates;

@@ -138,7 +138,11 @@ fn fourier(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 fn short_time(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let x = node.input(0)?;
+    let mut x = node.input(0)?;
+    // ONNX Runtime takes real signals without a last dimension of 1, and exporters write them so.
+    if let [batch, signal] = *b.dims(x) {
+        x = b.reshape(x, &[batch, signal, 1])?;
+    }
     let parts = parts(b, node, x)?;
     let [_, signal, _] = *b.dims(x) else {
         return Err(node.invalid(format!("{} is no batch of signals", b.describe(&[x]))));

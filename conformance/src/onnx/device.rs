@@ -1,6 +1,9 @@
 //! Owns running graphs on a device: compiled to a module, loaded, called.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use halite::{BufferView, HostTensor, LoadMode, Session, Value};
@@ -9,13 +12,15 @@ use halite_hal::{Device, ElementType as HalElement};
 use halite_shaders::DType;
 use halite_targets::Capabilities;
 
-use super::Engine;
+use super::{Cost, Engine, Ran};
 use halite_compiler::graph::ElementType;
 
 /// A device, for whose target graphs are compiled.
 pub struct OnDevice {
     device: Arc<dyn Device>,
     options: CompileOptions,
+    /// Calls of each function; the quickest counts.
+    calls: u32,
 }
 
 impl OnDevice {
@@ -24,15 +29,25 @@ impl OnDevice {
         let baseline = target.is_none();
         let options =
             CompileOptions { targets: target.into_iter().collect(), baseline, ..CompileOptions::default() };
-        OnDevice { device, options }
+        OnDevice { device, options, calls: 1 }
+    }
+
+    /// Each function is called several times, and the quickest call counts.
+    #[must_use]
+    pub fn with_calls(self, calls: u32) -> Self {
+        OnDevice { calls: calls.max(1), ..self }
     }
 }
 
 impl Engine for OnDevice {
-    fn run(&self, mut graph: Graph, inputs: &[BoundValue]) -> Result<Vec<BoundValue>> {
+    fn run(&self, mut graph: Graph, inputs: &[BoundValue]) -> Result<Ran> {
+        let began = Instant::now();
         passes::optimize(&mut graph)?;
         let outputs: Vec<_> = graph.outputs.iter().map(|port| graph.tensor(port.tensor).clone()).collect();
         let compiled = compile(&Program::of("main", graph), &self.options, &mut |_| ())?;
+        let compile = began.elapsed();
+        let module = compiled.module.len() as u64;
+        let began = Instant::now();
         let mut builder = Session::builder().devices(vec![self.device.clone()]).module_bytes(compiled.module);
         let folder = tempfile::tempdir()?;
         if let Some(archive) = &compiled.parameters {
@@ -41,12 +56,23 @@ impl Engine for OnDevice {
             builder = builder.parameters(archive.scope.clone(), path).load_mode(LoadMode::Preload);
         }
         let session = builder.build().context("loading the module")?;
+        let load = began.elapsed();
         let argument = |input: &BoundValue| {
             let host = HostTensor::new(hal_type(input.element), input.dims.as_slice(), input.bytes.to_vec())?;
             Ok(Value::View(BufferView::from_host(&self.device, &host)?))
         };
         let arguments: Result<Vec<Value>> = inputs.iter().map(argument).collect();
-        let results = session.function("main")?.call(&arguments?).context("calling the function")?;
+        let (function, arguments) = (session.function("main")?, arguments?);
+        let (mut call, mut results) = (Duration::MAX, Vec::new());
+        for _ in 0..self.calls {
+            let began = Instant::now();
+            results = function.call(&arguments).context("calling the function")?;
+            for view in results.iter().filter_map(Value::as_view) {
+                // Calls may come back before the device is done.
+                view.to_host()?;
+            }
+            call = call.min(began.elapsed());
+        }
         ensure!(results.len() == outputs.len(), "{} results, {} outputs", results.len(), outputs.len());
         let read = |(value, tensor): (&Value, &halite_compiler::graph::Tensor)| {
             let view = value.as_view().context("a result is no tensor")?;
@@ -59,7 +85,9 @@ impl Engine for OnDevice {
                 bytes: host.data.into(),
             })
         };
-        results.iter().zip(&outputs).map(read).collect()
+        let outputs: Result<Vec<BoundValue>> = results.iter().zip(&outputs).map(read).collect();
+        let memory = self.device.memory_stats().peak_used;
+        Ok(Ran { outputs: outputs?, cost: Some(Cost { compile, module, load, call, memory }) })
     }
 }
 

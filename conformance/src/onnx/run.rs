@@ -15,15 +15,24 @@ use halite_compiler::{
 };
 use halite_shaders::Values;
 
-use super::{Case, Outcome, case, compare};
+use super::{Case, Cost, Measured, Outcome, case, compare};
+
+/// What came of a graph.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its outputs in the order of the ports.
+    pub outputs: Vec<BoundValue>,
+    /// What it cost; none where nothing is compiled.
+    pub cost: Option<Cost>,
+}
 
 /// What runs graphs.
 pub trait Engine {
-    /// The outputs of a graph for its inputs, both in the order of the ports.
+    /// The outputs of a graph for its inputs, which are in the order of the ports.
     ///
     /// # Errors
     /// [`CompileError::Unsupported`] and [`CompileError::NoKernel`] if the graph cannot run there; else the reason.
-    fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Vec<BoundValue>>;
+    fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Ran>;
 }
 
 /// The host: graphs are evaluated by the kernels' twins.
@@ -34,7 +43,7 @@ pub struct Host {
 }
 
 impl Engine for Host {
-    fn run(&self, mut graph: Graph, inputs: &[BoundValue]) -> Result<Vec<BoundValue>> {
+    fn run(&self, mut graph: Graph, inputs: &[BoundValue]) -> Result<Ran> {
         if self.optimize {
             passes::optimize(&mut graph)?;
         }
@@ -46,13 +55,21 @@ impl Engine for Host {
             let bytes = values.to_bytes(tensor.element.storage()).into();
             BoundValue { element: tensor.element, dims: tensor.dims.clone(), bytes }
         };
-        Ok(graph.outputs.iter().zip(&results).map(bound).collect())
+        let outputs = graph.outputs.iter().zip(&results).map(bound).collect();
+        Ok(Ran { outputs, cost: None })
     }
 }
 
-/// Runs a case. Floats may differ by `absolute` from those that are expected, besides a part of them. Nothing that a case does ends the run: a panic is a failure.
+/// Runs a case. Floats may differ by `absolute` from those that are expected, besides a part of them. Nothing that a case does
+/// ends the run: a panic is a failure.
 pub fn check(case: &Case, engine: &dyn Engine, absolute: f64) -> Outcome {
-    match catch_unwind(AssertUnwindSafe(|| run(case, engine, absolute))) {
+    measure(case, engine, absolute).0
+}
+
+/// The same, and what can be measured.
+pub fn measure(case: &Case, engine: &dyn Engine, absolute: f64) -> (Outcome, Measured) {
+    let mut measured = Measured::default();
+    let outcome = match catch_unwind(AssertUnwindSafe(|| run(case, engine, absolute, &mut measured))) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => match error.downcast_ref::<CompileError>() {
             Some(CompileError::Unsupported { reason, .. }) => Outcome::Unsupported(reason.clone()),
@@ -69,17 +86,18 @@ pub fn check(case: &Case, engine: &dyn Engine, absolute: f64) -> Outcome {
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
             Outcome::Failed(format!("panic: {text}"))
         }
-    }
+    };
+    (outcome, measured)
 }
 
-fn run(case: &Case, engine: &dyn Engine, absolute: f64) -> Result<Outcome> {
+fn run(case: &Case, engine: &dyn Engine, absolute: f64, measured: &mut Measured) -> Result<Outcome> {
     let model = case.model()?;
+    let mut failed = None;
     for set in case.data_sets()? {
-        if let Some(reason) = run_set(case, &model, &set, engine, absolute)? {
-            return Ok(Outcome::Failed(reason));
-        }
+        let reason = run_set(case, &model, &set, engine, absolute, measured)?;
+        failed = failed.or(reason);
     }
-    Ok(Outcome::Passed)
+    Ok(failed.map_or(Outcome::Passed, Outcome::Failed))
 }
 
 fn run_set(
@@ -88,6 +106,7 @@ fn run_set(
     set: &Path,
     engine: &dyn Engine,
     absolute: f64,
+    measured: &mut Measured,
 ) -> Result<Option<String>> {
     let inputs = case.values(set, "input", &model.inputs())?;
     let expected = case.values(set, "output", &model.outputs())?;
@@ -96,20 +115,23 @@ fn run_set(
         graph.inputs.iter().map(|port| value_of(&inputs, &port.name)).collect();
     let Some(given) = given else { return Ok(Some("an input has no value in the data set".into())) };
     let names: Vec<String> = graph.outputs.iter().map(|port| port.name.clone()).collect();
-    let results = engine.run(graph, &given)?;
+    let Ran { outputs: results, cost } = engine.run(graph, &given)?;
+    measured.set(cost);
     if names.len() != expected.len() {
         return Ok(Some(format!("{} outputs where {} are expected", names.len(), expected.len())));
     }
+    let mut failed = None;
     for (name, got) in names.iter().zip(&results) {
         let reason = match value_of(&expected, name) {
-            Some(wanted) => compare(got, &wanted, absolute),
+            Some(wanted) => {
+                measured.output(got, &wanted);
+                compare(got, &wanted, absolute)
+            }
             None => Some("nothing is expected".to_owned()),
         };
-        if let Some(reason) = reason {
-            return Ok(Some(format!("output '{name}': {reason}")));
-        }
+        failed = failed.or(reason.map(|reason| format!("output '{name}': {reason}")));
     }
-    Ok(None)
+    Ok(failed)
 }
 
 fn value_of(values: &case::Values, name: &str) -> Option<BoundValue> {

@@ -1,11 +1,11 @@
-//! The command `onnx`: the node tests of the `onnx` package through our compiler.
+//! The command `onnx`: the node tests of the `onnx` package, or other cases of that form, through our compiler.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use halite_conformance::{
-    onnx::{Case, Engine, Host, OnDevice, Outcome, Summary, check, find_tests, superseded},
+    onnx::{Case, Engine, Host, OnDevice, Outcome, Row, Summary, TABLE, find_tests, measure, superseded},
     suites::kernels,
 };
 
@@ -43,7 +43,14 @@ pub struct Flags {
     /// Print cases that pass or are not supported, too.
     #[arg(long)]
     all: bool,
+    /// Print a Markdown table of differences, times, sizes and memory; every case has a device of its own, and each function
+    /// is called five times.
+    #[arg(long, conflicts_with_all = ["json", "host"])]
+    table: bool,
 }
+
+/// Calls of each function whose quickest one is told.
+const CALLS: u32 = 5;
 
 /// Runs the tests and prints; whether no case failed.
 pub fn run(flags: &Flags) -> Result<bool> {
@@ -52,12 +59,22 @@ pub fn run(flags: &Flags) -> Result<bool> {
     cases.retain(|case| case.name.contains(&flags.filter));
     ensure!(!cases.is_empty(), "no case in {} has '{}' in its name", tests.display(), flags.filter);
     let (engine, name) = engine(flags)?;
-    if !flags.json {
+    if flags.table {
+        println!("{name}\n\n{TABLE}");
+    } else if !flags.json {
         println!("# {name}");
     }
     let mut summary = Summary::default();
     for case in cases {
-        let outcome = check(&case, &*engine, flags.atol);
+        let (outcome, measured) = if flags.table {
+            // Peaks of memory are those of a device.
+            measure(&case, &*self::engine(flags)?.0, flags.atol)
+        } else {
+            measure(&case, &*engine, flags.atol)
+        };
+        if flags.table && measured.sets > 0 {
+            println!("{}", Row(&case.name, &measured));
+        }
         let outcome = match (outcome, superseded(&case.name)) {
             // What is corrected are values, which are told by their output.
             (Outcome::Failed(reason), Some(why)) if reason.starts_with("output ") => Outcome::Superseded(why),
@@ -90,5 +107,6 @@ fn engine(flags: &Flags) -> Result<(Box<dyn Engine>, String)> {
     let uri = device.info().uri();
     let target = kernels::capabilities(device.info()).map_err(|why| anyhow!("{uri}: {why}"))?;
     let target = Some(target).filter(|_| !flags.baseline);
-    Ok((Box::new(OnDevice::new(device, target)), uri))
+    let engine = OnDevice::new(device, target).with_calls(if flags.table { CALLS } else { 1 });
+    Ok((Box::new(engine), uri))
 }

@@ -1,13 +1,13 @@
 //! Owns values between the command line and calls: host values onto devices, results into text and JSON. Does not
 //! own: files that results are written to, or comparison (`run` does).
 
-use std::{io::Write, sync::Arc};
+use std::io::Write;
 
 use halite::{
-    BufferView, FunctionInfo, Session, Value,
+    FunctionInfo, Session, Value,
     tensor::{ArgumentKind, HostTensor, HostValue, InputReader, element_to_f64, format_g},
 };
-use halite_hal::{Device, ElementKind};
+use halite_hal::ElementKind;
 use halite_status::{Result as StatusResult, ResultExt, status};
 use serde_json::{Value as Json, json};
 
@@ -22,11 +22,17 @@ pub(crate) fn read_inputs(
     info: &FunctionInfo,
     texts: &[String],
 ) -> StatusResult<Vec<Value>> {
-    let read = || {
-        let values = InputReader::new().read_all(texts, &argument_kinds(info))?;
-        values.into_iter().map(|value| upload(session, value)).collect::<StatusResult<Vec<_>>>()
-    };
-    read().context(|| "parsing function inputs").context(|| format!("`{}`", info.describe()))
+    let upload = |values: Vec<HostValue>| values.iter().map(|value| upload(session, value)).collect();
+    read_host_inputs(info, texts).and_then(|values| inside(info, upload(values)))
+}
+
+/// Reads the inputs of a function.
+pub(crate) fn read_host_inputs(info: &FunctionInfo, texts: &[String]) -> StatusResult<Vec<HostValue>> {
+    inside(info, InputReader::new().read_all(texts, &argument_kinds(info)))
+}
+
+fn inside<T>(info: &FunctionInfo, result: StatusResult<T>) -> StatusResult<T> {
+    result.context(|| "parsing function inputs").context(|| format!("`{}`", info.describe()))
 }
 
 /// The kinds of a function's arguments.
@@ -49,28 +55,15 @@ fn kind_of(kind: halite_vm::Kind) -> ArgumentKind {
     }
 }
 
-fn upload(session: &Session, value: HostValue) -> StatusResult<Value> {
-    let on_device = |tensor: &HostTensor| BufferView::from_host(device(session)?, tensor);
-    Ok(match value {
-        HostValue::I32(v) => Value::I32(v),
-        HostValue::I64(v) => Value::I64(v),
-        HostValue::F32(v) => Value::F32(v),
-        HostValue::F64(v) => Value::F64(v),
-        HostValue::Tensor(tensor) => Value::View(on_device(&tensor)?),
-        HostValue::Buffer(tensor) => Value::Buffer(on_device(&tensor)?.span),
-        HostValue::Null => Value::Null,
-        HostValue::Ignored(ArgumentKind::I32) => Value::I32(0),
-        HostValue::Ignored(ArgumentKind::I64) => Value::I64(0),
-        HostValue::Ignored(ArgumentKind::F32) => Value::F32(0.0),
-        HostValue::Ignored(ArgumentKind::F64) => Value::F64(0.0),
-        HostValue::Ignored(ArgumentKind::Reference) => Value::Null,
-    })
-}
-
-fn device(session: &Session) -> StatusResult<&Arc<dyn Device>> {
-    session.device().ok_or_else(|| {
-        status!(InvalidArgument, "the module uses no device, so it cannot take tensors; pass plain numbers")
-    })
+/// Puts a value on the session's first device.
+pub(crate) fn upload(session: &Session, value: &HostValue) -> StatusResult<Value> {
+    if session.device().is_none() && matches!(value, HostValue::Tensor(_) | HostValue::Buffer(_)) {
+        return Err(status!(
+            InvalidArgument,
+            "the module uses no device, so it cannot take tensors; pass plain numbers"
+        ));
+    }
+    Value::from_host(session.device(), value)
 }
 
 /// Name of a value's type as IREE's tools print it before a reference.

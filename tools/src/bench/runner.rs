@@ -6,7 +6,7 @@ use std::{
 };
 
 use cpu_time::ProcessTime;
-use halite::{CallOptions, Function, Session};
+use halite::{CallOptions, Function, Session, Value};
 use halite_formats::vmfb;
 use halite_hal::{DeviceKind, MemoryStats};
 use halite_status::{Code, Status};
@@ -127,9 +127,21 @@ pub(super) fn measure(flags: &Flags, prepared: &Prepared) -> Result<Vec<Run>> {
 }
 
 fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Run> {
-    let inputs = values::read_inputs(&prepared.session, function.info(), &flags.inputs.input)?;
-    // Results are not read back: a call ends when they are on the device.
-    let call = || function.call_with(&inputs, &prepared.options).map(drop).inspect_err(interrupt::note);
+    let on_host = values::read_host_inputs(function.info(), &flags.inputs.input)?;
+    let upload = || -> halite::Result<Vec<Value>> {
+        on_host.iter().map(|value| Ok(values::upload(&prepared.session, value)?)).collect()
+    };
+    let inputs = upload()?;
+    let invoke =
+        |inputs: &[Value]| function.call_with(inputs, &prepared.options).inspect_err(interrupt::note);
+    let call = || {
+        if !flags.measure.with_transfers {
+            // A call ends when its results are on the device.
+            return invoke(&inputs).map(drop);
+        }
+        let results = invoke(&upload()?)?;
+        results.iter().filter_map(Value::as_view).try_for_each(|view| Ok(view.to_host().map(drop)?))
+    };
     let start = Instant::now();
     call()?;
     let first_call = start.elapsed().as_secs_f64();

@@ -120,6 +120,9 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         // More filters and places than a tile, sums that are no multiple of one.
         same(Conv2d { bias: true, ..conv([1, 3, 9, 8], [67, 3, 3, 3]) }),
         Conv2d { groups: 2, strides: [2, 1], ..conv([2, 14, 7, 11], [34, 7, 2, 3]) },
+        // As many tiles as kernels for large results want, with few results in each; sums in several parts.
+        Conv2d { bias: true, activation: Activation::Relu6, ..conv([52, 8, 9, 8], [130, 8, 1, 1]) },
+        same(Conv2d { strides: [2, 2], ..conv([16, 24, 13, 17], [80, 24, 3, 3]) }),
         // Depthwise, with one and two filters for each channel, and grouped.
         same(Conv2d {
             groups: 6,
@@ -214,6 +217,7 @@ impl Op for Conv2d {
             "depthwise_patches" => shape.depthwise_patches(kernel, self.activation.limits()),
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),
+            "matrix" => shape.matrix(kernel),
             "patches" => shape.patches(kernel, self.activation.limits()),
             "pointwise" => shape.pointwise(kernel, self.activation.limits()),
             "rows" => shape.rows(kernel, self.activation.limits()),

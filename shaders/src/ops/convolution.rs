@@ -346,6 +346,36 @@ impl Convolution {
         Ok(Plan::of(self.step(kernel, constants, grid)?))
     }
 
+    /// A product of matrices, tile by tile, with cooperative matrices of 16x16x16.
+    pub fn matrix(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+        let p = |name| kernel.params.get(name);
+        let (bm, bn, bk, wm, wn, slices) = (p("bm")?, p("bn")?, p("bk")?, p("wm")?, p("wn")?, p("slices")?);
+        let lanes = (bm / wm) * (bn / wn) * slices * 32;
+        let covered = |rows: u32| (rows * (bk / 8)).is_multiple_of(lanes);
+        let whole = [bm % wm, bn % wn, wm % 16, wn % 16, bk % (slices * 16), lanes % bn] == [0; 6];
+        if !whole || !covered(bm) || !covered(bn) {
+            return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
+        }
+        if self.layout != Layout::Nchw {
+            return Err(Unfit("wants channels first".into()));
+        }
+        self.at_least(p("min_filters")?)?;
+        let [rows, columns] = self.window.output();
+        let blocks = u64::from(groups(self.filters, bm)?) * self.groups;
+        let grid = [groups(rows * columns, bn)?, narrow("a number of filters", blocks)?, self.images_32()?];
+        let (tiles, least) = (grid.iter().map(|n| u64::from(*n)).product::<u64>(), p("min_tiles")?);
+        if tiles < u64::from(least) {
+            return Err(Unfit(format!(
+                "wants at least {least} tiles of {bm}x{bn} results, there are {tiles}"
+            )));
+        }
+        let [height, width] = self.window.kernel.map(|size| narrow("the kernel", size));
+        let whole_words = self.depth().is_multiple_of(8).into();
+        let shared = (2 * (bm + bn) * (bk / 8 + 1)).max(slices * bm * (bn / 4 + 1));
+        let constants = vec![lanes, bm, bn, bk, wm, wn, slices, height?, width?, whole_words, shared];
+        Ok(Plan::of(self.step(kernel, constants, grid)?))
+    }
+
     fn at_least(&self, filters: u32) -> Result<(), Unfit> {
         if self.filters < u64::from(filters) {
             return Err(Unfit(format!(

@@ -364,13 +364,19 @@ fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String,
     Ok(written)
 }
 
-/// Writes a file as a whole or not at all: whoever reads meanwhile sees the old one.
+/// Writes a file as a whole or not at all: whoever reads meanwhile sees the old one. What is there and no plain file, such as a
+/// pipe or /dev/null, is written into: a file in its place would be another thing.
 pub(crate) fn replace(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<&fs::File>) -> std::io::Result<()>,
 ) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |e: std::io::Error| Failure::file("cannot write", path, &e);
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        let file = fs::File::options().write(true).open(path).map_err(failed)?;
+        let mut out = BufWriter::new(&file);
+        return fill(&mut out).and_then(|()| out.flush()).map_err(failed);
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".halite-");
     #[cfg(unix)]
@@ -410,6 +416,24 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         <Flags as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_is_no_plain_file_stays_what_it_is() {
+        use std::os::unix::net::UnixDatagram;
+
+        // A socket stands for all of them: it cannot be opened, so the error shows that nothing was put in its place.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _socket = UnixDatagram::bind(&path).unwrap();
+        assert!(replace(&path, |out| out.write_all(b"module")).is_err());
+        assert!(!fs::symlink_metadata(&path).unwrap().is_file());
+        let plain = folder.path().join("module.vmfb");
+        for text in ["one", "other"] {
+            replace(&plain, |out| out.write_all(text.as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(&plain).unwrap(), text);
+        }
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::{
     },
 };
 
+/// Most versions of a function that are all reported in full.
+const MOST_VERSIONS: usize = 8;
+
 /// What was decided, and what it costs. In JSON as it is here; as text through `Display`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
@@ -51,7 +54,13 @@ pub struct TargetReport {
 pub struct FunctionReport {
     /// Its name.
     pub name: String,
-    /// Its versions.
+    /// How many versions it has.
+    pub version_count: usize,
+    /// How many kinds of versions: those of a kind do the same with other numbers, and share host code.
+    pub groups: usize,
+    /// Bytes of memory that a call takes for values in between: what the version with the most needs.
+    pub transient_bytes: u64,
+    /// Its versions; where they are many, the first and the one with the most work.
     pub versions: Vec<CourseReport>,
 }
 
@@ -131,6 +140,8 @@ pub struct SizeReport {
     pub executables: u64,
     /// Host code.
     pub bytecode: u64,
+    /// Numbers in which versions differ.
+    pub tables: u64,
     /// Each kernel's code by name, the largest first.
     pub kernels: Vec<(String, u64)>,
 }
@@ -154,13 +165,21 @@ pub(crate) fn report(
 
 fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: bool) -> TargetReport {
     let functions = program.functions.iter().enumerate().map(|(f, function)| {
-        let version = |(v, graph): (usize, &Graph)| CourseReport {
-            inputs: ports(graph, &graph.inputs),
-            outputs: ports(graph, &graph.outputs),
-            ..course(&plan.functions[f][v], &target.functions[f][v])
+        let version = |v: usize| {
+            let graph = &function.versions[v];
+            CourseReport {
+                inputs: ports(graph, &graph.inputs),
+                outputs: ports(graph, &graph.outputs),
+                ..course(&plan.functions[f][v], &target.functions[f][v])
+            }
         };
-        let versions = function.versions.iter().enumerate().map(version).collect();
-        FunctionReport { name: function.name.clone(), versions }
+        FunctionReport {
+            name: function.name.clone(),
+            version_count: function.versions.len(),
+            groups: plan.groups[f].len(),
+            transient_bytes: target.functions[f].iter().map(|l| l.transient_bytes).max().unwrap_or(0),
+            versions: shown(&target.functions[f]).into_iter().map(version).collect(),
+        }
     });
     TargetReport {
         target: target.target.to_string(),
@@ -169,6 +188,18 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
         functions: functions.collect(),
         load: course(&plan.load, &target.load),
     }
+}
+
+/// The versions that are reported in full.
+fn shown(versions: &[Lowered]) -> Vec<usize> {
+    if versions.len() <= MOST_VERSIONS {
+        return (0..versions.len()).collect();
+    }
+    let work =
+        |lowered: &Lowered| lowered.choices.iter().flatten().map(|c| c.work.flops + c.work.bytes).sum();
+    let works: Vec<f64> = versions.iter().map(work).collect();
+    let most = (0..versions.len()).max_by(|a, b| works[*a].total_cmp(&works[*b]));
+    [Some(0), most.filter(|most| *most != 0)].into_iter().flatten().collect()
 }
 
 fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
@@ -247,6 +278,7 @@ fn sizes(plan: &ModulePlan, emitted: &Emitted) -> SizeReport {
         constants,
         executables: kernels.iter().map(|(_, bytes)| bytes).sum(),
         bytecode: emitted.def.bytecode.len() as u64,
+        tables: emitted.table_bytes,
         kernels,
     }
 }

@@ -1,9 +1,9 @@
-//! Owns the code of a version of a function: from tensors to tensors. Does not own: which version is run
-//! ([`super::function`]), or branches and loops ([`super::course`]).
+//! Owns the code of a version of a function, or of several that are alike: from tensors to tensors. Does not own: which
+//! version is run ([`super::function`]), or branches and loops ([`super::course`]).
 
 use halite_formats::vmfb::Attr;
 use halite_vm::{
-    asm::{Reg, reference},
+    asm::{Label, Reg, reference},
     isa::Op,
 };
 
@@ -11,14 +11,15 @@ use super::{
     code::{Code, Part},
     course::{self, Numbers},
     element::element_type,
-    globals::{DEVICE, Globals},
+    globals::{DEVICE, Globals, TARGET},
     hal,
     module::Writer,
     slots::Slots,
+    table::Table,
 };
 use crate::{
     CompileError,
-    graph::{Graph, Port},
+    graph::{Graph, Port, TensorId},
     plan::{
         flow::{Flow, Item},
         lower::whole,
@@ -26,22 +27,33 @@ use crate::{
     },
 };
 
-/// What the code of a version is written from.
+/// What the code of versions that are alike is written from; most often of one.
 pub struct Version<'a> {
-    /// Name of the function that it becomes.
+    /// Name of the function that they become.
     pub name: &'a str,
-    /// The graph.
-    pub graph: &'a Graph,
-    /// Its course.
-    pub flow: &'a Flow,
-    /// Its binding table.
+    /// Their graphs.
+    pub graphs: Vec<&'a Graph>,
+    /// Their courses.
+    pub flows: Vec<&'a Flow>,
+    /// Their binding table.
     pub slots: &'a Slots,
-    /// Its place among functions and versions.
-    pub index: (usize, usize),
-    /// Whether it needs transient memory on any target.
+    /// Their function.
+    pub function: usize,
+    /// Their places among its versions.
+    pub versions: &'a [usize],
+    /// Whether they need transient memory on any target.
     pub transient: bool,
     /// The function that tells whether an input has a value.
     pub equals: Option<u32>,
+    /// The functions that make the recording of a segment on each target, where loading has not made it.
+    pub recorders: Option<Vec<Vec<u32>>>,
+}
+
+impl Version<'_> {
+    /// What versions that are alike have in common.
+    fn flow(&self) -> &Flow {
+        self.flows[0]
+    }
 }
 
 /// The code of a version in the making.
@@ -74,21 +86,28 @@ pub struct Call<'a> {
     done: Reg,
 }
 
-/// Writes the function of a version: inputs, a fence to wait for and one to signal; results. Gives its ordinal.
+/// Writes the function of versions that are alike: inputs, a fence to wait for and one to signal, the table and its row if
+/// there are several; results. Gives its ordinal.
 pub fn version(
     writer: &mut Writer,
     globals: &Globals,
     version: &Version<'_>,
+    table: &mut Option<Table>,
     exported: Option<Vec<Attr>>,
 ) -> Result<u32, CompileError> {
-    let (inputs, outputs) = (version.graph.inputs.len(), version.graph.outputs.len());
-    let convention = convention(inputs + 2, outputs);
-    let mut code = Code::new(&convention, inputs as u16 + 2);
+    let (inputs, outputs) = (version.graphs[0].inputs.len(), version.graphs[0].outputs.len());
+    let mut code = match table.take() {
+        None => Code::new(&convention(inputs + 2, outputs), inputs as u16 + 2),
+        Some(table) => {
+            let convention = convention(inputs + 3, outputs).replacen('_', "I_", 1);
+            Code::with_rows(&convention, inputs as u16 + 3, table)
+        }
+    };
     let argument = |index: usize| reference(index as u16);
     let (wait, done) = (argument(inputs), argument(inputs + 1));
     let bytes = code.pair();
     let flag = code.word();
-    let numbers = course::numbers(&mut code, &version.flow.items);
+    let numbers = course::numbers(&mut code, &version.flow().items);
     let mut call = Call {
         device: code.reference(),
         fence: code.reference(),
@@ -111,7 +130,8 @@ pub fn version(
     call.allocate(wait);
     call.run(numbers);
     call.finish();
-    let Call { writer, code, .. } = call;
+    let Call { writer, mut code, .. } = call;
+    *table = code.take_table();
     match exported {
         Some(attrs) => writer.reflected_function(version.name, true, code, attrs),
         None => writer.function(version.name, false, code),
@@ -125,26 +145,41 @@ pub fn convention(arguments: usize, results: usize) -> String {
 }
 
 impl Call<'_> {
+    /// A number that each version has.
+    fn varied(&mut self, of: impl Fn(&Graph, &Flow) -> u64) -> Reg {
+        let each = self.version.graphs.iter().zip(&self.version.flows);
+        let values: Vec<u64> = each.map(|(graph, flow)| of(graph, flow)).collect();
+        self.code.varied(&values)
+    }
+
+    /// The dimensions of a tensor of each version.
+    fn dims(&mut self, tensor: &dyn Fn(&Graph) -> TensorId) -> Vec<Reg> {
+        let first = self.version.graphs[0];
+        let rank = first.tensor(tensor(first)).dims.len();
+        (0..rank).map(|axis| self.varied(|graph, _| graph.tensor(tensor(graph)).dims[axis])).collect()
+    }
+
     /// Checks the inputs' types, dimensions and memory, and takes their buffers.
     fn check_inputs(&mut self, argument: &dyn Fn(usize) -> Reg) {
         let (text, allocator) = (self.code.reference(), self.code.reference());
         self.writer.call(&mut self.code, "hal.device.allocator", &[self.device], &[allocator]);
-        for (index, port) in self.version.graph.inputs.iter().enumerate() {
-            let tensor = self.version.graph.tensor(port.tensor);
+        let first = self.version.graphs[0];
+        for (index, port) in first.inputs.iter().enumerate() {
             self.writer.text(&mut self.code, &describe(port, index), text);
-            let (element, encoding) =
-                (self.code.i32(element_type(tensor.element)), self.code.i32(hal::DENSE));
-            let dims: Vec<Reg> = tensor.dims.iter().map(|dim| self.code.size(*dim)).collect();
+            let element = element_type(first.tensor(port.tensor).element);
+            let (element, encoding) = (self.code.i32(element), self.code.i32(hal::DENSE));
+            let dims = self.dims(&|graph| graph.inputs[index].tensor);
             let one = Part::One;
             let view = argument(index);
             let parts = [one(view), one(text), one(element), one(encoding), Part::Span(dims.len(), &dims)];
             self.writer.call_variadic(&mut self.code, "hal.buffer_view.assert", &parts, &[]);
             let buffer = self.inputs[index];
             self.writer.call(&mut self.code, "hal.buffer_view.buffer", &[view], &[buffer]);
-            if !self.version.flow.inputs_used[index] {
+            if !self.version.flow().inputs_used[index] {
                 continue;
             }
-            let (bytes, memory) = (self.code.size(tensor.bytes()), self.code.i32(hal::DEVICE_VISIBLE));
+            let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).bytes());
+            let memory = self.code.i32(hal::DEVICE_VISIBLE);
             let usage = self.code.i32(hal::TENSOR_USAGE);
             let args = [buffer, text, allocator, bytes, memory, usage];
             self.writer.call(&mut self.code, "hal.buffer.assert", &args, &[]);
@@ -155,7 +190,7 @@ impl Call<'_> {
     fn check_values(&mut self, argument: &dyn Fn(usize) -> Reg, wait: Reg) -> Result<(), CompileError> {
         let Some(equals) = self.version.equals else { return Ok(()) };
         let data = self.code.reference();
-        for (index, port) in self.version.graph.inputs.iter().enumerate() {
+        for (index, port) in self.version.graphs[0].inputs.iter().enumerate() {
             let Some(value) = port.value.as_ref().filter(|value| !value.is_empty()) else { continue };
             let ordinal = self.writer.data(value.clone());
             self.code.op(Op::ConstRefRodata, &[ordinal.into(), data.into()]);
@@ -177,20 +212,19 @@ impl Call<'_> {
     /// Allocates outputs and what the call needs for itself.
     fn allocate(&mut self, wait: Reg) {
         let mut fences = Vec::new();
-        for (index, bytes) in self.version.flow.outputs.iter().enumerate() {
-            let bytes = self.code.size(whole(*bytes));
+        for index in 0..self.version.flow().outputs.len() {
+            let bytes = self.varied(|_, flow| whole(flow.outputs[index]));
             let params = (hal::DEVICE_LOCAL, hal::TENSOR_USAGE);
             fences.push(self.alloca(wait, params, bytes, self.outputs[index]));
         }
         if self.version.transient {
             let (buffer, bytes) = self.transient;
-            let (function, version) = self.version.index;
-            let global = self.globals.transient_bytes(function, version);
+            let global = self.globals.transient_bytes(self.version.function);
             self.code.op(Op::GlobalLoadI64, &[global.into(), bytes.into()]);
             fences.push(self.alloca(wait, (hal::DEVICE_LOCAL, hal::TENSOR_USAGE), bytes, buffer));
         }
-        if self.version.flow.readback_bytes > 0 {
-            let bytes = self.code.size(self.version.flow.readback_bytes);
+        if self.version.flow().readback_bytes > 0 {
+            let bytes = self.code.size(self.version.flow().readback_bytes);
             fences.push(self.alloca(wait, (hal::HOST_READS, hal::READBACK_USAGE), bytes, self.readback));
         }
         match &fences[..] {
@@ -217,7 +251,7 @@ impl Call<'_> {
 
     /// Runs the course, gives the transient memory back and signals the caller's fence.
     fn run(&mut self, mut numbers: Numbers) {
-        let items = &self.version.flow.items;
+        let items = &self.version.flow().items;
         if let ([Item::Segment(segment)], false) = (&items[..], self.version.transient) {
             self.execute(*segment, self.done);
             return;
@@ -235,23 +269,21 @@ impl Call<'_> {
 
     /// Executes the recording of a segment after `self.fence`.
     pub fn execute(&mut self, segment: usize, signal: Reg) {
-        let (function, version) = self.version.index;
-        let global = self.globals.recording(function, version, segment);
-        self.writer.load(&mut self.code, global, "!hal.command_buffer", self.recording);
+        self.recording(segment);
         let (queue, zero) = (self.code.i64(hal::ANY_QUEUE), self.code.i64(0));
         let mut table = Vec::new();
         for memory in self.version.slots.iter() {
             let (buffer, bytes) = match memory {
                 Memory::Input(index) => {
-                    let tensor = self.version.graph.inputs[index as usize].tensor;
-                    let bytes = self.version.graph.tensor(tensor).bytes();
-                    (self.inputs[index as usize], self.code.size(bytes))
+                    let index = index as usize;
+                    let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).bytes());
+                    (self.inputs[index], bytes)
                 }
                 Memory::Output(index) => {
-                    let bytes = whole(self.version.flow.outputs[index as usize]);
-                    (self.outputs[index as usize], self.code.size(bytes))
+                    let bytes = self.varied(|_, flow| whole(flow.outputs[index as usize]));
+                    (self.outputs[index as usize], bytes)
                 }
-                Memory::Readback => (self.readback, self.code.size(self.version.flow.readback_bytes)),
+                Memory::Readback => (self.readback, self.code.size(self.version.flow().readback_bytes)),
                 _ => self.transient,
             };
             table.extend([buffer, zero, bytes]);
@@ -269,15 +301,64 @@ impl Call<'_> {
         self.writer.call_variadic(&mut self.code, "hal.device.queue.execute.indirect", &parts, &[]);
     }
 
+    /// Puts the recording of a segment into `self.recording`. The first call makes it, if loading has not.
+    fn recording(&mut self, segment: usize) {
+        let (version, ty) = (self.version, "!hal.command_buffer");
+        let globals: Vec<u32> =
+            version.versions.iter().map(|v| self.globals.recording(version.function, *v, segment)).collect();
+        let [global] = globals[..] else { return self.recording_of_row(segment, &globals) };
+        self.writer.load(&mut self.code, global, ty, self.recording);
+        let Some(recorders) = &version.recorders else { return };
+        let made = self.unless_made(&recorders[segment]);
+        self.writer.store(&mut self.code, global, ty, self.recording);
+        self.code.jump(made);
+        self.code.block(made);
+    }
+
+    /// The same where the row decides which recording it is.
+    fn recording_of_row(&mut self, segment: usize, globals: &[u32]) {
+        let ty = self.writer.ty("!hal.command_buffer");
+        let global = self.code.varied_word(globals);
+        self.code.op(Op::GlobalLoadIndirectRef, &[global.into(), ty.into(), self.recording.into()]);
+        let Some(recorders) = &self.version.recorders else { return };
+        let made = self.unless_made(&recorders[segment]);
+        let global = self.code.varied_word(globals);
+        self.code.op(Op::GlobalStoreIndirectRef, &[global.into(), ty.into(), self.recording.into()]);
+        self.code.jump(made);
+        self.code.block(made);
+    }
+
+    /// Makes the recording on the target at work if there is none, and goes on with storing it; gives the block behind that.
+    fn unless_made(&mut self, recorders: &[u32]) -> Label {
+        let [made, make, store] = [(); 3].map(|()| self.code.label());
+        self.code.op(Op::CmpNzRef, &[self.recording.into(), self.flag.into()]);
+        self.code.branch(self.flag, made, make);
+        self.code.block(make);
+        let blocks: Vec<Label> = recorders.iter().map(|_| self.code.label()).collect();
+        self.code.op(Op::GlobalLoadI32, &[TARGET.into(), self.flag.into()]);
+        let edge = |label: Label| (label, Vec::new());
+        let cases: Vec<_> = blocks[..1].iter().chain(&blocks).map(|block| edge(*block)).collect();
+        self.code.op(Op::BrTable, &[self.flag.into(), cases.into()]);
+        for (block, recorder) in blocks.into_iter().zip(recorders) {
+            self.code.block(block);
+            let args = self.code.row_arguments();
+            self.code.call(*recorder, &args, &[self.recording]);
+            self.code.jump(store);
+        }
+        self.code.block(store);
+        made
+    }
+
     /// Returns the outputs as tensors.
     fn finish(&mut self) {
         let mut views = Vec::new();
-        for (index, port) in self.version.graph.outputs.iter().enumerate() {
-            let tensor = self.version.graph.tensor(port.tensor);
-            let (zero, bytes) = (self.code.i64(0), self.code.size(tensor.bytes()));
-            let (element, encoding) =
-                (self.code.i32(element_type(tensor.element)), self.code.i32(hal::DENSE));
-            let dims: Vec<Reg> = tensor.dims.iter().map(|dim| self.code.size(*dim)).collect();
+        let first = self.version.graphs[0];
+        for (index, port) in first.outputs.iter().enumerate() {
+            let zero = self.code.i64(0);
+            let bytes = self.varied(|graph, _| graph.tensor(graph.outputs[index].tensor).bytes());
+            let element = element_type(first.tensor(port.tensor).element);
+            let (element, encoding) = (self.code.i32(element), self.code.i32(hal::DENSE));
+            let dims = self.dims(&|graph| graph.outputs[index].tensor);
             let one = Part::One;
             let buffer = self.outputs[index];
             let parts = [

@@ -9,6 +9,7 @@ use halite_vm::{
     isa::Op,
 };
 
+use super::table::Table;
 use crate::CompileError;
 
 /// Cells after which the registers of constants are used again.
@@ -27,12 +28,26 @@ pub struct Code {
     refs: u16,
     words: HashMap<u32, Reg>,
     pairs: HashMap<u64, Reg>,
-    /// Registers of constants that were loaded in the open block.
+    /// Registers of numbers of the table, by where their columns begin.
+    columns: HashMap<u64, Reg>,
+    /// Registers of constants and numbers of the table that were loaded in the open block.
     loaded: HashSet<u16>,
+    rows: Option<Rows>,
     null: Option<Reg>,
     /// Requirements beyond those that follow from instructions.
     pub requirements: u32,
     error: Option<String>,
+}
+
+/// What a function for versions that are alike reads of its table.
+#[derive(Debug)]
+struct Rows {
+    table: Table,
+    /// The table, and the version's row.
+    data: Reg,
+    row: Pair,
+    /// For an index.
+    index: Pair,
 }
 
 /// A part of a call's arguments.
@@ -55,11 +70,32 @@ impl Code {
             refs: ref_arguments,
             words: HashMap::new(),
             pairs: HashMap::new(),
+            columns: HashMap::new(),
             loaded: HashSet::new(),
+            rows: None,
             null: None,
             requirements: requirement::UNWIND,
             error: None,
         }
+    }
+
+    /// The function of versions that are alike: its last arguments are their table and a row of it, and
+    /// [`Code::varied`] are numbers of that row. `ref_arguments` counts the table.
+    pub fn with_rows(convention: &str, ref_arguments: u16, table: Table) -> Self {
+        let mut code = Code::new(convention, ref_arguments);
+        let (row, index) = (code.pair(), code.pair());
+        code.rows = Some(Rows { table, data: reference(ref_arguments - 1), row, index });
+        code
+    }
+
+    /// The arguments that a function of the same versions takes: the table and the row. None without a table.
+    pub fn row_arguments(&self) -> Vec<Reg> {
+        self.rows.as_ref().map_or_else(Vec::new, |rows| vec![rows.data, rows.row])
+    }
+
+    /// The table, to which numbers were added.
+    pub fn take_table(&mut self) -> Option<Table> {
+        self.rows.take().map(|rows| rows.table)
     }
 
     /// A register for a 32-bit value. All are asked for before the first constant.
@@ -149,11 +185,53 @@ impl Code {
         }
     }
 
+    /// A register with the number that the version at work has of these, one for each version.
+    pub fn varied(&mut self, values: &[u64]) -> Pair {
+        let first = values.first().copied().unwrap_or(0);
+        if values.iter().all(|value| *value == first) {
+            return self.size(first);
+        }
+        if let Some(large) = values.iter().find(|value| i64::try_from(**value).is_err()) {
+            self.fail(format!("{large} bytes are too many"));
+        }
+        let Some(rows) = &mut self.rows else {
+            self.fail("versions without a table differ".to_owned());
+            return self.i64(0);
+        };
+        let (column, data, row, index) = (rows.table.column(values), rows.data, rows.row, rows.index);
+        if let Some(register) = self.columns.get(&column).filter(|known| self.loaded.contains(&known.0)) {
+            return *register;
+        }
+        let start = self.size(column);
+        let register = match self.columns.get(&column) {
+            Some(register) => *register,
+            None => {
+                let register = self.constant_cells(2);
+                self.columns.insert(column, register);
+                register
+            }
+        };
+        self.op(Op::AddI64, &[start.into(), row.into(), index.into()]);
+        self.op(Op::BufferLoadI64, &[data.into(), index.into(), register.into()]);
+        self.loaded.insert(register.0);
+        register
+    }
+
+    /// The same for 32-bit numbers.
+    pub fn varied_word(&mut self, values: &[u32]) -> Reg {
+        match values {
+            [first, rest @ ..] if rest.iter().all(|value| value == first) => self.u32(*first),
+            // The low cell of a pair is a word.
+            _ => self.varied(&values.iter().map(|value| u64::from(*value)).collect::<Vec<_>>()),
+        }
+    }
+
     fn constant_cells(&mut self, count: u16) -> Reg {
         let first = *self.first_constant.get_or_insert(self.cells);
         if self.cells > MOST_CELLS {
             self.words.clear();
             self.pairs.clear();
+            self.columns.clear();
             self.loaded.clear();
             self.cells = first;
         }

@@ -8,24 +8,23 @@ use halite_vm::{
 };
 
 use super::{
-    call::{self, convention, describe},
+    call::{self, convention},
     code::Code,
     element::element_name,
     globals::{DEVICE, Globals},
     hal,
+    load::Recorders,
     module::Writer,
+    refusal::refusal,
+    search::Search,
     slots::Slots,
+    table::Table,
 };
 use crate::{
     CompileError, Function,
     graph::{Graph, Port},
-    plan::ModulePlan,
+    plan::{ModulePlan, group::by_sizes},
 };
-
-/// Most versions that a message lists.
-const MOST_LISTED: usize = 16;
-/// Most bytes of a bound value that a message shows.
-const MOST_SHOWN: usize = 64;
 
 /// What functions are written from.
 pub struct Functions<'a> {
@@ -37,51 +36,76 @@ pub struct Functions<'a> {
     pub globals: &'a Globals,
     /// The binding table of each version.
     pub slots: &'a [Vec<Slots>],
+    /// The functions that make recordings, of each target.
+    pub recorders: &'a [Recorders],
     /// The function that tells whether an input has a value, where one is needed.
     pub equals: Option<u32>,
 }
 
-impl Functions<'_> {
-    /// Writes a function: `NAME$async`, which takes fences, and `NAME`, which waits.
-    pub fn function(&mut self, index: usize, function: &Function) -> Result<(), CompileError> {
+impl<'a> Functions<'a> {
+    /// Writes a function: `NAME$async`, which takes fences, and `NAME`, which waits. `tables` are those of its groups.
+    pub fn function(
+        &mut self,
+        index: usize,
+        function: &Function,
+        tables: &mut [Option<Table>],
+    ) -> Result<(), CompileError> {
         let name = format!("{}$async", function.name);
         let attrs = |kind| declaration(kind, function).map_or_else(Vec::new, |attr| vec![attr]);
         let mut asynchronous = attrs("async");
         asynchronous.push(attr("iree.abi.model", "coarse-fences"));
         let ordinal = match &function.versions[..] {
-            [only] => self.version(&name, index, 0, only, Some(asynchronous), self.equals)?,
-            several => {
+            [_] => {
+                let version = self.version(&name, index, 0, function, self.equals);
+                call::version(self.writer, self.globals, &version, &mut None, Some(asynchronous))?
+            }
+            _ => {
                 let mut ordinals = Vec::new();
-                for (version, graph) in several.iter().enumerate() {
-                    let inner = format!("{}.{version}", function.name);
-                    ordinals.push(self.version(&inner, index, version, graph, None, None)?);
+                for (group, table) in tables.iter_mut().enumerate() {
+                    let inner = format!("{}.{group}", function.name);
+                    let version = self.version(&inner, index, group, function, None);
+                    ordinals.push(call::version(self.writer, self.globals, &version, table, None)?);
                 }
-                self.choice(&name, function, &ordinals, asynchronous)?
+                if by_sizes(function) {
+                    let groups = &self.plan.groups[index];
+                    let search = Search { function, groups, tables, ordinals: &ordinals };
+                    search.write(self.writer, &name, asynchronous)?
+                } else {
+                    self.choice(&name, function, &ordinals, asynchronous)?
+                }
             }
         };
         self.synchronous(function, ordinal, attrs("sync"))
     }
 
-    fn version(
-        &mut self,
-        name: &str,
-        function: usize,
-        version: usize,
-        graph: &Graph,
-        exported: Option<Vec<Attr>>,
+    /// What the code of a group of versions is written from.
+    fn version<'b>(
+        &self,
+        name: &'b str,
+        index: usize,
+        group: usize,
+        function: &'b Function,
         equals: Option<u32>,
-    ) -> Result<u32, CompileError> {
-        let slots = &self.slots[function][version];
-        let what = call::Version {
+    ) -> call::Version<'b>
+    where
+        'a: 'b,
+    {
+        let (plan, slots, recorders) = (self.plan, self.slots, self.recorders);
+        let versions = &plan.groups[index][group];
+        let slots = &slots[index][versions[0]];
+        let segments = recorders[0][index][group].len();
+        let of_segment = |segment| recorders.iter().map(|made| made[index][group][segment]).collect();
+        call::Version {
             name,
-            graph,
-            flow: &self.plan.functions[function][version],
+            graphs: versions.iter().map(|v| &function.versions[*v]).collect(),
+            flows: versions.iter().map(|v| &plan.functions[index][*v]).collect(),
             slots,
-            index: (function, version),
+            function: index,
+            versions,
             transient: slots.iter().any(|memory| memory == crate::plan::schedule::Memory::Transient),
             equals,
-        };
-        call::version(self.writer, self.globals, &what, exported)
+            recorders: (!plan.is_recorded_at_load(index)).then(|| (0..segments).map(of_segment).collect()),
+        }
     }
 
     /// Waits for what the asynchronous function began.
@@ -205,29 +229,6 @@ fn differing(function: &Function) -> Vec<bool> {
         })
     };
     (0..first.inputs.len()).map(one).collect()
-}
-
-/// What a caller is told whose inputs no version is for.
-fn refusal(function: &Function) -> String {
-    let shape = |graph: &Graph, index: usize, port: &Port| {
-        let dims: Vec<_> = graph.tensor(port.tensor).dims.iter().map(ToString::to_string).collect();
-        let value = port.value.as_ref().map_or_else(String::new, |bytes| {
-            let shown: Vec<_> = bytes.iter().take(MOST_SHOWN).map(|byte| format!("{byte:02x}")).collect();
-            format!(" with the bytes {}", shown.join(" "))
-        });
-        format!("{} [{}]{value}", describe(port, index), dims.join("x"))
-    };
-    let listed = function.versions.iter().take(MOST_LISTED).map(|graph| {
-        let inputs = graph.inputs.iter().enumerate();
-        inputs.map(|(index, port)| shape(graph, index, port)).collect::<Vec<_>>().join(", ")
-    });
-    let listed = listed.collect::<Vec<_>>().join("; or ");
-    let more = function.versions.len().saturating_sub(MOST_LISTED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!(
-        "'{}' was not compiled for inputs of these sizes; it was compiled for: {listed}{more}",
-        function.name
-    )
 }
 
 fn attr(key: &str, value: &str) -> Attr {

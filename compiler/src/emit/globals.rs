@@ -4,6 +4,8 @@ use crate::plan::ModulePlan;
 
 /// The device.
 pub const DEVICE: u32 = 0;
+/// The number of the target at work (`i32`): an offset of a global number.
+pub const TARGET: u32 = 0;
 
 /// Ordinals of global references, and offsets of global numbers.
 #[derive(Debug)]
@@ -12,7 +14,7 @@ pub struct Globals {
     constants: u32,
     packed: u32,
     recordings: Vec<Vec<u32>>,
-    sizes: Vec<Vec<u32>>,
+    sizes: Vec<u32>,
     /// References in all.
     pub refs: u32,
     /// Bytes of numbers.
@@ -33,18 +35,18 @@ impl Globals {
             recordings: Vec::new(),
             sizes: Vec::new(),
             refs: packed + plan.slabs.packed_slabs.len() as u32,
-            bytes: 0,
+            // The target at work comes first.
+            bytes: 8,
         };
         for flows in &plan.functions {
-            let (mut recordings, mut sizes) = (Vec::new(), Vec::new());
+            let mut recordings = Vec::new();
             for flow in flows {
                 recordings.push(globals.refs);
                 globals.refs += flow.segments.len() as u32;
-                sizes.push(globals.bytes);
-                globals.bytes += 8;
             }
             globals.recordings.push(recordings);
-            globals.sizes.push(sizes);
+            globals.sizes.push(globals.bytes);
+            globals.bytes += 8;
         }
         globals
     }
@@ -69,8 +71,8 @@ impl Globals {
         self.recordings[function][version] + segment as u32
     }
 
-    /// Bytes of a version's transient memory.
-    pub fn transient_bytes(&self, function: usize, version: usize) -> u32 {
-        self.sizes[function][version]
+    /// Bytes of a function's transient memory: those of the version that needs the most, so that a pool serves all.
+    pub fn transient_bytes(&self, function: usize) -> u32 {
+        self.sizes[function]
     }
 }

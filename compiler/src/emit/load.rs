@@ -1,5 +1,5 @@
-//! Owns what a module does when it is loaded on a target: executables, constants, what is computed of them, recordings.
-//! Does not own: which target it is ([`super::init`]).
+//! Owns what a module does when it is loaded on a target: executables, constants, what is computed of them, recordings; and
+//! the functions that make recordings later. Does not own: which target it is ([`super::init`]).
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,13 @@ use halite_vm::{asm::Reg, isa::Op};
 use super::{
     code::{Code, Part},
     executable::executable,
-    globals::{DEVICE, Globals},
+    globals::{DEVICE, Globals, TARGET},
     hal,
     module::Writer,
     parameters::Source,
     record::{Buffers, Recorder},
     slots::Slots,
+    table::Table,
 };
 use crate::{
     CompileError,
@@ -72,16 +73,24 @@ impl Registers {
     }
 }
 
+/// The functions that make recordings, by function, group of versions, and segment.
+pub type Recorders = Vec<Vec<Vec<u32>>>;
+
+/// The tables of the groups of versions: function, group; none for a group of one.
+pub type Tables = Vec<Vec<Option<Table>>>;
+
 impl Load<'_> {
-    /// Writes the functions that load a target; gives the one whose result is a fence for when all is there.
-    pub fn target(&mut self, target: &TargetPlan) -> Result<u32, CompileError> {
-        let kernels: Vec<(u32, String)> = target
-            .kernels
-            .iter()
-            .enumerate()
-            .map(|(i, k)| (self.globals.executable(i), self.plan.codes.all[k.code].name.clone()))
-            .collect();
-        let recorders = self.recorders(target, &kernels)?;
+    /// The global and the name of each kernel of a target.
+    fn kernels(&self, target: &TargetPlan) -> Vec<(u32, String)> {
+        let each = target.kernels.iter().enumerate();
+        each.map(|(i, k)| (self.globals.executable(i), self.plan.codes.all[k.code].name.clone())).collect()
+    }
+
+    /// Writes the function that loads a target and gives a fence for when all is there. Recordings of functions with one
+    /// version are made at once, the others when they are needed.
+    pub fn target(&mut self, index: usize, recorders: &Recorders) -> Result<u32, CompileError> {
+        let target = &self.plan.targets[index];
+        let kernels = self.kernels(target);
         let mut code = Code::new("0v_r", 0);
         let registers = Registers::new(&mut code);
         self.writer.load(&mut code, DEVICE, "!hal.device", registers.device);
@@ -91,49 +100,65 @@ impl Load<'_> {
         if let Some(commands) = target.load.segments.first() {
             self.pack(&mut code, &registers, target.load.transient_bytes, &kernels, commands, &mut buffers);
         }
-        for (global, ordinal) in recorders {
-            code.call(ordinal, &[], &[registers.object]);
-            self.writer.store(&mut code, global, "!hal.command_buffer", registers.object);
+        for (function, groups) in recorders.iter().enumerate() {
+            if !self.plan.is_recorded_at_load(function) {
+                continue;
+            }
+            for (segment, ordinal) in groups[0].iter().enumerate() {
+                code.call(*ordinal, &[], &[registers.object]);
+                let global = self.globals.recording(function, 0, segment);
+                self.writer.store(&mut code, global, "!hal.command_buffer", registers.object);
+            }
         }
         self.sizes(&mut code, target);
+        let number = code.i32(index as i32);
+        code.op(Op::GlobalStoreI32, &[TARGET.into(), number.into()]);
         code.op(Op::Return, &[vec![registers.done].into()]);
         self.writer.function(&format!("load.{}", target.target), false, code)
     }
 
-    /// A function for each segment, with the global of its recording.
-    fn recorders(
-        &mut self,
-        target: &TargetPlan,
-        kernels: &[(u32, String)],
-    ) -> Result<Vec<(u32, u32)>, CompileError> {
-        let mut recorders = Vec::new();
-        for (function, versions) in target.functions.iter().enumerate() {
-            for (version, lowered) in versions.iter().enumerate() {
-                for (segment, commands) in lowered.segments.iter().enumerate() {
-                    let name = format!("record.{}.{function}.{version}.{segment}", target.target);
-                    let slots = &self.slots[function][version];
-                    let ordinal = self.recorder(&name, kernels, slots, commands)?;
-                    recorders.push((self.globals.recording(function, version, segment), ordinal));
+    /// Writes a function for each segment of each group of versions on a target, which gives its recording.
+    pub fn recorders(&mut self, target: &TargetPlan, tables: &mut Tables) -> Result<Recorders, CompileError> {
+        let kernels = self.kernels(target);
+        let mut recorders = Recorders::new();
+        for (function, groups) in self.plan.groups.iter().enumerate() {
+            let mut of_function = Vec::new();
+            for (group, versions) in groups.iter().enumerate() {
+                let lowered: Vec<_> = versions.iter().map(|v| &target.functions[function][*v]).collect();
+                let mut of_group = Vec::new();
+                for segment in 0..lowered[0].segments.len() {
+                    let name = format!("record.{}.{function}.{group}.{segment}", target.target);
+                    let commands: Vec<&[Command]> =
+                        lowered.iter().map(|l| &l.segments[segment][..]).collect();
+                    let slots = &self.slots[function][versions[0]];
+                    let table = &mut tables[function][group];
+                    of_group.push(self.recorder(&name, &kernels, slots, &commands, table)?);
                 }
+                of_function.push(of_group);
             }
+            recorders.push(of_function);
         }
         Ok(recorders)
     }
 
-    /// A function that gives the recording of a segment.
+    /// A function that gives the recording of a segment: of a group's version, by the group's table and its row.
     fn recorder(
         &mut self,
         name: &str,
         kernels: &[(u32, String)],
         slots: &Slots,
-        commands: &[Command],
+        commands: &[&[Command]],
+        table: &mut Option<Table>,
     ) -> Result<u32, CompileError> {
-        let mut code = Code::new("0v_r", 0);
+        let mut code = match table.take() {
+            None => Code::new("0v_r", 0),
+            Some(table) => Code::with_rows("0rI_r", 1, table),
+        };
         let [device, recording, executable, text] = [(); 4].map(|()| code.reference());
         let ordinal = code.pair();
         self.writer.load(&mut code, DEVICE, "!hal.device", device);
         let mut buffers = Buffers { slots: slots.clone(), ..Buffers::default() };
-        for memory in memories(commands) {
+        for memory in memories(commands[0]) {
             let global = match memory {
                 Memory::Constants(slab) => self.globals.constants(slab),
                 Memory::Packed(slab) => self.globals.packed(slab),
@@ -148,6 +173,7 @@ impl Load<'_> {
         Recorder { writer, code: &mut code, target, executable, text, ordinal, buffers, kernels }
             .record(device, false, commands);
         code.op(Op::Return, &[vec![recording].into()]);
+        *table = code.take_table();
         self.writer.function(name, false, code)
     }
 
@@ -286,8 +312,11 @@ impl Load<'_> {
         }
         let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
         let (writer, buffers) = (&mut *self.writer, &*buffers);
-        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels }
-            .record(device, true, commands);
+        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels }.record(
+            device,
+            true,
+            &[commands],
+        );
         self.writer.new_fence(code, device, registers.signal);
         let (queue, flags) = (code.i64(hal::ANY_QUEUE), code.i64(0));
         let args = [device, queue, registers.done, registers.signal, target, flags];
@@ -297,11 +326,10 @@ impl Load<'_> {
 
     fn sizes(&mut self, code: &mut Code, target: &TargetPlan) {
         for (function, versions) in target.functions.iter().enumerate() {
-            for (version, lowered) in versions.iter().enumerate() {
-                let bytes = code.size(lowered.transient_bytes.max(4));
-                let global = self.globals.transient_bytes(function, version);
-                code.op(Op::GlobalStoreI64, &[global.into(), bytes.into()]);
-            }
+            let bytes = versions.iter().map(|lowered| lowered.transient_bytes).max().unwrap_or(0);
+            let bytes = code.size(bytes.max(4));
+            let global = self.globals.transient_bytes(function);
+            code.op(Op::GlobalStoreI64, &[global.into(), bytes.into()]);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Owns how a plan becomes a module: the host code, and the order of things in the file. The functions of a module:
 //!
-//! * `record.TARGET.F.V.S`: makes the recording of segment S of version V of function F,
+//! * `record.TARGET.F.G.S`: makes the recording of segment S of a version of group G of function F; groups are versions that
+//!   are alike, whose numbers come from a table,
 //! * `load.TARGET`: executables, constants, what is computed of them, recordings,
 //! * `equals`: whether an input has a certain value, where versions ask for one,
-//! * `NAME$async` and `NAME`, which are exported, and `NAME.V` where there are several versions,
+//! * `NAME$async` and `NAME`, which are exported, and `NAME.G` where there are several versions,
 //! * `__init`: finds the device, chooses the target, and loads.
 //!
 //! Does not own: what is done ([`crate::plan`]), or encoding (`halite-vm`, `halite-formats`).
@@ -21,12 +22,22 @@ mod load;
 mod module;
 mod parameters;
 mod record;
+mod refusal;
+mod search;
 mod slots;
+mod table;
 mod values;
 
 use halite_formats::vmfb::{ModuleDef, WriteOptions, write_module};
 
-use self::{function::Functions, globals::Globals, load::Load, module::Writer, slots::Slots};
+use self::{
+    function::Functions,
+    globals::Globals,
+    load::{Load, Recorders, Tables},
+    module::Writer,
+    slots::Slots,
+    table::Table,
+};
 use crate::{CompileError, CompileOptions, ParameterArchive, ParameterStorage, Program, plan::ModulePlan};
 
 /// A module that was written.
@@ -38,6 +49,8 @@ pub struct Emitted {
     pub def: ModuleDef,
     /// What has to be loaded beside it.
     pub parameters: Option<ParameterArchive>,
+    /// Bytes of the numbers in which versions differ.
+    pub table_bytes: u64,
 }
 
 /// Writes the module of a plan.
@@ -52,21 +65,34 @@ pub fn emit(program: &Program, plan: &ModulePlan, options: &CompileOptions) -> R
     let slots = tables(plan);
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
     let mut load = Load { writer: &mut writer, plan, globals: &globals, sources: &sources, slots: &slots };
-    let loads = plan.targets.iter().map(|target| load.target(target)).collect::<Result<Vec<_>, _>>()?;
+    let mut tables = empty_tables(plan);
+    let targets = || plan.targets.iter();
+    let recorders: Vec<Recorders> =
+        targets().map(|target| load.recorders(target, &mut tables)).collect::<Result<_, _>>()?;
+    let loads = recorders.iter().enumerate().map(|(index, made)| load.target(index, made));
+    let loads = loads.collect::<Result<Vec<_>, _>>()?;
     let bound = |f: &crate::Function| f.versions.iter().flat_map(|g| &g.inputs).any(|p| p.value.is_some());
     let equals = match program.functions.iter().any(bound) {
         true => Some(values::equals(&mut writer)?),
         false => None,
     };
-    let mut functions = Functions { writer: &mut writer, plan, globals: &globals, slots: &slots, equals };
-    for (index, function) in program.functions.iter().enumerate() {
-        functions.function(index, function)?;
+    let (slots, recorders) = (&slots, &recorders);
+    let mut functions = Functions { writer: &mut writer, plan, globals: &globals, slots, recorders, equals };
+    for ((index, function), tables) in program.functions.iter().enumerate().zip(&mut tables) {
+        functions.function(index, function, tables)?;
     }
     init::init(&mut writer, plan, &loads)?;
     let def = writer.finish(globals.bytes, globals.refs);
     let module =
         write_module(&def, &WriteOptions::default()).map_err(|e| CompileError::Write(e.to_string()))?;
-    Ok(Emitted { module, def, parameters: archive })
+    let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
+    Ok(Emitted { module, def, parameters: archive, table_bytes })
+}
+
+/// A table for each group of several versions.
+fn empty_tables(plan: &ModulePlan) -> Tables {
+    let table = |versions: &Vec<usize>| (versions.len() > 1).then(|| Table::new(versions.len()));
+    plan.groups.iter().map(|groups| groups.iter().map(table).collect()).collect()
 }
 
 /// The binding table of each version.

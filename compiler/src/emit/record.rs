@@ -43,24 +43,25 @@ pub struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Makes a recording of these commands in `self.target`.
-    pub fn record(&mut self, device: Reg, one_shot: bool, commands: &[Command]) {
+    /// Makes a recording in `self.target` of the commands of the version at work: these are all versions that are alike.
+    pub fn record(&mut self, device: Reg, one_shot: bool, versions: &[&[Command]]) {
         let mode = self.code.i32(if one_shot { hal::ONE_SHOT } else { 0 });
         let (categories, queue) = (self.code.i32(hal::CATEGORIES), self.code.i64(hal::ANY_QUEUE));
         let capacity = self.code.u32(self.buffers.slots.len());
         let args = [device, mode, categories, queue, capacity];
         self.writer.call(self.code, "hal.command_buffer.create", &args, &[self.target]);
         let mut current = None;
-        for command in commands {
-            match command {
-                Command::Dispatch { kernel, grid, push, bindings } => {
+        for index in 0..versions.first().map_or(0, |commands| commands.len()) {
+            let same: Vec<&Command> = versions.iter().map(|commands| &commands[index]).collect();
+            match same[0] {
+                Command::Dispatch { kernel, .. } => {
                     if current != Some(*kernel) {
                         self.select(*kernel);
                         current = Some(*kernel);
                     }
-                    self.dispatch(*grid, push, bindings);
+                    self.dispatch(&same);
                 }
-                Command::Copy { from, to } => self.copy(from, to),
+                Command::Copy { .. } => self.copy(&same),
                 Command::Barrier => self.barrier(),
             }
         }
@@ -86,15 +87,30 @@ impl Recorder<'_> {
         }
     }
 
-    fn dispatch(&mut self, grid: [u32; 3], push: &[u32], bindings: &[Span]) {
-        let [x, y, z] = grid.map(|count| self.code.u32(count));
+    /// A number that each version has.
+    fn number(&mut self, versions: &[&Command], of: impl Fn(&Command) -> u64) -> Reg {
+        let values: Vec<u64> = versions.iter().map(|command| of(command)).collect();
+        self.code.varied(&values)
+    }
+
+    /// The same, where it has 32 bits.
+    fn word(&mut self, versions: &[&Command], of: impl Fn(&Command) -> u32) -> Reg {
+        let values: Vec<u32> = versions.iter().map(|command| of(command)).collect();
+        self.code.varied_word(&values)
+    }
+
+    fn dispatch(&mut self, versions: &[&Command]) {
+        let [x, y, z] = [0, 1, 2].map(|axis| self.word(versions, |command| grid(command)[axis]));
         let flags = self.code.i64(0);
-        let constants: Vec<Reg> = push.iter().map(|value| self.code.u32(*value)).collect();
-        let mut bound = Vec::new();
-        for span in bindings {
-            let (slot, buffer) = self.place(span.memory);
+        let constants: Vec<Reg> =
+            (0..push(versions[0]).len()).map(|i| self.word(versions, |command| push(command)[i])).collect();
+        let (mut bound, count) = (Vec::new(), spans(versions[0]).count());
+        for index in 0..count {
+            let (slot, buffer) = self.place(span(versions[0], index).memory);
             let reserved = self.code.i32(0);
-            bound.extend([reserved, slot, buffer, self.code.size(span.offset), self.code.size(span.bytes)]);
+            let offset = self.number(versions, |command| span(command, index).offset);
+            let bytes = self.number(versions, |command| span(command, index).bytes);
+            bound.extend([reserved, slot, buffer, offset, bytes]);
         }
         let one = |register| Part::One(register);
         let parts = [
@@ -106,16 +122,18 @@ impl Recorder<'_> {
             one(z),
             one(flags),
             Part::Span(constants.len(), &constants),
-            Part::Span(bindings.len(), &bound),
+            Part::Span(count, &bound),
         ];
         self.writer.call_variadic(self.code, "hal.command_buffer.dispatch", &parts, &[]);
     }
 
-    fn copy(&mut self, from: &Span, to: &Span) {
-        let (from_slot, source) = self.place(from.memory);
-        let (to_slot, target) = self.place(to.memory);
-        let (from_offset, to_offset) = (self.code.size(from.offset), self.code.size(to.offset));
-        let (bytes, flags) = (self.code.size(to.bytes), self.code.i64(0));
+    fn copy(&mut self, versions: &[&Command]) {
+        let (from_slot, source) = self.place(span(versions[0], 0).memory);
+        let (to_slot, target) = self.place(span(versions[0], 1).memory);
+        let [from_offset, to_offset] =
+            [0, 1].map(|index| self.number(versions, |command| span(command, index).offset));
+        let bytes = self.number(versions, |command| span(command, 1).bytes);
+        let flags = self.code.i64(0);
         let args = [self.target, from_slot, to_slot, source, from_offset, target, to_offset, bytes, flags];
         self.writer.call(self.code, "hal.command_buffer.copy_buffer", &args, &[]);
     }
@@ -126,4 +144,26 @@ impl Recorder<'_> {
         let args = [self.target, source, target, flags];
         self.writer.call(self.code, "hal.command_buffer.execution_barrier", &args, &[]);
     }
+}
+
+/// What a command touches: bindings, or source and target.
+fn spans(command: &Command) -> impl Iterator<Item = &Span> {
+    let (bindings, ends) = match command {
+        Command::Dispatch { bindings, .. } => (&bindings[..], [None, None]),
+        Command::Copy { from, to } => (&[][..], [Some(from), Some(to)]),
+        Command::Barrier => (&[][..], [None, None]),
+    };
+    bindings.iter().chain(ends.into_iter().flatten())
+}
+
+fn span(command: &Command, index: usize) -> &Span {
+    spans(command).nth(index).expect("versions that are alike touch as many spans")
+}
+
+fn grid(command: &Command) -> [u32; 3] {
+    if let Command::Dispatch { grid, .. } = command { *grid } else { [0; 3] }
+}
+
+fn push(command: &Command) -> &[u32] {
+    if let Command::Dispatch { push, .. } = command { push } else { &[] }
 }

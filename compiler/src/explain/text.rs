@@ -25,9 +25,10 @@ impl fmt::Display for Report {
         let (constants, kernels) = (Bytes(sizes.constants), Bytes(sizes.executables));
         writeln!(
             f,
-            "  constants {constants}, {} kernels {kernels}, host code {}",
+            "  constants {constants}, {} kernels {kernels}, host code {}, tables of versions {}",
             sizes.kernels.len(),
-            Bytes(sizes.bytecode)
+            Bytes(sizes.bytecode),
+            Bytes(sizes.tables)
         )?;
         for (name, bytes) in sizes.kernels.iter().take(MOST_KERNELS) {
             writeln!(f, "    {:>10} {name}", Bytes(*bytes).to_string())?;
@@ -48,6 +49,16 @@ fn write_target(target: &TargetReport, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         write_course(&target.load, f)?;
     }
     for function in &target.functions {
+        if function.version_count > 1 {
+            writeln!(
+                f,
+                "  {}: {} versions of {} kinds, {} for values in between",
+                function.name,
+                function.version_count,
+                function.groups,
+                Bytes(function.transient_bytes)
+            )?;
+        }
         for version in &function.versions {
             let (inputs, outputs) = (version.inputs.join(", "), version.outputs.join(", "));
             writeln!(f, "  {}({inputs}) -> {outputs}", function.name)?;

@@ -5,6 +5,7 @@
 
 pub mod choose;
 pub mod flow;
+pub mod group;
 mod load;
 pub mod lower;
 pub mod memory;
@@ -20,6 +21,7 @@ use halite_targets::{Capabilities, Target};
 use self::{
     choose::{Chooser, Codes, Kernel, Kernels},
     flow::Flow,
+    group::Groups,
     lower::{Lowered, Lowering},
     pool::Pool,
     slabs::Slabs,
@@ -35,6 +37,8 @@ pub struct ModulePlan {
     pub slabs: Slabs,
     /// Each function's versions.
     pub functions: Vec<Vec<Flow>>,
+    /// Which versions of each function are alike.
+    pub groups: Vec<Groups>,
     /// What is computed at load, as a line.
     pub load: Flow,
     /// Codes of all kernels.
@@ -96,7 +100,17 @@ pub fn plan(
             functions.iter().map(|flows| flows.iter().map(&mut lower).collect()).collect();
         plans.push(TargetPlan { target: target.target, kernels: kernels.all, load, functions: versions? });
     }
-    Ok(ModulePlan { pool, slabs, functions, load, codes, targets: plans, baseline })
+    let alike = |(f, function): (usize, &crate::Function)| group::groups(function, &functions[f], &plans, f);
+    let groups = program.functions.iter().enumerate().map(alike).collect();
+    Ok(ModulePlan { pool, slabs, functions, groups, load, codes, targets: plans, baseline })
+}
+
+impl ModulePlan {
+    /// Whether a function's recordings are made when the module is loaded: those of a single version. Of several versions a
+    /// program may need few, so these are recorded at their first call.
+    pub fn is_recorded_at_load(&self, function: usize) -> bool {
+        self.functions[function].len() == 1
+    }
 }
 
 /// The targets, and which of them is the baseline.

@@ -1,7 +1,13 @@
 //! Owns where constants lie: in a few large buffers, those that calls need apart from those that loading needs. Does not
 //! own: which constants there are.
 
-use super::{lower::whole, memory::ALIGNMENT, pool::Pool};
+use std::collections::BTreeMap;
+
+use super::{
+    lower::whole,
+    memory::ALIGNMENT,
+    pool::{ConstantId, Pool},
+};
 
 /// Most bytes of a slab with more than one thing in it: allocations of this size work on every Vulkan device
 /// (`maxMemoryAllocationSize`).
@@ -35,15 +41,47 @@ impl Slabs {
     /// Gives the constants of a pool their places. Constants that nothing reads get none.
     pub fn of(pool: &Pool) -> Slabs {
         let mut slabs = Slabs::default();
-        let constants = pool.constants.iter().map(|c| (c.bytes.len() as u64, c.resident));
-        let mut constants: Vec<_> = constants.enumerate().map(|(i, (bytes, r))| (i, bytes, r)).collect();
-        constants.retain(|(i, _, resident)| *resident || pool.is_packed(super::pool::ConstantId(*i as u32)));
+        let needed = |i: usize| pool.constants[i].resident || pool.is_packed(ConstantId(i as u32));
+        let needed: Vec<usize> = (0..pool.constants.len()).filter(|i| needed(*i)).collect();
+        let inside = inside(pool, &needed);
+        let mut constants: Vec<(usize, u64, bool)> = Vec::new();
+        for index in needed.iter().copied().filter(|i| !inside.contains_key(i)) {
+            let parts = inside.iter().filter(|(_, (root, _))| *root == index).map(|(part, _)| *part);
+            let resident = parts.chain([index]).any(|i| pool.constants[i].resident);
+            constants.push((index, pool.constants[index].bytes.len() as u64, resident));
+        }
         (slabs.constant_slabs, slabs.constants) = fill(&constants, pool.constants.len());
+        for (part, (root, offset)) in inside {
+            let (slab, start) = slabs.constants[root];
+            slabs.constants[part] = (slab, start + offset);
+        }
         let packed = pool.packed.iter().enumerate().filter(|(_, p)| p.resident);
         let packed: Vec<_> = packed.map(|(i, p)| (i, p.bytes, true)).collect();
         (slabs.packed_slabs, slabs.packed) = fill(&packed, pool.packed.len());
         slabs
     }
+}
+
+/// Constants that are parts of others by the place of their bytes, where these can be bound: of which, and where in it.
+fn inside(pool: &Pool, needed: &[usize]) -> BTreeMap<usize, (usize, u64)> {
+    let range = |i: usize| pool.constants[i].bytes.as_ptr_range();
+    let mut order = needed.to_vec();
+    order.sort_by_key(|i| (range(*i).start, std::cmp::Reverse(pool.constants[*i].bytes.len()), *i));
+    let mut inside = BTreeMap::new();
+    let mut root: Option<usize> = None;
+    for index in order {
+        let own = range(index);
+        let found = root.filter(|root| own.start < range(*root).end && own.end <= range(*root).end);
+        let offset = found.map(|root| (own.start.addr() - range(root).start.addr()) as u64);
+        match (found, offset) {
+            (Some(root), Some(offset)) if offset.is_multiple_of(ALIGNMENT) => {
+                inside.insert(index, (root, offset));
+            }
+            (Some(_), _) => {}
+            _ => root = Some(index),
+        }
+    }
+    inside
 }
 
 /// Slabs for items (index, bytes, resident), and the place of each by index.

@@ -35,6 +35,7 @@ Examples:
   compile-module model.onnx --target=valhall-g78-android30 --target=adreno-unknown-android30 -o app.vmfb
   compile-module model.onnx --describe                   inputs and outputs, and what has to be given
   compile-module model.onnx --dim batch=1 --dim seq=16,64,256
+  compile-module model.onnx --bound seq=128              one module for all lengths from 1 to 128
   compile-module model.onnx --split-params=weights.irpa  weights in a file of their own
   compile-module model.onnx --explain                    kernels, why they, memory, work, sizes
 

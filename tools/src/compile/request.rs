@@ -13,18 +13,23 @@ use halite_shaders::DType;
 use crate::console::{Failure, Result};
 
 /// Most versions of a function.
-const MOST_VERSIONS: usize = 64;
+const MOST_VERSIONS: usize = 1024;
 
 /// What the model leaves open.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What the model leaves open")]
 pub struct RequestFlags {
-    /// Size of a symbolic dimension, such as batch=1. Several sizes (seq=16,64,256) make a version of the function for each;
-    /// the module chooses by the inputs that it is called with. May be repeated
+    /// Size of a symbolic dimension, such as batch=1. Several sizes (seq=16,64,256), all of a range (seq=1..64) or some
+    /// (seq=16..512:16, every 16th) make a version of the function for each; the module chooses by the inputs that it is
+    /// called with. May be repeated
     #[arg(long = "dim", value_name = "NAME=SIZE,…")]
     dim: Vec<String>,
-    /// Dimensions of an input, such as image=1x3x224x224. Several (image=1x3x224x224,1x3x320x320) make versions. May be
-    /// repeated
+    /// Largest size of a symbolic dimension: the module takes all sizes from 1 up to it, or those of a range (past=0..64).
+    /// May be repeated
+    #[arg(long = "bound", value_name = "NAME=SIZE")]
+    bound: Vec<String>,
+    /// Dimensions of an input, such as image=1x3x224x224. Several (image=1x3x224x224,1x3x320x320) and ranges (x=1..8x64) make
+    /// versions. May be repeated
     #[arg(long = "shape", value_name = "INPUT=AxBxC,…")]
     shape: Vec<String>,
     /// Elements of an input that decide the sizes of others, such as shape=2xi64=3,4 or shape=@shape.npy, in the language of
@@ -38,16 +43,24 @@ impl RequestFlags {
     pub fn versions(&self) -> Result<Vec<Bindings>> {
         let mut versions = vec![Bindings::default()];
         for text in &self.dim {
-            let (name, sizes) = named("--dim", text, "NAME=SIZE")?;
-            let sizes =
-                each(sizes, |size| size.parse::<u64>().ok(), || format!("--dim={text}: sizes are numbers"))?;
-            versions = product(&versions, &sizes, |bindings, size| {
-                bindings.dims.insert(name.to_owned(), *size);
-            })?;
+            let (name, given) = named("--dim", text, "NAME=SIZE")?;
+            versions = with_sizes(&versions, name, &sizes(given, &format!("--dim={text}"))?)?;
+        }
+        for text in &self.bound {
+            let (name, bound) = named("--bound", text, "NAME=SIZE")?;
+            if bound.contains(',') {
+                return Err(usage(format!("--bound={text}: give one size or range; --dim takes several")));
+            }
+            let given = if bound.contains("..") { bound.to_owned() } else { format!("1..{bound}") };
+            versions = with_sizes(&versions, name, &sizes(&given, &format!("--bound={text}"))?)?;
         }
         for text in &self.shape {
-            let (name, shapes) = named("--shape", text, "INPUT=AxBxC")?;
-            let shapes = each(shapes, dims, || format!("--shape={text}: write dimensions as 1x3x224x224"))?;
+            let (name, given) = named("--shape", text, "INPUT=AxBxC")?;
+            let mut shapes = Vec::new();
+            for dims in given.split(',') {
+                shapes.extend(shapes_of(dims.trim(), &format!("--shape={text}"))?);
+                limited(shapes.len())?;
+            }
             versions = product(&versions, &shapes, |bindings, dims| {
                 bindings.shapes.insert(name.to_owned(), dims.clone());
             })?;
@@ -74,16 +87,62 @@ fn named<'a>(flag: &str, text: &'a str, form: &str) -> Result<(&'a str, &'a str)
         .ok_or_else(|| usage(format!("{flag}={text} is not of the form {form}")))
 }
 
-fn each<T>(text: &str, read: impl Fn(&str) -> Option<T>, wrong: impl Fn() -> String) -> Result<Vec<T>> {
-    text.split(',').map(|item| read(item.trim()).ok_or_else(|| usage(wrong()))).collect()
+/// Sizes: numbers and ranges, between commas.
+fn sizes(text: &str, flag: &str) -> Result<Vec<u64>> {
+    let mut all = Vec::new();
+    for item in text.split(',') {
+        all.extend(range(item.trim(), flag)?);
+        limited(all.len())?;
+    }
+    Ok(all)
 }
 
-/// `1x3x224x224`; nothing is a scalar.
-fn dims(text: &str) -> Option<Vec<u64>> {
-    if text.is_empty() {
-        return Some(Vec::new());
+/// `16`, `1..64` with both ends, `16..512:16` by steps.
+fn range(text: &str, flag: &str) -> Result<Vec<u64>> {
+    let wrong =
+        || usage(format!("{flag}: sizes are numbers, ranges such as 1..64, or steps such as 16..512:16"));
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let Some((first, rest)) = text.split_once("..") else { return Ok(vec![number(text)?]) };
+    let (last, step) = match rest.split_once(':') {
+        Some((last, step)) => (number(last)?, number(step)?),
+        None => (number(rest)?, 1),
+    };
+    let first = number(first)?;
+    if last < first || step == 0 {
+        return Err(wrong());
     }
-    text.split('x').map(|size| size.parse().ok()).collect()
+    let count = (last - first) / step;
+    limited(usize::try_from(count.saturating_add(1)).unwrap_or(usize::MAX))?;
+    Ok((0..=count).map(|i| first + i * step).collect())
+}
+
+/// Shapes such as `1x3x224x224`, of ranges `1..8x64`; nothing is a scalar.
+fn shapes_of(text: &str, flag: &str) -> Result<Vec<Vec<u64>>> {
+    let mut shapes = vec![Vec::new()];
+    for part in text.split('x').filter(|_| !text.is_empty()) {
+        let sizes = range(part, flag)?;
+        limited(shapes.len().saturating_mul(sizes.len()))?;
+        let with = |dims: &Vec<u64>, size: &u64| dims.iter().chain([size]).copied().collect::<Vec<u64>>();
+        shapes = shapes.iter().flat_map(|dims| sizes.iter().map(|size| with(dims, size))).collect();
+    }
+    Ok(shapes)
+}
+
+fn with_sizes(versions: &[Bindings], name: &str, sizes: &[u64]) -> Result<Vec<Bindings>> {
+    product(versions, sizes, |bindings, size| {
+        bindings.dims.insert(name.to_owned(), *size);
+    })
+}
+
+/// Refuses more versions than a module has.
+fn limited(count: usize) -> Result<()> {
+    if count <= MOST_VERSIONS {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "{count} versions are more than {MOST_VERSIONS}: every combination of sizes is one. Give lower bounds, fewer sizes, or \
+         steps (NAME=16..512:16) to which inputs are padded"
+    )))
 }
 
 /// Every version with every choice.
@@ -92,10 +151,7 @@ fn product<T>(
     choices: &[T],
     set: impl Fn(&mut Bindings, &T),
 ) -> Result<Vec<Bindings>> {
-    let count = versions.len().saturating_mul(choices.len());
-    if count > MOST_VERSIONS {
-        return Err(usage(format!("{count} versions are more than {MOST_VERSIONS}; give fewer sizes")));
-    }
+    limited(versions.len().saturating_mul(choices.len()))?;
     let with = |bindings: &Bindings, choice: &T| {
         let mut bindings = bindings.clone();
         set(&mut bindings, choice);
@@ -159,7 +215,24 @@ mod tests {
 
     fn flags(dim: &[&str], shape: &[&str], value: &[&str]) -> RequestFlags {
         let all = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect();
-        RequestFlags { dim: all(dim), shape: all(shape), value: all(value) }
+        RequestFlags { dim: all(dim), shape: all(shape), value: all(value), bound: Vec::new() }
+    }
+
+    fn bounds(bound: &[&str]) -> RequestFlags {
+        RequestFlags { bound: bound.iter().map(|t| (*t).to_owned()).collect(), ..RequestFlags::default() }
+    }
+
+    #[test]
+    fn ranges_are_all_their_sizes() {
+        let of = |flags: RequestFlags, name: &str| {
+            flags.versions().unwrap().iter().map(|v| v.dims[name]).collect::<Vec<_>>()
+        };
+        assert_eq!(of(bounds(&["s=4"]), "s"), [1, 2, 3, 4]);
+        assert_eq!(of(bounds(&["s=0..2"]), "s"), [0, 1, 2]);
+        assert_eq!(of(flags(&["s=1,16..40:8"], &[], &[]), "s"), [1, 16, 24, 32, 40]);
+        let shapes = flags(&[], &["x=1..2x8x3..4"], &[]).versions().unwrap();
+        assert_eq!(shapes[1].shapes["x"], [1, 8, 4]);
+        assert_eq!(shapes.len(), 4);
     }
 
     #[test]
@@ -181,7 +254,11 @@ mod tests {
         assert!(error(flags(&["n=x"], &[], &[])).contains("numbers"));
         assert!(error(flags(&[], &["x=1y2"], &[])).contains("1x3x224x224"));
         assert!(error(flags(&[], &[], &["k=(null)"])).contains("not one tensor"));
-        let many = ["a=1,2,3,4,5,6,7,8,9", "b=1,2,3,4,5,6,7,8"];
-        assert!(error(flags(&many, &[], &[])).contains("72 versions"));
+        let many = error(bounds(&["a=100", "b=20"]));
+        assert!(many.contains("2000 versions are more than 1024") && many.contains("steps"), "{many}");
+        assert!(error(bounds(&["a=18446744073709551615"])).contains("versions are more"));
+        assert!(error(flags(&[], &["x=1..99x1..99"], &[])).contains("9801 versions"));
+        assert!(error(bounds(&["a=8..4"])).contains("ranges"));
+        assert!(error(bounds(&["a=4,8"])).contains("--dim"));
     }
 }

@@ -1,0 +1,82 @@
+//! Owns what a caller is told whose inputs no version of a function is for. Does not own: how versions are told apart.
+
+use std::collections::BTreeSet;
+
+use super::call::describe;
+use crate::{
+    Function,
+    graph::{Graph, Port},
+};
+
+/// Most versions, or sizes of a dimension, that a message lists one by one.
+const MOST_LISTED: usize = 16;
+/// Most bytes of a bound value that a message shows.
+const MOST_SHOWN: usize = 64;
+
+/// The message: the versions, or the ranges of their sizes where they are many.
+pub fn refusal(function: &Function) -> String {
+    let known = if function.versions.len() > MOST_LISTED { ranges(function) } else { each(function) };
+    format!("'{}' was not compiled for inputs of these sizes; it was compiled for: {known}", function.name)
+}
+
+fn each(function: &Function) -> String {
+    let shape = |graph: &Graph, index: usize, port: &Port| {
+        let dims: Vec<_> = graph.tensor(port.tensor).dims.iter().map(ToString::to_string).collect();
+        format!("{} [{}]{}", describe(port, index), dims.join("x"), value(port))
+    };
+    let listed = function.versions.iter().map(|graph| {
+        let inputs = graph.inputs.iter().enumerate();
+        inputs.map(|(index, port)| shape(graph, index, port)).collect::<Vec<_>>().join(", ")
+    });
+    listed.collect::<Vec<_>>().join("; or ")
+}
+
+fn value(port: &Port) -> String {
+    port.value.as_ref().map_or_else(String::new, |bytes| {
+        let shown: Vec<_> = bytes.iter().take(MOST_SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        format!(" with the bytes {}", shown.join(" "))
+    })
+}
+
+/// What each input can be. Not every combination of it need be there.
+fn ranges(function: &Function) -> String {
+    let first = &function.versions[0];
+    let input = |(index, port): (usize, &Port)| {
+        let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).dims.clone();
+        let rank = dims(first).len();
+        let shapes: Vec<Vec<u64>> = function.versions.iter().map(dims).collect();
+        if shapes.iter().any(|dims| dims.len() != rank) {
+            return format!("{} of several numbers of dimensions", describe(port, index));
+        }
+        let sizes = (0..rank).map(|axis| listed(&shapes.iter().map(|dims| dims[axis]).collect()));
+        format!("{} [{}]", describe(port, index), sizes.collect::<Vec<_>>().join(" x "))
+    };
+    let inputs: Vec<String> = first.inputs.iter().enumerate().map(input).collect();
+    format!("{} ({} combinations of sizes)", inputs.join(", "), function.versions.len())
+}
+
+/// Sizes for people: `1..128`, `16|64`.
+fn listed(sizes: &BTreeSet<u64>) -> String {
+    let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else { return String::new() };
+    if sizes.len() > 2 && last - first == sizes.len() as u64 - 1 {
+        return format!("{first}..{last}");
+    }
+    let mut parts: Vec<String> = sizes.iter().take(MOST_LISTED).map(ToString::to_string).collect();
+    if sizes.len() > MOST_LISTED {
+        parts.push(format!("… {last}"));
+    }
+    parts.join("|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_listed_as_ranges_where_they_are() {
+        assert_eq!(listed(&(1..=128).collect()), "1..128");
+        assert_eq!(listed(&[16, 64].into()), "16|64");
+        assert_eq!(listed(&[3].into()), "3");
+        assert!(listed(&(0..40).map(|n| n * 2).collect()).ends_with("|28|30|… 78"));
+    }
+}

@@ -1,0 +1,103 @@
+//! Owns which versions of a function are alike: those that do the same with other numbers are written once, and the numbers
+//! are data. Does not own: how they are written (`emit`).
+
+use std::collections::HashMap;
+
+use super::{
+    TargetPlan,
+    flow::Flow,
+    schedule::{Command, Memory, Span},
+};
+use crate::{Function, graph::Graph};
+
+/// The versions of a function that are alike, as indices in their order; groups by their first versions.
+pub type Groups = Vec<Vec<usize>>;
+
+/// The groups of a function. Versions that differ in more than sizes are alone: those for values of inputs, and for other
+/// numbers of dimensions.
+pub fn groups(function: &Function, flows: &[Flow], targets: &[TargetPlan], index: usize) -> Groups {
+    if !by_sizes(function) {
+        return (0..flows.len()).map(|version| vec![version]).collect();
+    }
+    let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
+    let mut groups: Groups = Vec::new();
+    for (version, flow) in flows.iter().enumerate() {
+        let mut key = Key::default();
+        key.flow(flow);
+        for target in targets {
+            let lowered = &target.functions[index][version];
+            key.number((lowered.transient_bytes > 0).into());
+            for commands in &lowered.segments {
+                key.commands(commands);
+            }
+        }
+        let next = groups.len();
+        let group = *known.entry(key.0).or_insert(next);
+        if group == next {
+            groups.push(Vec::new());
+        }
+        groups[group].push(version);
+    }
+    groups
+}
+
+/// Whether the versions of a function are told apart by the sizes of their inputs alone.
+pub fn by_sizes(function: &Function) -> bool {
+    let ranks = |graph: &Graph| -> Vec<usize> {
+        let ports = graph.inputs.iter().chain(&graph.outputs);
+        ports.map(|port| graph.tensor(port.tensor).dims.len()).collect()
+    };
+    let first = function.versions.first().map(ranks);
+    function
+        .versions
+        .iter()
+        .all(|graph| Some(ranks(graph)) == first && graph.inputs.iter().all(|port| port.value.is_none()))
+}
+
+/// What versions that are alike have in common.
+#[derive(Default)]
+struct Key(Vec<u64>);
+
+impl Key {
+    fn number(&mut self, number: u64) {
+        self.0.push(number);
+    }
+
+    fn flow(&mut self, flow: &Flow) {
+        let used = flow.inputs_used.iter().map(|used| u64::from(*used));
+        self.0.extend(used);
+        self.0.extend(flow.outputs.iter().map(|bytes| u64::from(*bytes > 0)));
+        self.0.extend([flow.readback_bytes, flow.segments.len() as u64]);
+        // Numbers of runs and the like are part of it: control flow is not data.
+        self.0.extend(format!("{:?}", flow.items).bytes().map(u64::from));
+    }
+
+    fn commands(&mut self, commands: &[Command]) {
+        self.number(commands.len() as u64);
+        for command in commands {
+            match command {
+                Command::Dispatch { kernel, push, bindings, .. } => {
+                    self.0.extend([1, *kernel as u64, push.len() as u64, bindings.len() as u64]);
+                    bindings.iter().for_each(|span| self.memory(span));
+                }
+                Command::Copy { from, to } => {
+                    self.number(2);
+                    self.memory(from);
+                    self.memory(to);
+                }
+                Command::Barrier => self.number(3),
+            }
+        }
+    }
+
+    fn memory(&mut self, span: &Span) {
+        self.number(match span.memory {
+            Memory::Input(index) => u64::from(index) << 3,
+            Memory::Output(index) => u64::from(index) << 3 | 1,
+            Memory::Constants(index) => u64::from(index) << 3 | 2,
+            Memory::Packed(index) => u64::from(index) << 3 | 3,
+            Memory::Transient => 4,
+            Memory::Readback => 5,
+        });
+    }
+}

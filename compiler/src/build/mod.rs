@@ -12,6 +12,7 @@ mod linear;
 mod norm;
 mod order;
 mod pad;
+mod part;
 mod pool;
 mod quantize;
 mod reduce;
@@ -277,6 +278,9 @@ impl Builder {
         if outputs.iter().all(|(_, dims)| elements(dims) == 0) {
             let made = outputs.iter().map(|(e, dims)| self.constant("", *e, dims, Bytes::new()));
             return made.collect();
+        }
+        if let ([(element, dims)], Some(bytes)) = (outputs, self.part(&operation, inputs)) {
+            return Ok(vec![self.constant("", *element, dims, bytes)?]);
         }
         if let Some(values) = self.fold(&operation, inputs) {
             let made = operation.outputs();

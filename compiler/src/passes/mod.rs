@@ -3,12 +3,18 @@
 //! Passes work on one region at a time and look at the uses of tensors in the whole graph (`Uses`). None of them knows
 //! a target.
 
+mod attend;
+#[cfg(test)]
+mod attend_tests;
+mod chain;
 mod clean;
 mod fuse;
 mod heavy;
 mod inline;
 mod merge;
 mod precision;
+mod scores;
+mod strides;
 #[cfg(test)]
 mod tests;
 mod uses;
@@ -33,6 +39,9 @@ pub fn optimize(graph: &mut Graph) -> Result<(), CompileError> {
     });
     each(graph, &mut body, &|graph, region, _| inline::run(graph, region));
     each(graph, &mut body, &|graph, region, uses| fuse::run(graph, region, uses));
+    each(graph, &mut body, &|graph, region, uses| {
+        attend::run(graph, region, uses);
+    });
     each(graph, &mut body, &heavy::finish);
     each(graph, &mut body, &|graph, region, uses| clean::run(graph, region, uses));
     graph.body = body;

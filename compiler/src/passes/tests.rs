@@ -15,7 +15,7 @@ use crate::{
     graph::{Graph, NodeOp, TensorId, elements},
 };
 
-fn floats(count: u64, seed: u64) -> Values {
+pub(super) fn floats(count: u64, seed: u64) -> Values {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -24,7 +24,7 @@ fn floats(count: u64, seed: u64) -> Values {
     Values::Float((0..count).map(|_| f64::from(next() as f32)).collect())
 }
 
-fn constant(b: &mut Builder, dims: &[u64], seed: u64) -> TensorId {
+pub(super) fn constant(b: &mut Builder, dims: &[u64], seed: u64) -> TensorId {
     b.values(DType::F32, dims, &floats(elements(dims), seed)).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
 }
 
 /// Checks that results stay the same, and gives the graph after the passes.
-fn optimized(graph: Graph) -> Graph {
+pub(super) fn optimized(graph: Graph) -> Graph {
     let inputs: Vec<Values> = graph
         .inputs
         .iter()
@@ -86,7 +86,7 @@ fn optimized(graph: Graph) -> Graph {
     graph
 }
 
-fn kernels(graph: &Graph) -> Vec<&Operation> {
+pub(super) fn kernels(graph: &Graph) -> Vec<&Operation> {
     let of = |node: &'_ crate::graph::Node| matches!(node.op, NodeOp::Kernel(_));
     let nodes = graph.body.nodes.iter().filter(|n| of(n));
     nodes.filter_map(|n| if let NodeOp::Kernel(operation) = &n.op { Some(operation) } else { None }).collect()

@@ -1,0 +1,393 @@
+//! Owns finding attention in graphs: a product, a softmax of it, and a second product become one operation, with factors,
+//! masks, transposed keys and repeated heads around them. Does not own: what happens to the scores (`scores`).
+
+use std::collections::HashMap;
+
+use halite_shaders::{
+    DType, Operation, Values,
+    emit::{self, Operand},
+    ops::{
+        attention::{Attention, Mask},
+        copy::StridedCopy,
+        elementwise::Elementwise,
+        matmul::MatMul,
+    },
+};
+
+use super::{
+    Uses,
+    chain::{Chain, part},
+    merge::Reader,
+    scores::{Form, form},
+    strides::Strided,
+};
+use crate::graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, elements};
+
+/// Most elements of a constant mask that is looked at.
+const MOST_LOOKED_AT: u64 = 1 << 24;
+
+/// Puts the operation in the place of the second product; what is not needed any more goes with the next cleaning. Gives
+/// how many there are.
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses) -> usize {
+    let mut done: Vec<Node> = Vec::with_capacity(region.nodes.len());
+    let mut makers: HashMap<TensorId, usize> = HashMap::new();
+    let mut found = 0;
+    for node in std::mem::take(&mut region.nodes) {
+        let chain = Chain { graph, nodes: &done, makers: &makers, uses };
+        let pattern = pattern(&chain, &node);
+        let new = match pattern {
+            Some(pattern) => {
+                found += 1;
+                let new = pattern.write(graph, &node);
+                new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
+                node.inputs.iter().for_each(|id| uses.remove(*id));
+                new
+            }
+            None => vec![node],
+        };
+        for node in new {
+            makers.extend(node.outputs.iter().map(|id| (*id, done.len())));
+            done.push(node);
+        }
+    }
+    region.nodes = done;
+    found
+}
+
+/// Attention as it lies in a graph.
+struct Pattern {
+    operation: Attention,
+    q: TensorId,
+    k: Strided,
+    v: Strided,
+    /// What is added to the scores, its dimensions, and those that the operation wants.
+    mask: Option<(Added, Vec<u64>, Vec<u64>)>,
+}
+
+/// What is added to scores.
+enum Added {
+    /// A tensor.
+    Tensor(TensorId),
+    /// What is computed of some.
+    Computed(Elementwise, Vec<TensorId>),
+}
+
+/// Sizes of the scores.
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: u64,
+    heads: u64,
+    queries: u64,
+    keys: u64,
+    dim: u64,
+}
+
+fn product(operation: &Operation) -> Option<&MatMul> {
+    match operation {
+        Operation::MatMul(product) if !product.rhs_shared || product.batch == 1 => {
+            let same = product.lhs == product.rhs && product.lhs == product.out;
+            same.then_some(product)
+        }
+        _ => None,
+    }
+}
+
+fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
+    let NodeOp::Kernel(operation) = &node.op else { return None };
+    let second = product(operation).filter(|product| !product.rhs_transposed)?;
+    let dtype = second.out;
+    let (weights, operation) = chain.only_maker(node.inputs[0])?;
+    let Operation::Softmax(softmax) = operation else { return None };
+    if softmax.log || softmax.inner != 1 || softmax.mask_rows != 0 || softmax.dtype != dtype {
+        return None;
+    }
+    let masked = weights.inputs[0];
+    let (form, added, first_node, first) = scores(chain, masked)?;
+    if first.out != dtype {
+        return None;
+    }
+    let sizes = sizes(&chain.graph.tensor(masked).dims, first, second)?;
+    let (q_scale, q) = unscaled(chain, first_node.inputs[0]);
+    let inner = if first.rhs_transposed { [sizes.dim, 1] } else { [1, sizes.keys] };
+    let k = Source::of(chain, first_node.inputs[1], first, sizes, inner);
+    let v = Source::of(chain, node.inputs[1], second, sizes, [sizes.dim, 1]);
+    let (k_scale, k) = k.follow(chain, dtype, true);
+    let (_, v) = v.follow(chain, dtype, false);
+    let (k, v, kv_heads) = shared(&k, &v, sizes)?;
+    let dims = &chain.graph.tensor(masked).dims;
+    let (mask, kind, causal) = mask(chain.graph, added, dims, sizes, dtype)?;
+    let operation = Attention {
+        batch: sizes.batch,
+        kv_heads: (kv_heads != sizes.heads).then_some(kv_heads),
+        causal,
+        mask: kind,
+        scale: Some(form.scale * q_scale * k_scale),
+        softcap: form.softcap,
+        ..Attention::new(sizes.heads, sizes.queries, sizes.keys, sizes.dim, dtype)
+    };
+    operation_fits(&operation).then_some(Pattern { operation, q, k, v, mask })
+}
+
+fn operation_fits(operation: &Attention) -> bool {
+    Operation::Attention(operation.clone()).check().is_ok()
+}
+
+/// What is added to scores: an operand of a program, whose inputs are those of the reader.
+type Term = (Operand, Reader, emit::Expression);
+
+/// What computes the input of the softmax: what happens to the scores, what is added, and the product that gives them.
+fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Term>, &'a Node, &'a MatMul)> {
+    let (node, operation) = chain.only_maker(masked)?;
+    let Operation::Elementwise(elementwise) = operation else {
+        let plain = Form { scale: 1.0, softcap: None, added: None };
+        return Some((plain, None, node, product(operation)?));
+    };
+    let reader = Reader::new(elementwise, &node.inputs);
+    let whole = chain.graph.tensor(masked).elements();
+    (0..node.inputs.len()).find_map(|input| {
+        let (id, _, dims) = &reader.inputs[input];
+        let (first, operation) = chain.only_maker(*id)?;
+        let product = product(operation).filter(|_| elements(dims) == whole)?;
+        let (form, program) = form(&reader, input)?;
+        let added = form.added.map(|added| (added, reader.clone(), program));
+        Some((form, added, first, product))
+    })
+}
+
+/// The sizes of scores with these dimensions, when the products have them.
+fn sizes(dims: &[u64], first: &MatMul, second: &MatMul) -> Option<Sizes> {
+    let (lead, [queries, keys]) = dims.split_last_chunk::<2>()?;
+    let (batch, heads) = match lead {
+        [] => (1, 1),
+        [heads] => (1, *heads),
+        [batch, heads] => (*batch, *heads),
+        _ => return None,
+    };
+    let sizes = Sizes { batch, heads, queries: *queries, keys: *keys, dim: first.k };
+    let all = batch.checked_mul(heads)?;
+    // Heads that share their keys may be rows of one product.
+    let rows = |product: &MatMul| {
+        all.is_multiple_of(product.batch.max(1))
+            && product.batch.is_multiple_of(batch.max(1))
+            && product.m.checked_mul(product.batch) == all.checked_mul(*queries)
+    };
+    let fits = rows(first) && rows(second) && first.n == *keys && second.k == *keys && second.n == first.k;
+    (fits && dims.iter().all(|size| *size > 0)).then_some(sizes)
+}
+
+/// A tensor without the factor that it was given.
+fn unscaled(chain: &Chain<'_>, id: TensorId) -> (f64, TensorId) {
+    let (mut scale, mut id) = (1.0, chain.behind_views(id));
+    while let Some((factor, from)) = chain.scaled(id) {
+        scale *= factor;
+        id = chain.behind_views(from);
+    }
+    (scale, id)
+}
+
+/// Where keys or values can be read, as `[batch, heads of the product, heads that share each, keys, dim]`: the operand of
+/// the product first, then what it is made of.
+struct Source(Vec<Strided>);
+
+impl Source {
+    /// The operand of a product, whose matrices have these strides.
+    fn of(chain: &Chain<'_>, id: TensorId, product: &MatMul, sizes: Sizes, [row, column]: [u64; 2]) -> Self {
+        let Sizes { batch, heads, keys, dim, .. } = sizes;
+        let own = product.batch / batch.max(1);
+        let matrix = keys.saturating_mul(dim);
+        let strides = vec![own.saturating_mul(matrix), matrix, 0, row, column];
+        let sizes = vec![batch, own, heads / own.max(1), keys, dim];
+        Source(vec![Strided { tensor: chain.behind_views(id), offset: 0, sizes, strides }])
+    }
+
+    /// All places back to where no strides lead, and a factor on the way, where one may be taken off.
+    fn follow(mut self, chain: &Chain<'_>, dtype: DType, scaled: bool) -> (f64, Vec<Strided>) {
+        let mut scale = 1.0;
+        loop {
+            let last = self.0.last().expect("there is the first").clone();
+            if let Some((factor, from)) = chain.scaled(last.tensor).filter(|_| scaled) {
+                scale *= factor;
+                self.0 = vec![Strided { tensor: chain.behind_views(from), ..last }];
+                continue;
+            }
+            let Some(Node { op: NodeOp::Kernel(Operation::StridedCopy(copy)), inputs, .. }) =
+                chain.maker(last.tensor)
+            else {
+                return (scale, self.0);
+            };
+            match behind(&last, copy, chain.behind_views(inputs[0])) {
+                Some(next) if copy.dtype == dtype => self.0.push(next),
+                _ => return (scale, self.0),
+            }
+        }
+    }
+}
+
+/// What a copy reads for a place; heads may turn out to be shared.
+fn behind(last: &Strided, copy: &StridedCopy, from: TensorId) -> Option<Strided> {
+    if let Some(next) = last.through(copy, from) {
+        return Some(next);
+    }
+    let [batch, heads, 1, keys, dim] = last.sizes[..] else { return None };
+    (2..=heads).filter(|shared| heads.is_multiple_of(*shared)).find_map(|shared| {
+        let mut split = last.clone();
+        split.sizes = vec![batch, heads / shared, shared, keys, dim];
+        split.strides[1] = last.strides[1].checked_mul(shared)?;
+        split.strides[2] = last.strides[1];
+        split.through(copy, from).filter(|next| next.strides[2] == 0)
+    })
+}
+
+/// Whether neighbouring heads share keys or values that are read so.
+fn is_shared(stop: &Strided) -> bool {
+    stop.strides[2] == 0 && stop.sizes[2] > 1
+}
+
+/// Keys and values with as many heads, and how many these are. Of several places the one farthest back that needs no copy,
+/// or else the last.
+fn shared(k: &[Strided], v: &[Strided], sizes: Sizes) -> Option<(Strided, Strided, u64)> {
+    let best = |stops: &[Strided]| -> Option<Strided> {
+        stops.iter().rev().find(|stop| stop.is_dense()).or(stops.last()).cloned()
+    };
+    let heads = |stop: &Strided| if is_shared(stop) { stop.sizes[1] } else { sizes.heads };
+    let (k_best, v_best) = (best(k)?, best(v)?);
+    if heads(&k_best) == heads(&v_best) {
+        let count = heads(&k_best);
+        return Some((k_best, v_best, count));
+    }
+    // Heads of both are read as they were repeated.
+    let whole = |stops: &[Strided]| -> Option<Strided> {
+        let own: Vec<Strided> = stops.iter().filter(|stop| !is_shared(stop)).cloned().collect();
+        best(&own)
+    };
+    Some((whole(k)?, whole(v)?, sizes.heads))
+}
+
+/// The mask of an operation with what is written for it, and whether it is the causal one.
+type Masked = (Option<(Added, Vec<u64>, Vec<u64>)>, Mask, bool);
+
+/// What is added to scores of these dimensions, as the operation takes it.
+fn mask(graph: &Graph, added: Option<Term>, dims: &[u64], sizes: Sizes, dtype: DType) -> Option<Masked> {
+    let Some((operand, reader, program)) = added else { return Some((None, Mask::None, false)) };
+    let (made, value, inputs) = part(&program, operand);
+    let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
+    let (added, own) = match (value, &inputs[..]) {
+        (Operand::Input(0), [(id, own, dims)]) if *own == dtype => (Added::Tensor(*id), dims.clone()),
+        (Operand::Node(_), [_, ..]) => {
+            let mut made = made;
+            made.store(value, dtype);
+            let shapes: Vec<_> = inputs.iter().map(|(_, dtype, dims)| (*dtype, dims.clone())).collect();
+            let all: Vec<_> = shapes.iter().map(|(_, dims)| dims.clone()).collect();
+            let ids = inputs.iter().map(|(id, ..)| *id).collect();
+            (Added::Computed(Elementwise::new(shapes, made), ids), emit::broadcast(&all).ok()?)
+        }
+        _ => return None,
+    };
+    if let Added::Tensor(id) = added
+        && let Some(known) = known(graph, id, &own, sizes)
+    {
+        return Some((None, Mask::None, known == Known::Causal));
+    }
+    let lead = dims.len().checked_sub(own.len())?;
+    let mut four = vec![1; 4 - dims.len() + lead];
+    four.extend(own);
+    let Sizes { batch, heads, queries, keys, .. } = sizes;
+    let (kind, wanted) = match four[..] {
+        [1, 1, ..] => (Mask::Shared, vec![1, 1, queries, keys]),
+        [_, 1, ..] => (Mask::Batch, vec![batch, 1, queries, keys]),
+        _ => (Mask::Full, vec![batch, heads, queries, keys]),
+    };
+    Some((Some((added, four, wanted)), kind, false))
+}
+
+/// A mask that needs no tensor.
+#[derive(PartialEq, Eq)]
+enum Known {
+    Nothing,
+    Causal,
+}
+
+/// What a constant mask says, if it is one of those.
+fn known(graph: &Graph, id: TensorId, dims: &[u64], sizes: Sizes) -> Option<Known> {
+    let tensor = graph.tensor(id);
+    let bytes = tensor.constant.as_ref().filter(|_| tensor.elements() <= MOST_LOOKED_AT)?;
+    let values = Values::from_bytes(tensor.element.storage(), bytes);
+    if (0..values.len()).all(|i| values.float(i) == 0.0) {
+        return Some(Known::Nothing);
+    }
+    let Sizes { queries, keys, .. } = sizes;
+    if elements(dims) != queries * keys || !dims.ends_with(&[queries, keys]) {
+        return None;
+    }
+    // The first queries must see a key: what else they give is not the same.
+    let last = |i: usize| (keys + i as u64).checked_sub(queries);
+    let fits = |i: usize| {
+        let Some(last) = last(i) else { return false };
+        (0..keys as usize).all(|j| {
+            let value = values.float(i * keys as usize + j);
+            if j as u64 <= last { value == 0.0 } else { value <= super::scores::NOTHING }
+        })
+    };
+    (0..queries as usize).all(fits).then_some(Known::Causal)
+}
+
+impl Pattern {
+    /// The nodes in the place of the second product.
+    fn write(self, graph: &mut Graph, node: &Node) -> Vec<Node> {
+        let dtype = self.operation.dtype;
+        let mut maker = Maker { graph, new: Vec::new(), node, dtype };
+        let (k, v) = (maker.read(&self.k), maker.read(&self.v));
+        let mut inputs = vec![self.q, k, v];
+        if let Some((added, own, wanted)) = self.mask {
+            let mut mask = match added {
+                Added::Tensor(id) => id,
+                Added::Computed(elementwise, ids) => {
+                    maker.make(Operation::Elementwise(elementwise), ids, &own)
+                }
+            };
+            if own != wanted {
+                let copy = StridedCopy::expand(&own, &wanted, dtype);
+                mask = maker.make(Operation::StridedCopy(copy), vec![mask], &wanted);
+            }
+            inputs.push(mask);
+        }
+        let mut new = maker.new;
+        let op = NodeOp::Kernel(Operation::Attention(self.operation));
+        new.push(Node { op, inputs, outputs: node.outputs.clone(), place: node.place.clone() });
+        new
+    }
+}
+
+/// Makes nodes.
+struct Maker<'a> {
+    graph: &'a mut Graph,
+    new: Vec<Node>,
+    node: &'a Node,
+    dtype: DType,
+}
+
+impl Maker<'_> {
+    fn make(&mut self, operation: Operation, inputs: Vec<TensorId>, dims: &[u64]) -> TensorId {
+        let name = self.node.place.as_str().to_owned();
+        let element = ElementType::Of(self.dtype);
+        let id = self.graph.add_tensor(Tensor { name, element, dims: dims.to_vec(), constant: None });
+        let place = self.node.place.clone();
+        self.new.push(Node { op: NodeOp::Kernel(operation), inputs, outputs: vec![id], place });
+        id
+    }
+
+    /// Keys or values as the operation takes them: `[batch, heads, keys, dim]`.
+    fn read(&mut self, stop: &Strided) -> TensorId {
+        let mut own = stop.clone();
+        if is_shared(stop) {
+            own.sizes.remove(2);
+            own.strides.remove(2);
+        }
+        let source = self.graph.tensor(own.tensor).elements();
+        if own.is_dense() && elements(&own.sizes) == source {
+            return own.tensor;
+        }
+        let dims = own.sizes.clone();
+        self.make(Operation::StridedCopy(own.copy(source, self.dtype)), vec![own.tensor], &dims)
+    }
+}

@@ -1,0 +1,210 @@
+//! Attention as exporters write it becomes one operation that computes the same.
+
+use halite_shaders::{
+    DType, Operation, Values,
+    emit::{Function, Type},
+    ops::attention::{Attention, Mask},
+};
+
+use super::tests::{kernels, optimized};
+use crate::{
+    build::Builder,
+    graph::{Graph, TensorId},
+};
+
+const F32: crate::graph::ElementType = crate::graph::ElementType::Of(DType::F32);
+const HEADS: u64 = 4;
+const DIM: u64 = 8;
+
+/// Attention over `keys` of `queries`, with `kv_heads` heads of keys that are repeated, in the steps of an exporter.
+struct Export {
+    queries: u64,
+    keys: u64,
+    kv_heads: u64,
+    scale: fn(&mut Builder, [TensorId; 3]) -> [TensorId; 3],
+    mask: fn(&mut Builder, TensorId, [u64; 2]) -> TensorId,
+}
+
+impl Export {
+    fn plain(queries: u64, keys: u64) -> Self {
+        Export { queries, keys, kv_heads: HEADS, scale: |_, all| all, mask: |_, scores, _| scores }
+    }
+
+    /// `[1, len, heads * dim]` as heads, `[1, heads, len, dim]`.
+    fn split(b: &mut Builder, x: TensorId, heads: u64, len: u64) -> TensorId {
+        let x = b.reshape(x, &[1, len, heads, DIM]).unwrap();
+        b.transpose(x, &[0, 2, 1, 3]).unwrap()
+    }
+
+    fn repeated(&self, b: &mut Builder, x: TensorId) -> TensorId {
+        if self.kv_heads == HEADS {
+            return x;
+        }
+        let group = HEADS / self.kv_heads;
+        let x = b.reshape(x, &[1, self.kv_heads, 1, self.keys, DIM]).unwrap();
+        let x = b.expand(x, &[1, self.kv_heads, group, self.keys, DIM]).unwrap();
+        b.reshape(x, &[1, HEADS, self.keys, DIM]).unwrap()
+    }
+
+    fn graph(&self) -> Graph {
+        let mut b = Builder::new();
+        let q = b.input("q", F32, &[1, self.queries, HEADS * DIM]).unwrap();
+        let [k, v] = ["k", "v"].map(|name| b.input(name, F32, &[1, self.keys, self.kv_heads * DIM]).unwrap());
+        let q = Export::split(&mut b, q, HEADS, self.queries);
+        let [k, v] = [k, v].map(|x| {
+            let x = Export::split(&mut b, x, self.kv_heads, self.keys);
+            self.repeated(&mut b, x)
+        });
+        let k = b.transpose(k, &[0, 1, 3, 2]).unwrap();
+        let [q, k, v] = (self.scale)(&mut b, [q, k, v]);
+        let scores = b.matmul(q, k).unwrap();
+        let scores = (self.mask)(&mut b, scores, [self.queries, self.keys]);
+        let weights = b.softmax(scores, 3, false).unwrap();
+        let made = b.matmul(weights, v).unwrap();
+        let made = b.transpose(made, &[0, 2, 1, 3]).unwrap();
+        let made = b.reshape(made, &[1, self.queries, HEADS * DIM]).unwrap();
+        b.output("out", made);
+        b.finish().unwrap()
+    }
+}
+
+fn scaled(b: &mut Builder, x: TensorId, by: f64) -> TensorId {
+    let by = b.float(DType::F32, by).unwrap();
+    b.binary(Function::Mul, x, by).unwrap()
+}
+
+/// The one attention of a graph, which has no other product or softmax.
+fn attention(graph: &Graph) -> Attention {
+    let kernels = kernels(graph);
+    let rest = kernels.iter().any(|op| matches!(op, Operation::MatMul(_) | Operation::Softmax(_)));
+    assert!(!rest, "{graph}");
+    let mut found =
+        kernels.iter().filter_map(|op| if let Operation::Attention(a) = op { Some(a.clone()) } else { None });
+    let first = found.next().unwrap_or_else(|| panic!("no attention in\n{graph}"));
+    assert!(found.next().is_none(), "{graph}");
+    first
+}
+
+fn band(b: &mut Builder, [queries, keys]: [u64; 2], nothing: f64) -> TensorId {
+    let of = |i: u64, j: u64| if j + queries <= keys + i { 0.0 } else { nothing };
+    let values = (0..queries).flat_map(|i| (0..keys).map(move |j| of(i, j))).collect();
+    b.values(DType::F32, &[queries, keys], &Values::Float(values)).unwrap()
+}
+
+#[test]
+fn scaled_scores_with_a_row_of_masks() {
+    let export = Export {
+        mask: |b, scores, [_, keys]| {
+            let scores = scaled(b, scores, 0.25);
+            let mask = b.input("mask", F32, &[1, 1, 1, keys]).unwrap();
+            b.binary(Function::Add, scores, mask).unwrap()
+        },
+        ..Export::plain(5, 7)
+    };
+    let graph = optimized(export.graph());
+    let attention = attention(&graph);
+    assert_eq!((attention.mask, attention.scale, attention.causal), (Mask::Shared, Some(0.25), false));
+    // Copies: queries, keys and values to their heads, the mask for all queries, the result back.
+    assert_eq!(kernels(&graph).len(), 6, "{graph}");
+}
+
+#[test]
+fn queries_and_keys_that_are_scaled_before() {
+    let export =
+        Export { scale: |b, [q, k, v]| [scaled(b, q, 0.5), scaled(b, k, 0.5), v], ..Export::plain(3, 3) };
+    let graph = optimized(export.graph());
+    assert_eq!(attention(&graph).scale, Some(0.25));
+    assert_eq!(kernels(&graph).len(), 5, "{graph}");
+}
+
+#[test]
+fn repeated_heads_are_read_once() {
+    let export = Export { kv_heads: 2, ..Export::plain(1, 6) };
+    let graph = optimized(export.graph());
+    assert_eq!((attention(&graph).kv_heads, attention(&graph).heads), (Some(2), HEADS));
+    // No copy repeats heads: keys and values to their heads; those of one query lie so.
+    assert_eq!(kernels(&graph).len(), 3, "{graph}");
+}
+
+#[test]
+fn constant_masks_of_the_past_need_no_tensor() {
+    for (queries, keys) in [(4, 4), (3, 9), (1, 5)] {
+        for nothing in [f64::NEG_INFINITY, f64::from(f32::MIN)] {
+            let mut graph = Export::plain(queries, keys).graph();
+            assert!(!attention(&optimized(graph.clone())).causal);
+            let export = Export {
+                mask: if nothing.is_finite() {
+                    |b, scores, sizes| {
+                        let mask = band(b, sizes, f64::from(f32::MIN));
+                        b.binary(Function::Add, mask, scores).unwrap()
+                    }
+                } else {
+                    |b, scores, sizes| {
+                        let mask = band(b, sizes, f64::NEG_INFINITY);
+                        b.binary(Function::Add, scores, mask).unwrap()
+                    }
+                },
+                ..Export::plain(queries, keys)
+            };
+            graph = optimized(export.graph());
+            let attention = attention(&graph);
+            // One query sees all keys.
+            assert_eq!((attention.causal, attention.mask), (queries > 1, Mask::None), "{graph}");
+        }
+    }
+}
+
+#[test]
+fn scores_that_a_condition_replaces() {
+    let export = Export {
+        mask: |b, scores, [queries, keys]| {
+            let mask = b.input("mask", F32, &[1, HEADS, queries, keys]).unwrap();
+            b.map(&[scores, mask], DType::F32, |p, x| {
+                // Every query keeps some keys.
+                let kept = p.call(Function::Lt, &[x[1], 0.5.into()]);
+                let kept = p.cast(Type::Bool, kept);
+                let scaled = p.call(Function::Div, &[x[0], 4.0.into()]);
+                p.call(Function::Select, &[kept, scaled, (-1e10).into()])
+            })
+            .unwrap()
+        },
+        ..Export::plain(6, 5)
+    };
+    let graph = optimized(export.graph());
+    let attention = attention(&graph);
+    assert_eq!((attention.mask, attention.scale), (Mask::Full, Some(0.25)));
+}
+
+#[test]
+fn what_is_no_attention_stays() {
+    // Another reader of the weights, and scores that are squared.
+    let mut b = Builder::new();
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &[2, 4, 8]).unwrap());
+    let scores = b.product(q, k, true).unwrap();
+    let weights = b.softmax(scores, 2, false).unwrap();
+    let made = b.matmul(weights, v).unwrap();
+    b.output("out", made);
+    b.output("weights", weights);
+    let squares = b.binary(Function::Mul, scores, scores).unwrap();
+    let weights = b.softmax(squares, 2, false).unwrap();
+    let other = b.matmul(weights, v).unwrap();
+    b.output("other", other);
+    let graph = optimized(b.finish().unwrap());
+    assert!(!kernels(&graph).iter().any(|op| matches!(op, Operation::Attention(_))), "{graph}");
+}
+
+#[test]
+fn keys_that_lie_as_the_operation_wants_them() {
+    let mut b = Builder::new();
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &[2, 4, 8]).unwrap());
+    let scores = b.product(q, k, true).unwrap();
+    let weights = b.softmax(scores, 2, false).unwrap();
+    let made = b.matmul(weights, v).unwrap();
+    b.output("out", made);
+    let graph = optimized(b.finish().unwrap());
+    assert_eq!(
+        (attention(&graph).heads, attention(&graph).batch, kernels(&graph).len()),
+        (2, 1, 1),
+        "{graph}"
+    );
+}

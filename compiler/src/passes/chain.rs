@@ -1,0 +1,126 @@
+//! Owns looking back from a tensor at what computes it: nodes that came before, through views. Does not own: what is looked
+//! for.
+
+use std::collections::HashMap;
+
+use halite_shaders::{
+    Operation,
+    emit::{Expression, Function, Operand, Scalar},
+    ops::elementwise::Elementwise,
+};
+
+use super::Uses;
+use crate::graph::{Graph, Node, NodeOp, TensorId};
+
+/// The nodes of a region so far.
+pub(super) struct Chain<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) nodes: &'a [Node],
+    /// The place of the node that computes a tensor.
+    pub(super) makers: &'a HashMap<TensorId, usize>,
+    pub(super) uses: &'a Uses,
+}
+
+impl Chain<'_> {
+    /// The node that computes a tensor; none for inputs, constants, and tensors of regions around.
+    pub(super) fn maker(&self, id: TensorId) -> Option<&Node> {
+        self.makers.get(&id).map(|index| &self.nodes[*index])
+    }
+
+    /// The tensor whose bytes a tensor shows: behind views that keep the type.
+    pub(super) fn behind_views(&self, mut id: TensorId) -> TensorId {
+        while let Some(Node { op: NodeOp::View, inputs, .. }) = self.maker(id) {
+            if self.graph.tensor(inputs[0]).element != self.graph.tensor(id).element {
+                break;
+            }
+            id = inputs[0];
+        }
+        id
+    }
+
+    /// The operation that computes a tensor that is read once, through views that are read once; and its node.
+    pub(super) fn only_maker(&self, mut id: TensorId) -> Option<(&Node, &Operation)> {
+        loop {
+            if self.uses.count(id) != 1 {
+                return None;
+            }
+            let node = self.maker(id)?;
+            match &node.op {
+                NodeOp::View
+                    if self.graph.tensor(node.inputs[0]).element == self.graph.tensor(id).element =>
+                {
+                    id = node.inputs[0];
+                }
+                NodeOp::Kernel(operation) => return Some((node, operation)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The factor and the input of a node that only scales, which computes a tensor.
+    pub(super) fn scaled(&self, id: TensorId) -> Option<(f64, TensorId)> {
+        let node = self.maker(id)?;
+        let NodeOp::Kernel(Operation::Elementwise(Elementwise { inputs, program })) = &node.op else {
+            return None;
+        };
+        let ([(dtype, dims)], [call], [output]) = (&inputs.0[..], &program.nodes[..], &program.outputs[..])
+        else {
+            return None;
+        };
+        let whole = crate::graph::elements(dims) == self.graph.tensor(id).elements();
+        if !whole || output.value != Operand::Node(0) || output.dtype != *dtype || !dtype.is_float() {
+            return None;
+        }
+        let factor = factor(call, Operand::Input(0))?;
+        Some((factor, node.inputs[0]))
+    }
+}
+
+/// The constant that a call multiplies an operand by.
+pub(super) fn factor(call: &halite_shaders::emit::Node, of: Operand) -> Option<f64> {
+    let constant = |operand: Operand| match operand {
+        Operand::Constant(Scalar::Float(value)) => Some(value),
+        _ => None,
+    };
+    match (call.function, &call.operands[..]) {
+        (Function::Mul, [a, b]) if *a == of => constant(*b),
+        (Function::Mul, [a, b]) if *b == of => constant(*a),
+        (Function::Div, [a, b]) if *a == of => constant(*b).filter(|by| *by != 0.0).map(|by| 1.0 / by),
+        _ => None,
+    }
+}
+
+/// A part of an expression alone: the nodes that an operand needs, with the inputs that they read, by their old numbers.
+pub(super) fn part(program: &Expression, of: Operand) -> (Expression, Operand, Vec<usize>) {
+    let mut needed = vec![false; program.nodes.len()];
+    let mark = |operand: &Operand, needed: &mut Vec<bool>| {
+        if let Operand::Node(index) = operand {
+            needed[*index] = true;
+        }
+    };
+    mark(&of, &mut needed);
+    for index in (0..program.nodes.len()).rev() {
+        if needed[index] {
+            program.nodes[index].operands.iter().for_each(|operand| mark(operand, &mut needed));
+        }
+    }
+    let (mut made, mut now, mut inputs) = (Expression::default(), HashMap::new(), Vec::new());
+    let mut renamed = |operand: Operand, now: &HashMap<usize, Operand>| match operand {
+        Operand::Node(index) => now[&index],
+        Operand::Input(index) => {
+            let at = inputs.iter().position(|own| *own == index).unwrap_or_else(|| {
+                inputs.push(index);
+                inputs.len() - 1
+            });
+            Operand::Input(at)
+        }
+        constant => constant,
+    };
+    for (index, node) in program.nodes.iter().enumerate().filter(|(index, _)| needed[*index]) {
+        let operands = node.operands.iter().map(|operand| renamed(*operand, &now)).collect();
+        let new = made.push(halite_shaders::emit::Node { operands, ..node.clone() });
+        now.insert(index, new);
+    }
+    let value = renamed(of, &now);
+    (made, value, inputs)
+}

@@ -1,0 +1,153 @@
+//! Owns reading what happens to the scores of attention between the product and the softmax: a factor, a cap, a mask. Does
+//! not own: the rest of the pattern (`attend`).
+
+use halite_shaders::emit::{Expression, Function, Operand, Scalar};
+
+use super::{chain::factor, merge::Reader};
+
+/// Values from here down are no scores: a query gives no weight to what has them.
+pub(super) const NOTHING: f64 = -1e9;
+
+/// `scale * score` capped to `softcap`, and what is added to it: an operand of a program without the scores.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Form {
+    pub(super) scale: f64,
+    pub(super) softcap: Option<f64>,
+    pub(super) added: Option<Operand>,
+}
+
+/// What a program makes of its input with the scores, with the program that has what is added to them as a node. `None` if
+/// it is nothing that attention does.
+pub(super) fn form(reader: &Reader, scores: usize) -> Option<(Form, Expression)> {
+    let [output] = reader.program.outputs[..] else { return None };
+    if output.dtype != reader.inputs[scores].1 {
+        return None;
+    }
+    let mut reading = Reading { program: reader.program.clone(), scores: Operand::Input(scores) };
+    let form = reading.read(output.value)?;
+    Some((form, reading.program))
+}
+
+struct Reading {
+    /// Grows by nodes for what is added.
+    program: Expression,
+    scores: Operand,
+}
+
+impl Reading {
+    fn has_scores(&self, operand: Operand) -> bool {
+        let mut open = vec![operand];
+        let mut seen = vec![false; self.program.nodes.len()];
+        while let Some(operand) = open.pop() {
+            if operand == self.scores {
+                return true;
+            }
+            if let Operand::Node(index) = operand
+                && !std::mem::replace(&mut seen[index], true)
+            {
+                open.extend(&self.program.nodes[index].operands);
+            }
+        }
+        false
+    }
+
+    /// As deep as the expression, whose length is limited.
+    fn read(&mut self, value: Operand) -> Option<Form> {
+        if value == self.scores {
+            return Some(Form { scale: 1.0, softcap: None, added: None });
+        }
+        let Operand::Node(index) = value else { return None };
+        let node = self.program.nodes[index].clone();
+        let [with, without]: [Vec<Operand>; 2] = [true, false]
+            .map(|has| node.operands.iter().copied().filter(|o| self.has_scores(*o) == has).collect());
+        let [inner] = with[..] else { return None };
+        if let Some(by) = factor(&node, inner) {
+            let form = self.capped(inner, by);
+            return form.or_else(|| {
+                let form = self.read(inner)?;
+                (form.added.is_none() && form.softcap.is_none())
+                    .then_some(Form { scale: form.scale * by, ..form })
+            });
+        }
+        let form = self.read(inner)?;
+        match (node.function, &without[..]) {
+            (Function::Add, [other]) => {
+                let added = match form.added {
+                    None => *other,
+                    Some(before) => self.program.call(Function::Add, &[before, *other]),
+                };
+                Some(Form { added: Some(added), ..form })
+            }
+            (Function::Select, [condition, Operand::Constant(Scalar::Float(nothing))]) => {
+                let kept = node.operands[1] == inner;
+                if form.added.is_some() || *nothing > NOTHING || node.operands[0] != *condition {
+                    return None;
+                }
+                let zero = Operand::Constant(Scalar::Float(0.0));
+                let nothing = Operand::Constant(Scalar::Float(*nothing));
+                let [yes, no] = if kept { [zero, nothing] } else { [nothing, zero] };
+                let added = self.program.call(Function::Select, &[*condition, yes, no]);
+                Some(Form { added: Some(added), ..form })
+            }
+            _ => None,
+        }
+    }
+
+    /// `cap * tanh(x / cap)`, of which `inner` is the hyperbolic tangent.
+    fn capped(&mut self, inner: Operand, cap: f64) -> Option<Form> {
+        let Operand::Node(index) = inner else { return None };
+        let node = self.program.nodes[index].clone();
+        if node.function != Function::Tanh || cap <= 0.0 {
+            return None;
+        }
+        let form = self.read(node.operands[0])?;
+        let plain = form.added.is_none() && form.softcap.is_none();
+        plain.then_some(Form { scale: form.scale * cap, softcap: Some(cap), added: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::DType;
+
+    use super::*;
+    use crate::graph::TensorId;
+
+    fn read(program: &str) -> Option<(Form, String)> {
+        let input = |n| (TensorId(n), DType::F32, vec![4]);
+        let mask = (TensorId(2), DType::U8, vec![4]);
+        let reader = Reader { inputs: vec![input(0), input(1), mask], program: program.parse().unwrap() };
+        let (form, program) = form(&reader, 0)?;
+        let text = form.added.map(|added| super::super::chain::part(&program, added).0.to_string());
+        Some((form, text.unwrap_or_default()))
+    }
+
+    #[test]
+    fn factors_caps_and_masks_are_found() {
+        let plain = |scale| Form { scale, softcap: None, added: None };
+        assert_eq!(read("div $0 8.0 -> %0:f32").unwrap().0, plain(0.125));
+        assert_eq!(read("mul 0.5 $0; mul %0 0.5 -> %1:f32").unwrap().0, plain(0.25));
+        let (form, _) = read("div $0 8.0; add $1 %0 -> %1:f32").unwrap();
+        assert_eq!(form, Form { added: Some(Operand::Input(1)), ..plain(0.125) });
+        let (form, text) = read("neg $1; mul $0 0.5; add %1 %0; add %2 $1 -> %3:f32").unwrap();
+        assert_eq!((form.scale, &text[..]), (0.5, "neg $0; add %0 $0 ->"));
+        let (form, text) = read("mul $0 0.5; cast:bool $2; select %1 %0 -inf -> %2:f32").unwrap();
+        assert_eq!((form.scale, &text[..]), (0.5, "cast:bool $0; select %0 0.0 -inf ->"));
+        let (form, _) = read("mul $0 0.5; div %0 20.0; tanh %1; mul %2 20.0; add %3 $1 -> %4:f32").unwrap();
+        assert_eq!((form.scale, form.softcap), (0.5, Some(20.0)));
+    }
+
+    #[test]
+    fn other_computing_is_none() {
+        for text in [
+            "mul $0 $1 -> %0:f32",
+            "mul $0 $0 -> %0:f32",
+            "add $0 $1; mul %0 0.5 -> %1:f32",
+            "exp $0 -> %0:f32",
+            "cast:bool $2; select %0 $0 -1.0 -> %1:f32",
+            "add $0 $1; cast:bool $2; select %1 %0 -inf -> %2:f32",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

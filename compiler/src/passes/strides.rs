@@ -1,0 +1,170 @@
+//! Owns tensors that are seen in another order of their elements: what a chain of views and strided copies reads. Does not
+//! own: which operation wants to see them so.
+
+use halite_shaders::ops::copy::StridedCopy;
+
+use crate::graph::{TensorId, elements};
+
+/// A tensor's elements by places: `offset + i * strides[0] + j * strides[1] + …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Strided {
+    pub(super) tensor: TensorId,
+    pub(super) offset: u64,
+    pub(super) sizes: Vec<u64>,
+    pub(super) strides: Vec<u64>,
+}
+
+impl Strided {
+    /// Whether it is the tensor as it lies, but for dimensions that are repeated.
+    pub(super) fn is_dense(&self) -> bool {
+        let sizes: Vec<u64> = self
+            .sizes
+            .iter()
+            .zip(&self.strides)
+            .map(|(size, stride)| if *stride == 0 { 1 } else { *size })
+            .collect();
+        let mut places = dense(&sizes).into_iter().zip(&sizes).zip(&self.strides);
+        self.offset == 0 && places.all(|((place, size), stride)| *size == 1 || place == *stride)
+    }
+
+    /// The same elements in the source of the copy that makes the tensor. `None` where no strides say it.
+    pub(super) fn through(&self, copy: &StridedCopy, source: TensorId) -> Option<Strided> {
+        if self.offset != 0 || !self.is_nested() {
+            return None;
+        }
+        let each = self.sizes.iter().zip(&self.strides);
+        let strides = each.map(
+            |(size, stride)| {
+                if *size == 1 || *stride == 0 { Some(0) } else { step(copy, *size, *stride) }
+            },
+        );
+        let strides = strides.collect::<Option<Vec<u64>>>()?;
+        Some(Strided { tensor: source, offset: copy.offset, sizes: self.sizes.clone(), strides })
+    }
+
+    /// Whether no two dimensions reach into the same places, so that each is a digit of its own.
+    fn is_nested(&self) -> bool {
+        let each = self.sizes.iter().zip(&self.strides);
+        let mut dims: Vec<(u64, u64)> =
+            each.filter(|(size, stride)| **size > 1 && **stride > 0).map(|(n, s)| (*s, *n)).collect();
+        dims.sort_unstable();
+        let mut reach = 0;
+        dims.iter().all(|(stride, size)| {
+            let apart = *stride > reach;
+            reach += stride * (size - 1);
+            apart
+        })
+    }
+
+    /// The copy that makes a dense tensor of it, whose source has so many elements.
+    pub(super) fn copy(&self, source: u64, dtype: halite_shaders::DType) -> StridedCopy {
+        let mut shape = Vec::new();
+        let mut strides: Vec<i64> = Vec::new();
+        for (size, stride) in self.sizes.iter().zip(&self.strides).filter(|(size, _)| **size != 1) {
+            shape.push(*size);
+            strides.push(*stride as i64);
+        }
+        if shape.is_empty() {
+            (shape, strides) = (vec![1], vec![1]);
+        }
+        StridedCopy { source, shape, strides, offset: self.offset, dtype }
+    }
+}
+
+fn dense(sizes: &[u64]) -> Vec<u64> {
+    (0..sizes.len()).map(|i| elements(&sizes[i + 1..])).collect()
+}
+
+/// How far a step of `stride` in a copy's result goes in its source, when `size` places in such steps are taken: they stay
+/// within one dimension of the copy, or within several that follow each other in the source too.
+fn step(copy: &StridedCopy, size: u64, stride: u64) -> Option<u64> {
+    let places = dense(&copy.shape);
+    let solid: Vec<usize> = (0..copy.shape.len()).filter(|i| copy.shape[*i] > 1).collect();
+    let at = solid.iter().rposition(|i| stride < places[*i] * copy.shape[*i])?;
+    let first = solid[at];
+    if !stride.is_multiple_of(places[first]) {
+        return None;
+    }
+    let own = u64::try_from(copy.strides[first]).ok()?;
+    let mut dims = solid[..=at].iter().rev();
+    let mut inner = *dims.next()?;
+    while stride.checked_mul(size)? > places[inner] * copy.shape[inner] {
+        let outer = *dims.next()?;
+        if copy.strides[outer] != copy.strides[inner].checked_mul(copy.shape[inner] as i64)? {
+            return None;
+        }
+        inner = outer;
+    }
+    Some(stride / places[first] * own)
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::{DType, Operation, Values};
+
+    use super::*;
+
+    /// The elements that a chain of copies gives, and the same through strides.
+    fn same(copies: &[StridedCopy], seen: &Strided) -> Option<(Vec<f64>, Vec<f64>)> {
+        let start: Vec<f64> = (0..copies[0].source).map(|i| i as f64).collect();
+        let mut made = Values::Float(start.clone());
+        for copy in copies {
+            made = Operation::StridedCopy(copy.clone()).twin(&[made]).swap_remove(0);
+        }
+        let read = |from: &Values, strided: &Strided| {
+            let copy = strided.copy(from.len() as u64, DType::F32);
+            Operation::StridedCopy(copy).twin(std::slice::from_ref(from))[0].floats()
+        };
+        let mut through = seen.clone();
+        for copy in copies.iter().rev() {
+            through = through.through(copy, TensorId(0))?;
+        }
+        Some((read(&made, seen), read(&Values::Float(start), &through)))
+    }
+
+    #[test]
+    fn elements_are_found_behind_copies() {
+        let f32 = DType::F32;
+        // Heads to the front, keys turned, in one merged copy; seen as heads, keys, elements.
+        let merged =
+            StridedCopy { source: 4096, shape: vec![256, 16], strides: vec![1, 256], offset: 0, dtype: f32 };
+        let seen =
+            Strided { tensor: TensorId(1), offset: 0, sizes: vec![4, 16, 64], strides: vec![1024, 1, 16] };
+        let (direct, through) = same(&[merged], &seen).unwrap();
+        assert_eq!(direct, through);
+        // Heads repeated, then turned.
+        let repeat = StridedCopy {
+            source: 512,
+            shape: vec![2, 4, 256],
+            strides: vec![256, 0, 1],
+            offset: 0,
+            dtype: f32,
+        };
+        let turned = StridedCopy::transpose(&[8, 8, 32], &[0, 2, 1], f32);
+        let seen = Strided {
+            tensor: TensorId(1),
+            offset: 0,
+            sizes: vec![2, 4, 8, 32],
+            strides: vec![1024, 256, 1, 8],
+        };
+        let (direct, through) = same(&[repeat.clone(), turned.clone()], &seen).unwrap();
+        assert_eq!(direct, through);
+        let found = seen.through(&turned, TensorId(2)).and_then(|s| s.through(&repeat, TensorId(3))).unwrap();
+        assert!(found.is_dense() && found.strides == [256, 0, 32, 1], "{found:?}");
+        // The heads are one dimension here, of which the copy repeats a part.
+        let whole = Strided { sizes: vec![8, 8, 32], strides: vec![256, 1, 8], ..seen };
+        assert_eq!(whole.through(&turned, TensorId(2)).and_then(|s| s.through(&repeat, TensorId(3))), None);
+    }
+
+    #[test]
+    fn parts_of_tensors_are_found() {
+        let slice = StridedCopy::slice(&[5, 12], &[0, 4], &[5, 4], &[1, 1], DType::F32);
+        let turned = StridedCopy::transpose(&[5, 2, 2], &[1, 0, 2], DType::F32);
+        let sizes = vec![2, 5, 2];
+        let seen = Strided { tensor: TensorId(1), offset: 0, strides: dense(&sizes), sizes };
+        let (direct, through) = same(&[slice, turned], &seen).unwrap();
+        assert_eq!(direct, through);
+        let twice = Strided { tensor: TensorId(1), offset: 0, sizes: vec![3, 2], strides: vec![1, 2] };
+        assert!(!twice.is_nested());
+    }
+}

@@ -14,6 +14,8 @@ pub enum Dim {
     Known(u64),
     /// The same wherever the symbol is.
     Symbol(String),
+    /// Not known, and at most this.
+    UpTo(u64),
     /// Not known.
     Unknown,
 }
@@ -23,6 +25,7 @@ impl std::fmt::Display for Dim {
         match self {
             Dim::Known(size) => size.fmt(f),
             Dim::Symbol(name) => name.fmt(f),
+            Dim::UpTo(most) => write!(f, "..{most}"),
             Dim::Unknown => f.write_str("?"),
         }
     }
@@ -136,6 +139,9 @@ impl Bindings {
         for (size, dim) in shape.iter().zip(dims) {
             match dim {
                 Dim::Known(own) if own != size => return wrong(format!("its size is {own}, not {size}")),
+                Dim::UpTo(most) if size > most => {
+                    return wrong(format!("its size is at most {most}, not {size}"));
+                }
                 Dim::Symbol(name) => match symbols.insert(name.clone(), *size) {
                     Some(other) if other != *size => {
                         return wrong(format!("{name} is {other} elsewhere, and {size} here"));
@@ -167,7 +173,7 @@ impl Bindings {
                 missing.push(name.clone());
                 0
             }),
-            Dim::Unknown => {
+            Dim::UpTo(_) | Dim::Unknown => {
                 missing.push(format!("the dimensions of '{}'", input.name));
                 0
             }
@@ -198,6 +204,16 @@ mod tests {
         assert_eq!(bindings.resolve(&inputs).unwrap(), [vec![4, 3], vec![4, 7]]);
         bindings.dims.insert("n".into(), 5);
         assert!(bindings.resolve(&inputs).unwrap_err().to_string().contains("n is 5 elsewhere"));
+        let most = [input("x", vec![Dim::UpTo(4)])];
+        let of = |size| Bindings { shapes: [("x".to_owned(), vec![size])].into(), ..Bindings::default() };
+        assert_eq!(of(4).resolve(&most).unwrap(), [vec![4]]);
+        assert!(
+            of(5)
+                .resolve(&most)
+                .unwrap_err()
+                .to_string()
+                .contains("'x' f32[..4] is given as [5]: its size is at most 4")
+        );
         bindings.shapes.insert("z".into(), vec![]);
         assert!(bindings.resolve(&inputs).unwrap_err().to_string().contains("'z' is no input"));
     }

@@ -93,7 +93,8 @@ fn signatures(plan: &Plan, ids: &[usize], name: &str) -> Vec<Signature> {
 fn signature(name: String, tensor: &Tensor) -> Signature {
     let dim = |size: &u64| match tensor.dynamism {
         Dynamism::Static => Dim::Known(*size),
-        Dynamism::Bounded | Dynamism::Unbounded => Dim::Unknown,
+        Dynamism::Bounded => Dim::UpTo(*size),
+        Dynamism::Unbounded => Dim::Unknown,
     };
     let dims = Some(tensor.sizes.iter().map(dim).collect());
     let element = element_of(tensor.scalar_type);

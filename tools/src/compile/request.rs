@@ -1,6 +1,8 @@
 //! Owns the sizes and values that a command line gives for a model: `--dim`, `--shape`, `--value`, and the versions that
 //! come of several of them. Does not own: whether the model agrees.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use halite::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
 use halite_compiler::{
@@ -29,7 +31,7 @@ pub struct RequestFlags {
     #[arg(long = "bound", value_name = "NAME=SIZE")]
     bound: Vec<String>,
     /// Dimensions of an input, such as image=1x3x224x224. Several (image=1x3x224x224,1x3x320x320) and ranges (x=1..8x64) make
-    /// versions. May be repeated
+    /// versions. A name that --dim or --bound gives sizes (x=1xnx64) is the same size in all inputs. May be repeated
     #[arg(long = "shape", value_name = "INPUT=AxBxC,…")]
     shape: Vec<String>,
     /// Elements of an input that decide the sizes of others, such as shape=2xi64=3,4 or shape=@shape.npy, in the language of
@@ -56,13 +58,15 @@ impl RequestFlags {
         }
         for text in &self.shape {
             let (name, given) = named("--shape", text, "INPUT=AxBxC")?;
+            let known: BTreeSet<String> = versions[0].dims.keys().cloned().collect();
             let mut shapes = Vec::new();
             for dims in given.split(',') {
-                shapes.extend(shapes_of(dims.trim(), &format!("--shape={text}"))?);
+                shapes.extend(shapes_of(dims.trim(), &known, &format!("--shape={text}"))?);
                 limited(shapes.len())?;
             }
-            versions = product(&versions, &shapes, |bindings, dims| {
-                bindings.shapes.insert(name.to_owned(), dims.clone());
+            versions = product(&versions, &shapes, |bindings, shape| {
+                let dims = shape.iter().map(|extent| extent.size(bindings)).collect();
+                bindings.shapes.insert(name.to_owned(), dims);
             })?;
         }
         for text in &self.value {
@@ -99,8 +103,11 @@ fn sizes(text: &str, flag: &str) -> Result<Vec<u64>> {
 
 /// `16`, `1..64` with both ends, `16..512:16` by steps.
 fn range(text: &str, flag: &str) -> Result<Vec<u64>> {
-    let wrong =
-        || usage(format!("{flag}: sizes are numbers, ranges such as 1..64, or steps such as 16..512:16"));
+    let wrong = || {
+        usage(format!(
+            "{flag}: sizes are numbers, ranges such as 1..64, or steps such as 16..512:16; dimensions are 1x3x224x224"
+        ))
+    };
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
     let Some((first, rest)) = text.split_once("..") else { return Ok(vec![number(text)?]) };
     let (last, step) = match rest.split_once(':') {
@@ -116,14 +123,34 @@ fn range(text: &str, flag: &str) -> Result<Vec<u64>> {
     Ok((0..=count).map(|i| first + i * step).collect())
 }
 
-/// Shapes such as `1x3x224x224`, of ranges `1..8x64`; nothing is a scalar.
-fn shapes_of(text: &str, flag: &str) -> Result<Vec<Vec<u64>>> {
+/// A dimension of a shape.
+#[derive(Clone, Debug)]
+enum Extent {
+    Size(u64),
+    /// That of a symbol, which has one.
+    Named(String),
+}
+
+impl Extent {
+    fn size(&self, bindings: &Bindings) -> u64 {
+        match self {
+            Extent::Size(size) => *size,
+            Extent::Named(name) => bindings.dims.get(name).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// Shapes such as `1x3x224x224`, of ranges `1..8x64`, or of symbols that are known `1xseqx64`; nothing is a scalar.
+fn shapes_of(text: &str, known: &BTreeSet<String>, flag: &str) -> Result<Vec<Vec<Extent>>> {
     let mut shapes = vec![Vec::new()];
     for part in text.split('x').filter(|_| !text.is_empty()) {
-        let sizes = range(part, flag)?;
-        limited(shapes.len().saturating_mul(sizes.len()))?;
-        let with = |dims: &Vec<u64>, size: &u64| dims.iter().chain([size]).copied().collect::<Vec<u64>>();
-        shapes = shapes.iter().flat_map(|dims| sizes.iter().map(|size| with(dims, size))).collect();
+        let extents = match known.get(part.trim()) {
+            Some(name) => vec![Extent::Named(name.clone())],
+            None => range(part, flag)?.into_iter().map(Extent::Size).collect(),
+        };
+        limited(shapes.len().saturating_mul(extents.len()))?;
+        let with = |dims: &Vec<Extent>, extent: &Extent| [&dims[..], &[extent.clone()]].concat();
+        shapes = shapes.iter().flat_map(|dims| extents.iter().map(|extent| with(dims, extent))).collect();
     }
     Ok(shapes)
 }
@@ -233,6 +260,12 @@ mod tests {
         let shapes = flags(&[], &["x=1..2x8x3..4"], &[]).versions().unwrap();
         assert_eq!(shapes[1].shapes["x"], [1, 8, 4]);
         assert_eq!(shapes.len(), 4);
+        let named = RequestFlags { bound: vec!["n=3".into()], ..flags(&[], &["x=nx8", "y=8xn"], &[]) };
+        let shapes = named.versions().unwrap();
+        assert_eq!(
+            (shapes.len(), &shapes[2].shapes["x"][..], &shapes[2].shapes["y"][..]),
+            (3, &[3, 8][..], &[8, 3][..])
+        );
     }
 
     #[test]

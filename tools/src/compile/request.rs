@@ -149,7 +149,7 @@ fn shapes_of(text: &str, known: &BTreeSet<String>, flag: &str) -> Result<Vec<Vec
             None => range(part, flag)?.into_iter().map(Extent::Size).collect(),
         };
         limited(shapes.len().saturating_mul(extents.len()))?;
-        let with = |dims: &Vec<Extent>, extent: &Extent| [&dims[..], &[extent.clone()]].concat();
+        let with = |dims: &Vec<Extent>, extent: &Extent| [&dims[..], std::slice::from_ref(extent)].concat();
         shapes = shapes.iter().flat_map(|dims| extents.iter().map(|extent| with(dims, extent))).collect();
     }
     Ok(shapes)

@@ -304,8 +304,8 @@ fn ranges() -> Case {
         b.output("y", made[0]);
         b.finish().unwrap()
     };
-    const PAST: u64 = 9;
-    let versions = (1..=7).flat_map(|rows| (0..PAST).map(move |past| version(rows, past))).collect();
+    const PAST: u64 = 5;
+    let versions = (1..=5).flat_map(|rows| (0..PAST).map(move |past| version(rows, past))).collect();
     let call = |(rows, past): (u64, u64)| {
         vec![
             numbers(F32, rows * 8, rows),
@@ -313,7 +313,7 @@ fn ranges() -> Case {
             Values::Float(vec![past as f64 - 3.0]),
         ]
     };
-    let sizes = [(1, 0), (1, 1), (7, 8), (4, 4), (5, 3), (4, 4), (2, 0), (7, 1)];
+    let sizes = [(1, 0), (5, 4), (4, 4), (5, 3), (4, 4)];
     Case {
         name: "ranges of sizes",
         calls: sizes.into_iter().map(call).collect(),

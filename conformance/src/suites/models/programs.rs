@@ -276,36 +276,37 @@ fn sizes() -> Made<Sample> {
 }
 
 /// All sizes of two ranges: attention of `rows` to `past` others and themselves, in several steps and with a branch.
-fn ranges() -> Case {
+fn ranges() -> Made<Sample> {
     let version = |rows: u64, past: u64| {
         let mut b = Builder::new();
-        let x = b.input("x", F32, &[rows, 8]).unwrap();
-        let old = b.input("old", F32, &[past, 8]).unwrap();
-        let least = b.input("least", F32, &[]).unwrap();
-        let w = constant(&mut b, &[8, 8]).unwrap();
-        let q = b.matmul(x, w).unwrap();
-        let all = b.concat(&[old, q], 0).unwrap();
-        let scores = b.product(q, all, true).unwrap();
-        let scores = b.softmax(scores, 1, false).unwrap();
-        let y = b.matmul(scores, all).unwrap();
-        let sum = b.reduce(ReduceKind::Sum, y, &[0, 1], false).unwrap();
-        let above = b.compare(emit::Function::Gt, sum, least).unwrap();
+        let x = b.input("x", F32, &[rows, 8])?;
+        let old = b.input("old", F32, &[past, 8])?;
+        let least = b.input("least", F32, &[])?;
+        let w = constant(&mut b, &[8, 8])?;
+        let q = b.matmul(x, w)?;
+        let all = b.concat(&[old, q], 0)?;
+        let scores = b.product(q, all, true)?;
+        let scores = b.softmax(scores, 1, false)?;
+        let y = b.matmul(scores, all)?;
+        let sum = b.reduce(ReduceKind::Sum, y, &[0, 1], false)?;
+        let above = b.compare(emit::Function::Gt, sum, least)?;
         let mut branches = Vec::new();
         for factor in [0.5, 3.0] {
-            b.region(&[]).unwrap();
-            let factor = b.float(DType::F32, factor).unwrap();
-            let scaled = b.binary(emit::Function::Mul, y, factor).unwrap();
+            b.region(&[])?;
+            let factor = b.float(DType::F32, factor)?;
+            let scaled = b.binary(emit::Function::Mul, y, factor)?;
             branches.push(b.close(&[scaled]));
         }
-        let [then, other] = <[_; 2]>::try_from(branches).unwrap();
+        let [then, other] = <[_; 2]>::try_from(branches).expect("there are two factors");
         let op = NodeOp::If(Box::new([then, other]));
-        let made = b.push(op, &[above], &[(F32, vec![rows, 8])]).unwrap();
+        let made = b.push(op, &[above], &[(F32, vec![rows, 8])])?;
         b.output("all", all);
         b.output("y", made[0]);
-        b.finish().unwrap()
+        b.finish()
     };
     const PAST: u64 = 5;
-    let versions = (1..=5).flat_map(|rows| (0..PAST).map(move |past| version(rows, past))).collect();
+    let versions = (1..=5).flat_map(|rows| (0..PAST).map(move |past| version(rows, past)));
+    let versions = versions.collect::<Made<Vec<_>>>()?;
     let call = |(rows, past): (u64, u64)| {
         vec![
             numbers(F32, rows * 8, rows),
@@ -314,12 +315,12 @@ fn ranges() -> Case {
         ]
     };
     let sizes = [(1, 0), (5, 4), (4, 4), (5, 3), (4, 4)];
-    Case {
+    Ok(Sample {
         name: "ranges of sizes",
         calls: sizes.into_iter().map(call).collect(),
         program: Program { functions: vec![Function { name: "main".to_owned(), versions }] },
         versions: sizes.into_iter().map(|(rows, past)| ((rows - 1) * PAST + past) as usize).collect(),
-    }
+    })
 }
 
 /// Versions for several values of an input.

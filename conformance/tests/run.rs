@@ -95,9 +95,18 @@ fn reports_of_parts_become_that_of_the_whole() {
         let output = conformance(&["run", "--suite=hal", "--device=local-sync", "--shard", part, &name]);
         assert_eq!(output.status.code(), Some(0));
     }
+    let html = file("joined.html");
     let (json, junit, markdown) = (file("joined.json"), file("joined.xml"), file("joined.md"));
-    let flags = [format!("--json={json}"), format!("--junit={junit}"), format!("--markdown={markdown}")];
-    let output = conformance(&["report", &file("1_2"), &file("2_2"), &flags[0], &flags[1], &flags[2]]);
+    let flags = [
+        format!("--json={json}"),
+        format!("--junit={junit}"),
+        format!("--markdown={markdown}"),
+        format!("--html={html}"),
+    ];
+    let (one, two) = (file("1_2"), file("2_2"));
+    let mut arguments = vec!["report", &one, &two];
+    arguments.extend(flags.iter().map(String::as_str));
+    let output = conformance(&arguments);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let joined: RunReport = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     let device = &joined.devices[0];
@@ -106,6 +115,7 @@ fn reports_of_parts_become_that_of_the_whole() {
     assert!(device.levels.iter().all(|level| level.holding == Holding::Unknown), "{:?}", device.levels);
     let xml = fs::read_to_string(junit).unwrap();
     assert_eq!(xml.matches("<testcase ").count(), device.cases.len());
+    assert!(fs::read_to_string(html).unwrap().ends_with("</html>\n"));
     assert!(fs::read_to_string(markdown).unwrap().contains("| hal | "));
 }
 

@@ -26,7 +26,7 @@ fn suite_of(text: &mut String, device: &DeviceReport, suite: &str, cases: &[&Cas
     let _ = writeln!(
         text,
         "  <testsuite name=\"{}\" package=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\">",
-        escaped(&format!("{suite} on {}", device.device.name)),
+        escaped(&format!("{suite} on {}", device.label())),
         escaped(&device.device.uri),
         cases.len(),
         count(&[Status::Fail, Status::SurprisePass]),

@@ -13,9 +13,9 @@ pub fn markdown(report: &RunReport) -> String {
     for device in &report.devices {
         for suite in device.suites.iter().filter(|suite| suite.selected > 0) {
             let cases = device.cases.iter().filter(|case| case.suite() == suite.name);
-            row(&mut text, &device.device.name, &suite.name, &Counts::of(cases));
+            row(&mut text, &device.label(), &suite.name, &Counts::of(cases));
         }
-        row(&mut text, &device.device.name, "all", &device.counts);
+        row(&mut text, &device.label(), "all", &device.counts);
     }
     text.push('\n');
     levels(&mut text, report);
@@ -55,7 +55,7 @@ fn levels(text: &mut String, report: &RunReport) {
     names.iter().for_each(|_| text.push_str("---|"));
     text.push('\n');
     for device in &report.devices {
-        let _ = write!(text, "| {} |", cell(&device.device.name));
+        let _ = write!(text, "| {} |", cell(&device.label()));
         for level in &device.levels {
             let told = match level.holding {
                 Holding::Holds => "holds",
@@ -78,7 +78,7 @@ fn expected(text: &mut String, device: &DeviceReport) {
     if cases.is_empty() {
         return;
     }
-    let _ = writeln!(text, "On {}:\n\n| case | status | why |\n|---|---|---|", cell(&device.device.name));
+    let _ = writeln!(text, "On {}:\n\n| case | status | why |\n|---|---|---|", cell(&device.label()));
     for case in cases {
         let known = case.expected.as_ref().map(|expected| expected.reason.as_str());
         let why = known.or(case.reason.as_deref()).unwrap_or_default();

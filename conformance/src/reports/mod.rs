@@ -1,11 +1,14 @@
-//! Reports of runs: what came of every case on every device, the levels that devices hold, and their forms as JSON and JUnit. Does not own: running cases. The JSON form is described in `docs/conformance-report.md`.
+//! Reports of runs: what came of every case on every device, the levels that devices hold, and their forms as JSON, JUnit,
+//! HTML and Markdown. Does not own: running cases. The JSON form is described in `docs/conformance-report.md`.
 
+mod html;
 mod junit;
 mod levels;
 mod markdown;
 mod merge;
 mod model;
 
+pub use html::{Page, html};
 pub use junit::junit;
 pub use levels::{Holding, Level, LevelReport};
 pub use markdown::markdown;

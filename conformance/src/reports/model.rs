@@ -154,6 +154,14 @@ impl DeviceReport {
         self.cases.iter().all(|case| !case.status.is_bad())
     }
 
+    /// Its name for people. Several drivers may have the same processor, so theirs is told too.
+    pub fn label(&self) -> String {
+        match self.device.driver.as_str() {
+            "vulkan" => self.device.name.clone(),
+            driver => format!("{} ({driver})", self.device.name),
+        }
+    }
+
     /// The command line that runs a case again.
     pub fn repeat(&self, case: &CaseReport) -> String {
         let mut words = vec!["conformance".to_owned(), "run".to_owned()];

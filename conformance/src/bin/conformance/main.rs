@@ -31,7 +31,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Runs suites of cases on devices, and writes reports.
-    Run(run::Flags),
+    Run(Box<run::Flags>),
     /// Joins JSON reports of runs, of parts of a run or of several devices.
     Report(report::Flags),
     /// Runs cases that another process names.

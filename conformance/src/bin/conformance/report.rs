@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use halite_conformance::reports::{self, RunReport, SCHEMA};
 
+use crate::run::Files;
+
 /// Flags of the command.
 #[derive(Args)]
 pub struct Flags {
@@ -18,6 +20,12 @@ pub struct Flags {
     /// Write it as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write it as one HTML page, which compares the devices.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Measurements of `kernels-bench --json`, which the HTML page plots.
+    #[arg(long, value_name = "FILE")]
+    bench: Vec<PathBuf>,
     /// Write it as tables for a text document.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -42,9 +50,13 @@ pub fn run(flags: &Flags) -> Result<bool> {
     for device in &report.devices {
         println!("{} ({}): {}", device.device.uri, device.device.name, device.counts);
     }
-    crate::run::write(&report, flags.json.as_ref(), flags.junit.as_ref())?;
-    if let Some(path) = &flags.markdown {
-        fs::write(path, reports::markdown(&report)).with_context(|| format!("writing {}", path.display()))?;
-    }
+    let files = Files {
+        json: &flags.json,
+        junit: &flags.junit,
+        html: &flags.html,
+        markdown: &flags.markdown,
+        bench: &flags.bench,
+    };
+    files.write(&report)?;
     Ok(report.devices.iter().all(reports::DeviceReport::is_good))
 }

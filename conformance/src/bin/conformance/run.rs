@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use halite_conformance::{
-    reports::{self, CaseReport, DeviceReport, Holding, RunReport, SCHEMA, Tool},
+    reports::{self, CaseReport, DeviceReport, Holding, Page, RunReport, SCHEMA, Tool},
     run::{Isolation, Journal, Manner, Pattern, Plan, Prepared, Progress, Shard},
 };
 use halite_tools::logger;
@@ -47,6 +47,12 @@ pub struct Flags {
     /// Write a report as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write a report as one HTML page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Measurements of `kernels-bench --json`, which the HTML page plots.
+    #[arg(long, value_name = "FILE")]
+    bench: Vec<PathBuf>,
     /// Print the names of the cases and run none.
     #[arg(long)]
     list: bool,
@@ -83,7 +89,14 @@ pub fn run(flags: &Flags) -> Result<bool> {
         devices.push(device(flags, &prepared, journal.as_mut())?);
     }
     let report = RunReport { schema: SCHEMA.to_owned(), tool: Tool::this(), devices };
-    write(&report, flags.json.as_ref(), flags.junit.as_ref())?;
+    let files = Files {
+        json: &flags.json,
+        junit: &flags.junit,
+        html: &flags.html,
+        markdown: &None,
+        bench: &flags.bench,
+    };
+    files.write(&report)?;
     Ok(report.devices.iter().all(DeviceReport::is_good))
 }
 
@@ -176,16 +189,33 @@ fn tell(report: &DeviceReport) {
     println!("{} in {:.1} s", report.counts, report.seconds);
 }
 
-/// Writes the files that were asked for.
-pub fn write(report: &RunReport, json: Option<&PathBuf>, junit: Option<&PathBuf>) -> Result<()> {
-    let save = |path: &PathBuf, text: String| {
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
-    };
-    if let Some(path) = json {
-        save(path, serde_json::to_string(report)? + "\n")?;
+/// The files that were asked for.
+pub struct Files<'a> {
+    pub json: &'a Option<PathBuf>,
+    pub junit: &'a Option<PathBuf>,
+    pub html: &'a Option<PathBuf>,
+    pub markdown: &'a Option<PathBuf>,
+    /// Measurements for the HTML page.
+    pub bench: &'a [PathBuf],
+}
+
+impl Files<'_> {
+    /// Writes them.
+    pub fn write(&self, report: &RunReport) -> Result<()> {
+        let save = |path: &Option<PathBuf>, text: &dyn Fn() -> Result<String>| match path {
+            Some(path) => fs::write(path, text()?).with_context(|| format!("writing {}", path.display())),
+            None => Ok(()),
+        };
+        save(self.json, &|| Ok(serde_json::to_string(report)? + "\n"))?;
+        save(self.junit, &|| Ok(reports::junit(report)))?;
+        save(self.markdown, &|| Ok(reports::markdown(report)))?;
+        save(self.html, &|| {
+            let mut page = Page::default();
+            for path in self.bench {
+                let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+                page.add_bench(&text).with_context(|| format!("in {}", path.display()))?;
+            }
+            Ok(reports::html(report, &page))
+        })
     }
-    if let Some(path) = junit {
-        save(path, reports::junit(report))?;
-    }
-    Ok(())
 }

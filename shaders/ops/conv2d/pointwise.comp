@@ -11,11 +11,7 @@
 #include "limits.glsl"
 
 layout(local_size_x_id = 0) in;
-#ifdef STRIPED
-const bool QUADS = false;
-#else
 layout(constant_id = 3) const bool QUADS = false;
-#endif
 // Whether filters are whole quads.
 layout(constant_id = 4) const bool WEIGHT_QUADS = false;
 layout(constant_id = 5) const uint LEAST = 0xFF800000;
@@ -100,22 +96,6 @@ void main() {
 #define LIMIT(h, i) sum##h##_##i = limited(sum##h##_##i, LEAST, MOST);
 #define LIMITS(h) EACH_SHARED(LIMIT, h)
     EACH_HELD(LIMITS)
-#ifdef STRIPED
-    // All that a workgroup computes is there, as for most: nobody is masked out, and nothing is asked for each store.
-    if (there == FILTERS && (gl_WorkGroupID.x + 1) * lanes * 4 <= pixels) {
-#define STORE(h, i) \
-        { \
-            const uint row = to + (h * SUBGROUP + i) * result_channel; \
-            CONCAT(STORE_, OUT)(result, row, sum##h##_##i.x); \
-            CONCAT(STORE_, OUT)(result, row + lanes, sum##h##_##i.y); \
-            CONCAT(STORE_, OUT)(result, row + 2 * lanes, sum##h##_##i.z); \
-            CONCAT(STORE_, OUT)(result, row + 3 * lanes, sum##h##_##i.w); \
-        }
-#define STORES(h) EACH_SHARED(STORE, h)
-        EACH_HELD(STORES)
-        return;
-    }
-#endif
     // The code that stores is there once, and not for every result.
     SUM4 results[FILTERS];
 #define KEEP(h, i) results[h * SUBGROUP + i] = sum##h##_##i;

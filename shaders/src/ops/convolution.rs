@@ -202,7 +202,7 @@ impl Convolution {
         if !plain || self.layout != Layout::Nchw || self.channels == 0 {
             return Err(Unfit("wants channels first, a kernel of 1x1, strides of 1 and no padding".into()));
         }
-        let limits = limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?;
+        let [least, most] = bits_of(limits)?;
         let (lanes, filters) = (p("lanes")?, p("filters")?);
         self.mostly_there(filters)?;
         let pixels = w.input[0] * w.input[1];
@@ -210,7 +210,6 @@ impl Convolution {
         let weight_quads = self.channels.is_multiple_of(4);
         let blocks = u64::from(groups(self.filters, filters)?) * self.groups;
         let grid = [groups(pixels, lanes * 4)?, narrow("a number of filters", blocks)?, self.images_32()?];
-        let [least, most] = limits.map(f32::to_bits);
         let constants = vec![lanes, quads.into(), weight_quads.into(), least, most];
         Ok(Plan::of(self.step(kernel, constants, grid)?))
     }
@@ -243,22 +242,23 @@ impl Convolution {
         Ok(Plan::of(self.step(kernel, vec![lanes, least, most], grid)?))
     }
 
-    /// An invocation for `filters` filters at four neighbours, with a kernel of seven columns and strides of 2.
+    /// An invocation for `filters` filters at `across` neighbours, with a kernel of `columns` columns.
     pub fn rows(&self, kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
         let (p, w) = (|name| kernel.params.get(name), &self.window);
-        if (w.kernel[1], w.strides[1], w.dilations[1], self.layout) != (7, 2, 1, Layout::Nchw) {
-            return Err(Unfit(
-                "wants channels first, and seven columns with strides of 2 and no dilation".into(),
-            ));
+        let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
+        let (columns, stride) = (p("columns")?, p("stride")?);
+        let fits = (w.kernel[1], w.strides[1], w.dilations[1]) == (columns.into(), stride.into(), 1);
+        if !fits || self.layout != Layout::Nchw {
+            return Err(Unfit(format!(
+                "wants channels first, and {columns} columns with strides of {stride} and no dilation"
+            )));
         }
-        let [least, most] =
-            limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?.map(f32::to_bits);
-        let (lanes, filters) = (p("lanes")?, p("filters")?);
+        let [least, most] = bits_of(limits)?;
         self.mostly_there(filters)?;
         let [rows, columns] = w.output();
         let blocks = u64::from(groups(self.filters, filters)?) * self.groups;
         let grid = [
-            groups(rows * columns.div_ceil(4), lanes)?,
+            groups(rows * columns.div_ceil(across.max(1).into()), lanes)?,
             narrow("a number of filters", blocks)?,
             self.images_32()?,
         ];
@@ -289,8 +289,7 @@ impl Convolution {
                 "wants channels first, a kernel of 3x3 with strides of {stride} and no dilation"
             )));
         }
-        let limits = limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?;
-        Ok(limits.map(f32::to_bits))
+        bits_of(limits)
     }
 
     /// Workgroups for patches of four rows by `across` places.
@@ -400,6 +399,12 @@ impl Convolution {
         push.extend(kernel.more);
         Ok(Step { module, constants: all, push, bindings: kernel.bindings, grid, subgroup_size: 0 })
     }
+}
+
+/// Bits of the limits of an activation.
+fn bits_of(limits: Option<[f32; 2]>) -> Result<[u32; 2], Unfit> {
+    let limits = limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?;
+    Ok(limits.map(f32::to_bits))
 }
 
 /// Invocations of a workgroup, at most `most` and at least 8, each with `pixels` places: of those that leave the fewest

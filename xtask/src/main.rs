@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod fuzz;
 mod header;
+mod mutate;
 mod plugins;
 mod setup;
 mod shaders;
@@ -39,6 +40,8 @@ enum Chore {
     Swiftshader(swiftshader::Options),
     /// Run the fuzz targets for a while each.
     Fuzz(fuzz::Options),
+    /// Put faults into the code, one at a time, and see that some test notices each.
+    Mutate(mutate::Options),
     /// Make hal/include/halite/driver.h from the Rust definitions, or check that it is current.
     Header(header::Options),
     /// Build the driver plug-ins and put them beside the executables or into a folder.
@@ -61,6 +64,7 @@ fn main() -> Result<()> {
         Chore::Setup => setup::everything().map(drop),
         Chore::Swiftshader(options) => swiftshader::fetch_and_tell(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Mutate(options) => mutate::run(&options),
         Chore::Header(options) => header::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
         Chore::Dist(options) => plugins::dist(&options),

@@ -1,0 +1,21 @@
+//! Owns the faults, by where they are. Does not own: putting them there.
+
+mod code;
+mod devices;
+
+use super::{Check, Fault};
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Fault> {
+    devices::FAULTS.iter().chain(code::FAULTS)
+}
+
+/// Unit tests of a package.
+const fn unit(package: &'static str, filter: &'static str) -> Check {
+    Check::Tests { package, program: None, filter }
+}
+
+/// A test program of a package.
+const fn program(package: &'static str, program: &'static str) -> Check {
+    Check::Tests { package, program: Some(program), filter: "" }
+}

@@ -74,6 +74,20 @@ impl Shim {
         }
     }
 
+    /// What was recorded into command buffers since the last call: `dispatch`, `copy`, …, and `barrier` with the stages
+    /// before and behind and the accesses before and behind, as numbers.
+    pub fn commands(&self) -> Vec<String> {
+        let mut bytes = vec![0; 1 << 20];
+        // SAFETY: the function's own type; the memory has so many bytes.
+        let length = unsafe {
+            self.call::<unsafe extern "C" fn(*mut u8, usize) -> usize>("halite_shim_commands")(
+                bytes.as_mut_ptr(),
+                bytes.len(),
+            )
+        };
+        String::from_utf8_lossy(&bytes[..length]).lines().map(str::to_owned).collect()
+    }
+
     pub fn reset(&self) {
         self.call::<extern "C" fn()>("halite_shim_reset")();
     }

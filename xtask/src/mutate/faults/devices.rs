@@ -15,7 +15,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "drivers/vulkan/src/lower/record.rs",
         from: "Step::Barrier => order.wanted = true,",
         to: "Step::Barrier => {}",
-        checks: &[unit("halite-vulkan", ""), VALIDATED],
+        checks: &[program("halite-vulkan", "barriers"), VALIDATED],
     },
     Fault {
         name: "vulkan.submissions_unordered",
@@ -23,7 +23,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "drivers/vulkan/src/lower/record.rs",
         from: "Order { stages, pending: all_stages(), wanted: true }",
         to: "Order { stages, pending: all_stages(), wanted: false }",
-        checks: &[unit("halite-vulkan", ""), VALIDATED],
+        checks: &[program("halite-vulkan", "barriers"), VALIDATED],
     },
     Fault {
         name: "vulkan.writes_not_flushed",
@@ -31,7 +31,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "drivers/vulkan/src/lower/record.rs",
         from: "        wrote |= vk::AccessFlags::SHADER_WRITE;\n",
         to: "",
-        checks: &[unit("halite-vulkan", ""), VALIDATED],
+        checks: &[program("halite-vulkan", "barriers"), VALIDATED],
     },
     Fault {
         name: "vulkan.host_barrier_lost",
@@ -39,7 +39,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "drivers/vulkan/src/command_buffer.rs",
         from: "    record_host_barrier(ctx, commands);\n",
         to: "    let _ = record_host_barrier;\n",
-        checks: &[unit("halite-vulkan", ""), program("halite-vulkan", "barriers"), VALIDATED],
+        checks: &[program("halite-vulkan", "barriers")],
     },
     Fault {
         name: "vulkan.descriptor_offset",
@@ -103,7 +103,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "drivers/vulkan/src/queue/retire.rs",
         from: "take_while(|b| b.value <= value).count()",
         to: "take_while(|b| b.value <= value + 1).count()",
-        checks: &[program("halite-vulkan", "queue"), VULKAN, program("halite-vulkan", "early")],
+        checks: &[program("halite-vulkan", "queue"), program("halite-vulkan", "loss"), VULKAN],
     },
     Fault {
         name: "vulkan.overlapping_allocations",

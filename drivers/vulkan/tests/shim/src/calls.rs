@@ -8,7 +8,7 @@ use std::{
 
 use ash::vk::{self, Handle};
 
-use crate::{instance::real_as, rules};
+use crate::{commands, instance::real_as, rules};
 
 /// How long a stalled wait that has no end of its own sleeps between two looks.
 const LOOK: Duration = Duration::from_millis(5);
@@ -168,7 +168,7 @@ pub(crate) fn find(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkDeviceWaitIdle" => device_wait_idle as *const (),
         b"vkWaitSemaphores" => wait_semaphores as *const (),
         b"vkGetSemaphoreCounterValue" => get_semaphore_counter_value as *const (),
-        _ => find_fallible(name).or_else(|| find_destroying(name))?,
+        _ => find_fallible(name).or_else(|| find_destroying(name)).or_else(|| commands::find(name))?,
     };
     as_function(address)
 }

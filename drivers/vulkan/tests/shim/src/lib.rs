@@ -7,6 +7,7 @@
 //! standard error after each call), separated by commas.
 
 mod calls;
+mod commands;
 mod instance;
 mod rules;
 
@@ -78,6 +79,19 @@ pub unsafe extern "C" fn halite_shim_calls(call: *const c_char) -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn halite_shim_live() -> i64 {
     rules::lock().live()
+}
+
+/// Moves the log of recorded commands, one line each, to memory of the caller, as far as there is room; its length in bytes.
+///
+/// # Safety
+/// `target` has room for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_shim_commands(target: *mut u8, capacity: usize) -> usize {
+    let text = std::mem::take(&mut *commands::log()).join("\n");
+    let length = text.len().min(capacity);
+    // SAFETY: as the caller vouches; the text has at least as many bytes.
+    unsafe { target.copy_from_nonoverlapping(text.as_ptr(), length) };
+    length
 }
 
 /// The entry point of every Vulkan loader.

@@ -20,6 +20,8 @@ use crate::shell::{self, root, say};
 
 /// Longest time that tests may take; a fault may make them hang.
 const LIMIT: Duration = Duration::from_secs(420);
+/// Longest time that a build may take.
+const BUILD_LIMIT: Duration = Duration::from_secs(3600);
 /// What `timeout` ends with when it had to end the program.
 const TIMED_OUT: i32 = 124;
 
@@ -167,9 +169,9 @@ impl Bench {
 
     /// Builds and runs; what failed, if anything did.
     fn check(&self, check: &Check) -> Result<Option<String>> {
-        let built = self.cargo(&check.build())?;
+        let built = self.cargo(&check.build(), BUILD_LIMIT)?;
         ensure!(built.status.success(), "it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
-        let output = self.cargo(&check.run())?;
+        let output = self.cargo(&check.run(), LIMIT)?;
         if output.status.success() {
             return Ok(None);
         }
@@ -181,9 +183,9 @@ impl Bench {
         Ok(Some(first_failed(&text)))
     }
 
-    fn cargo(&self, args: &[String]) -> Result<Output> {
+    fn cargo(&self, args: &[String], limit: Duration) -> Result<Output> {
         let mut command = Command::new("timeout");
-        command.arg("--kill-after=5").arg(LIMIT.as_secs().to_string());
+        command.arg("--kill-after=5").arg(limit.as_secs().to_string());
         command.arg(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())).args(args);
         command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target).env("RUST_BACKTRACE", "0");
         command.output().context("cannot start 'timeout', which GNU coreutils have")

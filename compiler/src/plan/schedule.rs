@@ -149,7 +149,7 @@ mod tests {
         let input = Span { memory: Memory::Input(0), offset: 0, bytes: 64 };
         assert_eq!(copies(&[(input, span(0, 64)), (input, span(64, 64))]), "cc|", "two of one input");
         assert_eq!(copies(&[(input, span(0, 64)), (span(0, 64), span(64, 64))]), "c|c|", "read after write");
-        assert_eq!(copies(&[(span(0, 64), span(64, 64)), (input, span(32, 64))]), "c|c|", "write after read");
+        assert_eq!(copies(&[(span(0, 64), span(64, 64)), (input, span(0, 64))]), "c|c|", "write after read");
         assert_eq!(copies(&[(input, span(0, 64)), (input, span(60, 64))]), "c|c|", "write after write");
         assert_eq!(copies(&[(span(0, 64), span(64, 64)), (span(0, 64), span(128, 64))]), "cc|", "two reads");
         let three = [(input, span(0, 64)), (span(0, 64), span(64, 64)), (input, span(128, 4))];

@@ -74,11 +74,11 @@ pub(super) const FAULTS: &[Fault] = &[
         checks: &[program("halite-vulkan", "dispatch"), VULKAN],
     },
     Fault {
-        name: "vulkan.fill_tail",
-        what: "the bytes behind the last whole word of a fill begin the pattern anew",
+        name: "vulkan.fill_halves",
+        what: "fills with a pattern of eight bytes repeat its first half",
         file: "drivers/vulkan/src/lower/transfer.rs",
-        from: "byte_at(tail_shift + position)",
-        to: "byte_at(position + 0 * tail_shift)",
+        from: "let halves_equal = period < 8 || bytes[..4] == bytes[4..];",
+        to: "let halves_equal = true;",
         checks: &[program("halite-vulkan", "transfer"), VULKAN],
     },
     Fault {

@@ -209,7 +209,7 @@ fn executables_of(module: &str) -> Option<Vec<bytes::Bytes>> {
     Some(module.rodata.into_iter().filter(|r| r.starts_with(b"VKE1")).collect())
 }
 
-/// Runs the only kernel of an executable: two vectors of `count` floats in, one out.
+/// Runs the only kernel of an executable: two vectors of `count` floats in, one out, each behind other numbers.
 fn run_binary(
     device: &Arc<dyn Device>,
     format: &str,
@@ -228,8 +228,11 @@ fn run_binary(
         .unwrap();
     let info = &executable.functions()[0];
     assert_eq!((info.binding_count, info.constant_count), (3, 0));
-    let floats =
-        |values: &[f32]| words_buffer(device, &values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+    const BEFORE: usize = 64;
+    let floats = |values: &[f32]| {
+        let words: Vec<u32> = [-1.0; BEFORE].iter().chain(values).map(|v| v.to_bits()).collect();
+        words_buffer(device, &words)
+    };
     let a: Vec<f32> = (0..count).map(|i| i as f32 + 0.5).collect();
     let b: Vec<f32> = (0..count).map(|i| 100.0 - i as f32).collect();
     let buffers = [floats(&a), floats(&b), floats(&vec![0.0; count])];
@@ -238,7 +241,7 @@ fn run_binary(
         function: 0,
         counts: DispatchCounts::Direct([1, 1, 1]),
         constants: smallvec![],
-        bindings: (0..3).map(|i| slot(i, 0, WHOLE_BUFFER)).collect(),
+        bindings: (0..3).map(|i| slot(i, 4 * BEFORE as u64, WHOLE_BUFFER)).collect(),
         flags: DispatchFlags::empty(),
     };
     let commands = device.create_command_buffer(list(CommandBufferMode::empty(), 3, vec![command])).unwrap();
@@ -249,7 +252,8 @@ fn run_binary(
     }
     let found: Vec<f32> = read_words(&buffers[2]).into_iter().map(f32::from_bits).collect();
     let wanted: Vec<f32> = a.iter().zip(&b).map(|(a, b)| expected(*a, *b)).collect();
-    assert_eq!(found, wanted, "{format}");
+    assert_eq!(found[..BEFORE], [-1.0; BEFORE], "{format}");
+    assert_eq!(found[BEFORE..], wanted, "{format}");
 }
 
 #[test]

@@ -68,17 +68,6 @@ pub(super) const FAULTS: &[Fault] = &[
         checks: &[unit("halite-shaders", "arg_reduce")],
     },
     Fault {
-        name: "kernels.bf16_ties",
-        what: "emitted kernels round ties of bf16 up",
-        file: "shaders/src/emit/convert.rs",
-        from: "        let half = self.u(0x7FFF);\n",
-        to: "        let half = self.u(0x8000);\n",
-        checks: &[
-            unit("halite-shaders", "emit"),
-            Check::Cases(&["kernels", "--device=vulkan", "--match=elementwise"]),
-        ],
-    },
-    Fault {
         name: "kernels.last_group",
         what: "elementwise kernels leave the last workgroup out",
         file: "shaders/src/ops/elementwise.rs",

@@ -43,6 +43,8 @@ pub struct TargetReport {
     pub baseline: bool,
     /// Kernels: code and specialization constants.
     pub kernels: usize,
+    /// Operations that these kernels serve, of all versions and of loading: all of them, as what has no kernel is refused.
+    pub served: usize,
     /// What is done once, when the module is loaded.
     pub load: CourseReport,
     /// What is done in calls.
@@ -185,9 +187,16 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
         target: target.target.to_string(),
         baseline,
         kernels: target.kernels.len(),
+        served: served(target),
         functions: functions.collect(),
         load: course(&plan.load, &target.load),
     }
+}
+
+/// Operations for which a kernel was chosen.
+fn served(target: &TargetPlan) -> usize {
+    let versions = target.functions.iter().flatten().chain([&target.load]);
+    versions.map(|lowered| lowered.choices.iter().flatten().count()).sum()
 }
 
 /// The versions that are reported in full.

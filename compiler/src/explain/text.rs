@@ -43,7 +43,8 @@ impl fmt::Display for Report {
 
 fn write_target(target: &TargetReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let note = if target.baseline { " (for every other device)" } else { "" };
-    writeln!(f, "\ntarget {}{note}: {} kernels", target.target, target.kernels)?;
+    let (kernels, served) = (target.kernels, target.served);
+    writeln!(f, "\ntarget {}{note}: {kernels} kernels serve all {served} operations", target.target)?;
     if !target.load.operations.is_empty() {
         writeln!(f, "  at load")?;
         write_course(&target.load, f)?;

@@ -12,6 +12,7 @@ mod fuse;
 mod heavy;
 mod inline;
 mod merge;
+mod norms;
 mod precision;
 mod scores;
 mod strides;
@@ -41,6 +42,7 @@ pub fn optimize(graph: &mut Graph) -> Result<(), CompileError> {
     each(graph, &mut body, &|graph, region, uses| fuse::run(graph, region, uses));
     each(graph, &mut body, &|graph, region, uses| {
         attend::run(graph, region, uses);
+        norms::run(graph, region, uses);
     });
     each(graph, &mut body, &heavy::finish);
     each(graph, &mut body, &|graph, region, uses| clean::run(graph, region, uses));

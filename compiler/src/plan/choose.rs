@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use halite_shaders::{Module, Operation, Plan, Step, Tuning, Verdict, Work, rank};
+use halite_shaders::{Module, Operation, Plan, Step, Tuning, Variant, Verdict, Work, rank};
 use halite_targets::Capabilities;
 
 use crate::{CompileError, Place};
 
-/// Candidates of an operation that are named when none can run.
+/// Reasons that are named when no candidate of an operation can run.
 const MOST_REASONS: usize = 8;
 
 /// What computes an operation.
@@ -52,7 +52,7 @@ impl<'a> Chooser<'a> {
             return Ok(choice.clone());
         }
         let ranked = rank(operation, self.target, self.tuning);
-        let mut refused = Vec::new();
+        let mut refused: Vec<(&Variant, String)> = Vec::new();
         for candidate in ranked {
             match candidate.verdict {
                 Verdict::Runs { plan, why } => {
@@ -62,15 +62,10 @@ impl<'a> Chooser<'a> {
                     self.known.insert(key, choice.clone());
                     return Ok(choice);
                 }
-                Verdict::RuledOut(reason) => refused.push(format!("{} {reason}", candidate.variant.name)),
+                Verdict::RuledOut(reason) => refused.push((candidate.variant, reason)),
             }
         }
-        let more = refused.len().saturating_sub(MOST_REASONS);
-        refused.truncate(MOST_REASONS);
-        let mut reason = refused.join("; ");
-        if more > 0 {
-            reason = format!("{reason}; and {more} more");
-        }
+        let reason = reasons(refused, &operation.signature());
         Err(CompileError::NoKernel {
             place: place.clone(),
             target: self.target.target.to_string(),
@@ -78,6 +73,29 @@ impl<'a> Chooser<'a> {
             reason,
         })
     }
+}
+
+/// Why no candidate can run: what the plainest lack first, and nothing of those for other types.
+fn reasons(mut refused: Vec<(&Variant, String)>, signature: &str) -> String {
+    if refused.iter().any(|(variant, _)| variant.signatures.iter().any(|own| own == signature)) {
+        refused.retain(|(variant, _)| variant.signatures.iter().any(|own| own == signature));
+    }
+    refused.sort_by_key(|(variant, _)| !variant.needs.is_baseline());
+    let mut grouped: Vec<(String, Vec<&str>)> = Vec::new();
+    for (variant, reason) in refused {
+        match grouped.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(&variant.name),
+            None => grouped.push((reason, vec![&variant.name])),
+        }
+    }
+    let more = grouped.len().saturating_sub(MOST_REASONS);
+    let listed = grouped.iter().take(MOST_REASONS).map(|(reason, names)| {
+        let others = names.len() - 1;
+        let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+        format!("{}{others}: {reason}", names[0])
+    });
+    let text = listed.collect::<Vec<_>>().join("; ");
+    if more > 0 { format!("{text}; and {more} other reasons") } else { text }
 }
 
 /// Code of a kernel, as one executable has it.

@@ -62,6 +62,11 @@ pub struct Flags {
     no_baseline: bool,
     #[command(flatten)]
     request: RequestFlags,
+    /// What becomes of an operation that no kernel of a target can run, which only limits of a device bring about, such as a
+    /// weight larger than one binding: error (refused, with its place and the limit), or cpu, which computes such operations on
+    /// the processor where there is code for it; so far there is for none
+    #[arg(long, value_enum, default_value = "error", value_name = "cpu|error", hide_possible_values = true)]
+    fallback: FallbackFlag,
     /// Function of the model that is compiled. May be repeated. Default: all
     #[arg(long = "function", value_name = "NAME")]
     function: Vec<String>,
@@ -103,6 +108,12 @@ pub struct Flags {
     completions: Option<clap_complete::Shell>,
     #[command(flatten)]
     devices: DeviceFlags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FallbackFlag {
+    Cpu,
+    Error,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -159,7 +170,7 @@ fn work(flags: &Flags, path: &Path) -> Result<()> {
         return Ok(());
     }
     let options = options(flags, path)?;
-    let compiled = compile(&program, &options, &mut progress(flags)).map_err(|e| failure(&e))?;
+    let compiled = compile(&program, &options, &mut progress(flags)).map_err(|e| refused(flags, &e))?;
     let written = write(flags, path, &compiled)?;
     if flags.json {
         let report = serde_json::to_value(&compiled.report).map_err(|e| internal(&e))?;
@@ -392,6 +403,20 @@ pub(crate) fn replace(
     drop(out);
     file.persist(path).map_err(|e| failed(e.error))?;
     Ok(())
+}
+
+/// The compiler's error, and for an operation without a kernel what can be done.
+fn refused(flags: &Flags, error: &CompileError) -> Failure {
+    match (error, flags.fallback) {
+        (CompileError::NoKernel { .. }, FallbackFlag::Cpu) => Failure::Status(Status::new(
+            Code::Unimplemented,
+            format!(
+                "{error}; --fallback=cpu does not help here, as modules have no code for the processor: leave the target out, \
+                 or make the tensor smaller (--precision=f16 halves it)"
+            ),
+        )),
+        _ => failure(error),
+    }
 }
 
 /// The compiler's error as the tools report it.

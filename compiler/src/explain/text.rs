@@ -1,6 +1,6 @@
 //! Owns the text form of the account. Does not own: what is in it.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::{CourseReport, OperationReport, Report, TargetReport};
 
@@ -73,6 +73,7 @@ fn write_course(course: &CourseReport, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     for operation in &course.operations {
         write_operation(operation, f)?;
     }
+    writeln!(f, "    operations: {}", counted(&course.operations))?;
     writeln!(
         f,
         "    total: {} flops, {} moved; recordings: {} with {} dispatches, {} copies, {} barriers",
@@ -91,6 +92,18 @@ fn write_course(course: &CourseReport, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         course.in_place,
         Bytes(course.output_bytes)
     )
+}
+
+/// How many operations there are of each name: `12 matmul, 4 attention`.
+fn counted(operations: &[OperationReport]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for operation in operations {
+        let name = operation.operation.split_once(':').map_or(&operation.operation[..], |(name, _)| name);
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
 fn write_operation(operation: &OperationReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 // BM filters at BN places, BK terms of the sums at a time through shared memory, with the next ones on their way in
 // registers. The subgroups of a workgroup share its results, WM x WN each, and its terms, in SLICES parts, so that small
 // images keep a device busy too; the parts are added at the end, in shared memory. Rows before channels only.
+// With CUT, PARTS workgroups share the terms too, and what comes out are sums of a part, which matrix_add.comp adds.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -26,6 +27,12 @@ layout(constant_id = 10) const uint KERNEL_WIDTH = 3;
 layout(constant_id = 11) const bool WORDS = false;
 // Words of shared memory: tiles, and in the end sums.
 layout(constant_id = 12) const uint SHARED_WORDS = 2304;
+
+#ifdef CUT
+layout(constant_id = 13) const uint PARTS = 2;
+// Terms of a part, a multiple of BK.
+layout(constant_id = 14) const uint PART = 1024;
+#endif
 
 layout(set = 0, binding = 1) readonly buffer WeightWords { uvec4 weight_words[]; };
 
@@ -111,7 +118,12 @@ void keep(uint stage) {
 }
 
 void main() {
-    const uint lane = gl_LocalInvocationIndex, image = gl_WorkGroupID.z;
+    const uint lane = gl_LocalInvocationIndex;
+#ifdef CUT
+    const uint image = gl_WorkGroupID.z / PARTS, begin = gl_WorkGroupID.z % PARTS * PART;
+#else
+    const uint image = gl_WorkGroupID.z, begin = 0;
+#endif
     const uint blocks = (filters + BM - 1) / BM;
     const uint group = gl_WorkGroupID.y / blocks;
     const uint place0 = gl_WorkGroupID.x * BN, places = out_height * out_width;
@@ -133,14 +145,19 @@ void main() {
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; ++i)
         sums[i] = coopmat<float, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>(0);
 
-    if (depth > 0) {
-        fetch(0);
+#ifdef CUT
+    const uint end = min(depth, begin + PART);
+#else
+    const uint end = depth;
+#endif
+    if (begin < end) {
+        fetch(begin);
         keep(0);
     }
     barrier();
     uint stage = 0;
-    for (uint k0 = 0; k0 < depth; k0 += BK) {
-        const bool more = k0 + BK < depth;
+    for (uint k0 = begin; k0 < end; k0 += BK) {
+        const bool more = k0 + BK < end;
         if (more) fetch(k0 + BK);
         const uint base = stage * TILES;
         [[unroll]] for (uint k = 0; k < SLICE; k += MK) {
@@ -168,13 +185,21 @@ void main() {
         }
     }
     barrier();
+#ifdef CUT
+    const uint to = gl_WorkGroupID.z * result_image + group * filters * result_channel + place0;
+#else
     const uint to = image * result_image + group * filters * result_channel + place0;
+#endif
     for (uint e = lane; e < BM * BN; e += LANES) {
         const uint r = e / BN, c = e % BN;
         if (first + r >= filters || place0 + c >= places) continue;
         float sum = 0.0;
         [[unroll]] for (uint s = 0; s < SLICES; ++s)
             sum += uintBitsToFloat(words[(s * BM + r) * SUMS_ROW + c / 4][c % 4]);
+#ifdef CUT
+        result[to + (first + r) * result_channel + c] = sum;
+#else
         finish(group * filters + first + r, to + (first + r) * result_channel + c, sum);
+#endif
     }
 }

@@ -123,6 +123,8 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         // As many tiles as kernels for large results want, with few results in each; sums in several parts.
         Conv2d { bias: true, activation: Activation::Relu6, ..conv([52, 8, 9, 8], [130, 8, 1, 1]) },
         same(Conv2d { strides: [2, 2], ..conv([16, 24, 13, 17], [80, 24, 3, 3]) }),
+        // So many terms that workgroups share them, in parts that are not all of one length.
+        same(Conv2d { bias: true, activation: Activation::Silu, ..conv([2, 100, 5, 4], [35, 100, 3, 3]) }),
         // Depthwise, with one and two filters for each channel, and grouped.
         same(Conv2d {
             groups: 6,
@@ -218,6 +220,7 @@ impl Op for Conv2d {
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),
             "matrix" => shape.matrix(kernel),
+            "matrix_cut" => shape.matrix_cut(kernel, "conv2d_matrix_add_f16"),
             "patches" => shape.patches(kernel, self.activation.limits()),
             "pointwise" => shape.pointwise(kernel, self.activation.limits()),
             "rows" => shape.rows(kernel, self.activation.limits()),

@@ -44,8 +44,8 @@ const FAILURES: usize = 16;
 /// Batches in flight from which on a submission also looks for finished ones.
 const RETIRE_AT: usize = 4;
 /// How long to look at the counter before sleeping on it: waking a thread costs a good part of what a small model
-/// runs. Only where the device is not the processor that would be looking.
-const SPIN: Duration = Duration::from_micros(500);
+/// runs (0.2 ms of the 0.9 ms of ResNet-50 on an H200). Only where the device is not the processor that would be looking.
+const SPIN: Duration = Duration::from_millis(2);
 
 /// An operation that could not be placed yet, because something it waits for has not been promised.
 pub(crate) struct Deferred {

@@ -74,7 +74,7 @@ impl Lanes {
             Function::Add => self.add(a, b),
             Function::Sub => self.sub(a, b),
             Function::Mul => self.mul(a, b),
-            Function::Div => self.div(a, b),
+            Function::Div => self.quotient_to_nearest(a, b),
             Function::Elu => self.elu(a, b),
             Function::Max => self.extreme(Op::FOrdGreaterThan, a, b),
             Function::Min => self.extreme(Op::FOrdLessThan, a, b),
@@ -213,6 +213,20 @@ impl Lanes {
         // What is smaller than b is left as it is; also when b is infinite.
         let smaller = self.bop(Op::FOrdLessThan, &[x, y]);
         self.fselect(smaller, a, rest)
+    }
+
+    /// `a / b`, rounded once: devices may be off by 2.5 units in the last place, which quantization, and what else decides by
+    /// quotients, would show. What is lost is divided once more. Below normal values, and where it is infinite or NaN, it is
+    /// as the device has it.
+    pub(crate) fn quotient_to_nearest(&mut self, a: Id, b: Id) -> Id {
+        let quotient = self.div(a, b);
+        let rest = self.remainder(a, b, quotient);
+        let more = self.div(rest, b);
+        let better = self.add(quotient, more);
+        let magnitude = self.fabs(better);
+        let infinity = self.f(f32::INFINITY);
+        let finite = self.bop(Op::FOrdLessThan, &[magnitude, infinity]);
+        self.fselect(finite, better, quotient)
     }
 
     /// `x - q y`, exact when it fits.

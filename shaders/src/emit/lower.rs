@@ -171,7 +171,7 @@ fn quantize(lanes: &mut Lanes, node: &Node, x: Register, scale: Register, zero: 
     let (Register::Float(x), Register::Float(scale), Register::Float(zero)) = (x, scale, zero) else {
         return x;
     };
-    let quotient = lanes.div(x, scale);
+    let quotient = lanes.quotient_to_nearest(x, scale);
     let rounded = lanes.float1(Function::Round, quotient);
     let sum = lanes.add(rounded, zero);
     lanes.convert(Register::Float(sum), Type::Of(DType::F32), to)

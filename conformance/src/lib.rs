@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calls;
+pub mod carried;
 pub mod corpus;
 pub mod drivers;
 pub mod executor;

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use halite_conformance::{
     reports::{self, CaseReport, DeviceReport, Holding, Page, RunReport, SCHEMA, Tool},
     run::{Isolation, Journal, Manner, Pattern, Plan, Prepared, Progress, Shard},
+    suites::Settings,
 };
 use halite_tools::logger;
 
@@ -72,8 +73,9 @@ enum Isolate {
 
 /// Runs and prints; whether nothing is wrong.
 pub fn run(flags: &Flags) -> Result<bool> {
+    let sources = flags.cases.sources()?;
     if flags.list {
-        return list(flags);
+        return list(flags, &sources.settings);
     }
     let mut journal = match &flags.resume {
         Some(path) => {
@@ -84,7 +86,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     };
     let mut devices = Vec::new();
     for uri in &flags.devices {
-        let plan = plan(flags, uri);
+        let plan = plan(flags, uri, &sources.settings);
         let prepared = plan.prepare()?;
         devices.push(device(flags, &prepared, journal.as_mut())?);
     }
@@ -100,9 +102,9 @@ pub fn run(flags: &Flags) -> Result<bool> {
     Ok(report.devices.iter().all(DeviceReport::is_good))
 }
 
-fn list(flags: &Flags) -> Result<bool> {
+fn list(flags: &Flags, settings: &Settings) -> Result<bool> {
     for uri in &flags.devices {
-        let plan = plan(flags, uri);
+        let plan = plan(flags, uri, settings);
         for case in plan.prepare()?.cases() {
             println!("{}", case.name);
         }
@@ -110,13 +112,13 @@ fn list(flags: &Flags) -> Result<bool> {
     Ok(true)
 }
 
-fn plan(flags: &Flags, uri: &str) -> Plan {
+fn plan(flags: &Flags, uri: &str, settings: &Settings) -> Plan {
     let parts = flags.filter.iter().map(|text| Pattern::part(text));
     let names = flags.names.iter().map(|name| Pattern::name(name));
     Plan {
         target: flags.cases.target(uri),
         suites: flags.cases.suites.clone(),
-        settings: flags.cases.settings(),
+        settings: settings.clone(),
         filter: parts.chain(names).collect(),
         shard: flags.shard,
         expectations: flags.expectations.clone(),

@@ -5,6 +5,7 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Result;
 use clap::Args;
 use halite_conformance::{
+    carried::Carried,
     drivers,
     run::{self, Target},
     suites::{Runner, Settings, named},
@@ -40,12 +41,18 @@ pub struct CaseFlags {
     #[arg(long, value_name = "DIR")]
     corpus: Option<PathBuf>,
     /// Folder with this repository's models and modules, laid out as the repository is; by default where the program was
-    /// built.
+    /// built, or else what the program carries.
     #[arg(long, value_name = "DIR")]
     repository: Option<PathBuf>,
     /// Folder of node tests of the `onnx` package (`backend/test/data/node`), which join the suite `models`.
     #[arg(long, value_name = "DIR")]
     onnx_tests: Option<PathBuf>,
+}
+
+/// What cases are made from, and the files for as long as this is there.
+pub struct Sources {
+    pub settings: Settings,
+    _carried: Option<Carried>,
 }
 
 impl CaseFlags {
@@ -60,15 +67,22 @@ impl CaseFlags {
     }
 
     /// What cases are made from.
-    pub fn settings(&self) -> Settings {
+    pub fn sources(&self) -> Result<Sources> {
         let found = Settings::at_hand();
-        Settings {
+        let mut settings = Settings {
             seed: self.seed,
             rounds: self.rounds,
             corpus: self.corpus.clone().or(found.corpus),
             repository: self.repository.clone().or(found.repository),
             onnx_tests: self.onnx_tests.clone(),
+        };
+        let mut carried = None;
+        if settings.repository.is_none() {
+            let files = Carried::unpack()?;
+            settings.repository = Some(files.path().to_owned());
+            carried = Some(files);
         }
+        Ok(Sources { settings, _carried: carried })
     }
 
     /// Longest time of a case.
@@ -97,6 +111,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let runner = Runner::new(flags.cases.target(&flags.device).opener(), flags.cases.limit())
         .watched(Arc::new(logger::take_validation_texts));
     let suites = named(&flags.cases.suites)?;
-    run::serve(&runner, &suites, &flags.cases.settings(), io::stdin().lock(), io::stdout())?;
+    let sources = flags.cases.sources()?;
+    run::serve(&runner, &suites, &sources.settings, io::stdin().lock(), io::stdout())?;
     Ok(true)
 }

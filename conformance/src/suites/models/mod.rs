@@ -6,6 +6,7 @@
 //! | `program` | `programs.rs` | graphs that exercise each part of the compiler |
 //! | `pte` | `pte.rs` | ExecuTorch programs of this repository, and of the corpus |
 //! | `onnx` | `onnx.rs` | ONNX models of the corpus |
+//! | `tiny` | `onnx.rs` | ONNX models of this repository |
 //! | `node` | `onnx.rs` | node tests of the `onnx` package, where they are named |
 //!
 //! Each is compiled for every device (`target=baseline`) and for the device at hand (`target=own`).

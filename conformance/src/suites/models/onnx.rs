@@ -29,8 +29,12 @@ pub(super) fn add(cases: &mut Cases, left_out: &mut Vec<String>, settings: &Sett
         Some(corpus) => add_models(cases, &corpus.join("models"))?,
         None => left_out.push("there is no corpus with ONNX models; name one with --corpus".to_owned()),
     }
+    let own = settings.repository.as_ref().map(|root| root.join("conformance/tests/data/onnx"));
+    if let Some(folder) = own.filter(|folder| folder.is_dir()) {
+        add_nodes(cases, "tiny", &folder, TOLERANCE.1)?;
+    }
     match &settings.onnx_tests {
-        Some(folder) => add_nodes(cases, folder)?,
+        Some(folder) => add_nodes(cases, "node", folder, NODE_TOLERANCE)?,
         None => {
             left_out.push("the node tests of the 'onnx' package are not named; use --onnx-tests".to_owned());
         }
@@ -92,26 +96,27 @@ fn model(t: &Context, folder: &Path, set: usize, target: For) -> Outcome {
     Ok(())
 }
 
-fn add_nodes(cases: &mut Cases, folder: &Path) -> Result<()> {
+/// Adds models that lie in folders with their inputs and outputs, as node tests do.
+fn add_nodes(cases: &mut Cases, area: &str, folder: &Path, tolerance: f64) -> Result<()> {
     for case in onnx::Case::all(folder)? {
         let case = Arc::new(case);
         for target in For::ALL {
             let short = case.name.strip_prefix("test_").unwrap_or(&case.name);
-            let name = format!("node.{short}:target={}", target.name());
+            let name = format!("{area}.{short}:target={}", target.name());
             let case = case.clone();
-            cases.add_tagged(name, &[], target.tags(), move |t| node(t, &case, target));
+            cases.add_tagged(name, &[], target.tags(), move |t| node(t, &case, target, tolerance));
         }
     }
     Ok(())
 }
 
-fn node(t: &Context, case: &onnx::Case, target: For) -> Outcome {
+fn node(t: &Context, case: &onnx::Case, target: For, tolerance: f64) -> Outcome {
     let own = match target {
         For::Everybody => None,
         For::Own => Some(capabilities(t.device().info()).map_err(Stop::Skip)?),
     };
     let engine = OnDevice::new(t.device().clone(), own);
-    match (onnx::check(case, &engine, NODE_TOLERANCE), onnx::superseded(&case.name)) {
+    match (onnx::check(case, &engine, tolerance), onnx::superseded(&case.name)) {
         (onnx::Outcome::Passed, _) => Ok(()),
         (onnx::Outcome::Unsupported(reason), _) => Err(Stop::Skip(format!("not supported: {reason}"))),
         // What is corrected are values, which are told by their output.

@@ -51,6 +51,17 @@ fn parts_are_the_whole_and_processes_change_nothing() {
 }
 
 #[test]
+fn when_the_time_is_over_no_case_is_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    for manner in ["--jobs=1", "--jobs=2"] {
+        let (code, report) = run(folder.path(), &["--device=null", "--budget=0", manner]);
+        let device = &report.devices[0];
+        assert_eq!((code, device.cases.len()), (0, 0));
+        assert!(device.suites[0].selected > 300);
+    }
+}
+
+#[test]
 fn what_a_journal_knows_is_not_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");

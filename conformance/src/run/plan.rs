@@ -40,6 +40,8 @@ pub struct Plan {
 pub struct Manner {
     /// Longest time that a case may take.
     pub limit: Duration,
+    /// When no further case is begun; what was not run is missing in the report.
+    pub end: Option<Instant>,
     /// Processes at a time; more than one are always other ones.
     pub jobs: usize,
     /// Which processes.
@@ -165,10 +167,11 @@ impl Prepared<'_> {
                 Some(watch) => runner.watched(watch.clone()),
                 None => runner,
             };
-            pool::here(&runner, &todo, &mut collect)?;
+            pool::here(&runner, &todo, manner.end, &mut collect)?;
         } else {
             let recipe = self.plan.recipe(manner, uri);
-            pool::elsewhere(&recipe, manner.isolation == Isolation::Each, manner.jobs, &todo, &mut collect);
+            let alone = manner.isolation == Isolation::Each;
+            pool::elsewhere(&recipe, alone, manner.jobs, &todo, manner.end, &mut collect);
         }
         written?;
         let started = started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());

@@ -6,6 +6,7 @@ use std::{
         mpsc,
     },
     thread,
+    time::Instant,
 };
 
 use halite_hal::Result;
@@ -24,22 +25,33 @@ pub enum Isolation {
     Each,
 }
 
-/// Runs cases in this process, telling `observer` about each as it ends.
+/// Whether it is too late to begin another case.
+fn is_over(end: Option<Instant>) -> bool {
+    end.is_some_and(|end| Instant::now() >= end)
+}
+
+/// Runs cases in this process until `end`, telling `observer` about each as it ends.
 ///
 /// # Errors
 /// The device does not open.
-pub fn here(runner: &Runner, cases: &[&Case], mut observer: impl FnMut(Report)) -> Result<()> {
+pub fn here(
+    runner: &Runner,
+    cases: &[&Case],
+    end: Option<Instant>,
+    mut observer: impl FnMut(Report),
+) -> Result<()> {
     let mut lane = runner.lane()?;
-    cases.iter().for_each(|case| observer(lane.run(case)));
+    cases.iter().take_while(|_| !is_over(end)).for_each(|case| observer(lane.run(case)));
     Ok(())
 }
 
-/// Runs cases in `jobs` processes at a time, telling `observer` about each as it ends. They are begun in order.
+/// Runs cases in `jobs` processes at a time until `end`, telling `observer` about each as it ends. They are begun in order.
 pub fn elsewhere(
     recipe: &Recipe,
     alone: bool,
     jobs: usize,
     cases: &[&Case],
+    end: Option<Instant>,
     mut observer: impl FnMut(Report),
 ) {
     let next = AtomicUsize::new(0);
@@ -50,6 +62,9 @@ pub fn elsewhere(
             scope.spawn(move || {
                 let mut caller = Caller::new(recipe.clone(), alone);
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if is_over(end) {
+                        return;
+                    }
                     if sender.send(caller.run(&case.name)).is_err() {
                         return;
                     }

@@ -1,6 +1,11 @@
 //! The command `run`: suites of cases on devices, and reports of what came of them.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
@@ -36,6 +41,9 @@ pub struct Flags {
     /// Run cases in processes of their own, so that a crash costs one case: many in one until one kills it, or each in one.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "shared")]
     isolate: Option<Isolate>,
+    /// Begin no further case after so many seconds; what was not run is missing in the report.
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<u64>,
     /// Keep results in this file as they come, and do not run again what is in it.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -84,11 +92,12 @@ pub fn run(flags: &Flags) -> Result<bool> {
         }
         None => None,
     };
+    let end = flags.budget.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
     let mut devices = Vec::new();
     for uri in &flags.devices {
         let plan = plan(flags, uri, &sources.settings);
         let prepared = plan.prepare()?;
-        devices.push(device(flags, &prepared, journal.as_mut())?);
+        devices.push(device(flags, &prepared, journal.as_mut(), end)?);
     }
     let report = RunReport { schema: SCHEMA.to_owned(), tool: Tool::this(), devices };
     let files = Files {
@@ -126,7 +135,12 @@ fn plan(flags: &Flags, uri: &str, settings: &Settings) -> Plan {
 }
 
 /// Runs the cases on one device.
-fn device(flags: &Flags, prepared: &Prepared<'_>, journal: Option<&mut Journal>) -> Result<DeviceReport> {
+fn device(
+    flags: &Flags,
+    prepared: &Prepared<'_>,
+    journal: Option<&mut Journal>,
+    end: Option<Instant>,
+) -> Result<DeviceReport> {
     let device = prepared.device();
     let cases = prepared.cases();
     println!("# {} ({}): {} cases", device.uri, device.name, cases.len());
@@ -140,6 +154,7 @@ fn device(flags: &Flags, prepared: &Prepared<'_>, journal: Option<&mut Journal>)
     };
     let manner = Manner {
         limit: flags.cases.limit(),
+        end,
         jobs: flags.jobs,
         isolation,
         program: std::env::current_exe().context("finding this program, to start it again")?,
@@ -154,6 +169,9 @@ fn device(flags: &Flags, prepared: &Prepared<'_>, journal: Option<&mut Journal>)
         progress.step(case.status.is_bad());
     })?;
     progress.clear();
+    if report.cases.len() < cases.len() {
+        println!("note: the time is over: {} of {} cases were run", report.cases.len(), cases.len());
+    }
     tell(&report);
     Ok(report)
 }

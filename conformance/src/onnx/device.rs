@@ -15,6 +15,9 @@ use halite_targets::Capabilities;
 use super::{Cost, Engine, Ran};
 use halite_compiler::graph::ElementType;
 
+/// Time of calls after which none is repeated.
+const LONG_ENOUGH: Duration = Duration::from_secs(2);
+
 /// A device, for whose target graphs are compiled.
 pub struct OnDevice {
     device: Arc<dyn Device>,
@@ -32,7 +35,7 @@ impl OnDevice {
         OnDevice { device, options, calls: 1 }
     }
 
-    /// Each function is called several times, and the quickest call counts.
+    /// Each function is called several times, fewer if that takes seconds, and the quickest call counts.
     #[must_use]
     pub fn with_calls(self, calls: u32) -> Self {
         OnDevice { calls: calls.max(1), ..self }
@@ -64,7 +67,11 @@ impl Engine for OnDevice {
         let arguments: Result<Vec<Value>> = inputs.iter().map(argument).collect();
         let (function, arguments) = (session.function("main")?, arguments?);
         let (mut call, mut results) = (Duration::MAX, Vec::new());
+        let first = Instant::now();
         for _ in 0..self.calls {
+            if first.elapsed() > LONG_ENOUGH {
+                break;
+            }
             let began = Instant::now();
             results = function.call(&arguments).context("calling the function")?;
             for view in results.iter().filter_map(Value::as_view) {

@@ -44,7 +44,7 @@ pub struct Flags {
     #[arg(long)]
     all: bool,
     /// Print a Markdown table of differences, times, sizes and memory; every case has a device of its own, and each function
-    /// is called five times.
+    /// is called up to five times.
     #[arg(long, conflicts_with_all = ["json", "host"])]
     table: bool,
 }

@@ -78,7 +78,7 @@ fn cell(text: &mut String, counts: &Counts) {
         counts.all()
     );
     if counts.bad() > 0 {
-        let _ = write!(text, ", <b>{} unexpected</b>", counts.bad());
+        let _ = write!(text, "<br><b>{} unexpected</b>", counts.bad());
     }
     text.push_str("</span>");
     bar(text, counts);

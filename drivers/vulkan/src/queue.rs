@@ -172,7 +172,7 @@ impl Queue {
         if let Some(status) = failed {
             drop(state);
             after.run(self, core);
-            return Err(status);
+            return Err(retire::lost_or(core, status));
         }
         let State { open, idle, .. } = &mut *state;
         let placed = record(open, &mut RecorderSource { idle, family: self.family });
@@ -208,7 +208,7 @@ impl Queue {
         drop(state);
         after.run(self, core);
         if !placed {
-            match self.check_submitted(value) {
+            match self.check_submitted(core, value) {
                 Ok(()) => core.reach(signal),
                 Err(status) => signal.fail(&core.check_lost().err().unwrap_or(status)),
             }

@@ -227,7 +227,7 @@ impl Core {
                 }
                 result => result?,
             }
-            queue.check_submitted(point.value)?;
+            queue.check_submitted(self, point.value)?;
         }
         Ok(())
     }

@@ -285,6 +285,49 @@ fn threads_under_load_all_hear_of_a_loss() {
 }
 
 #[test]
+fn a_thread_that_comes_before_the_story_is_told_hears_the_same() {
+    on_shim(|shim, info| {
+        shim.device_fault(true);
+        let device = shim.open(info, &[("queues", "2")]).unwrap();
+        let data = buffer(&device, &[0; 64]);
+        let fill = || QueueOp::Fill { target: span(&data, 0, 64), pattern: 1, pattern_length: 1 };
+        let (first, second, third) = (fence(&device), fence(&device), fence(&device));
+        let (here, there) = (QueueAffinity(1), QueueAffinity(2));
+        device.queue_submit(here, &Fence::default(), &first, fill()).unwrap();
+        // The others are let in while it fails: they meet the failed batch, and the loss is not on record yet.
+        for call in ["vkQueueSubmit", "vkGetDeviceFaultInfoEXT"] {
+            shim.hang(call, true);
+        }
+        let before = shim.calls("vkQueueSubmit");
+        shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(50));
+        let stories: Vec<Status> = std::thread::scope(|scope| {
+            let flush = scope.spawn(|| device.queue_flush(here).and_then(|()| first.wait(seconds(20))));
+            while shim.calls("vkQueueSubmit") == before {
+                std::thread::yield_now();
+            }
+            let after = [(here, &second), (there, &third)].map(|(queue, signal)| {
+                let (device, first, fill) = (&device, &first, &fill);
+                scope.spawn(move || {
+                    device.queue_submit(queue, first, signal, fill())?;
+                    signal.wait(seconds(20))
+                })
+            });
+            for call in ["vkQueueSubmit", "vkGetDeviceFaultInfoEXT"] {
+                pause();
+                shim.hang(call, false);
+            }
+            std::iter::once(flush).chain(after).map(|t| t.join().unwrap().unwrap_err()).collect()
+        });
+        for story in &stories {
+            assert_story(story, &["ERROR_DEVICE_LOST", "an invented page fault", stories[0].message()]);
+        }
+        drop((data, device, first, second, third));
+        assert_eq!(shim.live(), 0);
+    });
+}
+
+#[test]
 fn a_lost_device_whose_driver_hangs_does_not_take_the_program_along() {
     on_shim(|shim, info| {
         let device = shim.open(info, &[("stall_limit", "1")]).unwrap();

@@ -223,7 +223,7 @@ impl Core {
     fn submit_others(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Result<()> {
         for point in points.iter().filter(|p| p.queue != queue) {
             self.queues[point.queue].flush_to(self, point.value);
-            self.queues[point.queue].check_submitted(point.value)?;
+            self.queues[point.queue].check_submitted(self, point.value)?;
         }
         Ok(())
     }

@@ -143,8 +143,13 @@ impl Queue {
         self.state.lock().in_flight.front().map(|b| b.value)
     }
 
-    /// The failure when a value can never be reached, because its batch could not be submitted.
-    pub fn check_submitted(&self, value: u64) -> Result<()> {
+    /// The failure when a value can never be reached, because its batch could not be submitted. No queue may be locked.
+    pub fn check_submitted(&self, core: &Core, value: u64) -> Result<()> {
+        // Whoever submitted it may not have come to losing the device yet; there is one story of that.
+        self.find_submitted(value).map_err(|e| lost_or(core, e))
+    }
+
+    fn find_submitted(&self, value: u64) -> Result<()> {
         let state = self.state.lock();
         let known = state.open.value <= value || state.in_flight.iter().any(|b| b.value == value);
         if known || self.is_completed(value) {
@@ -212,7 +217,7 @@ impl Queue {
 }
 
 /// A failure of a wait: that of the device when it is lost. Any other, such as memory that ran out, passes.
-fn lost_or(core: &Core, status: Status) -> Status {
+pub(super) fn lost_or(core: &Core, status: Status) -> Status {
     if status.code() == Code::DataLoss { core.lose(status) } else { status }
 }
 

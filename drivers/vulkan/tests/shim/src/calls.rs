@@ -210,7 +210,9 @@ unsafe extern "system" fn queue_submit(
     fence: vk::Fence,
 ) -> vk::Result {
     let device = rules::lock().device_of(queue.as_raw());
-    if let Some(result) = refused("vkQueueSubmit", device) {
+    let refused = refused("vkQueueSubmit", device);
+    while_hanging("vkQueueSubmit");
+    if let Some(result) = refused {
         return result;
     }
     // SAFETY: arguments are the caller's.
@@ -289,10 +291,15 @@ unsafe extern "system" fn get_semaphore_counter_value(
 }
 
 unsafe extern "system" fn get_device_fault_info(
-    _device: vk::Device,
+    device: vk::Device,
     counts: *mut vk::DeviceFaultCountsEXT<'_>,
     info: *mut vk::DeviceFaultInfoEXT<'_>,
 ) -> vk::Result {
+    let call = "vkGetDeviceFaultInfoEXT";
+    if let Some(result) = rules::lock().enter(call, device.as_raw()) {
+        return result;
+    }
+    while_hanging(call);
     // SAFETY: arguments are the caller's; arrays are written only as far as the caller's counts say.
     unsafe {
         if info.is_null() {

@@ -300,7 +300,7 @@ fn a_thread_that_comes_before_the_story_is_told_hears_the_same() {
         }
         let before = shim.calls("vkQueueSubmit");
         shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
-        let pause = || std::thread::sleep(std::time::Duration::from_millis(50));
+        let (ended, ends) = std::sync::mpsc::channel();
         let stories: Vec<Status> = std::thread::scope(|scope| {
             let flush = scope.spawn(|| device.queue_flush(here).and_then(|()| first.wait(seconds(20))));
             while shim.calls("vkQueueSubmit") == before {
@@ -308,13 +308,17 @@ fn a_thread_that_comes_before_the_story_is_told_hears_the_same() {
             }
             let after = [(here, &second), (there, &third)].map(|(queue, signal)| {
                 let (device, first, fill) = (&device, &first, &fill);
+                let ended = ended.clone();
                 scope.spawn(move || {
-                    device.queue_submit(queue, first, signal, fill())?;
-                    signal.wait(seconds(20))
+                    let submitted = device.queue_submit(queue, first, signal, fill());
+                    let outcome = submitted.and_then(|()| signal.wait(seconds(20)));
+                    ended.send(()).unwrap();
+                    outcome
                 })
             });
             for call in ["vkQueueSubmit", "vkGetDeviceFaultInfoEXT"] {
-                pause();
+                // Time to come as far as they get.
+                _ = ends.recv_timeout(std::time::Duration::from_millis(50));
                 shim.hang(call, false);
             }
             std::iter::once(flush).chain(after).map(|t| t.join().unwrap().unwrap_err()).collect()

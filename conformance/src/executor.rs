@@ -1,5 +1,5 @@
 //! Owns running modules that were just compiled on a device: their parameters, values as tensors and back. Does not own:
-//! compiling, or judging results.
+//! compiling, judging or timing.
 
 use std::sync::Arc;
 
@@ -82,12 +82,24 @@ impl Executor {
         function: &str,
         inputs: &[HostTensor],
     ) -> Result<Vec<HostTensor>> {
-        let view = |host| Ok(Value::View(BufferView::from_host(&self.0, host)?));
-        let arguments = inputs.iter().map(view).collect::<Result<Vec<_>>>()?;
-        let results = session.function(function)?.call(&arguments)?;
-        let host = |value: &Value| Ok(value.as_view().context("a result is no tensor")?.to_host()?);
-        results.iter().map(host).collect()
+        tensors(&session.function(function)?.call(&self.arguments(inputs)?)?)
     }
+
+    /// Tensors on the device, as functions take them.
+    ///
+    /// # Errors
+    /// The device has no memory for them.
+    pub fn arguments(&self, inputs: &[HostTensor]) -> Result<Vec<Value>> {
+        inputs.iter().map(|host| Ok(Value::View(BufferView::from_host(&self.0, host)?))).collect()
+    }
+}
+
+/// What a function gave, read back once the device has finished it.
+///
+/// # Errors
+/// A result is no tensor, or the device failed.
+pub fn tensors(results: &[Value]) -> Result<Vec<HostTensor>> {
+    results.iter().map(|value| Ok(value.as_view().context("a result is no tensor")?.to_host()?)).collect()
 }
 
 /// An element type as devices know it.

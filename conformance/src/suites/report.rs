@@ -1,10 +1,8 @@
-//! Owns the results of cases and their text and JSON forms. Does not own: running cases, or which results are expected.
+//! Owns the results of cases and their text form, and the form in which processes tell them. Does not own: running cases, or which results are expected.
 
 use std::{fmt, time::Duration};
 
-use halite_hal::DeviceInfo;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
 
 use super::Wrong;
 
@@ -85,20 +83,6 @@ mod seconds {
     }
 }
 
-impl Report {
-    fn json(&self) -> Json {
-        let mut row = json!({
-            "case": self.case,
-            "verdict": self.verdict.name(),
-            "seconds": (self.time.as_secs_f64() * 1e6).round() / 1e6,
-        });
-        if let Some(reason) = self.verdict.reason() {
-            row["reason"] = reason.into();
-        }
-        row
-    }
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:4} {}", self.verdict.name(), self.case)?;
@@ -126,16 +110,6 @@ impl Summary {
     /// Reports of cases that failed.
     pub fn failures(&self) -> impl Iterator<Item = &Report> {
         self.reports.iter().filter(|r| r.verdict.failed())
-    }
-
-    /// Machine-readable form: `{"device": …, "passed": …, "skipped": …, "failed": …, "cases": […]}`.
-    pub fn json(&self, device: &DeviceInfo) -> Json {
-        let (passed, skipped, failed) = self.counts();
-        json!({
-            "device": {"uri": device.uri(), "name": device.name, "driver": device.driver},
-            "passed": passed, "skipped": skipped, "failed": failed,
-            "cases": self.reports.iter().map(Report::json).collect::<Vec<_>>(),
-        })
     }
 }
 

@@ -196,7 +196,6 @@ mod tests {
         assert!(lines[2].contains("fail test.fail: wrong"), "{lines:?}");
         assert!(lines[3].contains("panicked: out of order"), "{lines:?}");
         assert!(lines[4].contains("test.hang") && lines[4].contains("hangs"), "{lines:?}");
-        assert_eq!(summary.json(&Default::default())["failed"], 3);
     }
 
     #[test]

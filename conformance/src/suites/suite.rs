@@ -20,6 +20,8 @@ pub struct Settings {
     pub repository: Option<PathBuf>,
     /// Folder of node tests of the `onnx` package.
     pub onnx_tests: Option<PathBuf>,
+    /// Folder of more ExecuTorch programs, with a manifest.
+    pub pte_models: Option<PathBuf>,
 }
 
 impl Settings {
@@ -32,6 +34,7 @@ impl Settings {
             corpus: crate::corpus::shared(),
             repository: root.join("conformance/pte/manifest.jsonl").is_file().then_some(root),
             onnx_tests: None,
+            pte_models: None,
         }
     }
 }

@@ -206,7 +206,7 @@ impl Check {
         match self {
             Check::Tests { package, program: Some(program), .. } => format!("{package}, tests/{program}"),
             Check::Tests { package, .. } => format!("{package}, unit tests"),
-            Check::Cases(args) => format!("conformance {}", args.first().copied().unwrap_or_default()),
+            Check::Cases(args) => format!("conformance {}", args.join(" ")),
         }
     }
 
@@ -249,7 +249,7 @@ fn first_failed(text: &str) -> String {
     let test = |line: &str| Some(line.strip_prefix("---- ")?.strip_suffix(" stdout ----")?.to_owned());
     let case = |line: &str| {
         let (verdict, rest) = line.split_once(' ')?;
-        let failed = ["fail", "FAIL", "crash", "timeout"].contains(&verdict);
+        let failed = ["fail", "FAIL", "crash", "timeout", "surprise-pass"].contains(&verdict);
         failed.then(|| rest.split([':', ' ']).next().unwrap_or(rest).to_owned())
     };
     let told = text.lines().find_map(|line| test(line).or_else(|| case(line)));

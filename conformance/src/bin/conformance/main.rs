@@ -1,8 +1,6 @@
-//! Checks and measures devices: the device suite, replays of compiled modules, soak runs, the cost of calls.
+//! Checks and measures devices: suites of cases, replays of compiled modules, soak runs, the cost of calls.
 
 mod abi_bench;
-mod hal;
-mod kernels;
 mod kernels_bench;
 mod kernels_tune;
 mod onnx;
@@ -37,10 +35,6 @@ enum Command {
     /// Runs cases that another process names.
     #[command(hide = true)]
     Worker(worker::Flags),
-    /// Runs the device suite: what every HAL device must do.
-    Hal(hal::Flags),
-    /// Runs every variant of the kernel library against its twin on the processor.
-    Kernels(kernels::Flags),
     /// Measures every variant of the kernel library beside the device's own ceilings.
     KernelsBench(kernels_bench::Flags),
     /// Measures them for the choice of kernels on this machine, and writes its tuning file.
@@ -96,10 +90,8 @@ fn run(command: Option<&Command>, replay_flags: &replay::Flags) -> anyhow::Resul
         Some(Command::Report(flags)) => report::run(flags),
         Some(Command::Worker(flags)) => worker::run(flags),
         Some(Command::Replay(flags)) => replay::run(flags),
-        Some(Command::Hal(flags)) => hal::run(flags),
         Some(Command::AbiBench(flags)) => abi_bench::run(flags),
         Some(Command::Soak(flags)) => soak::run(flags),
-        Some(Command::Kernels(flags)) => kernels::run(flags),
         Some(Command::KernelsBench(flags)) => kernels_bench::run(flags),
         Some(Command::KernelsTune(flags)) => kernels_tune::run(flags),
         Some(Command::Onnx(flags)) => onnx::run(flags),

@@ -47,6 +47,10 @@ pub struct CaseFlags {
     /// Folder of node tests of the `onnx` package (`backend/test/data/node`), which join the suite `models`.
     #[arg(long, value_name = "DIR")]
     onnx_tests: Option<PathBuf>,
+    /// Folder of more ExecuTorch programs with what PyTorch computes of them, such as `export_pte.py` makes; they join the
+    /// suite `models`.
+    #[arg(long, value_name = "DIR")]
+    pte_models: Option<PathBuf>,
 }
 
 /// What cases are made from, and the files for as long as this is there.
@@ -75,6 +79,7 @@ impl CaseFlags {
             corpus: self.corpus.clone().or(found.corpus),
             repository: self.repository.clone().or(found.repository),
             onnx_tests: self.onnx_tests.clone(),
+            pte_models: self.pte_models.clone(),
         };
         let mut carried = None;
         if settings.repository.is_none() {

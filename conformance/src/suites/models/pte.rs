@@ -113,7 +113,7 @@ fn graph(model: &Model, inputs: &[HostTensor]) -> std::result::Result<Graph, Com
     model.graph("forward", &bindings)
 }
 
-/// The programs of this repository, and those beside the module corpus.
+/// The programs of this repository, those beside the module corpus, and those that are named.
 pub(super) fn add(cases: &mut Cases, left_out: &mut Vec<String>, settings: &Settings) -> Result<()> {
     let mut folders = Vec::new();
     match &settings.repository {
@@ -125,6 +125,7 @@ pub(super) fn add(cases: &mut Cases, left_out: &mut Vec<String>, settings: &Sett
         Some(folder) => folders.push(("corpus", folder)),
         None => left_out.push("there are no ExecuTorch programs beside a corpus".to_owned()),
     }
+    folders.extend(settings.pte_models.as_ref().map(|folder| ("named", folder.clone())));
     for (origin, folder) in folders {
         for export in Export::all(&folder)? {
             let export = Arc::new(export);

@@ -75,7 +75,7 @@ pub(super) const FAULTS: &[Fault] = &[
         to: "let groups = (layout.elements / (LANES * quads * lanes)).max(1);",
         checks: &[
             unit("halite-shaders", "elementwise"),
-            Check::Cases(&["kernels", "--device=vulkan", "--match=elementwise"]),
+            Check::Cases(&["run", "--suite=kernels", "--device=vulkan", "--filter=elementwise"]),
         ],
     },
     Fault {

@@ -3,10 +3,10 @@
 use super::{Check, Fault, program, unit};
 
 /// The device suite on the Vulkan device at hand.
-const VULKAN: Check = Check::Cases(&["hal", "--device=vulkan"]);
+const VULKAN: Check = Check::Cases(&["run", "--suite=hal", "--device=vulkan"]);
 /// The same, under the Khronos layer and our own check of barriers.
 const VALIDATED: Check = Check::Cases(&["run", "--suite=hal", "--device=vulkan", "--validate"]);
-const LOCAL: Check = Check::Cases(&["hal", "--device=local-task"]);
+const LOCAL: Check = Check::Cases(&["run", "--suite=hal", "--device=local-task"]);
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
@@ -175,7 +175,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "hal/src/semaphore.rs",
         from: ".partition::<Vec<_>, _>(|(v, _)| *v <= value);",
         to: ".partition::<Vec<_>, _>(|(v, _)| *v <= value + 1);",
-        checks: &[unit("halite-hal", "semaphore"), Check::Cases(&["hal", "--device=null"])],
+        checks: &[unit("halite-hal", "semaphore"), Check::Cases(&["run", "--suite=hal", "--device=null"])],
     },
     Fault {
         name: "hal.given_back_twice",

@@ -1,4 +1,4 @@
-// Adds the parts of sums that matrix.comp leaves, and makes results of a convolution of them: an invocation for each result.
+// Adds the parts of sums that matrix.comp and wide.comp leave, and makes results of a convolution of them: an invocation for each result.
 // Rows before channels only.
 #version 450
 #extension GL_GOOGLE_include_directive : require

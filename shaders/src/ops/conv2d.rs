@@ -214,17 +214,20 @@ impl Op for Conv2d {
         let shape = self.shape().map_err(Unfit)?;
         let (bindings, activation) = (bindings(self.bias), self.activation.code());
         let kernel = Kernel { build, params, bias: self.bias, activation, bindings, more: Vec::new() };
+        let add = format!("conv2d_matrix_add_{}", self.dtype);
         match template {
             "depthwise" => shape.depthwise(kernel),
             "depthwise_patches" => shape.depthwise_patches(kernel, self.activation.limits()),
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),
             "matrix" => shape.matrix(kernel),
-            "matrix_cut" => shape.matrix_cut(kernel, "conv2d_matrix_add_f16"),
+            "matrix_cut" => shape.matrix_cut(kernel, &add),
             "patches" => shape.patches(kernel, self.activation.limits()),
             "pointwise" => shape.pointwise(kernel, self.activation.limits()),
             "rows" => shape.rows(kernel, self.activation.limits()),
             "strips" => shape.strips(kernel),
+            "wide" => shape.wide(kernel),
+            "wide_cut" => shape.wide_cut(kernel, &add),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

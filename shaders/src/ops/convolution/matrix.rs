@@ -44,9 +44,63 @@ impl Convolution {
 
     /// A product of matrices, tile by tile, with cooperative matrices of 16x16x16.
     pub fn matrix(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
-        let least = kernel.params.get("min_tiles")?;
-        let tiles = self.tiles(kernel.params)?;
-        let count = tiles.count();
+        let tiles = self.matrix_tiles(kernel.params)?;
+        self.whole(kernel, tiles)
+    }
+
+    /// [`Self::matrix`] in two steps: parts of sums, and their sum.
+    pub fn matrix_cut(&self, kernel: Kernel<'_>, add: &str) -> Result<Plan, Unfit> {
+        let tiles = self.matrix_tiles(kernel.params)?;
+        self.cut(kernel, tiles, add)
+    }
+
+    /// A product of matrices, tile by tile, four neighbours at a time, without cooperative matrices.
+    pub fn wide(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+        let tiles = self.wide_tiles(kernel.params)?;
+        self.whole(kernel, tiles)
+    }
+
+    /// [`Self::wide`] in two steps: parts of sums, and their sum.
+    pub fn wide_cut(&self, kernel: Kernel<'_>, add: &str) -> Result<Plan, Unfit> {
+        let tiles = self.wide_tiles(kernel.params)?;
+        self.worth_cutting(kernel.params, &tiles)?;
+        self.cut(kernel, tiles, add)
+    }
+
+    /// How many parts of how many terms make about `tiles` tiles. A part is two steps at least.
+    fn parts(&self, params: &Params, of: &Tiles) -> Result<(u64, u64), Unfit> {
+        let (depth, bk) = (self.depth(), u64::from(of.bk));
+        let wanted = u64::from(params.get("tiles")?).div_ceil(of.count().max(1));
+        let most = wanted.min(depth / (2 * bk)).max(1);
+        let part = depth.div_ceil(most).next_multiple_of(bk);
+        Ok((depth.div_ceil(part), part))
+    }
+
+    /// Refuses parts that save less time than adding them takes. Times are in terms of a sum, which is what a workgroup adds one
+    /// after the other; `busy` tiles keep the device busy, so that more of them at a time save nothing.
+    ///
+    /// Fitted to an H200, where a term takes 40 ns, another dispatch with its barrier 100 terms, and 15,000 sums that are
+    /// written and read again one term: of the convolutions of ResNet-50 and MobileNetV2 this takes the faster way each time.
+    fn worth_cutting(&self, params: &Params, of: &Tiles) -> Result<(), Unfit> {
+        const DISPATCH: f64 = 100.0;
+        const SUMS: f64 = 15_000.0;
+        let (parts, _) = self.parts(params, of)?;
+        let (parts, tiles) = (parts as f64, of.count().max(1) as f64);
+        let faster = parts.min((f64::from(params.get("busy")?) / tiles).max(1.0));
+        let saved = self.depth() as f64 * (1.0 - 1.0 / faster);
+        let sums: f64 = self.output_dims().iter().map(|d| *d as f64).product::<f64>() * parts;
+        let cost = DISPATCH + sums / SUMS;
+        if saved < cost {
+            return Err(Unfit(format!(
+                "shares terms among workgroups, which saves {saved:.0} terms and costs as much as {cost:.0}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// All terms of a sum in one workgroup, where there are `min_tiles` tiles.
+    fn whole(&self, kernel: Kernel<'_>, tiles: Tiles) -> Result<Plan, Unfit> {
+        let (least, count) = (kernel.params.get("min_tiles")?, tiles.count());
         if count < u64::from(least) {
             let (bm, bn) = (tiles.bm, tiles.bn);
             return Err(Unfit(format!(
@@ -56,24 +110,18 @@ impl Convolution {
         Ok(Plan::of(self.step(kernel, tiles.constants, tiles.grid)?))
     }
 
-    /// [`Self::matrix`] in two steps: parts of sums by as many workgroups as make about `tiles` tiles, and their sum.
-    pub fn matrix_cut(&self, kernel: Kernel<'_>, add: &str) -> Result<Plan, Unfit> {
+    /// Parts of sums by as many workgroups as make about `tiles` tiles, and their sum by the build `add`.
+    fn cut(&self, kernel: Kernel<'_>, of: Tiles, add: &str) -> Result<Plan, Unfit> {
         const ADD_LANES: u32 = 64;
-        let (least, wanted) = (kernel.params.get("min_depth")?, kernel.params.get("tiles")?);
-        let of = self.tiles(kernel.params)?;
-        let tiles = of.count().max(1);
-        let Tiles { grid, mut constants, bk, .. } = of;
-        let (depth, bk) = (self.depth(), u64::from(bk));
+        let (least, depth) = (kernel.params.get("min_depth")?, self.depth());
         if depth < u64::from(least) {
             return Err(Unfit(format!("wants at least {least} terms in a sum, there are {depth}")));
         }
-        // A part is two steps at least.
-        let most = u64::from(wanted).div_ceil(tiles).min(depth / (2 * bk)).max(1);
-        let part = depth.div_ceil(most).next_multiple_of(bk);
-        let parts = depth.div_ceil(part);
+        let (parts, part) = self.parts(kernel.params, &of)?;
         if parts < 2 {
-            return Err(Unfit(format!("shares terms among workgroups, and {tiles} tiles are enough")));
+            return Err(Unfit(format!("shares terms among workgroups, and {} tiles are enough", of.count())));
         }
+        let Tiles { grid, mut constants, .. } = of;
         let (parts, part) = (narrow("parts", parts)?, narrow("a part", part)?);
         let [rows, columns] = self.window.output();
         let filters = self.groups * self.filters;
@@ -101,7 +149,7 @@ impl Convolution {
     }
 
     /// How cooperative matrices cover the results.
-    fn tiles(&self, params: &Params) -> Result<Tiles, Unfit> {
+    fn matrix_tiles(&self, params: &Params) -> Result<Tiles, Unfit> {
         let p = |name| params.get(name);
         let (bm, bn, bk, wm, wn, slices) = (p("bm")?, p("bn")?, p("bk")?, p("wm")?, p("wn")?, p("slices")?);
         let lanes = (bm / wm) * (bn / wn) * slices * 32;
@@ -110,17 +158,72 @@ impl Convolution {
         if !whole || !covered(bm) || !covered(bn) {
             return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
         }
+        let (grid, [height, width]) = self.tiled(params)?;
+        let whole_words = self.depth().is_multiple_of(8).into();
+        let shared = (2 * (bm + bn) * (bk / 8 + 1)).max(slices * bm * (bn / 4 + 1));
+        let constants = vec![lanes, bm, bn, bk, wm, wn, slices, height, width, whole_words, shared];
+        Ok(Tiles { bm, bn, bk, grid, constants })
+    }
+
+    /// How quads in registers cover the results.
+    fn wide_tiles(&self, params: &Params) -> Result<Tiles, Unfit> {
+        let p = |name| params.get(name);
+        let (bm, bn, bk, tm, tn) = (p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
+        let lanes = (bm / tm) * (bn / tn);
+        let covered = |rows: u32| (rows * bk / 4).is_multiple_of(lanes);
+        let whole = [bm % tm, bn % tn, tm % 4, tn % 4, bk % 4, lanes % bn] == [0; 6];
+        if !whole || !covered(bm) || !covered(bn) {
+            return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
+        }
+        let (grid, [height, width]) = self.tiled(params)?;
+        let quads = self.depth().is_multiple_of(4).into();
+        let constants = vec![lanes, bm, bn, bk, tm, tn, height, width, quads];
+        Ok(Tiles { bm, bn, bk, grid, constants })
+    }
+
+    /// Workgroups for tiles of `bm` filters and `bn` places, and the size of the kernel.
+    fn tiled(&self, params: &Params) -> Result<([u32; 3], [u32; 2]), Unfit> {
         if self.layout != Layout::Nchw {
             return Err(Unfit("wants channels first".into()));
         }
-        self.at_least(p("min_filters")?)?;
+        self.at_least(params.get("min_filters")?)?;
         let [rows, columns] = self.window.output();
-        let blocks = u64::from(groups(self.filters, bm)?) * self.groups;
-        let grid = [groups(rows * columns, bn)?, narrow("a number of filters", blocks)?, self.images_32()?];
-        let [height, width] = self.window.kernel.map(|size| narrow("the kernel", size));
-        let whole_words = self.depth().is_multiple_of(8).into();
-        let shared = (2 * (bm + bn) * (bk / 8 + 1)).max(slices * bm * (bn / 4 + 1));
-        let constants = vec![lanes, bm, bn, bk, wm, wn, slices, height?, width?, whole_words, shared];
-        Ok(Tiles { bm, bn, bk, grid, constants })
+        let blocks = u64::from(groups(self.filters, params.get("bm")?)?) * self.groups;
+        let places = groups(rows * columns, params.get("bn")?)?;
+        let [height, width] = self.window.kernel;
+        let kernel = [narrow("the kernel", height)?, narrow("the kernel", width)?];
+        Ok(([places, narrow("a number of filters", blocks)?, self.images_32()?], kernel))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Operation, Plan, Unfit, variants_of};
+
+    /// What a variant makes of a convolution of `channels` by `filters` at `side` x `side` places.
+    fn plan(variant: &str, channels: u64, filters: u64, kernel: u64, side: u64) -> Result<Plan, Unfit> {
+        let pad = kernel / 2;
+        let operation = format!(
+            "conv2d:input=1x{channels}x{side}x{side},filter={filters}x{channels}x{kernel}x{kernel},pads={pad}x{pad}x{pad}x{pad}"
+        );
+        let operation = Operation::parse(&operation).unwrap();
+        variants_of("conv2d").find(|v| v.name == variant).unwrap().plan(&operation)
+    }
+
+    #[test]
+    fn workgroups_share_long_sums_of_few_results() {
+        let cut = |channels, filters, kernel, side| {
+            plan("conv2d.f32.wide32x64cut", channels, filters, kernel, side)
+        };
+        let long = cut(512, 512, 3, 7).unwrap();
+        assert_eq!(long.steps.len(), 2, "the sums of parts, and their sum");
+        assert_eq!(long.steps[0].grid, [1, 16, 32]);
+        assert!(cut(192, 64, 1, 14).is_ok());
+        // Many results keep the device busy without; short sums end before another dispatch would begin.
+        for (channels, filters, kernel, side) in [(256, 512, 1, 28), (256, 64, 1, 56), (96, 576, 1, 14)] {
+            let refused = cut(channels, filters, kernel, side).unwrap_err().to_string();
+            assert!(refused.contains("saves"), "{refused}");
+            assert_eq!(plan("conv2d.f32.wide32x64", channels, filters, kernel, side).unwrap().steps.len(), 1);
+        }
     }
 }

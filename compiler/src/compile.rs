@@ -3,7 +3,10 @@
 use std::io;
 
 use bytes::Bytes;
-use halite_formats::params::{NewEntry, NewStorage, write_irpa};
+use halite_formats::{
+    Rope,
+    params::{NewEntry, NewStorage, write_irpa},
+};
 use halite_shaders::Tuning;
 use halite_targets::{Capabilities, Target};
 
@@ -81,8 +84,8 @@ pub struct Progress<'a> {
 /// A compiled program.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The module file.
-    pub module: Vec<u8>,
+    /// The module file. Its constants are slices of the model's, which may be a mapped file.
+    pub module: Rope,
     /// What has to be loaded beside it, where parameters are external and there are any.
     pub parameters: Option<ParameterArchive>,
     /// What was decided, and what it costs.

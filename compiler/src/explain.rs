@@ -283,7 +283,7 @@ fn sizes(plan: &ModulePlan, emitted: &Emitted) -> SizeReport {
         None => plan.slabs.constant_slabs.iter().map(|slab| slab.bytes).sum(),
     };
     SizeReport {
-        module: emitted.module.len() as u64,
+        module: emitted.module.len(),
         constants,
         executables: kernels.iter().map(|(_, bytes)| bytes).sum(),
         bytecode: emitted.def.bytecode.len() as u64,

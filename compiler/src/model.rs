@@ -1,7 +1,11 @@
 //! Owns models of any format: which format a file has, its functions, and the way from it to a program. Does not own: any
 //! format.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 
@@ -86,9 +90,26 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no such model.
     pub fn open(path: &Path, format: ModelFormat) -> Result<Model, CompileError> {
+        Self::open_with(path, format, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)))
+    }
+
+    /// As [`Model::open`], with files read by `read`, which may map them: weights stay slices of what it gives, up to the
+    /// module that is written.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn open_with(
+        path: &Path,
+        format: ModelFormat,
+        read: Arc<onnx::ReadFile>,
+    ) -> Result<Model, CompileError> {
         let model = match format {
-            ModelFormat::Onnx => Model::Onnx(onnx::Model::open(path)?),
-            ModelFormat::Pte => Model::Pte(pte::Model::open(path)?),
+            ModelFormat::Onnx => Model::Onnx(onnx::Model::open_with(path, read)?),
+            ModelFormat::Pte => {
+                let bytes = read(path)
+                    .map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
+                Model::Pte(pte::Model::parse(bytes)?)
+            }
         };
         model.with_functions()
     }

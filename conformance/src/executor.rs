@@ -33,7 +33,7 @@ impl Executor {
     /// The module does not fit the device, or a file for its parameters cannot be written.
     pub fn session(&self, module: &Compiled) -> Result<Session> {
         let mut builder =
-            Session::builder().devices(vec![self.0.clone()]).module_bytes(module.module.clone());
+            Session::builder().devices(vec![self.0.clone()]).module_bytes(module.module.to_vec());
         let folder = tempfile::tempdir()?;
         if let Some(archive) = &module.parameters {
             let path = folder.path().join("parameters.irpa");

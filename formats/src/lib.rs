@@ -9,4 +9,7 @@ pub mod flatbuffer;
 pub mod onnx;
 pub mod params;
 pub mod pte;
+mod rope;
 pub mod vmfb;
+
+pub use rope::Rope;

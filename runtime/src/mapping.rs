@@ -17,6 +17,16 @@ pub enum LoadMode {
     Preload,
 }
 
+impl LoadMode {
+    /// The contents of a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn load(self, path: &Path) -> io::Result<Bytes> {
+        load_file(path, self)
+    }
+}
+
 /// The contents of a file.
 pub fn load_file(path: &Path, mode: LoadMode) -> io::Result<Bytes> {
     match mode {

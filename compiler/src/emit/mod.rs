@@ -28,7 +28,10 @@ mod slots;
 mod table;
 mod values;
 
-use halite_formats::vmfb::{ModuleDef, WriteOptions, write_module};
+use halite_formats::{
+    Rope,
+    vmfb::{ModuleDef, WriteOptions, write_module_in_pieces},
+};
 
 use self::{
     function::Functions,
@@ -43,9 +46,9 @@ use crate::{CompileError, CompileOptions, ParameterArchive, ParameterStorage, Pr
 /// A module that was written.
 #[derive(Debug)]
 pub struct Emitted {
-    /// The file.
-    pub module: Vec<u8>,
-    /// What is in it.
+    /// The file; its constants are slices of the model's.
+    pub module: Rope,
+    /// What is in it, without its large data.
     pub def: ModuleDef,
     /// What has to be loaded beside it.
     pub parameters: Option<ParameterArchive>,
@@ -82,9 +85,9 @@ pub fn emit(program: &Program, plan: &ModulePlan, options: &CompileOptions) -> R
         functions.function(index, function, tables)?;
     }
     init::init(&mut writer, plan, &loads)?;
-    let def = writer.finish(globals.bytes, globals.refs);
-    let module =
-        write_module(&def, &WriteOptions::default()).map_err(|e| CompileError::Write(e.to_string()))?;
+    let (def, large) = writer.finish(globals.bytes, globals.refs);
+    let module = write_module_in_pieces(&def, &large, &WriteOptions::default())
+        .map_err(|e| CompileError::Write(e.to_string()))?;
     let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
     Ok(Emitted { module, def, parameters: archive, table_bytes })
 }

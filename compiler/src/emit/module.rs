@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use halite_formats::vmfb::{Attr, DebugDatabase, FunctionDebug, ModuleDef};
+use halite_formats::{
+    Rope,
+    vmfb::{Attr, DebugDatabase, FunctionDebug, LargeData, ModuleDef},
+};
 use halite_vm::{
     asm::{ModuleBuilder, Reg},
     isa::Op,
@@ -15,12 +18,17 @@ use super::{
 };
 use crate::CompileError;
 
+/// Data of fewer bytes stay with the code; a piece of their own would be mostly padding.
+const SMALL: u64 = 256;
+
 /// A module in the making.
 #[derive(Debug)]
 pub struct Writer {
     builder: ModuleBuilder,
     imports: HashMap<&'static str, u32>,
     data: HashMap<Bytes, u32>,
+    /// Read-only data whose place in the module is empty.
+    large: LargeData,
     /// Name, requirements and reflection of each function.
     functions: Vec<(String, u32, Vec<Attr>)>,
 }
@@ -33,7 +41,8 @@ impl Writer {
         if needs_parameters {
             builder.dependency("io_parameters", 0, false);
         }
-        Writer { builder, imports: HashMap::new(), data: HashMap::new(), functions: Vec::new() }
+        let (imports, data, large) = (HashMap::new(), HashMap::new(), LargeData::new());
+        Writer { builder, imports, data, large, functions: Vec::new() }
     }
 
     /// The function operand of an import.
@@ -53,9 +62,14 @@ impl Writer {
         ordinal
     }
 
-    /// The ordinal of read-only data that is like no other: it is not looked for.
-    pub fn large_data(&mut self, bytes: impl Into<Bytes>) -> u32 {
-        self.builder.rodata(bytes)
+    /// The ordinal of read-only data that is like no other: it is not looked for, and not copied.
+    pub fn large_data(&mut self, bytes: Rope) -> u32 {
+        if bytes.len() < SMALL {
+            return self.builder.rodata(bytes.to_vec());
+        }
+        let ordinal = self.builder.rodata(Bytes::new());
+        self.large.insert(ordinal as usize, bytes);
+        ordinal
     }
 
     /// Index of a type.
@@ -138,8 +152,8 @@ impl Writer {
         Ok(ordinal)
     }
 
-    /// The module with so much global state.
-    pub fn finish(mut self, global_bytes: u32, global_refs: u32) -> ModuleDef {
+    /// The module with so much global state, and its large data.
+    pub fn finish(mut self, global_bytes: u32, global_refs: u32) -> (ModuleDef, LargeData) {
         self.builder.globals(global_bytes, global_refs);
         let mut module = self.builder.finish();
         let mut names = Vec::new();
@@ -150,6 +164,6 @@ impl Writer {
             names.push(FunctionDebug { local_name: name, locations: Vec::new() });
         }
         module.debug = Some(DebugDatabase { locations: Vec::new(), functions: names });
-        module
+        (module, self.large)
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use halite_formats::Rope;
 
 use super::module::Writer;
 use crate::{
@@ -63,14 +64,14 @@ pub fn store(
     (sources, Some(archive).filter(|archive| !archive.entries.is_empty()))
 }
 
-/// The bytes of a slab.
-fn joined(pool: &Pool, slab: &Slab) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(slab.bytes as usize);
+/// The bytes of a slab: those of its constants, which stay where they are.
+fn joined(pool: &Pool, slab: &Slab) -> Rope {
+    let mut bytes = Rope::new();
     for (index, offset) in &slab.items {
-        bytes.resize(*offset as usize, 0);
-        bytes.extend_from_slice(&pool.constants[*index].bytes);
+        bytes.pad_to(*offset);
+        bytes.push(pool.constants[*index].bytes.clone());
     }
-    bytes.resize(slab.bytes as usize, 0);
+    bytes.pad_to(slab.bytes);
     bytes
 }
 

@@ -8,6 +8,7 @@
 mod constant;
 mod control;
 mod conversion;
+mod external;
 mod importer;
 mod liveness;
 mod model;
@@ -18,6 +19,7 @@ mod repeat;
 mod sequence;
 
 pub use constant::read_tensor;
+pub use external::ReadFile;
 pub use model::Model;
 
 pub(crate) use node::{Import, NodeView};

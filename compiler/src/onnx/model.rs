@@ -1,16 +1,21 @@
 //! Owns a model that was read: what it says of its inputs and outputs, and the way to a graph.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
 
-use super::{Result, constant::held_type, importer::Importer};
+use super::{
+    Result,
+    constant::held_type,
+    external::{Folder, ReadFile},
+    importer::Importer,
+};
 use crate::{
     CompileError, Place,
     graph::Graph,
@@ -21,36 +26,8 @@ use crate::{
 pub struct Model {
     proto: onnx::Model,
     external: Box<dyn ExternalData + Send + Sync>,
-    files: Files,
-}
-
-/// Files that tensors were read from.
-type Files = Arc<Mutex<BTreeSet<PathBuf>>>;
-
-/// External data next to a model file.
-struct Folder {
-    path: PathBuf,
-    /// What was read.
-    files: Files,
-}
-
-impl ExternalData for Folder {
-    fn read(&self, location: &str, offset: u64, length: Option<u64>) -> Result<Bytes, String> {
-        use std::io::{Read, Seek, SeekFrom};
-        let path = self.path.join(location);
-        let said = |error: std::io::Error| format!("{}: {error}", path.display());
-        let mut file = fs::File::open(&path).map_err(said)?;
-        let left = file.metadata().map_err(said)?.len().saturating_sub(offset);
-        let length = length.unwrap_or(left);
-        if length > left {
-            return Err(format!("{}: has {left} bytes from {offset}, not {length}", path.display()));
-        }
-        file.seek(SeekFrom::Start(offset)).map_err(said)?;
-        let mut bytes = Vec::new();
-        file.take(length).read_to_end(&mut bytes).map_err(said)?;
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
-        Ok(bytes.into())
-    }
+    /// Where its other files are, when it is one itself.
+    folder: Option<Folder>,
 }
 
 impl std::fmt::Debug for Model {
@@ -65,12 +42,19 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no model.
     pub fn open(path: &Path) -> Result<Model> {
+        Self::open_with(path, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)))
+    }
+
+    /// As [`Model::open`], with files read by `read`, which may map them: constants of graphs are slices of what it gives.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn open_with(path: &Path, read: Arc<ReadFile>) -> Result<Model> {
         let bytes =
-            fs::read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let files = Files::default();
-        let external = Folder { path: folder, files: Arc::clone(&files) };
-        Ok(Model { files, ..Self::parse(bytes.into(), Box::new(external))? })
+            read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
+        let folder = Folder::of(path, read);
+        let model = Self::parse(bytes, Box::new(folder.clone()))?;
+        Ok(Model { folder: Some(folder), ..model })
     }
 
     /// Reads a model from bytes that hold everything.
@@ -88,12 +72,12 @@ impl Model {
     pub fn parse(bytes: Bytes, external: Box<dyn ExternalData + Send + Sync>) -> Result<Model> {
         let proto = onnx::Model::parse(bytes)
             .map_err(|error| CompileError::invalid(&Place::default(), error.to_string()))?;
-        Ok(Model { proto, external, files: Files::default() })
+        Ok(Model { proto, external, folder: None })
     }
 
     /// Files in which the model keeps tensors, as far as [`Model::graph`] has read them.
     pub fn files(&self) -> Vec<PathBuf> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.folder.as_ref().map(Folder::files).unwrap_or_default()
     }
 
     /// What the caller has to hand in. Inputs that have a default in the model are not among them.

@@ -49,7 +49,7 @@ impl Engine for OnDevice {
         let outputs: Vec<_> = graph.outputs.iter().map(|port| graph.tensor(port.tensor).clone()).collect();
         let compiled = compile(&Program::of("main", graph), &self.options, &mut |_| ())?;
         let compile = began.elapsed();
-        let module = compiled.module.len() as u64;
+        let module = compiled.module.len();
         let began = Instant::now();
         let session = self.executor.session(&compiled).context("loading the module")?;
         let load = began.elapsed();

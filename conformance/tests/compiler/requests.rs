@@ -123,7 +123,7 @@ fn constants_are_stored_once_for_all_targets() {
     assert_eq!(three.report.targets.len(), 3);
     assert_eq!(one.report.constants, three.report.constants);
     let largest = |module: &Compiled| {
-        let def = read_module(module.module.clone().into()).unwrap();
+        let def = read_module(module.module.to_vec().into()).unwrap();
         def.rodata.iter().filter(|data| data.len() as u64 >= 120_000).count()
     };
     assert_eq!((largest(&one), largest(&three)), (1, 1));

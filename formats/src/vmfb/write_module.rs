@@ -1,5 +1,9 @@
 //! Owns writing bytecode modules: the FlatBuffer, where external segments go, and the zip dress.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
 use super::container::SEGMENT_ALIGNMENT;
 use super::schema as s;
 use super::write_executable::collect;
@@ -8,7 +12,10 @@ use super::{
     Attr, DebugDatabase, Dependency, Export, Function, FunctionDebug, FunctionSignature, Import, Location,
     ModuleDef, VmfbError,
 };
-use crate::flatbuffer::{Builder, Child, Field, Offset, Vector};
+use crate::{
+    Rope,
+    flatbuffer::{Builder, Child, Field, Offset, Vector},
+};
 
 /// Rodata of at least this many bytes goes behind the FlatBuffer, where it is aligned and can be mapped.
 const EXTERNAL_THRESHOLD: usize = 256;
@@ -36,6 +43,7 @@ struct Segment {
     ordinal: usize,
     /// From the rodata base, which follows the FlatBuffer.
     offset: u64,
+    data: Rope,
 }
 
 impl Segment {
@@ -44,45 +52,63 @@ impl Segment {
     }
 }
 
+/// Read-only data of a module by ordinal, in pieces that stay where they are: in the place of what [`ModuleDef::rodata`]
+/// has there.
+pub type LargeData = BTreeMap<usize, Rope>;
+
 /// Encodes a module file. Deterministic: equal modules give equal bytes.
 ///
 /// Fails with `Invalid` when a count does not fit its field, and with `Flatbuffer` beyond 2 GiB of code and names.
 pub fn write_module(module: &ModuleDef, options: &WriteOptions) -> Result<Vec<u8>, VmfbError> {
-    let segments = place_segments(module, options.polyglot_zip);
-    let flatbuffer = build(module, &segments)?;
-    let mut out = Vec::new();
+    Ok(write_module_in_pieces(module, &LargeData::new(), options)?.to_vec())
+}
+
+/// As [`write_module`], with large data in pieces: the file's pieces are those, and what is between them.
+///
+/// # Errors
+/// As [`write_module`].
+pub fn write_module_in_pieces(
+    module: &ModuleDef,
+    large: &LargeData,
+    options: &WriteOptions,
+) -> Result<Rope, VmfbError> {
+    let segments = place_segments(module, large, options.polyglot_zip);
+    let flatbuffer = Bytes::from(build(module, &segments)?);
+    let mut out = Rope::new();
     let mut zip = options.polyglot_zip.then(ZipEntries::default);
     if let Some(zip) = &mut zip {
-        zip.begin(&mut out, MODULE_ENTRY.to_owned(), &[&flatbuffer]);
+        out.push(zip.begin(0, MODULE_ENTRY.to_owned(), std::slice::from_ref(&flatbuffer)));
     }
-    out.extend_from_slice(&flatbuffer);
+    out.push(flatbuffer);
     for segment in &segments {
-        let data = &module.rodata[segment.ordinal];
-        out.resize(out.len().next_multiple_of(SEGMENT_ALIGNMENT), 0);
+        out.pad_to(out.len().next_multiple_of(SEGMENT_ALIGNMENT as u64));
         if let Some(zip) = &mut zip {
-            zip.begin(&mut out, segment.entry_name(), &[data]);
+            out.push(zip.begin(out.len(), segment.entry_name(), segment.data.pieces()));
         }
-        out.extend_from_slice(data);
+        out.append(segment.data.clone());
     }
     if let Some(zip) = zip {
-        zip.finish(&mut out);
+        out.push(zip.finish(out.len()));
     }
     Ok(out)
 }
 
 /// Decides which segments are external, and where.
-fn place_segments(module: &ModuleDef, zip: bool) -> Vec<Segment> {
+fn place_segments(module: &ModuleDef, large: &LargeData, zip: bool) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut end = 0u64;
     for (ordinal, data) in module.rodata.iter().enumerate() {
-        if data.len() < EXTERNAL_THRESHOLD && !data.starts_with(s::VULKAN_IDENTIFIER) {
+        let in_pieces = large.get(&ordinal);
+        if in_pieces.is_none() && data.len() < EXTERNAL_THRESHOLD && !data.starts_with(s::VULKAN_IDENTIFIER) {
             continue;
         }
-        let mut segment = Segment { ordinal, offset: end.next_multiple_of(SEGMENT_ALIGNMENT as u64) };
+        let data = in_pieces.cloned().unwrap_or_else(|| data.clone().into());
+        let offset = end.next_multiple_of(SEGMENT_ALIGNMENT as u64);
+        let mut segment = Segment { ordinal, offset, data };
         if zip {
             segment.offset += local_header_length(&segment.entry_name()) as u64;
         }
-        end = segment.offset + data.len() as u64;
+        end = segment.offset + segment.data.len();
         segments.push(segment);
     }
     segments
@@ -231,7 +257,7 @@ fn write_rodata(b: &mut Builder, module: &ModuleDef, segments: &[Segment]) -> Of
             Some(segment) => b
                 .table()
                 .scalar(&s::rodata::EXTERNAL_OFFSET, segment.offset)
-                .scalar(&s::rodata::EXTERNAL_LENGTH, data.len() as u64)
+                .scalar(&s::rodata::EXTERNAL_LENGTH, segment.data.len())
                 .finish(),
             None => {
                 let data = b.bytes(data, EMBEDDED_ALIGNMENT);

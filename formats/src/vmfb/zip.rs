@@ -1,6 +1,8 @@
 //! Owns the zip dress of module files: stored entries with 64-bit sizes, so that any size takes the same path.
 //! Does not own: reading zips (the module reader looks at one header only).
 
+use bytes::Bytes;
+
 use super::container::SEGMENT_ALIGNMENT;
 
 const VERSION_NEEDED: u16 = 45;
@@ -41,9 +43,9 @@ fn u64s(out: &mut Vec<u8>, values: &[u64]) {
 }
 
 impl ZipEntries {
-    /// Appends the local header of an entry. The data must follow right after it.
-    pub fn begin(&mut self, out: &mut Vec<u8>, name: String, data: &[&[u8]]) {
-        let header_offset = out.len() as u64;
+    /// The local header, at a place in the file, of an entry. The data must follow right after it.
+    pub fn begin(&mut self, header_offset: u64, name: String, data: &[Bytes]) -> Vec<u8> {
+        let out = &mut Vec::new();
         let length = data.iter().map(|d| d.len() as u64).sum();
         let crc = crc32(data);
         let extra = local_header_length(&name) - LOCAL_HEADER - name.len();
@@ -58,11 +60,12 @@ impl ZipEntries {
         u16s(out, &[PADDING_ID, padding as u16]);
         out.resize(out.len() + padding, 0);
         self.0.push(Entry { name, crc, length, header_offset });
+        std::mem::take(out)
     }
 
-    /// Appends the central directory.
-    pub fn finish(&self, out: &mut Vec<u8>) {
-        let start = out.len() as u64;
+    /// The central directory, at a place in the file.
+    pub fn finish(&self, start: u64) -> Vec<u8> {
+        let out = &mut Vec::new();
         for e in &self.0 {
             out.extend_from_slice(b"PK\x01\x02");
             u16s(out, &[0x031E, VERSION_NEEDED, 0, 0, 0, DATE]);
@@ -73,7 +76,7 @@ impl ZipEntries {
             u16s(out, &[ZIP64_ID, 24]);
             u64s(out, &[e.length, e.length, e.header_offset]);
         }
-        let end = out.len() as u64;
+        let end = start + out.len() as u64;
         let count = self.0.len() as u64;
         out.extend_from_slice(b"PK\x06\x06");
         u64s(out, &[44]);
@@ -88,11 +91,12 @@ impl ZipEntries {
         u16s(out, &[0, 0, u16::MAX, u16::MAX]);
         u32s(out, &[u32::MAX, u32::MAX]);
         u16s(out, &[0]);
+        std::mem::take(out)
     }
 }
 
 /// CRC-32 as zip uses it (reflected polynomial 0xEDB88320).
-fn crc32(parts: &[&[u8]]) -> u32 {
+fn crc32(parts: &[Bytes]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
         let mut i = 0;
@@ -118,14 +122,13 @@ mod tests {
 
     #[test]
     fn crc_of_the_standard_check_string() {
-        assert_eq!(crc32(&[b"12345", b"6789"]), 0xCBF4_3926);
+        assert_eq!(crc32(&["12345".into(), "6789".into()]), 0xCBF4_3926);
     }
 
     #[test]
     fn headers_end_where_they_say() {
         for name in ["a", "module.fb", &"n".repeat(60)] {
-            let mut out = Vec::new();
-            ZipEntries::default().begin(&mut out, name.to_owned(), &[b"x"]);
+            let out = ZipEntries::default().begin(0, name.to_owned(), &["x".into()]);
             assert_eq!(out.len(), local_header_length(name));
             assert_eq!(out.len() % SEGMENT_ALIGNMENT, 0);
         }

@@ -7,10 +7,12 @@ use std::{
     io::{BufWriter, Read, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Instant,
 };
 
 use clap::{Parser, ValueEnum};
+use halite::LoadMode;
 use halite_compiler::{
     CompileError, CompileOptions, Compiled, Model, ModelFormat, ParameterStorage, Precision, Program,
     compile, signature::Signature,
@@ -216,7 +218,13 @@ fn open(path: &Path, format: Option<FormatFlag>) -> Result<Model> {
             ModelFormat::detect(&start, path).ok_or_else(|| unknown(path, &start))?
         }
     };
-    Model::open(path, format).map_err(|e| failure(&e))
+    read(path, format, LoadMode::Map)
+}
+
+/// Reads a model; mapped, its weights go from there to the module's file without a copy in memory.
+pub(crate) fn read(path: &Path, format: ModelFormat, mode: LoadMode) -> Result<Model> {
+    let load = move |path: &Path| mode.load(path);
+    Model::open_with(path, format, Arc::new(load)).map_err(|e| failure(&e))
 }
 
 /// The format of a model file; `None` for what is none, such as a module.
@@ -368,11 +376,11 @@ fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String,
         Path::new(stem).with_extension("vmfb")
     });
     if output.as_os_str() == "-" {
-        std::io::stdout().write_all(&compiled.module)?;
+        compiled.module.write(&mut std::io::stdout())?;
     } else {
-        replace(&output, |out| out.write_all(&compiled.module))?;
+        replace(&output, |out| compiled.module.write(out))?;
     }
-    written.push((output.display().to_string(), compiled.module.len() as u64));
+    written.push((output.display().to_string(), compiled.module.len()));
     Ok(written)
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn compile(
         log::info!("'{}' was compiled before", path.display());
         return Ok(module);
     }
-    let model = Model::open(path, format).map_err(|e| compile::failure(&e))?;
+    let model = compile::read(path, format, modules.module_mode.into())?;
     let (module, bound) = build(path, &model, modules.function(), &given, &place.capabilities, &tuning)?;
     let module = Bytes::from(module);
     if let Some(cache) = cache {
@@ -111,7 +111,7 @@ fn build(
     };
     let program = Program { functions: vec![function] };
     let compiled = to_module(&program, &options, &mut |_| ()).map_err(|e| wrong(path, &e))?;
-    Ok((compiled.module, bound))
+    Ok((compiled.module.to_vec(), bound))
 }
 
 /// The model's function that the caller's name means: modules have `NAME` and `NAME$async` of each, and may be told with

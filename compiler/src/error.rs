@@ -2,14 +2,23 @@
 
 use std::{fmt, sync::Arc};
 
+/// Most bytes of a place's text, which goes with every node and tensor that comes of it.
+const MOST_TEXT: usize = 256;
+
 /// Where in a model something is: for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(Arc<str>);
 
 impl Place {
-    /// A place by what it is called, such as `Conv 'features.0'`.
+    /// A place by what it is called, such as `Conv 'features.0'`. Of a long text the end is kept, which is where the names
+    /// of places inside of others differ.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Place(text.into())
+        let text = text.into();
+        if text.len() <= MOST_TEXT {
+            return Place(text);
+        }
+        let from = text.ceil_char_boundary(text.len() - MOST_TEXT);
+        Place(format!("…{}", &text[from..]).into())
     }
 
     /// The text.
@@ -103,5 +112,18 @@ fn depends(inputs: &[String]) -> String {
     match inputs {
         [] => "what is computed at run time only".to_owned(),
         all => format!("the values of {}: bind them (--value NAME=VALUES)", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_keep_the_end_of_long_names() {
+        let place = Place::new(format!("If '{}' / Add 'last'", "ä".repeat(60_000)));
+        assert!(place.as_str().len() < MOST_TEXT + 4, "{}", place.as_str().len());
+        assert!(place.as_str().starts_with("…ä") && place.as_str().ends_with(" / Add 'last'"), "{place}");
+        assert_eq!(Place::new("Add 'a'").as_str(), "Add 'a'");
     }
 }

@@ -262,9 +262,7 @@ impl Builder {
     /// # Errors
     /// There are too many.
     pub fn count_from(&mut self, first: i64, count: u64) -> Result<TensorId> {
-        if count > MOST_COUNTED {
-            return Err(self.unsupported(format!("a list of {count} places; there are up to {MOST_COUNTED}")));
-        }
+        self.countable(count)?;
         let numbers = (0..count as i64).map(|i| first.saturating_add(i)).collect();
         self.values(DType::I64, &[count], &Values::Int(numbers))
     }
@@ -309,9 +307,6 @@ impl Builder {
         self.cast(made, element)
     }
 }
-
-/// Most numbers of a list that is a constant.
-const MOST_COUNTED: u64 = 1 << 24;
 
 fn default_scale(dim: u64) -> f64 {
     1.0 / (dim.max(1) as f64).sqrt()

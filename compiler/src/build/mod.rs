@@ -49,6 +49,13 @@ const FOLD_BUDGET: u64 = 1 << 28;
 /// Most numbers of a constant that is made of a size: such as all places along an axis.
 const MOST_PLACES: u64 = 1 << 24;
 
+/// Most bytes of all constants that are made of numbers rather than read from the model: a short model asks for any
+/// number of them.
+const MOST_MADE_BYTES: u64 = 1 << 29;
+
+/// Most nodes: recurrent operators and loops multiply those of the model.
+const MOST_NODES: usize = 1 << 20;
+
 /// Most elements that a result may have: more cannot be the size of anything that runs.
 const MOST_ELEMENTS: u64 = 1 << 40;
 
@@ -63,6 +70,10 @@ pub struct Builder {
     place: Place,
     /// Bytes of results that were computed so far.
     folded: u64,
+    /// Bytes of constants that were made of values so far.
+    made: u64,
+    /// Nodes that were appended so far, to any region.
+    pushed: usize,
 }
 
 /// How far a graph was built; see [`Builder::mark`].
@@ -175,6 +186,9 @@ impl Builder {
     }
 
     /// A constant from values.
+    ///
+    /// # Errors
+    /// There are not as many values as the dimensions say, or with those before there are too many.
     pub fn values(
         &mut self,
         element: impl Into<ElementType>,
@@ -182,6 +196,15 @@ impl Builder {
         values: &Values,
     ) -> Result<TensorId> {
         let element = element.into();
+        let bytes = (values.len() as u64).saturating_mul(element.storage().size());
+        self.made = self.made.saturating_add(bytes);
+        if self.made > MOST_MADE_BYTES {
+            let reason = format!(
+                "the constants that the compiler makes (ranges, tables, masks) take more than {MOST_MADE_BYTES} bytes \
+                 together; make them smaller, or store them in the model"
+            );
+            return Err(self.unsupported(reason));
+        }
         self.constant("", element, dims, values.to_bytes(element.storage()).into())
     }
 
@@ -199,12 +222,21 @@ impl Builder {
     /// There are too many.
     pub fn places(&mut self, element: impl Into<ElementType>, dims: &[u64]) -> Result<TensorId> {
         let count = elements(dims);
-        if count > MOST_PLACES {
-            return Err(
-                self.unsupported(format!("{count} places are more than {MOST_PLACES}, which are counted"))
-            );
-        }
+        self.countable(count)?;
         self.values(element, dims, &Values::Int((0..count as i64).collect()))
+    }
+
+    /// Whether a constant may have so many elements that come of sizes alone, not of data in the model.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub fn countable(&self, count: u64) -> Result<()> {
+        if count > MOST_PLACES {
+            let reason =
+                format!("{count} places are listed here; there are up to {MOST_PLACES}: use smaller sizes");
+            return Err(self.unsupported(reason));
+        }
+        Ok(())
     }
 
     /// A vector of `i64`.
@@ -303,12 +335,23 @@ impl Builder {
     }
 
     /// Appends a node.
+    ///
+    /// # Errors
+    /// An output is too large, or there are too many nodes.
     pub fn push(
         &mut self,
         op: NodeOp,
         inputs: &[TensorId],
         outputs: &[(ElementType, Vec<u64>)],
     ) -> Result<Vec<TensorId>> {
+        self.pushed += 1;
+        if self.pushed > MOST_NODES {
+            let reason = format!(
+                "the model becomes more than {MOST_NODES} operations: loops and recurrent operators repeat theirs for \
+                 each step; use shorter sequences"
+            );
+            return Err(self.unsupported(reason));
+        }
         let name = self.place.as_str().to_owned();
         let made: Result<Vec<_>> =
             outputs.iter().map(|(element, dims)| self.define(&name, *element, dims)).collect();

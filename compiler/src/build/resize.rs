@@ -157,6 +157,7 @@ impl Builder {
     }
 
     fn nearest_along(&mut self, tensor: TensorId, axis: &ResizedAxis, how: &Resizing) -> Result<TensorId> {
+        self.countable(axis.size)?;
         let source = self.dims(tensor)[axis.axis];
         let last = source as f64 - 1.0;
         let place = |i| {
@@ -213,6 +214,7 @@ impl Builder {
         let value = self.float(element, how.extrapolation)?;
         let mut made = made;
         for axis in axes {
+            self.countable(axis.size)?;
             let size = source[axis.axis];
             let inside = |i| (0.0..=size as f64 - 1.0).contains(&how.source_of(axis, size, i));
             let inside: Vec<i64> = (0..axis.size).map(|i| inside(i).into()).collect();

@@ -2,7 +2,7 @@
 //! whose coordinates are known.
 
 use halite_shaders::{
-    DType, Values,
+    DType,
     emit::{Expression, Function, Operand, Scalar, Type},
 };
 
@@ -70,10 +70,7 @@ impl Builder {
         let flat = self.reshape(flat, &[elements(&dims[..=rank]), *channels])?;
         let bases = match bases {
             Some(bases) => bases,
-            None => {
-                let numbers = (0..dims[0] as i64).collect();
-                self.values(DType::I32, &[dims[0], 1], &Values::Int(numbers))?
-            }
+            None => self.places(DType::I32, &[dims[0], 1])?,
         };
         let mut each = Vec::new();
         for (coordinate, size) in coordinates.iter().zip(&sizes) {

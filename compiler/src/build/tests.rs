@@ -1,6 +1,8 @@
 //! Tests of operations that are made of several of the kernel library's, against plain loops.
 
-use halite_shaders::{DType, Values, ops::pad::Border, ops::pool2d::Pooling, ops::reduce::ReduceKind};
+use halite_shaders::{
+    DType, Values, emit::Function, ops::pad::Border, ops::pool2d::Pooling, ops::reduce::ReduceKind,
+};
 
 use super::*;
 
@@ -221,4 +223,22 @@ fn borders_of_many_dimensions() {
     let made = b.pad(x, &borders, Border::Constant, 9.0).unwrap();
     let wants: Vec<f64> = xs.chunks(2).flat_map(|pair| [9.0, pair[0]]).collect();
     assert_eq!(b.floats(made).unwrap(), wants);
+}
+
+#[test]
+fn what_a_short_model_could_ask_for_without_end_is_refused() {
+    let mut b = Builder::new();
+    let error = b.places(DType::I64, &[1 << 40]).unwrap_err().to_string();
+    assert!(error.contains("1099511627776 places"), "{error}");
+    b.made = MOST_MADE_BYTES - 8;
+    b.places(DType::I32, &[2]).unwrap();
+    let error = b.float(DType::F32, 1.0).unwrap_err().to_string();
+    assert!(error.contains("constants that the compiler makes"), "{error}");
+
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[4]).unwrap();
+    b.pushed = MOST_NODES - 1;
+    b.unary(Function::Neg, x).unwrap();
+    let error = b.unary(Function::Neg, x).unwrap_err().to_string();
+    assert!(error.contains("more than 1048576 operations"), "{error}");
 }

@@ -6,10 +6,12 @@ use std::{collections::HashMap, rc::Rc};
 use halite_shaders::{DType, Values};
 
 use super::{Graph, Node, NodeOp, Region, TensorId};
-use crate::CompileError;
+use crate::{CompileError, Place};
 
 /// Most runs of one loop.
 const MOST_RUNS: i64 = 1 << 20;
+/// Most elements of all tensors together: each takes 8 bytes here, and all are kept until the end.
+const MOST_ELEMENTS: u64 = 1 << 28;
 
 type Known = HashMap<TensorId, Rc<Values>>;
 
@@ -18,12 +20,14 @@ impl Graph {
     /// that they are stored in. Runs of regions may nest as deep as regions do.
     ///
     /// # Errors
-    /// There are not as many values as inputs or elements, or a loop has no end in sight.
+    /// There are not as many values as inputs or elements, the tensors are too large for the host, or a loop has no end in
+    /// sight.
     pub fn evaluate(&self, inputs: &[Values]) -> Result<Vec<Values>, CompileError> {
         let wrong = |text: String| Err(CompileError::Request(text));
         if inputs.len() != self.inputs.len() {
             return wrong(format!("{} inputs were given, there are {}", inputs.len(), self.inputs.len()));
         }
+        self.fits_the_host()?;
         let mut known = Known::new();
         for (port, values) in self.inputs.iter().zip(inputs) {
             if values.len() as u64 != self.tensor(port.tensor).elements() {
@@ -38,6 +42,33 @@ impl Graph {
         }
         let results = self.run(&self.body, &mut known)?;
         Ok(results.iter().map(|values| values.as_ref().clone()).collect())
+    }
+
+    /// Refuses graphs with more elements than are kept here, and names what has the most.
+    fn fits_the_host(&self) -> Result<(), CompileError> {
+        let (mut total, mut largest) = (0u64, None::<(u64, Place, TensorId)>);
+        self.each_region(&mut |region| {
+            for node in &region.nodes {
+                for id in &node.outputs {
+                    let count = self.tensor(*id).elements();
+                    total = total.saturating_add(count);
+                    if largest.as_ref().is_none_or(|(most, ..)| count > *most) {
+                        largest = Some((count, node.place.clone(), *id));
+                    }
+                }
+            }
+        });
+        match largest {
+            Some((_, place, id)) if total > MOST_ELEMENTS => {
+                let what = self.describe(id);
+                let reason = format!(
+                    "{what} is too large to be computed on the host: all results together have {total} elements, and up \
+                     to {MOST_ELEMENTS} are kept"
+                );
+                Err(CompileError::unsupported(&place, reason))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn run(&self, region: &Region, known: &mut Known) -> Result<Vec<Rc<Values>>, CompileError> {
@@ -117,6 +148,18 @@ mod tests {
         build::Builder,
         graph::{ElementType, NodeOp},
     };
+
+    #[test]
+    fn what_the_host_cannot_hold_is_refused_by_name() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[]).unwrap();
+        let wide = b.expand(x, &[1 << 17, 1 << 17]).unwrap();
+        let y = b.unary(Function::Neg, wide).unwrap();
+        b.output("y", y);
+        let graph = b.finish().unwrap();
+        let error = graph.evaluate(&[Values::Float(vec![1.0])]).unwrap_err().to_string();
+        assert!(error.contains("f32[131072x131072]") && error.contains("host"), "{error}");
+    }
 
     #[test]
     fn loops_run_as_often_as_they_should() {

@@ -191,6 +191,8 @@ fn region_places(
         })
     };
     let (start, end) = (edge(columns.0)?, edge(columns.1)?);
+    let points = bins.saturating_mul(samples);
+    b.countable(points)?;
     // Where samples are, in bins.
     let at =
         (0..bins * samples).map(|i| (i / samples) as f64 + ((i % samples) as f64 + 0.5) / samples as f64);

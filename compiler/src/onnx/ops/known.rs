@@ -20,6 +20,7 @@ fn non_zero(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let known = b.need_floats(data, "which elements are not 0")?;
     let dims = b.dims(data).to_vec();
     let places: Vec<u64> = (0..known.len() as u64).filter(|place| known[*place as usize] != 0.0).collect();
+    b.countable((dims.len() as u64).saturating_mul(places.len() as u64))?;
     let mut coordinates = Vec::with_capacity(dims.len() * places.len());
     for axis in 0..dims.len() {
         let inner = elements(&dims[axis + 1..]).max(1);

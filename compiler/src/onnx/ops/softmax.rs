@@ -1,7 +1,7 @@
 //! Owns softmax and its relatives, and losses made of its logarithm.
 
 use halite_shaders::{
-    DType, Values,
+    DType,
     emit::{Function, Operand, Scalar},
     ops::reduce::ReduceKind,
 };
@@ -48,7 +48,7 @@ fn hardmax(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let size = b.dims(x)[axis];
     let mut shape = vec![1; b.dims(x).len()];
     shape[axis] = size;
-    let numbers = b.values(DType::I64, &shape, &Values::Int((0..size as i64).collect()))?;
+    let numbers = b.places(DType::I64, &shape)?;
     let hit = b.compare(Function::Eq, numbers, largest)?;
     let made = b.cast(hit, element)?;
     Ok(vec![b.reshape(made, &dims)?])

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use halite_conformance::{
     drivers::registry,
     suites::kernels::{self, capabilities, data::Inputs},
 };
 use halite_hal::{Device, Options};
-use halite_shaders::{Operation, Plan, Slot, variants_of};
+use halite_shaders::{Operation, Plan, Slot, Tuning, rank, variants_of};
 
 /// The Vulkan device at hand.
 fn vulkan() -> Option<Arc<dyn Device>> {
@@ -73,4 +73,37 @@ fn what_a_kernel_writes_to_an_input_is_seen() {
         let told = verdict(&device, &operation, &plan).unwrap_err();
         assert!(told.starts_with("input 0 after the run: "), "{told}");
     }
+}
+
+#[test]
+fn kernels_compute_the_same_where_few_buffers_can_be_bound() {
+    /// What Vulkan promises.
+    const BINDINGS: usize = 4;
+    /// Arithmetic operations of a sample: the twins compute them on the host.
+    const WORK: f64 = 1e6;
+    let Some(device) = vulkan() else { return };
+    let mut target = capabilities(device.info()).unwrap();
+    target.max_storage_buffers = BINDINGS as u32;
+    let (mut tried, mut failures) = (HashSet::new(), Vec::new());
+    let samples = Operation::NAMES.iter().flat_map(|name| Operation::samples(name));
+    for operation in
+        samples.filter(|sample| (1.0..WORK).contains(&sample.work().bytes.max(sample.work().flops)))
+    {
+        for candidate in rank(&operation, &target, Tuning::shipped()) {
+            let Some(plan) = candidate.plan() else { continue };
+            let whole = candidate.variant.plan(&operation).unwrap();
+            let fits = whole.steps.iter().all(|step| step.bindings.len() <= BINDINGS);
+            // One of each kind of binding.
+            let slots: Vec<_> = whole.steps.iter().map(|step| step.bindings.clone()).collect();
+            if fits || !tried.insert((&candidate.variant.name, format!("{slots:?}"))) {
+                continue;
+            }
+            assert!(plan.steps.iter().all(|step| step.bindings.len() <= BINDINGS), "{operation}");
+            if let Err(told) = verdict(&device, &operation, plan) {
+                failures.push(format!("{} of {operation}: {told}", candidate.variant.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(tried.len() > 40, "{} plans", tried.len());
 }

@@ -20,6 +20,7 @@ mod activation;
 mod divider;
 mod dtype;
 pub mod emit;
+mod fit;
 mod library;
 mod local;
 mod operation;

@@ -3,7 +3,7 @@
 
 use halite_targets::Capabilities;
 
-use crate::{Operation, Plan, Tuning, Variant, variants_of};
+use crate::{Operation, Plan, Step, Tuning, Variant, fit::fit, variants_of};
 
 /// What became of a variant.
 #[derive(Clone, Debug)]
@@ -65,7 +65,8 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
 }
 
 fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why: String) -> Verdict {
-    let plan = match variant.plan(operation) {
+    let bindings = target.max_storage_buffers as usize;
+    let plan = match variant.plan(operation).and_then(|plan| fit(plan, operation, variant, bindings)) {
         Ok(plan) => plan,
         Err(unfit) => return Verdict::RuledOut(unfit.to_string()),
     };
@@ -81,7 +82,17 @@ fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why:
             target.max_storage_buffer_bytes
         ));
     }
-    Verdict::Runs { plan, why }
+    match plan.steps.iter().find_map(|step| beyond(step, target)) {
+        Some(reason) => Verdict::RuledOut(reason),
+        None => Verdict::Runs { plan, why },
+    }
+}
+
+/// What a dispatch asks for beyond a target's limits. The number of workgroups does not count: drivers split large dispatches.
+fn beyond(step: &Step, target: &Capabilities) -> Option<String> {
+    let push = step.push.len() * 4;
+    (push > target.max_push_constants_bytes as usize)
+        .then(|| format!("has {push} bytes of push constants; {} are there", target.max_push_constants_bytes))
 }
 
 #[cfg(test)]

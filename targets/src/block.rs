@@ -62,6 +62,8 @@ fact_block! {
     max_push_constants_bytes: u32,
     /// Largest range of a storage buffer binding.
     max_storage_buffer_bytes: u64,
+    /// Storage buffers that a kernel can bind, in one set.
+    max_storage_buffers: u32,
     /// 8-bit values in storage buffers (`storageBuffer8BitAccess`).
     storage_8bit: bool,
     /// 16-bit values in storage buffers (`storageBuffer16BitAccess`).

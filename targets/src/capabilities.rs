@@ -67,6 +67,8 @@ pub struct Capabilities {
     pub max_push_constants_bytes: u32,
     /// Largest range of a storage buffer binding, in bytes.
     pub max_storage_buffer_bytes: u64,
+    /// Storage buffers that a kernel can bind.
+    pub max_storage_buffers: u32,
     /// 8-bit values in storage buffers.
     pub storage_8bit: bool,
     /// 16-bit values in storage buffers.
@@ -102,6 +104,9 @@ pub struct Capabilities {
     /// What a reader must know about them.
     pub notes: Vec<String>,
 }
+
+/// Storage buffers of a kernel that it never needs more of: what a target has beyond them does not tell it from others.
+const MOST_STORAGE_BUFFERS: u32 = 16;
 
 impl Capabilities {
     /// What the table says of a target.
@@ -143,6 +148,7 @@ impl Capabilities {
             shared_memory_bytes: b.shared_memory_bytes.unwrap_or(16384),
             max_push_constants_bytes: b.max_push_constants_bytes.unwrap_or(128),
             max_storage_buffer_bytes: b.max_storage_buffer_bytes.unwrap_or(1 << 27),
+            max_storage_buffers: b.max_storage_buffers.unwrap_or(4),
             storage_8bit: yes(b.storage_8bit),
             storage_16bit: yes(b.storage_16bit),
             int8: yes(b.int8),
@@ -186,6 +192,11 @@ impl Capabilities {
             "bytes of push constants",
             self.max_push_constants_bytes.into(),
             wanted.max_push_constants_bytes.into(),
+        );
+        at_most(
+            "storage buffers",
+            self.max_storage_buffers.into(),
+            wanted.max_storage_buffers.min(MOST_STORAGE_BUFFERS).into(),
         );
         if wanted.api_version > self.api_version {
             let ((wants, minor), (has, has_minor)) = (wanted.api_version, self.api_version);

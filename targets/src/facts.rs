@@ -53,6 +53,24 @@ pub struct LimitFacts {
     pub max_push_constants_size: u32,
     /// Largest range of a storage buffer binding.
     pub max_storage_buffer_range: u64,
+    /// Storage buffers of a stage.
+    pub max_per_stage_descriptor_storage_buffers: u32,
+    /// Storage buffers of all sets.
+    pub max_descriptor_set_storage_buffers: u32,
+    /// Resources of a stage.
+    pub max_per_stage_resources: u32,
+}
+
+impl LimitFacts {
+    /// Storage buffers that a kernel can bind: as many as all limits on them allow.
+    fn storage_buffers(&self) -> Option<u32> {
+        let limits = [
+            self.max_per_stage_descriptor_storage_buffers,
+            self.max_descriptor_set_storage_buffers,
+            self.max_per_stage_resources,
+        ];
+        (limits[0] != 0).then(|| limits.into_iter().filter(|limit| *limit != 0).fold(u32::MAX, u32::min))
+    }
 }
 
 /// A memory heap.
@@ -151,6 +169,7 @@ impl Facts {
             shared_memory_bytes: said(l.max_compute_shared_memory_size),
             max_push_constants_bytes: said(l.max_push_constants_size),
             max_storage_buffer_bytes: (l.max_storage_buffer_range != 0).then_some(l.max_storage_buffer_range),
+            max_storage_buffers: l.storage_buffers(),
             storage_8bit: self.feature("storageBuffer8BitAccess"),
             storage_16bit: self.feature("storageBuffer16BitAccess"),
             int8: self.feature("shaderInt8"),

@@ -215,10 +215,11 @@ impl Pass {
         Pass { number, last }
     }
 
-    /// What is not used is bound to what every plan has.
+    /// What is not used is bound to what is bound anyway: devices may have few bindings.
     fn bindings(self) -> Vec<Slot> {
         let from = if self.number == 0 { Slot::Input(0) } else { Slot::Scratch((self.number - 1) % 2) };
         let to = if self.last { Slot::Output(1) } else { Slot::Scratch(self.number % 2) };
-        vec![Slot::Input(0), Slot::Output(0), Slot::Output(1), from, to]
+        let (values, places) = if self.last { (Slot::Output(0), Slot::Output(1)) } else { (to, to) };
+        vec![Slot::Input(0), values, places, from, to]
     }
 }

@@ -1,0 +1,235 @@
+//! Owns taking expressions over many tensors apart: into several over fewer, whose results lie in scratch memory in
+//! between. Does not own: what an expression means.
+
+use crate::{
+    DType, Operation, Plan, Slot, Unfit, Variant,
+    emit::{self, Expression, Node, Operand, Output, Type},
+    ops::elementwise::Elementwise,
+};
+
+/// Steps that compute the results of an expression one by one, with at most `most` tensors each.
+pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Result<Plan, Unfit> {
+    // A function has up to three operands, and one result.
+    if most < 4 {
+        return Err(super::too_many(most));
+    }
+    let dtypes: Vec<DType> = whole.inputs.0.iter().map(|(dtype, _)| *dtype).collect();
+    let types = whole.program.types(&dtypes).map_err(Unfit)?;
+    let shapes: Vec<Vec<u64>> = whole.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
+    let dims = emit::broadcast(&shapes).map_err(Unfit)?;
+    let mut parts = Parts { whole, variant, types, dims, most, kept: Vec::new(), plan: Plan::default() };
+    for node in 0..whole.program.nodes.len() {
+        parts.lighten(node)?;
+    }
+    for (index, output) in whole.program.outputs.iter().enumerate() {
+        parts.output(index, output)?;
+    }
+    Ok(parts.plan)
+}
+
+/// An expression that is being taken apart.
+struct Parts<'a> {
+    whole: &'a Elementwise,
+    variant: &'a Variant,
+    types: Vec<Type>,
+    /// Dimensions of the results.
+    dims: Vec<u64>,
+    most: usize,
+    /// Nodes whose results are in scratch memory, by its number, and the dimensions of these.
+    kept: Vec<(usize, Vec<u64>)>,
+    plan: Plan,
+}
+
+impl Parts<'_> {
+    /// Keeps results of operands until the node can be computed of few enough tensors.
+    fn lighten(&mut self, node: usize) -> Result<(), Unfit> {
+        while self.sources(Operand::Node(node)).len() + 1 > self.most {
+            let operands = &self.whole.program.nodes[node].operands;
+            let heaviest = operands.iter().filter_map(|operand| match operand {
+                Operand::Node(own) if self.scratch(*own).is_none() => Some(*own),
+                _ => None,
+            });
+            let heaviest = heaviest.max_by_key(|own| self.sources(Operand::Node(*own)).len());
+            self.keep(heaviest.ok_or_else(|| super::too_many(self.most))?)?;
+        }
+        Ok(())
+    }
+
+    /// Computes a node into scratch memory.
+    fn keep(&mut self, node: usize) -> Result<(), Unfit> {
+        let sources = self.sources(Operand::Node(node));
+        let dims = self.broadcast(&sources)?;
+        let dtype = stored(self.types[node]);
+        let to = Slot::Scratch(self.kept.len());
+        self.step(Operand::Node(node), dtype, &sources, None, to)?;
+        let count = dims.iter().fold(1u64, |n, size| n.saturating_mul(*size));
+        let bytes = count.saturating_mul(dtype.size());
+        self.plan.scratch.push(bytes.checked_next_multiple_of(4).unwrap_or(u64::MAX));
+        self.kept.push((node, dims));
+        Ok(())
+    }
+
+    /// Computes a result.
+    fn output(&mut self, index: usize, output: &Output) -> Result<(), Unfit> {
+        let sources = |parts: &Self| match output.value {
+            // What was kept is stored from where it is.
+            Operand::Node(node) if parts.scratch(node).is_some() => vec![output.value],
+            value => parts.sources(value),
+        };
+        let mut own = sources(self);
+        // What reads less than all places, or nothing at all, has the dimensions of all results.
+        let shaping = match self.broadcast(&own)? == self.dims && !own.is_empty() {
+            true => None,
+            false => Some(self.shaping(&own)?),
+        };
+        if let (Operand::Node(node), Some(_)) = (output.value, shaping)
+            && own.len() + 2 > self.most
+            && self.scratch(node).is_none()
+        {
+            self.keep(node)?;
+            own = sources(self);
+        }
+        self.step(output.value, output.dtype, &own, shaping, Slot::Output(index))
+    }
+
+    /// Where a node's result is kept.
+    fn scratch(&self, node: usize) -> Option<usize> {
+        self.kept.iter().position(|(own, _)| *own == node)
+    }
+
+    /// Tensors that a value is computed of: inputs and kept results.
+    fn sources(&self, value: Operand) -> Vec<Operand> {
+        let (mut found, mut seen, mut open) = (Vec::new(), vec![false; self.types.len()], vec![value]);
+        while let Some(operand) = open.pop() {
+            let inside = match operand {
+                Operand::Node(node) if operand == value || self.scratch(node).is_none() => Some(node),
+                _ => None,
+            };
+            if let Some(node) = inside {
+                if !std::mem::replace(&mut seen[node], true) {
+                    open.extend(&self.whole.program.nodes[node].operands);
+                }
+            } else if !matches!(operand, Operand::Constant(_)) && !found.contains(&operand) {
+                found.push(operand);
+            }
+        }
+        found.sort_by_key(|source| match source {
+            Operand::Input(input) => (0, *input),
+            Operand::Node(node) => (1, *node),
+            Operand::Constant(_) => (2, 0),
+        });
+        found
+    }
+
+    /// Type and dimensions of a source, and where it is.
+    fn tensor(&self, source: Operand) -> Result<((DType, Vec<u64>), Slot), Unfit> {
+        match source {
+            Operand::Input(input) => Ok((self.whole.inputs.0[input].clone(), Slot::Input(input))),
+            Operand::Node(node) => {
+                let scratch = self.scratch(node).ok_or_else(|| super::too_many(self.most))?;
+                let dims = self.kept[scratch].1.clone();
+                Ok(((stored(self.types[node]), dims), Slot::Scratch(scratch)))
+            }
+            Operand::Constant(_) => Err(super::too_many(self.most)),
+        }
+    }
+
+    /// Dimensions of what is computed of sources.
+    fn broadcast(&self, sources: &[Operand]) -> Result<Vec<u64>, Unfit> {
+        let shapes: Result<Vec<_>, _> = sources.iter().map(|s| self.tensor(*s).map(|(t, _)| t.1)).collect();
+        emit::broadcast(&shapes?).map_err(Unfit)
+    }
+
+    /// Appends the step that stores a value; `shaping` is an input that is bound for its dimensions alone.
+    fn step(
+        &mut self,
+        value: Operand,
+        dtype: DType,
+        sources: &[Operand],
+        shaping: Option<usize>,
+        to: Slot,
+    ) -> Result<(), Unfit> {
+        let bound = sources.iter().copied().chain(shaping.map(Operand::Input));
+        let tensors: Result<Vec<_>, _> = bound.map(|source| self.tensor(source)).collect();
+        let (inputs, slots): (Vec<_>, Vec<_>) = tensors?.into_iter().unzip();
+        if slots.len() + 1 > self.most {
+            return Err(super::too_many(self.most));
+        }
+        let program = self.program(value, dtype, sources);
+        let part = Operation::Elementwise(Elementwise::new(inputs, program));
+        let mut made = part.plan(&self.variant.template, &self.variant.build, &self.variant.params)?;
+        for step in &mut made.steps {
+            step.subgroup_size = self.variant.needs.subgroup_size;
+            step.bindings = slots.iter().copied().chain([to]).collect();
+        }
+        self.plan.steps.append(&mut made.steps);
+        Ok(())
+    }
+
+    /// An input with which the others broadcast to the dimensions of the results.
+    fn shaping(&self, others: &[Operand]) -> Result<usize, Unfit> {
+        let fits = |input: &usize| {
+            let with: Vec<Operand> = others.iter().copied().chain([Operand::Input(*input)]).collect();
+            self.broadcast(&with).is_ok_and(|dims| dims == self.dims)
+        };
+        let found = (0..self.whole.inputs.0.len()).find(fits);
+        found.ok_or_else(|| Unfit("has results that no single input is as large as".to_owned()))
+    }
+
+    /// The expression of a value over its sources.
+    fn program(&self, value: Operand, dtype: DType, sources: &[Operand]) -> Expression {
+        let mut program = Expression::default();
+        let mut now: Vec<Option<Operand>> = vec![None; self.types.len()];
+        for (index, source) in sources.iter().enumerate() {
+            if let Operand::Node(node) = source {
+                let read = Operand::Input(index);
+                // Truth values lie in memory as bytes.
+                let is_bool = self.types[*node] == Type::Bool;
+                now[*node] = Some(if is_bool { program.cast(Type::Bool, read) } else { read });
+            }
+        }
+        let input = |index: usize| {
+            let place = sources.iter().position(|source| *source == Operand::Input(index));
+            Operand::Input(place.expect("sources have all inputs that are read"))
+        };
+        let needed = self.needed(value, &now);
+        for (index, node) in self.whole.program.nodes.iter().enumerate().filter(|(i, _)| needed[*i]) {
+            let operands = node.operands.iter().map(|operand| match operand {
+                Operand::Input(own) => input(*own),
+                Operand::Node(own) => now[*own].expect("operands come before what needs them"),
+                constant @ Operand::Constant(_) => *constant,
+            });
+            let made = Node { operands: operands.collect(), ..node.clone() };
+            now[index] = Some(program.push(made));
+        }
+        let value = match value {
+            Operand::Input(own) => input(own),
+            Operand::Node(own) => now[own].expect("it was just computed"),
+            constant @ Operand::Constant(_) => constant,
+        };
+        program.store(value, dtype);
+        program
+    }
+
+    /// Nodes that have to be computed for a value, `known` being there.
+    fn needed(&self, value: Operand, known: &[Option<Operand>]) -> Vec<bool> {
+        let (mut needed, mut open) = (vec![false; self.types.len()], vec![value]);
+        while let Some(operand) = open.pop() {
+            if let Operand::Node(node) = operand
+                && known[node].is_none()
+                && !std::mem::replace(&mut needed[node], true)
+            {
+                open.extend(&self.whole.program.nodes[node].operands);
+            }
+        }
+        needed
+    }
+}
+
+/// The type in which a value lies in scratch memory.
+fn stored(ty: Type) -> DType {
+    match ty {
+        Type::Bool => DType::U8,
+        Type::Of(dtype) => dtype,
+    }
+}

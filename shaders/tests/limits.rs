@@ -1,0 +1,167 @@
+//! Kernels on a device that has what Vulkan 1.1 promises and nothing more: what they bind, how large their workgroups and
+//! their shared memory are.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    process::Command,
+};
+
+use halite_shaders::{Module, Operation, Plan, Slot, Step, Tuning, rank};
+use halite_targets::{Capabilities, Target};
+
+/// The required limits: <https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-minmax>.
+const STORAGE_BUFFERS: usize = 4;
+const INVOCATIONS: u32 = 128;
+const SIZES: [u32; 3] = [128, 128, 64];
+const SHARED_BYTES: u64 = 16384;
+const PUSH_BYTES: usize = 128;
+const BINDING_BYTES: u64 = 1 << 27;
+
+fn weakest() -> Capabilities {
+    let target = Capabilities::of(Target::parse("vp-vulkan_1_1-unknown").unwrap());
+    assert_eq!(target.max_storage_buffers as usize, STORAGE_BUFFERS);
+    assert_eq!((target.max_workgroup_invocations, target.max_workgroup_size), (INVOCATIONS, SIZES));
+    assert_eq!((target.shared_memory_bytes.into(), target.max_push_constants_bytes), (SHARED_BYTES, 128));
+    assert_eq!(target.max_storage_buffer_bytes, BINDING_BYTES);
+    target
+}
+
+/// All plans of an operation that the target can run.
+fn plans(operation: &Operation, target: &Capabilities) -> Vec<(String, Plan)> {
+    let ranked = rank(operation, target, Tuning::shipped());
+    ranked.iter().filter_map(|c| Some((c.variant.name.clone(), c.plan()?.clone()))).collect()
+}
+
+/// A step's code with its specialization constants as defaults: what a device is given.
+fn specialized(step: &Step) -> Vec<u32> {
+    const SPEC_TRUE: u32 = 48;
+    const SPEC_CONSTANT: u32 = 50;
+    const DECORATE: u32 = 71;
+    const SPEC_ID: u32 = 1;
+    let mut words = halite_spirv::words_from_bytes(&step.module.to_bytes()).unwrap();
+    let mut ids = HashMap::new();
+    let mut at = 5;
+    while at < words.len() {
+        let (length, opcode) = ((words[at] >> 16) as usize, words[at] & 0xFFFF);
+        match opcode {
+            DECORATE if words[at + 2] == SPEC_ID => {
+                ids.insert(words[at + 1], words[at + 3] as usize);
+            }
+            48 | 49 | SPEC_CONSTANT => {
+                let value = ids.get(&words[at + 2]).and_then(|id| step.constants.get(*id));
+                match value {
+                    Some(value) if opcode == SPEC_CONSTANT => words[at + 3] = *value,
+                    Some(value) => words[at] = (3 << 16) | (SPEC_TRUE + u32::from(*value == 0)),
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    words
+}
+
+fn check(step: &Step, name: &str) {
+    assert!(step.bindings.len() <= STORAGE_BUFFERS, "{name}: {:?}", step.bindings);
+    assert!(step.push.len() * 4 <= PUSH_BYTES, "{name}: {} words of push constants", step.push.len());
+    let facts = halite_spirv::analyze(&specialized(step)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let entry = &facts.entry_points[0];
+    let [x, y, z] = entry.local_size;
+    assert!(
+        x * y * z <= INVOCATIONS && x <= SIZES[0] && y <= SIZES[1] && z <= SIZES[2],
+        "{name}: {x}x{y}x{z}"
+    );
+    assert!(entry.workgroup_memory_bytes <= SHARED_BYTES, "{name}: {} bytes", entry.workgroup_memory_bytes);
+    assert!(entry.push_constant_bytes <= PUSH_BYTES as u64, "{name}");
+    let mut bindings: Vec<u32> = entry.bindings.iter().map(|b| b.binding).collect();
+    bindings.sort_unstable();
+    bindings.dedup();
+    assert!(bindings.iter().all(|b| (*b as usize) < step.bindings.len()), "{name}: {bindings:?}");
+}
+
+#[test]
+fn every_kernel_for_the_weakest_device_keeps_its_limits() {
+    let target = weakest();
+    let (mut seen, mut moved) = (HashSet::new(), HashSet::new());
+    for operation in Operation::NAMES.iter().flat_map(|name| Operation::samples(name)) {
+        let plans = plans(&operation, &target);
+        assert!(!plans.is_empty(), "{operation}: {:?}", rank(&operation, &target, Tuning::shipped()));
+        for (variant, plan) in plans {
+            for step in plan.steps {
+                let code = step.module.to_bytes();
+                if operation.name() != "elementwise" && matches!(step.module, Module::Emitted(_)) {
+                    moved.insert(code.clone());
+                }
+                if seen.insert((code, step.constants.clone(), step.bindings.len())) {
+                    check(&step, &format!("{variant} of {operation}"));
+                }
+            }
+            assert!(plan.scratch.iter().all(|bytes| *bytes <= BINDING_BYTES), "{variant} of {operation}");
+        }
+    }
+    assert!(seen.len() > 1000 && moved.len() > 20, "{} kernels, {} moved", seen.len(), moved.len());
+    validate(&moved);
+}
+
+/// With the validator of the SPIR-V tools, where it is installed: code whose bindings were moved.
+fn validate(moved: &HashSet<Vec<u8>>) {
+    if Command::new("spirv-val").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: spirv-val (package spirv-tools) is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for code in moved {
+        let file = folder.path().join("moved.spv");
+        fs::write(&file, code).unwrap();
+        let said = Command::new("spirv-val").args(["--target-env", "vulkan1.1"]).arg(&file).output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+}
+
+#[test]
+fn a_device_with_more_bindings_gets_the_kernels_as_they_are() {
+    let mut target = weakest();
+    let operation = Operation::parse("attention:heads=2,q_len=8,kv_len=8,head_dim=64,mask=shared").unwrap();
+    let compiled = |target: &Capabilities| {
+        let mut all = plans(&operation, target).into_iter();
+        let (_, plan) = all.find(|(variant, _)| variant == "attention.f32.tile32x32").unwrap();
+        (plan.steps.iter().all(|step| matches!(step.module, Module::Compiled { .. })), plan.steps.len())
+    };
+    let (as_it_is, steps) = compiled(&target);
+    assert!(!as_it_is && steps > 1, "the mask is copied first");
+    target.max_storage_buffers = 5;
+    assert_eq!(compiled(&target), (true, 1));
+}
+
+#[test]
+fn fewer_bindings_than_a_function_has_operands_are_told() {
+    let mut target = weakest();
+    target.max_storage_buffers = 3;
+    let operation =
+        Operation::parse("elementwise:inputs=f32[9] f32[9] f32[9],program=clip $0 $1 $2 -> %0:f32").unwrap();
+    let ranked = rank(&operation, &target, Tuning::shipped());
+    assert!(ranked.iter().all(|candidate| candidate.plan().is_none()));
+    let told = format!("{ranked:?}");
+    assert!(told.contains("more than 3 storage buffers"), "{told}");
+}
+
+#[test]
+fn an_expression_over_many_tensors_is_taken_apart() {
+    let inputs = "f32[2x3] f32[3] f32[2x1] f32[2x3] f32[1] f32[2x3] u8[2x3]";
+    let program =
+        "add $0 $1; mul %0 $2; lt $3 $4; select %2 %1 $5; cast:bool $6; select %4 %3 $0 -> %5:f32 %2:u8";
+    let operation = Operation::parse(&format!("elementwise:inputs={inputs},program={program}")).unwrap();
+    let (_, plan) = plans(&operation, &weakest()).swap_remove(0);
+    assert!(plan.steps.len() > 2 && !plan.scratch.is_empty());
+    let written: Vec<Slot> = plan.steps.iter().map(|step| *step.bindings.last().unwrap()).collect();
+    assert_eq!(written[written.len() - 2..], [Slot::Output(0), Slot::Output(1)]);
+    for (index, step) in plan.steps.iter().enumerate() {
+        let read = &step.bindings[..step.bindings.len() - 1];
+        let known = |slot: &Slot| matches!(slot, Slot::Input(_)) || written[..index].contains(slot);
+        assert!(read.iter().all(known), "step {index} reads {read:?}");
+    }
+}

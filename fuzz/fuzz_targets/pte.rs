@@ -1,7 +1,9 @@
-//! ExecuTorch programs and the graphs of their Vulkan delegate: an error, or data whose indices hold.
+//! ExecuTorch programs and the graphs of their Vulkan delegate: an error, or data whose indices hold; then their methods,
+//! all the way to modules.
 #![no_main]
 
 use bytes::Bytes;
+use halite_compiler::ModelFormat;
 use halite_formats::pte::{Program, Value, VulkanGraph};
 use libfuzzer_sys::fuzz_target;
 
@@ -25,6 +27,7 @@ fuzz_target!(|data: &[u8]| {
             let _ = VulkanGraph::parse(&delegate.data).map(|graph| check(&graph));
         }
     }
+    halite_fuzz::compile(file, ModelFormat::Pte);
 });
 
 fn check(graph: &VulkanGraph) {

@@ -42,6 +42,7 @@ const FOREIGN: &[&str] = &[
     "--task_topology_group_count",
     "--no-default-features",
     "--release",
+    "--suite",
     "--to",
 ];
 

@@ -43,6 +43,8 @@ const FOREIGN: &[&str] = &[
     "--no-default-features",
     "--release",
     "--suite",
+    "--validate",
+    "--filter",
     "--to",
 ];
 

@@ -66,6 +66,18 @@ enum Check {
     Cases(&'static [&'static str]),
 }
 
+impl Fault {
+    /// Its file in a checkout, without it and with it.
+    fn apply(&self, tree: &Path) -> Result<(String, String)> {
+        let sound = fs::read_to_string(tree.join(self.file))
+            .with_context(|| format!("fault '{}': {}", self.name, self.file))?;
+        let (count, name, file) = (sound.matches(self.from).count(), self.name, self.file);
+        ensure!(count == 1, "fault '{name}': what it replaces stands {count} times in {file}; say it anew");
+        let broken = sound.replace(self.from, self.to);
+        Ok((sound, broken))
+    }
+}
+
 enum Verdict {
     /// By this check, and the test or case that failed first.
     Caught {
@@ -85,6 +97,12 @@ pub fn run(options: &Options) -> Result<()> {
     ensure!(!faults.is_empty(), "no fault has such a name; --list shows them");
     if options.list {
         faults.iter().for_each(|fault| println!("{}: {} ({})", fault.name, fault.what, fault.file));
+    }
+    // A stale fault is told before hours of builds, not after them.
+    let stale: Vec<String> =
+        faults.iter().filter_map(|fault| fault.apply(root()).err()).map(|e| format!("{e:#}")).collect();
+    ensure!(stale.is_empty(), "{}", stale.join("\n"));
+    if options.list {
         return Ok(());
     }
     let bench = Bench::new(&root().join(&options.target_dir))?;
@@ -149,10 +167,8 @@ impl Bench {
 
     fn judge(&self, fault: &Fault) -> Result<Verdict> {
         let path = self.tree.join(fault.file);
-        let sound = fs::read_to_string(&path).with_context(|| fault.file.to_owned())?;
-        let count = sound.matches(fault.from).count();
-        ensure!(count == 1, "what it replaces stands {count} times in {}; say it anew", fault.file);
-        fs::write(&path, sound.replace(fault.from, fault.to))?;
+        let (sound, broken) = fault.apply(&self.tree)?;
+        fs::write(&path, broken)?;
         let verdict = self.first_failure(fault);
         fs::write(&path, sound)?;
         verdict

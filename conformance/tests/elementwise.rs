@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use halite_conformance::{
     drivers::{opener, registry},
     suites::kernels::{self, capabilities, data::Inputs},
 };
-use halite_hal::{Device, Options};
+use halite_hal::{Deadline, Device, Options};
 use halite_shaders::{DType, Operation, Plan, Tuning, emit::Function, rank};
 
 /// Elements of each tensor: some words of the last vector are no elements.
@@ -63,10 +63,15 @@ fn plan(device: &Arc<dyn Device>, operation: &Operation) -> Plan {
     ranked.iter().find_map(|candidate| candidate.plan()).expect("it has a kernel for every device").clone()
 }
 
+/// No kernel here takes longer.
+fn soon() -> Deadline {
+    Deadline::after(Duration::from_secs(60))
+}
+
 /// What is wrong with any of the operations.
 fn failures(device: &Arc<dyn Device>, operations: &[Operation]) -> Vec<String> {
     let tried = |operation: &Operation| {
-        let told = kernels::trial(device, operation, &plan(device, operation), Inputs::Plain, 1);
+        let told = kernels::trial(device, operation, &plan(device, operation), Inputs::Plain, 1, soon());
         told.err().map(|stop| format!("{operation}: {stop:?}"))
     };
     operations.iter().filter_map(tried).collect()

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use halite_conformance::{
     drivers::registry,
     suites::kernels::{self, capabilities, data::Inputs},
 };
-use halite_hal::{Device, Options};
+use halite_hal::{Deadline, Device, Options};
 use halite_shaders::{Operation, Plan, Slot, Tuning, rank, variants_of};
 
 /// The Vulkan device at hand.
@@ -25,7 +25,8 @@ fn vulkan() -> Option<Arc<dyn Device>> {
 
 /// How a trial of a plan ends.
 fn verdict(device: &Arc<dyn Device>, operation: &Operation, plan: &Plan) -> Result<(), String> {
-    kernels::trial(device, operation, plan, Inputs::Plain, 1).map_err(|stop| stop.to_string())
+    let deadline = Deadline::after(Duration::from_secs(60));
+    kernels::trial(device, operation, plan, Inputs::Plain, 1, deadline).map_err(|stop| stop.to_string())
 }
 
 /// The plans of an operation that the device can run.

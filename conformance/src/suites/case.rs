@@ -1,8 +1,8 @@
 //! Owns what a case is, what it sees and how it ends. Does not own: running cases (`runner`) or any case.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
-use halite_hal::{Code, Device, Result, Status};
+use halite_hal::{Code, Deadline, Device, Result, Status};
 
 use super::{Numbers, Wrong, hal::kernels::Kernels};
 use crate::drivers::Opener;
@@ -244,19 +244,25 @@ pub struct Context {
     opener: Opener,
     kernels: Arc<[Kernels]>,
     selected: usize,
+    limit: Duration,
 }
 
 impl Context {
-    /// Opens a device for cases to share.
-    pub fn new(opener: &Opener) -> Result<Self> {
+    /// Opens a device for cases to share, each of which may take this long.
+    pub fn new(opener: &Opener, limit: Duration) -> Result<Self> {
         let device = opener()?;
         let kernels = Kernels::for_device(device.as_ref())?.into();
-        Ok(Context { device, opener: opener.clone(), kernels, selected: 0 })
+        Ok(Context { device, opener: opener.clone(), kernels, selected: 0, limit })
     }
 
     /// The shared device.
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
+    }
+
+    /// When waits for long work should give up: before the case is given up, so that the driver can say what it waited for.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(self.limit - self.limit / 8)
     }
 
     /// A device of the case's own.

@@ -57,8 +57,8 @@ impl Runner {
 
     /// Another context. Opening may hang too, when the device before it does.
     fn context(&self) -> halite_hal::Result<Arc<Context>> {
-        let opener = self.opener.clone();
-        on_thread(self.limit, move || Context::new(&opener))
+        let (opener, limit) = (self.opener.clone(), self.limit);
+        on_thread(limit, move || Context::new(&opener, limit))
             .unwrap_or_else(|problem| {
                 Err(halite_hal::status!(DeadlineExceeded, "opening the device {problem}"))
             })

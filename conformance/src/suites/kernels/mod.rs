@@ -7,7 +7,7 @@ pub mod data;
 mod launch;
 mod memory;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use halite_hal::{Deadline, Device};
 use halite_shaders::{Needs, Operation, Plan, Values, Variant, variants_of};
@@ -20,8 +20,6 @@ pub use self::{
 };
 use super::{Case, Cases, Context, Outcome, Random, Stop, case::same_bytes};
 
-/// A single dispatch that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(60);
 /// Bytes that no right result consists of.
 const POISON: u8 = 0xA5;
 
@@ -96,16 +94,18 @@ fn run(
     if !missing.is_empty() {
         return Err(Stop::Skip(format!("the device lacks {}", missing.join("; "))));
     }
-    trial(device, operation, plan, kind, seed)
+    trial(device, operation, plan, kind, seed, t.deadline())
 }
 
-/// Runs a plan once and compares what it leaves, in outputs, inputs and guard words, with what its operation should leave.
+/// Runs a plan once, until a deadline, and compares what it leaves, in outputs, inputs and guard words, with what its
+/// operation should leave.
 pub fn trial(
     device: &Arc<dyn Device>,
     operation: &Operation,
     plan: &Plan,
     kind: Inputs,
     seed: u64,
+    deadline: Deadline,
 ) -> Outcome {
     let mut random = Random::new(seed);
     let inputs = data::inputs(operation, kind, &mut random);
@@ -122,7 +122,7 @@ pub fn trial(
     for (index, tensor) in outputs.iter().enumerate().filter(|(index, _)| operation.updates(*index)) {
         prepared.write_output(index, &before[index].to_bytes(tensor.dtype))?;
     }
-    prepared.run(Deadline::after(LIMIT))?;
+    prepared.run(deadline)?;
     for (index, bytes) in bytes.iter().enumerate() {
         let left = prepared.read_input(index)?;
         same_bytes(&format!("input {index} after the run"), &left[..bytes.len()], bytes)?;

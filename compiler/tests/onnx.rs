@@ -93,6 +93,14 @@ fn tensors_may_lie_beside_the_model() {
 }
 
 #[test]
+fn sizes_beyond_reason_are_refused() {
+    for (name, reason) in [("crop", "-9223372036854775808"), ("enlarge", "resizing 1 places to 16777217")] {
+        let error = model(name).graph(&Bindings::default()).unwrap_err().to_string();
+        assert!(error.contains(reason), "{name}: {error}");
+    }
+}
+
+#[test]
 fn damaged_models_are_errors() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     for name in ["symbols", "loops", "branches", "functions"] {

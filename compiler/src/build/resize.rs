@@ -13,6 +13,9 @@ use crate::graph::{ElementType, TensorId, elements};
 /// Most elements of a table of weights.
 const MOST_WEIGHTS: u64 = 1 << 26;
 
+/// Most places of a result along an axis whose weights are listed.
+const MOST_ROWS: u64 = 1 << 20;
+
 /// Largest denominator of a scale that is taken for a fraction.
 const MOST_PARTS: u64 = 4096;
 
@@ -178,7 +181,7 @@ impl Builder {
 
     fn weighted_along(&mut self, tensor: TensorId, axis: &ResizedAxis, how: &Resizing) -> Result<TensorId> {
         let Line { outer, length, inner } = self.line(tensor, axis.axis)?;
-        if length.saturating_mul(axis.size) > MOST_WEIGHTS {
+        if length.saturating_mul(axis.size) > MOST_WEIGHTS || axis.size > MOST_ROWS {
             let reason = format!("resizing {length} places to {} with this kind of coordinates", axis.size);
             return Err(self.unsupported(reason));
         }

@@ -116,9 +116,22 @@ def external(folder):
     (folder / "external.onnx").write_bytes(model.SerializeToString())
 
 
+def unreasonable(folder):
+    """Sizes that fuzzing came up with: one that overflowed, and one whose table of weights took minutes."""
+    for name, op, inputs, sizes, attributes in (
+        ("crop", "CenterCropPad", ["x", "sizes"], [1, 1, 2, -(2**63)], {}),
+        ("enlarge", "Resize", ["x", "", "", "sizes"], [2**24 + 1, 2**24, 5, 7], dict(mode="cubic")),
+    ):
+        tensor = helper.make_tensor("sizes", TensorProto.INT64, [4], sizes)
+        nodes = [helper.make_node(op, inputs, ["y"], **attributes)]
+        graph = helper.make_graph(nodes, name, [value("x", FLOAT, [1, 1, 4, 4])], [value("y", FLOAT, sizes)], [tensor])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in (symbols, loops, branches, functions, endless, external):
+    for make in (symbols, loops, branches, functions, endless, external, unreasonable):
         make(folder)
 
 

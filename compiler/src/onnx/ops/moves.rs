@@ -194,8 +194,8 @@ fn center_crop_pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
         Some(axes) => node.axes(&axes, dims.len())?,
         None => (0..dims.len()).collect(),
     };
-    if axes.len() != wanted.len() {
-        return Err(node.invalid(format!("{} sizes for {} axes", wanted.len(), axes.len())));
+    if axes.len() != wanted.len() || wanted.iter().any(|size| *size < 0) {
+        return Err(node.invalid(format!("the shape {wanted:?} for {} axes", axes.len())));
     }
     let mut borders = vec![(0, 0); dims.len()];
     for (axis, size) in axes.iter().zip(&wanted) {

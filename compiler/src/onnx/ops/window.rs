@@ -35,10 +35,14 @@ impl AutoPad {
     }
 }
 
+/// Largest stride, dilation or border: products with sizes of tensors can be counted.
+const LARGEST: u64 = i32::MAX as u64;
+
 /// Sizes that are at least 0, one for each dimension.
 pub(super) fn sizes(node: &NodeView<'_>, name: &str, rank: usize, default: u64) -> Result<Vec<u64>> {
     let Some(list) = node.ints(name)? else { return Ok(vec![default; rank]) };
-    let sizes: Option<Vec<u64>> = list.iter().map(|v| u64::try_from(*v).ok()).collect();
+    let sizes: Option<Vec<u64>> =
+        list.iter().map(|v| u64::try_from(*v).ok().filter(|v| *v <= LARGEST)).collect();
     sizes
         .filter(|sizes| sizes.len() == rank)
         .ok_or_else(|| node.invalid(format!("'{name}' is {list:?}, not {rank} sizes")))

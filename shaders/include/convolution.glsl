@@ -1,14 +1,19 @@
 // What all kernels of convolutions share: buffers, push constants, and what becomes of a sum. A template defines
-// IN, FILTER, ACC and OUT (types of elements.glsl), and REQUANTIZE where sums become 8-bit integers again.
+// IN, FILTER, ACC and OUT (types of elements.glsl), and REQUANTIZE where sums become 8-bit integers again. Kernels of floats
+// add a residual, a tensor like the result, where they store with `finish`; others do by themselves, or cannot.
 
 #ifndef CONVOLUTION_GLSL
 #define CONVOLUTION_GLSL
 
 #include "elements.glsl"
+#ifndef QUANTIZED
 #include "activation.glsl"
+#endif
 
-layout(constant_id = 1) const bool HAS_BIAS = false;
+layout(constant_id = 1) const uint ADDED = 0;
 layout(constant_id = 2) const uint ACTIVATION = 0;
+
+#include "added.glsl"
 
 ELEMENT_BUFFER(0, data, readonly, IN);
 ELEMENT_BUFFER(1, weights, readonly, FILTER);
@@ -18,6 +23,9 @@ ELEMENT_BUFFER(3, scales, readonly, F32);
 ELEMENT_BUFFER(4, result, , OUT);
 #else
 ELEMENT_BUFFER(3, result, , OUT);
+#ifndef QUANTIZED
+ELEMENT_BUFFER(4, residual, readonly, OUT);
+#endif
 #endif
 
 // Strides are in elements. The one of a row is its length times the one of a pixel, in each tensor.
@@ -74,6 +82,7 @@ void finish(uint filter_index, uint at, SUM sum) {
 #elif defined(QUANTIZED)
     CONCAT(STORE_, OUT)(result, at, sum);
 #else
+    if (HAS_RESIDUAL) sum += SUM(CONCAT(LOAD_, OUT)(residual, at));
     CONCAT(STORE_, OUT)(result, at, activate(sum, ACTIVATION));
 #endif
 }

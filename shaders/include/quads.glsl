@@ -7,6 +7,7 @@
 #define QUAD_MEMORY_F32 vec4
 #define QUAD_MEMORY_I32 ivec4
 #define QUAD_MEMORY_U32 uvec4
+#define QUAD_MEMORY_F16 f16vec4
 #define QUAD_MEMORY_F16P uvec2
 #define QUAD_MEMORY_BF16P uvec2
 #define QUAD_MEMORY_I8P uint
@@ -25,6 +26,7 @@
 #define LOAD4_F32(b, i) (b[i])
 #define LOAD4_I32(b, i) (b[i])
 #define LOAD4_U32(b, i) (b[i])
+#define LOAD4_F16(b, i) vec4(b[i])
 #define LOAD4_F16P(b, i) halves4(b[i])
 #define LOAD4_BF16P(b, i) uintBitsToFloat(uvec4(b[i].x << 16, b[i].x & 0xFFFF0000u, b[i].y << 16, b[i].y & 0xFFFF0000u))
 #define LOAD4_I8P(b, i) bytes4(b[i])
@@ -32,6 +34,7 @@
 #define STORE4_F32(b, i, v) b[i] = (v)
 #define STORE4_I32(b, i, v) b[i] = (v)
 #define STORE4_U32(b, i, v) b[i] = (v)
+#define STORE4_F16(b, i, v) b[i] = f16vec4(v)
 #define STORE4_F16P(b, i, v) b[i] = f16_bits4(v)
 #define STORE4_BF16P(b, i, v) b[i] = bf16_bits4(v)
 

@@ -6,13 +6,16 @@
 #include "activation.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const bool HAS_BIAS = false;
+layout(constant_id = 1) const uint ADDED = 0;
 layout(constant_id = 2) const uint ACTIVATION = 0;
 layout(constant_id = 3) const uint PARTS = 2;
+
+#include "added.glsl"
 
 ELEMENT_BUFFER(0, sums, readonly, F32);
 ELEMENT_BUFFER(1, bias, readonly, BIAS);
 ELEMENT_BUFFER(2, result, , OUT);
+ELEMENT_BUFFER(3, residual, readonly, OUT);
 
 layout(push_constant) uniform Shape {
     uint images, filters, places;
@@ -25,5 +28,6 @@ void main() {
     float sum = 0.0;
     for (uint part = 0; part < PARTS; ++part) sum += LOAD_F32(sums, (image * PARTS + part) * plane + rest);
     if (HAS_BIAS) sum += CONCAT(LOAD_, BIAS)(bias, rest / places);
+    if (HAS_RESIDUAL) sum += CONCAT(LOAD_, OUT)(residual, at);
     CONCAT(STORE_, OUT)(result, at, activate(sum, ACTIVATION));
 }

@@ -19,7 +19,9 @@ layout(constant_id = 6) const uint MOST = 0x7F800000;
 
 QUAD_BUFFER(0, data4, readonly, IN);
 QUAD_BUFFER(1, weights4, readonly, FILTER);
+QUAD_BUFFER(2, bias4, readonly, BIAS);
 QUAD_BUFFER(3, result4, , OUT);
+QUAD_BUFFER(4, residual4, readonly, OUT);
 
 #if HELD == 1
 #define EACH_HELD(F) F(0)
@@ -40,6 +42,10 @@ QUAD_BUFFER(3, result4, , OUT);
 
 const uint FILTERS = HELD * SUBGROUP;
 
+SUM4 finished(SUM4 value) {
+    return ACTIVATION > 2 ? activate(value, ACTIVATION) : limited(value, LEAST, MOST);
+}
+
 void main() {
     const uint lanes = gl_WorkGroupSize.x, pixels = height * width, image = gl_WorkGroupID.z;
     const uint blocks = (filters + FILTERS - 1) / FILTERS;
@@ -47,8 +53,9 @@ void main() {
     // Places that are not there are computed as the first or the last one, and not stored.
     const uint place = QUADS ? gl_GlobalInvocationID.x * 4 : gl_WorkGroupID.x * lanes * 4 + gl_LocalInvocationID.x;
     const uint base = image * data_image + group * channels * data_channel;
-    uvec4 at = uvec4(base) + (QUADS ? uvec4(place < pixels ? place : 0)
-                                    : min(place + uvec4(0, lanes, 2 * lanes, 3 * lanes), uvec4(pixels - 1)));
+    const uvec4 places = QUADS ? uvec4(place < pixels ? place : 0)
+                               : min(place + uvec4(0, lanes, 2 * lanes, 3 * lanes), uvec4(pixels - 1));
+    uvec4 at = base + places;
 
 #define FIND(h) \
     const uint row##h = group * weights_group + min(first + h * SUBGROUP + MY_SHARE, filters - 1) * weights_filter;
@@ -58,7 +65,12 @@ void main() {
     const SUM bias##h = SUM(CONCAT(LOAD_, BIAS)(bias, group * filters + min(first + h * SUBGROUP + MY_SHARE, filters - 1))); \
     const SUM start##h = HAS_BIAS ? bias##h : SUM(0);
     EACH_HELD(START)
-#define BEGIN(h, i) SUM4 sum##h##_##i = SUM4(GIVEN(start##h, i));
+    SUM4 placed = SUM4(0);
+    if (HAS_PLACE_BIAS) {
+#define PLACED(t) SUM(CONCAT(LOAD_, BIAS)(bias, places.t))
+        placed = QUADS ? SUM4(CONCAT(LOAD4_, BIAS)(bias4, places.x / 4)) : SUM4(PLACED(x), PLACED(y), PLACED(z), PLACED(w));
+    }
+#define BEGIN(h, i) SUM4 sum##h##_##i = HAS_PLACE_BIAS ? placed : SUM4(GIVEN(start##h, i));
 #define BEGINS(h) EACH_SHARED(BEGIN, h)
     EACH_HELD(BEGINS)
 
@@ -93,9 +105,6 @@ void main() {
 
     const uint filter0 = group * filters + first, there = min(filters - first, FILTERS);
     const uint to = image * result_image + filter0 * result_channel + place;
-#define LIMIT(h, i) sum##h##_##i = limited(sum##h##_##i, LEAST, MOST);
-#define LIMITS(h) EACH_SHARED(LIMIT, h)
-    EACH_HELD(LIMITS)
     // The code that stores is there once, and not for every result.
     SUM4 results[FILTERS];
 #define KEEP(h, i) results[h * SUBGROUP + i] = sum##h##_##i;
@@ -104,10 +113,18 @@ void main() {
     for (uint f = 0; f < there; ++f) {
         const uint row = to + f * result_channel;
         if (QUADS) {
-            if (place < pixels) CONCAT(STORE4_, OUT)(result4, row / 4, results[f]);
+            if (place >= pixels) return;
+            SUM4 value = results[f];
+            if (HAS_RESIDUAL) value += SUM4(CONCAT(LOAD4_, OUT)(residual4, row / 4));
+            CONCAT(STORE4_, OUT)(result4, row / 4, finished(value));
         } else {
+            SUM4 value = results[f];
+            for (uint t = 0; HAS_RESIDUAL && t < 4; ++t) {
+                if (place + t * lanes < pixels) value[t] += SUM(CONCAT(LOAD_, OUT)(residual, row + t * lanes));
+            }
+            value = finished(value);
             for (uint t = 0; t < 4; ++t) {
-                if (place + t * lanes < pixels) CONCAT(STORE_, OUT)(result, row + t * lanes, results[f][t]);
+                if (place + t * lanes < pixels) CONCAT(STORE_, OUT)(result, row + t * lanes, value[t]);
             }
         }
     }

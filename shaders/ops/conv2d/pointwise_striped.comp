@@ -40,7 +40,11 @@ void main() {
     const SUM bias##h = SUM(CONCAT(LOAD_, BIAS)(bias, group * filters + filter##h)); \
     const SUM start##h = HAS_BIAS ? bias##h : SUM(0);
     EACH_HELD(FIND)
-#define BEGIN(h, i) SUM4 sum##h##_##i = SUM4(FROM_INVOCATION(start##h, i));
+    const uvec4 columns = HAS_PLACE_BIAS ? min(places, uvec4(pixels - 1)) : uvec4(0);
+#define PLACED(t) SUM(CONCAT(LOAD_, BIAS)(bias, columns.t))
+    const SUM4 of_places = SUM4(PLACED(x), PLACED(y), PLACED(z), PLACED(w));
+    const SUM4 placed = HAS_PLACE_BIAS ? of_places : SUM4(0);
+#define BEGIN(h, i) SUM4 sum##h##_##i = placed + FROM_INVOCATION(start##h, i);
 #define BEGINS(h) EACH_SHARED(BEGIN, h)
     EACH_HELD(BEGINS)
 

@@ -32,6 +32,11 @@ layout(constant_id = 8) const uint STAGES = 2;     // Tiles in shared memory at 
 layout(constant_id = 9) const uint MM = 16;
 layout(constant_id = 10) const uint MN = 16;
 layout(constant_id = 11) const uint MK = 16;
+layout(constant_id = 12) const uint ADDED = 0;
+layout(constant_id = 13) const uint ACTIVATION = 0;
+
+#include "activation.glsl"
+#include "added.glsl"
 
 // Elements in 16 bytes, and whether the right tile lies with k along its rows. Matrices of bytes load slowly across rows,
 // so that a right operand that does not lie so is turned on its way.
@@ -49,6 +54,10 @@ layout(set = 0, binding = 0) readonly buffer Left { uvec4 lhs[]; };
 layout(set = 0, binding = 1) readonly buffer Right { uvec4 rhs[]; };
 layout(set = 0, binding = 2) writeonly buffer Out { uvec4 result[]; };
 layout(set = 0, binding = 2) writeonly buffer OutElements { OUT elements[]; };
+layout(set = 0, binding = 3) readonly buffer Bias { uvec4 bias[]; };
+layout(set = 0, binding = 3) readonly buffer BiasElements { OUT bias_elements[]; };
+layout(set = 0, binding = 4) readonly buffer Residual { uvec4 residual[]; };
+layout(set = 0, binding = 4) readonly buffer ResidualElements { OUT residual_elements[]; };
 
 layout(push_constant) uniform Shape {
     uint M, N, K;
@@ -68,6 +77,9 @@ shared uvec4 tile_lhs[STAGES * LHS_TILE];
 shared uvec4 tile_rhs[STAGES * RHS_TILE];
 
 #define SUM coopmat<ACC, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
+#define RESULT coopmat<OUT, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
+// Results in 16 bytes.
+const uint OUT_PACK = 16 / OUT_SIZE;
 
 uvec4 next_lhs[LHS_EACH];
 uvec4 next_rhs[RHS_EACH];
@@ -154,6 +166,30 @@ uvec2 place() {
     return uvec2(rest / rows, first + rest % rows);
 }
 
+// Results from element `at` on, in columns from `c` on, where rows of results are whole words.
+RESULT finished(SUM sum, uint at, uint c) {
+    RESULT added;
+    if (HAS_BIAS) {
+        // Every row of this matrix is the same one.
+        coopMatLoad(added, bias, c / OUT_PACK, 0, gl_CooperativeMatrixLayoutRowMajor);
+        sum += SUM(added);
+    }
+    if (HAS_RESIDUAL) {
+        coopMatLoad(added, residual, at / OUT_PACK, N / OUT_PACK, gl_CooperativeMatrixLayoutRowMajor);
+        sum += SUM(added);
+    }
+    if (ACTIVATION != 0) {
+        [[unroll]] for (uint i = 0; i < sum.length(); ++i) sum[i] = activate(sum[i], ACTIVATION);
+    }
+    return RESULT(sum);
+}
+
+ACC finished_element(ACC sum, uint at, uint c) {
+    if (HAS_BIAS) sum += ACC(bias_elements[c]);
+    if (HAS_RESIDUAL) sum += ACC(residual_elements[at]);
+    return activate(sum, ACTIVATION);
+}
+
 void main() {
     const uint batch = gl_WorkGroupID.z;
     const uvec2 tile = place();
@@ -204,8 +240,7 @@ void main() {
     }
 
     const uint out_base = batch * M * N;
-    // Results in 16 bytes; rows of results must be whole words to be stored as matrices.
-    const uint OUT_PACK = 16 / OUT_SIZE;
+    // Rows of results must be whole words to be stored as matrices.
     const bool inside = WHOLE || (row0 + BM <= M && column0 + BN <= N && N % OUT_PACK == 0);
     // A subgroup's own piece of shared memory: one matrix of 32-bit values.
     const uint scratch = gl_SubgroupID * (MM * MN / 4);
@@ -213,8 +248,9 @@ void main() {
         [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
             const uint r = row0 + my_row + i * MM, c = column0 + my_column + j * MN;
             if (inside) {
-                coopMatStore(coopmat<OUT, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>(sums[i * ACROSS + j]), result,
-                             (out_base + r * N + c) / OUT_PACK, N / OUT_PACK, gl_CooperativeMatrixLayoutRowMajor);
+                const uint at = out_base + r * N + c;
+                coopMatStore(finished(sums[i * ACROSS + j], at, c), result, at / OUT_PACK, N / OUT_PACK,
+                             gl_CooperativeMatrixLayoutRowMajor);
                 continue;
             }
             coopMatStore(sums[i * ACROSS + j], tile_lhs, scratch, MN / 4, gl_CooperativeMatrixLayoutRowMajor);
@@ -222,7 +258,8 @@ void main() {
             for (uint e = gl_SubgroupInvocationID; e < MM * MN; e += gl_SubgroupSize) {
                 const uint er = r + e / MN, ec = c + e % MN;
                 const uint bits = tile_lhs[scratch + e / 4][e % 4];
-                if (er < M && ec < N) elements[out_base + er * N + ec] = OUT(FROM_BITS(bits));
+                const uint at = out_base + er * N + ec;
+                if (er < M && ec < N) elements[at] = OUT(finished_element(FROM_BITS(bits), at, ec));
             }
             controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
         }

@@ -1,22 +1,33 @@
-// The sum of PARTS results of a product whose sums were cut: result[i] = parts[0][i] + parts[1][i] + ….
+// The sum of PARTS results of a product whose sums were cut: result[i] = parts[0][i] + parts[1][i] + …, with a value for each
+// column and a tensor like the result, and a function of it.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "elements.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint PARTS = 2;
+layout(constant_id = 2) const uint ADDED = 0;
+layout(constant_id = 3) const uint ACTIVATION = 0;
+
+#define ACCUMULATOR CONCAT(REGISTER_, ACC)
+#define QUAD CONCAT(QUAD_REGISTER_, ACC)
 
 ELEMENT_BUFFER(0, parts, readonly, ACC);
 ELEMENT_BUFFER(1, result, , OUT);
 
+#define BIAS_SLOT 2
+#define RESIDUAL_SLOT 3
+#include "product.glsl"
+
 layout(push_constant) uniform Shape {
     uint length;
+    uint columns;
 };
 
 void main() {
     const uint i = gl_GlobalInvocationID.x;
     if (i >= length) return;
-    CONCAT(REGISTER_, ACC) sum = parts[i];
+    ACCUMULATOR sum = parts[i];
     for (uint p = 1; p < PARTS; ++p) sum += parts[p * length + i];
-    CONCAT(STORE_, OUT)(result, i, sum);
+    CONCAT(STORE_, OUT)(result, i, finished(i, i % columns, sum));
 }

@@ -12,6 +12,8 @@ layout(constant_id = 1) const bool RHS_TRANSPOSED = false;
 // Whether rows of each tensor are whole quads.
 layout(constant_id = 2) const bool RHS_QUADS = false;
 layout(constant_id = 3) const bool OUT_QUADS = false;
+layout(constant_id = 4) const uint ADDED = 0;
+layout(constant_id = 5) const uint ACTIVATION = 0;
 
 ELEMENT_BUFFER(0, lhs, readonly, LHS);
 ELEMENT_BUFFER(1, rhs, readonly, RHS);
@@ -26,6 +28,9 @@ layout(push_constant) uniform Shape {
 
 #define ACCUMULATOR CONCAT(REGISTER_, ACC)
 #define QUAD CONCAT(QUAD_REGISTER_, ACC)
+
+#include "product.glsl"
+
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #define RIGHT(at) ACCUMULATOR(CONCAT(LOAD_, RHS)(rhs, at))
 
@@ -35,17 +40,14 @@ QUAD right_quad(uvec4 c) {
     return QUAD(RIGHT(c.x), RIGHT(c.y), RIGHT(c.z), RIGHT(c.w));
 }
 
-void store(uint out_base, uint r, uint c, QUAD value) {
-    if (r >= M) return;
-    const uint at = out_base + r * N + c;
+void store(uint at, uint c, QUAD value) {
     if (OUT_QUADS) {
-        if (c < N) CONCAT(STORE4_, OUT)(result4, at / 4, value);
+        if (c < N) CONCAT(STORE4_, OUT)(result4, at / 4, finished4(at, c, value));
         return;
     }
-    if (c < N) CONCAT(STORE_, OUT)(result, at, value.x);
-    if (c + 1 < N) CONCAT(STORE_, OUT)(result, at + 1, value.y);
-    if (c + 2 < N) CONCAT(STORE_, OUT)(result, at + 2, value.z);
-    if (c + 3 < N) CONCAT(STORE_, OUT)(result, at + 3, value.w);
+    for (uint i = 0; i < 4; ++i) {
+        if (c + i < N) CONCAT(STORE_, OUT)(result, at + i, finished(at + i, c + i, value[i]));
+    }
 }
 
 void main() {
@@ -77,9 +79,15 @@ void main() {
         EACH_ROW(MULTIPLY)
     }
 
-    const uint out_base = batch * M * N;
-#define FINISH(i) \
-    store(out_base, row0 + i, column0, near##i); \
-    store(out_base, row0 + i, column1, far##i);
-    EACH_ROW(FINISH)
+    // The code that stores is there once, and not for every result.
+    QUAD results[16];
+#define KEEP(i) \
+    results[2 * i] = near##i; \
+    results[2 * i + 1] = far##i;
+    EACH_ROW(KEEP)
+    const uint there = min(M - row0, 8) * 2;
+    for (uint i = 0; i < there; ++i) {
+        const uint c = i % 2 == 0 ? column0 : column1;
+        store((batch * M + row0 + i / 2) * N + c, c, results[i]);
+    }
 }

@@ -1,5 +1,5 @@
 // out[b] = lhs[b] * rhs[b]: a workgroup computes BM x BN results, an invocation TM x TN of them, BK of the inner
-// dimension at a time through shared memory. Any shape; the edges are padded with zeros.
+// dimension at a time through shared memory. Any shape; the edges are padded with zeros. product.glsl finishes the sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "elements.glsl"
@@ -11,6 +11,8 @@ layout(constant_id = 3) const uint BK = 16;
 layout(constant_id = 4) const uint TM = 4;
 layout(constant_id = 5) const uint TN = 4;
 layout(constant_id = 6) const bool RHS_TRANSPOSED = false;
+layout(constant_id = 7) const uint ADDED = 0;
+layout(constant_id = 8) const uint ACTIVATION = 0;
 
 ELEMENT_BUFFER(0, lhs, readonly, LHS);
 ELEMENT_BUFFER(1, rhs, readonly, RHS);
@@ -22,6 +24,9 @@ layout(push_constant) uniform Shape {
 };
 
 #define ACCUMULATOR CONCAT(REGISTER_, ACC)
+#define QUAD CONCAT(QUAD_REGISTER_, ACC)
+
+#include "product.glsl"
 
 shared ACCUMULATOR tile_lhs[BK * (BM + 1)];
 shared ACCUMULATOR tile_rhs[BK * (BN + 1)];
@@ -71,7 +76,8 @@ void main() {
         const uint r = row0 + my_row + i * down;
         for (uint j = 0; j < TN; ++j) {
             const uint c = column0 + my_column + j * across;
-            if (r < M && c < N) CONCAT(STORE_, OUT)(result, out_base + r * N + c, sums[i * TN + j]);
+            const uint at = out_base + r * N + c;
+            if (r < M && c < N) CONCAT(STORE_, OUT)(result, at, finished(at, c, sums[i * TN + j]));
         }
     }
 }

@@ -15,6 +15,8 @@ layout(constant_id = 3) const bool RHS_TRANSPOSED = false;
 layout(constant_id = 4) const bool LHS_QUADS = false;
 layout(constant_id = 5) const bool RHS_QUADS = false;
 layout(constant_id = 6) const uint PARTS = 1;
+layout(constant_id = 7) const uint ADDED = 0;
+layout(constant_id = 8) const uint ACTIVATION = 0;
 const bool WHOLE = false;
 
 ELEMENT_BUFFER(0, lhs, readonly, LHS);
@@ -32,6 +34,8 @@ layout(push_constant) uniform Shape {
 
 #define ACCUMULATOR CONCAT(REGISTER_, ACC)
 #define QUAD CONCAT(QUAD_REGISTER_, ACC)
+
+#include "product.glsl"
 
 uint lhs_base, rhs_base, end;
 
@@ -82,7 +86,8 @@ void main() {
         // The first invocations of all have an element each.
         for (uint i = lane; i < teams * 4; i += gl_WorkGroupSize.x) {
             const uint c = gl_WorkGroupID.x * teams * 4 + i;
-            if (c < N) CONCAT(STORE_, OUT)(result, out_base + r * N + c, partial[i / 4][i % 4]);
+            const uint at = out_base + r * N + c;
+            if (c < N) CONCAT(STORE_, OUT)(result, at, finished(at, c, partial[i / 4][i % 4]));
         }
         barrier();
     }

@@ -21,6 +21,8 @@ layout(constant_id = 9) const bool OUT_QUADS = false;
 layout(constant_id = 10) const bool WHOLE = false;
 layout(constant_id = 11) const uint PARTS = 1;
 layout(constant_id = 12) const uint UNROLLED = 1;  // Steps along k that are written out; divides BK.
+layout(constant_id = 13) const uint ADDED = 0;
+layout(constant_id = 14) const uint ACTIVATION = 0;
 
 ELEMENT_BUFFER(0, lhs, readonly, LHS);
 ELEMENT_BUFFER(1, rhs, readonly, RHS);
@@ -38,6 +40,8 @@ layout(push_constant) uniform Shape {
 
 #define ACCUMULATOR CONCAT(REGISTER_, ACC)
 #define QUAD CONCAT(QUAD_REGISTER_, ACC)
+
+#include "product.glsl"
 
 // Rows of the tiles in quads; the quad more spreads columns over banks.
 const uint LHS_ROW = BM / 4 + 1, RHS_ROW = BN / 4 + 1;
@@ -146,10 +150,10 @@ void main() {
             const uint c = column0 + (my_column + j * across) * 4, at = out_base + r * N + c;
             const QUAD value = sums[i * QN + j];
             if (OUT_QUADS) {
-                if (WHOLE || (r < M && c < N)) CONCAT(STORE4_, OUT)(result4, at / 4, value);
+                if (WHOLE || (r < M && c < N)) CONCAT(STORE4_, OUT)(result4, at / 4, finished4(at, c, value));
             } else if (r < M) {
                 [[unroll]] for (uint l = 0; l < 4; ++l)
-                    if (c + l < N) CONCAT(STORE_, OUT)(result, at + l, value[l]);
+                    if (c + l < N) CONCAT(STORE_, OUT)(result, at + l, finished(at + l, c + l, value[l]));
             }
         }
     }

@@ -36,6 +36,9 @@ pub struct Conv1d {
     /// Whether there is a third input with a value for each filter.
     #[serde(default)]
     pub bias: bool,
+    /// Whether there is a last input like the result, which is added to it before the activation.
+    #[serde(default)]
+    pub residual: bool,
     /// What is applied to results.
     #[serde(default)]
     pub activation: Activation,
@@ -57,6 +60,7 @@ impl Conv1d {
             groups: 1,
             dtype,
             bias: false,
+            residual: false,
             activation,
             layout,
         }
@@ -75,6 +79,12 @@ impl Conv1d {
                     pads: [3, 3],
                     activation: Activation::Silu,
                     ..conv([1, 8, 70], [8, 1, 4])
+                },
+                Conv1d {
+                    bias: true,
+                    residual: true,
+                    activation: Activation::Relu,
+                    ..conv([1, 6, 50], [9, 6, 3])
                 },
                 Conv1d { bias: true, ..last },
                 conv([1, 2, 2], [2, 2, 3]),
@@ -99,6 +109,7 @@ impl Conv1d {
             groups: self.groups,
             dtype: self.dtype,
             bias: self.bias,
+            residual: self.residual,
             activation: self.activation,
             layout: self.layout,
         }
@@ -114,6 +125,10 @@ impl Op for Conv1d {
         let mut inputs = self.images().inputs();
         inputs[0].dims = self.input.into();
         inputs[1].dims = self.filter.into();
+        if self.residual {
+            let last = inputs.len() - 1;
+            inputs[last].dims = self.outputs().remove(0).dims;
+        }
         inputs
     }
 

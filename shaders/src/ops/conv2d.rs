@@ -1,11 +1,12 @@
 //! Owns the convolution of images with float elements: `out[n, o, y, x] = activation(bias[o] + sum over c, ky, kx of
-//! input[n, c, y * stride + ky * dilation - pad, …] * filter[o, c, ky, kx])`.
+//! input[n, c, y * stride + ky * dilation - pad, …] * filter[o, c, ky, kx] + residual[n, o, y, x])`.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     Layout, Op,
     convolution::{Convolution, Kernel, largest_term},
+    finish::{self, Added},
     window::Window,
 };
 use crate::{Activation, DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
@@ -37,6 +38,9 @@ pub struct Conv2d {
     /// Whether there is a third input with a value for each filter.
     #[serde(default)]
     pub bias: bool,
+    /// Whether there is a last input like the result, which is added to it before the activation.
+    #[serde(default)]
+    pub residual: bool,
     /// What is applied to results.
     #[serde(default)]
     pub activation: Activation,
@@ -57,9 +61,11 @@ pub(super) fn f32() -> DType {
     DType::F32
 }
 
-/// Bindings of inputs and output; without a bias, its place has the filters, and nothing reads it.
-pub(super) fn bindings(bias: bool) -> Vec<Slot> {
-    vec![Slot::Input(0), Slot::Input(1), Slot::Input(if bias { 2 } else { 1 }), Slot::Output(0)]
+/// Bindings of inputs and output; without a bias or a residual, its place has the filters, and nothing reads it.
+pub(super) fn bindings(added: Added) -> Vec<Slot> {
+    let bias = Slot::Input(if added.bias { 2 } else { 1 });
+    let residual = Slot::Input(if added.residual { 2 + usize::from(added.bias) } else { 1 });
+    vec![Slot::Input(0), Slot::Input(1), bias, Slot::Output(0), residual]
 }
 
 impl Conv2d {
@@ -74,6 +80,7 @@ impl Conv2d {
             groups: 1,
             dtype,
             bias: false,
+            residual: false,
             activation: Activation::None,
             layout: Layout::Nchw,
         }
@@ -144,9 +151,39 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
             ..conv([1, 3, 21, 26], [30, 3, 7, 7])
         },
         Conv2d { pads: [0, 0, 1, 1], activation: Activation::Sigmoid, ..conv([1, 2, 6, 6], [4, 2, 2, 2]) },
+        // What is added to results: through every kernel above, with and without a function that is no limit.
+        same(Conv2d { residual: true, activation: Activation::Relu, ..conv([2, 16, 9, 11], [16, 16, 3, 3]) }),
+        same(Conv2d { residual: true, bias: true, strides: [2, 2], ..conv([1, 18, 9, 14], [32, 18, 3, 3]) }),
+        Conv2d {
+            residual: true,
+            bias: true,
+            activation: Activation::Relu6,
+            ..conv([2, 20, 6, 6], [30, 20, 1, 1])
+        },
+        Conv2d {
+            residual: true,
+            groups: 2,
+            activation: Activation::GeluTanh,
+            ..conv([1, 14, 5, 7], [48, 7, 1, 1])
+        },
+        same(Conv2d { activation: Activation::Gelu, ..conv([1, 8, 10, 9], [17, 8, 3, 3]) }),
+        same(Conv2d {
+            residual: true,
+            bias: true,
+            activation: Activation::Tanh,
+            ..conv([2, 100, 5, 4], [35, 100, 3, 3])
+        }),
+        same(Conv2d { residual: true, groups: 6, ..conv([1, 6, 15, 17], [6, 1, 3, 3]) }),
+        Conv2d {
+            strides: [2, 2],
+            pads: [3, 3, 3, 3],
+            residual: true,
+            activation: Activation::Silu,
+            ..conv([1, 3, 21, 26], [30, 3, 7, 7])
+        },
         // More padding than image; no place, no image, no filter, no channel.
         Conv2d { pads: [4, 4, 4, 4], ..conv([1, 2, 1, 2], [3, 2, 3, 3]) },
-        conv([1, 2, 2, 2], [3, 2, 3, 3]),
+        Conv2d { residual: true, ..conv([1, 2, 2, 2], [3, 2, 3, 3]) },
         conv([0, 2, 4, 4], [3, 2, 3, 3]),
         conv([1, 2, 4, 4], [0, 2, 3, 3]),
         Conv2d { bias: true, ..conv([1, 0, 4, 4], [3, 0, 3, 3]) },
@@ -154,7 +191,7 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     let last = Conv2d { layout: Layout::Nhwc, ..conv([2, 9, 10, 5], [3, 3, 5, 11]) };
     samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: Activation::Relu, ..last.clone() });
     samples.push(Conv2d { groups: 5, strides: [1, 2], filter: [3, 3, 1, 10], ..last.clone() });
-    samples.push(Conv2d { filter: [1, 1, 5, 11], ..last.clone() });
+    samples.push(Conv2d { filter: [1, 1, 5, 11], residual: true, ..last.clone() });
     samples.push(Conv2d { filter: [3, 2, 5, 33], dilations: [1, 2], ..last });
     samples
 }
@@ -176,6 +213,9 @@ impl Op for Conv2d {
             let filters = if self.layout == Layout::Nchw { self.filter[0] } else { self.filter[3] };
             inputs.push(TensorDesc::new("bias", self.dtype, [filters]));
         }
+        if self.residual {
+            inputs.push(TensorDesc { name: "residual", ..self.outputs().remove(0) });
+        }
         inputs
     }
 
@@ -194,37 +234,59 @@ impl Op for Conv2d {
 
     fn twin(&self, inputs: &[Values]) -> Vec<Values> {
         let Some(shape) = self.known() else { return Vec::new() };
-        let result = |place| {
+        let residual = inputs.last().filter(|_| self.residual);
+        let result = |(at, place)| {
             let start = if self.bias { inputs[2].float(shape.filter_of(place)) } else { 0.0 };
+            let start = start + residual.map_or(0.0, |residual| residual.float(at));
             let sum = shape.terms(place).fold(start, |sum, (at, weight)| {
                 sum + at.map_or(0.0, |at| inputs[0].float(at)) * inputs[1].float(weight)
             });
             self.dtype.round(self.activation.apply(sum))
         };
-        vec![Values::Float(shape.places().map(result).collect())]
+        vec![Values::Float(shape.places().enumerate().map(result).collect())]
     }
 
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
-        let terms = self.known().map_or(0, |shape| shape.depth()) + u64::from(self.bias);
+        let terms =
+            self.known().map_or(0, |shape| shape.depth()) + u64::from(self.bias) + u64::from(self.residual);
         let sum = Tolerance::of_sum(terms, largest_term(magnitudes), DType::F32, self.dtype);
         self.activation.after(sum)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if finish::in_kernel(template, params.get("finishes").is_ok_and(|flag| flag == 1))
+            || (!self.residual && self.activation.limits().is_some())
+        {
+            return self.dispatches(template, build, params);
+        }
+        if template == "depthwise_patches" || self.dtype != DType::F32 {
+            return Err(Unfit("knows activations only that are limits, and adds no residual".into()));
+        }
+        let plain = Conv2d { residual: false, activation: Activation::None, ..self.clone() };
+        let plan = plain.dispatches(template, build, params)?;
+        let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
+        finish::afterwards(plan, self.outputs()[0].elements(), residual, self.activation)
+    }
+}
+
+impl Conv2d {
+    /// The dispatches of kernels that do all that becomes of the sums themselves.
+    fn dispatches(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         let shape = self.shape().map_err(Unfit)?;
-        let (bindings, activation) = (bindings(self.bias), self.activation.code());
-        let kernel = Kernel { build, params, bias: self.bias, activation, bindings, more: Vec::new() };
+        let added = Added { bias: self.bias, residual: self.residual, place_bias: false };
+        let (bindings, activation) = (bindings(added), self.activation);
+        let kernel = Kernel { build, params, added, activation, bindings, more: Vec::new() };
         let add = format!("conv2d_matrix_add_{}", self.dtype);
         match template {
             "depthwise" => shape.depthwise(kernel),
-            "depthwise_patches" => shape.depthwise_patches(kernel, self.activation.limits()),
+            "depthwise_patches" => shape.depthwise_patches(kernel),
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),
             "matrix" => shape.matrix(kernel),
             "matrix_cut" => shape.matrix_cut(kernel, &add),
-            "patches" => shape.patches(kernel, self.activation.limits()),
-            "pointwise" => shape.pointwise(kernel, self.activation.limits()),
-            "rows" => shape.rows(kernel, self.activation.limits()),
+            "patches" => shape.patches(kernel),
+            "pointwise" => shape.pointwise(kernel),
+            "rows" => shape.rows(kernel),
             "strips" => shape.strips(kernel),
             "wide" => shape.wide(kernel),
             "wide_cut" => shape.wide_cut(kernel, &add),
@@ -245,6 +307,10 @@ mod tests {
         let (input, filter) = (floats(&[1.0, 2.0, 3.0, 4.0]), floats(&[1.0, 10.0, 100.0, 1000.0]));
         let expected = floats(&[1000.5, 2100.5, 3010.5, 4321.5]);
         assert_eq!(op.twin(&[input.clone(), filter.clone(), floats(&[0.5])])[0], expected);
+        let added = Conv2d { residual: true, activation: Activation::Relu, ..op.clone() };
+        let residual = floats(&[-2000.0, 1.0, 0.0, 1.0]);
+        let expected_sums = floats(&[0.0, 2101.5, 3010.5, 4322.5]);
+        assert_eq!(added.twin(&[input.clone(), filter.clone(), floats(&[0.5]), residual])[0], expected_sums);
         let last = Conv2d { layout: Layout::Nhwc, input: [1, 2, 2, 1], filter: [2, 2, 1, 1], ..op };
         assert_eq!(last.twin(&[input, filter, floats(&[0.5])])[0], expected);
     }

@@ -7,9 +7,10 @@ use super::{
     Layout, Op,
     conv2d::{one, ones},
     convolution::{Convolution, Kernel, Place},
+    finish::Added,
     window::Window,
 };
-use crate::{DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
+use crate::{Activation, DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
 
 /// Convolution of quantized images. The sum of `(input - input_zero) * filter`, plus the `i32` bias where there is one,
 /// wraps in 32 bits; padding adds nothing. It is the result for `out=i32`. Otherwise it is converted to `f32`, multiplied
@@ -244,7 +245,8 @@ impl Op for Conv2dInt8 {
         bindings.push(Slot::Output(0));
         let (least, most) = self.limits();
         let more = [self.input_zero, self.output_zero, least, most].map(i32::cast_unsigned).to_vec();
-        let kernel = Kernel { build, params, bias: self.bias, activation: 0, bindings, more };
+        let (added, activation) = (Added { bias: self.bias, ..Added::default() }, Activation::None);
+        let kernel = Kernel { build, params, added, activation, bindings, more };
         match template {
             "direct" => shape.direct(kernel),
             "gemm" => shape.gemm(kernel),

@@ -7,6 +7,7 @@ use super::{
     Op,
     conv2d::{bindings, f32, one, ones},
     convolution::{lanes_for, largest_term},
+    finish::Added,
 };
 use crate::{
     Activation, DType, Params, Plan, Step, TensorDesc, Tolerance, Unfit, Values, library,
@@ -149,8 +150,9 @@ impl ConvTranspose2d {
             narrow("a number of filters", blocks)?,
             narrow("a number of images and strides", images.saturating_mul(kinds))?,
         ];
-        let constants = vec![lanes, self.bias.into(), self.activation.code()];
-        let (push, bindings) = (self.push()?, bindings(self.bias));
+        let added = Added { bias: self.bias, ..Added::default() };
+        let constants = vec![lanes, added.code(), self.activation.code()];
+        let (push, bindings) = (self.push()?, bindings(added));
         Ok(Plan::of(Step { module, constants, push, bindings, grid, subgroup_size: 0 }))
     }
 }

@@ -4,9 +4,9 @@
 
 mod matrix;
 
-use super::{Layout, window::Window};
+use super::{Layout, finish::Added, window::Window};
 use crate::{
-    Params, Plan, Slot, Step, Unfit, library,
+    Activation, Params, Plan, Slot, Step, Unfit, library,
     plan::{groups, narrow},
 };
 
@@ -28,8 +28,8 @@ pub(crate) struct Convolution {
 pub(crate) struct Kernel<'a> {
     pub build: &'a str,
     pub params: &'a Params,
-    pub bias: bool,
-    pub activation: u32,
+    pub added: Added,
+    pub activation: Activation,
     /// Buffers in the order of bindings.
     pub bindings: Vec<Slot>,
     /// Push constants behind the shape.
@@ -199,13 +199,13 @@ impl Convolution {
     }
 
     /// An invocation for `filters` filters at four places, with a kernel of 1x1.
-    pub fn pointwise(&self, kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+    pub fn pointwise(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
         let (p, w) = (|name| kernel.params.get(name), &self.window);
         let plain = (w.kernel, w.strides, w.pads) == ([1, 1], [1, 1], [0; 4]);
         if !plain || self.layout != Layout::Nchw || self.channels == 0 {
             return Err(Unfit("wants channels first, a kernel of 1x1, strides of 1 and no padding".into()));
         }
-        let [least, most] = bits_of(limits)?;
+        let [least, most] = kernel.limits();
         let (lanes, filters) = (p("lanes")?, p("filters")?);
         self.mostly_there(filters)?;
         let pixels = w.input[0] * w.input[1];
@@ -233,20 +233,20 @@ impl Convolution {
     }
 
     /// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3.
-    pub fn patches(&self, kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+    pub fn patches(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
         let p = |name| kernel.params.get(name);
         let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
-        let limits = self.patched(p("stride")?, limits)?;
+        self.patched(p("stride")?)?;
         self.mostly_there(filters)?;
         let blocks = u64::from(groups(self.filters, filters)?) * self.groups;
         let grid =
             [self.patch_groups(across, lanes)?, narrow("a number of filters", blocks)?, self.images_32()?];
-        let [least, most] = limits;
+        let [least, most] = kernel.limits();
         Ok(Plan::of(self.step(kernel, vec![lanes, least, most], grid)?))
     }
 
     /// An invocation for `filters` filters at `across` neighbours, with a kernel of `columns` columns.
-    pub fn rows(&self, kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+    pub fn rows(&self, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
         let (p, w) = (|name| kernel.params.get(name), &self.window);
         let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
         let (columns, stride) = (p("columns")?, p("stride")?);
@@ -256,7 +256,7 @@ impl Convolution {
                 "wants channels first, and {columns} columns with strides of {stride} and no dilation"
             )));
         }
-        let [least, most] = bits_of(limits)?;
+        let [least, most] = kernel.limits();
         self.mostly_there(filters)?;
         let [rows, columns] = w.output();
         let blocks = u64::from(groups(self.filters, filters)?) * self.groups;
@@ -269,22 +269,23 @@ impl Convolution {
     }
 
     /// An invocation for four rows of `across` places of one filter over one channel, with a kernel of 3x3.
-    pub fn depthwise_patches(&self, mut kernel: Kernel<'_>, limits: Option<[f32; 2]>) -> Result<Plan, Unfit> {
+    pub fn depthwise_patches(&self, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
         let p = |name| kernel.params.get(name);
         let (lanes, across) = (p("lanes")?, p("across")?);
-        let [least, most] = self.patched(p("stride")?, limits)?;
+        self.patched(p("stride")?)?;
         if self.channels != 1 {
             return Err(Unfit(format!("wants one channel in a group, there are {}", self.channels)));
         }
         let filters = narrow("filters", self.groups * self.filters)?;
         kernel.more.extend([filters, 0]);
+        let [least, most] = kernel.limits();
         let quads = self.window.output()[1].is_multiple_of(4);
         let grid = [self.patch_groups(across, lanes)?, filters, self.images_32()?];
         Ok(Plan::of(self.step(kernel, vec![lanes, least, most, quads.into()], grid)?))
     }
 
-    /// The bits of the limits, where patches of results are computed.
-    fn patched(&self, stride: u32, limits: Option<[f32; 2]>) -> Result<[u32; 2], Unfit> {
+    /// Whether patches of results can be computed.
+    fn patched(&self, stride: u32) -> Result<(), Unfit> {
         let w = &self.window;
         let window = (w.kernel, w.strides, w.dilations) == ([3, 3], [stride.into(); 2], [1, 1]);
         if !window || self.layout != Layout::Nchw {
@@ -292,7 +293,7 @@ impl Convolution {
                 "wants channels first, a kernel of 3x3 with strides of {stride} and no dilation"
             )));
         }
-        bits_of(limits)
+        Ok(())
     }
 
     /// Workgroups for patches of four rows by `across` places.
@@ -349,7 +350,7 @@ impl Convolution {
     pub fn step(&self, kernel: Kernel<'_>, constants: Vec<u32>, grid: [u32; 3]) -> Result<Step, Unfit> {
         let module =
             library::module(kernel.build).ok_or_else(|| Unfit(format!("has no build '{}'", kernel.build)))?;
-        let mut all = vec![constants[0], kernel.bias.into(), kernel.activation];
+        let mut all = vec![constants[0], kernel.added.code(), kernel.activation.code()];
         all.extend(&constants[1..]);
         let mut push = self.push()?;
         push.extend(kernel.more);
@@ -357,10 +358,11 @@ impl Convolution {
     }
 }
 
-/// Bits of the limits of an activation.
-fn bits_of(limits: Option<[f32; 2]>) -> Result<[u32; 2], Unfit> {
-    let limits = limits.ok_or_else(|| Unfit("knows activations only that are limits".into()))?;
-    Ok(limits.map(f32::to_bits))
+impl Kernel<'_> {
+    /// Bits of the limits that the activation is; infinities where it is more than limits, which a kernel knows by its code.
+    fn limits(&self) -> [u32; 2] {
+        self.activation.limits().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]).map(f32::to_bits)
+    }
 }
 
 /// Invocations of a workgroup, at most `most` and at least 8, each with `pixels` places: of those that leave the fewest
@@ -371,9 +373,9 @@ pub(crate) fn lanes_for(places: u64, pixels: u32, most: u32) -> u32 {
     choices.min_by_key(|lanes| covered(*lanes)).unwrap_or(most)
 }
 
-/// The largest term of a sum: the product of an element and a weight, or the bias where there is one.
+/// The largest term of a sum: the product of an element and a weight, or what is added to the products.
 pub(super) fn largest_term(magnitudes: &[f64]) -> f64 {
-    (magnitudes[0] * magnitudes[1]).max(magnitudes.get(2).copied().unwrap_or(0.0))
+    magnitudes[2..].iter().copied().fold(magnitudes[0] * magnitudes[1], f64::max)
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
-//! Owns the product of matrices: `out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, k, j]`.
+//! Owns the product of matrices: `out[b, i, j] = activation(bias[j] + residual[b, i, j] + sum over k of lhs[b, i, k] *
+//! rhs[b, k, j])`.
 
 use serde::{Deserialize, Serialize};
 
-use super::Op;
-use crate::{DType, Params, Plan, TensorDesc, Tolerance, Unfit, Values};
+use super::{
+    Op,
+    convolution::largest_term,
+    finish::{self, Added},
+};
+use crate::{Activation, DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
 
 pub(super) mod plans;
 
@@ -35,6 +40,15 @@ pub struct MatMul {
     /// Whether the whole batch has one right operand.
     #[serde(default)]
     pub rhs_shared: bool,
+    /// Whether there is a third input, of the result's type, with a value for each column.
+    #[serde(default)]
+    pub bias: bool,
+    /// Whether there is a last input like the result, which is added to it before the activation.
+    #[serde(default)]
+    pub residual: bool,
+    /// What is applied to results; nothing to integers.
+    #[serde(default)]
+    pub activation: Activation,
 }
 
 fn one() -> u64 {
@@ -48,8 +62,20 @@ fn f32() -> DType {
 impl MatMul {
     /// A product of two matrices of one type with a result of another.
     pub fn new(m: u64, n: u64, k: u64, operand: DType, out: DType) -> Self {
-        let (lhs, rhs) = (operand, operand);
-        MatMul { m, n, k, batch: 1, lhs, rhs, out, rhs_transposed: false, rhs_shared: false }
+        MatMul {
+            m,
+            n,
+            k,
+            batch: 1,
+            lhs: operand,
+            rhs: operand,
+            out,
+            rhs_transposed: false,
+            rhs_shared: false,
+            bias: false,
+            residual: false,
+            activation: Activation::None,
+        }
     }
 
     pub(crate) fn samples() -> Vec<MatMul> {
@@ -75,13 +101,56 @@ impl MatMul {
             samples.push(MatMul { rhs_transposed: true, ..odd.clone() });
             samples.push(MatMul { batch: 3, ..odd.clone() });
             samples.push(MatMul { batch: 2, rhs_shared: true, rhs_transposed: true, ..odd });
+            samples.extend(Self::finished_samples(operand, out));
         }
         samples
+    }
+
+    /// Samples of what becomes of sums, in whole tiles, at edges, with few rows, and with sums that are cut.
+    fn finished_samples(operand: DType, out: DType) -> Vec<MatMul> {
+        let shapes = [
+            (128, 256, 128),
+            (33, 65, 17),
+            (40, 36, 64),
+            (9, 20, 1000),
+            (2, 36, 520),
+            (1, 50, 24),
+            (0, 4, 4),
+        ];
+        let kinds = [
+            (true, false, Activation::None),
+            (true, true, Activation::None),
+            (false, true, Activation::Relu),
+            (true, false, Activation::Gelu),
+            (true, true, Activation::GeluTanh),
+        ];
+        let of = |(m, n, k), (bias, residual, activation)| {
+            let activation = if out.is_float() { activation } else { Activation::None };
+            MatMul { bias, residual, activation, ..MatMul::new(m, n, k, operand, out) }
+        };
+        let mut samples: Vec<MatMul> = Vec::new();
+        for (i, shape) in shapes.into_iter().enumerate() {
+            samples.push(of(shape, kinds[i % kinds.len()]));
+            samples.push(of(shape, kinds[(i + 1) % kinds.len()]));
+        }
+        let batch = of((20, 24, 16), kinds[4]);
+        samples.push(MatMul { batch: 3, rhs_transposed: true, ..batch.clone() });
+        samples.push(MatMul { batch: 3, activation: of((1, 1, 1), kinds[2]).activation, ..batch });
+        samples.dedup();
+        samples
+    }
+
+    /// What is added to sums.
+    fn added(&self) -> Added {
+        Added { bias: self.bias, residual: self.residual, place_bias: false }
     }
 }
 
 impl Op for MatMul {
     fn check(&self) -> Result<(), String> {
+        if !self.out.is_float() && self.activation != Activation::None {
+            return Err(format!("integers have no activation such as {:?}", self.activation));
+        }
         let floats = [self.lhs, self.rhs, self.out].iter().all(|t| t.is_small_float());
         let ints = !self.lhs.is_float() && !self.rhs.is_float() && self.out == DType::I32;
         if floats || ints {
@@ -94,10 +163,17 @@ impl Op for MatMul {
     fn inputs(&self) -> Vec<TensorDesc> {
         let matrix = if self.rhs_transposed { [self.n, self.k] } else { [self.k, self.n] };
         let rhs_batch = if self.rhs_shared { 1 } else { self.batch };
-        vec![
+        let mut inputs = vec![
             TensorDesc::new("lhs", self.lhs, [self.batch, self.m, self.k]),
             TensorDesc::new("rhs", self.rhs, [rhs_batch, matrix[0], matrix[1]]),
-        ]
+        ];
+        if self.bias {
+            inputs.push(TensorDesc::new("bias", self.out, [self.n]));
+        }
+        if self.residual {
+            inputs.push(TensorDesc { name: "residual", ..self.outputs().remove(0) });
+        }
+        inputs
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -119,18 +195,25 @@ impl Op for MatMul {
             let right = if self.rhs_transposed { j * k + l } else { l * n + j };
             (b * m * k + i * k + l, b * rhs_stride + right)
         };
+        let bias = inputs.get(2).filter(|_| self.bias);
+        let residual = inputs.last().filter(|_| self.residual);
         let each = (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j))));
         if self.out.is_float() {
             let (left, right) = (inputs[0].floats(), inputs[1].floats());
             let sum = |(b, i, j)| {
                 let terms = (0..k).map(|l| place(b, i, j, l));
-                self.out.round(terms.map(|(x, y)| left[x] * right[y]).sum())
+                let added = bias.map_or(0.0, |bias| bias.float(j))
+                    + residual.map_or(0.0, |residual| residual.float((b * m + i) * n + j));
+                let sum = terms.map(|(x, y)| left[x] * right[y]).sum::<f64>() + added;
+                self.out.round(self.activation.apply(sum))
             };
             return vec![Values::Float(each.map(sum).collect())];
         }
         let sum = |(b, i, j)| {
             let terms = (0..k).map(|l| place(b, i, j, l));
-            let total = terms.fold(0i32, |sum, (x, y)| {
+            let added = bias.map_or(0, |bias| bias.int(j) as i32);
+            let added = added.wrapping_add(residual.map_or(0, |r| r.int((b * m + i) * n + j) as i32));
+            let total = terms.fold(added, |sum, (x, y)| {
                 sum.wrapping_add((inputs[0].int(x) as i32).wrapping_mul(inputs[1].int(y) as i32))
             });
             i64::from(total)
@@ -142,19 +225,36 @@ impl Op for MatMul {
         if !self.out.is_float() {
             return Tolerance::EXACT;
         }
-        Tolerance::of_sum(self.k, magnitudes[0] * magnitudes[1], DType::F32, self.out)
+        let terms = self.k + u64::from(self.bias) + u64::from(self.residual);
+        let sum = Tolerance::of_sum(terms, largest_term(magnitudes), DType::F32, self.out);
+        self.activation.after(sum)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
             "coop" => plans::coop(self, build, params),
-            "pointwise" => plans::pointwise(self, build, params),
+            "pointwise" => self.pointwise(build, params),
             "rows" => plans::rows(self, build, params),
             "tiled" => plans::tiled(self, build, params),
             "vector" => plans::vector(self, build, params),
             "wide" => plans::wide(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
+    }
+}
+
+impl MatMul {
+    /// The kernel of convolutions of 1x1, which adds a bias and limits sums, and does more where `finishes` says so.
+    fn pointwise(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let finishes = params.get("finishes").is_ok_and(|flag| flag == 1);
+        if finish::in_kernel("pointwise", finishes) || (!self.residual && self.activation.limits().is_some())
+        {
+            return plans::pointwise(self, build, params);
+        }
+        let plain = MatMul { residual: false, activation: Activation::None, ..self.clone() };
+        let plan = plans::pointwise(&plain, build, params)?;
+        let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
+        finish::afterwards(plan, self.outputs()[0].elements(), residual, self.activation)
     }
 }
 
@@ -167,7 +267,16 @@ mod tests {
         let op = MatMul::new(2, 2, 3, DType::F32, DType::F32);
         let lhs = Values::Float(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let rhs = Values::Float(vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
-        assert_eq!(op.twin(&[lhs.clone(), rhs]), [Values::Float(vec![4.0, 5.0, 10.0, 11.0])]);
+        assert_eq!(op.twin(&[lhs.clone(), rhs.clone()]), [Values::Float(vec![4.0, 5.0, 10.0, 11.0])]);
+        let added = MatMul { bias: true, residual: true, activation: Activation::Relu6, ..op.clone() };
+        let more = [Values::Float(vec![-1.0, 0.25]), Values::Float(vec![0.0, 0.25, -20.0, -6.0])];
+        let inputs = [&[lhs.clone(), rhs.clone()][..], &more].concat();
+        assert_eq!(added.twin(&inputs), [Values::Float(vec![3.0, 5.5, 0.0, 5.25])]);
+        assert!(
+            MatMul { activation: Activation::Relu, ..MatMul::new(1, 1, 1, DType::I8, DType::I32) }
+                .check()
+                .is_err()
+        );
         let transposed = MatMul { rhs_transposed: true, ..op };
         let rhs = Values::Float(vec![1.0, 0.0, 1.0, 0.0, 1.0, 1.0]);
         assert_eq!(transposed.twin(&[lhs, rhs]), [Values::Float(vec![4.0, 5.0, 10.0, 11.0])]);

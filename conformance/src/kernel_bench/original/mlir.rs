@@ -89,6 +89,9 @@ impl Body {
 }
 
 fn matmul(op: &MatMul) -> Result<Source, String> {
+    if op.bias || op.residual || op.activation != Activation::None {
+        return Err("what is added to a product is not written as MLIR here".to_owned());
+    }
     let (sum, zero) = sums(&[op.lhs, op.rhs])?;
     // One right operand for a batch is a product with as many rows.
     let (batch, m) = if op.rhs_shared { (1, op.batch * op.m) } else { (op.batch, op.m) };
@@ -168,6 +171,9 @@ fn shapes(op: &Conv2d, output: &[u64]) -> Result<Shapes, String> {
 
 fn conv2d(op: &Conv2d, operation: &Operation) -> Result<Source, String> {
     let shapes = shapes(op, &operation.outputs()[0].dims)?;
+    if op.residual {
+        return Err("a residual is not written as MLIR here".to_owned());
+    }
     let sum = DType::F32;
     let mut body = Body::zeros("0.0", &shapes.output, sum);
     let mut inputs = vec![(shapes.input.clone(), op.dtype), (shapes.filter.clone(), op.dtype)];

@@ -132,17 +132,17 @@ impl Convolution {
         let (bias, bindings) = (kernel.bindings[2], kernel.bindings.clone());
         let add = Step {
             module: add_module,
-            constants: vec![ADD_LANES, kernel.bias.into(), kernel.activation, parts],
+            constants: vec![ADD_LANES, kernel.added.code(), kernel.activation.code(), parts],
             push: vec![
                 self.images_32()?,
                 narrow("a number of filters", filters)?,
                 narrow("a number of places", rows * columns)?,
             ],
-            bindings: vec![Slot::Scratch(0), bias, bindings[3]],
+            bindings: vec![Slot::Scratch(0), bias, bindings[3], bindings[4]],
             grid: [groups(results, ADD_LANES)?, 1, 1],
             subgroup_size: 0,
         };
-        let to_scratch = vec![bindings[0], bindings[1], bindings[2], Slot::Scratch(0)];
+        let to_scratch = vec![bindings[0], bindings[1], bindings[2], Slot::Scratch(0), bindings[4]];
         let grid = [grid[0], grid[1], narrow("images and parts", self.images * u64::from(parts))?];
         let sums = self.step(Kernel { bindings: to_scratch, ..kernel }, constants, grid)?;
         Ok(Plan { steps: vec![sums, add], scratch: vec![(results * u64::from(parts) * 4).max(4)] })

@@ -3,10 +3,11 @@
 
 use super::MatMul;
 use crate::{
-    Activation, DType, Module, Params, Plan, Slot, Step, Unfit, library,
+    DType, Module, Params, Plan, Slot, Step, Unfit, library,
     ops::{
         Layout,
         convolution::{Convolution, Kernel},
+        finish::Added,
         window::Window,
     },
     plan::{groups, narrow},
@@ -38,8 +39,16 @@ fn quads(length: u64) -> u32 {
     length.is_multiple_of(4).into()
 }
 
-fn bindings() -> Vec<Slot> {
-    vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)]
+/// What is added to sums, where it lies, and the function of results: two constants and two bindings. What is not there has
+/// the right operand's place, and nothing reads it.
+fn finish(op: &MatMul) -> ([u32; 2], [Slot; 2]) {
+    let bias = Slot::Input(if op.bias { 2 } else { 1 });
+    let residual = Slot::Input(if op.residual { 2 + usize::from(op.bias) } else { 1 });
+    ([op.added().code(), op.activation.code()], [bias, residual])
+}
+
+fn bindings(op: &MatMul) -> Vec<Slot> {
+    [&[Slot::Input(0), Slot::Input(1), Slot::Output(0)][..], &finish(op).1].concat()
 }
 
 /// One element at a time, sums in a tile of registers.
@@ -51,9 +60,9 @@ pub(super) fn tiled(op: &MatMul, build: &str, params: &Params) -> Result<Plan, U
     }
     Ok(Plan::of(Step {
         module: module(build)?,
-        constants: vec![lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()],
+        constants: [&[lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()][..], &finish(op).0].concat(),
         push: shape(op)?.to_vec(),
-        bindings: bindings(),
+        bindings: bindings(op),
         grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
         subgroup_size: 0,
     }))
@@ -65,9 +74,9 @@ pub(super) fn rows(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     let right = if op.rhs_transposed { 0 } else { quads(op.n) };
     Ok(Plan::of(Step {
         module: module(build)?,
-        constants: vec![lanes, op.rhs_transposed.into(), right, quads(op.n)],
+        constants: [&[lanes, op.rhs_transposed.into(), right, quads(op.n)][..], &finish(op).0].concat(),
         push: shape(op)?.to_vec(),
-        bindings: bindings(),
+        bindings: bindings(op),
         grid: [groups(op.n, lanes * 8)?, groups(op.m, 8)?, narrow("the batch", op.batch)?],
         subgroup_size: 0,
     }))
@@ -89,10 +98,12 @@ pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Pla
         window,
         layout: Layout::Nchw,
     };
-    let bindings = vec![Slot::Input(1), Slot::Input(0), Slot::Input(0), Slot::Output(0)];
-    let none = Activation::None;
-    let kernel = Kernel { build, params, bias: false, activation: none.code(), bindings, more: Vec::new() };
-    convolution.pointwise(kernel, none.limits())
+    // Columns are places here.
+    let added = Added { bias: false, place_bias: op.bias, ..op.added() };
+    let [bias, residual] = finish(op).1;
+    let bindings = vec![Slot::Input(1), Slot::Input(0), bias, Slot::Output(0), residual];
+    let kernel = Kernel { build, params, added, activation: op.activation, bindings, more: Vec::new() };
+    convolution.pointwise(kernel)
 }
 
 /// Four elements at a time. With `parts` of `most` more than 1, sums are cut and added by a second step.
@@ -114,12 +125,14 @@ pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     let rows = u64::from(part) * u64::from(parts) == op.k && divides(op.m, bm) && divides(op.n, bn);
     let mut constants = vec![lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()];
     constants.extend([quads(op.k), quads(rhs_row), quads(op.n), rows.into(), parts, unrolled]);
+    constants.extend(if parts == 1 { finish(op).0 } else { [0, 0] });
     let batch = narrow("the batch", op.batch)?;
     let mut push = shape(op)?.to_vec();
     push.extend([part, batch]);
     let z = narrow("the batch", op.batch * u64::from(parts))?;
     let grid = [groups(op.n, bn)?, groups(op.m, bm)?, z];
-    let step = Step { module: module(build)?, constants, push, bindings: bindings(), grid, subgroup_size: 0 };
+    let step =
+        Step { module: module(build)?, constants, push, bindings: bindings(op), grid, subgroup_size: 0 };
     if parts == 1 {
         return Ok(Plan::of(step));
     }
@@ -143,14 +156,15 @@ pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, 
     let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(4))?;
     let rhs_row = if op.rhs_transposed { op.k } else { op.n };
     let [m, n, k, stride] = shape(op)?;
-    let constants =
+    let mut constants =
         vec![lanes, slices, m.max(1), op.rhs_transposed.into(), quads(op.k), quads(rhs_row), parts];
+    constants.extend(if parts == 1 { finish(op).0 } else { [0, 0] });
     let z = narrow("the batch", op.batch * u64::from(parts))?;
     let step = Step {
         module: module(build)?,
         constants,
         push: vec![m, n, k, stride, part, narrow("the batch", op.batch)?],
-        bindings: bindings(),
+        bindings: bindings(op),
         grid: [groups(op.n, columns)?, m.min(1), z],
         subgroup_size: 0,
     };
@@ -174,7 +188,8 @@ fn cut(op: &MatMul, tiles: u64, bk: u32, most: u32) -> Result<u32, Unfit> {
 fn added(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
     let length = op.batch * op.m * op.n;
     narrow("a number of elements of all parts", length * u64::from(parts))?;
-    step.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0)];
+    step.bindings[2] = Slot::Scratch(0);
+    let (finish, [bias, residual]) = finish(op);
     let build = match op.out {
         DType::F32 => "matmul_parts_f32",
         DType::F16 => "matmul_parts_f16",
@@ -183,9 +198,9 @@ fn added(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
     };
     let add = Step {
         module: module(build)?,
-        constants: vec![ADD_LANES, parts],
-        push: vec![narrow("a number of elements", length)?],
-        bindings: vec![Slot::Scratch(0), Slot::Output(0)],
+        constants: [&[ADD_LANES, parts][..], &finish].concat(),
+        push: vec![narrow("a number of elements", length)?, narrow("n", op.n)?],
+        bindings: vec![Slot::Scratch(0), Slot::Output(0), bias, residual],
         grid: [groups(length, ADD_LANES)?, 1, 1],
         subgroup_size: 0,
     };
@@ -220,11 +235,12 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     let whole = m % bm == 0 && n % bn == 0 && k % bk == 0;
     let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];
     constants.extend([stages, mm, mn, mk]);
+    constants.extend(finish(op).0);
     Ok(Plan::of(Step {
         module: module(build)?,
         constants,
         push: vec![m, n, k, stride / pack],
-        bindings: bindings(),
+        bindings: bindings(op),
         grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
         subgroup_size: 32,
     }))

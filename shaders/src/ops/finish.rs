@@ -1,0 +1,105 @@
+//! Owns what becomes of the sums of heavy operations before they are stored: what is added to them and which function is
+//! applied. Does not own: how a template does it (`include/added.glsl`, `include/activation.glsl`).
+
+use crate::{
+    Activation, DType, Operation, Plan, Slot, Unfit, Variant,
+    emit::{Expression, Function, Operand},
+    ops::elementwise::Elementwise,
+    variants_of,
+};
+
+/// What is added to sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// A value for each filter of a convolution, or for each column of a product.
+    pub bias: bool,
+    /// A tensor like the result.
+    pub residual: bool,
+    /// A value for each place of a convolution of 1x1.
+    pub place_bias: bool,
+}
+
+impl Added {
+    /// The number by which kernels know it.
+    pub fn code(self) -> u32 {
+        u32::from(self.bias) | u32::from(self.residual) << 1 | u32::from(self.place_bias) << 2
+    }
+}
+
+/// Whether a variant is planned with everything that becomes of sums; if not, its kernel limits them and adds a bias.
+pub(crate) fn in_kernel(template: &str, finishes: bool) -> bool {
+    let limits = ["depthwise_patches", "patches", "pointwise", "rows"];
+    finishes || !limits.contains(&template)
+}
+
+/// A plan whose results of `elements` elements are finished by one more dispatch, in place: the residual is added and the
+/// function applied. For kernels on devices where more code in them costs more than this does.
+pub(crate) fn afterwards(
+    mut plan: Plan,
+    elements: u64,
+    residual: Option<Slot>,
+    activation: Activation,
+) -> Result<Plan, Unfit> {
+    let mut program = Expression::default();
+    let mut inputs = vec![(DType::F32, vec![elements])];
+    let mut value = Operand::Input(0);
+    if residual.is_some() {
+        inputs.push((DType::F32, vec![elements]));
+        value = program.call(Function::Add, &[value, Operand::Input(1)]);
+    }
+    let value = applied(&mut program, value, activation);
+    program.store(value, DType::F32);
+    let operation = Operation::Elementwise(Elementwise::new(inputs, program));
+    let baseline = |v: &&Variant| v.needs.is_baseline() && v.signatures.contains(&operation.signature());
+    let variant = variants_of(operation.name()).filter(baseline).min_by_key(|v| v.order);
+    let variant = variant.ok_or_else(|| Unfit("finds no elementwise kernel".to_owned()))?;
+    let mut steps = variant.plan(&operation)?.steps;
+    for step in &mut steps {
+        for slot in &mut step.bindings {
+            *slot = match (*slot, residual) {
+                (Slot::Input(1), Some(residual)) => residual,
+                _ => Slot::Output(0),
+            };
+        }
+    }
+    plan.steps.extend(steps);
+    Ok(plan)
+}
+
+/// An activation in an expression.
+fn applied(program: &mut Expression, x: Operand, activation: Activation) -> Operand {
+    let function = match activation {
+        Activation::None => return x,
+        Activation::Relu6 => return program.call(Function::Clip, &[x, 0.0.into(), 6.0.into()]),
+        Activation::HardSwish => Function::HardSwish,
+        Activation::Relu => Function::Relu,
+        Activation::Silu => Function::Silu,
+        Activation::Sigmoid => Function::Sigmoid,
+        Activation::Tanh => Function::Tanh,
+        Activation::Gelu => Function::Gelu,
+        Activation::GeluTanh => Function::GeluTanh,
+    };
+    program.call(function, &[x])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_is_the_same_in_an_expression() {
+        for activation in Activation::ALL {
+            let mut program = Expression::default();
+            let value = applied(&mut program, Operand::Input(0), activation);
+            program.store(value, DType::F32);
+            let operation = Operation::Elementwise(Elementwise::new(vec![(DType::F32, vec![4])], program));
+            let x = [-3.5, -0.25, 0.75, 8.0];
+            let got = operation.twin(&[crate::Values::Float(x.to_vec())]);
+            let got = got[0].floats();
+            assert!(
+                x.iter().zip(got).all(|(x, got)| (activation.apply(*x) - got).abs() < 1e-5),
+                "{activation:?}"
+            );
+        }
+    }
+}

@@ -50,7 +50,7 @@ impl Activation {
     }
 
     /// The least and the most that it lets through as it is; `None` when it does more than that.
-    pub(crate) fn limits(self) -> Option<[f32; 2]> {
+    pub fn limits(self) -> Option<[f32; 2]> {
         match self {
             Activation::None => Some([f32::NEG_INFINITY, f32::INFINITY]),
             Activation::Relu => Some([0.0, f32::INFINITY]),

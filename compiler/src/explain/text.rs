@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use super::{CourseReport, OperationReport, Report, TargetReport};
 
 /// Most characters of an operation that are shown.
-const MOST_SHOWN: usize = 110;
+const MOST_SHOWN: usize = 180;
 /// Most kernels whose sizes are listed.
 const MOST_KERNELS: usize = 20;
 

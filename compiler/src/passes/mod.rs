@@ -8,6 +8,7 @@ mod attend;
 mod attend_tests;
 mod chain;
 mod clean;
+mod finish;
 mod fuse;
 mod heavy;
 mod inline;
@@ -44,7 +45,7 @@ pub fn optimize(graph: &mut Graph) -> Result<(), CompileError> {
         attend::run(graph, region, uses);
         norms::run(graph, region, uses);
     });
-    each(graph, &mut body, &heavy::finish);
+    each(graph, &mut body, &finish::run);
     each(graph, &mut body, &|graph, region, uses| clean::run(graph, region, uses));
     graph.body = body;
     // Equal nodes are one now, of which results and ports have to have the same.

@@ -5,6 +5,7 @@ use halite_shaders::{
     emit::Function,
     ops::{
         conv2d::Conv2d,
+        matmul::MatMul,
         norm::{Norm, NormKind},
     },
 };
@@ -174,7 +175,7 @@ fn what_others_read_stays() {
 }
 
 #[test]
-fn residuals_keep_their_sum_in_one_kernel() {
+fn residuals_go_into_the_convolution_behind_them() {
     let mut b = Builder::new();
     let x = b.input("x", DType::F32.into(), &[1, 3, 5, 4]).unwrap();
     let y = conv(&mut b, x, 3, 1);
@@ -187,9 +188,10 @@ fn residuals_keep_their_sum_in_one_kernel() {
     b.output("sum", sum);
     let graph = optimized(b.finish().unwrap());
     let last = graph.body.nodes.last().unwrap();
-    let NodeOp::Kernel(Operation::Elementwise(sum)) = &last.op else { panic!("{graph}") };
-    assert_eq!((sum.inputs.0.len(), sum.program.nodes.len()), (2, 2), "{graph}");
-    assert_eq!(convs(&graph).iter().filter(|c| c.bias).count(), 2, "{graph}");
+    let NodeOp::Kernel(Operation::Conv2d(last)) = &last.op else { panic!("{graph}") };
+    assert!(last.bias && last.residual && last.activation == Activation::Relu, "{graph}");
+    let first: Vec<_> = convs(&graph).iter().map(|c| (c.bias, c.residual)).collect();
+    assert_eq!(first, [(true, false), (true, true)], "{graph}");
 }
 
 #[test]
@@ -253,4 +255,113 @@ fn half_precision_is_near_and_keeps_the_ports() {
         assert!((a - b).abs() < 1e-2 * 1e6, "{a} became {b}");
     }
     optimize(&mut graph).unwrap();
+}
+
+/// A product of rows and constant columns.
+fn product(b: &mut Builder, x: TensorId, columns: u64, seed: u64) -> TensorId {
+    let depth = *b.dims(x).last().unwrap();
+    let weights = constant(b, &[depth, columns], seed);
+    b.matmul(x, weights).unwrap()
+}
+
+fn products(graph: &Graph) -> Vec<&MatMul> {
+    let of = |o| if let &Operation::MatMul(ref product) = o { Some(product) } else { None };
+    kernels(graph).into_iter().filter_map(of).collect()
+}
+
+#[test]
+fn products_take_over_what_is_added_and_functions() {
+    for (function, activation) in [
+        (Function::Relu, Activation::Relu),
+        (Function::Tanh, Activation::Tanh),
+        (Function::Gelu, Activation::Gelu),
+        (Function::GeluTanh, Activation::GeluTanh),
+        (Function::Sigmoid, Activation::Sigmoid),
+        (Function::Silu, Activation::Silu),
+    ] {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[2, 3, 5]).unwrap();
+        let other = b.input("other", DType::F32.into(), &[2, 3, 7]).unwrap();
+        let y = product(&mut b, x, 7, 1);
+        let y = b.binary(Function::Add, other, y).unwrap();
+        let bias = constant(&mut b, &[7], 3);
+        let y = b.binary(Function::Add, y, bias).unwrap();
+        let y = b.unary(function, y).unwrap();
+        b.output("y", y);
+        let graph = optimized(b.finish().unwrap());
+        let [product] = products(&graph)[..] else { panic!("{graph}") };
+        assert!(product.bias && product.residual && product.activation == activation, "{graph}");
+        assert_eq!(kernels(&graph).len(), 1, "{graph}");
+        let node = graph.body.nodes.last().unwrap();
+        let dims: Vec<_> = node.inputs.iter().map(|id| graph.tensor(*id).dims.clone()).collect();
+        assert_eq!(dims[2..], [vec![7], vec![2, 3, 7]], "{graph}");
+    }
+}
+
+#[test]
+fn gelu_in_parts_is_known_by_its_curve() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[4, 5]).unwrap();
+    let y = product(&mut b, x, 6, 1);
+    let scalar =
+        |b: &mut Builder, value: f64| b.values(DType::F32, &[], &Values::Float(vec![value])).unwrap();
+    let (root, one, half) = (scalar(&mut b, 2f64.sqrt()), scalar(&mut b, 1.0), scalar(&mut b, 0.5));
+    let z = b.binary(Function::Div, y, root).unwrap();
+    let z = b.unary(Function::Erf, z).unwrap();
+    let z = b.binary(Function::Add, z, one).unwrap();
+    let z = b.binary(Function::Mul, y, z).unwrap();
+    let z = b.binary(Function::Mul, z, half).unwrap();
+    b.output("z", z);
+    let graph = optimized(b.finish().unwrap());
+    assert!(matches!(products(&graph)[..], [p] if p.activation == Activation::Gelu), "{graph}");
+    assert_eq!(kernels(&graph).len(), 1, "{graph}");
+}
+
+#[test]
+fn a_curve_that_is_no_activation_stays_beside_the_product() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[4, 5]).unwrap();
+    let y = product(&mut b, x, 6, 1);
+    let factor = b.values(DType::F32, &[], &Values::Float(vec![1.01])).unwrap();
+    let z = b.binary(Function::Mul, y, factor).unwrap();
+    let z = b.unary(Function::Tanh, z).unwrap();
+    b.output("z", z);
+    let graph = optimized(b.finish().unwrap());
+    assert!(matches!(products(&graph)[..], [p] if p.activation == Activation::None), "{graph}");
+    assert_eq!(kernels(&graph).len(), 2, "{graph}");
+}
+
+#[test]
+fn residuals_go_into_one_of_two_convolutions() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[1, 4, 5, 6]).unwrap();
+    let (left, right) = (conv(&mut b, x, 8, 1), conv(&mut b, x, 8, 2));
+    let y = b.binary(Function::Add, left, right).unwrap();
+    let y = b.unary(Function::Relu, y).unwrap();
+    let next = conv(&mut b, y, 8, 3);
+    let y = b.binary(Function::Add, next, y).unwrap();
+    b.output("y", y);
+    let graph = optimized(b.finish().unwrap());
+    let found: Vec<_> = convs(&graph).iter().map(|c| (c.residual, c.activation)).collect();
+    let expected = [(false, Activation::None), (true, Activation::Relu), (true, Activation::None)];
+    assert_eq!(found, expected, "{graph}");
+    assert_eq!(kernels(&graph).len(), 3, "{graph}");
+}
+
+#[test]
+fn what_is_read_twice_or_broadcast_is_no_residual() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[1, 4, 5, 6]).unwrap();
+    let twice = conv(&mut b, x, 8, 1);
+    let doubled = b.binary(Function::Add, twice, twice).unwrap();
+    let wide = b.input("wide", DType::F32.into(), &[2, 8, 5, 6]).unwrap();
+    let y = conv(&mut b, x, 8, 2);
+    let y = b.binary(Function::Add, y, wide).unwrap();
+    let read = conv(&mut b, x, 8, 3);
+    let sum = b.binary(Function::Add, read, doubled).unwrap();
+    b.output("sum", sum);
+    b.output("read", read);
+    b.output("y", y);
+    let graph = optimized(b.finish().unwrap());
+    assert!(convs(&graph).iter().all(|c| !c.residual), "{graph}");
 }

@@ -54,10 +54,6 @@ float activate(float x, uint function) {
     return x;
 }
 
-vec2 activate(vec2 x, uint function) {
-    return vec2(activate(x.x, function), activate(x.y, function));
-}
-
 vec4 activate(vec4 x, uint function) {
     return vec4(activate(x.x, function), activate(x.y, function), activate(x.z, function), activate(x.w, function));
 }

@@ -91,18 +91,6 @@ Patch patch_of(uint index) {
     const bool down##r = uint(place.y + r) < height; \
     uint row##r = base + (down##r ? uint(place.y + r) * width : 0);
 
-// A row of the residual from element `at` on, as far as it is there.
-ROW_OF residual_row(uint at, uint column) {
-#define RESIDUAL(i) (column + i < out_width ? SUM(CONCAT(LOAD_, OUT)(residual, at + i)) : SUM(0))
-#if ACROSS == 1
-    return RESIDUAL(0);
-#elif ACROSS == 2
-    return vec2(RESIDUAL(0), RESIDUAL(1));
-#elif ACROSS == 4
-    return vec4(RESIDUAL(0), RESIDUAL(1), RESIDUAL(2), RESIDUAL(3));
-#endif
-}
-
 // Stores a row of results from element `at` on, as far as it is there.
 void store_row(uint at, uint column, ROW_OF values) {
 #if ACROSS == 1

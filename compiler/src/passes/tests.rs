@@ -265,8 +265,10 @@ fn product(b: &mut Builder, x: TensorId, columns: u64, seed: u64) -> TensorId {
 }
 
 fn products(graph: &Graph) -> Vec<&MatMul> {
-    let of = |o| if let &Operation::MatMul(ref product) = o { Some(product) } else { None };
-    kernels(graph).into_iter().filter_map(of).collect()
+    kernels(graph)
+        .into_iter()
+        .filter_map(|o| if let Operation::MatMul(product) = o { Some(product) } else { None })
+        .collect()
 }
 
 #[test]

@@ -29,10 +29,6 @@ layout(constant_id = 4) const uint MOST = 0x7F800000;
 
 const uint FILTERS = HELD * SUBGROUP;
 
-ROW_OF finished(ROW_OF value) {
-    return ACTIVATION > 2 ? activate(value, ACTIVATION) : limited(value, LEAST, MOST);
-}
-
 void main() {
     const uint blocks = (filters + FILTERS - 1) / FILTERS, image = gl_WorkGroupID.z;
     const uint group = gl_WorkGroupID.y / blocks, first = (gl_WorkGroupID.y - group * blocks) * FILTERS;
@@ -78,7 +74,7 @@ void main() {
 
     // The code that stores is there once, and not for every result.
     ROW_OF results[FILTERS * ROWS];
-#define KEEP(h, i, r, p, q, s) results[(h * SUBGROUP + i) * ROWS + r] = sum##h##_##i##_##r;
+#define KEEP(h, i, r, p, q, s) results[(h * SUBGROUP + i) * ROWS + r] = limited(sum##h##_##i##_##r, LEAST, MOST);
 #define KEEPS(h, i) EACH_RESULT(KEEP, h, i)
 #define KEEP_ALL(h) EACH_SHARED(KEEPS, h)
     EACH_HELD(KEEP_ALL)
@@ -86,12 +82,7 @@ void main() {
     const uint there = min(filters - first, FILTERS), rows = min(out_height - place.row, ROWS);
     uint at = image * result_image + (group * filters + first) * result_channel + place.row * out_width + place.column;
     for (uint f = 0; f < there; ++f) {
-        for (uint r = 0; r < rows; ++r) {
-            const uint to = at + r * out_width;
-            ROW_OF value = results[f * ROWS + r];
-            if (HAS_RESIDUAL) value += residual_row(to, place.column);
-            store_row(to, place.column, finished(value));
-        }
+        for (uint r = 0; r < rows; ++r) store_row(at + r * out_width, place.column, results[f * ROWS + r]);
         at += result_channel;
     }
 }

@@ -6,7 +6,11 @@ mod rebind;
 mod split;
 
 use self::rebind::Place;
-use crate::{DType, Module, Operation, Plan, Slot, Step, Unfit, Variant, ops::concat::Concat, variants_of};
+use crate::{
+    DType, Module, Operation, Plan, Slot, Step, Unfit, Variant,
+    ops::{concat::Concat, finish},
+    variants_of,
+};
 
 /// Where tensors begin in a buffer that several share: a multiple of every element's and vector's size.
 const ALIGNMENT: u64 = 256;
@@ -25,6 +29,12 @@ pub(crate) fn fit(plan: Plan, operation: &Operation, variant: &Variant, most: us
     let alone = Shared::default();
     if plan.steps.iter().all(|step| alone.count(step) <= most) {
         return rebound(plan, &alone);
+    }
+    if let Some(apart) = finish::apart(operation, variant) {
+        let apart = apart?;
+        if apart.steps.iter().all(|step| alone.count(step) <= most) {
+            return rebound(apart, &alone);
+        }
     }
     let shared = Shared::of(&plan, operation, most)?;
     let mut copies = shared.copies()?;

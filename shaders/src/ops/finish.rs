@@ -66,6 +66,28 @@ pub(crate) fn afterwards(
     Ok(plan)
 }
 
+/// The plan of a variant that leaves the residual and the activation to a dispatch of their own: for devices that cannot bind
+/// both a bias and a residual. `None` where there is no residual, or results of the first dispatch would be rounded.
+pub(crate) fn apart(operation: &Operation, variant: &Variant) -> Option<Result<Plan, Unfit>> {
+    let mut plain = operation.clone();
+    let (residual, activation, bias, dtype) = match &mut plain {
+        Operation::Conv1d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype),
+        Operation::Conv2d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype),
+        Operation::MatMul(product) => {
+            (&mut product.residual, &mut product.activation, product.bias, product.out)
+        }
+        _ => return None,
+    };
+    if !std::mem::take(residual) || dtype != DType::F32 {
+        return None;
+    }
+    let activation = std::mem::take(activation);
+    let residual = Slot::Input(2 + usize::from(bias));
+    let plan = variant.plan(&plain);
+    let elements = plain.outputs()[0].elements();
+    Some(plan.and_then(|plan| afterwards(plan, elements, Some(residual), activation)))
+}
+
 /// An activation in an expression.
 fn applied(program: &mut Expression, x: Operand, activation: Activation) -> Operand {
     let function = match activation {

@@ -17,7 +17,7 @@ pub mod cumulative_sum;
 pub mod elementwise;
 mod elementwise_samples;
 pub mod embedding;
-mod finish;
+pub(crate) mod finish;
 pub mod gather;
 pub mod gather_elements;
 pub mod gather_nd;

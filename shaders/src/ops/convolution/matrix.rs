@@ -142,7 +142,7 @@ impl Convolution {
             grid: [groups(results, ADD_LANES)?, 1, 1],
             subgroup_size: 0,
         };
-        let to_scratch = vec![bindings[0], bindings[1], bindings[2], Slot::Scratch(0), bindings[4]];
+        let to_scratch = vec![bindings[0], bindings[1], bindings[1], Slot::Scratch(0), bindings[1]];
         let grid = [grid[0], grid[1], narrow("images and parts", self.images * u64::from(parts))?];
         let sums = self.step(Kernel { bindings: to_scratch, ..kernel }, constants, grid)?;
         Ok(Plan { steps: vec![sums, add], scratch: vec![(results * u64::from(parts) * 4).max(4)] })

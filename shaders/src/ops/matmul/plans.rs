@@ -188,7 +188,8 @@ fn cut(op: &MatMul, tiles: u64, bk: u32, most: u32) -> Result<u32, Unfit> {
 fn added(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
     let length = op.batch * op.m * op.n;
     narrow("a number of elements of all parts", length * u64::from(parts))?;
-    step.bindings[2] = Slot::Scratch(0);
+    // What is added comes with the second step.
+    step.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Input(1), Slot::Input(1)];
     let (finish, [bias, residual]) = finish(op);
     let build = match op.out {
         DType::F32 => "matmul_parts_f32",

@@ -16,6 +16,7 @@ float sigmoid(float x) {
     return not_a_number(x) ? x : 1.0 / (1.0 + exp(-x));
 }
 
+#ifndef FEW_ACTIVATIONS
 // The polynomials of the next two are those of elementwise kernels; `emit/transcendental.rs` says where they come from.
 float hyperbolic_tangent(float x) {
     const float square = x * x, magnitude = abs(x);
@@ -39,6 +40,8 @@ float error_function(float x) {
     return not_a_number(x) ? x : value;
 }
 
+#endif
+
 float activate(float x, uint function) {
     if (function == 1u) return not_a_number(x) ? x : max(x, 0.0);
     if (function == 2u) return not_a_number(x) ? x : clamp(x, 0.0, 6.0);
@@ -48,9 +51,11 @@ float activate(float x, uint function) {
         const float gate = x < -3.0 ? 0.0 : x > 3.0 ? 1.0 : x / 6.0 + 0.5;
         return x * gate;
     }
+#ifndef FEW_ACTIVATIONS
     if (function == 6u) return hyperbolic_tangent(x);
     if (function == 7u) return 0.5 * x * (1.0 + error_function(x * 0.70710678));
     if (function == 8u) return 0.5 * x * (1.0 + hyperbolic_tangent(x * (0.7978846 + 0.03567741 * x * x)));
+#endif
     return x;
 }
 

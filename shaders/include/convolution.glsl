@@ -7,6 +7,11 @@
 
 #include "elements.glsl"
 #ifndef QUANTIZED
+// SwiftShader executes both sides of a branch on a constant, too. What is mostly run there has no code for a residual and the
+// last functions.
+#if defined(DEPTHWISE) || (defined(SUBGROUP) && SUBGROUP == 4)
+#define FEW_ACTIVATIONS
+#endif
 #include "activation.glsl"
 #endif
 
@@ -23,7 +28,7 @@ ELEMENT_BUFFER(3, scales, readonly, F32);
 ELEMENT_BUFFER(4, result, , OUT);
 #else
 ELEMENT_BUFFER(3, result, , OUT);
-#ifndef QUANTIZED
+#if !defined(QUANTIZED) && !defined(FEW_ACTIVATIONS)
 ELEMENT_BUFFER(4, residual, readonly, OUT);
 #endif
 #endif
@@ -82,7 +87,9 @@ void finish(uint filter_index, uint at, SUM sum) {
 #elif defined(QUANTIZED)
     CONCAT(STORE_, OUT)(result, at, sum);
 #else
+#ifndef FEW_ACTIVATIONS
     if (HAS_RESIDUAL) sum += SUM(CONCAT(LOAD_, OUT)(residual, at));
+#endif
     CONCAT(STORE_, OUT)(result, at, activate(sum, ACTIVATION));
 #endif
 }

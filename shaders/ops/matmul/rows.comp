@@ -29,6 +29,7 @@ layout(push_constant) uniform Shape {
 #define ACCUMULATOR CONCAT(REGISTER_, ACC)
 #define QUAD CONCAT(QUAD_REGISTER_, ACC)
 
+#define LIMITS_ONLY
 #include "product.glsl"
 
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)

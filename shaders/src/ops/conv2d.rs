@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Layout, Op,
     convolution::{Convolution, Kernel, largest_term},
-    finish::{self, Added},
+    finish::{self, Added, Finish},
     window::Window,
 };
 use crate::{Activation, DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
@@ -249,23 +249,24 @@ impl Op for Conv2d {
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let terms =
             self.known().map_or(0, |shape| shape.depth()) + u64::from(self.bias) + u64::from(self.residual);
-        let sum = Tolerance::of_sum(terms, largest_term(magnitudes), DType::F32, self.dtype);
+        let largest = largest_term(magnitudes);
+        let mut sum = Tolerance::of_sum(terms, largest, DType::F32, self.dtype);
+        sum.absolute += finish::rounded_between(self.dtype, self.residual, self.activation, terms, largest);
         self.activation.after(sum)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        if finish::in_kernel(template, params.get("finishes").is_ok_and(|flag| flag == 1))
-            || (!self.residual && self.activation.limits().is_some())
-        {
+        if Finish::of(template, params).does(self.residual, self.activation) {
             return self.dispatches(template, build, params);
         }
-        if template == "depthwise_patches" || self.dtype != DType::F32 {
+        if template == "depthwise_patches" {
             return Err(Unfit("knows activations only that are limits, and adds no residual".into()));
         }
         let plain = Conv2d { residual: false, activation: Activation::None, ..self.clone() };
         let plan = plain.dispatches(template, build, params)?;
         let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
-        finish::afterwards(plan, self.outputs()[0].elements(), residual, self.activation)
+        let elements = self.outputs()[0].elements();
+        finish::afterwards(plan, (elements, self.dtype), residual, self.activation)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     Op,
     conv2d::{bindings, f32, one, ones},
     convolution::{lanes_for, largest_term},
-    finish::Added,
+    finish::{Added, Finish},
 };
 use crate::{
     Activation, DType, Params, Plan, Step, TensorDesc, Tolerance, Unfit, Values, library,
@@ -132,6 +132,9 @@ impl ConvTranspose2d {
     fn direct(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
         let p = |name| params.get(name);
         let (channels, pixels, least) = (p("channels")?, p("pixels")?, p("min_filters")?);
+        if !Finish::of("direct", params).does(false, self.activation) {
+            return Err(Unfit(format!("does not know the activation {:?}", self.activation)));
+        }
         if self.filter[1] < u64::from(least) {
             return Err(Unfit(format!(
                 "wants at least {least} filters in a group, there are {}",

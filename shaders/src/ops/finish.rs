@@ -2,7 +2,7 @@
 //! applied. Does not own: how a template does it (`include/added.glsl`, `include/activation.glsl`).
 
 use crate::{
-    Activation, DType, Operation, Plan, Slot, Unfit, Variant,
+    Activation, DType, Operation, Params, Plan, Slot, Unfit, Variant,
     emit::{Expression, Function, Operand},
     ops::elementwise::Elementwise,
     variants_of,
@@ -26,29 +26,72 @@ impl Added {
     }
 }
 
-/// Whether a variant is planned with everything that becomes of sums; if not, its kernel limits them and adds a bias.
-pub(crate) fn in_kernel(template: &str, finishes: bool) -> bool {
-    let limits = ["depthwise_patches", "patches", "pointwise", "rows"];
-    finishes || !limits.contains(&template)
+/// How much of what becomes of sums a kernel does. All add a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// It adds a residual and applies every function.
+    Everything,
+    /// It applies the functions up to hard-swish.
+    Few,
+    /// It applies functions that are limits.
+    Limits,
+}
+
+impl Finish {
+    /// That of the kernels of a template with these parameters.
+    pub fn of(template: &str, params: &Params) -> Self {
+        let flag = |name| params.get(name).is_ok_and(|flag| flag == 1);
+        match template {
+            "pointwise" if flag("finishes") => Finish::Everything,
+            "depthwise_patches" | "patches" | "pointwise" | "rows" => Finish::Limits,
+            "depthwise" => Finish::Few,
+            "direct" | "strips" if flag("few") => Finish::Few,
+            _ => Finish::Everything,
+        }
+    }
+
+    /// Whether kernels add a residual where there is one, and apply the function.
+    pub fn does(self, residual: bool, activation: Activation) -> bool {
+        match self {
+            Finish::Everything => true,
+            Finish::Few => !residual && activation.code() <= Activation::HardSwish.code(),
+            Finish::Limits => !residual && activation.limits().is_some(),
+        }
+    }
+}
+
+/// How far a result may be off where a dispatch of its own finishes it: the first one rounds a sum of so many terms of this
+/// magnitude and random signs, which is four standard deviations at most.
+pub(crate) fn rounded_between(
+    dtype: DType,
+    residual: bool,
+    activation: Activation,
+    terms: u64,
+    largest: f64,
+) -> f64 {
+    if dtype == DType::F16 && (residual || activation.limits().is_none()) {
+        return 4.0 * (terms.max(1) as f64).sqrt() * largest * dtype.epsilon();
+    }
+    0.0
 }
 
 /// A plan whose results of `elements` elements are finished by one more dispatch, in place: the residual is added and the
 /// function applied. For kernels on devices where more code in them costs more than this does.
 pub(crate) fn afterwards(
     mut plan: Plan,
-    elements: u64,
+    (elements, dtype): (u64, DType),
     residual: Option<Slot>,
     activation: Activation,
 ) -> Result<Plan, Unfit> {
     let mut program = Expression::default();
-    let mut inputs = vec![(DType::F32, vec![elements])];
+    let mut inputs = vec![(dtype, vec![elements])];
     let mut value = Operand::Input(0);
     if residual.is_some() {
-        inputs.push((DType::F32, vec![elements]));
+        inputs.push((dtype, vec![elements]));
         value = program.call(Function::Add, &[value, Operand::Input(1)]);
     }
     let value = applied(&mut program, value, activation);
-    program.store(value, DType::F32);
+    program.store(value, dtype);
     let operation = Operation::Elementwise(Elementwise::new(inputs, program));
     let baseline = |v: &&Variant| v.needs.is_baseline() && v.signatures.contains(&operation.signature());
     let variant = variants_of(operation.name()).filter(baseline).min_by_key(|v| v.order);
@@ -67,7 +110,7 @@ pub(crate) fn afterwards(
 }
 
 /// The plan of a variant that leaves the residual and the activation to a dispatch of their own: for devices that cannot bind
-/// both a bias and a residual. `None` where there is no residual, or results of the first dispatch would be rounded.
+/// both a bias and a residual. `None` where there is no residual.
 pub(crate) fn apart(operation: &Operation, variant: &Variant) -> Option<Result<Plan, Unfit>> {
     let mut plain = operation.clone();
     let (residual, activation, bias, dtype) = match &mut plain {
@@ -78,14 +121,14 @@ pub(crate) fn apart(operation: &Operation, variant: &Variant) -> Option<Result<P
         }
         _ => return None,
     };
-    if !std::mem::take(residual) || dtype != DType::F32 {
+    if !std::mem::take(residual) {
         return None;
     }
     let activation = std::mem::take(activation);
     let residual = Slot::Input(2 + usize::from(bias));
     let plan = variant.plan(&plain);
     let elements = plain.outputs()[0].elements();
-    Some(plan.and_then(|plan| afterwards(plan, elements, Some(residual), activation)))
+    Some(plan.and_then(|plan| afterwards(plan, (elements, dtype), Some(residual), activation)))
 }
 
 /// An activation in an expression.

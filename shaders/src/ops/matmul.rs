@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Op,
     convolution::largest_term,
-    finish::{self, Added},
+    finish::{self, Added, Finish},
 };
 use crate::{Activation, DType, Params, Plan, Slot, TensorDesc, Tolerance, Unfit, Values};
 
@@ -228,35 +228,35 @@ impl Op for MatMul {
             return Tolerance::EXACT;
         }
         let terms = self.k + u64::from(self.bias) + u64::from(self.residual);
-        let sum = Tolerance::of_sum(terms, largest_term(magnitudes), DType::F32, self.out);
+        let largest = largest_term(magnitudes);
+        let mut sum = Tolerance::of_sum(terms, largest, DType::F32, self.out);
+        sum.absolute += finish::rounded_between(self.out, self.residual, self.activation, terms, largest);
         self.activation.after(sum)
     }
 
     fn plan(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if Finish::of(template, params).does(self.residual, self.activation) {
+            return self.dispatches(template, build, params);
+        }
+        let plain = MatMul { residual: false, activation: Activation::None, ..self.clone() };
+        let plan = plain.dispatches(template, build, params)?;
+        let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
+        finish::afterwards(plan, (self.outputs()[0].elements(), self.out), residual, self.activation)
+    }
+}
+
+impl MatMul {
+    /// The dispatches of kernels that do all that becomes of the sums themselves.
+    fn dispatches(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
             "coop" => plans::coop(self, build, params),
-            "pointwise" => self.pointwise(build, params),
+            "pointwise" => plans::pointwise(self, build, params),
             "rows" => plans::rows(self, build, params),
             "tiled" => plans::tiled(self, build, params),
             "vector" => plans::vector(self, build, params),
             "wide" => plans::wide(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
-    }
-}
-
-impl MatMul {
-    /// The kernel of convolutions of 1x1, which adds a bias and limits sums, and does more where `finishes` says so.
-    fn pointwise(&self, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        let finishes = params.get("finishes").is_ok_and(|flag| flag == 1);
-        if finish::in_kernel("pointwise", finishes) || (!self.residual && self.activation.limits().is_some())
-        {
-            return plans::pointwise(self, build, params);
-        }
-        let plain = MatMul { residual: false, activation: Activation::None, ..self.clone() };
-        let plan = plans::pointwise(&plain, build, params)?;
-        let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
-        finish::afterwards(plan, self.outputs()[0].elements(), residual, self.activation)
     }
 }
 

@@ -77,6 +77,17 @@ SUM weight_at(uint index) {
     return SUM(CONCAT(LOAD_, FILTER)(weights, index));
 }
 
+#if !defined(QUANTIZED) && !defined(FEW_ACTIVATIONS)
+// What a result of a filter, counted through all groups, gets besides its sum. Kernels that store several results read this for
+// all of them first: after a store, a device has to assume that it changed what is read.
+SUM added(uint filter_index, uint at) {
+    SUM value = SUM(0);
+    if (HAS_BIAS) value += SUM(CONCAT(LOAD_, BIAS)(bias, filter_index));
+    if (HAS_RESIDUAL) value += SUM(CONCAT(LOAD_, OUT)(residual, at));
+    return value;
+}
+#endif
+
 // Stores the result of a filter, counted through all groups, from its sum.
 void finish(uint filter_index, uint at, SUM sum) {
     if (HAS_BIAS) sum += SUM(CONCAT(LOAD_, BIAS)(bias, filter_index));

@@ -117,6 +117,26 @@ void keep(uint stage) {
     }
 }
 
+// A sum of the workgroup's, from its parts in shared memory.
+float sum_of(uint r, uint c) {
+    float sum = 0.0;
+    [[unroll]] for (uint s = 0; s < SLICES; ++s)
+        sum += uintBitsToFloat(words[(s * BM + r) * SUMS_ROW + c / 4][c % 4]);
+    return sum;
+}
+
+#ifndef CUT
+// Results that are finished at a time.
+const uint EACH = BM * BN / LANES, CHUNK = EACH < 16 ? EACH : 16;
+float next_added[CHUNK];
+
+float added_to(uint e, uint group, uint to, uint place0, uint places) {
+    const uint r = e / BN, c = e % BN;
+    const bool inside = first + r < filters && place0 + c < places;
+    return inside ? added(group * filters + first + r, to + (first + r) * result_channel + c) : 0.0;
+}
+#endif
+
 void main() {
     const uint lane = gl_LocalInvocationIndex;
 #ifdef CUT
@@ -184,22 +204,25 @@ void main() {
             coopMatStore(sums[i * ACROSS + j], words, r * SUMS_ROW + c / 4, SUMS_ROW, gl_CooperativeMatrixLayoutRowMajor);
         }
     }
-    barrier();
 #ifdef CUT
     const uint to = gl_WorkGroupID.z * result_image + group * filters * result_channel + place0;
-#else
-    const uint to = image * result_image + group * filters * result_channel + place0;
-#endif
+    barrier();
     for (uint e = lane; e < BM * BN; e += LANES) {
         const uint r = e / BN, c = e % BN;
-        if (first + r >= filters || place0 + c >= places) continue;
-        float sum = 0.0;
-        [[unroll]] for (uint s = 0; s < SLICES; ++s)
-            sum += uintBitsToFloat(words[(s * BM + r) * SUMS_ROW + c / 4][c % 4]);
-#ifdef CUT
-        result[to + (first + r) * result_channel + c] = sum;
-#else
-        finish(group * filters + first + r, to + (first + r) * result_channel + c, sum);
-#endif
+        if (first + r < filters && place0 + c < places) result[to + (first + r) * result_channel + c] = sum_of(r, c);
     }
+#else
+    const uint to = image * result_image + group * filters * result_channel + place0;
+    [[unroll]] for (uint i = 0; i < CHUNK; ++i) next_added[i] = added_to(lane + i * LANES, group, to, place0, places);
+    barrier();
+    for (uint e0 = lane; e0 < BM * BN; e0 += CHUNK * LANES) {
+        if (e0 >= CHUNK * LANES)
+            [[unroll]] for (uint i = 0; i < CHUNK; ++i) next_added[i] = added_to(e0 + i * LANES, group, to, place0, places);
+        [[unroll]] for (uint i = 0; i < CHUNK; ++i) {
+            const uint e = e0 + i * LANES, r = e / BN, c = e % BN;
+            if (first + r < filters && place0 + c < places)
+                CONCAT(STORE_, OUT)(result, to + (first + r) * result_channel + c, activate(sum_of(r, c) + next_added[i], ACTIVATION));
+        }
+    }
+#endif
 }

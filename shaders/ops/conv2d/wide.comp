@@ -165,18 +165,26 @@ void main() {
     const uint to = gl_WorkGroupID.z * result_image + group * filters * result_channel;
 #else
     const uint to = image * result_image + group * filters * result_channel;
-#endif
     [[unroll]] for (uint i = 0; i < TM; ++i) {
         const uint r = first + (my_row + i / 4 * DOWN) * 4 + i % 4;
-        if (r >= filters) continue;
         [[unroll]] for (uint j = 0; j < QN; ++j) {
             [[unroll]] for (uint l = 0; l < 4; ++l) {
                 const uint c = place0 + my_column + j * ACROSS + l * (BN / 4);
-                if (c >= places) continue;
+                if (r < filters && c < places) sums[i * QN + j][l] += added(group * filters + r, to + r * result_channel + c);
+            }
+        }
+    }
+#endif
+    [[unroll]] for (uint i = 0; i < TM; ++i) {
+        const uint r = first + (my_row + i / 4 * DOWN) * 4 + i % 4;
+        [[unroll]] for (uint j = 0; j < QN; ++j) {
+            [[unroll]] for (uint l = 0; l < 4; ++l) {
+                const uint c = place0 + my_column + j * ACROSS + l * (BN / 4);
+                if (r >= filters || c >= places) continue;
 #ifdef CUT
                 result[to + r * result_channel + c] = sums[i * QN + j][l];
 #else
-                finish(group * filters + r, to + r * result_channel + c, sums[i * QN + j][l]);
+                CONCAT(STORE_, OUT)(result, to + r * result_channel + c, activate(sums[i * QN + j][l], ACTIVATION));
 #endif
             }
         }

@@ -159,7 +159,8 @@ fn function_of(reader: &Reader) -> Option<Activation> {
 }
 
 /// The activation with the same curve as an expression of smooth functions, such as the forms of GELU in parts that exporters
-/// write. Two such expressions of a few functions that agree at many places are the same.
+/// write. Two such expressions of a few functions that agree at many places are the same. Where results are of 16 bits,
+/// constants were rounded to as many, and a quarter of their last place counts as nothing.
 fn same_curve(program: &Expression) -> Option<Activation> {
     use Function as F;
     let smooth = |f: Function| {
@@ -181,19 +182,29 @@ fn same_curve(program: &Expression) -> Option<Activation> {
     if program.nodes.len() > MOST_NODES || !program.nodes.iter().all(|node| smooth(node.function)) {
         return None;
     }
+    let halves = program.outputs.iter().all(|output| output.dtype == DType::F16);
+    let most = if halves { 2.5e-4 } else { 2e-6 };
     let mut program = program.clone();
     program.outputs.iter_mut().for_each(|output| output.dtype = DType::F32);
-    // Places that are exact in f32, with no regular distance from 0.
-    let places: Vec<f64> = (-160..=160).map(|i: i32| f64::from(i) / 16.0 + 1.0 / 128.0).collect();
+    // Places that are exact in f32, with no regular distance from 0; and 0, where quotients have poles.
+    let near = (-160..=160).map(|i: i32| f64::from(i) / 16.0 + 1.0 / 128.0);
+    let places: Vec<f64> = near.chain([0.0, -30.0, 30.0]).collect();
     let shape = vec![(DType::F32, vec![places.len() as u64])];
     let operation = Operation::Elementwise(Elementwise::new(shape, program));
     operation.check().ok()?;
     let curve = operation.twin(&[Values::Float(places.clone())]);
     let curve = curve.first()?.floats();
-    let near = |got: f64, wanted: f64| (got - wanted).abs() <= 2e-6 * wanted.abs().max(1.0);
-    Activation::ALL
-        .into_iter()
-        .find(|activation| places.iter().zip(&curve).all(|(x, got)| near(*got, activation.apply(*x))))
+    let off = |activation: Activation| {
+        let each = places.iter().zip(&curve).map(|(x, got)| {
+            let wanted = activation.apply(*x);
+            let off = (got - wanted).abs() / wanted.abs().max(1.0);
+            if off.is_nan() { f64::INFINITY } else { off }
+        });
+        each.fold(0.0, f64::max)
+    };
+    let nearest = Activation::ALL.into_iter().map(|activation| (off(activation), activation));
+    let nearest = nearest.min_by(|(a, _), (b, _)| a.total_cmp(b));
+    nearest.filter(|(off, _)| *off <= most).map(|(_, activation)| activation)
 }
 
 /// The node whose result is an activation of the input, the nodes on the way, and which activation it is.
@@ -274,4 +285,30 @@ fn is_sixth(operands: &[Operand]) -> bool {
         _ => false,
     };
     matches!(operands, [alpha, beta] if near(*alpha, 1.0 / 6.0) && near(*beta, 0.5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_known_with_constants_as_exact_as_their_type() {
+        let gelu = |root: &str, to: &str| {
+            let text = format!("div $0 {root}; erf %0; add %1 1.0; mul $0 %2; mul %3 0.5 -> %4:{to}");
+            same_curve(&text.parse().unwrap())
+        };
+        assert_eq!(gelu("1.4142135", "f32"), Some(Activation::Gelu));
+        // The root of 2 with 11 bits.
+        assert_eq!(gelu("1.4140625", "f32"), None);
+        assert_eq!(gelu("1.4140625", "f16"), Some(Activation::Gelu));
+        assert_eq!(gelu("1.5", "f16"), None);
+        let tanh = "mul $0 $0; mul %0 0.044715; add %1 1.0; mul %2 $0; mul %3 0.7978846; tanh %4; add %5 1.0; \
+                    mul %6 $0; mul %7 0.5 -> %8:f16";
+        assert_eq!(same_curve(&tanh.parse().unwrap()), Some(Activation::GeluTanh));
+        let silu = "neg $0; exp %0; add %1 1.0; div $0 %2 -> %3:f32";
+        assert_eq!(same_curve(&silu.parse().unwrap()), Some(Activation::Silu));
+        // Poles.
+        let poles = ["div 1.0 $0; mul %0 $0; mul %1 $0; tanh %2 -> %3:f32", "div $0 0.0; tanh %0 -> %1:f32"];
+        assert!(poles.iter().all(|text| same_curve(&text.parse().unwrap()).is_none()));
+    }
 }

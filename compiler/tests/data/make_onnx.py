@@ -117,7 +117,7 @@ def external(folder):
 
 
 def unreasonable(folder):
-    """Sizes that fuzzing came up with: one that overflowed, and one whose table of weights took minutes."""
+    """Sizes that fuzzing came up with: one that overflowed, and one whose table of weights took too long."""
     for name, op, inputs, sizes, attributes in (
         ("crop", "CenterCropPad", ["x", "sizes"], [1, 1, 2, -(2**63)], {}),
         ("enlarge", "Resize", ["x", "", "", "sizes"], [2**24 + 1, 2**24, 5, 7], dict(mode="cubic")),

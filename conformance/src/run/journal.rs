@@ -42,7 +42,7 @@ impl Journal {
     /// Opens a journal, or begins one. What is in it was run with the same numbers and the same validation.
     ///
     /// # Errors
-    /// The file cannot be read or written, is no journal, or is of another run.
+    /// The file cannot be read or written, is no journal, is of another run, or belongs to a run that has not ended.
     pub fn open(path: &Path, seed: u64, rounds: u64, validate: Option<&str>) -> Result<Self> {
         let shown = path.display();
         let mut file = OpenOptions::new()
@@ -52,6 +52,10 @@ impl Journal {
             .truncate(false)
             .open(path)
             .with_context(|| format!("opening {shown}"))?;
+        // Two runs would write over each other's lines.
+        file.try_lock().with_context(|| {
+            format!("{shown} cannot be had alone; wait for the run that has it, or name another file")
+        })?;
         let head = Head { journal: FORMAT.to_owned(), seed, rounds, validate: validate.map(str::to_owned) };
         let mut known = HashMap::new();
         let mut good = 0;
@@ -116,6 +120,17 @@ mod tests {
 
     fn report(case: &str) -> Report {
         Report { case: case.to_owned(), verdict: Verdict::Pass, time: Duration::from_millis(3) }
+    }
+
+    #[test]
+    fn a_journal_has_one_run_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("journal");
+        let first = Journal::open(&path, 1, 20, None).expect("it is new");
+        let second = Journal::open(&path, 1, 20, None).err().expect("the first has it");
+        assert!(format!("{second:#}").contains("wait for the run"), "{second:#}");
+        drop(first);
+        Journal::open(&path, 1, 20, None).expect("the first has ended");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 // TYPE is one of
 //   F32 I32 U32             as they are
 //   F16 I8 U8               16-bit and 8-bit storage; needs the extension and the feature, but no small arithmetic
+//   F16H                    packed halves that the device rounds itself, two at a time; only with quads.glsl
 //   F16P BF16P I8P U8P      packed in 32-bit words: runs everywhere. Stores of neighbours do not disturb each other
 // Values are float, int or uint in registers.
 

@@ -9,6 +9,7 @@
 #define QUAD_MEMORY_U32 uvec4
 #define QUAD_MEMORY_F16 f16vec4
 #define QUAD_MEMORY_F16P uvec2
+#define QUAD_MEMORY_F16H uvec2
 #define QUAD_MEMORY_BF16P uvec2
 #define QUAD_MEMORY_I8P uint
 
@@ -28,6 +29,7 @@
 #define LOAD4_U32(b, i) (b[i])
 #define LOAD4_F16(b, i) vec4(b[i])
 #define LOAD4_F16P(b, i) halves4(b[i])
+#define LOAD4_F16H(b, i) halves4(b[i])
 #define LOAD4_BF16P(b, i) uintBitsToFloat(uvec4(b[i].x << 16, b[i].x & 0xFFFF0000u, b[i].y << 16, b[i].y & 0xFFFF0000u))
 #define LOAD4_I8P(b, i) bytes4(b[i])
 
@@ -36,6 +38,9 @@
 #define STORE4_U32(b, i, v) b[i] = (v)
 #define STORE4_F16(b, i, v) b[i] = f16vec4(v)
 #define STORE4_F16P(b, i, v) b[i] = f16_bits4(v)
+// How this rounds is up to the device, and SwiftShader makes NaN of infinity: for devices with 16-bit floats, where it is one
+// instruction instead of a dozen for each element.
+#define STORE4_F16H(b, i, v) b[i] = uvec2(packHalf2x16((v).xy), packHalf2x16((v).zw))
 #define STORE4_BF16P(b, i, v) b[i] = bf16_bits4(v)
 
 vec4 halves4(uvec2 words) {

@@ -1,8 +1,6 @@
 //! Owns finding attention in graphs: a product, a softmax of it, and a second product become one operation, with factors,
 //! masks, transposed keys and repeated heads around them. Does not own: what happens to the scores (`scores`).
 
-use std::collections::HashMap;
-
 use halite_shaders::{
     DType, Operation, Values,
     emit::{self, Operand},
@@ -16,7 +14,7 @@ use halite_shaders::{
 
 use super::{
     Uses,
-    chain::{Chain, part},
+    chain::{Chain, part, replace},
     merge::Reader,
     scores::{Form, form},
     strides::Strided,
@@ -29,29 +27,7 @@ const MOST_LOOKED_AT: u64 = 1 << 24;
 /// Puts the operation in the place of the second product; what is not needed any more goes with the next cleaning. Gives
 /// how many there are.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses) -> usize {
-    let mut done: Vec<Node> = Vec::with_capacity(region.nodes.len());
-    let mut makers: HashMap<TensorId, usize> = HashMap::new();
-    let mut found = 0;
-    for node in std::mem::take(&mut region.nodes) {
-        let chain = Chain { graph, nodes: &done, makers: &makers, uses };
-        let pattern = pattern(&chain, &node);
-        let new = match pattern {
-            Some(pattern) => {
-                found += 1;
-                let new = pattern.write(graph, &node);
-                new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
-                node.inputs.iter().for_each(|id| uses.remove(*id));
-                new
-            }
-            None => vec![node],
-        };
-        for node in new {
-            makers.extend(node.outputs.iter().map(|id| (*id, done.len())));
-            done.push(node);
-        }
-    }
-    region.nodes = done;
-    found
+    replace(graph, region, uses, pattern, Pattern::write)
 }
 
 /// Attention as it lies in a graph.

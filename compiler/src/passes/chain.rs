@@ -10,7 +10,40 @@ use halite_shaders::{
 };
 
 use super::Uses;
-use crate::graph::{Graph, Node, NodeOp, TensorId};
+use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+
+/// Puts what `write` makes in the place of each node in which `find` finds something, looking back from it; what is not needed
+/// any more goes with the next cleaning. Gives how many there are.
+pub(super) fn replace<F>(
+    graph: &mut Graph,
+    region: &mut Region,
+    uses: &mut Uses,
+    find: impl Fn(&Chain<'_>, &Node) -> Option<F>,
+    write: impl Fn(F, &mut Graph, &Node) -> Vec<Node>,
+) -> usize {
+    let mut done: Vec<Node> = Vec::with_capacity(region.nodes.len());
+    let mut makers: HashMap<TensorId, usize> = HashMap::new();
+    let mut count = 0;
+    for node in std::mem::take(&mut region.nodes) {
+        let found = find(&Chain { graph, nodes: &done, makers: &makers, uses }, &node);
+        let new = match found {
+            Some(found) => {
+                count += 1;
+                let new = write(found, graph, &node);
+                new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
+                node.inputs.iter().for_each(|id| uses.remove(*id));
+                new
+            }
+            None => vec![node],
+        };
+        for node in new {
+            makers.extend(node.outputs.iter().map(|id| (*id, done.len())));
+            done.push(node);
+        }
+    }
+    region.nodes = done;
+    count
+}
 
 /// The nodes of a region so far.
 pub(super) struct Chain<'a> {

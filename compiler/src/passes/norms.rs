@@ -1,8 +1,6 @@
 //! Owns finding normalizations in graphs that exporters take apart: by the root of the mean of squares, and by mean and
 //! variance. Does not own: those by constants (`heavy`).
 
-use std::collections::HashMap;
-
 use halite_shaders::{
     DType, Operation,
     emit::{Function, Node as Call, Operand, Scalar},
@@ -12,32 +10,17 @@ use halite_shaders::{
     },
 };
 
-use super::{Uses, chain::Chain, merge::Reader};
+use super::{
+    Uses,
+    chain::{Chain, replace},
+    merge::Reader,
+};
 use crate::graph::{Graph, Node, NodeOp, Region, Tensor, TensorId, elements};
 
 /// Puts operations in the place of what multiplies or divides by the root; what is not needed any more goes with the next
 /// cleaning.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses) {
-    let mut done: Vec<Node> = Vec::with_capacity(region.nodes.len());
-    let mut makers: HashMap<TensorId, usize> = HashMap::new();
-    for node in std::mem::take(&mut region.nodes) {
-        let chain = Chain { graph, nodes: &done, makers: &makers, uses };
-        let found = found(&chain, &node);
-        let new = match found {
-            Some(found) => {
-                let new = found.write(graph, &node);
-                new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
-                node.inputs.iter().for_each(|id| uses.remove(*id));
-                new
-            }
-            None => vec![node],
-        };
-        for node in new {
-            makers.extend(node.outputs.iter().map(|id| (*id, done.len())));
-            done.push(node);
-        }
-    }
-    region.nodes = done;
+    replace(graph, region, uses, found, Found::write);
 }
 
 /// A normalization in an elementwise node.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use halite::HostTensor;
+use halite_runtime::HostTensor;
 use serde_json::Value as Json;
 
 /// One call of a function.

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use halite::{BufferView, HostTensor, LoadMode, Session, Value};
 use halite_compiler::{
     Compiled,
     graph::{ElementType, Graph, Port},
 };
 use halite_hal::{Device, ElementType as HalElement};
+use halite_runtime::{BufferView, HostTensor, LoadMode, Session, Value};
 use halite_shaders::{DType, Values};
 
 /// A device that modules are run on.

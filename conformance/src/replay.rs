@@ -3,11 +3,11 @@
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
-use halite::{
+use halite_hal::Device;
+use halite_runtime::{
     BufferView, CallOptions, Deadline, ElementType, HostTensor, Session, Value,
     tensor::{self, ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
 };
-use halite_hal::Device;
 use halite_shaders::DType;
 use halite_status::{Result, Status, status};
 
@@ -91,7 +91,7 @@ pub fn session(
     program: &Program,
     call: &Call,
     devices: &[Arc<dyn Device>],
-) -> halite::Result<Session> {
+) -> halite_runtime::Result<Session> {
     let mut builder = Session::builder().devices(devices.to_vec()).module_file(&program.module);
     for (scope, file) in program.parameters.iter().filter(|_| !call.without_parameters) {
         builder = builder.parameters(scope, root.join(file));
@@ -156,7 +156,7 @@ pub fn run_call(root: &Path, session: &Session, call: &Call) -> Result<Option<Bo
     Ok(None)
 }
 
-fn to_status(error: halite::Error) -> Status {
+fn to_status(error: halite_runtime::Error) -> Status {
     status!(Unknown, "{error}")
 }
 

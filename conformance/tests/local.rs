@@ -4,13 +4,13 @@
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
-use halite::{
-    BufferView, CallOptions, Deadline, ElementType, HostTensor, Session, Value,
-    tensor::{Tolerance, compare},
-};
 use halite_conformance::{corpus, expectations::Expectations, replay};
 use halite_hal::{Device, DriverRegistry, Options};
 use halite_local as _;
+use halite_runtime::{
+    BufferView, CallOptions, Deadline, ElementType, HostTensor, Session, Value,
+    tensor::{Tolerance, compare},
+};
 
 fn device(driver: &str) -> Arc<dyn Device> {
     DriverRegistry::with_static_drivers().open(driver, &Options::new()).unwrap()

@@ -1,7 +1,7 @@
 //! Runs a function of a module: `run_vmfb MODULE.vmfb FUNCTION [INPUT…]`, inputs as for `--input` of IREE's tools,
 //! such as `4xf32=1,2,3,4` or `@input.npy`. Runs on the best device there is.
 
-use halite::{
+use halite_runtime::{
     Session, Value,
     tensor::{ArgumentKind, InputReader},
 };

@@ -6,9 +6,9 @@
 //! [`Value`]s. Drivers are those linked into the program, or those of a registry that the caller fills.
 //!
 //! ```no_run
-//! use halite::{BufferView, ElementType, HostTensor, Session, Value};
+//! use halite_runtime::{BufferView, ElementType, HostTensor, Session, Value};
 //!
-//! fn main() -> Result<(), halite::Error> {
+//! fn main() -> Result<(), halite_runtime::Error> {
 //!     let session = Session::builder().device("vulkan").module_file("add.vmfb").build()?;
 //!     let add = session.function("main")?;
 //!     println!("{}", add.declaration().unwrap_or("?"));

@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use halite::{
+use halite_hal::{DriverRegistry, Options};
+use halite_runtime::{
     CallOptions, CancelToken, Deadline, Session, Value,
     tensor::{ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
 };
-use halite_hal::{DriverRegistry, Options};
 use halite_vulkan as _;
 use serde_json::Value as Json;
 

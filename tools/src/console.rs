@@ -39,10 +39,10 @@ impl From<Status> for Failure {
     }
 }
 
-impl From<halite::Error> for Failure {
-    fn from(error: halite::Error) -> Self {
+impl From<halite_runtime::Error> for Failure {
+    fn from(error: halite_runtime::Error) -> Self {
         match error {
-            halite::Error::Status(status) => Failure::Status(status),
+            halite_runtime::Error::Status(status) => Failure::Status(status),
             other => Failure::Status(Status::new(other.code(), other.to_string())),
         }
     }

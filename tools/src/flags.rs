@@ -7,8 +7,8 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use halite::tensor::Tolerance;
 use halite_hal::{DriverRegistry, Options, plugin::discovery::Discovery};
+use halite_runtime::tensor::Tolerance;
 
 use crate::{
     console::{Failure, Result},
@@ -196,11 +196,11 @@ pub enum FileMode {
     Mmap,
 }
 
-impl From<FileMode> for halite::LoadMode {
+impl From<FileMode> for halite_runtime::LoadMode {
     fn from(mode: FileMode) -> Self {
         match mode {
-            FileMode::Preload => halite::LoadMode::Preload,
-            FileMode::Mmap => halite::LoadMode::Map,
+            FileMode::Preload => halite_runtime::LoadMode::Preload,
+            FileMode::Mmap => halite_runtime::LoadMode::Map,
         }
     }
 }

@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::CancelToken;
 use halite_hal::Deadline;
+use halite_runtime::CancelToken;
 
 /// Exit code of a run that Ctrl-C ended, as shells report the signal.
 pub(crate) const INTERRUPTED: u8 = 130;

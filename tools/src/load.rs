@@ -2,8 +2,8 @@
 
 use std::{io::Read, path::Path};
 
-use halite::{ParameterIndex, Session, SessionBuilder};
 use halite_hal::Device;
+use halite_runtime::{ParameterIndex, Session, SessionBuilder};
 use halite_status::{Code, Status};
 
 use crate::{

@@ -3,11 +3,11 @@
 
 use std::io::Write;
 
-use halite::{
+use halite_hal::ElementKind;
+use halite_runtime::{
     FunctionInfo, Session, Value,
     tensor::{ArgumentKind, HostTensor, HostValue, InputReader, element_to_f64, format_g},
 };
-use halite_hal::ElementKind;
 use halite_status::{Result as StatusResult, ResultExt, status};
 use serde_json::{Value as Json, json};
 

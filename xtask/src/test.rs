@@ -20,7 +20,8 @@ pub struct Options {
 }
 
 /// Packages whose tests talk to a device: they run once per Vulkan driver.
-const DEVICE_PACKAGES: [&str; 4] = ["halite-vulkan", "halite", "halite-tools", "halite-conformance"];
+const DEVICE_PACKAGES: [&str; 5] =
+    ["halite-vulkan", "halite-runtime", "halite", "halite-tools", "halite-conformance"];
 
 /// Tests of the tools that run once more with drivers that are all plug-ins.
 const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];

@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use halite::HostTensor;
 use halite_compiler::{CompileOptions, Program, compile, graph::Graph, passes, signature::BoundValue};
 use halite_hal::Device;
+use halite_runtime::HostTensor;
 use halite_targets::Capabilities;
 
 use super::{Cost, Engine, Ran};

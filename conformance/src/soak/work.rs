@@ -51,7 +51,7 @@ impl<'a> ModuleWork<'a> {
         Ok(ModuleWork { device, root, program })
     }
 
-    fn call(&self, session: &halite::Session, call: &Call) -> Result<()> {
+    fn call(&self, session: &halite_runtime::Session, call: &Call) -> Result<()> {
         match replay::run_call(self.root, session, call)? {
             None => Ok(()),
             Some(wrong) => bail!("'{}' gave a wrong result: {}", call.function, wrong.what),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use halite::{HostTensor, Session};
 use halite_compiler::{Compiled, graph::Graph};
 use halite_conformance::{
     drivers::registry,
@@ -10,6 +9,7 @@ use halite_conformance::{
     suites::{kernels::capabilities, models},
 };
 use halite_hal::Options;
+use halite_runtime::{HostTensor, Session};
 use halite_shaders::Values;
 use halite_targets::Capabilities;
 

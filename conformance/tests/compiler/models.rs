@@ -3,15 +3,15 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use halite::{
-    HostTensor,
-    tensor::{Tolerance, compare, npy},
-};
 use halite_compiler::{
     CompileError, CompileOptions, Function, Program, compile, graph::Graph, onnx::Model, passes::optimize,
     signature::Bindings,
 };
 use halite_conformance::corpus;
+use halite_runtime::{
+    HostTensor,
+    tensor::{Tolerance, compare, npy},
+};
 
 use crate::device::Device;
 

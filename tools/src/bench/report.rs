@@ -201,7 +201,7 @@ fn human(value: f64) -> String {
         v if v >= 1e-3 => (v * 1e3, "m"),
         v => (v * 1e6, "u"),
     };
-    format!("{}{prefix}", halite::tensor::format_g(scaled, false))
+    format!("{}{prefix}", halite_runtime::tensor::format_g(scaled, false))
 }
 
 fn write_json(lines: &[Line<'_>], context: &Context, settings: Settings, out: &mut dyn Write) -> Result<()> {

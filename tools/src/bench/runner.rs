@@ -6,9 +6,9 @@ use std::{
 };
 
 use cpu_time::ProcessTime;
-use halite::{CallOptions, Function, Session, Value};
 use halite_formats::vmfb;
 use halite_hal::{DeviceKind, MemoryStats};
+use halite_runtime::{CallOptions, Function, Session, Value};
 use halite_status::{Code, Status};
 
 use super::{Duty, Flags, NAME, pattern, stats::Summary};
@@ -114,7 +114,7 @@ fn functions(flags: &Flags, session: &Session) -> Result<Vec<Function>> {
             let infos = session.modules().last().map(|m| m.functions.as_slice()).unwrap_or_default();
             let inputs = flags.inputs.input.len();
             let fitting = infos.iter().filter(|f| f.input_kinds().len() == inputs);
-            fitting.map(|f| session.function(&f.full_name())).collect::<halite::Result<_>>()?
+            fitting.map(|f| session.function(&f.full_name())).collect::<halite_runtime::Result<_>>()?
         }
     };
     let selected = |f: &Function| pattern::selects(&flags.measure.filter, &benchmark_name(f.name()));
@@ -128,7 +128,7 @@ pub(super) fn measure(flags: &Flags, prepared: &Prepared) -> Result<Vec<Run>> {
 
 fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Run> {
     let on_host = values::read_host_inputs(function.info(), &flags.inputs.input)?;
-    let upload = || -> halite::Result<Vec<Value>> {
+    let upload = || -> halite_runtime::Result<Vec<Value>> {
         on_host.iter().map(|value| Ok(values::upload(&prepared.session, value)?)).collect()
     };
     let inputs = upload()?;
@@ -153,7 +153,7 @@ fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Resul
     Ok(Run { name: benchmark_name(function.name()), first_call, repetitions })
 }
 
-fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> halite::Result<()>) -> Result<()> {
+fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> halite_runtime::Result<()>) -> Result<()> {
     let gpu =
         |kind| matches!(kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
     let on_gpu = prepared.session.devices().iter().any(|d| gpu(d.info().kind));
@@ -165,7 +165,7 @@ fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> halite::Result
     Ok(())
 }
 
-fn repeat(flags: &Flags, call: impl Fn() -> halite::Result<()>) -> Result<Repetition> {
+fn repeat(flags: &Flags, call: impl Fn() -> halite_runtime::Result<()>) -> Result<Repetition> {
     let (least, most) = match flags.measure.min_time {
         Duty::Time(time) => (time, MAX_SAMPLES),
         Duty::Iterations(count) => (Duration::MAX, count.min(MAX_SAMPLES)),

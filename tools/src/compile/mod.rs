@@ -12,11 +12,11 @@ use std::{
 };
 
 use clap::{Parser, ValueEnum};
-use halite::LoadMode;
 use halite_compiler::{
     CompileError, CompileOptions, Compiled, Model, ModelFormat, ParameterStorage, Precision, Program,
     compile, signature::Signature,
 };
+use halite_runtime::LoadMode;
 use halite_status::{Code, Status};
 use halite_targets::Capabilities;
 use serde_json::json;

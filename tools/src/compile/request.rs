@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use halite::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
 use halite_compiler::{
     graph::ElementType,
     signature::{Bindings, BoundValue},
 };
 use halite_hal::ElementKind;
+use halite_runtime::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
 use halite_shaders::DType;
 
 use crate::console::{Failure, Result};

@@ -11,9 +11,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use halite::tensor::HostTensor;
 use halite_compiler::Model;
 use halite_hal::user_cache::{Os, user_cache};
+use halite_runtime::tensor::HostTensor;
 use halite_shaders::TuningFile;
 use halite_targets::Capabilities;
 use serde::{Deserialize, Serialize};

@@ -6,11 +6,11 @@ mod cache;
 use std::path::Path;
 
 use bytes::Bytes;
-use halite::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
 use halite_compiler::{
     CompileError, CompileOptions, Model, ModelFormat, Precision, Program, compile as to_module,
     signature::{Arity, Bindings, Signature},
 };
+use halite_runtime::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
 use halite_shaders::TuningFile;
 use halite_status::{Code, Status};
 use halite_targets::Capabilities;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use halite::{
+use halite_runtime::{
     FunctionInfo, HostTensor, Value,
     tensor::{self, HostValue, InputReader, Tolerance},
 };

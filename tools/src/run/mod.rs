@@ -1,5 +1,5 @@
 //! The `run-module` tool: loads modules, calls one function, prints, writes or checks its results. Does not own:
-//! loading and calling (the runtime does), or the text form of values (`values`, `halite::tensor`).
+//! loading and calling (the runtime does), or the text form of values (`values`, `halite_runtime::tensor`).
 
 mod expect;
 mod output;
@@ -7,7 +7,7 @@ mod output;
 use std::{io::Write, process::ExitCode, time::Duration};
 
 use clap::Parser;
-use halite::{CallOptions, Function, Session, Value};
+use halite_runtime::{CallOptions, Function, Session, Value};
 use serde_json::json;
 
 use crate::{

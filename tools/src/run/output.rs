@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-use halite::{HostTensor, Value, tensor::npy};
 use halite_hal::ElementType;
+use halite_runtime::{HostTensor, Value, tensor::npy};
 use halite_status::{ResultExt, status};
 
 use crate::{

@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use halite::{BufferView, CallOptions, Deadline, Encoding, Function, Session, Value};
 use halite_hal::{BufferParams, BufferSpan, Device, ElementType, Result, status};
+use halite_runtime::{BufferView, CallOptions, Deadline, Encoding, Function, Session, Value};
 use halite_shaders::{DType, Operation};
 
 use super::timing::{Clock, Pace, Side, Stopwatch};

@@ -8,8 +8,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use halite::{HostTensor, tensor::npy};
 use halite_compiler::{Program, compile, onnx::Model, passes::optimize, signature::Bindings};
+use halite_runtime::{HostTensor, tensor::npy};
 
 use super::For;
 use crate::{

@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use halite::{HostTensor, tensor::npy};
 use halite_compiler::{
     CompileError, CompileOptions, Program, compile,
     graph::{Graph, Port},
@@ -16,6 +15,7 @@ use halite_compiler::{
     pte::Model,
     signature::{Bindings, BoundValue},
 };
+use halite_runtime::{HostTensor, tensor::npy};
 use halite_shaders::Values;
 use serde_json::Value as Json;
 

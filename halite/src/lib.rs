@@ -1,0 +1,1 @@
+//! Run models on any Vulkan device.

@@ -1,1 +1,2 @@
 //! Run models on any Vulkan device.
+#![forbid(unsafe_code)]

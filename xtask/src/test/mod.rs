@@ -50,6 +50,31 @@ impl Default for Options {
 const DEVICE_PACKAGES: [&str; 5] =
     ["halite-vulkan", "halite-runtime", "halite", "halite-tools", "halite-conformance"];
 
+/// Test programs of those packages to which it is the same which Vulkan driver there is: they run once.
+const ON_ANY_DEVICE: [(&str, &str); 18] = [
+    ("halite-conformance", "faulty_devices"),
+    ("halite-conformance", "hal_plugins"),
+    ("halite-conformance", "halite_conformance"),
+    ("halite-conformance", "local"),
+    ("halite-conformance", "run"),
+    ("halite-conformance", "sample_c"),
+    ("halite-conformance", "soak"),
+    ("halite-runtime", "halite_runtime"),
+    ("halite-tools", "cli"),
+    ("halite-tools", "compile"),
+    ("halite-tools", "devices"),
+    ("halite-tools", "docs"),
+    ("halite-tools", "faults"),
+    ("halite-tools", "halite_tools"),
+    ("halite-tools", "kernels"),
+    ("halite-tools", "linked"),
+    ("halite-tools", "plugins"),
+    ("halite-tools", "transcripts"),
+];
+
+/// Test programs that take longest: they begin first, so that none is left when all others have ended.
+const LONGEST: [&str; 5] = ["kernels", "suites", "compiler", "elementwise", "corpus"];
+
 /// Tests of the tools that run once more with drivers that are all plug-ins.
 const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
 
@@ -136,6 +161,11 @@ fn only(icd: &Icd) -> Vec<Variable> {
     ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(|name| (name, Some(icd.manifest.clone().into()))).into()
 }
 
+/// Whether a program's tests need not be run on each device.
+fn is_any_device_enough(binary: &Binary) -> bool {
+    ON_ANY_DEVICE.contains(&(binary.package.as_str(), binary.target.as_str()))
+}
+
 /// The test programs and what they run on.
 struct Tests<'a> {
     options: &'a Options,
@@ -151,11 +181,13 @@ impl Tests<'_> {
             self.binaries.iter().partition(|binary| DEVICE_PACKAGES.contains(&binary.package.as_str()));
         self.step(steps, "tests without a device", &plain, Vec::new());
         let swiftshader = self.icds.iter().find_map(|icd| icd.library.as_deref());
-        for icd in self.icds {
+        for (place, icd) in self.icds.iter().enumerate() {
+            let mut programs = device.clone();
+            programs.retain(|binary| place == 0 || !is_any_device_enough(binary));
             let mut variables = only(icd);
             variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
             variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));
-            self.step(steps, &format!("tests on {}", icd.name), &device, variables);
+            self.step(steps, &format!("tests on {}", icd.name), &programs, variables);
         }
         if self.icds.is_empty() {
             steps.skip("tests on a device", "there is no Vulkan driver");
@@ -175,7 +207,10 @@ impl Tests<'_> {
 
     fn step(&self, steps: &mut Steps, name: &str, binaries: &[&Binary], variables: Vec<Variable>) {
         let manner = self.manner(variables);
-        steps.take(name, || repeat::run(binaries, &manner, self.options.repeat));
+        let mut binaries = binaries.to_vec();
+        let place = |binary: &&Binary| LONGEST.iter().position(|name| *name == binary.target);
+        binaries.sort_by_key(|binary| place(binary).unwrap_or(LONGEST.len()));
+        steps.take(name, || repeat::run(&binaries, &manner, self.options.repeat));
     }
 
     /// Tools without linked drivers find them as plug-ins.

@@ -1,0 +1,1 @@
+//! The rules of the crate, each broken on purpose.

@@ -146,7 +146,9 @@ fn write(
             Some((place, offset)) => (Some(place), offset),
             None => {
                 own.push(bytes);
-                (None, std::mem::replace(&mut end, end + length))
+                let offset = end;
+                end += length;
+                (None, offset)
             }
         };
         parameters.push(Weight { key: key.clone(), file, offset, length });

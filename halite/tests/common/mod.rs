@@ -17,7 +17,8 @@ pub fn repo(path: &str) -> PathBuf {
 /// An array of the demo.
 pub fn array(name: &str) -> Tensor {
     let bytes = std::fs::read(repo("demo/digits").join(name)).expect("the demo is part of the repository");
-    halite::host::npy::read(&mut &bytes[..]).expect("the demo's arrays are whole").into()
+    let array = halite::host::npy::read(&mut &bytes[..]).expect("the demo's arrays are whole");
+    array.expect("the file has an array").into()
 }
 
 /// A Vulkan device, or a line that says why the test does nothing.

@@ -30,7 +30,7 @@ mod values;
 
 use halite_formats::{
     Rope,
-    vmfb::{ModuleDef, WriteOptions, write_module_in_pieces},
+    vmfb::{ModuleDef, WriteOptions, write_module_while},
 };
 
 use self::{
@@ -41,7 +41,10 @@ use self::{
     slots::Slots,
     table::Table,
 };
-use crate::{CompileError, CompileOptions, ParameterArchive, ParameterStorage, Program, plan::ModulePlan};
+use crate::{
+    CompileError, CompileOptions, Control, ParameterArchive, ParameterStorage, Program, Progress, Stage,
+    plan::ModulePlan,
+};
 
 /// A module that was written.
 #[derive(Debug)]
@@ -59,35 +62,56 @@ pub struct Emitted {
 /// Writes the module of a plan.
 ///
 /// # Errors
-/// Something does not fit into a module.
-pub fn emit(program: &Program, plan: &ModulePlan, options: &CompileOptions) -> Result<Emitted, CompileError> {
+/// Something does not fit into a module, or `control` ended the work.
+pub fn emit(
+    program: &Program,
+    plan: &ModulePlan,
+    options: &CompileOptions,
+    control: &Control,
+) -> Result<Emitted, CompileError> {
+    let watch = control.at(Stage::Writing);
     let external = matches!(options.parameters, ParameterStorage::External { .. });
     let needs_parameters = external && !plan.slabs.constant_slabs.is_empty();
     let mut writer = Writer::new(&options.module_name, needs_parameters);
     let globals = Globals::of(plan);
     let slots = tables(plan);
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
-    let mut load = Load { writer: &mut writer, plan, globals: &globals, sources: &sources, slots: &slots };
+    let (globals, steps) = (&globals, plan.targets.len() * 2 + program.functions.len() + 1);
+    let mut load = Load { writer: &mut writer, plan, globals, sources: &sources, slots: &slots, watch };
     let mut tables = empty_tables(plan);
-    let targets = || plan.targets.iter();
-    let recorders: Vec<Recorders> =
-        targets().map(|target| load.recorders(target, &mut tables)).collect::<Result<_, _>>()?;
-    let loads = recorders.iter().enumerate().map(|(index, made)| load.target(index, made));
-    let loads = loads.collect::<Result<Vec<_>, _>>()?;
+    let mut done = 0;
+    let mut step = || {
+        control.report(Progress { stage: Stage::Writing, done, total: steps });
+        done += 1;
+        watch.check()
+    };
+    let (mut recorders, mut loads): (Vec<Recorders>, Vec<u32>) = (Vec::new(), Vec::new());
+    for target in &plan.targets {
+        step()?;
+        recorders.push(load.recorders(target, &mut tables)?);
+    }
+    for (index, made) in recorders.iter().enumerate() {
+        step()?;
+        loads.push(load.target(index, made)?);
+    }
     let bound = |f: &crate::Function| f.versions.iter().flat_map(|g| &g.inputs).any(|p| p.value.is_some());
     let equals = match program.functions.iter().any(bound) {
         true => Some(values::equals(&mut writer)?),
         false => None,
     };
     let (slots, recorders) = (&slots, &recorders);
-    let mut functions = Functions { writer: &mut writer, plan, globals: &globals, slots, recorders, equals };
+    let mut functions = Functions { writer: &mut writer, plan, globals, slots, recorders, equals };
     for ((index, function), tables) in program.functions.iter().enumerate().zip(&mut tables) {
+        step()?;
         functions.function(index, function, tables)?;
     }
+    step()?;
     init::init(&mut writer, plan, &loads)?;
     let (def, large) = writer.finish(globals.bytes, globals.refs);
-    let module = write_module_in_pieces(&def, &large, &WriteOptions::default())
-        .map_err(|e| CompileError::Write(e.to_string()))?;
+    let module = write_module_while(&def, &large, &WriteOptions::default(), &|| watch.goes_on());
+    watch.check()?;
+    let module = module.map_err(|e| CompileError::Write(e.to_string()))?;
+    control.report(Progress { stage: Stage::Writing, done: steps, total: steps });
     let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
     Ok(Emitted { module, def, parameters: archive, table_bytes })
 }

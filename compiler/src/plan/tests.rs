@@ -7,7 +7,7 @@ use super::{
     schedule::{Command, Memory},
 };
 use crate::{
-    CompileOptions, Function, Program,
+    CompileOptions, Control, Function, Program,
     build::Builder,
     graph::{ElementType, Graph, TensorId},
 };
@@ -22,7 +22,7 @@ fn made(make: impl FnOnce(&mut Builder)) -> Graph {
 
 fn planned(versions: Vec<Graph>) -> ModulePlan {
     let program = Program { functions: vec![Function { name: "main".to_owned(), versions }] };
-    plan(&program, &CompileOptions::default(), &mut |_| ()).unwrap()
+    plan(&program, &CompileOptions::default(), &Control::new()).unwrap()
 }
 
 fn constant(b: &mut Builder, dims: &[u64], start: f64) -> TensorId {
@@ -137,7 +137,7 @@ fn wrong_requests_are_refused() {
         Program { functions: functions.into_iter().map(one).collect() }
     };
     let compile = |program: &Program, options: &CompileOptions| {
-        crate::compile(program, options, &mut |_| ()).unwrap_err().to_string()
+        crate::compile(program, options, &Control::new()).unwrap_err().to_string()
     };
     let options = CompileOptions::default();
     assert!(compile(&of(vec![]), &options).contains("no function"));

@@ -8,7 +8,7 @@ use halite_shaders::DType;
 
 use super::{Result, plan};
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place,
     graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
 };
@@ -70,7 +70,15 @@ impl Model {
     /// # Errors
     /// Sizes or values are missing, or the program is wrong or not supported.
     pub fn graph(&self, method: &str, bindings: &Bindings) -> Result<Graph> {
-        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings)
+        self.graph_with(method, bindings, &Control::default())
+    }
+
+    /// As [`Model::graph`], watched and stopped by `control`.
+    ///
+    /// # Errors
+    /// As [`Model::graph`], and when `control` ends the work.
+    pub fn graph_with(&self, method: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
+        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, control)
     }
 
     fn plan(&self, method: &str) -> Result<&Plan> {

@@ -25,4 +25,4 @@ pub use module::{
 pub use read_executable::read_vulkan_executable;
 pub use read_module::read_module;
 pub use write_executable::write_vulkan_executable;
-pub use write_module::{LargeData, WriteOptions, write_module, write_module_in_pieces};
+pub use write_module::{LargeData, WriteOptions, write_module, write_module_in_pieces, write_module_while};

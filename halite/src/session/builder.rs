@@ -6,6 +6,8 @@ use std::{path::PathBuf, sync::Arc};
 use halite_runtime::{self as runtime, ParameterIndex};
 
 use super::{Program, Session, module::ModuleProgram};
+#[allow(unused_imports)]
+use super::shim::{Named as _, Start as _};
 use crate::{
     CancelToken, Device, Drivers, Error, Limits, LoadMode, Progress, Result, Source,
     source::Loaded,

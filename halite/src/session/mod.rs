@@ -7,6 +7,7 @@ mod check;
 mod model;
 mod module;
 mod pending;
+pub(crate) mod shim;
 #[cfg(feature = "compiler")]
 mod versions;
 

@@ -8,6 +8,8 @@ use halite_hal::DeviceKind;
 use halite_runtime::{self as runtime, Parameter, ParameterIndex};
 use halite_targets::Capabilities;
 
+#[allow(unused_imports)]
+use super::shim::{Named as _, Start as _};
 use super::{
     Program, Session, SessionBuilder,
     versions::{ShapeKey, Version, Versions},
@@ -236,7 +238,7 @@ impl ModelProgram {
     }
 
     /// Starts a function for these inputs.
-    pub fn start(&self, place: usize, values: &[Value], limits: &Limits) -> Result<runtime::PendingCall> {
+    pub fn start(&self, place: usize, values: &[Value], limits: &Limits) -> Result<super::shim::PendingCall> {
         let version = match &self.functions[place].fixed {
             Some(_) => self.fixed_version(place, limits)?,
             None => self.version_for(place, values, limits)?,

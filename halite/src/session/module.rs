@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 
 use halite_runtime as runtime;
 
+#[allow(unused_imports)]
+use super::shim::{Named as _, Start as _};
 use crate::{Device, FunctionInfo, Limits, Result, Value};
 
 /// A module that is loaded.
@@ -38,7 +40,7 @@ impl ModuleProgram {
         values: &[Value],
         device: Option<&Device>,
         limits: &Limits,
-    ) -> Result<runtime::PendingCall> {
+    ) -> Result<super::shim::PendingCall> {
         let (name, handle) = &self.functions[place];
         let function = match handle.get() {
             Some(function) => function,

@@ -9,13 +9,13 @@ use crate::{Device, Limits, Outputs, Result, Value};
 /// A call whose work may still be going on. Dropping it forgets the results; the work runs to its end.
 #[must_use = "the results are in it"]
 pub struct Pending {
-    call: runtime::PendingCall,
+    call: super::shim::PendingCall,
     names: Arc<[String]>,
     device: Option<Device>,
 }
 
 impl Pending {
-    pub(super) fn new(call: runtime::PendingCall, names: Arc<[String]>, device: Option<Device>) -> Self {
+    pub(super) fn new(call: super::shim::PendingCall, names: Arc<[String]>, device: Option<Device>) -> Self {
         Pending { call, names, device }
     }
 

@@ -147,7 +147,8 @@ impl Function {
         let wait = if independent { None } else { shared.pending() };
         vm_args.push(VmValue::Ref(wait.map_or(Ref::NULL, |fence| Ref::new(FenceObject(fence)))));
         vm_args.push(VmValue::Ref(Ref::new(FenceObject(signal.clone()))));
-        let results = self.launch(entered, launch, &vm_args, invocation, (!independent).then_some(&signal))?;
+        let results =
+            self.launch(entered, launch, &vm_args, invocation, (!independent).then_some(&signal))?;
         Ok(PendingCall::new(self, Some(signal), results))
     }
 

@@ -184,7 +184,10 @@ mod tests {
 
     fn signature(convention: &str, attrs: &[(&str, &str)]) -> FunctionSignature {
         let attr = |(key, value): &(&str, &str)| Attr { key: (*key).to_owned(), value: (*value).to_owned() };
-        FunctionSignature { calling_convention: convention.to_owned(), attrs: attrs.iter().map(attr).collect() }
+        FunctionSignature {
+            calling_convention: convention.to_owned(),
+            attrs: attrs.iter().map(attr).collect(),
+        }
     }
 
     const DECLARED: (&str, &str) =
@@ -199,7 +202,8 @@ mod tests {
     fn names_come_from_the_model_or_the_declaration() {
         let info = FunctionInfo::new("m", "f", &signature("0rr_r", &[DECLARED]), None).unwrap();
         assert_eq!(names(&info), [Some("a"), Some("b"), Some("y"), None]);
-        let of_model = [DECLARED, ("halite.inputs", r#"["ids:0","mask"]"#), ("halite.outputs", r#"["out 1"]"#)];
+        let of_model =
+            [DECLARED, ("halite.inputs", r#"["ids:0","mask"]"#), ("halite.outputs", r#"["out 1"]"#)];
         let info = FunctionInfo::new("m", "f", &signature("0rr_r", &of_model), None).unwrap();
         assert_eq!(names(&info), [Some("ids:0"), Some("mask"), Some("out 1"), None]);
         // What does not fit the function is nobody's names.

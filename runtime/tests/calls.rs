@@ -33,7 +33,8 @@ fn behind_a_gate(b: &mut ModuleBuilder) -> FunctionBuilder {
     f.op(Op::ConstI64Zero, &[zero.into()]).unwrap();
     f.op(Op::Call, &[get.into(), regs(&[index]), regs(&[device])]).unwrap();
     let segments = vec![PLAIN, 2];
-    f.op(Op::CallVariadic, &[join.into(), segments.into(), regs(&[zero, gate, wait]), regs(&[both])]).unwrap();
+    f.op(Op::CallVariadic, &[join.into(), segments.into(), regs(&[zero, gate, wait]), regs(&[both])])
+        .unwrap();
     f.op(Op::Call, &[barrier.into(), regs(&[device, any, both, signal, zero]), regs(&[])]).unwrap();
     f.op(Op::Return, &[regs(&[gate])]).unwrap();
     f

@@ -20,8 +20,7 @@ fn devices() -> Vec<Arc<dyn Device>> {
     let registry = DriverRegistry::with_static_drivers();
     let found = registry.driver("vulkan").unwrap().enumerate(&Options::new()).unwrap_or_default();
     let usable = found.iter().filter(|info| info.unusable.is_none());
-    let devices: Vec<_> =
-        usable.map(|info| registry.open(&info.uri(), &Options::new()).unwrap()).collect();
+    let devices: Vec<_> = usable.map(|info| registry.open(&info.uri(), &Options::new()).unwrap()).collect();
     if devices.is_empty() {
         eprintln!("SKIPPED: no usable Vulkan device");
     }
@@ -48,7 +47,13 @@ fn limits() -> CallOptions {
 type Inputs<'a> = dyn Fn(usize) -> Vec<f32> + Sync + 'a;
 
 /// Every thread calls, and starts two calls at one time; each result must be that of its inputs.
-fn hammer(device: &Arc<dyn Device>, function: &Function, shape: &[u64], inputs: &Inputs<'_>, wanted: &Inputs<'_>) {
+fn hammer(
+    device: &Arc<dyn Device>,
+    function: &Function,
+    shape: &[u64],
+    inputs: &Inputs<'_>,
+    wanted: &Inputs<'_>,
+) {
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || {
@@ -100,7 +105,8 @@ fn eight_threads_call_a_module_of_iree() {
             continue;
         }
         for device in devices() {
-            let session = Session::builder().devices(vec![device.clone()]).module_file(&path).build().unwrap();
+            let session =
+                Session::builder().devices(vec![device.clone()]).module_file(&path).build().unwrap();
             let Ok(function) = session.function("main") else { continue };
             assert!(function.info().can_overlap(), "{name}");
             // The second one looks at a sum on the host before it goes on.

@@ -17,7 +17,8 @@ struct Node {
 /// Other threads may use lists meanwhile. What they can reach is kept: a list that they hold has more handles than lists
 /// account for, and one that they move from a list has been seen in it, or is seen with its new handle.
 pub(crate) fn free(lists: Vec<Ref>) {
-    let numbers: HashMap<_, _> = (0..).zip(&lists).filter_map(|(i, list)| Some((address(list)?, i))).collect();
+    let numbers: HashMap<_, _> =
+        (0..).zip(&lists).filter_map(|(i, list)| Some((address(list)?, i))).collect();
     let mut nodes: Vec<Node> = lists.iter().map(|_| Node { inner: 0, holds: Vec::new() }).collect();
     for (index, list) in lists.iter().enumerate() {
         let Some(list) = list.downcast_ref::<List>() else { continue };

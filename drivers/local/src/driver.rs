@@ -39,8 +39,7 @@ pub struct LocalDriver {
 
 const MEMORY: (&str, &str) =
     ("memory", "bytes (all that is installed): bytes that all buffers together may have");
-const NATIVE_CODE: (&str, &str) =
-    (
+const NATIVE_CODE: (&str, &str) = (
     "native_code",
     "on|off (on; off for a device that nobody named): run native code of modules; off refuses executables that hold it",
 );

@@ -9,7 +9,8 @@ use std::{any::Any, ffi::CString, fmt, sync::Arc};
 
 use halite_formats::vmfb::{self, DispatchAbi, VmfbError, VulkanExecutable as Parsed};
 use halite_hal::{
-    Code, Deadline, Executable, ExecutableDesc, Footprint, FunctionInfo, Result, ResultExt as _, Status, status,
+    Code, Deadline, Executable, ExecutableDesc, Footprint, FunctionInfo, Result, ResultExt as _, Status,
+    status,
 };
 use halite_spirv::ModuleFacts;
 

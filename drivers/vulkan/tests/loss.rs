@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use common::*;
 use halite_hal::{
     Binding, BindingTable, Buffer, BufferParams, Code, Command, CommandBufferMode, CommandCategory,
-    CommandList, CommandTarget, Deadline, Device, DispatchCounts, DispatchFlags, Executable, Fence, QueueAffinity,
-    QueueOp, Result, Status,
+    CommandList, CommandTarget, Deadline, Device, DispatchCounts, DispatchFlags, Executable, Fence,
+    QueueAffinity, QueueOp, Result, Status,
 };
 use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
 
@@ -215,7 +215,7 @@ fn a_device_that_hangs_ends_waits_with_a_story() {
         shim.stall(true);
         let op = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
         device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
-        let late = done.wait(halite_hal::Deadline::from_millis(50)).unwrap_err();
+        let late = done.wait(Deadline::from_millis(50)).unwrap_err();
         assert_eq!(late.code(), Code::DeadlineExceeded);
         assert!(late.to_string().contains("'affine'"), "{late}");
         let mut bytes = [0; 256];

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use super::{
     Entry, HalModule,
     args::{self, bits, device, length, size},
-    channel, entry,
     built::ExecutableObject,
+    channel, entry,
     objects::CommandBufferObject,
 };
 use crate::vmdata;

@@ -9,8 +9,8 @@ use halite_vm::{Arguments, Ref, Results};
 use super::{
     Entry, HalModule,
     args::{affinity, device},
-    entry,
     built::ExecutableObject,
+    entry,
 };
 use crate::{hints, vmdata};
 

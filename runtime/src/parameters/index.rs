@@ -81,9 +81,9 @@ impl ParameterIndex {
             file: File::Memory(bytes),
             offset: 0,
         };
-        entries.into_iter().fold(0, |added, (key, bytes)| {
-            added + usize::from(self.insert(scope, key, stored(bytes)))
-        })
+        entries
+            .into_iter()
+            .fold(0, |added, (key, bytes)| added + usize::from(self.insert(scope, key, stored(bytes))))
     }
 
     /// Notes where parameters of a scope come from, for error messages.

@@ -205,7 +205,8 @@ fn entries_in_memory_are_not_copied() {
     let mut index = ParameterIndex::new();
     let entries = [("a", weights.slice(..16)), ("b", weights.slice(16..)), ("a", Bytes::new())];
     assert_eq!(index.add_entries("model", entries), 2);
-    let Parameter::Stored { file: File::Memory(bytes), offset: 0, length: 48 } = index.get("model", "b").unwrap()
+    let Parameter::Stored { file: File::Memory(bytes), offset: 0, length: 48 } =
+        index.get("model", "b").unwrap()
     else {
         panic!("the bytes as they are");
     };

@@ -119,7 +119,9 @@ impl<'a> Transfers<'a> {
     /// Submits what was held back and holds back this.
     fn push(&mut self, op: QueueOp) -> Result<()> {
         let (done, total) = self.bytes;
-        self.invocation.check().context(|| format!("while {done} of {total} bytes of parameters were read"))?;
+        self.invocation
+            .check()
+            .context(|| format!("while {done} of {total} bytes of parameters were read"))?;
         self.progress.report(done, total);
         let bytes = match &op {
             QueueOp::Read { target, .. } | QueueOp::Fill { target, .. } => target.length,

@@ -31,4 +31,4 @@ pub use compile::{BASELINE, CompileOptions, Compiled, ParameterArchive, Paramete
 pub use control::{Control, Progress, ProgressSink, Stage};
 pub use error::{CompileError, Place};
 pub use model::{Model, ModelFormat, Precision};
-pub use program::{Function, Program};
+pub use program::{Function, ModelInfo, Program};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use halite_formats::onnx::NoExternalData;
 
 use crate::{
-    CompileError, Control, Function, Place, Program, Progress, Stage,
+    CompileError, Control, Function, ModelInfo, Place, Program, Progress, Stage,
     graph::Graph,
     onnx,
     passes::{self, Halved},
@@ -115,7 +115,7 @@ impl Model {
                 let bytes = read(path)
                     .map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
                 control.check(Stage::Reading)?;
-                Model::Pte(pte::Model::parse(bytes)?)
+                Model::Pte(pte::Model::parse(bytes)?.named(path))
             }
         };
         model.with_functions()
@@ -147,6 +147,23 @@ impl Model {
             Model::Onnx(model) => model.files(),
             Model::Pte(_) => Vec::new(),
         }
+    }
+
+    /// Its format.
+    pub fn format(&self) -> ModelFormat {
+        match self {
+            Model::Onnx(_) => ModelFormat::Onnx,
+            Model::Pte(_) => ModelFormat::Pte,
+        }
+    }
+
+    /// What modules that are compiled from it say of it: for [`Program::model`].
+    pub fn info(&self) -> ModelInfo {
+        let name = match self {
+            Model::Onnx(model) => model.name(),
+            Model::Pte(model) => model.name(),
+        };
+        ModelInfo { format: self.format(), name: name.to_owned() }
     }
 
     /// Names of its functions, at least one.
@@ -250,8 +267,13 @@ impl Model {
     ) -> Result<Program, CompileError> {
         let name = self.functions().swap_remove(0);
         let (function, _) = self.function(&name, versions, precision, control)?;
-        Ok(Program { functions: vec![function] })
+        Ok(Program { functions: vec![function], model: Some(self.info()) })
     }
+}
+
+/// The name of a file without its folder.
+pub(crate) fn file_name(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

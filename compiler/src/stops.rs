@@ -22,7 +22,7 @@ use crate::{
 fn whole(bytes: &Bytes, precision: Precision, control: &Control) -> Result<Compiled, CompileError> {
     let model = Model::from_bytes(bytes.clone(), ModelFormat::Onnx, control)?;
     let (function, _) = model.function("main", &[Bindings::default()], precision, control)?;
-    compile(&Program { functions: vec![function] }, &CompileOptions::default(), control)
+    compile(&Program { functions: vec![function], model: None }, &CompileOptions::default(), control)
 }
 
 /// The stage of each look, of a compilation that is not ended.
@@ -191,7 +191,7 @@ fn what_was_cancelled_leaves_nothing_behind() {
     let read = Model::from_bytes(bytes.clone(), ModelFormat::Onnx, &control).unwrap();
     let function = |control: &Control| {
         let (function, _) = read.function("main", &[Bindings::default()], Precision::Model, control)?;
-        Ok::<_, CompileError>(Program { functions: vec![function] })
+        Ok::<_, CompileError>(Program { functions: vec![function], model: Some(read.info()) })
     };
     let program = function(&control).unwrap();
     let module = compile(&program, &options, &control).unwrap().module.to_vec();
@@ -215,7 +215,8 @@ fn longest_times_between_looks() {
         type Seen = (Instant, Stage, Vec<(Duration, Stage, Stage)>);
         let seen: Arc<Mutex<Seen>> = Arc::new(Mutex::new((Instant::now(), Stage::Reading, Vec::new())));
         let to = seen.clone();
-        let control = Control::new().with_observer(move |stage| {
+        let limit = Duration::from_secs(20);
+        let control = Control::new().with_deadline(Instant::now() + limit).with_observer(move |stage| {
             let (at, before, gaps) = &mut *to.lock().unwrap();
             let now = Instant::now();
             gaps.push((now - *at, *before, stage));
@@ -223,7 +224,7 @@ fn longest_times_between_looks() {
         });
         let start = Instant::now();
         let result = whole(&bytes, Precision::Model, &control).map(drop);
-        println!("{name}: {:?}, {result:?}", start.elapsed());
+        println!("{name}: {:?} of at most {limit:?}, {result:?}", start.elapsed());
         let (at, _, mut gaps) =
             std::mem::replace(&mut *seen.lock().unwrap(), (Instant::now(), Stage::Reading, Vec::new()));
         println!("  after the last look {:?}; {} looks", at.elapsed(), gaps.len());

@@ -40,7 +40,7 @@ fn function(model: &Model, name: &str) {
 }
 
 fn emit(function: halite_compiler::Function) {
-    let program = halite_compiler::Program { functions: vec![function] };
+    let program = halite_compiler::Program { functions: vec![function], model: None };
     let _ = halite_compiler::compile(&program, &CompileOptions::default(), &Control::default());
 }
 

@@ -30,7 +30,7 @@ mod values;
 
 use halite_formats::{
     Rope,
-    vmfb::{ModuleDef, WriteOptions, write_module_while},
+    vmfb::{Attr, ModuleDef, WriteOptions, attribute, write_module_while},
 };
 
 use self::{
@@ -45,6 +45,9 @@ use crate::{
     CompileError, CompileOptions, Control, ParameterArchive, ParameterStorage, Program, Progress, Stage,
     plan::ModulePlan,
 };
+
+/// What modules name as their producer.
+const PRODUCER: &str = concat!("halite ", env!("CARGO_PKG_VERSION"));
 
 /// A module that was written.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ pub fn emit(
     let watch = control.at(Stage::Writing);
     let external = matches!(options.parameters, ParameterStorage::External { .. });
     let needs_parameters = external && !plan.slabs.constant_slabs.is_empty();
-    let mut writer = Writer::new(&options.module_name, needs_parameters);
+    let mut writer = Writer::new(&options.module_name, about(program, plan), needs_parameters);
     let globals = Globals::of(plan);
     let slots = tables(plan);
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
@@ -116,6 +119,18 @@ pub fn emit(
     Ok(Emitted { module, def, parameters: archive, table_bytes })
 }
 
+/// What a module says of itself: what wrote it, which model it was, and the targets.
+fn about(program: &Program, plan: &ModulePlan) -> Vec<Attr> {
+    let mut attrs = vec![Attr::new(attribute::PRODUCER, PRODUCER)];
+    if let Some(model) = &program.model {
+        attrs.push(Attr::new(attribute::MODEL_FORMAT, model.format.name()));
+        attrs.push(Attr::new(attribute::MODEL_NAME, &model.name));
+    }
+    let targets: Vec<String> = plan.targets.iter().map(|target| target.target.to_string()).collect();
+    attrs.push(Attr::list(attribute::TARGETS, &targets));
+    attrs
+}
+
 /// A table for each group of several versions.
 fn empty_tables(plan: &ModulePlan) -> Tables {
     let table = |versions: &Vec<usize>| (versions.len() > 1).then(|| Table::new(versions.len()));
@@ -133,4 +148,52 @@ fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
     let versions = |function: usize| 0..plan.functions[function].len();
     let functions = 0..plan.functions.len();
     functions.map(|f| versions(f).map(|v| table(f, v)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_formats::vmfb::read_module;
+    use halite_shaders::{DType, emit::Function as Call};
+    use halite_targets::Target;
+
+    use crate::{
+        BASELINE, CompileOptions, Control, Function, ModelFormat, ModelInfo, Program, build::Builder, compile,
+    };
+
+    fn program(sizes: &[u64]) -> Program {
+        let version = |size: &u64| {
+            let mut b = Builder::new();
+            let x = b.input("input ids:0", DType::F32.into(), &[*size]).unwrap();
+            let y = b.input("\u{e4}\"\n", DType::F32.into(), &[*size]).unwrap();
+            let sum = b.binary(Call::Add, x, y).unwrap();
+            b.output("/out/Add", sum);
+            b.finish().unwrap()
+        };
+        let versions = sizes.iter().map(version).collect();
+        let model = ModelInfo { format: ModelFormat::Onnx, name: "a model.onnx".to_owned() };
+        let functions = vec![Function { name: "main".to_owned(), versions }];
+        Program { functions, model: Some(model) }
+    }
+
+    #[test]
+    fn modules_say_what_they_are_and_the_names_of_the_model() {
+        let options = CompileOptions::for_targets(&[Target::parse("cpu-llvmpipe-linux").unwrap()]);
+        for sizes in [&[4][..], &[4, 8]] {
+            let program = program(sizes);
+            let module = compile(&program, &options, &Control::new()).unwrap().module.to_vec();
+            assert_eq!(compile(&program, &options, &Control::new()).unwrap().module.to_vec(), module);
+            let def = read_module(module.into()).unwrap();
+            assert_eq!(def.producer(), Some(concat!("halite ", env!("CARGO_PKG_VERSION"))));
+            assert_eq!((def.model_format(), def.model_name()), (Some("ONNX"), Some("a model.onnx")));
+            assert_eq!(def.targets(), ["cpu-llvmpipe-linux", BASELINE]);
+            for export in ["main", "main$async"] {
+                let signature = def.export_signature(export).unwrap();
+                assert_eq!(signature.input_names().unwrap(), ["input ids:0", "\u{e4}\"\n"], "{export}");
+                assert_eq!(signature.output_names().unwrap(), ["/out/Add"], "{export}");
+            }
+        }
+        let alone = Program { model: None, ..program(&[4]) };
+        let module = compile(&alone, &options, &Control::new()).unwrap().module.to_vec();
+        assert_eq!(read_module(module.into()).unwrap().model_name(), None);
+    }
 }

@@ -28,6 +28,8 @@ pub struct Model {
     external: Box<dyn ExternalData + Send + Sync>,
     /// Where its other files are, when it is one itself.
     folder: Option<Folder>,
+    /// The name of its file, or of its graph.
+    name: String,
 }
 
 impl std::fmt::Debug for Model {
@@ -57,7 +59,8 @@ impl Model {
             read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
         let folder = Folder::of(path, read);
         let model = Self::parse(bytes, Box::new(folder.clone()), control)?;
-        Ok(Model { folder: Some(folder), ..model })
+        let name = crate::model::file_name(path).unwrap_or(model.name);
+        Ok(Model { folder: Some(folder), name, ..model })
     }
 
     /// Reads a model from bytes that hold everything.
@@ -81,7 +84,13 @@ impl Model {
         let proto = onnx::Model::parse_while(bytes, &|| watch.goes_on());
         watch.check()?;
         let proto = proto.map_err(|error| CompileError::invalid(&Place::default(), error.to_string()))?;
-        Ok(Model { proto, external, folder: None })
+        let name = proto.graph.name.clone();
+        Ok(Model { proto, external, folder: None, name })
+    }
+
+    /// The name of its file without the folder; of a model that came as bytes, that of its graph.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Files in which the model keeps tensors, as far as [`Model::graph`] has read them.

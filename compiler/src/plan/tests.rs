@@ -21,7 +21,7 @@ fn made(make: impl FnOnce(&mut Builder)) -> Graph {
 }
 
 fn planned(versions: Vec<Graph>) -> ModulePlan {
-    let program = Program { functions: vec![Function { name: "main".to_owned(), versions }] };
+    let program = Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None };
     plan(&program, &CompileOptions::default(), &Control::new()).unwrap()
 }
 
@@ -134,7 +134,7 @@ fn wrong_requests_are_refused() {
     };
     let of = |functions: Vec<(&str, Vec<Graph>)>| {
         let one = |(name, versions): (&str, Vec<Graph>)| Function { name: name.to_owned(), versions };
-        Program { functions: functions.into_iter().map(one).collect() }
+        Program { functions: functions.into_iter().map(one).collect(), model: None }
     };
     let compile = |program: &Program, options: &CompileOptions| {
         crate::compile(program, options, &Control::new()).unwrap_err().to_string()

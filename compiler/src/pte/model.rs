@@ -17,6 +17,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Model {
     program: Program,
+    /// The name of its file, if it comes from one.
+    name: String,
 }
 
 impl Model {
@@ -27,7 +29,17 @@ impl Model {
     pub fn open(path: &Path) -> Result<Model> {
         let bytes =
             fs::read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
-        Self::parse(bytes.into())
+        Ok(Self::parse(bytes.into())?.named(path))
+    }
+
+    /// The same with the name of its file.
+    pub(crate) fn named(self, path: &Path) -> Self {
+        Model { name: crate::model::file_name(path).unwrap_or_default(), ..self }
+    }
+
+    /// The name of its file without the folder; empty for a program that came as bytes.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Reads a program from the bytes of its file, which may be a mapping: constants of graphs are slices of it.
@@ -37,7 +49,7 @@ impl Model {
     pub fn parse(bytes: Bytes) -> Result<Model> {
         let program =
             Program::parse(&bytes).map_err(|e| CompileError::invalid(&Place::default(), e.to_string()))?;
-        Ok(Model { program })
+        Ok(Model { program, name: String::new() })
     }
 
     /// Names of the methods; most programs have one, `forward`.

@@ -1,6 +1,7 @@
 //! Owns IREE module files: container, bytecode module, Vulkan executables; reading and writing. Does not own: bytecode
 //! verification (`halite-vm`) and SPIR-V (`halite-spirv`). Source of the layout: docs/formats/vmfb.md.
 
+mod about;
 mod container;
 mod error;
 mod executable;
@@ -13,6 +14,7 @@ mod write_executable;
 mod write_module;
 mod zip;
 
+pub use about::attribute;
 pub use container::Container;
 pub use error::VmfbError;
 pub use executable::{

@@ -296,7 +296,7 @@ fn program(flags: &Flags, model: &Model, functions: &[String]) -> Result<Program
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
     };
-    let mut program = Program::default();
+    let mut program = Program { model: Some(model.info()), ..Program::default() };
     for name in functions {
         let (function, halved) =
             model.function(name, &versions, precision, &progress(flags)).map_err(|e| failure(&e))?;

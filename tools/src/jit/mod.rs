@@ -109,7 +109,7 @@ fn build(
         tuning: tuning.tuning(),
         ..CompileOptions::default()
     };
-    let program = Program { functions: vec![function] };
+    let program = Program { functions: vec![function], model: Some(model.info()) };
     let compiled = to_module(&program, &options, &Control::default()).map_err(|e| wrong(path, &e))?;
     Ok((compiled.module.to_vec(), bound))
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use halite::{Cache, CancelToken, ElementType, ErrorKind, Limits, Session, Tensor};
+use halite::{Cache, CancelToken, ElementType, ErrorKind, RunOptions, Session, Tensor};
 
 /// `next = 0.5 * state + 0.5 * sample`, for any number of elements; `smooth.py` made it.
 const MODEL: &[u8] = include_bytes!("smooth.onnx");
@@ -25,19 +25,19 @@ fn main() -> halite::Result<()> {
         .timeout(Duration::from_secs(600))
         .progress(move |progress| {
             count.fetch_add(1, Ordering::Relaxed);
-            println!("{} {}/{}", progress.stage, progress.done, progress.total);
+            println!("{} {}/{}", progress.detail, progress.done, progress.total);
         })
         .build()?;
     assert!(reports.load(Ordering::Relaxed) > 0, "building a session tells its progress");
 
-    // A call within limits. A deadline that does not pass changes nothing.
+    // A call with options. A deadline that does not pass changes nothing.
     let x = Tensor::zeros(ElementType::F32, 16)?;
     let inputs = [("state", &x), ("sample", &x)];
-    let soon = Limits::new().timeout(Duration::from_secs(60));
+    let soon = RunOptions::new().timeout(Duration::from_secs(60));
     assert_eq!(session.run_with(inputs, &soon)?["next"].to_vec::<f32>()?, [0.0; 16]);
 
     // One that has passed ends the call, and the error says at what.
-    let late = Limits::new().timeout(Duration::ZERO);
+    let late = RunOptions::new().timeout(Duration::ZERO);
     let error = session.run_with(inputs, &late).expect_err("the deadline has passed");
     println!("{error}");
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);

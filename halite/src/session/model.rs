@@ -52,38 +52,38 @@ impl Default for ModelOptions {
 }
 
 impl SessionBuilder {
-    /// Which floats a model computes with inside; without, its own. Inputs and outputs keep their types.
+    /// Which floats a model computes with inside; by default its own. Inputs and outputs keep their types.
     #[must_use]
     pub fn precision(mut self, precision: Precision) -> Self {
         self.model.precision = precision;
         self
     }
 
-    /// Which measurements of kernels count for their choice; without, those that ship and this user's own.
+    /// Which measurements decide the choice of kernels; by default those that ship with Halite, and this user's own.
     #[must_use]
     pub fn tuning(mut self, tuning: Tuning) -> Self {
         self.model.tuning = tuning;
         self
     }
 
-    /// The size of an open dimension of a model, by its name. With sizes for all of them the model is compiled when the session
-    /// is built, and takes no others.
+    /// The size of an open dimension of a model, by its name. When all of them have sizes, the model is compiled when the session
+    /// is built, and takes no other sizes.
     #[must_use]
     pub fn dimension(mut self, name: impl Into<String>, size: usize) -> Self {
         self.model.sizes.merge(Sizes::new().dimension(name, [size]));
         self
     }
 
-    /// Bounds of an open dimension of a model, by its name: the session is compiled for all sizes in them when it is built, and
-    /// takes no others.
+    /// The bounds of an open dimension of a model, by its name: the model is compiled for all sizes within them when the session is
+    /// built, and takes no other sizes.
     #[must_use]
     pub fn bound(mut self, name: impl Into<String>, sizes: std::ops::RangeInclusive<usize>) -> Self {
         self.model.sizes.merge(Sizes::new().dimension(name, sizes));
         self
     }
 
-    /// Sizes and values that a model leaves open, in all forms. Where they leave nothing open, the model is compiled when the
-    /// session is built.
+    /// Sizes and values that a model leaves open, in all forms. If they leave nothing open, the model is compiled when the session
+    /// is built.
     #[must_use]
     pub fn sizes(mut self, sizes: Sizes) -> Self {
         self.model.sizes.merge(sizes);

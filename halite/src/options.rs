@@ -198,8 +198,8 @@ impl Limits {
         let told = self.progress.clone()?;
         Some(Arc::new(move |stage: &str, done: u64, total: u64| {
             let (stage, detail) = match stage {
-                runtime::PIPELINES => (Stage::BuildingPipelines, "building pipelines"),
-                runtime::PARAMETERS => (Stage::LoadingWeights, "loading weights"),
+                runtime::PROGRESS_PIPELINES => (Stage::BuildingPipelines, "building pipelines"),
+                runtime::PROGRESS_PARAMETERS => (Stage::LoadingWeights, "loading weights"),
                 other => (Stage::Other, other),
             };
             told(Progress { stage, detail, done, total });

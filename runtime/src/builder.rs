@@ -26,7 +26,7 @@ const TRACE_ELEMENTS: u64 = 1024;
 
 enum ModuleSource {
     File(PathBuf),
-    Bytes(Bytes),
+    Bytes { name: String, bytes: Bytes },
 }
 
 enum DeviceSource {
@@ -101,8 +101,15 @@ impl SessionBuilder {
 
     /// Adds a module from bytes, which stay alive as long as anything of the module does.
     #[must_use]
-    pub fn module_bytes(mut self, bytes: impl Into<Bytes>) -> Self {
-        self.modules.push(ModuleSource::Bytes(bytes.into()));
+    pub fn module_bytes(self, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        self.named_module(format!("<{} bytes>", bytes.len()), bytes)
+    }
+
+    /// Adds a module from bytes, with a name for messages.
+    #[must_use]
+    pub fn named_module(mut self, name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
+        self.modules.push(ModuleSource::Bytes { name: name.into(), bytes: bytes.into() });
         self
     }
 
@@ -220,7 +227,7 @@ fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
             let name = path.display().to_string();
             (name, load_file(&path, mode).map_err(|source| Error::Read { path, source })?)
         }
-        ModuleSource::Bytes(bytes) => (format!("<{} bytes>", bytes.len()), bytes),
+        ModuleSource::Bytes { name, bytes } => (name, bytes),
     };
     vmfb::read_module(bytes).map_err(|e| Error::Format { what: "module", name, reason: e.to_string() })
 }

@@ -206,7 +206,7 @@ impl Compiler {
             return Err(Error::invalid(format!("there is no function '{name}'; the model has {}", known.join(", "))));
         }
         let names = if self.functions.is_empty() { &known } else { &self.functions };
-        let mut program = Program::default();
+        let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };
         let mut total = inner::passes::Halved::default();
         let versions = self.sizes.combinations()?;
         for name in names {

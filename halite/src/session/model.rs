@@ -419,7 +419,7 @@ impl ModelProgram {
             parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
             ..compiler::CompileOptions::default()
         };
-        let program = compiler::Program { functions: vec![built] };
+        let program = compiler::Program { functions: vec![built], model: Some(model.info()) };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
         Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound })

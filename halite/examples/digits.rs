@@ -4,7 +4,7 @@ use std::{error::Error, fs::File, path::Path};
 
 use halite::{Session, Tensor, host::npy};
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub fn main() -> Result<(), Box<dyn Error>> {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/digits");
 
     // Reads the model, opens the best Vulkan device, compiles, and loads the weights.

@@ -7,7 +7,7 @@ use halite::{Device, Session, Tensor};
 /// `next = 0.5 * state + 0.5 * sample`, for any number of elements; `smooth.py` made it.
 const MODEL: &[u8] = include_bytes!("smooth.onnx");
 
-fn main() -> halite::Result<()> {
+pub fn main() -> halite::Result<()> {
     let device = Device::open("vulkan")?;
 
     // Clones of a session are the same session. Each thread has its own inputs and gets its own results.
@@ -23,7 +23,7 @@ fn main() -> halite::Result<()> {
     })?;
     println!("8 threads ran one session on {}.", device.info().name());
 
-    // Sessions on one device share its memory, its queue and its compiled pipelines.
+    // Sessions on one device share its queue and its pools of memory.
     let sessions = (0..8)
         .map(|_| Session::builder().device(&device).model(MODEL).dimension("n", 4).build())
         .collect::<halite::Result<Vec<_>>>()?;

@@ -4,7 +4,7 @@ use std::{error::Error, fs::File, path::Path};
 
 use halite::{Session, Tensor, host::npy};
 
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/digits");
 
     // Reads the model, opens the best Vulkan device, compiles, and loads the weights.
@@ -14,8 +14,11 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let out = session.run([("picture", Tensor::from(picture))])?;
     let probabilities: Vec<f32> = out["probabilities"].to_vec()?;
 
-    let (digit, probability) =
-        probabilities.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).ok_or("no probabilities came out")?;
+    let (digit, probability) = probabilities
+        .iter()
+        .enumerate()
+        .max_by(|a, b| a.1.total_cmp(b.1))
+        .ok_or("no probabilities came out")?;
     println!("This is a {digit} ({:.1} %).", probability * 100.0);
 
     // The file shows a seven.

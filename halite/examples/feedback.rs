@@ -5,7 +5,7 @@ use halite::{Session, Tensor};
 /// `next = 0.5 * state + 0.5 * sample`, for any number of elements; `smooth.py` made it.
 const MODEL: &[u8] = include_bytes!("smooth.onnx");
 
-pub fn main() -> halite::Result<()> {
+pub(crate) fn main() -> halite::Result<()> {
     // `n` is not given, so the first call compiles for its size; calls with the same size find that.
     let session = Session::builder().device("vulkan").model(MODEL).build()?;
     let device = session.device().expect("a model runs on a device");

@@ -13,7 +13,7 @@ use halite::{Cache, CancelToken, ElementType, ErrorKind, RunOptions, Session, Te
 /// `next = 0.5 * state + 0.5 * sample`, for any number of elements; `smooth.py` made it.
 const MODEL: &[u8] = include_bytes!("smooth.onnx");
 
-pub fn main() -> halite::Result<()> {
+pub(crate) fn main() -> halite::Result<()> {
     // Progress comes from the threads that work. Nothing is cached here, so that there is something to do.
     let reports = Arc::new(AtomicUsize::new(0));
     let count = reports.clone();

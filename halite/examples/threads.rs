@@ -7,7 +7,7 @@ use halite::{Device, Session, Tensor};
 /// `next = 0.5 * state + 0.5 * sample`, for any number of elements; `smooth.py` made it.
 const MODEL: &[u8] = include_bytes!("smooth.onnx");
 
-pub fn main() -> halite::Result<()> {
+pub(crate) fn main() -> halite::Result<()> {
     let device = Device::open("vulkan")?;
 
     // Clones of a session are the same session. Each thread has its own inputs and gets its own results.
@@ -28,8 +28,7 @@ pub fn main() -> halite::Result<()> {
         .map(|_| Session::builder().device(&device).model(MODEL).dimension("n", 4).build())
         .collect::<halite::Result<Vec<_>>>()?;
     thread::scope(|scope| {
-        let threads: Vec<_> =
-            sessions.iter().map(|session| scope.spawn(|| smooth(session, 1.0))).collect();
+        let threads: Vec<_> = sessions.iter().map(|session| scope.spawn(|| smooth(session, 1.0))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("the threads do not panic"))
     })?;
     println!("{} sessions share one device.", sessions.len());

@@ -179,7 +179,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Reads the model or modules, opens devices, compiles, loads weights, and builds pipelines.
+    /// Reads the model or modules, opens devices, compiles what has no open sizes, loads weights, and begins to build pipelines. The
+    /// first call waits for pipelines that are not built by then; [`Session::prewarm`] does so ahead.
     ///
     /// # Errors
     /// A file cannot be read, is damaged or not supported, no device can be used, or a limit is reached. The text names the

@@ -1,6 +1,8 @@
 //! From models to modules. Owns: front ends, the graph, passes over it, plans for targets, and the modules that are
 //! written. Does not own: file formats (`halite-formats`), kernels (`halite-shaders`), or devices.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # The road
 //! A front end ([`onnx`], …) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
 //! [`build::Builder`]. The graph's nodes are operations of the kernel library, so it is typed and shaped by construction,

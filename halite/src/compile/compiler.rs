@@ -36,7 +36,7 @@ impl Target {
     /// A kind of GPU, by its triple (`valhall-g78-android30`) or another name (`sm_90`, `rdna3`).
     ///
     /// # Errors
-    /// There is no such target; the text lists near ones.
+    /// There is no such target; the text lists similar names.
     pub fn named(name: &str) -> Result<Target> {
         let target = halite_targets::Target::parse(name).map_err(|e| Error::invalid(e.to_string()))?;
         Ok(Target(Capabilities::of(target)))
@@ -61,7 +61,21 @@ impl Target {
     }
 }
 
-/// How a model is compiled. Without a target, for every Vulkan 1.1 device.
+/// Compiles models to modules: for which targets, for which sizes, with which floats. Without a target the module runs on every
+/// Vulkan 1.1 device.
+///
+/// ```
+/// use halite::compile::{Compiler, Model, Target};
+///
+/// let model = Model::open("../demo/digits/digits.onnx")?;
+/// assert_eq!(model.functions()?[0].inputs[0].name, "picture");
+///
+/// let compiled = Compiler::new().target(Target::named("rdna3")?).compile(&model)?;
+/// let mut module = Vec::new();
+/// compiled.write(&mut module).expect("a vector takes everything");
+/// assert_eq!(module.len() as u64, compiled.byte_len());
+/// # Ok::<(), halite::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Compiler {
     targets: Vec<Target>,
@@ -151,7 +165,9 @@ impl Compiler {
     /// As [`Compiler::compile`], and when the options end it.
     pub fn compile_with(&self, model: &Model, options: &RunOptions) -> Result<Compiled> {
         if self.no_baseline && self.targets.is_empty() {
-            return Err(Error::invalid("without the baseline there is nothing to compile for; name a target"));
+            return Err(Error::invalid(
+                "without the baseline there is nothing to compile for; name a target",
+            ));
         }
         let limits = options.begin();
         let (program, halved) = self.program(model, &limits)?;
@@ -179,7 +195,8 @@ impl Compiler {
         let mut text = String::new();
         for function in self.program(model, &Limits::default())?.0.functions {
             for graph in &function.versions {
-                writeln!(text, "function {}\n{graph}", function.name).expect("writing to a string cannot fail");
+                writeln!(text, "function {}\n{graph}", function.name)
+                    .expect("writing to a string cannot fail");
             }
         }
         Ok(text)
@@ -189,7 +206,10 @@ impl Compiler {
         let control = super::control(limits);
         let known = model.inner().functions();
         if let Some(name) = self.functions.iter().find(|name| !known.contains(name)) {
-            return Err(Error::invalid(format!("there is no function '{name}'; the model has {}", known.join(", "))));
+            return Err(Error::invalid(format!(
+                "there is no function '{name}'; the model has {}",
+                known.join(", ")
+            )));
         }
         let names = if self.functions.is_empty() { &known } else { &self.functions };
         let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };

@@ -26,9 +26,11 @@ pub mod pte;
 pub mod signature;
 #[cfg(test)]
 mod stops;
+#[cfg(test)]
+mod weights;
 
 pub use compile::{BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
-pub use error::{CompileError, Place};
+pub use error::{CompileError, Place, UnsupportedOperator};
 pub use model::{Model, ModelFormat, Precision};
 pub use program::{Function, ModelInfo, Program};

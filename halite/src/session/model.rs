@@ -136,6 +136,14 @@ struct ModelFunction {
 struct Fixed {
     bindings: Vec<Bindings>,
     version: OnceLock<Arc<Version>>,
+    /// Set when it was found that values of inputs decide sizes all the same, so that calls decide.
+    by_values: OnceLock<()>,
+}
+
+impl Fixed {
+    fn is_by_values(&self) -> bool {
+        self.by_values.get().is_some()
+    }
 }
 
 /// Reads a model and brings it onto its device.
@@ -159,7 +167,7 @@ pub(super) fn build(builder: SessionBuilder, file: Loaded, format: ModelFormat, 
         let (inputs, outputs) = (inputs.map_err(compile::error)?, outputs.map_err(compile::error)?);
         infos.push(info(&name, &inputs, &outputs));
         let fixed = builder.model.sizes.for_function(&inputs)?;
-        let fixed = fixed.map(|bindings| Fixed { bindings, version: OnceLock::new() });
+        let fixed = fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
         functions.push(ModelFunction { name, inputs, fixed });
     }
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
@@ -180,7 +188,8 @@ pub(super) fn build(builder: SessionBuilder, file: Loaded, format: ModelFormat, 
     match program.functions.first() {
         Some(function) => {
             if let Some(fixed) = &function.fixed {
-                program.fixed_version(0, fixed, limits)?;
+                let made = program.fixed_version(0, fixed, limits);
+                made.map(drop).or_else(|error| if fixed.is_by_values() { Ok(()) } else { Err(error) })?;
             }
         }
         None => {
@@ -261,9 +270,11 @@ impl ModelProgram {
         devices: &[Device],
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
-        let version = match &self.functions[place].fixed {
-            Some(fixed) => self.fixed_version(place, fixed, limits)?,
-            None => self.version_for(place, values, limits)?,
+        let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
+        let version = match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
+            Some((_, Ok(version))) => version,
+            Some((fixed, Err(error))) if !fixed.is_by_values() => return Err(error),
+            _ => self.version_for(place, values, limits)?,
         };
         limits.check("copying inputs")?;
         let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
@@ -325,7 +336,7 @@ impl ModelProgram {
         let tuning = tuning.map_err(|e| Error::new(ErrorKind::Other, format!("reading the tuning: {e}")))?;
         let mut hasher = Hasher::new();
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
-        hasher.field(self.name.as_bytes()).field(compile::digest_sizes(bindings).as_bytes());
+        hasher.field(compile::digest_sizes(bindings).as_bytes());
         hasher.field(&[self.options.precision as u8]);
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())
@@ -402,6 +413,9 @@ impl ModelProgram {
                         bind(function, input, values, &mut bindings, &mut bound)?;
                     }
                     if bound.len() == before {
+                        if let (Some(fixed), [_], []) = (&function.fixed, &bindings[..], values) {
+                            fixed.by_values.get_or_init(|| ());
+                        }
                         let again = compiler::CompileError::NeedsValues { inputs, place, what };
                         return Err(compile::error(again));
                     }
@@ -419,7 +433,7 @@ impl ModelProgram {
             parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
             ..compiler::CompileOptions::default()
         };
-        let program = compiler::Program { functions: vec![built], model: Some(model.info()) };
+        let program = compiler::Program { functions: vec![built], model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
         Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound })

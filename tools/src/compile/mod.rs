@@ -431,7 +431,9 @@ fn refused(flags: &Flags, error: &CompileError) -> Failure {
 /// The compiler's error as the tools report it.
 pub(crate) fn failure(error: &CompileError) -> Failure {
     let code = match error {
-        CompileError::Unsupported { .. } | CompileError::NoKernel { .. } => Code::Unimplemented,
+        unsupported if unsupported.is_unsupported() => Code::Unimplemented,
+        CompileError::Cancelled { .. } => Code::Cancelled,
+        CompileError::DeadlineExceeded { .. } => Code::DeadlineExceeded,
         CompileError::Io { .. } => Code::NotFound,
         CompileError::Write(_) => Code::ResourceExhausted,
         CompileError::Request(text) => return Failure::Usage(text.clone()),

@@ -25,7 +25,10 @@ fn a_model_is_compiled_once_and_known_by_its_content() {
     let (a, b) = (folder.path().join("a.onnx"), folder.path().join("b.onnx"));
     fs::write(&a, onnx::adds(1.0)).unwrap();
     fs::write(&b, onnx::adds(1.0)).unwrap();
-    assert_eq!((run(&device, &cache, &a), run(&device, &cache, &a), run(&device, &cache, &b)), (2.0, 2.0, 2.0));
+    assert_eq!(
+        (run(&device, &cache, &a), run(&device, &cache, &a), run(&device, &cache, &b)),
+        (2.0, 2.0, 2.0)
+    );
     assert_eq!(modules(&cache), 1, "the same model under another name is the same model");
     // Another model of the same size and date, as `cp -p` and unpacking leave them (finding H2).
     let date = fs::metadata(&a).unwrap().modified().unwrap();
@@ -186,7 +189,10 @@ fn values_that_decide_sizes_are_part_of_what_is_kept() {
     let int64 = |field: u8, name: &str, size: &str| {
         let dim = onnx::bytes(1, &onnx::number(1, size.parse().unwrap()));
         let tensor = [onnx::number(1, 7), onnx::bytes(2, &dim)].concat();
-        onnx::bytes(field, &[onnx::bytes(1, name.as_bytes()), onnx::bytes(2, &onnx::bytes(1, &tensor))].concat())
+        onnx::bytes(
+            field,
+            &[onnx::bytes(1, name.as_bytes()), onnx::bytes(2, &onnx::bytes(1, &tensor))].concat(),
+        )
     };
     let model = onnx::model(&[
         onnx::node("Reshape", &["x", "s"], &["y"]),
@@ -195,7 +201,8 @@ fn values_that_decide_sizes_are_part_of_what_is_kept() {
         onnx::value(12, "y", &["a", "b"]),
     ]);
     let shape = |values: [i64; 2]| {
-        let session = Session::builder().device(&device).cache(cache.clone()).model(model.clone()).build().unwrap();
+        let session =
+            Session::builder().device(&device).cache(cache.clone()).model(model.clone()).build().unwrap();
         let x = Tensor::from_slice(&[1.0f32; 6], 6).unwrap();
         let out = session.run([("x", x), ("s", Tensor::from_slice(&values, 2).unwrap())]).unwrap();
         out["y"].shape().to_vec()

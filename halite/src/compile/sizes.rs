@@ -125,13 +125,17 @@ impl Sizes {
         };
         for name in self.dimensions.keys() {
             if !symbols.contains(&name.as_str()) {
-                let text = format!("no input has an open dimension '{name}'; there are: {}", list(&mut symbols));
+                let text =
+                    format!("no input has an open dimension '{name}'; there are: {}", list(&mut symbols));
                 return Err(Error::invalid(text));
             }
         }
         for name in self.shapes.keys().chain(self.values.keys()) {
             if !inputs.contains(&name.as_str()) {
-                return Err(Error::invalid(format!("there is no input '{name}'; there are: {}", list(&mut inputs))));
+                return Err(Error::invalid(format!(
+                    "there is no input '{name}'; there are: {}",
+                    list(&mut inputs)
+                )));
             }
         }
         Ok(())
@@ -179,7 +183,11 @@ fn is_known(input: &Signature, version: &Bindings) -> bool {
 }
 
 /// Every version with every choice.
-fn product<T>(versions: &[Bindings], choices: &[T], set: impl Fn(&mut Bindings, &T)) -> Result<Vec<Bindings>> {
+fn product<T>(
+    versions: &[Bindings],
+    choices: &[T],
+    set: impl Fn(&mut Bindings, &T),
+) -> Result<Vec<Bindings>> {
     let count = versions.len().saturating_mul(choices.len());
     if count > MOST_VERSIONS {
         return Err(Error::invalid(format!(
@@ -235,8 +243,12 @@ mod tests {
     #[test]
     fn wrong_names_and_too_many_versions_are_told() {
         let inputs = [input("x", vec![Dim::Symbol("n".into())])];
-        let check = |sizes: Sizes| sizes.check_names([&inputs[..]].into_iter()).unwrap_err().message().to_owned();
-        assert_eq!(check(Sizes::new().dimension("m", [1])), "no input has an open dimension 'm'; there are: n");
+        let check =
+            |sizes: Sizes| sizes.check_names([&inputs[..]].into_iter()).unwrap_err().message().to_owned();
+        assert_eq!(
+            check(Sizes::new().dimension("m", [1])),
+            "no input has an open dimension 'm'; there are: n"
+        );
         assert_eq!(check(Sizes::new().shape("y", [1])), "there is no input 'y'; there are: x");
         let many = Sizes::new().dimension("n", 1..=2000).for_function(&inputs).unwrap_err();
         assert!(many.message().contains("versions are more than 1024"), "{many}");

@@ -12,6 +12,8 @@ use std::{
 use halite_hal::Deadline;
 use halite_runtime::CancelToken;
 
+use crate::console;
+
 /// Exit code of a run that Ctrl-C ended, as shells report the signal.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// How long a run may take to end by itself after its time is up: the device finishes what it has begun.
@@ -37,16 +39,16 @@ pub(crate) fn note(failure: &impl Display) {
 }
 
 /// Says why the work ended, then ends the process.
-fn end(tool: &str, otherwise: &str, device: &str, code: u8) -> ! {
+fn end(otherwise: &str, device: &str, code: u8) -> ! {
     let reason = REASON.lock().ok().and_then(|mut reason| reason.take());
     let text = reason.unwrap_or_else(|| otherwise.to_owned());
-    eprintln!("{tool}: error: {text}; {device}");
+    eprintln!("{}: error: {text}; {device}", console::name());
     std::process::exit(code.into());
 }
 
 /// A switch that the first Ctrl-C throws; the second one ends the process at once. So does a device that takes too long
 /// to finish what it has begun.
-pub(crate) fn cancel_on_interrupt(tool: &'static str) -> CancelToken {
+pub(crate) fn cancel_on_interrupt() -> CancelToken {
     let token = CancelToken::new();
     let switch = token.clone();
     let installed = ctrlc::set_handler(move || {
@@ -62,7 +64,7 @@ pub(crate) fn cancel_on_interrupt(tool: &'static str) -> CancelToken {
             }
             let device =
                 format!("what the device has begun goes on after {INTERRUPT_GRACE:?}, ended without it");
-            end(tool, "CANCELLED; interrupted", &device, INTERRUPTED)
+            end("CANCELLED; interrupted", &device, INTERRUPTED)
         });
     });
     if let Err(error) = installed {
@@ -80,7 +82,7 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     /// Watches from now on; without a limit there is nothing to watch.
-    pub(crate) fn start(tool: &'static str, limit: Option<Duration>) -> Self {
+    pub(crate) fn start(limit: Option<Duration>) -> Self {
         let done = Arc::new((Mutex::new(false), Condvar::new()));
         let Some(limit) = limit else { return Watchdog { done, deadline: Deadline::Never } };
         let (watched, hard) = (done.clone(), Instant::now().checked_add(limit.saturating_add(GRACE)));
@@ -92,7 +94,7 @@ impl Watchdog {
                 let Some(left) = left else { return };
                 if left.is_zero() {
                     let device = format!("not finished after {limit:?} (--timeout)");
-                    end(tool, "DEADLINE_EXCEEDED", &device, 1)
+                    end("DEADLINE_EXCEEDED", &device, 1)
                 }
                 guard = match signal.wait_timeout(guard, left) {
                     Ok((guard, _)) => guard,

@@ -1,5 +1,5 @@
-//! The command-line tools: run-module, benchmark-module, compile-module, dump-module, list-devices, kernels. Each binary is a call into one
-//! module here. Does not own: loading and running (the `halite` crate), drivers, or file formats.
+//! The command-line tools, in one program: `halite run`, `bench`, `compile`, `dump`, `devices`, `kernels` and more; `cli` has
+//! the list. Each is a module here. Does not own: loading and running (the `halite` crate), drivers, or file formats.
 //!
 //! Flags are those of IREE's tools, so that scripts keep working: see [`argv`] for the spelling and `foreign` for the
 //! flags that mean nothing here. Exit codes: 0 success, 1 failure, 2 wrong usage, 130
@@ -8,6 +8,7 @@
 
 pub mod argv;
 pub mod bench;
+pub mod cli;
 pub mod compile;
 pub mod console;
 pub mod devices;

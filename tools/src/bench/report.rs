@@ -5,11 +5,11 @@ use std::io::Write;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    Format, NAME, TimeUnit,
+    Format, TimeUnit,
     runner::{Context, Repetition, Run},
     stats::Aggregate,
 };
-use crate::console::{Result, VERSION};
+use crate::console::{self, Result, VERSION};
 
 /// How times are shown.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,7 @@ pub(super) fn write(
 pub(super) fn print_context(context: &Context) {
     let ms = |seconds: f64| seconds * 1e3;
     let p = &context.phases;
-    eprintln!("Running {NAME} {VERSION}");
+    eprintln!("Running {} {VERSION}", console::name());
     for (uri, name, memory) in &context.devices {
         let (used, reserved) = (memory.peak_used, memory.peak_reserved);
         eprintln!("Device {uri} ({name}): peak memory {used} B in buffers, {reserved} B reserved");
@@ -250,7 +250,7 @@ fn context_json(context: &Context) -> Json {
         .collect();
     let p = &context.phases;
     json!({
-        "executable": NAME,
+        "executable": console::name(),
         "library_version": VERSION,
         "num_cpus": std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
         "library_build_type": if cfg!(debug_assertions) { "debug" } else { "release" },

@@ -11,7 +11,7 @@ use halite_hal::{DeviceKind, MemoryStats};
 use halite_runtime::{CallOptions, Function, Session, Value};
 use halite_status::{Code, Status};
 
-use super::{Duty, Flags, NAME, pattern, stats::Summary};
+use super::{Duty, Flags, pattern, stats::Summary};
 use crate::{
     compile,
     console::{Failure, Result},
@@ -82,8 +82,8 @@ pub(super) fn benchmark_name(function: &str) -> String {
 
 /// Loads and links everything.
 pub(super) fn prepare(flags: &Flags) -> Result<Prepared> {
-    let cancel = cancel_on_interrupt(NAME);
-    let watchdog = Watchdog::start(NAME, flags.timeout);
+    let cancel = cancel_on_interrupt();
+    let watchdog = Watchdog::start(flags.timeout);
     let start = Instant::now();
     for module in flags.modules.modules().filter(|m| *m != "-") {
         if compile::detect(Path::new(module))?.is_some() {

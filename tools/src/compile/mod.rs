@@ -1,4 +1,4 @@
-//! The `compile-module` tool: models to modules for many targets. Does not own: compiling (`halite-compiler`).
+//! The tool `halite compile`, or `compile-module`: models to modules for many targets. Does not own: compiling (`halite-compiler`).
 
 pub(crate) mod request;
 
@@ -6,7 +6,6 @@ use std::{
     fs,
     io::{BufWriter, Read, Write},
     path::{Path, PathBuf},
-    process::ExitCode,
     sync::Arc,
     time::Instant,
 };
@@ -23,31 +22,29 @@ use serde_json::json;
 
 use self::request::RequestFlags;
 use crate::{
-    console::{self, Failure, Result},
+    console::{self, CommonFlags, Failure, Result, Tool},
     flags::DeviceFlags,
     place, units,
 };
 
-const NAME: &str = "compile-module";
-
 const EXAMPLES: &str = "\
 Examples:
-  compile-module model.onnx                              model.vmfb, for any Vulkan device
-  compile-module model.onnx --target=host                and with the kernels that suit the device at hand
-  compile-module model.onnx --target=valhall-g78-android30 --target=adreno-unknown-android30 -o app.vmfb
-  compile-module model.onnx --describe                   inputs and outputs, and what has to be given
-  compile-module model.onnx --dim batch=1 --dim seq=16,64,256
-  compile-module model.onnx --bound seq=128              one module for all lengths from 1 to 128
-  compile-module model.onnx --split-params=weights.irpa  weights in a file of their own
-  compile-module model.onnx --explain                    kernels, why they, memory, work, sizes
+  halite compile model.onnx                              model.vmfb, for any Vulkan device
+  halite compile model.onnx --target=host                and with the kernels that suit the device at hand
+  halite compile model.onnx --target=valhall-g78-android30 --target=adreno-unknown-android30 -o app.vmfb
+  halite compile model.onnx --describe                   inputs and outputs, and what has to be given
+  halite compile model.onnx --dim batch=1 --dim seq=16,64,256
+  halite compile model.onnx --bound seq=128              one module for all lengths from 1 to 128
+  halite compile model.onnx --split-params=weights.irpa  weights in a file of their own
+  halite compile model.onnx --explain                    kernels, why they, memory, work, sizes
 
-The module runs with run-module and with iree-run-module. Targets are triples or other names of GPUs: 'kernels --help'.
+The module runs with halite run and with iree-run-module. Targets are triples or other names of GPUs: 'halite kernels --help'.
 Exit code: 0 success, 1 the model is wrong or not supported, 2 wrong usage.
 ";
 
 /// Compiles a model (ONNX, ExecuTorch's .pte) to a module (.vmfb) that runs on Vulkan devices.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
     /// The model: a file, or - for standard input
     #[arg(value_name = "MODEL", required_unless_present = "completions")]
@@ -102,12 +99,8 @@ pub struct Flags {
     /// File of measurements that goes before those that ship: a path, or none. Default: this user's
     #[arg(long, value_name = "FILE|none")]
     tuning: Option<PathBuf>,
-    /// Prints nothing but errors
-    #[arg(short, long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    quiet: bool,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
     #[command(flatten)]
     devices: DeviceFlags,
 }
@@ -131,29 +124,22 @@ enum FormatFlag {
     Pte,
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
-}
-
-fn run(flags: Flags) -> Result<()> {
-    if let Some(shell) = flags.completions {
-        console::completions::<Flags>(NAME, shell);
-        return Ok(());
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
     }
-    let path = flags.model.clone().expect("clap asks for it unless completions are wanted");
-    let outcome = work(&flags, &path);
-    match outcome {
-        Err(Failure::Status(status)) if flags.json => {
-            let error = json!({"code": status.code().name(), "message": status.message()});
-            writeln!(std::io::stdout(), "{}", json!({"error": error}))?;
-            Err(Failure::Reported)
-        }
-        other => other,
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
     }
 }
 
-fn work(flags: &Flags, path: &Path) -> Result<()> {
+fn run(flags: &Flags) -> Result<()> {
+    let path = flags.model.as_deref().expect("clap asks for it unless completions are wanted");
     let model = open(path, flags.format)?;
     let functions = functions(flags, &model)?;
     let mut out = std::io::stdout().lock();
@@ -185,13 +171,14 @@ fn work(flags: &Flags, path: &Path) -> Result<()> {
     if flags.explain {
         write!(out, "{}", compiled.report)?;
     }
-    if !flags.quiet {
+    if !flags.common.is_quiet() {
+        let name = console::name();
         for (file, bytes) in &written {
-            eprintln!("{NAME}: {file}: {}", units::bytes(*bytes));
+            eprintln!("{name}: {file}: {}", units::bytes(*bytes));
         }
         let total = began.elapsed();
         eprintln!(
-            "{NAME}: {:.2} s, {:.2} s of them for reading and rewriting the model",
+            "{name}: {:.2} s, {:.2} s of them for reading and rewriting the model",
             total.as_secs_f64(),
             imported.as_secs_f64()
         );
@@ -242,7 +229,7 @@ fn start(path: &Path) -> Result<Vec<u8>> {
 
 fn unknown(path: &Path, start: &[u8]) -> Failure {
     if ModelFormat::is_module(start) {
-        let text = format!("'{}' is a compiled module, not a model; run-module runs it", path.display());
+        let text = format!("'{}' is a compiled module, not a model; 'halite run' runs it", path.display());
         return Failure::Status(Status::new(Code::InvalidArgument, text));
     }
     let known: Vec<_> = ModelFormat::ALL.iter().map(|format| format.name()).collect();
@@ -299,9 +286,10 @@ fn program(flags: &Flags, model: &Model, functions: &[String]) -> Result<Program
     let mut program = Program::default();
     for name in functions {
         let (function, halved) = model.function(name, &versions, precision).map_err(|e| failure(&e))?;
-        if precision == Precision::F16 && halved.kept > 0 && !flags.quiet {
+        if precision == Precision::F16 && halved.kept > 0 && !flags.common.is_quiet() {
             eprintln!(
-                "{NAME}: {} of {} operations of '{name}' keep 32 bits: no kernel takes less, or a weight does not fit",
+                "{}: {} of {} operations of '{name}' keep 32 bits: no kernel takes less, or a weight does not fit",
+                console::name(),
                 halved.kept,
                 halved.kept + halved.halved
             );
@@ -349,11 +337,12 @@ fn identifier(text: &str) -> String {
 /// Stages on standard error, where somebody looks at it.
 fn progress(flags: &Flags) -> impl FnMut(halite_compiler::Progress<'_>) {
     use std::io::IsTerminal;
-    let shown = !flags.quiet && std::io::stderr().is_terminal();
+    let shown = !flags.common.is_quiet() && std::io::stderr().is_terminal();
+    let name = console::name();
     move |progress| {
         if shown {
             let end = if progress.done >= progress.total { "\r\x1b[K" } else { "" };
-            eprint!("\r\x1b[K{NAME}: {} {}/{}{end}", progress.stage, progress.done, progress.total);
+            eprint!("\r\x1b[K{name}: {} {}/{}{end}", progress.stage, progress.done, progress.total);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The `dump-module` tool: says what is in a module file, without a device. Does not own: reading the format
+//! The tool `halite dump`, or `dump-module`: says what is in a module file, without a device. Does not own: reading the format
 //! (`halite-formats`), disassembly (`halite-vm`), or SPIR-V facts (`halite-spirv`).
 
 mod executables;
@@ -8,7 +8,6 @@ mod text;
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    process::ExitCode,
 };
 
 use bytes::Bytes;
@@ -17,29 +16,27 @@ use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
 use halite_status::{Code, ResultExt, Status, status};
 
 use crate::{
-    console::{self, Failure, Result},
+    console::{self, CommonFlags, Failure, Result, Tool},
     load,
 };
-
-const NAME: &str = "dump-module";
 
 const EXAMPLES: &str = "\
 Examples:
   What does the module export, import and contain?
-    dump-module --output=metadata model.vmfb
+    halite dump --output=metadata model.vmfb
   The same for programs:
-    dump-module --json model.vmfb
+    halite dump --json model.vmfb
   The code of one function, with offsets:
-    dump-module --output=disassembly --function=main --bytecode_offsets model.vmfb
+    halite dump --output=disassembly --function=main --bytecode_offsets model.vmfb
   Its kernels, for spirv-dis and other tools:
-    dump-module --spirv=kernels/ --output=metadata model.vmfb
+    halite dump --spirv=kernels/ --output=metadata model.vmfb
 ";
 
 /// Prints what is in a compiled module (.vmfb).
 ///
 /// Takes the flags of iree-dump-module. The file is not trusted: damage is reported, never followed.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
     /// Module file, or - for standard input
     #[arg(value_name = "FILE", required_unless_present = "completions")]
@@ -62,9 +59,8 @@ pub struct Flags {
     /// Writes the SPIR-V of each kernel into this folder, as SEGMENT_KERNEL.spv
     #[arg(long, value_name = "DIR")]
     spirv: Option<PathBuf>,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
 }
 
 /// What to print.
@@ -91,18 +87,22 @@ struct Input {
     module: ModuleDef,
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
+    }
+
+    fn json(&self) -> bool {
+        self.json || self.output == Output::FlatbufferJson
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
 }
 
-fn run(flags: Flags) -> Result<()> {
-    let Some(path) = flags.file.as_deref().filter(|_| flags.completions.is_none()) else {
-        if let Some(shell) = flags.completions {
-            console::completions::<Flags>(NAME, shell);
-        }
-        return Ok(());
-    };
+fn run(flags: &Flags) -> Result<()> {
+    let path = flags.file.as_deref().expect("clap asks for it unless completions are wanted");
     let input = read(path)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     if let Some(folder) = &flags.spirv {
@@ -112,7 +112,7 @@ fn run(flags: Flags) -> Result<()> {
     if flags.output == Output::FlatbufferBinary {
         out.write_all(&input.file[input.container.flatbuffer.clone()])?;
     } else if flags.json || flags.output == Output::FlatbufferJson {
-        print_json(&input, &flags, code, &mut out)?;
+        print_json(&input, flags, code, &mut out)?;
     } else {
         if flags.output != Output::Disassembly {
             text::metadata(&facts::collect(&input.file, &input.container, &input.module), &mut out)?;

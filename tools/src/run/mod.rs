@@ -1,17 +1,17 @@
-//! The `run-module` tool: loads modules, calls one function, prints, writes or checks its results. Does not own:
+//! The tool `halite run`, or `run-module`: loads modules, calls one function, prints, writes or checks its results. Does not own:
 //! loading and calling (the runtime does), or the text form of values (`values`, `halite_runtime::tensor`).
 
 mod expect;
 mod output;
 
-use std::{io::Write, process::ExitCode, time::Duration};
+use std::{io::Write, time::Duration};
 
 use clap::Parser;
 use halite_runtime::{CallOptions, Function, Session, Value};
 use serde_json::json;
 
 use crate::{
-    console::{self, Failure, Result},
+    console::{self, CommonFlags, Failure, Result, Tool},
     devices,
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
@@ -19,21 +19,19 @@ use crate::{
     load, values,
 };
 
-const NAME: &str = "run-module";
-
 const EXAMPLES: &str = "\
 Examples:
   Call the only function of a module with a tensor of ones, on the best device:
-    run-module --module=model.vmfb --input=1x224x224x3xf32=1
+    halite run --module=model.vmfb --input=1x224x224x3xf32=1
   Choose device, function and inputs from files, write the result as .npy:
-    run-module --device=vulkan://0 --module=model.vmfb --function=main \\
+    halite run --device=vulkan://0 --module=model.vmfb --function=main \\
         --input=@image.npy --input=4xi32=1,2,3,4 --output=@result.npy
   Check a result against expected values:
-    run-module --module=model.vmfb --input=@in.npy --expected_output=@out.npy --expected_f32_threshold=1e-3
+    halite run --module=model.vmfb --input=@in.npy --expected_output=@out.npy --expected_f32_threshold=1e-3
   Give a module its weights:
-    run-module --module=model.vmfb --parameters=model=weights.safetensors --input=@tokens.npy
+    halite run --module=model.vmfb --parameters=model=weights.safetensors --input=@tokens.npy
   See what is there:
-    run-module --list_devices
+    halite run --list_devices
 
 Exit status: 0 success, 1 failure or a result that is not as expected, 2 wrong usage.
 HALITE_LOG=off|error|warn|info|debug|trace sets what is logged to standard error.
@@ -44,7 +42,7 @@ HALITE_LOG=off|error|warn|info|debug|trace sets what is logged to standard error
 /// Takes the flags of iree-run-module and prints what it prints. Names of flags may be written with dashes or
 /// underscores; --flagfile=FILE reads flags from a file, one per line.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
 pub struct Flags {
     #[command(flatten)]
     modules: ModuleFlags,
@@ -80,25 +78,29 @@ pub struct Flags {
     /// Prints memory statistics of the devices to standard error
     #[arg(long = "print_statistics", visible_alias = "print_device_statistics", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     print_statistics: bool,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
 }
 
 fn long_help() -> String {
     format!("{EXAMPLES}\n{}", foreign::help_text())
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
 }
 
-fn run(flags: Flags) -> Result<()> {
-    if let Some(shell) = flags.completions {
-        console::completions::<Flags>(NAME, shell);
-        return Ok(());
-    }
+fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
@@ -107,24 +109,12 @@ fn run(flags: Flags) -> Result<()> {
         let text = "--output and --expected_output exclude each other: results are either written or checked";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let outcome = execute(&flags, &mut out);
-    match outcome {
-        Err(Failure::Status(status)) if flags.json => {
-            let error = json!({
-                "code": status.code().name(),
-                "message": status.message(),
-                "context": status.annotations(),
-            });
-            writeln!(out, "{}", json!({"error": error}))?;
-            Err(Failure::Reported)
-        }
-        other => other,
-    }
+    execute(flags, &mut out)
 }
 
 fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
-    let cancel = cancel_on_interrupt(NAME);
-    let watchdog = Watchdog::start(NAME, flags.timeout);
+    let cancel = cancel_on_interrupt();
+    let watchdog = Watchdog::start(flags.timeout);
     let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
     let builder = load::session_builder(&flags.devices, &flags.modules, &flags.inputs)?;
     let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
@@ -144,7 +134,8 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     if flags.print_statistics {
         load::print_statistics(&session);
     }
-    outcome.and_then(|()| load::check_validation())
+    outcome?;
+    load::check_validation().map_err(|failure| if flags.json { failure.beside_results() } else { failure })
 }
 
 fn finish(

@@ -173,6 +173,13 @@ pub(crate) fn arguments() -> &'static [OsString] {
     CALLED.get().map_or(&[], |called| &called.arguments)
 }
 
+/// Says something about the work on standard error, unless the user wants to hear less.
+pub(crate) fn remark(text: fmt::Arguments<'_>) {
+    if !logger::is_quiet() {
+        eprintln!("{}: {text}", name());
+    }
+}
+
 /// Reads the command line, runs the tool, reports its failure.
 pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
     let name = called(how);

@@ -13,6 +13,7 @@ use halite_runtime::tensor::Tolerance;
 use crate::{
     console::{Failure, Result},
     logger,
+    picture::PictureFlags,
 };
 
 /// Name of the driver that `--vulkan_*` flags configure.
@@ -275,18 +276,24 @@ impl ModuleFlags {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Inputs and outputs")]
 pub struct InputFlags {
-    /// Argument, in order: a number for a scalar; SHAPExTYPE=VALUES for a tensor (2x2xf32=1 2 3 4; one value fills
-    /// it; none are zeros); @FILE.npy for an array, +FILE.npy for the next one of the same file, *FILE.npy for all;
-    /// SHAPExTYPE=@FILE.bin for raw bytes; a leading & passes a plain buffer; (null) a null reference
+    /// Argument: NAME=VALUE for the input of that name, or VALUE for the next input that none names. A value is a number for a
+    /// scalar; SHAPExTYPE=VALUES for a tensor (2x2xf32=1 2 3 4; one value fills it; none are zeros); @FILE.npy for an array,
+    /// +FILE.npy for the next one of the same file, *FILE.npy for all; @FILE.npz for all arrays of an archive, by their names;
+    /// @FILE.png or .jpg for a picture; SHAPExTYPE=@FILE.bin for raw bytes; a leading & passes a plain buffer; (null) a
+    /// null reference
     #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
     pub input: Vec<String>,
+    /// How pictures become tensors.
+    #[command(flatten)]
+    pub pictures: PictureFlags,
 }
 
 /// How results are compared with expected values.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Comparison")]
 pub struct CompareFlags {
-    /// Expected result, in the language of --input; (ignored) matches anything. Give one for each result
+    /// Expected result, in the language of --input; (ignored) matches anything. Give one for each result, in order, by name,
+    /// or all as @FILE.npz
     #[arg(long = "expected_output", value_name = "VALUE", allow_hyphen_values = true)]
     pub expected_output: Vec<String>,
     /// approximate: |actual - expected| <= threshold + rtol * |expected|; exact: equal bytes

@@ -78,6 +78,11 @@ pub(crate) fn set_verbosity(steps: i16) {
     }
 }
 
+/// Whether less than warnings is wanted.
+pub(crate) fn is_quiet() -> bool {
+    LOGGER.get().is_some_and(|logger| logger.level.load(Ordering::Relaxed) < LevelFilter::Warn as usize)
+}
+
 /// Sets what of the validation layer's messages is shown: 0 nothing, 1 errors, 2 warnings, 3 information, 4 all.
 pub(crate) fn set_validation_verbosity(verbosity: u8) {
     let level = level_of(usize::from(verbosity).min(4));

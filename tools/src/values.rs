@@ -6,33 +6,38 @@ use std::io::Write;
 use halite_hal::ElementKind;
 use halite_runtime::{
     FunctionInfo, Session, Value,
-    tensor::{ArgumentKind, HostTensor, HostValue, InputReader, element_to_f64, format_g},
+    tensor::{ArgumentKind, HostTensor, HostValue, element_to_f64, format_g},
 };
-use halite_status::{Result as StatusResult, ResultExt, status};
+use halite_status::{Result as StatusResult, status};
 use serde_json::{Value as Json, json};
 
-use crate::console::Result;
+use crate::{
+    console::{Failure, Result},
+    flags::InputFlags,
+    inputs::{self, What},
+    ports::Port,
+};
 
 /// Lists inside lists that are printed, at most.
 const MAX_DEPTH: usize = 32;
 
 /// Reads the inputs of a function and puts them on the session's first device.
-pub(crate) fn read_inputs(
-    session: &Session,
-    info: &FunctionInfo,
-    texts: &[String],
-) -> StatusResult<Vec<Value>> {
-    let upload = |values: Vec<HostValue>| values.iter().map(|value| upload(session, value)).collect();
-    read_host_inputs(info, texts).and_then(|values| inside(info, upload(values)))
+pub(crate) fn read_inputs(session: &Session, info: &FunctionInfo, flags: &InputFlags) -> Result<Vec<Value>> {
+    let values = read_host_inputs(info, flags)?;
+    values.iter().map(|value| upload(session, value).map_err(|e| inside(info, e.into()))).collect()
 }
 
 /// Reads the inputs of a function.
-pub(crate) fn read_host_inputs(info: &FunctionInfo, texts: &[String]) -> StatusResult<Vec<HostValue>> {
-    inside(info, InputReader::new().read_all(texts, &argument_kinds(info)))
+pub(crate) fn read_host_inputs(info: &FunctionInfo, flags: &InputFlags) -> Result<Vec<HostValue>> {
+    let what = What { one: "input", pictures: Some(&flags.pictures) };
+    let values =
+        inputs::read(&flags.input, &Port::inputs(info), what).map_err(|failure| inside(info, failure))?;
+    // Modules take a null reference for what is left out.
+    Ok(values.into_iter().map(|value| value.unwrap_or(HostValue::Null)).collect())
 }
 
-fn inside<T>(info: &FunctionInfo, result: StatusResult<T>) -> StatusResult<T> {
-    result.context(|| "parsing function inputs").context(|| format!("`{}`", info.describe()))
+fn inside(info: &FunctionInfo, failure: Failure) -> Failure {
+    failure.context("parsing function inputs").context(format!("`{}`", info.describe()))
 }
 
 /// The kinds of a function's arguments.

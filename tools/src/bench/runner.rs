@@ -127,7 +127,7 @@ pub(super) fn measure(flags: &Flags, prepared: &Prepared) -> Result<Vec<Run>> {
 }
 
 fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Run> {
-    let on_host = values::read_host_inputs(function.info(), &flags.inputs.input)?;
+    let on_host = values::read_host_inputs(function.info(), &flags.inputs)?;
     let upload = || -> halite_runtime::Result<Vec<Value>> {
         on_host.iter().map(|value| Ok(values::upload(&prepared.session, value)?)).collect()
     };

@@ -8,9 +8,9 @@ use std::path::Path;
 use bytes::Bytes;
 use halite_compiler::{
     CompileError, CompileOptions, Model, ModelFormat, Precision, Program, compile as to_module,
-    signature::{Arity, Bindings, Signature},
+    signature::{Arity, Bindings, Dim, Signature},
 };
-use halite_runtime::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
+use halite_runtime::tensor::{ArgumentKind, HostTensor, HostValue, InputReader, parse_type};
 use halite_shaders::TuningFile;
 use halite_status::{Code, Status};
 use halite_targets::Capabilities;
@@ -20,7 +20,9 @@ use crate::{
     compile::{self, request},
     console::{Failure, Result},
     flags::{DeviceFlags, InputFlags, ModuleFlags},
+    inputs::{self, What},
     place,
+    ports::Port,
 };
 
 /// Most inputs that are read for a model before it is known how many it has.
@@ -32,9 +34,17 @@ pub(crate) fn compile(
     format: ModelFormat,
     devices: &DeviceFlags,
     modules: &ModuleFlags,
-    inputs: &InputFlags,
+    flags: &InputFlags,
 ) -> Result<Bytes> {
-    let given = read(&inputs.input)?;
+    let mut model = None;
+    let given = if inputs::needs_ports(&flags.input) {
+        let opened = compile::read(path, format, modules.module_mode.into())?;
+        let given = by_name(&opened, modules.function(), flags)?;
+        model = Some(opened);
+        given
+    } else {
+        read(&flags.input)?
+    };
     let tuning = place::tuning(None)?;
     let place = place::at_hand(devices).map_err(|failure| no_place(path, failure))?.swap_remove(0);
     let cache = Cache::of(modules.compile_cache.as_deref());
@@ -43,7 +53,10 @@ pub(crate) fn compile(
         log::info!("'{}' was compiled before", path.display());
         return Ok(module);
     }
-    let model = compile::read(path, format, modules.module_mode.into())?;
+    let model = match model {
+        Some(model) => model,
+        None => compile::read(path, format, modules.module_mode.into())?,
+    };
     let (module, bound) = build(path, &model, modules.function(), &given, &place.capabilities, &tuning)?;
     let module = Bytes::from(module);
     if let Some(cache) = cache {
@@ -72,6 +85,24 @@ fn no_place(path: &Path, failure: Failure) -> Failure {
 fn read(texts: &[String]) -> Result<Vec<Option<HostTensor>>> {
     let values = InputReader::new().read_all(texts, &[ArgumentKind::Reference; MOST_INPUTS])?;
     let tensor = |value| if let HostValue::Tensor(tensor) = value { Some(tensor) } else { None };
+    Ok(values.into_iter().map(tensor).collect())
+}
+
+/// The inputs of a model's function, some of them by name.
+fn by_name(model: &Model, function: Option<&str>, flags: &InputFlags) -> Result<Vec<Option<HostTensor>>> {
+    let signatures = model.inputs(&asked(model, function)?).map_err(|e| compile::failure(&e))?;
+    let known = |dim: &Dim| if let Dim::Known(size) = dim { Some(*size) } else { None };
+    let port = |signature: &Signature| Port {
+        name: signature.name.clone(),
+        kind: ArgumentKind::Reference,
+        element: signature.element.and_then(|element| parse_type(&element.to_string()).ok()),
+        dims: signature.dims.as_ref().map(|dims| dims.iter().map(known).collect()),
+        is_optional: signature.is_optional,
+    };
+    let ports: Vec<Port> = signatures.iter().map(port).collect();
+    let what = What { one: "input", pictures: Some(&flags.pictures) };
+    let values = inputs::read(&flags.input, &ports, what)?;
+    let tensor = |value| if let Some(HostValue::Tensor(tensor)) = value { Some(tensor) } else { None };
     Ok(values.into_iter().map(tensor).collect())
 }
 

@@ -4,14 +4,15 @@ use std::io::Write;
 
 use halite_runtime::{
     FunctionInfo, HostTensor, Value,
-    tensor::{self, HostValue, InputReader, Tolerance},
+    tensor::{self, HostValue, Tolerance},
 };
-use halite_status::ResultExt;
 use serde_json::json;
 
 use crate::{
     console::{Failure, Result},
     flags::CompareFlags,
+    inputs::{self, What},
+    ports::Port,
     values,
 };
 
@@ -29,9 +30,10 @@ pub(super) struct Report {
 
 /// Compares all results.
 pub(super) fn check(info: &FunctionInfo, results: &[Value], flags: &CompareFlags) -> Result<Report> {
-    let expected = InputReader::new()
-        .read_all(&flags.expected_output, &values::result_kinds(info))
-        .context(|| "parsing expected function outputs")?;
+    let what = What { one: "expected output", pictures: None };
+    let expected = inputs::read(&flags.expected_output, &Port::outputs(info), what)
+        .map_err(|failure| failure.context("parsing expected function outputs"))?;
+    let expected: Vec<_> = expected.into_iter().map(|value| value.unwrap_or(HostValue::Null)).collect();
     let mut failures = Vec::new();
     if expected.len() != results.len() {
         let message = format!("expected {} list elements but {} provided", expected.len(), results.len());

@@ -3,6 +3,7 @@
 
 mod expect;
 mod output;
+mod top;
 
 use std::{io::Write, time::Duration};
 
@@ -16,7 +17,14 @@ use crate::{
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    load, values,
+    load,
+    ports::Port,
+    values,
+};
+
+use self::{
+    output::Plan,
+    top::{Ranking, Top, TopFlags},
 };
 
 const EXAMPLES: &str = "\
@@ -28,6 +36,10 @@ Examples:
         --input=@image.npy --input=4xi32=1,2,3,4 --output=@result.npy
   Check a result against expected values:
     halite run --module=model.vmfb --input=@in.npy --expected_output=@out.npy --expected_f32_threshold=1e-3
+  A picture and the names of the classes:
+    halite run mobilenet.onnx --input=@cat.jpg --labels=imagenet.txt --top=3
+  Inputs by name, all results into an archive:
+    halite run model.onnx --input=ids=@ids.npy --input=mask=1x16xi64=1 --output=@all.npz
   Give a module its weights:
     halite run --module=model.vmfb --parameters=model=weights.safetensors --input=@tokens.npy
   See what is there:
@@ -48,8 +60,9 @@ pub struct Flags {
     modules: ModuleFlags,
     #[command(flatten)]
     inputs: InputFlags,
-    /// What to do with each result, in order: - prints it, @FILE.npy or +FILE.npy writes or appends an array,
-    /// @FILE or +FILE raw bytes, nothing drops it. Default: all are printed
+    /// What to do with a result: NAME=WHERE for the result of that name, or WHERE for the next one that none names. - prints
+    /// it, @FILE.npy or +FILE.npy writes or appends an array, @FILE.png or .jpg a picture, @FILE or +FILE raw bytes, nothing
+    /// drops it; @FILE.npz takes all results that nothing else names. Default: all are printed
     #[arg(
         long = "output",
         value_name = "WHERE",
@@ -65,6 +78,8 @@ pub struct Flags {
         help_heading = "Inputs and outputs"
     )]
     max_elements: u64,
+    #[command(flatten)]
+    top: TopFlags,
     #[command(flatten)]
     compare: CompareFlags,
     #[command(flatten)]
@@ -109,10 +124,16 @@ fn run(flags: &Flags) -> Result<()> {
         let text = "--output and --expected_output exclude each other: results are either written or checked";
         return Err(Failure::Usage(text.to_owned()));
     }
+    if !flags.compare.expected_output.is_empty() && flags.top.read()?.is_some() {
+        return Err(Failure::Usage(
+            "--top and --labels show results, --expected_output checks them".to_owned(),
+        ));
+    }
     execute(flags, &mut out)
 }
 
 fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
+    let top = flags.top.read()?;
     let cancel = cancel_on_interrupt();
     let watchdog = Watchdog::start(flags.timeout);
     let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
@@ -122,15 +143,20 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
         Some(name) => session.function(name)?,
         None => session.default_function()?,
     };
-    let inputs = values::read_inputs(&session, function.info(), &flags.inputs.input)?;
+    let inputs = values::read_inputs(&session, function.info(), &flags.inputs)?;
     if !flags.json {
         writeln!(out, "EXEC @{}", function.name())?;
         out.flush()?;
     }
+    let outputs = Port::outputs(function.info());
+    let plan = Plan::new(&flags.output, &outputs)?;
     let results = function.call_with(&inputs, &options).inspect_err(interrupt::note)?;
     // Inputs that live on would count as memory in use.
     drop(inputs);
-    let outcome = finish(flags, &session, &function, &results, out);
+    let done = Done { session: &session, function: &function, outputs: &outputs, results: &results };
+    let outcome = finish(flags, &done, &plan, top.as_ref(), out).map_err(|failure| {
+        failure.context("processing function outputs").context(format!("`{}`", function.info().describe()))
+    });
     if flags.print_statistics {
         load::print_statistics(&session);
     }
@@ -138,59 +164,77 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     load::check_validation().map_err(|failure| if flags.json { failure.beside_results() } else { failure })
 }
 
-fn finish(
-    flags: &Flags,
-    session: &Session,
-    function: &Function,
-    results: &[Value],
-    out: &mut dyn Write,
-) -> Result<()> {
-    let describe = || format!("`{}`", function.info().describe());
-    let annotate = |failure| match failure {
-        Failure::Status(status) => {
-            Failure::Status(status.annotate("processing function outputs").annotate(describe()))
-        }
-        other => other,
-    };
+/// A call and what came of it.
+struct Done<'a> {
+    session: &'a Session,
+    function: &'a Function,
+    outputs: &'a [Port],
+    results: &'a [Value],
+}
+
+fn finish(flags: &Flags, done: &Done<'_>, plan: &Plan, top: Option<&Top>, out: &mut dyn Write) -> Result<()> {
     if !flags.compare.expected_output.is_empty() {
-        let report = expect::check(function.info(), results, &flags.compare).map_err(annotate)?;
+        let report = expect::check(done.function.info(), done.results, &flags.compare)?;
         return expect::print(&report, flags.json, flags.max_elements, out);
     }
+    let ranking = top.map(|top| top.rank(done.results)).transpose()?;
     if flags.json {
-        return print_json(flags, session, function, results, out).map_err(annotate);
+        return print_json(flags, done, plan, ranking.as_ref(), out);
     }
-    if flags.output.is_empty() {
-        for (i, value) in results.iter().enumerate() {
-            write!(out, "result[{i}]: ")?;
-            values::print(out, value, flags.max_elements).map_err(annotate)?;
+    let name = |index: usize| {
+        let name = done.outputs.get(index).and_then(Port::own_name);
+        name.map(|name| format!(" '{name}'")).unwrap_or_default()
+    };
+    let ranked = |index: usize| ranking.as_ref().filter(|ranking| ranking.result == index);
+    if !flags.output.is_empty() {
+        plan.write(done.outputs, done.results, flags.max_elements, out)?;
+    }
+    for (i, value) in done.results.iter().enumerate() {
+        match ranked(i) {
+            Some(ranking) => {
+                write!(out, "result[{i}]{}: ", name(i))?;
+                ranking.print(out)?;
+            }
+            None if flags.output.is_empty() => {
+                write!(out, "result[{i}]{}: ", name(i))?;
+                values::print(out, value, flags.max_elements)?;
+            }
+            None => {}
         }
-        return Ok(());
     }
-    output::write(&flags.output, results, flags.max_elements, out).map_err(annotate)
+    Ok(())
 }
 
 fn print_json(
     flags: &Flags,
-    session: &Session,
-    function: &Function,
-    results: &[Value],
+    done: &Done<'_>,
+    plan: &Plan,
+    ranking: Option<&Ranking>,
     out: &mut dyn Write,
 ) -> Result<()> {
     // Files are still written; the object says what was computed.
     if !flags.output.is_empty() {
-        output::write(&flags.output, results, flags.max_elements, &mut std::io::sink())?;
+        plan.write(done.outputs, done.results, flags.max_elements, &mut std::io::sink())?;
     }
-    let values = results
-        .iter()
-        .map(|v| values::to_json(v, flags.max_elements))
-        .collect::<halite_status::Result<Vec<_>>>()?;
-    let devices: Vec<_> = session.devices().iter().map(|d| d.info().uri()).collect();
-    let object = json!({
-        "function": function.info().full_name(),
-        "declaration": function.declaration(),
+    let mut values = Vec::with_capacity(done.results.len());
+    for (i, value) in done.results.iter().enumerate() {
+        let mut object = values::to_json(value, flags.max_elements)?;
+        if let Some(name) = done.outputs.get(i).and_then(Port::own_name) {
+            object["name"] = name.into();
+        }
+        values.push(object);
+    }
+    let info = done.function.info();
+    let devices: Vec<_> = done.session.devices().iter().map(|d| d.info().uri()).collect();
+    let mut object = json!({
+        "function": info.full_name(),
+        "declaration": info.declaration,
         "devices": devices,
         "results": values,
     });
+    if let Some(ranking) = ranking {
+        object["top"] = ranking.to_json();
+    }
     writeln!(out, "{object}")?;
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::Stage;
+
 /// Most bytes of a place's text, which goes with every node and tensor that comes of it.
 const MOST_TEXT: usize = 256;
 
@@ -94,12 +96,31 @@ pub enum CompileError {
     /// A module could not be written.
     #[error("the module cannot be written: {0}")]
     Write(String),
+    /// The caller ended the work; see [`crate::Control::cancel`].
+    #[error("compiling was cancelled while {stage}")]
+    Cancelled {
+        /// What was being done.
+        stage: Stage,
+    },
+    /// The deadline of [`crate::Control`] passed.
+    #[error(
+        "the deadline passed while {stage}; give more time, or keep the compiled module for the next run"
+    )]
+    DeadlineExceeded {
+        /// What was being done.
+        stage: Stage,
+    },
 }
 
 impl CompileError {
     /// A model that is wrong at a place.
     pub fn invalid(place: &Place, reason: impl Into<String>) -> Self {
         CompileError::Invalid { place: place.clone(), reason: reason.into() }
+    }
+
+    /// Whether the caller's control ended the work: nothing is known to be wrong with the model.
+    pub fn is_stop(&self) -> bool {
+        matches!(self, CompileError::Cancelled { .. } | CompileError::DeadlineExceeded { .. })
     }
 
     /// Something that is not supported at a place.

@@ -10,6 +10,7 @@
 
 pub mod build;
 mod compile;
+mod control;
 pub mod emit;
 mod error;
 pub mod explain;
@@ -21,10 +22,11 @@ pub mod plan;
 mod program;
 pub mod pte;
 pub mod signature;
+#[cfg(test)]
+mod stops;
 
-pub use compile::{
-    BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, Progress, compile,
-};
+pub use compile::{BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, compile};
+pub use control::{Control, Progress, ProgressSink, Stage};
 pub use error::{CompileError, Place};
 pub use model::{Model, ModelFormat, Precision};
-pub use program::{Function, Program};
+pub use program::{Function, ModelInfo, Program};

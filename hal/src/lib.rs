@@ -33,8 +33,12 @@ mod registry;
 mod semaphore;
 mod types;
 pub mod uri;
-pub mod user_cache;
 pub mod validation;
+
+/// Where a user's caches are; it has moved to `halite-cache`, and users of this name move there.
+pub mod user_cache {
+    pub use halite_cache::{Os, user_cache};
+}
 
 pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER};
 pub use command::{

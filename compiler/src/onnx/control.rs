@@ -44,6 +44,7 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     let (then, other) = match (then, other) {
         (Ok(Some(then)), Ok(Some(other))) => (then, other),
         (then, other) => {
+            importer.builder.watch().check()?;
             importer.builder.rollback(mark);
             // A branch may be wrong for sizes with which it is never taken.
             let of_run_time =

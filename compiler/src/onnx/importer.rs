@@ -9,7 +9,7 @@ use halite_formats::onnx::{
 
 use super::{NodeView, Result, constant, control, conversion, liveness, narrow, ops, sequence};
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place,
     build::Builder,
     graph::{Graph, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
@@ -114,8 +114,9 @@ impl<'m> Site<'m> {
 
 impl<'m> Importer<'m> {
     /// An importer of a model.
-    pub(super) fn new(model: &'m Model, external: &'m dyn ExternalData) -> Self {
-        Importer { model, external, builder: Builder::new(), scopes: Vec::new(), imported: 0 }
+    pub(super) fn new(model: &'m Model, external: &'m dyn ExternalData, control: &Control) -> Self {
+        let builder = Builder::controlled(control);
+        Importer { model, external, builder, scopes: Vec::new(), imported: 0 }
     }
 
     /// The graph for some sizes and values.
@@ -184,6 +185,10 @@ impl<'m> Importer<'m> {
     fn nodes(&mut self, nodes: &'m [Node], outputs: impl Iterator<Item = &'m str>) -> Result<()> {
         let (live, names) = liveness::needed(nodes, outputs);
         for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
+            match self.scopes.len() {
+                1 => self.builder.watch().step(index, nodes.len())?,
+                _ => self.builder.watch().check()?,
+            }
             self.node(node, index, &names)?;
         }
         Ok(())
@@ -229,7 +234,8 @@ impl<'m> Importer<'m> {
             }
             if let Some((name, tensor)) = scope.initializers.get_key_value(name) {
                 let name = *name;
-                let (element, dims, bytes) = constant::constant(tensor, self.external, place)?;
+                let (element, dims, bytes) =
+                    constant::constant(tensor, self.external, place, self.builder.watch())?;
                 let id = self.builder.constant(name, element, &dims, bytes)?;
                 let value = Value::of(id, tensor.data_type().ok());
                 self.scopes[index].values.insert(name, value.clone());

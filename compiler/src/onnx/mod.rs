@@ -8,6 +8,8 @@
 mod constant;
 mod control;
 mod conversion;
+#[cfg(test)]
+pub(crate) mod encode;
 mod external;
 mod importer;
 mod liveness;

@@ -48,6 +48,7 @@ pub(super) fn import(
         delegate.take(*id, *value)?;
     }
     for (i, call) in graph.calls.iter().enumerate() {
+        delegate.builder.watch().step(i, graph.calls.len())?;
         delegate.builder.at(Place::new(format!("{} (call {i} of {name})", call.name)));
         let import = ops::find(&call.name).ok_or_else(|| ops::unknown(&delegate.builder, &call.name))?;
         import(&mut Node { delegate: &mut delegate, call })?;

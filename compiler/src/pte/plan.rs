@@ -12,7 +12,7 @@ use super::{
     model::element_of,
 };
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place,
     build::Builder,
     graph::{ElementType, Graph, TensorId, elements},
     signature::{Bindings, Signature},
@@ -52,6 +52,7 @@ pub(super) fn import(
     plan: &Plan,
     inputs: &[Signature],
     bindings: &Bindings,
+    control: &Control,
 ) -> Result<Graph> {
     let place = Place::new(format!("method '{}'", plan.name));
     let [instructions] = &plan.chains[..] else {
@@ -61,12 +62,13 @@ pub(super) fn import(
             format!("{count} chains of instructions; there is one"),
         ));
     };
-    let mut builder = Builder::new();
+    let mut builder = Builder::controlled(control);
     builder.at(place);
     let values = plan.values.iter().map(|_| None).collect();
     let mut method = Method { program, plan, builder, values, written: HashMap::new() };
     method.take_inputs(inputs, bindings)?;
     for (i, instruction) in instructions.iter().enumerate() {
+        method.builder.watch().check()?;
         method.builder.at(Place::new(format!("instruction {i} of method '{}'", plan.name)));
         method.run(instruction)?;
     }

@@ -12,8 +12,8 @@ use std::{
 
 use clap::{Parser, ValueEnum};
 use halite_compiler::{
-    CompileError, CompileOptions, Compiled, Model, ModelFormat, ParameterStorage, Precision, Program,
-    compile, signature::Signature,
+    CompileError, CompileOptions, Compiled, Control, Model, ModelFormat, ParameterStorage, Precision,
+    Program, compile, signature::Signature,
 };
 use halite_runtime::LoadMode;
 use halite_status::{Code, Status};
@@ -158,7 +158,7 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     let options = options(flags, path)?;
-    let compiled = compile(&program, &options, &mut progress(flags)).map_err(|e| refused(flags, &e))?;
+    let compiled = compile(&program, &options, &progress(flags)).map_err(|e| refused(flags, &e))?;
     let written = write(flags, path, &compiled)?;
     if flags.json {
         let report = serde_json::to_value(&compiled.report).map_err(|e| internal(&e))?;
@@ -196,7 +196,7 @@ fn open(path: &Path, format: Option<FormatFlag>) -> Result<Model> {
         let bytes = crate::load::read_stdin()?;
         let format =
             format.or_else(|| ModelFormat::detect(&bytes, path)).ok_or_else(|| unknown(path, &bytes))?;
-        return Model::from_bytes(bytes.into(), format).map_err(|e| failure(&e));
+        return Model::from_bytes(bytes.into(), format, &Control::default()).map_err(|e| failure(&e));
     }
     let format = match format {
         Some(format) => format,
@@ -211,7 +211,7 @@ fn open(path: &Path, format: Option<FormatFlag>) -> Result<Model> {
 /// Reads a model; mapped, its weights go from there to the module's file without a copy in memory.
 pub(crate) fn read(path: &Path, format: ModelFormat, mode: LoadMode) -> Result<Model> {
     let load = move |path: &Path| mode.load(path);
-    Model::open_with(path, format, Arc::new(load)).map_err(|e| failure(&e))
+    Model::open_with(path, format, Arc::new(load), &Control::default()).map_err(|e| failure(&e))
 }
 
 /// The format of a model file; `None` for what is none, such as a module.
@@ -283,9 +283,10 @@ fn program(flags: &Flags, model: &Model, functions: &[String]) -> Result<Program
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
     };
-    let mut program = Program::default();
+    let mut program = Program { model: Some(model.info()), ..Program::default() };
     for name in functions {
-        let (function, halved) = model.function(name, &versions, precision).map_err(|e| failure(&e))?;
+        let (function, halved) =
+            model.function(name, &versions, precision, &progress(flags)).map_err(|e| failure(&e))?;
         if precision == Precision::F16 && halved.kept > 0 && !flags.common.is_quiet() {
             eprintln!(
                 "{}: {} of {} operations of '{name}' keep 32 bits: no kernel takes less, or a weight does not fit",
@@ -335,16 +336,16 @@ fn identifier(text: &str) -> String {
 }
 
 /// Stages on standard error, where somebody looks at it.
-fn progress(flags: &Flags) -> impl FnMut(halite_compiler::Progress<'_>) {
+fn progress(flags: &Flags) -> Control {
     use std::io::IsTerminal;
-    let shown = !flags.common.is_quiet() && std::io::stderr().is_terminal();
-    let name = console::name();
-    move |progress| {
-        if shown {
-            let end = if progress.done >= progress.total { "\r\x1b[K" } else { "" };
-            eprint!("\r\x1b[K{name}: {} {}/{}{end}", progress.stage, progress.done, progress.total);
-        }
+    if flags.common.is_quiet() || !std::io::stderr().is_terminal() {
+        return Control::default();
     }
+    let name = console::name();
+    Control::default().with_progress(move |progress| {
+        let end = if progress.done >= progress.total { "\r\x1b[K" } else { "" };
+        eprint!("\r\x1b[K{name}: {} {}/{}{end}", progress.stage, progress.done, progress.total);
+    })
 }
 
 /// Writes what was compiled: name and size of each file.

@@ -1,6 +1,6 @@
-//! Owns where this user's caches are. Does not own what is kept there.
+//! Where a user's caches are.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, sync::Once};
 
 /// The operating systems whose folders differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,19 +24,31 @@ impl Os {
     };
 }
 
-/// Halite's folder among this user's caches; `None` when the environment does not say. `variable` gives environment
-/// variables.
+/// Halite's folder among this user's caches: `halite` in `$XDG_CACHE_HOME` or `~/.cache`, `~/Library/Caches`,
+/// `%LOCALAPPDATA%`. `None` when the environment does not say, as in an Android app: then there is no cache, unless the
+/// caller names a folder. `variable` gives environment variables. Relative paths are ignored, as the XDG rules want it.
 pub fn user_cache(os: Os, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let variable = |name| variable(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let variable = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = match os {
         Os::Windows => variable("LOCALAPPDATA"),
         Os::Mac => variable("HOME").map(|home| home.join("Library").join("Caches")),
-        // The XDG rules say that a relative path is to be ignored.
-        Os::Unix => variable("XDG_CACHE_HOME")
-            .filter(|p| p.is_absolute())
-            .or_else(|| variable("HOME").map(|home| home.join(".cache"))),
+        Os::Unix => variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache"))),
     };
     base.map(|b| b.join("halite"))
+}
+
+/// [`user_cache`] of this process. Where there is none, one line is logged, once.
+pub fn user_cache_here() -> Option<PathBuf> {
+    static TOLD: Once = Once::new();
+    let found = user_cache(Os::THIS, &|name| std::env::var_os(name));
+    if found.is_none() {
+        let variables =
+            if cfg!(windows) { "LOCALAPPDATA is not" } else { "neither XDG_CACHE_HOME nor HOME is" };
+        TOLD.call_once(|| {
+            log::warn!("nothing is cached: {variables} set to an absolute path; set one, or name a folder for the cache");
+        });
+    }
+    found
 }
 
 #[cfg(test)]
@@ -58,5 +70,6 @@ mod tests {
         assert_eq!(of(Os::Mac, &home), Some("/home/x/Library/Caches/halite".into()));
         assert_eq!(of(Os::Windows, &home), Some("/local/halite".into()));
         assert_eq!(of(Os::Unix, &[("HOME", "")]), None);
+        assert_eq!(of(Os::Unix, &[("HOME", "relative")]), None);
     }
 }

@@ -1,0 +1,250 @@
+//! Owns how a session comes to be: what the caller chose, and the order in which it is brought up. Does not own: reading models
+//! (`model`), linking modules (`halite-runtime`).
+
+use std::{path::PathBuf, sync::Arc};
+
+use halite_runtime::{self as runtime, ParameterIndex};
+
+use super::{Program, Session, module::ModuleProgram};
+#[allow(unused_imports)]
+use super::shim::{Named as _, Start as _};
+use crate::{
+    CancelToken, Device, Drivers, Error, Limits, LoadMode, Progress, Result, Source,
+    source::Loaded,
+};
+
+/// The device that a session runs on.
+#[derive(Clone, Debug)]
+pub enum DeviceChoice {
+    /// By URI, such as `vulkan`, `vulkan://0`, `vulkan://llvmpipe?validation=core`; see [`Drivers::open`].
+    Uri(String),
+    /// One that is open, which several sessions may share.
+    Open(Device),
+}
+
+impl From<&str> for DeviceChoice {
+    fn from(uri: &str) -> Self {
+        DeviceChoice::Uri(uri.to_owned())
+    }
+}
+
+impl From<String> for DeviceChoice {
+    fn from(uri: String) -> Self {
+        DeviceChoice::Uri(uri)
+    }
+}
+
+impl From<Device> for DeviceChoice {
+    fn from(device: Device) -> Self {
+        DeviceChoice::Open(device)
+    }
+}
+
+impl From<&Device> for DeviceChoice {
+    fn from(device: &Device) -> Self {
+        DeviceChoice::Open(device.clone())
+    }
+}
+
+/// Collects what a [`Session`] is made from; nothing is opened before [`SessionBuilder::build`].
+#[derive(Debug, Default)]
+pub struct SessionBuilder {
+    pub(super) drivers: Option<Drivers>,
+    pub(super) devices: Vec<DeviceChoice>,
+    pub(super) sources: Vec<Source>,
+    pub(super) parameters: Vec<(String, PathBuf, LoadMode)>,
+    pub(super) load_mode: LoadMode,
+    pub(super) limits: Limits,
+    pub(super) program_limits: runtime::Limits,
+    #[cfg(feature = "compiler")]
+    pub(super) model: super::model::ModelOptions,
+}
+
+impl SessionBuilder {
+    /// The model or module: `.onnx`, `.pte` or `.vmfb`, told by its content. A path, bytes, or a [`Source`]. Given several
+    /// times, all are modules, and later ones may import from earlier ones; the last is the main one.
+    #[must_use]
+    pub fn model(mut self, source: impl Into<Source>) -> Self {
+        self.sources.push(source.into());
+        self
+    }
+
+    /// The device, by URI or open. A module for several devices sees them in the order given. Without any, the best one that
+    /// can run the model or module is opened: a GPU before a processor, and never one that would run machine code of a module
+    /// (name it for that).
+    #[must_use]
+    pub fn device(mut self, device: impl Into<DeviceChoice>) -> Self {
+        self.devices.push(device.into());
+        self
+    }
+
+    /// Drivers to look for devices with; without, those linked into the program.
+    #[must_use]
+    pub fn drivers(mut self, drivers: &Drivers) -> Self {
+        self.drivers = Some(drivers.clone());
+        self
+    }
+
+    /// Adds a parameter archive (`.irpa`, `.safetensors`, `.gguf`) whose entries modules find under `scope`, which may be empty.
+    /// Of entries with one name the first counts.
+    #[must_use]
+    pub fn parameters(self, scope: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        let mode = self.load_mode;
+        self.parameters_with(scope, path, mode)
+    }
+
+    /// As [`SessionBuilder::parameters`], with a mode of its own.
+    #[must_use]
+    pub fn parameters_with(mut self, scope: impl Into<String>, path: impl Into<PathBuf>, mode: LoadMode) -> Self {
+        self.parameters.push((scope.into(), path.into(), mode));
+        self
+    }
+
+    /// How files of models, modules and parameters come into memory; without, they are mapped.
+    #[must_use]
+    pub fn load_mode(mut self, mode: LoadMode) -> Self {
+        self.load_mode = mode;
+        self
+    }
+
+    /// Bounds the building itself; calls have [`Limits`] of their own.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Stops the building when the token is set.
+    #[must_use]
+    pub fn cancel(mut self, token: &CancelToken) -> Self {
+        self.limits = self.limits.cancel(token);
+        self
+    }
+
+    /// Gives the building up after this long from now.
+    #[must_use]
+    pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+        self.limits = self.limits.timeout(timeout);
+        self
+    }
+
+    /// Tells how far the building is.
+    #[must_use]
+    pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
+        self.limits = self.limits.progress(told);
+        self
+    }
+
+    /// Most bytes of host memory that the host code of modules may hold for itself.
+    #[must_use]
+    pub fn program_memory(mut self, bytes: u64) -> Self {
+        self.program_limits.memory_bytes = bytes;
+        self
+    }
+
+    /// Reads the model or modules, opens devices, compiles, loads weights, and builds pipelines.
+    ///
+    /// # Errors
+    /// A file cannot be read, is damaged or not supported, no device can be used, or a limit is reached. The text names the
+    /// stage.
+    pub fn build(mut self) -> Result<Session> {
+        if self.sources.is_empty() {
+            return Err(Error::invalid("a session needs a model: give it one with model(\"model.onnx\")"));
+        }
+        let mode = self.load_mode;
+        let sources = std::mem::take(&mut self.sources);
+        let mut loaded = Vec::with_capacity(sources.len());
+        for source in sources {
+            self.limits.check("reading the model")?;
+            loaded.push(source.load(mode)?);
+        }
+        #[cfg(feature = "compiler")]
+        if let [only] = &loaded[..]
+            && let Some(format) = super::model::detect(only)?
+        {
+            let only = loaded.swap_remove(0);
+            return super::model::build(self, only, format);
+        }
+        for file in &loaded {
+            refuse_model(file, loaded.len())?;
+        }
+        self.build_modules(loaded)
+    }
+
+    pub(super) fn drivers_or_linked(&self) -> Drivers {
+        self.drivers.clone().unwrap_or_default()
+    }
+
+    /// The devices that were chosen, open.
+    pub(super) fn open_devices(&self) -> Result<Vec<Device>> {
+        let drivers = self.drivers_or_linked();
+        let open = |choice: &DeviceChoice| match choice {
+            DeviceChoice::Uri(uri) => drivers.open(uri),
+            DeviceChoice::Open(device) => Ok(device.clone()),
+        };
+        self.devices.iter().map(open).collect()
+    }
+
+    fn build_modules(self, files: Vec<Loaded>) -> Result<Session> {
+        let drivers = self.drivers_or_linked();
+        let chosen = self.open_devices()?;
+        let mut builder = runtime::Session::builder()
+            .registry(drivers.registry().clone())
+            .limits(self.program_limits)
+            .init_options(self.limits.call_options());
+        if let Some(told) = self.limits.progress.clone() {
+            builder = builder.progress(Arc::new(move |stage, done, total| told(Progress { stage, done, total })));
+        }
+        if chosen.is_empty() {
+            builder = builder.device_options(drivers.device_options().clone());
+        } else {
+            builder = builder.devices(chosen.iter().map(|device| device.hal().clone()).collect());
+        }
+        let mut index = ParameterIndex::default();
+        for (scope, path, mode) in &self.parameters {
+            index.add_file(scope, path, *mode)?;
+        }
+        for file in files {
+            builder = builder.named_module(file.name, file.bytes);
+        }
+        let session = builder.parameter_index(index).build()?;
+        let devices = match chosen.is_empty() {
+            true => session.devices().iter().map(|device| Device::new(device.clone())).collect(),
+            // A module that needs no device was given one all the same: tensors may live there.
+            false => chosen,
+        };
+        let program = ModuleProgram::new(session);
+        let (functions, default) = (program.infos(), program.default_place());
+        Ok(Session::assemble(devices, functions, default, Program::Module(program)))
+    }
+}
+
+/// A model where a module has to be: without the compiler, or among several.
+fn refuse_model(file: &Loaded, count: usize) -> Result<()> {
+    let is_module = |bytes: &[u8]| {
+        bytes.starts_with(b"PK\x03\x04") || bytes.get(4..8) == Some(b"IREE") || bytes.get(8..12) == Some(b"IREE")
+    };
+    if is_module(&file.bytes) || count == 0 {
+        return Ok(());
+    }
+    #[cfg(feature = "compiler")]
+    if super::model::detect(file)?.is_some() {
+        return Err(Error::invalid(format!(
+            "'{}' is a model among {count} files; a session has one model, or several modules",
+            file.name
+        )));
+    }
+    #[cfg(not(feature = "compiler"))]
+    if file.name.ends_with(".onnx") || file.name.ends_with(".pte") {
+        return Err(Error::new(
+            crate::ErrorKind::Unsupported,
+            format!(
+                "'{}' is a model, and this program was built without the feature `compiler`: compile it to a module first \
+                 (`halite compile`)",
+                file.name
+            ),
+        ));
+    }
+    // The reader of modules says what is wrong with it.
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Owns sessions: models and modules that are ready to run, and their functions. Does not own: how they come to be
+//! (`builder`), or what a call of each kind does (`module`, `model`).
+
+mod builder;
+mod check;
+#[cfg(feature = "compiler")]
+mod model;
+mod module;
+mod pending;
+pub(crate) mod shim;
+#[cfg(feature = "compiler")]
+mod versions;
+
+use std::{fmt, sync::Arc};
+
+pub use builder::{DeviceChoice, SessionBuilder};
+#[cfg(feature = "compiler")]
+pub(crate) use model::info as model_info;
+pub use pending::Pending;
+
+use crate::{Device, Error, ErrorKind, FunctionInfo, Inputs, Limits, Outputs, Result, Tensor};
+
+/// A model or module, ready to run on its devices.
+///
+/// Cheap to clone; clones are the same session. Any thread may use it, and many may run at the same time: what a call does on
+/// the host overlaps with others, and the device takes the calls one after the other. Dropping the last clone, and the results
+/// on the device, gives everything back.
+///
+/// A model ([ONNX](https://onnx.ai), ExecuTorch) is compiled for the device. Where all of its sizes are known that happens when
+/// the session is built; where some are open, at the first call with sizes that are new, and what was compiled stays
+/// ([`SessionBuilder::most_versions`]). A [`Cache`](crate::Cache) keeps it for the next process.
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    devices: Vec<Device>,
+    functions: Vec<FunctionInfo>,
+    /// Names of the outputs of each function.
+    output_names: Vec<Arc<[String]>>,
+    /// Index of the function that runs when none is named.
+    default: Option<usize>,
+    program: Program,
+}
+
+enum Program {
+    Module(module::ModuleProgram),
+    #[cfg(feature = "compiler")]
+    Model(Box<model::ModelProgram>),
+}
+
+impl Session {
+    /// Begins a session.
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::default()
+    }
+
+    fn assemble(devices: Vec<Device>, functions: Vec<FunctionInfo>, default: Option<usize>, program: Program) -> Session {
+        let names = |f: &FunctionInfo| f.outputs.iter().map(|output| output.name.clone()).collect();
+        let output_names = functions.iter().map(names).collect();
+        Session(Arc::new(Inner { devices, functions, output_names, default, program }))
+    }
+
+    /// The functions. Models have one called `main`, or the program's methods; modules what they export.
+    pub fn functions(&self) -> &[FunctionInfo] {
+        &self.0.functions
+    }
+
+    /// A function by name, or by `module.name`.
+    ///
+    /// # Errors
+    /// There is none; the text lists those that there are.
+    pub fn function(&self, name: &str) -> Result<Function> {
+        let functions = &self.0.functions;
+        // Of several modules the last is the main one.
+        let place = functions.iter().rposition(|f| f.name == name);
+        let place = place.or_else(|| functions.iter().position(|f| f.full_name() == name));
+        let place = place.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("no function '{name}'; exported functions: {}", self.names()))
+        })?;
+        Ok(Function { session: self.clone(), place })
+    }
+
+    /// The function that [`Session::run`] runs: the only one of the (last) module, the first one of a model.
+    ///
+    /// # Errors
+    /// A module has none or several.
+    pub fn default_function(&self) -> Result<Function> {
+        let place = self.0.default.ok_or_else(|| {
+            let text = format!(
+                "name a function: the module does not have exactly one; exported functions: {}",
+                self.names()
+            );
+            Error::invalid(text)
+        })?;
+        Ok(Function { session: self.clone(), place })
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<_> = self.0.functions.iter().map(FunctionInfo::full_name).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+
+    /// Runs the default function and waits for its results, which stay on the device until they are read.
+    ///
+    /// # Errors
+    /// Inputs do not fit, the model cannot be compiled for their sizes, or the device fails.
+    pub fn run(&self, inputs: impl Into<Inputs>) -> Result<Outputs> {
+        self.default_function()?.run(inputs)
+    }
+
+    /// As [`Session::run`], within limits.
+    ///
+    /// # Errors
+    /// As [`Session::run`], and when a limit is reached.
+    pub fn run_with(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<Outputs> {
+        self.default_function()?.run_with(inputs, limits)
+    }
+
+    /// Starts the default function and returns while the device works; see [`Function::start`].
+    ///
+    /// # Errors
+    /// As [`Session::run`], as far as they show before the device works.
+    pub fn start(&self, inputs: impl Into<Inputs>) -> Result<Pending> {
+        self.default_function()?.start(inputs)
+    }
+
+    /// Makes everything ready for inputs like these, so that the first call with them is as fast as the others; see
+    /// [`Function::prewarm`].
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn prewarm(&self, inputs: impl Into<Inputs>) -> Result<()> {
+        self.default_function()?.prewarm(inputs, &Limits::new())
+    }
+
+    /// The devices, in the order that programs see them. Empty for a module that uses none.
+    pub fn devices(&self) -> &[Device] {
+        &self.0.devices
+    }
+
+    /// The device that inputs and results lie on: the first. `None` for a module that uses none.
+    pub fn device(&self) -> Option<&Device> {
+        self.0.devices.first()
+    }
+
+    /// How many versions of the model's functions are loaded: one for each set of sizes that was called. A module is one.
+    pub fn version_count(&self) -> usize {
+        match &self.0.program {
+            Program::Module(_) => 1,
+            #[cfg(feature = "compiler")]
+            Program::Model(model) => model.version_count(),
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.0.functions.iter().map(FunctionInfo::full_name).collect();
+        f.debug_struct("Session").field("functions", &names).field("devices", &self.0.devices).finish()
+    }
+}
+
+/// A function of a session. Cheap to clone; keeps the session alive.
+#[derive(Clone, Debug)]
+pub struct Function {
+    session: Session,
+    place: usize,
+}
+
+impl Function {
+    /// Its name within its module.
+    pub fn name(&self) -> &str {
+        &self.info().name
+    }
+
+    /// What it takes and gives.
+    pub fn info(&self) -> &FunctionInfo {
+        &self.session.0.functions[self.place]
+    }
+
+    /// The session that it belongs to.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Runs it and waits for the results, which stay on the device until they are read.
+    ///
+    /// # Errors
+    /// Inputs do not fit, the model cannot be compiled for their sizes, or the device fails.
+    pub fn run(&self, inputs: impl Into<Inputs>) -> Result<Outputs> {
+        self.run_with(inputs, &Limits::new())
+    }
+
+    /// Runs it within limits.
+    ///
+    /// # Errors
+    /// As [`Function::run`], and when a limit is reached.
+    pub fn run_with(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<Outputs> {
+        self.start_with(inputs, limits)?.wait_with(limits)
+    }
+
+    /// Starts it and returns while the device works. Sizes of a model that were not seen before are compiled first, which
+    /// takes its time; [`Function::prewarm`] does it ahead.
+    ///
+    /// # Errors
+    /// As [`Function::run`], as far as they show before the device works. What shows later comes from [`Pending::wait`].
+    pub fn start(&self, inputs: impl Into<Inputs>) -> Result<Pending> {
+        self.start_with(inputs, &Limits::new())
+    }
+
+    /// As [`Function::start`]; limits are for what happens before it returns.
+    ///
+    /// # Errors
+    /// As [`Function::start`], and when a limit is reached.
+    pub fn start_with(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<Pending> {
+        let info = self.info();
+        let values = inputs.into().in_order(&info.input_names(), &info.name)?;
+        let values = check::inputs(info, values)?;
+        let device = self.session.device().cloned();
+        let call = match &self.session.0.program {
+            Program::Module(module) => module.start(self.place, &values, device.as_ref(), limits)?,
+            #[cfg(feature = "compiler")]
+            Program::Model(model) => model.start(self.place, &values, limits)?,
+        };
+        Ok(Pending::new(call, self.session.0.output_names[self.place].clone(), device))
+    }
+
+    /// Compiles and loads what inputs like these need, builds all pipelines, and runs a model once with them. [`Function::zeros`]
+    /// are such inputs where no size is open. A module is ready when its session is built; it is not run, as it may have state.
+    ///
+    /// # Errors
+    /// As [`Function::run`].
+    pub fn prewarm(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<()> {
+        let info = self.info();
+        let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
+        match &self.session.0.program {
+            Program::Module(_) => Ok(()),
+            #[cfg(feature = "compiler")]
+            Program::Model(model) => {
+                let call = model.start(self.place, &values, limits)?;
+                let names = self.session.0.output_names[self.place].clone();
+                Pending::new(call, names, self.session.device().cloned()).wait_with(limits).map(drop)
+            }
+        }
+    }
+
+    /// Zeros of the shapes that the function states, for measuring and for [`Function::prewarm`]; `None` where sizes or types
+    /// are open.
+    pub fn zeros(&self) -> Option<Vec<Tensor>> {
+        self.info().inputs.iter().map(check::zeros).collect()
+    }
+}

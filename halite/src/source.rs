@@ -1,0 +1,144 @@
+//! Owns where models and modules come from: files, bytes, readers. Does not own: what they mean.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use halite_cache::InputFile;
+pub use halite_runtime::LoadMode;
+
+use crate::{Error, Result, cache};
+
+/// A model or a module: a file, bytes, or what a reader gives.
+///
+/// Paths, vectors and slices of bytes turn into one by themselves. A model in bytes cannot have weights in files of its own.
+pub struct Source(pub(crate) Origin);
+
+pub(crate) enum Origin {
+    File(PathBuf),
+    Bytes { name: String, bytes: Bytes },
+    Reader { name: String, reader: Box<dyn io::Read + Send> },
+}
+
+impl Source {
+    /// A file.
+    pub fn path(path: impl Into<PathBuf>) -> Source {
+        Source(Origin::File(path.into()))
+    }
+
+    /// Bytes in memory, which stay alive as long as anything made from them.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Source {
+        Source(Origin::Bytes { name: "model".to_owned(), bytes: bytes.into() })
+    }
+
+    /// All that a reader gives; it is read when the session is built.
+    pub fn reader(reader: impl io::Read + Send + 'static) -> Source {
+        Source(Origin::Reader { name: "model".to_owned(), reader: Box::new(reader) })
+    }
+
+    /// A name for messages, where there is no file that has one.
+    #[must_use]
+    pub fn named(mut self, text: impl Into<String>) -> Source {
+        match &mut self.0 {
+            Origin::File(_) => {}
+            Origin::Bytes { name, .. } | Origin::Reader { name, .. } => *name = text.into(),
+        }
+        self
+    }
+
+    /// Brings it into memory. Pipes and other streams are read once, as a whole.
+    pub(crate) fn load(self, mode: LoadMode) -> Result<Loaded> {
+        match self.0 {
+            Origin::File(path) => {
+                let failed = |e: io::Error| Error::file("cannot read", &path, &e);
+                // A plain file is known by its content, so it is opened once and stamped first; a stream is what it gives.
+                let input = match std::fs::metadata(&path).map_err(failed)?.is_file() {
+                    true => Some(InputFile::open(&path).map_err(|e| cache::error(&e))?),
+                    false => None,
+                };
+                let bytes = match &input {
+                    Some(input) => mode.load_from(input.file()),
+                    None => mode.load(&path),
+                };
+                let bytes = bytes.map_err(failed)?;
+                Ok(Loaded { name: path.display().to_string(), path: Some(path), input, bytes })
+            }
+            Origin::Bytes { name, bytes } => Ok(Loaded { name, path: None, input: None, bytes }),
+            Origin::Reader { name, mut reader } => {
+                let mut bytes = Vec::new();
+                let read = io::Read::read_to_end(&mut reader, &mut bytes);
+                read.map_err(|e| Error::file("cannot read", Path::new(&name), &e))?;
+                Ok(Loaded { name, path: None, input: None, bytes: bytes.into() })
+            }
+        }
+    }
+}
+
+/// A source in memory.
+pub(crate) struct Loaded {
+    /// For messages.
+    pub name: String,
+    /// The file, if it has a name.
+    pub path: Option<PathBuf>,
+    /// The open file, if it is a plain one.
+    #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "only models are known by their content"))]
+    pub input: Option<InputFile>,
+    /// All of it.
+    pub bytes: Bytes,
+}
+
+impl Loaded {
+    /// The name without folders and extension, for modules.
+    #[cfg(feature = "compiler")]
+    pub fn stem(&self) -> &str {
+        Path::new(&self.name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("model")
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Origin::File(path) => write!(f, "Source({})", path.display()),
+            Origin::Bytes { name, bytes } => write!(f, "Source({name}, {} bytes)", bytes.len()),
+            Origin::Reader { name, .. } => write!(f, "Source({name}, a reader)"),
+        }
+    }
+}
+
+macro_rules! from_path {
+    ($($path:ty),*) => {$(
+        impl From<$path> for Source {
+            fn from(path: $path) -> Self {
+                Source::path(path)
+            }
+        }
+    )*};
+}
+
+from_path!(&str, String, &String, &Path, PathBuf, &PathBuf);
+
+impl From<Vec<u8>> for Source {
+    fn from(bytes: Vec<u8>) -> Self {
+        Source::bytes(bytes)
+    }
+}
+
+impl From<&'static [u8]> for Source {
+    fn from(bytes: &'static [u8]) -> Self {
+        Source::bytes(bytes)
+    }
+}
+
+impl<const N: usize> From<&'static [u8; N]> for Source {
+    fn from(bytes: &'static [u8; N]) -> Self {
+        Source::bytes(bytes.as_slice())
+    }
+}
+
+impl From<Bytes> for Source {
+    fn from(bytes: Bytes) -> Self {
+        Source::bytes(bytes)
+    }
+}

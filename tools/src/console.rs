@@ -3,10 +3,13 @@
 use std::{ffi::OsString, fmt, io, process::ExitCode, sync::OnceLock};
 
 use clap::{ArgAction, Args, Parser, error::ErrorKind};
-use halite_status::{Code, Status};
 use serde_json::json;
 
-use crate::{argv, cli, interrupt, logger};
+use crate::{
+    argv, cli,
+    engine::{Code, Status},
+    interrupt, logger, progress,
+};
 
 /// How a tool fails.
 #[derive(Debug)]
@@ -73,12 +76,9 @@ impl From<Status> for Failure {
     }
 }
 
-impl From<halite_runtime::Error> for Failure {
-    fn from(error: halite_runtime::Error) -> Self {
-        match error {
-            halite_runtime::Error::Status(status) => Failure::Status(status),
-            other => Failure::Status(Status::new(other.code(), other.to_string())),
-        }
+impl From<halite::Error> for Failure {
+    fn from(error: halite::Error) -> Self {
+        Failure::Status(error.into())
     }
 }
 
@@ -176,6 +176,7 @@ pub(crate) fn arguments() -> &'static [OsString] {
 /// Says something about the work on standard error, unless the user wants to hear less.
 pub(crate) fn remark(text: fmt::Arguments<'_>) {
     if !logger::is_quiet() {
+        progress::clear();
         eprintln!("{}: {text}", name());
     }
 }
@@ -201,7 +202,9 @@ pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let json = flags.json();
-    match flags.run() {
+    let result = flags.run();
+    progress::clear();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(name, &failure, json),
     }

@@ -9,10 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_hal::Deadline;
-use halite_runtime::CancelToken;
+use halite::{CancelToken, Limits};
 
-use crate::console;
+use crate::{console, progress};
 
 /// Exit code of a run that Ctrl-C ended, as shells report the signal.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -42,6 +41,7 @@ pub(crate) fn note(failure: &impl Display) {
 fn end(otherwise: &str, device: &str, code: u8) -> ! {
     let reason = REASON.lock().ok().and_then(|mut reason| reason.take());
     let text = reason.unwrap_or_else(|| otherwise.to_owned());
+    progress::clear();
     eprintln!("{}: error: {text}; {device}", console::name());
     std::process::exit(code.into());
 }
@@ -77,14 +77,14 @@ pub(crate) fn cancel_on_interrupt() -> CancelToken {
 /// where no deadline is looked at. Does nothing once dropped.
 pub(crate) struct Watchdog {
     done: Arc<(Mutex<bool>, Condvar)>,
-    deadline: Deadline,
+    deadline: Option<Instant>,
 }
 
 impl Watchdog {
     /// Watches from now on; without a limit there is nothing to watch.
     pub(crate) fn start(limit: Option<Duration>) -> Self {
         let done = Arc::new((Mutex::new(false), Condvar::new()));
-        let Some(limit) = limit else { return Watchdog { done, deadline: Deadline::Never } };
+        let Some(limit) = limit else { return Watchdog { done, deadline: None } };
         let (watched, hard) = (done.clone(), Instant::now().checked_add(limit.saturating_add(GRACE)));
         std::thread::spawn(move || {
             let (finished, signal) = &*watched;
@@ -102,12 +102,16 @@ impl Watchdog {
                 };
             }
         });
-        Watchdog { done, deadline: Deadline::after(limit) }
+        Watchdog { done, deadline: Instant::now().checked_add(limit) }
     }
 
-    /// When calls should give up by themselves.
-    pub(crate) fn deadline(&self) -> Deadline {
-        self.deadline
+    /// The limits of work that should give up by itself: when it is time, or when the token is set.
+    pub(crate) fn limits(&self, cancel: &CancelToken) -> Limits {
+        let limits = Limits::new().cancel(cancel);
+        match self.deadline {
+            Some(deadline) => limits.deadline(deadline),
+            None => limits,
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use std::sync::{
 
 use log::{LevelFilter, Log, Metadata, Record};
 
+use crate::progress;
+
 /// Where the Vulkan driver logs what the validation layer says, whether it is linked in or a plug-in. What the layer says
 /// about speed has a target below this one.
 const VALIDATION_TARGET: &str = "vulkan.validation";
@@ -139,6 +141,7 @@ impl Log for Logger {
                 log::Level::Warn => "warning".to_owned(),
                 other => other.to_string().to_ascii_lowercase(),
             };
+            progress::clear();
             eprintln!("{}: {level}: {line}", self.tool);
         }
     }

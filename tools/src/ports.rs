@@ -1,13 +1,16 @@
-//! Owns what a function says of its inputs and outputs: names, types, shapes. Does not own: the values.
+//! Owns what tools need to know of a function's inputs and outputs. Does not own: what the function says (`halite`), or the
+//! values.
 
 use std::fmt;
 
-use crate::engine::{ArgumentKind, Declaration, ElementType, FunctionInfo, TypeInfo, parse_type};
+use halite::{Dimension, ValueType};
+
+use crate::engine::{ArgumentKind, ElementType, FunctionInfo, ValueInfo};
 
 /// An input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
-    /// As the model or the module calls it; empty where it does not.
+    /// As the model or the module calls it; compilers make up one where the source has none.
     pub name: String,
     /// How it is passed.
     pub kind: ArgumentKind,
@@ -17,33 +20,45 @@ pub(crate) struct Port {
     pub dims: Option<Vec<Option<u64>>>,
     /// Whether it may be left out.
     pub is_optional: bool,
+    /// For messages.
+    text: String,
 }
 
 impl Port {
     /// The inputs of a function.
     pub fn inputs(info: &FunctionInfo) -> Vec<Port> {
-        let names =
-            info.declaration.as_deref().and_then(Declaration::parse).map(|d| d.inputs).unwrap_or_default();
-        let kinds = super::values::argument_kinds(info).into_iter().enumerate();
-        let name = |i: usize| names.get(i).map(|field| field.name.as_str());
-        kinds.map(|(i, kind)| Port::new(name(i), kind, info.input_type(i))).collect()
+        info.inputs.iter().map(Port::of).collect()
     }
 
     /// The results of a function.
     pub fn outputs(info: &FunctionInfo) -> Vec<Port> {
-        let names =
-            info.declaration.as_deref().and_then(Declaration::parse).map(|d| d.outputs).unwrap_or_default();
-        let kinds = super::values::result_kinds(info).into_iter().enumerate();
-        let name = |i: usize| names.get(i).map(|field| field.name.as_str());
-        kinds.map(|(i, kind)| Port::new(name(i), kind, info.output_type(i))).collect()
+        info.outputs.iter().map(Port::of).collect()
     }
 
-    fn new(name: Option<&str>, kind: ArgumentKind, ty: Option<&TypeInfo>) -> Port {
-        let (element, dims) = match ty {
-            Some(TypeInfo::Tensor { dims, element }) => (parse_type(element).ok(), Some(dims.clone())),
+    fn of(value: &ValueInfo) -> Port {
+        let (element, dims) = match &value.value_type {
+            ValueType::Tensor { element_type, shape } => {
+                let size = |dim: &Dimension| if let Dimension::Fixed(size) = dim { Some(*size as u64) } else { None };
+                (*element_type, shape.as_ref().map(|shape| shape.iter().map(size).collect()))
+            }
             _ => (None, None),
         };
-        Port { name: name.unwrap_or_default().to_owned(), kind, element, dims, is_optional: false }
+        let kind = value.argument_kind();
+        let (name, is_optional, text) = (value.name.clone(), value.is_optional, value.to_string());
+        Port { name, kind, element, dims, is_optional, text }
+    }
+
+    /// One for tests.
+    #[cfg(test)]
+    pub fn for_test(name: &str, kind: ArgumentKind, element: ElementType, dims: Option<Vec<Option<u64>>>) -> Port {
+        Port {
+            name: name.to_owned(),
+            kind,
+            element: Some(element),
+            dims,
+            is_optional: name.ends_with('?'),
+            text: format!("'{name}' {element}"),
+        }
     }
 
     /// The name, unless it is one that compilers give where the source has none: `input0`, `arg1`, `output0`.
@@ -56,22 +71,9 @@ impl Port {
 }
 
 impl fmt::Display for Port {
-    /// `'picture' 1x3x?x?xf32`, or what of it is known.
+    /// `'picture' f32[1,3,height,width]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.name.is_empty() {
-            write!(f, "'{}' ", self.name)?;
-        }
-        for dim in self.dims.iter().flatten() {
-            match dim {
-                Some(dim) => write!(f, "{dim}x")?,
-                None => f.write_str("?x")?,
-            }
-        }
-        match (self.kind, self.element) {
-            (_, Some(element)) => element.fmt(f),
-            (ArgumentKind::Reference, None) => f.write_str("?"),
-            (kind, None) => f.write_str(&format!("{kind:?}").to_ascii_lowercase()),
-        }
+        f.write_str(self.text.trim_end())
     }
 }
 
@@ -87,20 +89,14 @@ mod tests {
 
     #[test]
     fn names_of_compilers_are_no_names() {
-        let port = |name: &str| Port {
-            name: name.to_owned(),
-            kind: ArgumentKind::Reference,
-            element: Some(ElementType::F32),
-            dims: Some(vec![Some(1), None]),
-            is_optional: false,
-        };
+        let port = |name: &str| Port::for_test(name, ArgumentKind::Reference, ElementType::F32, None);
         for name in ["", "input0", "arg12", "output", "ret0"] {
             assert_eq!(port(name).own_name(), None, "{name}");
         }
         for name in ["picture", "inputs", "input_ids", "x:0"] {
             assert_eq!(port(name).own_name(), Some(name));
         }
-        assert_eq!(port("x").to_string(), "'x' 1x?xf32");
+        assert_eq!(list(&[port("x")]), "'x' f32");
         assert_eq!(list(&[]), "none");
     }
 }

@@ -101,7 +101,7 @@ fn check_options(name: &str, options: &[(&str, &str)]) {
 #[cfg(feature = "static-drivers")]
 #[test]
 fn every_option_of_a_driver_is_in_its_table() {
-    use halite_hal::Driver as _;
+    use halite::hal::Driver as _;
     check_options("vulkan-driver.md", halite_vulkan::options::OPTIONS);
     check_options("cpu-driver.md", halite_local::LocalDriver::TASK.options());
     check_options("cpu-driver.md", halite_local::LocalDriver::SYNC.options());

@@ -13,7 +13,7 @@ use std::{
 };
 
 use common::{Ran, command, finish, run};
-use halite_hal::plugin::manifest::{Manifest, SUFFIX};
+use halite::hal::plugin::manifest::{Manifest, SUFFIX};
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -20,14 +20,17 @@ mod model;
 mod sizes;
 mod tuning;
 
-use halite_compiler::{self as inner, CompileError, Control, signature::BoundValue};
+use halite_compiler::{self as inner, CompileError, Control};
 use halite_hal as hal;
 use halite_shaders::DType;
 use halite_targets::{Capabilities, Facts, Os};
 
 pub use compiler::{Compiled, Compiler, Precision, Target};
 pub(crate) use files::{Files, ModelFile, read};
-pub use halite_compiler::explain::Report;
+pub use halite_compiler::{
+    explain::Report,
+    signature::{Bindings, BoundValue},
+};
 pub use model::{Model, is_model};
 pub use sizes::{SizeRange, Sizes};
 pub use tuning::Tuning;
@@ -108,8 +111,11 @@ fn graph_type(of: ElementType) -> Option<inner::graph::ElementType> {
     DType::ALL.into_iter().map(inner::graph::ElementType::from).find(|own| element_type(*own) == Some(signless))
 }
 
-/// A tensor whose elements decide sizes.
-pub(crate) fn bound_value(tensor: &Tensor) -> Result<BoundValue> {
+/// A tensor whose elements decide sizes, as [`Bindings`] have it.
+///
+/// # Errors
+/// No element type of models is like that of the tensor, or its device fails.
+pub fn bound_value(tensor: &Tensor) -> Result<BoundValue> {
     let element = graph_type(tensor.element_type()).ok_or_else(|| {
         Error::invalid(format!("elements of type {} are not known to models", tensor.element_type()))
     })?;

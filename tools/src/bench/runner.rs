@@ -7,9 +7,9 @@ use std::{
 
 use cpu_time::ProcessTime;
 use halite_formats::vmfb;
-use halite_hal::{DeviceKind, MemoryStats};
+use halite::hal::{DeviceKind, MemoryStats};
 use halite_runtime::{CallOptions, Function, Session, Value};
-use halite_status::{Code, Status};
+use halite::hal::{Code, Status};
 
 use super::{Duty, Flags, pattern, stats::Summary};
 use crate::{
@@ -193,7 +193,7 @@ fn repeat(flags: &Flags, call: impl Fn() -> halite_runtime::Result<()>) -> Resul
 
 /// Facts at the end of the measurements.
 pub(super) fn context(prepared: &Prepared, runs: &[Run]) -> Context {
-    let device = |d: &std::sync::Arc<dyn halite_hal::Device>| {
+    let device = |d: &std::sync::Arc<dyn halite::hal::Device>| {
         (d.info().uri(), d.info().name.clone(), d.memory_stats())
     };
     Context {

@@ -16,7 +16,7 @@ use halite_compiler::{
     Program, compile, signature::Signature,
 };
 use halite_runtime::LoadMode;
-use halite_status::{Code, Status};
+use halite::hal::{Code, Status};
 use halite_targets::Capabilities;
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use halite_compiler::{
     graph::ElementType,
     signature::{Bindings, BoundValue},
 };
-use halite_hal::ElementKind;
+use halite::hal::ElementKind;
 use halite_runtime::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
 use halite_shaders::DType;
 
@@ -207,7 +207,7 @@ pub fn bound(tensor: &HostTensor) -> Result<BoundValue, String> {
 }
 
 /// The compiler's name of an element type; integers without a sign count as signed.
-fn element(of: halite_hal::ElementType) -> Option<ElementType> {
+fn element(of: halite::hal::ElementType) -> Option<ElementType> {
     use ElementKind::{BFloat, Bool, Float, Int, SInt, UInt};
     let dtype = match (of.kind()?, of.bit_count()) {
         (Bool, 8) => return Some(ElementType::Bool),

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use clap::{Parser, ValueEnum};
 use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
-use halite_status::{Code, ResultExt, Status, status};
+use halite::hal::{Code, ResultExt, Status, status};
 
 use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
@@ -154,7 +154,7 @@ fn print_json(input: &Input, flags: &Flags, code: bool, out: &mut dyn Write) -> 
 }
 
 /// The ordinals to disassemble: all, or those with a name.
-fn selected(module: &ModuleDef, name: Option<&str>) -> halite_status::Result<Vec<u32>> {
+fn selected(module: &ModuleDef, name: Option<&str>) -> halite::hal::Result<Vec<u32>> {
     let count = u32::try_from(module.functions.len()).unwrap_or(u32::MAX);
     let Some(name) = name.filter(|n| !n.is_empty()) else { return Ok((0..count).collect()) };
     let exported = module.exports.iter().filter(|e| e.local_name == name).map(|e| e.ordinal);

@@ -4,13 +4,7 @@ use super::*;
 use crate::engine::ElementType;
 
 fn port(name: &str) -> Port {
-    Port {
-        name: name.to_owned(),
-        kind: ArgumentKind::Reference,
-        element: Some(ElementType::I32),
-        dims: None,
-        is_optional: name.ends_with('?'),
-    }
+    Port::for_test(name, ArgumentKind::Reference, ElementType::I32, None)
 }
 
 fn ports(names: &[&str]) -> Vec<Port> {

@@ -1,5 +1,5 @@
 //! The tool `halite devices`, or `list-devices`: which devices are there, which one would be chosen and why, and all that a bug report
-//! needs. Does not own: finding devices (drivers do), or weighing them (`halite_hal::choice`).
+//! needs. Does not own: finding devices (drivers do), or weighing them (`halite::hal::choice`).
 
 mod json;
 mod probe;
@@ -9,7 +9,7 @@ mod text;
 use std::io::Write;
 
 use clap::Parser;
-use halite_hal::{DriverRegistry, Options, status};
+use halite::hal::{DriverRegistry, Options, status};
 
 use self::survey::{DriverLine, Survey};
 use crate::{

@@ -21,13 +21,7 @@ fn flags(args: &[&str]) -> PictureFlags {
 
 fn port(element: ElementType, dims: &[u64]) -> Port {
     let dims = dims.iter().map(|dim| (*dim > 0).then_some(*dim)).collect();
-    Port {
-        name: "x".into(),
-        kind: ArgumentKind::Reference,
-        element: Some(element),
-        dims: Some(dims),
-        is_optional: false,
-    }
+    Port::for_test("x", ArgumentKind::Reference, element, Some(dims))
 }
 
 /// Four by two pixels: red, green, blue, white above; black below.

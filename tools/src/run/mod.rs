@@ -1,5 +1,5 @@
 //! The tool `halite run`, or `run-module`: loads modules, calls one function, prints, writes or checks its results. Does not own:
-//! loading and calling (the runtime does), or the text form of values (`values`, `halite_runtime::tensor`).
+//! loading and calling (the library does), or the text form of values (`values`).
 
 mod expect;
 mod output;
@@ -8,18 +8,18 @@ mod top;
 use std::{io::Write, time::Duration};
 
 use clap::Parser;
-use halite_runtime::{CallOptions, Function, Session, Value};
+use halite::{Function, Session};
 use serde_json::json;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
     devices,
+    engine::Value,
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    load,
     ports::Port,
-    values,
+    progress, session, values,
 };
 
 use self::{
@@ -136,32 +136,37 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     let top = flags.top.read()?;
     let cancel = cancel_on_interrupt();
     let watchdog = Watchdog::start(flags.timeout);
-    let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
-    let builder = load::session_builder(&flags.devices, &flags.modules, &flags.inputs)?;
-    let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
+    let limits = progress::shown(watchdog.limits(&cancel));
+    let builder = session::builder(&flags.devices, &flags.modules)?;
+    let session = builder.limits(limits.clone()).build().inspect_err(interrupt::note)?;
     let function = match flags.modules.function() {
         Some(name) => session.function(name)?,
         None => session.default_function()?,
     };
-    let inputs = values::read_inputs(&session, function.info(), &flags.inputs)?;
+    progress::clear();
     if !flags.json {
         writeln!(out, "EXEC @{}", function.name())?;
         out.flush()?;
     }
     let outputs = Port::outputs(function.info());
     let plan = Plan::new(&flags.output, &outputs)?;
-    let results = function.call_with(&inputs, &options).inspect_err(interrupt::note)?;
-    // Inputs that live on would count as memory in use.
-    drop(inputs);
+    let inputs = values::read_inputs(function.info(), &flags.inputs)?;
+    let results = {
+        // They are gone behind the call: inputs that live on would count as memory in use.
+        let inputs = values::upload(session.device(), &inputs)?;
+        function.run_with(inputs, &limits).inspect_err(interrupt::note)?
+    };
+    progress::clear();
+    let results = results.into_values();
     let done = Done { session: &session, function: &function, outputs: &outputs, results: &results };
     let outcome = finish(flags, &done, &plan, top.as_ref(), out).map_err(|failure| {
-        failure.context("processing function outputs").context(format!("`{}`", function.info().describe()))
+        failure.context("processing function outputs").context(format!("`{}`", values::describe(function.info())))
     });
     if flags.print_statistics {
-        load::print_statistics(&session);
+        session::print_statistics(&session);
     }
     outcome?;
-    load::check_validation().map_err(|failure| if flags.json { failure.beside_results() } else { failure })
+    session::check_validation().map_err(|failure| if flags.json { failure.beside_results() } else { failure })
 }
 
 /// A call and what came of it.
@@ -225,7 +230,7 @@ fn print_json(
         values.push(object);
     }
     let info = done.function.info();
-    let devices: Vec<_> = done.session.devices().iter().map(|d| d.info().uri()).collect();
+    let devices: Vec<_> = done.session.devices().iter().map(halite::Device::uri).collect();
     let mut object = json!({
         "function": info.full_name(),
         "declaration": info.declaration,

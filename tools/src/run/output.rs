@@ -6,12 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_hal::ElementType;
-use halite_runtime::{HostTensor, Value, tensor::npy};
-use halite_status::{ResultExt, status};
+use halite::hal::ResultExt;
 
 use crate::{
     console::{Failure, Result},
+    engine::{ElementType, HostTensor, Value, npy, status},
     inputs::{has_extension, name_of},
     npz, picture,
     ports::{self, Port},
@@ -214,11 +213,11 @@ fn to_tensor(value: &Value) -> Result<HostTensor> {
         Value::I64(v) => scalar(ElementType::I64, &v.to_le_bytes())?,
         Value::F32(v) => scalar(ElementType::F32, &v.to_le_bytes())?,
         Value::F64(v) => scalar(ElementType::F64, &v.to_le_bytes())?,
-        Value::View(view) => view.to_host()?,
-        Value::Buffer(span) => bytes(span.read_all()?)?,
+        Value::Tensor(tensor) => HostTensor::try_from(tensor)?,
+        Value::Buffer(buffer) => bytes(buffer.to_bytes()?.to_vec())?,
         Value::Bytes(data) => bytes(data.to_vec())?,
         Value::Null => bytes(Vec::new())?,
-        Value::List(_) | Value::Opaque(_) => {
+        _ => {
             let name = values::type_name(value);
             return Err(status!(
                 Unimplemented,
@@ -231,18 +230,11 @@ fn to_tensor(value: &Value) -> Result<HostTensor> {
 
 #[cfg(test)]
 mod tests {
-    use halite_runtime::tensor::ArgumentKind;
-
     use super::*;
+    use crate::engine::ArgumentKind;
 
     fn ports(names: &[&str]) -> Vec<Port> {
-        let port = |name: &&str| Port {
-            name: (*name).to_owned(),
-            kind: ArgumentKind::I32,
-            element: None,
-            dims: None,
-            is_optional: false,
-        };
+        let port = |name: &&str| Port::for_test(name, ArgumentKind::I32, ElementType::I32, None);
         names.iter().map(port).collect()
     }
 

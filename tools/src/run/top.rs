@@ -8,13 +8,12 @@ use std::{
 };
 
 use clap::Args;
-use halite_runtime::{
-    HostTensor, Value,
-    tensor::{element_to_f64, format_g},
-};
 use serde_json::json;
 
-use crate::console::{Failure, Result};
+use crate::{
+    console::{Failure, Result},
+    engine::{HostTensor, Value, element_to_f64, format_g},
+};
 
 /// Entries that are shown when only --labels is given.
 const USUAL: usize = 5;
@@ -79,8 +78,8 @@ impl Top {
     /// Ranks the last result that is a list.
     pub fn rank(&self, results: &[Value]) -> Result<Ranking> {
         for (result, value) in results.iter().enumerate().rev() {
-            if let Value::View(view) = value {
-                let tensor = view.to_host()?;
+            if let Value::Tensor(tensor) = value {
+                let tensor = HostTensor::try_from(tensor)?;
                 if let Some(scores) = scores(&tensor) {
                     return self.rank_scores(result, tensor.metadata(), scores);
                 }
@@ -147,9 +146,8 @@ impl Ranking {
 
 #[cfg(test)]
 mod tests {
-    use halite_hal::ElementType;
-
     use super::*;
+    use crate::engine::ElementType;
 
     fn tensor(shape: &[u64], values: &[f32]) -> HostTensor {
         HostTensor::new(ElementType::F32, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect())

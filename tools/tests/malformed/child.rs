@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use halite_status::Code;
+use halite::hal::Code;
 
 use crate::common;
 

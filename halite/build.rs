@@ -8,8 +8,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-/// What decides which module comes out of a model, beside the versions of outside crates, which the lock file has.
-const SOURCES: [&str; 9] = [
+/// What decides which module comes out of a model; the lock file has the versions of outside crates.
+const SOURCES: [&str; 11] = [
+    "Cargo.lock",
+    "halite/src",
     "compiler/src",
     "shaders/src",
     "shaders/ops",

@@ -45,7 +45,7 @@ pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
 };
 pub use device::{Device, MemoryStats, QueueOp, foreign_object, next_device_id};
-pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem};
+pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, UnconfinedCode};
 pub use dump::CommandDump;
 pub use element::{ElementKind, ElementType, Encoding};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};

@@ -15,7 +15,8 @@ const DEFAULT_LIMIT: u64 = 4 << 30;
 /// The folder among this user's caches.
 const NAME: &str = "modules";
 
-/// Where modules are kept that models were compiled to, so that the next process finds them.
+/// Where modules are kept that models were compiled to, so that the next process finds them. A folder of one's own takes the
+/// pipelines of devices that the session opens, too.
 ///
 /// A cache is a folder that belongs to this user alone (mode 0700, with a marker); a folder that holds other files is refused,
 /// and nothing but a cache's own entries is ever removed. A model is known by its content, not by its name or date. Entries are
@@ -127,6 +128,15 @@ impl Cache {
         let Some(store) = self.existing()? else { return Ok(Cleared::default()) };
         let cleared = store.clear().map_err(|e| error(&e))?;
         Ok(Cleared { files: cleared.files, bytes: cleared.bytes })
+    }
+
+    /// Where drivers keep pipelines that belong to this cache: a folder, or `off`; `None` for this user's, which is theirs too.
+    pub(crate) fn pipelines(&self) -> Option<String> {
+        match &self.place {
+            Place::User => None,
+            Place::Folder(path) => Some(path.join("pipelines").to_str()?.to_owned()),
+            Place::Off => Some("off".to_owned()),
+        }
     }
 
     fn existing(&self) -> Result<Option<Store>> {

@@ -10,9 +10,53 @@ use std::{
 
 use halite_hal::{self as hal, DriverRegistry, choice, plugin::discovery::Discovery};
 
-pub use hal::{DeviceKind, MemoryStats, Options};
+pub use hal::Options;
 
 use crate::{Error, ErrorKind, Result};
+
+/// What kind of hardware a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// A GPU with memory of its own.
+    DiscreteGpu,
+    /// A GPU that shares the host's memory.
+    IntegratedGpu,
+    /// A GPU seen through virtualization.
+    VirtualGpu,
+    /// The host's processor, also behind a GPU's interface.
+    Cpu,
+    /// Something else.
+    Other,
+}
+
+impl From<hal::DeviceKind> for DeviceKind {
+    fn from(kind: hal::DeviceKind) -> Self {
+        match kind {
+            hal::DeviceKind::DiscreteGpu => DeviceKind::DiscreteGpu,
+            hal::DeviceKind::IntegratedGpu => DeviceKind::IntegratedGpu,
+            hal::DeviceKind::VirtualGpu => DeviceKind::VirtualGpu,
+            hal::DeviceKind::Cpu => DeviceKind::Cpu,
+            hal::DeviceKind::Other => DeviceKind::Other,
+        }
+    }
+}
+
+/// Memory that a device holds for tensors, weights and programs, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// Taken from the system now.
+    pub reserved: u64,
+    /// In use now.
+    pub used: u64,
+    /// Largest `reserved` so far.
+    pub peak_reserved: u64,
+    /// Largest `used` so far.
+    pub peak_used: u64,
+    /// Number of allocations made from the system so far.
+    pub allocations: u64,
+}
 
 /// The drivers that a program uses: those linked in (features `vulkan`, `cpu`, `null`), and plug-ins if it asks for them.
 ///
@@ -21,6 +65,18 @@ use crate::{Error, ErrorKind, Result};
 pub struct Drivers {
     registry: DriverRegistry,
     options: Options,
+    /// Options for those drivers that know them.
+    defaults: Options,
+}
+
+/// The option of drivers that keep compiled pipelines.
+const PIPELINE_CACHE: &str = "pipeline_cache";
+
+/// The options that a driver knows.
+fn known(driver: &dyn hal::Driver, options: &Options) -> Options {
+    let names = driver.options();
+    let known = |name: &String| names.iter().any(|(own, _)| own == name);
+    options.iter().filter(|(name, _)| known(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
 impl Default for Drivers {
@@ -43,7 +99,7 @@ impl Drivers {
 
     /// Drivers that the layer [`hal`](crate::hal) put together.
     pub fn from_registry(registry: DriverRegistry) -> Self {
-        Drivers { registry, options: Options::new() }
+        Drivers { registry, options: Options::new(), defaults: Options::new() }
     }
 
     /// Options for the devices that are opened; those of a URI go before them. Drivers refuse what they do not know, so these
@@ -59,6 +115,11 @@ impl Drivers {
         &self.options
     }
 
+    /// The options for a device of whichever driver has the best.
+    pub(crate) fn all_options(&self) -> Options {
+        self.options.clone()
+    }
+
     /// The drivers as the layer [`hal`](crate::hal) knows them.
     pub fn registry(&self) -> &DriverRegistry {
         &self.registry
@@ -69,20 +130,20 @@ impl Drivers {
         self.enumerate().0.into_iter().map(DeviceInfo).collect()
     }
 
+    /// The drivers that have no devices, with the reason: this system has no support for them, or they cannot be loaded.
+    pub fn unavailable(&self) -> Vec<(String, Error)> {
+        self.enumerate().1
+    }
+
     /// The devices, and why drivers have none.
-    fn enumerate(&self) -> (Vec<hal::DeviceInfo>, Vec<String>) {
+    fn enumerate(&self) -> (Vec<hal::DeviceInfo>, Vec<(String, Error)>) {
         let (mut found, mut failures) = (Vec::new(), Vec::new());
         for entry in self.registry.entries() {
-            let known = |driver: &dyn hal::Driver| {
-                let names = driver.options();
-                let known = |name: &String| names.iter().any(|(own, _)| own == name);
-                self.options.iter().filter(|(name, _)| known(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
-            };
-            match entry.driver().and_then(|driver| driver.enumerate(&known(driver.as_ref()))) {
+            match entry.driver().and_then(|driver| driver.enumerate(&known(driver.as_ref(), &self.options))) {
                 Ok(devices) => found.extend(devices),
                 Err(error) => {
                     log::info!("driver '{}' has no devices: {error}", entry.name());
-                    failures.push(format!("driver '{}': {error}", entry.name()));
+                    failures.push((entry.name().to_owned(), error.into()));
                 }
             }
         }
@@ -95,7 +156,21 @@ impl Drivers {
     /// # Errors
     /// There is no such device, an option is not known, or the device cannot be used.
     pub fn open(&self, uri: &str) -> Result<Device> {
-        Ok(Device::new(self.registry.open(uri, &self.options)?))
+        let mut options = self.options.clone();
+        if !self.defaults.is_empty() {
+            let driver = self.registry.driver(&hal::uri::DeviceUri::parse(uri)?.driver)?;
+            for (name, value) in known(driver.as_ref(), &self.defaults) {
+                options.entry(name).or_insert(value);
+            }
+        }
+        Ok(Device::new(self.registry.open(uri, &options)?))
+    }
+
+    /// The same drivers, whose devices keep compiled pipelines in this place unless somebody said otherwise: a folder, or `off`.
+    pub(crate) fn keeping_pipelines(&self, place: &str) -> Drivers {
+        let mut drivers = self.clone();
+        drivers.defaults.insert(PIPELINE_CACHE.to_owned(), place.to_owned());
+        drivers
     }
 
     /// Opens the best device that runs kernels of `formats`: a GPU before a processor.
@@ -103,7 +178,8 @@ impl Drivers {
     /// # Errors
     /// None can be used; the text says what was seen.
     pub(crate) fn open_best(&self, formats: &[&str], what: &str) -> Result<Device> {
-        let (devices, mut seen) = self.enumerate();
+        let (devices, failures) = self.enumerate();
+        let mut seen: Vec<_> = failures.iter().map(|(name, error)| format!("driver '{name}': {error}")).collect();
         let ranked = choice::rank(&devices, &|format| formats.contains(&format));
         let serves = |info: &hal::DeviceInfo| info.executable_formats.iter().any(|f| formats.contains(&&**f));
         let usable = |r: &&choice::Ranked| r.ruled_out.is_none() && serves(&devices[r.index]);
@@ -155,7 +231,7 @@ impl DeviceInfo {
 
     /// What kind of hardware it is.
     pub fn kind(&self) -> DeviceKind {
-        self.0.kind
+        self.0.kind.into()
     }
 
     /// The target triple that kernels are chosen by, such as `cpu-llvmpipe-linux`.
@@ -249,9 +325,16 @@ impl Device {
         self.hal.info().uri()
     }
 
-    /// Memory that it holds for tensors, weights and programs, in bytes.
-    pub fn memory(&self) -> MemoryStats {
-        self.hal.memory_stats()
+    /// Memory that it holds.
+    pub fn memory(&self) -> MemoryUse {
+        let stats = self.hal.memory_stats();
+        MemoryUse {
+            reserved: stats.reserved,
+            used: stats.used,
+            peak_reserved: stats.peak_reserved,
+            peak_used: stats.peak_used,
+            allocations: stats.allocation_count,
+        }
     }
 
     /// Transfers of tensors since it was opened. What models move inside of themselves, such as their weights, does not count.

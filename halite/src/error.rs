@@ -75,12 +75,6 @@ impl Error {
         Error::new(kind, format!("{doing} '{}': {error}", path.display()))
     }
 
-    /// The same error of another kind.
-    pub(crate) fn of_kind(mut self, kind: ErrorKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
     /// Adds what was being done.
     pub(crate) fn while_doing(mut self, what: impl Into<String>) -> Self {
         self.status = self.status.annotate(what);
@@ -128,6 +122,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl From<Status> for Error {
+    /// For programs that work with the layer [`hal`](crate::hal).
     fn from(status: Status) -> Self {
         let kind = match status.code() {
             Code::NotFound => ErrorKind::NotFound,
@@ -145,8 +140,9 @@ impl From<Status> for Error {
     }
 }
 
-impl From<halite_runtime::Error> for Error {
-    fn from(error: halite_runtime::Error) -> Self {
+impl Error {
+    /// An error of the layer below.
+    pub(crate) fn of_runtime(error: halite_runtime::Error) -> Self {
         use halite_runtime::Error as E;
         let kind = match &error {
             E::Read { source, .. } => match source.kind() {
@@ -167,6 +163,7 @@ impl From<halite_runtime::Error> for Error {
 }
 
 impl From<Error> for Status {
+    /// For programs that work with the layer [`hal`](crate::hal).
     fn from(error: Error) -> Self {
         error.status
     }

@@ -20,14 +20,14 @@
 //! * [`Session`], [`SessionBuilder`], [`Function`], [`Pending`]: what runs.
 //! * [`Tensor`], [`Value`], [`Inputs`], [`Outputs`]: what goes in and comes out.
 //! * [`Device`], [`DeviceInfo`], [`Drivers`], [`devices`]: what it runs on.
-//! * [`Limits`], [`CancelToken`], [`Progress`]: how long it may take, and how far it is.
+//! * [`RunOptions`], [`CancelToken`], [`Progress`]: how long it may take, and how far it is.
 //! * [`Cache`]: compiled models for the next process.
 //! * [`compile`]: modules ahead of time, for devices that are elsewhere.
 //! * [`Error`], [`ErrorKind`]: one error type for all of it.
 //! * [`host`]: tensors as text and `.npy` files, comparison with tolerances.
 //!
 //! # Threads
-//! All types are `Send` and `Sync` unless they say otherwise. Many threads may run one session; several sessions may share one
+//! All types are `Send`, and all but [`Source`] and [`SessionBuilder`] are `Sync`. Many threads may run one session; several sessions may share one
 //! [`Device`].
 //!
 //! # Features
@@ -41,12 +41,12 @@
 //!
 //! # Trust
 //! Models, modules and parameter files are not trusted: they cause errors, not undefined behaviour. Machine code in modules is
-//! never run unless its device (`local-task`, `local-sync`) was named. A program may run for ever: give calls [`Limits`].
+//! never run unless its device (`local-task`, `local-sync`) was named. A program may run for ever: give calls a timeout ([`RunOptions`]).
 //! `docs/embedding.md` says more.
 //!
 //! # Stability
-//! Everything but [`hal`] is meant to stay as it is. [`hal`] is the layer below, for programs that bring a driver or look into
-//! devices; it changes with every release.
+//! Everything is meant to stay as it is, but for [`hal`] and [`host`] and what names them: [`hal`] is the layer below, for programs
+//! that bring a driver or look into devices, [`host`] is what the tools are made from. These change with every release.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -56,7 +56,7 @@ mod device;
 mod error;
 #[cfg(feature = "compiler")]
 mod kept;
-mod limits;
+mod options;
 mod session;
 mod signature;
 mod source;
@@ -67,11 +67,11 @@ pub use bytes::Bytes;
 pub use cache::{Cache, CacheEntry, Cleared};
 #[cfg(feature = "compiler")]
 pub use compile::{Precision, Sizes, Tuning};
-pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryStats, Options, TransferStats, devices};
+pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, TransferStats, devices};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use halite_runtime::ElementType;
-pub use limits::{CancelToken, Limits, Progress, ProgressFn};
+pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
 pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
 pub use signature::{Dimension, FunctionInfo, ValueInfo, ValueType};
 pub use source::{LoadMode, Source};
@@ -81,13 +81,21 @@ pub use value::{DeviceBuffer, Inputs, Object, Outputs, Value};
 /// The layer below: drivers, devices, queues. For programs that bring a driver or look into devices. Changes with every release.
 pub use halite_hal as hal;
 
-/// Tensors in memory as text and as `.npy` files, in the form of IREE's tools; comparison with tolerances.
+/// Tensors in memory as text and as `.npy` files, in the form of IREE's tools; comparison with tolerances. What the tools are made
+/// from: like [`hal`], it changes with every release.
 pub mod host {
     pub use halite_runtime::tensor::{
         ArgumentKind, HostTensor, HostValue, InputReader, Mismatch, Printed, Tolerance, compare, element_to_f64, format_g,
         npy, parse_type,
     };
 }
+
+/// What a compiled model's choices are made of, for programs that name targets; changes with every release, like [`hal`].
+#[cfg(feature = "compiler")]
+pub use halite_targets::Capabilities;
+
+#[cfg(feature = "compiler")]
+pub use halite_shaders::TuningFile;
 
 /// Drivers that are linked in for their registration and never named.
 mod linked {

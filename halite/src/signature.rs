@@ -5,7 +5,6 @@ use std::fmt;
 use halite_runtime::{self as runtime, TypeInfo, tensor::ArgumentKind};
 
 use crate::ElementType;
-use crate::session::shim::Names as _;
 
 /// A size of a tensor, as a model or module states it.
 #[derive(Clone, Debug, PartialEq, Eq)]

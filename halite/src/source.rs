@@ -7,9 +7,29 @@ use std::{
 
 use bytes::Bytes;
 use halite_cache::InputFile;
-pub use halite_runtime::LoadMode;
 
-use crate::{Error, Result, cache};
+use crate::{Error, ErrorKind, Result, Stage, cache, options::Limits};
+
+/// How files come into memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoadMode {
+    /// Mapped: pages are read when they are first touched, and weights go from there to the device. The file must not change
+    /// while anything made from it lives; on Unix a file that is cut meanwhile ends the process.
+    #[default]
+    Map,
+    /// Read at once into memory. Later changes of the file do not matter.
+    Preload,
+}
+
+impl From<LoadMode> for halite_runtime::LoadMode {
+    fn from(mode: LoadMode) -> Self {
+        match mode {
+            LoadMode::Map => halite_runtime::LoadMode::Map,
+            LoadMode::Preload => halite_runtime::LoadMode::Preload,
+        }
+    }
+}
 
 /// A model or a module: a file, bytes, or what a reader gives.
 ///
@@ -49,7 +69,8 @@ impl Source {
     }
 
     /// Brings it into memory. Pipes and other streams are read once, as a whole.
-    pub(crate) fn load(self, mode: LoadMode) -> Result<Loaded> {
+    pub(crate) fn load(self, mode: LoadMode, limits: &Limits) -> Result<Loaded> {
+        limits.check(READING)?;
         match self.0 {
             Origin::File(path) => {
                 let failed = |e: io::Error| Error::file("cannot read", &path, &e);
@@ -58,20 +79,42 @@ impl Source {
                     true => Some(InputFile::open(&path).map_err(|e| cache::error(&e))?),
                     false => None,
                 };
-                let bytes = match &input {
-                    Some(input) => mode.load_from(input.file()),
-                    None => mode.load(&path),
+                let bytes = match (&input, mode) {
+                    (Some(input), LoadMode::Map) => halite_runtime::LoadMode::Map.load_from(input.file()).map_err(failed)?,
+                    (Some(input), LoadMode::Preload) => read_all(&mut &*input.file(), Some(input.stamp().length), &path, limits)?,
+                    (None, _) => {
+                        let mut stream = std::fs::File::open(&path).map_err(failed)?;
+                        read_all(&mut stream, None, &path, limits)?
+                    }
                 };
-                let bytes = bytes.map_err(failed)?;
                 Ok(Loaded { name: path.display().to_string(), path: Some(path), input, bytes })
             }
             Origin::Bytes { name, bytes } => Ok(Loaded { name, path: None, input: None, bytes }),
             Origin::Reader { name, mut reader } => {
-                let mut bytes = Vec::new();
-                let read = io::Read::read_to_end(&mut reader, &mut bytes);
-                read.map_err(|e| Error::file("cannot read", Path::new(&name), &e))?;
-                Ok(Loaded { name, path: None, input: None, bytes: bytes.into() })
+                let bytes = read_all(&mut reader, None, Path::new(&name), limits)?;
+                Ok(Loaded { name, path: None, input: None, bytes })
             }
+        }
+    }
+}
+
+const READING: &str = "reading the model";
+/// Bytes that are read between two looks at the limits.
+const CHUNK: u64 = 8 << 20;
+
+/// All that a reader gives, in pieces, so that an endless one can be stopped.
+fn read_all(reader: &mut dyn io::Read, length: Option<u64>, name: &Path, limits: &Limits) -> Result<Bytes> {
+    let mut bytes = Vec::new();
+    let room = usize::try_from(length.unwrap_or(0)).unwrap_or(usize::MAX);
+    let none = |_| Error::new(ErrorKind::OutOfMemory, format!("no memory for '{}'", name.display()));
+    bytes.try_reserve_exact(room).map_err(none)?;
+    loop {
+        limits.check(READING)?;
+        bytes.try_reserve(CHUNK as usize / 8).map_err(none)?;
+        let read = io::Read::read_to_end(&mut io::Read::take(&mut *reader, CHUNK), &mut bytes);
+        match read.map_err(|e| Error::file("cannot read", name, &e))? {
+            0 => return Ok(bytes.into()),
+            _ => limits.tell(Stage::Reading, READING, bytes.len() as u64, length.unwrap_or(bytes.len() as u64)),
         }
     }
 }

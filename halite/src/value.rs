@@ -112,22 +112,32 @@ impl Value {
     }
 
     /// As the layer below takes it, tensors on the device.
-    pub(crate) fn lower(&self, device: Option<&Device>) -> Result<runtime::Value> {
+    pub(crate) fn lower(&self, devices: &[Device]) -> Result<runtime::Value> {
+        let here = |device: &Device| devices.iter().any(|own| own.is_same(device));
         Ok(match self {
             Value::Tensor(tensor) => {
-                let device = device.ok_or_else(|| {
+                let first = devices.first().ok_or_else(|| {
                     Error::invalid("the module uses no device, so it cannot take tensors; pass plain numbers")
                 })?;
-                let there = tensor.to_device(device)?;
+                let there = match tensor.device() {
+                    Some(device) if here(device) => tensor.clone(),
+                    _ => tensor.to_device(first)?,
+                };
                 runtime::Value::View(there.to_view().expect("a tensor that was put on a device is there"))
             }
             Value::I32(v) => runtime::Value::I32(*v),
             Value::I64(v) => runtime::Value::I64(*v),
             Value::F32(v) => runtime::Value::F32(*v),
             Value::F64(v) => runtime::Value::F64(*v),
+            Value::Buffer(buffer) if !here(&buffer.device) => {
+                return Err(Error::invalid(format!(
+                    "a buffer on {} was given to a session on other devices; give it a tensor, which is copied",
+                    buffer.device.uri()
+                )));
+            }
             Value::Buffer(buffer) => runtime::Value::Buffer(buffer.span.clone()),
             Value::List(values) => {
-                runtime::Value::List(values.iter().map(|value| value.lower(device)).collect::<Result<_>>()?)
+                runtime::Value::List(values.iter().map(|value| value.lower(devices)).collect::<Result<_>>()?)
             }
             Value::Bytes(bytes) => runtime::Value::Bytes(bytes.clone()),
             Value::Object(object) => object.0.clone(),
@@ -136,17 +146,22 @@ impl Value {
     }
 
     /// A result of the layer below.
-    pub(crate) fn lift(value: runtime::Value, device: Option<&Device>) -> Result<Value> {
-        let here = || device.cloned().ok_or_else(|| Error::invalid("a tensor came from nowhere"));
+    pub(crate) fn lift(value: runtime::Value, devices: &[Device]) -> Result<Value> {
+        let owner = |span: &BufferSpan| {
+            let id = span.buffer.device_id();
+            // What lies on none of them is told when it is used.
+            let own = devices.iter().find(|device| device.hal().id() == id).or(devices.first());
+            own.cloned().ok_or_else(|| Error::new(crate::ErrorKind::Other, "a tensor came from no device"))
+        };
         Ok(match value {
             runtime::Value::I32(v) => Value::I32(v),
             runtime::Value::I64(v) => Value::I64(v),
             runtime::Value::F32(v) => Value::F32(v),
             runtime::Value::F64(v) => Value::F64(v),
-            runtime::Value::View(view) => Value::Tensor(Tensor::from_view(view, &here()?)?),
-            runtime::Value::Buffer(span) => Value::Buffer(DeviceBuffer { span, device: here()? }),
+            runtime::Value::View(view) => Value::Tensor(Tensor::from_view(&view, &owner(&view.span)?)?),
+            runtime::Value::Buffer(span) => Value::Buffer(DeviceBuffer { device: owner(&span)?, span }),
             runtime::Value::List(values) => {
-                Value::List(values.into_iter().map(|v| Value::lift(v, device)).collect::<Result<_>>()?)
+                Value::List(values.into_iter().map(|v| Value::lift(v, devices)).collect::<Result<_>>()?)
             }
             runtime::Value::Bytes(bytes) => Value::Bytes(bytes),
             runtime::Value::Null => Value::Null,
@@ -358,6 +373,12 @@ impl Outputs {
     /// Takes the values, in order.
     pub fn into_values(self) -> Vec<Value> {
         self.values
+    }
+
+    /// Takes the value with a name; null stays in its place.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        let place = self.names.iter().position(|own| own == name)?;
+        Some(std::mem::replace(&mut self.values[place], Value::Null))
     }
 
     /// Name and value of each, in order.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use common::{builder, device, onnx};
-use halite::{CancelToken, ElementType, ErrorKind, Limits, Session, Tensor};
+use halite::{CancelToken, ElementType, ErrorKind, RunOptions, Session, Tensor};
 
 /// The stages of a session in the making, in the words of its progress.
 fn stages_of(build: impl FnOnce(halite::SessionBuilder) -> halite::Result<Session>, builder: halite::SessionBuilder) -> Vec<String> {
@@ -19,8 +19,8 @@ fn stages_of(build: impl FnOnce(halite::SessionBuilder) -> halite::Result<Sessio
     let told = stages.clone();
     let builder = builder.progress(move |progress| {
         let mut stages = told.lock().unwrap();
-        if stages.last().is_none_or(|last| last != progress.stage) {
-            stages.push(progress.stage.to_owned());
+        if stages.last().is_none_or(|last| last != progress.detail) {
+            stages.push(progress.detail.to_owned());
         }
     });
     build(builder).unwrap();
@@ -44,7 +44,7 @@ fn cancelling_in_any_stage_ends_the_building_there() {
         let result = builder(&device)
             .cancel(&token)
             .progress(move |progress| {
-                if progress.stage == at {
+                if progress.detail == at {
                     seen.store(true, Ordering::Relaxed);
                     switch.cancel();
                 }
@@ -69,7 +69,7 @@ fn a_deadline_that_passed_ends_building_and_calls() {
     assert_eq!(late.kind(), ErrorKind::DeadlineExceeded, "{late}");
     let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
     let x = Tensor::zeros(ElementType::F32, 4).unwrap();
-    let over = Limits::new().timeout(Duration::ZERO);
+    let over = RunOptions::new().timeout(Duration::ZERO);
     // The sizes are new, so this call would have compiled.
     let compiling = session.run_with(&x, &over).unwrap_err();
     assert_eq!(compiling.kind(), ErrorKind::DeadlineExceeded, "{compiling}");
@@ -78,7 +78,7 @@ fn a_deadline_that_passed_ends_building_and_calls() {
     assert_eq!(running.kind(), ErrorKind::DeadlineExceeded, "{running}");
     let token = CancelToken::new();
     token.cancel();
-    let cancelled = session.run_with(&x, &Limits::new().cancel(&token)).unwrap_err();
+    let cancelled = session.run_with(&x, &RunOptions::new().cancel(&token)).unwrap_err();
     assert_eq!(cancelled.kind(), ErrorKind::Cancelled, "{cancelled}");
     // Nothing of this is left behind.
     assert_eq!(session.run(&x).unwrap()["y"].to_vec::<f32>().unwrap(), [1.0; 4]);
@@ -91,7 +91,7 @@ fn a_cancelled_compilation_can_be_had_again() {
     let x = Tensor::zeros(ElementType::F32, 6).unwrap();
     let token = CancelToken::new();
     let switch = token.clone();
-    let limits = Limits::new().cancel(&token).progress(move |_| switch.cancel());
+    let limits = RunOptions::new().cancel(&token).progress(move |_| switch.cancel());
     assert_eq!(session.run_with(&x, &limits).unwrap_err().kind(), ErrorKind::Cancelled);
     assert_eq!(session.run(&x).unwrap()["y"].to_vec::<f32>().unwrap(), [3.0; 6]);
 }

@@ -5,7 +5,7 @@ mod common;
 use std::thread;
 
 use common::{array, builder, device, digits, near, onnx, repo};
-use halite::{Device, ElementType, ErrorKind, Inputs, Limits, Session, Source, Tensor};
+use halite::{Device, ElementType, ErrorKind, Inputs, RunOptions, Session, Source, Tensor};
 
 fn expected(name: &str) -> Vec<f32> {
     array(name).to_vec().unwrap()
@@ -113,22 +113,22 @@ fn a_call_that_was_started_is_waited_for() {
 #[test]
 fn open_sizes_are_compiled_when_they_are_called() {
     let Some(device) = device() else { return };
-    let session = builder(&device).model(onnx::adds(1.0)).most_versions(2).build().unwrap();
-    assert_eq!(session.version_count(), 0);
+    let session = builder(&device).model(onnx::adds(1.0)).max_loaded_versions(2).build().unwrap();
+    assert_eq!(session.loaded_versions(), 0);
     for n in [3usize, 5, 3, 7, 3] {
         let out = session.run(&Tensor::zeros(ElementType::F32, n).unwrap()).unwrap();
         assert_eq!(out["y"].to_vec::<f32>().unwrap(), vec![1.0; n]);
-        assert!(session.version_count() <= 2);
+        assert!(session.loaded_versions() <= 2);
     }
     session.prewarm(&Tensor::zeros(ElementType::F32, 9).unwrap()).unwrap();
-    assert_eq!(session.version_count(), 2);
+    assert_eq!(session.loaded_versions(), 2);
 }
 
 #[test]
 fn bounds_are_compiled_ahead_and_are_the_limit() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(onnx::adds(1.0)).bound("n", 1..=4).build().unwrap();
-    assert_eq!(session.version_count(), 1);
+    assert_eq!(session.loaded_versions(), 1);
     for n in 1..=4 {
         let out = session.run(&Tensor::zeros(ElementType::F32, n).unwrap()).unwrap();
         assert_eq!(out["y"].to_vec::<f32>().unwrap(), vec![1.0; n]);
@@ -148,7 +148,7 @@ fn wrong_inputs_are_told_by_name_before_anything_is_compiled() {
     let wrong = Tensor::zeros(ElementType::F64, 2).unwrap();
     assert!(error((&wrong).into()).contains("'x' f32[n] of 'main' cannot be a tensor 2xf64"));
     assert!(error((&Tensor::zeros(ElementType::F32, [2, 2]).unwrap()).into()).contains("it has 1 dimensions"));
-    assert_eq!(session.version_count(), 0);
+    assert_eq!(session.loaded_versions(), 0);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn what_cannot_be_built_says_why() {
 fn sessions_results_and_devices_may_go_in_any_order() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
-    let out = session.run_with(&Tensor::zeros(ElementType::F32, 4).unwrap(), &Limits::new()).unwrap();
+    let out = session.run_with(&Tensor::zeros(ElementType::F32, 4).unwrap(), &RunOptions::new()).unwrap();
     drop(session);
     drop(device);
     assert_eq!(out["y"].to_vec::<f32>().unwrap(), [1.0; 4]);

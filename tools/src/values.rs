@@ -9,12 +9,12 @@ use serde_json::{Value as Json, json};
 use crate::{
     console::{Failure, Result},
     engine::{
-        ArgumentKind, Code, ElementKind, FunctionInfo, HostTensor, HostValue, Status, Value, element_to_f64,
+        ArgumentKind, ElementKind, FunctionInfo, HostTensor, HostValue, Value, element_to_f64,
         format_g,
     },
     flags::InputFlags,
     inputs::{self, What},
-    ports::Port,
+    ports::{self, Port},
 };
 
 /// Lists inside lists that are printed, at most.
@@ -25,13 +25,21 @@ pub(crate) fn read_inputs(info: &FunctionInfo, flags: &InputFlags) -> Result<Vec
     let what = What { one: "input", pictures: Some(&flags.pictures) };
     let ports = Port::inputs(info);
     let values = inputs::read(&flags.input, &ports, what).map_err(|failure| inside(info, failure))?;
-    let optional = ports.get(values.len()..).unwrap_or_default().iter().all(|port| port.is_optional);
-    if values.len() < ports.len() && !optional {
-        let text = format!("input list and function mismatch; expected {} arguments but passed {}", ports.len(), values.len());
-        let status = Status::new(Code::InvalidArgument, text).annotate(format!("inputs: {}", crate::ports::list(&ports)));
-        return Err(inside(info, status.into()));
-    }
     Ok(values.into_iter().map(|value| value.unwrap_or(HostValue::Null)).collect())
+}
+
+/// Refuses a call with fewer values than the function needs.
+pub(crate) fn check_count(info: &FunctionInfo, given: usize) -> Result<()> {
+    let needed = info.inputs.iter().rposition(|input| !input.is_optional).map_or(0, |last| last + 1);
+    if given >= needed {
+        return Ok(());
+    }
+    let text = format!(
+        "input list and function mismatch; expected {} arguments but passed {given}; inputs: {}",
+        info.inputs.len(),
+        ports::list(&Port::inputs(info))
+    );
+    Err(Failure::invalid(text).context(format!("`{}`", describe(info))))
 }
 
 fn inside(info: &FunctionInfo, failure: Failure) -> Failure {

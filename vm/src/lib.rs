@@ -9,6 +9,7 @@ pub mod asm;
 mod buffer;
 mod code;
 mod context;
+mod cycles;
 mod decode;
 mod disasm;
 mod exec;
@@ -25,7 +26,7 @@ mod value;
 mod verify;
 
 pub use buffer::{Buffer, HostMemory};
-pub use context::{Context, ContextOptions, FunctionHandle, Limits};
+pub use context::{Context, ContextOptions, Entered, FunctionHandle, Limits};
 pub use disasm::{Line, disassemble};
 pub use invocation::Invocation;
 pub use list::List;

@@ -54,6 +54,8 @@ impl<'a> Functions<'a> {
         let attrs = |kind| declaration(kind, function).into_iter().chain(names(function)).collect::<Vec<_>>();
         let mut asynchronous = attrs("async");
         asynchronous.push(Attr::new("iree.abi.model", "coarse-fences"));
+        // All that a call writes is allocated by that call, so any number may be under way at one time.
+        asynchronous.push(Attr::new("halite.calls", "independent"));
         let ordinal = match &function.versions[..] {
             [_] => {
                 let version = self.version(&name, index, 0, function, self.equals);

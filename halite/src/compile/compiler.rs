@@ -6,7 +6,7 @@ use halite_compiler::{self as inner, ParameterStorage, Program, explain::Report}
 use halite_targets::Capabilities;
 
 use super::{Model, Sizes, Tuning};
-use crate::{Device, Error, Limits, Result};
+use crate::{Device, Error, Result, RunOptions, options::Limits};
 
 /// Which floats a model computes with inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,7 +72,6 @@ pub struct Compiler {
     functions: Vec<String>,
     module_name: Option<String>,
     parameter_scope: Option<String>,
-    limits: Limits,
 }
 
 impl Compiler {
@@ -138,23 +137,24 @@ impl Compiler {
         self
     }
 
-    /// Bounds the compilation.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     /// Compiles a model. The same model and choices give the same bytes.
     ///
     /// # Errors
-    /// The model is damaged or not supported, sizes are missing, or a limit is reached.
+    /// The model is damaged or not supported, or sizes are missing.
     pub fn compile(&self, model: &Model) -> Result<Compiled> {
+        self.compile_with(model, &RunOptions::new())
+    }
+
+    /// As [`Compiler::compile`], with options.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile`], and when the options end it.
+    pub fn compile_with(&self, model: &Model, options: &RunOptions) -> Result<Compiled> {
         if self.no_baseline && self.targets.is_empty() {
             return Err(Error::invalid("without the baseline there is nothing to compile for; name a target"));
         }
-        let control = super::control(&self.limits);
-        let (program, halved) = self.program(model)?;
+        let limits = options.begin();
+        let (program, halved) = self.program(model, &limits)?;
         let options = inner::CompileOptions {
             targets: self.targets.iter().map(|target| target.0.clone()).collect(),
             baseline: !self.no_baseline,
@@ -165,8 +165,9 @@ impl Compiler {
                 None => ParameterStorage::Embedded,
             },
         };
-        let compiled = inner::compile(&program, &options, &control).map_err(super::error)?;
-        Ok(Compiled { inner: compiled, kept: halved.kept, halved: halved.halved })
+        let compiled = inner::compile(&program, &options, &super::control(&limits)).map_err(super::error)?;
+        let half_precision = HalfPrecision { half: halved.halved, kept: halved.kept };
+        Ok(Compiled { inner: compiled, half_precision })
     }
 
     /// The model as operations of the kernel library, after all passes, as text.
@@ -176,7 +177,7 @@ impl Compiler {
     pub fn print_graph(&self, model: &Model) -> Result<String> {
         use std::fmt::Write as _;
         let mut text = String::new();
-        for function in self.program(model)?.0.functions {
+        for function in self.program(model, &Limits::default())?.0.functions {
             for graph in &function.versions {
                 writeln!(text, "function {}\n{graph}", function.name).expect("writing to a string cannot fail");
             }
@@ -184,14 +185,14 @@ impl Compiler {
         Ok(text)
     }
 
-    fn program(&self, model: &Model) -> Result<(Program, inner::passes::Halved)> {
-        let control = super::control(&self.limits);
+    fn program(&self, model: &Model, limits: &Limits) -> Result<(Program, inner::passes::Halved)> {
+        let control = super::control(limits);
         let known = model.inner().functions();
         if let Some(name) = self.functions.iter().find(|name| !known.contains(name)) {
             return Err(Error::invalid(format!("there is no function '{name}'; the model has {}", known.join(", "))));
         }
         let names = if self.functions.is_empty() { &known } else { &self.functions };
-        let mut program = Program::default();
+        let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };
         let mut total = inner::passes::Halved::default();
         let versions = self.sizes.combinations()?;
         for name in names {
@@ -209,8 +210,17 @@ impl Compiler {
 #[derive(Clone, Debug)]
 pub struct Compiled {
     inner: inner::Compiled,
-    kept: usize,
-    halved: usize,
+    half_precision: HalfPrecision,
+}
+
+/// What became of a model's operations with [`Precision::F16`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HalfPrecision {
+    /// Operations that use 16 bits.
+    pub half: usize,
+    /// Operations that keep 32: no kernel takes less, or a weight does not fit.
+    pub kept: usize,
 }
 
 impl Compiled {
@@ -251,9 +261,9 @@ impl Compiled {
         &self.inner.report
     }
 
-    /// With [`Precision::F16`]: operations that use 16 bits, and those that keep 32.
-    pub fn half_precision(&self) -> (usize, usize) {
-        (self.halved, self.kept)
+    /// With [`Precision::F16`], how many operations use 16 bits.
+    pub fn half_precision(&self) -> HalfPrecision {
+        self.half_precision
     }
 }
 

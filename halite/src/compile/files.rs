@@ -2,88 +2,136 @@
 //! Does not own: what they mean (`halite-compiler`).
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
-use halite_cache::{Digest, InputFile, Store};
+use halite_cache::{CacheError, Digest, InputFile, Store};
 use halite_compiler::{Model, ModelFormat};
 use parking_lot::Mutex;
 
-use crate::{Limits, LoadMode, Result, source::Loaded};
+use crate::{LoadMode, Result, options::Limits, source::Loaded};
 
-/// The files of a model, its own first. Clones are the same list.
+/// The files of a model. Clones are the same list.
 #[derive(Clone)]
 pub(crate) struct Files {
     all: Arc<Mutex<Vec<Arc<ModelFile>>>>,
+    /// The model's folder, links followed, as files beside it are named; `None` for models that are no files.
+    folder: Option<PathBuf>,
     mode: LoadMode,
 }
 
 /// A file of a model.
-pub(crate) struct ModelFile {
-    /// Where it is; empty for a model in bytes.
-    pub path: PathBuf,
+struct ModelFile {
+    /// As seen from the model's folder; empty for the model itself, `None` for what lies elsewhere.
+    name: Option<PathBuf>,
+    /// Where it is.
+    path: PathBuf,
     /// The open file; `None` for bytes and streams.
-    pub input: Option<InputFile>,
-    /// All of it.
-    pub bytes: Bytes,
+    input: Option<InputFile>,
+    bytes: Bytes,
+    digest: OnceLock<Digest>,
 }
 
 impl ModelFile {
-    fn open(path: &Path, mode: LoadMode) -> io::Result<ModelFile> {
-        let input = InputFile::open(path).map_err(|error| io::Error::other(error.to_string()))?;
-        let bytes = mode.load_from(input.file())?;
-        Ok(ModelFile { path: path.to_owned(), input: Some(input), bytes })
+    fn open(path: &Path, name: Option<PathBuf>, mode: LoadMode) -> io::Result<ModelFile> {
+        let input = InputFile::open(path).map_err(|error| match error {
+            CacheError::Io { error, .. } => error,
+            other => io::Error::other(other.to_string()),
+        })?;
+        let bytes = halite_runtime::LoadMode::from(mode).load_from(input.file())?;
+        Ok(ModelFile { name, path: path.to_owned(), input: Some(input), bytes, digest: OnceLock::new() })
     }
 
-    /// What it is known by. `None` when it was written to since it was read: nobody knows what was read then.
-    pub fn digest(&self, memo: &Store) -> Option<Digest> {
-        match &self.input {
-            None => Some(Digest::of(&self.bytes)),
-            Some(input) => {
-                let digest = input.digest_of(&self.bytes, Some(memo));
-                digest.inspect_err(|error| log::warn!("the compiled model is not kept: {error}")).ok()
-            }
+    fn digest(&self, memo: &Store, limits: &Limits) -> Option<Digest> {
+        if let Some(known) = self.digest.get() {
+            return Some(*known);
         }
-    }
-
-    /// Whether nobody has written to it since it was read.
-    pub fn is_unchanged(&self) -> bool {
-        self.input.as_ref().is_none_or(|input| input.check_unchanged().is_ok())
+        let goes_on = || limits.goes_on();
+        let digest = match &self.input {
+            None => Digest::of_while(&self.bytes, &goes_on)?,
+            Some(input) => {
+                let digest = input.digest_while(&self.bytes, Some(memo), &goes_on);
+                digest.inspect_err(|error| log::warn!("the compiled model is not kept: {error}")).ok()??
+            }
+        };
+        Some(*self.digest.get_or_init(|| digest))
     }
 
     /// Where in it these bytes are, if they are a part of it.
     fn offset_of(&self, part: &Bytes) -> Option<u64> {
         let (own, part) = (self.bytes.as_ptr_range(), part.as_ptr_range());
         let (own, part) = (own.start.addr()..own.end.addr(), part.start.addr()..part.end.addr());
-        (!part.is_empty() && own.start <= part.start && part.end <= own.end)
-            .then(|| (part.start - own.start) as u64)
+        let inside = !part.is_empty() && own.start <= part.start && part.end <= own.end;
+        inside.then(|| (part.start - own.start) as u64)
     }
 }
 
 impl Files {
     fn new(file: Loaded, mode: LoadMode) -> Files {
-        let own = ModelFile { path: file.path.unwrap_or_default(), input: file.input, bytes: file.bytes };
-        Files { all: Arc::new(Mutex::new(vec![Arc::new(own)])), mode }
+        let path = file.path.unwrap_or_default();
+        let folder = fs::canonicalize(&path).ok().and_then(|path| Some(path.parent()?.to_owned()));
+        let own = ModelFile {
+            name: Some(PathBuf::new()),
+            path,
+            input: file.input,
+            bytes: file.bytes,
+            digest: OnceLock::new(),
+        };
+        Files { all: Arc::new(Mutex::new(vec![Arc::new(own)])), folder, mode }
     }
 
-    /// All that were read so far.
-    pub fn all(&self) -> Vec<Arc<ModelFile>> {
-        self.all.lock().clone()
+    fn named(&self, name: &Path) -> Option<Arc<ModelFile>> {
+        self.all.lock().iter().find(|file| file.name.as_deref() == Some(name)).cloned()
     }
 
     /// The bytes of a file; each is read once.
-    pub fn read(&self, path: &Path) -> io::Result<Bytes> {
+    fn read(&self, path: &Path) -> io::Result<Bytes> {
         let mut all = self.all.lock();
         if let Some(known) = all.iter().find(|file| file.path == path) {
             return Ok(known.bytes.clone());
         }
-        let file = Arc::new(ModelFile::open(path, self.mode)?);
+        let inside = |folder: &PathBuf| path.strip_prefix(folder).ok().map(Path::to_owned);
+        let name = self.folder.as_ref().and_then(inside);
+        let file = Arc::new(ModelFile::open(path, name, self.mode)?);
         let bytes = file.bytes.clone();
         all.push(file);
         Ok(bytes)
+    }
+
+    /// Reads a file by its name as seen from the model's folder, which it must not leave.
+    pub fn read_beside(&self, name: &Path) -> io::Result<()> {
+        let folder = self.folder.as_deref().ok_or(io::ErrorKind::NotFound)?;
+        let path = fs::canonicalize(folder.join(name))?;
+        if path != folder.join(name) {
+            // A link now, and a file when it was named: what it leads to is for the compiler to judge.
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.read(&path).map(drop)
+    }
+
+    /// Names of the files that were read beside the model's own, in order; `None` when one lies elsewhere.
+    pub fn beside(&self) -> Option<Vec<PathBuf>> {
+        self.all.lock().iter().skip(1).map(|file| file.name.clone()).collect()
+    }
+
+    /// Bytes of a file that was read, by its name.
+    pub fn bytes(&self, name: &Path) -> Option<Bytes> {
+        self.named(name).map(|file| file.bytes.clone())
+    }
+
+    /// What a file that was read is known by; `None` when it was written to since, or the work was ended.
+    pub fn digest(&self, name: &Path, memo: &Store, limits: &Limits) -> Option<Digest> {
+        self.named(name)?.digest(memo, limits)
+    }
+
+    /// Whether nobody has written to them since they were read.
+    pub fn are_unchanged(&self) -> bool {
+        let unchanged =
+            |file: &Arc<ModelFile>| file.input.as_ref().is_none_or(|input| input.check_unchanged().is_ok());
+        self.all.lock().iter().all(unchanged)
     }
 
     /// The file that these bytes are a part of, by its place, and where in it they begin.
@@ -121,5 +169,7 @@ mod tests {
         assert_eq!(files.locate(&bytes.slice(10..20)), Some((0, 10)));
         assert_eq!(files.locate(&Bytes::from(vec![1u8; 10])), None);
         assert_eq!(files.locate(&bytes.slice(5..5)), None);
+        assert_eq!(files.beside(), Some(Vec::new()));
+        assert!(files.are_unchanged());
     }
 }

@@ -20,22 +20,20 @@ mod model;
 mod sizes;
 mod tuning;
 
-use halite_compiler::{self as inner, CompileError, Control};
+use halite_compiler::{self as inner, CompileError, Control, signature::BoundValue};
 use halite_hal as hal;
 use halite_shaders::DType;
 use halite_targets::{Capabilities, Facts, Os};
 
-pub use compiler::{Compiled, Compiler, Precision, Target};
-pub(crate) use files::{Files, ModelFile, read};
-pub use halite_compiler::{
-    explain::Report,
-    signature::{Bindings, BoundValue},
-};
-pub use model::{Model, is_model};
-pub use sizes::{SizeRange, Sizes};
+pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
+pub(crate) use files::{Files, read};
+pub use halite_compiler::explain::Report;
+pub use model::{Model, ModelFormat, OpenOptions};
+pub(crate) use sizes::digest as digest_sizes;
+pub use sizes::Sizes;
 pub use tuning::Tuning;
 
-use crate::{ElementType, Error, ErrorKind, Limits, Progress, Result, Tensor};
+use crate::{ElementType, Error, ErrorKind, Progress, Result, Stage, Tensor, options::Limits};
 
 /// What a device can do, out of its driver's record: what kernels are chosen by.
 ///
@@ -65,7 +63,7 @@ pub(crate) fn error(error: CompileError) -> Error {
             _ => ErrorKind::Io,
         },
         CompileError::Invalid { .. } => ErrorKind::InvalidModel,
-        CompileError::Write(_) => ErrorKind::OutOfMemory,
+        CompileError::Write(_) => ErrorKind::Other,
         _ => ErrorKind::Unsupported,
     };
     Error::new(kind, error.to_string())
@@ -82,8 +80,17 @@ pub(crate) fn control(limits: &Limits) -> Control {
     }
     if let Some(told) = limits.progress.clone() {
         control = control.with_progress(move |progress| {
-            let stage = progress.stage.to_string();
-            told(Progress { stage: &stage, done: progress.done, total: progress.total });
+            let detail = progress.stage.to_string();
+            let stage = match progress.stage {
+                inner::Stage::Reading => Stage::Reading,
+                inner::Stage::Importing => Stage::Importing,
+                inner::Stage::Optimizing => Stage::Optimizing,
+                inner::Stage::Planning => Stage::Planning,
+                inner::Stage::ChoosingKernels(_) => Stage::ChoosingKernels,
+                inner::Stage::Writing => Stage::Writing,
+                _ => Stage::Other,
+            };
+            told(Progress { stage, detail: &detail, done: progress.done as u64, total: progress.total as u64 });
         });
     }
     control
@@ -111,11 +118,8 @@ fn graph_type(of: ElementType) -> Option<inner::graph::ElementType> {
     DType::ALL.into_iter().map(inner::graph::ElementType::from).find(|own| element_type(*own) == Some(signless))
 }
 
-/// A tensor whose elements decide sizes, as [`Bindings`] have it.
-///
-/// # Errors
-/// No element type of models is like that of the tensor, or its device fails.
-pub fn bound_value(tensor: &Tensor) -> Result<BoundValue> {
+/// A tensor whose elements decide sizes.
+pub(crate) fn bound_value(tensor: &Tensor) -> Result<BoundValue> {
     let element = graph_type(tensor.element_type()).ok_or_else(|| {
         Error::invalid(format!("elements of type {} are not known to models", tensor.element_type()))
     })?;

@@ -1,7 +1,8 @@
 //! Owns the sizes and values that a caller gives for what a model leaves open. Does not own: whether the model agrees.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::collections::BTreeMap;
 
+use halite_cache::{Digest, Hasher};
 use halite_compiler::signature::{Bindings, Dim, Signature};
 
 use crate::{Error, Result, Tensor, tensor::Shape};
@@ -9,44 +10,13 @@ use crate::{Error, Result, Tensor, tensor::Shape};
 /// Most versions of a function.
 const MOST_VERSIONS: usize = 1024;
 
-/// Sizes of one dimension: one, several, or a range.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SizeRange(Vec<usize>);
-
-impl From<usize> for SizeRange {
-    fn from(size: usize) -> Self {
-        SizeRange(vec![size])
-    }
-}
-
-impl<const N: usize> From<[usize; N]> for SizeRange {
-    fn from(sizes: [usize; N]) -> Self {
-        SizeRange(sizes.to_vec())
-    }
-}
-
-impl From<Vec<usize>> for SizeRange {
-    fn from(sizes: Vec<usize>) -> Self {
-        SizeRange(sizes)
-    }
-}
-
-impl From<RangeInclusive<usize>> for SizeRange {
-    fn from(sizes: RangeInclusive<usize>) -> Self {
-        // More than can be used; the count is checked where they are.
-        SizeRange(sizes.take(MOST_VERSIONS + 1).collect())
-    }
-}
-
 /// What a model leaves open, as a caller fixes it: sizes of named dimensions, shapes of inputs, values of inputs that decide
 /// sizes. Several sizes or shapes make a version for every combination.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
-    dimensions: BTreeMap<String, SizeRange>,
+    dimensions: BTreeMap<String, Vec<usize>>,
     shapes: BTreeMap<String, Vec<Shape>>,
     values: BTreeMap<String, Tensor>,
-    /// All versions in full, in the place of combinations.
-    versions: Option<Vec<Bindings>>,
 }
 
 impl Sizes {
@@ -55,10 +25,12 @@ impl Sizes {
         Self::default()
     }
 
-    /// Sizes of a named dimension.
+    /// Sizes of a named dimension: `[1]`, `[16, 64, 256]`, `1..=128`.
     #[must_use]
-    pub fn dimension(mut self, name: impl Into<String>, sizes: impl Into<SizeRange>) -> Self {
-        self.dimensions.insert(name.into(), sizes.into());
+    pub fn dimension(mut self, name: impl Into<String>, sizes: impl IntoIterator<Item = usize>) -> Self {
+        // One more than can be used; the number is checked where it counts.
+        let sizes = sizes.into_iter().take(MOST_VERSIONS + 1).collect();
+        self.dimensions.insert(name.into(), sizes);
         self
     }
 
@@ -76,25 +48,21 @@ impl Sizes {
         self
     }
 
-    /// All versions in full, in the order in which they are tried, as the compiler has them.
-    #[must_use]
-    pub fn versions(mut self, versions: Vec<Bindings>) -> Self {
-        self.versions = Some(versions);
-        self
-    }
-
-    fn is_empty(&self) -> bool {
-        self.dimensions.is_empty() && self.shapes.is_empty() && self.values.is_empty() && self.versions.is_none()
+    /// Adds what others say; where both say something, theirs counts.
+    pub(crate) fn merge(&mut self, other: Sizes) {
+        self.dimensions.extend(other.dimensions);
+        self.shapes.extend(other.shapes);
+        self.values.extend(other.values);
     }
 
     /// Every combination.
     pub(crate) fn combinations(&self) -> Result<Vec<Bindings>> {
-        if let Some(versions) = &self.versions {
-            return Ok(versions.clone());
+        if let Some((name, _)) = self.dimensions.iter().find(|(_, sizes)| sizes.is_empty()) {
+            return Err(Error::invalid(format!("dimension '{name}' was given no size")));
         }
         let mut all = vec![Bindings::default()];
         for (name, sizes) in &self.dimensions {
-            all = product(&all, &sizes.0, |bindings, size| {
+            all = product(&all, sizes, |bindings, size| {
                 bindings.dims.insert(name.clone(), *size as u64);
             })?;
         }
@@ -120,7 +88,7 @@ impl Sizes {
         if versions.iter().all(|version| inputs.iter().all(|input| is_known(input, version))) {
             return Ok(Some(versions));
         }
-        if self.versions.is_some() || versions.len() > 1 {
+        if versions.len() > 1 {
             // Several sizes were given and others are missing: the compiler's own words for that are the best.
             versions[0].resolve(inputs).map_err(super::error)?;
         }
@@ -135,9 +103,6 @@ impl Sizes {
 
     /// Refuses names that no function has.
     pub(crate) fn check_names<'a>(&self, functions: impl Iterator<Item = &'a [Signature]>) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
         let (mut inputs, mut symbols) = (Vec::new(), Vec::new());
         for input in functions.flatten() {
             inputs.push(input.name.as_str());
@@ -152,8 +117,7 @@ impl Sizes {
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         };
         for name in self.dimensions.keys() {
-            // One that only shapes refer to, or that outputs have, may not be a symbol of inputs.
-            if !symbols.contains(&name.as_str()) && self.versions.is_none() {
+            if !symbols.contains(&name.as_str()) {
                 let text = format!("no input has an open dimension '{name}'; there are: {}", list(&mut symbols));
                 return Err(Error::invalid(text));
             }
@@ -165,6 +129,26 @@ impl Sizes {
         }
         Ok(())
     }
+}
+
+/// What tells sizes and values from others.
+pub(crate) fn digest(versions: &[Bindings]) -> Digest {
+    let mut hasher = Hasher::new();
+    let sizes = |sizes: &[u64]| sizes.iter().flat_map(|size| size.to_le_bytes()).collect::<Vec<u8>>();
+    for version in versions {
+        hasher.field(b"version");
+        for (name, size) in &version.dims {
+            hasher.field(b"dimension").field(name.as_bytes()).field(&size.to_le_bytes());
+        }
+        for (name, shape) in &version.shapes {
+            hasher.field(b"shape").field(name.as_bytes()).field(&sizes(shape));
+        }
+        for (name, value) in &version.values {
+            hasher.field(b"value").field(name.as_bytes()).field(value.element.to_string().as_bytes());
+            hasher.field(&sizes(&value.dims)).field(&value.bytes);
+        }
+    }
+    hasher.finish()
 }
 
 /// Without what is for inputs of other functions.
@@ -229,12 +213,27 @@ mod tests {
     }
 
     #[test]
+    fn versions_are_told_apart_by_their_contents() {
+        let value = |elements: [i64; 2]| {
+            let sizes = Sizes::new().value("k", Tensor::from_slice(&elements, 2).unwrap());
+            digest(&sizes.combinations().unwrap())
+        };
+        assert_eq!(value([2, 3]), value([2, 3]));
+        assert_ne!(value([2, 3]), value([3, 2]));
+        let of = |sizes: Sizes| digest(&sizes.combinations().unwrap());
+        assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [2])));
+        assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [1, 2])));
+    }
+
+    #[test]
     fn wrong_names_and_too_many_versions_are_told() {
         let inputs = [input("x", vec![Dim::Symbol("n".into())])];
         let check = |sizes: Sizes| sizes.check_names([&inputs[..]].into_iter()).unwrap_err().message().to_owned();
-        assert_eq!(check(Sizes::new().dimension("m", 1)), "no input has an open dimension 'm'; there are: n");
+        assert_eq!(check(Sizes::new().dimension("m", [1])), "no input has an open dimension 'm'; there are: n");
         assert_eq!(check(Sizes::new().shape("y", [1])), "there is no input 'y'; there are: x");
         let many = Sizes::new().dimension("n", 1..=2000).for_function(&inputs).unwrap_err();
         assert!(many.message().contains("versions are more than 1024"), "{many}");
+        let none = Sizes::new().dimension("n", 3..=2).for_function(&inputs).unwrap_err();
+        assert_eq!(none.message(), "dimension 'n' was given no size");
     }
 }

@@ -1,20 +1,19 @@
 //! Owns how a session comes to be: what the caller chose, and the order in which it is brought up. Does not own: reading models
 //! (`model`), linking modules (`halite-runtime`).
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, time::Duration};
 
 use halite_runtime::{self as runtime, ParameterIndex};
 
 use super::{Program, Session, module::ModuleProgram};
-#[allow(unused_imports)]
-use super::shim::{Named as _, Start as _};
 use crate::{
-    CancelToken, Device, Drivers, Error, Limits, LoadMode, Progress, Result, Source,
+    Cache, CancelToken, Device, Drivers, Error, LoadMode, Progress, Result, RunOptions, Source, options::Limits,
     source::Loaded,
 };
 
 /// The device that a session runs on.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum DeviceChoice {
     /// By URI, such as `vulkan`, `vulkan://0`, `vulkan://llvmpipe?validation=core`; see [`Drivers::open`].
     Uri(String),
@@ -51,21 +50,30 @@ impl From<&Device> for DeviceChoice {
 pub struct SessionBuilder {
     pub(super) drivers: Option<Drivers>,
     pub(super) devices: Vec<DeviceChoice>,
-    pub(super) sources: Vec<Source>,
-    pub(super) parameters: Vec<(String, PathBuf, LoadMode)>,
+    pub(super) imports: Vec<Source>,
+    pub(super) main: Option<Source>,
+    pub(super) parameters: Vec<(String, PathBuf, Option<LoadMode>)>,
     pub(super) load_mode: LoadMode,
-    pub(super) limits: Limits,
+    pub(super) cache: Cache,
+    pub(super) options: RunOptions,
     pub(super) program_limits: runtime::Limits,
     #[cfg(feature = "compiler")]
     pub(super) model: super::model::ModelOptions,
 }
 
 impl SessionBuilder {
-    /// The model or module: `.onnx`, `.pte` or `.vmfb`, told by its content. A path, bytes, or a [`Source`]. Given several
-    /// times, all are modules, and later ones may import from earlier ones; the last is the main one.
+    /// The model or module that the session runs: `.onnx`, `.pte` or `.vmfb`, told by its content. A path, bytes, or a
+    /// [`Source`].
     #[must_use]
     pub fn model(mut self, source: impl Into<Source>) -> Self {
-        self.sources.push(source.into());
+        self.main = Some(source.into());
+        self
+    }
+
+    /// Adds a module that later ones, and the main one, may import from.
+    #[must_use]
+    pub fn import(mut self, module: impl Into<Source>) -> Self {
+        self.imports.push(module.into());
         self
     }
 
@@ -88,15 +96,15 @@ impl SessionBuilder {
     /// Adds a parameter archive (`.irpa`, `.safetensors`, `.gguf`) whose entries modules find under `scope`, which may be empty.
     /// Of entries with one name the first counts.
     #[must_use]
-    pub fn parameters(self, scope: impl Into<String>, path: impl Into<PathBuf>) -> Self {
-        let mode = self.load_mode;
-        self.parameters_with(scope, path, mode)
+    pub fn parameters(mut self, scope: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        self.parameters.push((scope.into(), path.into(), None));
+        self
     }
 
     /// As [`SessionBuilder::parameters`], with a mode of its own.
     #[must_use]
     pub fn parameters_with(mut self, scope: impl Into<String>, path: impl Into<PathBuf>, mode: LoadMode) -> Self {
-        self.parameters.push((scope.into(), path.into(), mode));
+        self.parameters.push((scope.into(), path.into(), Some(mode)));
         self
     }
 
@@ -107,31 +115,39 @@ impl SessionBuilder {
         self
     }
 
-    /// Bounds the building itself; calls have [`Limits`] of their own.
+    /// Where compiled models and pipelines are kept for the next process; without, among this user's caches. Devices that are
+    /// open already keep their pipelines where they were told.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// How the building itself is done, in the place of what was said before; calls have options of their own.
+    #[must_use]
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.options = options;
         self
     }
 
     /// Stops the building when the token is set.
     #[must_use]
     pub fn cancel(mut self, token: &CancelToken) -> Self {
-        self.limits = self.limits.cancel(token);
+        self.options = self.options.cancel(token);
         self
     }
 
-    /// Gives the building up after this long from now.
+    /// Gives the building up after this long.
     #[must_use]
-    pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
-        self.limits = self.limits.timeout(timeout);
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options = self.options.timeout(timeout);
         self
     }
 
     /// Tells how far the building is.
     #[must_use]
     pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
-        self.limits = self.limits.progress(told);
+        self.options = self.options.progress(told);
         self
     }
 
@@ -148,31 +164,33 @@ impl SessionBuilder {
     /// A file cannot be read, is damaged or not supported, no device can be used, or a limit is reached. The text names the
     /// stage.
     pub fn build(mut self) -> Result<Session> {
-        if self.sources.is_empty() {
+        let Some(main) = self.main.take() else {
             return Err(Error::invalid("a session needs a model: give it one with model(\"model.onnx\")"));
-        }
+        };
+        let limits = self.options.begin();
         let mode = self.load_mode;
-        let sources = std::mem::take(&mut self.sources);
-        let mut loaded = Vec::with_capacity(sources.len());
-        for source in sources {
-            self.limits.check("reading the model")?;
-            loaded.push(source.load(mode)?);
-        }
+        let sources = std::mem::take(&mut self.imports).into_iter().chain([main]);
+        let mut loaded = sources.map(|source| source.load(mode, &limits)).collect::<Result<Vec<_>>>()?;
         #[cfg(feature = "compiler")]
         if let [only] = &loaded[..]
             && let Some(format) = super::model::detect(only)?
         {
             let only = loaded.swap_remove(0);
-            return super::model::build(self, only, format);
+            return super::model::build(self, only, format, &limits);
         }
         for file in &loaded {
             refuse_model(file, loaded.len())?;
         }
-        self.build_modules(loaded)
+        self.build_modules(loaded, &limits)
     }
 
+    /// The drivers, which keep their pipelines where this session keeps what it compiles.
     pub(super) fn drivers_or_linked(&self) -> Drivers {
-        self.drivers.clone().unwrap_or_default()
+        let drivers = self.drivers.clone().unwrap_or_default();
+        match self.cache.pipelines() {
+            Some(place) => drivers.keeping_pipelines(&place),
+            None => drivers,
+        }
     }
 
     /// The devices that were chosen, open.
@@ -185,29 +203,31 @@ impl SessionBuilder {
         self.devices.iter().map(open).collect()
     }
 
-    fn build_modules(self, files: Vec<Loaded>) -> Result<Session> {
+    fn build_modules(self, files: Vec<Loaded>, limits: &Limits) -> Result<Session> {
         let drivers = self.drivers_or_linked();
         let chosen = self.open_devices()?;
         let mut builder = runtime::Session::builder()
             .registry(drivers.registry().clone())
             .limits(self.program_limits)
-            .init_options(self.limits.call_options());
-        if let Some(told) = self.limits.progress.clone() {
-            builder = builder.progress(Arc::new(move |stage, done, total| told(Progress { stage, done, total })));
+            .init_options(limits.call_options());
+        if let Some(sink) = limits.runtime_sink() {
+            builder = builder.progress(sink);
         }
         if chosen.is_empty() {
-            builder = builder.device_options(drivers.device_options().clone());
+            builder = builder.device_options(drivers.all_options());
         } else {
             builder = builder.devices(chosen.iter().map(|device| device.hal().clone()).collect());
         }
         let mut index = ParameterIndex::default();
         for (scope, path, mode) in &self.parameters {
-            index.add_file(scope, path, *mode)?;
+            limits.check("reading parameters")?;
+            let mode = mode.unwrap_or(self.load_mode);
+            index.add_file(scope, path, mode.into()).map_err(Error::of_runtime)?;
         }
         for file in files {
             builder = builder.named_module(file.name, file.bytes);
         }
-        let session = builder.parameter_index(index).build()?;
+        let session = builder.parameter_index(index).build().map_err(Error::of_runtime)?;
         let devices = match chosen.is_empty() {
             true => session.devices().iter().map(|device| Device::new(device.clone())).collect(),
             // A module that needs no device was given one all the same: tensors may live there.

@@ -31,9 +31,20 @@ fn is_required(input: &ValueInfo) -> bool {
 }
 
 fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> {
+    let is_model = info.module.is_empty();
     let (ValueType::Tensor { element_type, shape }, Value::Tensor(tensor)) = (&input.value_type, &value)
     else {
-        return Ok(value);
+        let fits = match &input.value_type {
+            ValueType::Tensor { .. } => matches!(value, Value::Null),
+            ValueType::Sequence => matches!(value, Value::List(_) | Value::Null),
+            ValueType::Scalar(_) | ValueType::Other(_) => true,
+        };
+        // What modules take beyond their declarations, they check themselves.
+        if fits || !is_model {
+            return Ok(value);
+        }
+        let text = format!("input {input} of '{}' cannot be a {}", info.name, value.kind());
+        return Err(Error::invalid(text));
     };
     let wrong = |why: String| {
         let given = crate::tensor::describe(tensor.element_type(), tensor.shape());
@@ -56,7 +67,7 @@ fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> 
         }
     }
     match element_type {
-        Some(own) if *own != tensor.element_type() => match is_same_width(*own, tensor.element_type()) {
+        Some(own) if *own != tensor.element_type() => match is_same_memory(*own, tensor.element_type(), is_model) {
             true => Ok(Value::Tensor(tensor.relabelled(*own))),
             false => wrong(format!("its elements are {own}")),
         },
@@ -64,14 +75,16 @@ fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> 
     }
 }
 
-/// Integers with and without a sign of their own are told apart in modules; as memory they are the same.
-fn is_same_width(a: ElementType, b: ElementType) -> bool {
-    let whole = |kind| matches!(kind, Some(ElementKind::Int | ElementKind::SInt | ElementKind::UInt));
-    let signless = |kind| kind == Some(ElementKind::Int);
-    let compatible = a.kind() == b.kind()
-        || signless(a.kind())
-        || (signless(b.kind()) && a.kind() == Some(ElementKind::SInt));
-    whole(a.kind()) && whole(b.kind()) && compatible && a.bit_count() == b.bit_count()
+/// Whether integers of one type can be taken for another of the same width. Modules know integers that do not say whether they
+/// have a sign, and take both; in models such integers have one.
+fn is_same_memory(own: ElementType, given: ElementType, is_model: bool) -> bool {
+    use ElementKind::{Int, SInt, UInt};
+    let fits = match (own.kind(), given.kind()) {
+        (Some(Int), Some(SInt)) | (Some(SInt), Some(Int)) => true,
+        (Some(Int), Some(UInt)) | (Some(UInt), Some(Int)) => !is_model,
+        _ => false,
+    };
+    fits && own.bit_count() == given.bit_count()
 }
 
 /// Zeros for an input with nothing open.
@@ -123,6 +136,10 @@ mod tests {
         assert!(of(floats.into()).unwrap_err().ends_with("its elements are i32"));
         let signed = Tensor::zeros(ElementType::SI32, [2, 3]).unwrap();
         assert!(of(signed.into()).unwrap().contains("2x3xi32"));
+        // The same bits would be other numbers.
+        let unsigned = Tensor::zeros(ElementType::UI32, [2, 3]).unwrap();
+        assert!(of(unsigned.into()).unwrap_err().ends_with("its elements are i32"));
+        assert!(of(Value::F32(1.0)).unwrap_err().ends_with("cannot be a f32"));
         assert_eq!(of(Value::Null).unwrap_err(), "inputs of 'f' are missing: 'x' i32[2,..3]; it takes 'x' i32[2,..3]");
     }
 }

@@ -7,7 +7,6 @@ mod check;
 mod model;
 mod module;
 mod pending;
-pub(crate) mod shim;
 #[cfg(feature = "compiler")]
 mod versions;
 
@@ -18,7 +17,7 @@ pub use builder::{DeviceChoice, SessionBuilder};
 pub(crate) use model::info as model_info;
 pub use pending::Pending;
 
-use crate::{Device, Error, ErrorKind, FunctionInfo, Inputs, Limits, Outputs, Result, Tensor};
+use crate::{Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Result, RunOptions, Tensor, ValueInfo, options::Limits};
 
 /// A model or module, ready to run on its devices.
 ///
@@ -26,9 +25,12 @@ use crate::{Device, Error, ErrorKind, FunctionInfo, Inputs, Limits, Outputs, Res
 /// the host overlaps with others, and the device takes the calls one after the other. Dropping the last clone, and the results
 /// on the device, gives everything back.
 ///
+/// A model has no memory: its calls do not depend on each other. The variables of a module live in its session, shared by all
+/// clones and threads; build another session for independent ones.
+///
 /// A model ([ONNX](https://onnx.ai), ExecuTorch) is compiled for the device. Where all of its sizes are known that happens when
 /// the session is built; where some are open, at the first call with sizes that are new, and what was compiled stays
-/// ([`SessionBuilder::most_versions`]). A [`Cache`](crate::Cache) keeps it for the next process.
+/// ([`SessionBuilder::max_loaded_versions`]). A [`Cache`](crate::Cache) keeps it for the next process.
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
@@ -108,12 +110,12 @@ impl Session {
         self.default_function()?.run(inputs)
     }
 
-    /// As [`Session::run`], within limits.
+    /// As [`Session::run`], with options.
     ///
     /// # Errors
-    /// As [`Session::run`], and when a limit is reached.
-    pub fn run_with(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<Outputs> {
-        self.default_function()?.run_with(inputs, limits)
+    /// As [`Session::run`], and when the options end it.
+    pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
+        self.default_function()?.run_with(inputs, options)
     }
 
     /// Starts the default function and returns while the device works; see [`Function::start`].
@@ -124,13 +126,39 @@ impl Session {
         self.default_function()?.start(inputs)
     }
 
+    /// As [`Session::start`], with options; see [`Function::start_with`].
+    ///
+    /// # Errors
+    /// As [`Session::start`], and when the options end it.
+    pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
+        self.default_function()?.start_with(inputs, options)
+    }
+
     /// Makes everything ready for inputs like these, so that the first call with them is as fast as the others; see
     /// [`Function::prewarm`].
     ///
     /// # Errors
     /// As [`Session::run`].
     pub fn prewarm(&self, inputs: impl Into<Inputs>) -> Result<()> {
-        self.default_function()?.prewarm(inputs, &Limits::new())
+        self.default_function()?.prewarm(inputs)
+    }
+
+    /// As [`Session::prewarm`], with options.
+    ///
+    /// # Errors
+    /// As [`Session::run_with`].
+    pub fn prewarm_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<()> {
+        self.default_function()?.prewarm_with(inputs, options)
+    }
+
+    /// Inputs of the default function; none where there is no such function.
+    pub fn inputs(&self) -> &[ValueInfo] {
+        self.0.default.map_or(&[], |place| &self.0.functions[place].inputs)
+    }
+
+    /// Outputs of the default function; none where there is no such function.
+    pub fn outputs(&self) -> &[ValueInfo] {
+        self.0.default.map_or(&[], |place| &self.0.functions[place].outputs)
     }
 
     /// The devices, in the order that programs see them. Empty for a module that uses none.
@@ -143,12 +171,13 @@ impl Session {
         self.0.devices.first()
     }
 
-    /// How many versions of the model's functions are loaded: one for each set of sizes that was called. A module is one.
-    pub fn version_count(&self) -> usize {
+    /// How many compiled versions of a model are loaded, each for other sizes; see [`SessionBuilder::max_loaded_versions`]. A
+    /// module is one.
+    pub fn loaded_versions(&self) -> usize {
         match &self.0.program {
             Program::Module(_) => 1,
             #[cfg(feature = "compiler")]
-            Program::Model(model) => model.version_count(),
+            Program::Model(model) => model.loaded_versions(),
         }
     }
 }
@@ -188,15 +217,16 @@ impl Function {
     /// # Errors
     /// Inputs do not fit, the model cannot be compiled for their sizes, or the device fails.
     pub fn run(&self, inputs: impl Into<Inputs>) -> Result<Outputs> {
-        self.run_with(inputs, &Limits::new())
+        self.run_with(inputs, &RunOptions::new())
     }
 
-    /// Runs it within limits.
+    /// Runs it with options.
     ///
     /// # Errors
-    /// As [`Function::run`], and when a limit is reached.
-    pub fn run_with(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<Outputs> {
-        self.start_with(inputs, limits)?.wait_with(limits)
+    /// As [`Function::run`], and when the options end it.
+    pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
+        let limits = options.begin();
+        self.begin(inputs.into(), &limits)?.finish(&limits)
     }
 
     /// Starts it and returns while the device works. Sizes of a model that were not seen before are compiled first, which
@@ -205,24 +235,27 @@ impl Function {
     /// # Errors
     /// As [`Function::run`], as far as they show before the device works. What shows later comes from [`Pending::wait`].
     pub fn start(&self, inputs: impl Into<Inputs>) -> Result<Pending> {
-        self.start_with(inputs, &Limits::new())
+        self.start_with(inputs, &RunOptions::new())
     }
 
-    /// As [`Function::start`]; limits are for what happens before it returns.
+    /// As [`Function::start`]; the options are for what happens before it returns.
     ///
     /// # Errors
-    /// As [`Function::start`], and when a limit is reached.
-    pub fn start_with(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<Pending> {
+    /// As [`Function::start`], and when the options end it.
+    pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
+        self.begin(inputs.into(), &options.begin())
+    }
+
+    fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         let info = self.info();
-        let values = inputs.into().in_order(&info.input_names(), &info.name)?;
-        let values = check::inputs(info, values)?;
-        let device = self.session.device().cloned();
-        let call = match &self.session.0.program {
-            Program::Module(module) => module.start(self.place, &values, device.as_ref(), limits)?,
+        let values = check::inputs(info, inputs.in_order(&info.input_names(), &info.name)?)?;
+        let session = &self.session.0;
+        let call = match &session.program {
+            Program::Module(module) => module.start(self.place, &values, &session.devices, limits)?,
             #[cfg(feature = "compiler")]
-            Program::Model(model) => model.start(self.place, &values, limits)?,
+            Program::Model(model) => model.start(self.place, &values, &session.devices, limits)?,
         };
-        Ok(Pending::new(call, self.session.0.output_names[self.place].clone(), device))
+        Ok(Pending::new(call, session.output_names[self.place].clone(), self.session.clone()))
     }
 
     /// Compiles and loads what inputs like these need, builds all pipelines, and runs a model once with them. [`Function::zeros`]
@@ -230,17 +263,19 @@ impl Function {
     ///
     /// # Errors
     /// As [`Function::run`].
-    pub fn prewarm(&self, inputs: impl Into<Inputs>, limits: &Limits) -> Result<()> {
-        let info = self.info();
-        let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
+    pub fn prewarm(&self, inputs: impl Into<Inputs>) -> Result<()> {
+        self.prewarm_with(inputs, &RunOptions::new())
+    }
+
+    /// As [`Function::prewarm`], with options.
+    ///
+    /// # Errors
+    /// As [`Function::run_with`].
+    pub fn prewarm_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<()> {
         match &self.session.0.program {
             Program::Module(_) => Ok(()),
             #[cfg(feature = "compiler")]
-            Program::Model(model) => {
-                let call = model.start(self.place, &values, limits)?;
-                let names = self.session.0.output_names[self.place].clone();
-                Pending::new(call, names, self.session.device().cloned()).wait_with(limits).map(drop)
-            }
+            Program::Model(_) => self.run_with(inputs, options).map(drop),
         }
     }
 

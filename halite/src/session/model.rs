@@ -1,29 +1,31 @@
 //! Owns sessions of models: what is compiled when, for which sizes, and loading what came out. Does not own: compiling
 //! (`compile`), keeping what was compiled (`kept`), or which versions are loaded (`versions`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use halite_compiler::{self as compiler, ModelFormat, signature::{Arity, Bindings, Signature}};
-use halite_hal::DeviceKind;
-use halite_runtime::{self as runtime, Parameter, ParameterIndex};
+use halite_compiler::{
+    self as compiler, ModelFormat,
+    signature::{Arity, Bindings, Signature},
+};
+use halite_cache::{Digest, Hasher, Store};
+use halite_runtime::{self as runtime, ParameterIndex};
 use halite_targets::Capabilities;
+use parking_lot::Mutex;
 
-#[allow(unused_imports)]
-use super::shim::{Named as _, Start as _};
 use super::{
     Program, Session, SessionBuilder,
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Cache, Device, Dimension, Error, ErrorKind, FunctionInfo, Limits, Precision, Progress, Result,
-    Tuning, Value, ValueInfo, ValueType,
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, Tuning, Value, ValueInfo, ValueType,
     compile::{self, Files, Sizes},
-    kept::{self, Kept, Request},
+    kept::{Kept, Lookup, Request},
+    options::Limits,
     source::Loaded,
 };
 
 /// Versions of a model that stay loaded, unless the caller says otherwise.
-const MOST_VERSIONS: usize = 32;
+const MOST_VERSIONS: usize = 16;
 /// Executables that models are compiled to.
 const FORMAT: &str = "vulkan-spirv-fb";
 /// Scope of the weights of a model.
@@ -32,7 +34,6 @@ const SCOPE: &str = "model";
 /// What a caller chooses for models.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelOptions {
-    pub cache: Cache,
     pub precision: Precision,
     pub tuning: Tuning,
     pub sizes: Sizes,
@@ -42,7 +43,6 @@ pub(crate) struct ModelOptions {
 impl Default for ModelOptions {
     fn default() -> Self {
         ModelOptions {
-            cache: Cache::default(),
             precision: Precision::default(),
             tuning: Tuning::default(),
             sizes: Sizes::default(),
@@ -52,13 +52,6 @@ impl Default for ModelOptions {
 }
 
 impl SessionBuilder {
-    /// Where modules are kept that models were compiled to; without, among this user's caches.
-    #[must_use]
-    pub fn cache(mut self, cache: Cache) -> Self {
-        self.model.cache = cache;
-        self
-    }
-
     /// Which floats a model computes with inside; without, its own. Inputs and outputs keep their types.
     #[must_use]
     pub fn precision(mut self, precision: Precision) -> Self {
@@ -77,7 +70,7 @@ impl SessionBuilder {
     /// is built, and takes no others.
     #[must_use]
     pub fn dimension(mut self, name: impl Into<String>, size: usize) -> Self {
-        self.model.sizes = self.model.sizes.dimension(name, [size]);
+        self.model.sizes.merge(Sizes::new().dimension(name, [size]));
         self
     }
 
@@ -85,21 +78,23 @@ impl SessionBuilder {
     /// takes no others.
     #[must_use]
     pub fn bound(mut self, name: impl Into<String>, sizes: std::ops::RangeInclusive<usize>) -> Self {
-        self.model.sizes = self.model.sizes.dimension(name, sizes);
+        self.model.sizes.merge(Sizes::new().dimension(name, sizes));
         self
     }
 
-    /// Sizes and values that a model leaves open, in all forms. With them the model is compiled when the session is built.
+    /// Sizes and values that a model leaves open, in all forms. Where they leave nothing open, the model is compiled when the
+    /// session is built.
     #[must_use]
     pub fn sizes(mut self, sizes: Sizes) -> Self {
-        self.model.sizes = sizes;
+        self.model.sizes.merge(sizes);
         self
     }
 
-    /// Most versions of a model that stay loaded: one for each set of sizes that it is called with. Each holds its own weights
-    /// on the device. Those that were used longest ago go first.
+    /// Most compiled versions of a model that stay loaded, each for other sizes and with weights of its own on the device; 16
+    /// unless this says otherwise. Those that were used longest ago go first, and all go when the device has no memory for
+    /// another.
     #[must_use]
-    pub fn most_versions(mut self, count: usize) -> Self {
+    pub fn max_loaded_versions(mut self, count: usize) -> Self {
         self.model.most_versions = count;
         self
     }
@@ -112,28 +107,39 @@ pub(super) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {
 
 /// A model on a device.
 pub(crate) struct ModelProgram {
-    model: compiler::Model,
+    /// The model and its files; gone when all that can be made of them is loaded.
+    model: Mutex<Option<Arc<OpenModel>>>,
     name: String,
-    files: Files,
     device: Device,
     capabilities: Capabilities,
     tuning: halite_shaders::TuningFile,
     options: ModelOptions,
+    store: Option<Store>,
     functions: Vec<ModelFunction>,
     versions: Versions,
     program_limits: runtime::Limits,
 }
 
+struct OpenModel {
+    model: compiler::Model,
+    format: ModelFormat,
+    files: Files,
+}
+
 struct ModelFunction {
     name: String,
     inputs: Vec<Signature>,
-    /// The sizes that the caller fixed, all of which one version serves; `None` where calls decide.
-    fixed: Option<Vec<Bindings>>,
+    fixed: Option<Fixed>,
+}
+
+/// What is the same in all calls, where the caller fixed all sizes.
+struct Fixed {
+    bindings: Vec<Bindings>,
+    version: OnceLock<Arc<Version>>,
 }
 
 /// Reads a model and brings it onto its device.
-pub(super) fn build(builder: SessionBuilder, file: Loaded, format: ModelFormat) -> Result<Session> {
-    let limits = builder.limits.clone();
+pub(super) fn build(builder: SessionBuilder, file: Loaded, format: ModelFormat, limits: &Limits) -> Result<Session> {
     if let [(scope, path, _), ..] = &builder.parameters[..] {
         return Err(Error::invalid(format!(
             "'{}' is a model, whose weights are its own; parameters ('{}' in scope '{scope}') are for modules",
@@ -145,7 +151,7 @@ pub(super) fn build(builder: SessionBuilder, file: Loaded, format: ModelFormat) 
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (model, files) = compile::read(file, format, builder.load_mode, &limits)?;
+    let (model, files) = compile::read(file, format, builder.load_mode, limits)?;
     let mut functions = Vec::new();
     let mut infos = Vec::new();
     for name in model.functions() {
@@ -153,25 +159,34 @@ pub(super) fn build(builder: SessionBuilder, file: Loaded, format: ModelFormat) 
         let (inputs, outputs) = (inputs.map_err(compile::error)?, outputs.map_err(compile::error)?);
         infos.push(info(&name, &inputs, &outputs));
         let fixed = builder.model.sizes.for_function(&inputs)?;
+        let fixed = fixed.map(|bindings| Fixed { bindings, version: OnceLock::new() });
         functions.push(ModelFunction { name, inputs, fixed });
     }
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     let versions = Versions::new(builder.model.most_versions);
     let program = ModelProgram {
-        model,
+        model: Mutex::new(Some(Arc::new(OpenModel { model, format, files }))),
         name,
-        files,
         device: device.clone(),
         capabilities,
         tuning,
         options: builder.model,
+        store: builder.cache.open(),
         functions,
         versions,
         program_limits: builder.program_limits,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
-    if program.functions[0].fixed.is_some() {
-        program.fixed_version(0, &limits)?;
+    match program.functions.first() {
+        Some(function) => {
+            if let Some(fixed) = &function.fixed {
+                program.fixed_version(0, fixed, limits)?;
+            }
+        }
+        None => {
+            let text = format!("the model '{}' has no functions", program.name);
+            return Err(Error::new(ErrorKind::InvalidModel, text));
+        }
     }
     Ok(Session::assemble(vec![device], infos, Some(0), Program::Model(Box::new(program))))
 }
@@ -185,7 +200,7 @@ fn open_device(builder: &SessionBuilder, file: &Loaded) -> Result<Device> {
         _ => return Err(Error::invalid(format!("{what} runs on one device; {} were named", devices.len()))),
     };
     let info = device.hal().info();
-    if info.kind == DeviceKind::Cpu && info.capabilities.is_none() {
+    if !info.executable_formats.iter().any(|format| format == FORMAT) {
         return Err(Error::new(
             ErrorKind::Unsupported,
             format!(
@@ -233,41 +248,58 @@ pub(crate) fn value_info(signature: &Signature) -> ValueInfo {
 }
 
 impl ModelProgram {
-    pub fn version_count(&self) -> usize {
-        self.versions.count()
+    pub fn loaded_versions(&self) -> usize {
+        let fixed = |f: &&ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
+        self.versions.count() + self.functions.iter().filter(fixed).count()
     }
 
     /// Starts a function for these inputs.
-    pub fn start(&self, place: usize, values: &[Value], limits: &Limits) -> Result<super::shim::PendingCall> {
+    pub fn start(
+        &self,
+        place: usize,
+        values: &[Value],
+        devices: &[Device],
+        limits: &Limits,
+    ) -> Result<runtime::PendingCall> {
         let version = match &self.functions[place].fixed {
-            Some(_) => self.fixed_version(place, limits)?,
+            Some(fixed) => self.fixed_version(place, fixed, limits)?,
             None => self.version_for(place, values, limits)?,
         };
         limits.check("copying inputs")?;
-        let device = Some(&self.device);
-        let arguments = values.iter().map(|value| value.lower(device)).collect::<Result<Vec<_>>>()?;
-        Ok(version.function.start(&arguments, &limits.call_options())?)
+        let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
+        version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
     }
 
-    /// The version for the sizes that the caller fixed.
-    fn fixed_version(&self, place: usize, limits: &Limits) -> Result<Arc<Version>> {
+    /// The version for the sizes that the caller fixed, which stays.
+    fn fixed_version(&self, place: usize, fixed: &Fixed, limits: &Limits) -> Result<Arc<Version>> {
+        if let Some(version) = fixed.version.get() {
+            return Ok(version.clone());
+        }
         let function = &self.functions[place];
-        let bindings = function.fixed.as_deref().unwrap_or_default();
         let key = ShapeKey(format!("{place} fixed"));
-        let digest = |_: &[usize]| Ok(halite_cache::Digest::of(b""));
-        self.versions.get(key, limits, digest, || {
-            let request = self.request(function, "fixed", format!("{bindings:?}"));
-            self.make(function, request, bindings.to_vec(), &[], limits)
-        })
+        let none = |_: &[usize]| Ok(Digest::of(b""));
+        let version = self.versions.get(&key, limits, &none, || {
+            // Another thread may have made it meanwhile.
+            match fixed.version.get() {
+                Some(version) => Ok((Vec::new(), version.clone())),
+                None => self.make(function, "fixed sizes", fixed.bindings.clone(), &[], limits),
+            }
+        })?;
+        let version = fixed.version.get_or_init(|| version).clone();
+        self.versions.forget(&key);
+        let is_loaded = |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
+        if self.functions.iter().all(is_loaded) {
+            // Nothing else can be made of the model, so its memory goes.
+            *self.model.lock() = None;
+        }
+        Ok(version)
     }
 
     /// The version for the sizes of these inputs.
     fn version_for(&self, place: usize, values: &[Value], limits: &Limits) -> Result<Arc<Version>> {
         let function = &self.functions[place];
-        let shapes = describe(values);
-        let key = ShapeKey(format!("{place} {shapes}"));
-        let digest = |bound: &[usize]| values_digest(values, bound);
-        self.versions.get(key, limits, digest, || {
+        let key = ShapeKey(format!("{place} {}", describe(values)));
+        self.versions.get(&key, limits, &|bound| values_digest(values, bound), || {
             let mut bindings = self.options.sizes.single(&function.inputs)?;
             for (signature, value) in function.inputs.iter().zip(values) {
                 if let (Arity::Tensor, Some(tensor)) = (signature.arity, value.as_tensor()) {
@@ -277,57 +309,82 @@ impl ModelProgram {
                     }
                 }
             }
-            let request = self.request(function, "shapes", shapes.clone());
-            self.make(function, request, vec![bindings], values, limits)
+            self.make(function, "sizes of the inputs", vec![bindings], values, limits)
         })
     }
 
-    fn request<'a>(&'a self, function: &'a ModelFunction, kind: &str, sizes: String) -> Request<'a> {
-        let parts = [
-            function.name.clone(),
-            kind.to_owned(),
-            sizes,
-            format!("{:?}", self.options.sizes),
-            format!("{:?}", self.options.precision),
-            format!("{:?}", self.capabilities),
-            serde_json::to_string(&self.tuning.rows).unwrap_or_default(),
-        ];
-        Request { label: &self.name, files: &self.files, parts: parts.into() }
+    /// All that decides what a function is compiled to, but for the model's files and the values of inputs.
+    fn request_digest(
+        &self,
+        open: &OpenModel,
+        function: &ModelFunction,
+        kind: &str,
+        bindings: &[Bindings],
+    ) -> Result<Digest> {
+        let tuning = serde_json::to_string(&self.tuning.rows);
+        let tuning = tuning.map_err(|e| Error::new(ErrorKind::Other, format!("reading the tuning: {e}")))?;
+        let mut hasher = Hasher::new();
+        hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
+        hasher.field(self.name.as_bytes()).field(compile::digest_sizes(bindings).as_bytes());
+        hasher.field(&[self.options.precision as u8]);
+        hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
+        Ok(hasher.finish())
     }
 
     /// Finds the module or compiles it, and loads it. Gives the places of inputs whose values it is for, too.
     fn make(
         &self,
         function: &ModelFunction,
-        request: Request<'_>,
+        kind: &str,
         bindings: Vec<Bindings>,
         values: &[Value],
         limits: &Limits,
     ) -> Result<(Vec<usize>, Arc<Version>)> {
         limits.check("looking for the compiled model")?;
-        let store = self.options.cache.open();
-        let digest = |bound: &[usize]| values_digest(values, bound);
-        let found = store.as_ref().and_then(|store| kept::find(store, &request, &digest));
-        let kept = match found {
+        let open = self.model.lock().clone();
+        let open = open.ok_or_else(|| Error::new(ErrorKind::Other, "the model was let go of too early"))?;
+        let digest = self.request_digest(&open, function, kind, &bindings)?;
+        let request = Request { label: &self.name, files: &open.files, digest };
+        let values_of = |bound: &[usize]| values_digest(values, bound);
+        let lookup = self.store.as_ref().map(|store| Lookup {
+            store,
+            request: &request,
+            values: &values_of,
+            limits,
+        });
+        let kept = match lookup.as_ref().and_then(Lookup::find) {
             Some(kept) => {
                 log::info!("'{}' was compiled before", self.name);
                 kept
             }
             None => {
-                let kept = self.compile(function, bindings, values, limits)?;
-                if let Some(store) = &store {
-                    kept::keep(store, &request, &kept, &digest);
+                limits.check("looking for the compiled model")?;
+                let kept = self.compile(&open.model, function, bindings, values, limits)?;
+                if let Some(lookup) = &lookup {
+                    lookup.keep(&kept);
                 }
                 kept
             }
         };
-        let version = self.load(function, &kept, limits)?;
+        let version = match self.load(function, &kept, limits) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory && self.versions.count() > 0 => {
+                log::info!("no memory for another version of '{}'; the others are let go of", self.name);
+                self.versions.clear();
+                self.load(function, &kept, limits)?
+            }
+            other => other?,
+        };
+        if !open.files.are_unchanged() {
+            let text = format!("a file of the model '{}' changed while it was used; open it again", self.name);
+            return Err(Error::new(ErrorKind::InvalidModel, text));
+        }
         Ok((kept.bound, Arc::new(version)))
     }
 
     /// Compiles a function; the values of inputs that decide sizes are bound as they are found to be needed.
     fn compile(
         &self,
+        model: &compiler::Model,
         function: &ModelFunction,
         mut bindings: Vec<Bindings>,
         values: &[Value],
@@ -337,7 +394,7 @@ impl ModelProgram {
         let precision = self.options.precision.into();
         let mut bound = Vec::new();
         let built = loop {
-            match self.model.function(&function.name, &bindings, precision, &control) {
+            match model.function(&function.name, &bindings, precision, &control) {
                 Ok((built, _)) => break built,
                 Err(compiler::CompileError::NeedsValues { inputs, place, what }) => {
                     let before = bound.len();
@@ -349,7 +406,9 @@ impl ModelProgram {
                         return Err(compile::error(again));
                     }
                 }
-                Err(error) => return Err(compile::error(error).while_doing(format!("compiling '{}'", self.name))),
+                Err(error) => {
+                    return Err(compile::error(error).while_doing(format!("compiling '{}'", self.name)));
+                }
             }
         };
         let options = compiler::CompileOptions {
@@ -358,8 +417,9 @@ impl ModelProgram {
             tuning: self.tuning.tuning(),
             module_name: "module".to_owned(),
             parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
+            ..compiler::CompileOptions::default()
         };
-        let program = compiler::Program { functions: vec![built] };
+        let program = compiler::Program { functions: vec![built], model: Some(model.info()) };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
         Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound })
@@ -367,22 +427,18 @@ impl ModelProgram {
 
     fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {
         let mut index = ParameterIndex::default();
-        for (key, bytes) in &kept.parameters {
-            let length = bytes.len() as u64;
-            let file = halite_hal::File::Memory(bytes.clone());
-            index.insert(SCOPE, key.clone(), Parameter::Stored { file, offset: 0, length });
-        }
+        index.add_entries(SCOPE, kept.parameters.iter().cloned());
         let mut builder = runtime::Session::builder()
             .devices(vec![self.device.hal().clone()])
             .limits(self.program_limits)
             .init_options(limits.call_options())
             .parameter_index(index)
             .named_module(self.name.clone(), kept.module.clone());
-        if let Some(told) = limits.progress.clone() {
-            builder = builder.progress(Arc::new(move |stage, done, total| told(Progress { stage, done, total })));
+        if let Some(sink) = limits.runtime_sink() {
+            builder = builder.progress(sink);
         }
-        let session = builder.build()?;
-        Ok(Version::new(session.function(&function.name)?))
+        let session = builder.build().map_err(Error::of_runtime)?;
+        Ok(Version { function: session.function(&function.name).map_err(Error::of_runtime)? })
     }
 }
 
@@ -396,12 +452,13 @@ fn describe(values: &[Value]) -> String {
 }
 
 /// The digest of the values of some inputs.
-fn values_digest(values: &[Value], bound: &[usize]) -> Result<halite_cache::Digest> {
-    let mut hasher = halite_cache::Hasher::new();
+fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest> {
+    let mut hasher = Hasher::new();
     for place in bound {
+        hasher.field(&place.to_le_bytes());
         if let Some(tensor) = values.get(*place).and_then(Value::as_tensor) {
-            hasher.update(&(tensor.byte_len() as u64).to_le_bytes());
-            hasher.update(&tensor.to_bytes()?);
+            hasher.field(crate::tensor::describe(tensor.element_type(), tensor.shape()).as_bytes());
+            hasher.field(&tensor.to_bytes()?);
         }
     }
     Ok(hasher.finish())

@@ -4,9 +4,7 @@ use std::sync::OnceLock;
 
 use halite_runtime as runtime;
 
-#[allow(unused_imports)]
-use super::shim::{Named as _, Start as _};
-use crate::{Device, FunctionInfo, Limits, Result, Value};
+use crate::{Device, Error, FunctionInfo, Result, Value, options::Limits};
 
 /// A module that is loaded.
 pub(crate) struct ModuleProgram {
@@ -38,19 +36,19 @@ impl ModuleProgram {
         &self,
         place: usize,
         values: &[Value],
-        device: Option<&Device>,
+        devices: &[Device],
         limits: &Limits,
-    ) -> Result<super::shim::PendingCall> {
+    ) -> Result<runtime::PendingCall> {
         let (name, handle) = &self.functions[place];
         let function = match handle.get() {
             Some(function) => function,
             None => {
-                let found = self.session.function(name)?;
+                let found = self.session.function(name).map_err(Error::of_runtime)?;
                 handle.get_or_init(|| found)
             }
         };
         limits.check("copying inputs")?;
-        let arguments = values.iter().map(|value| value.lower(device)).collect::<Result<Vec<_>>>()?;
-        Ok(function.start(&arguments, &limits.call_options())?)
+        let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
+        function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
     }
 }

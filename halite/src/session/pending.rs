@@ -1,22 +1,24 @@
 //! Owns a call that was started: asking whether it is done, and waiting for its results.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use halite_runtime as runtime;
 
-use crate::{Device, Limits, Outputs, Result, Value};
+use super::Session;
+use crate::{ErrorKind, Outputs, Result, RunOptions, Value, options::Limits};
 
-/// A call whose work may still be going on. Dropping it forgets the results; the work runs to its end.
+/// A call whose work may still be going on. Dropping it forgets the results; the work runs to its end. Any thread may ask it and
+/// wait for it.
 #[must_use = "the results are in it"]
 pub struct Pending {
-    call: super::shim::PendingCall,
+    call: runtime::PendingCall,
     names: Arc<[String]>,
-    device: Option<Device>,
+    session: Session,
 }
 
 impl Pending {
-    pub(super) fn new(call: super::shim::PendingCall, names: Arc<[String]>, device: Option<Device>) -> Self {
-        Pending { call, names, device }
+    pub(super) fn new(call: runtime::PendingCall, names: Arc<[String]>, session: Session) -> Self {
+        Pending { call, names, session }
     }
 
     /// Whether the results are there, or the call has failed: then waiting does not block.
@@ -29,17 +31,33 @@ impl Pending {
     /// # Errors
     /// The device or the program failed.
     pub fn wait(self) -> Result<Outputs> {
-        self.wait_with(&Limits::new())
+        self.finish(&Limits::default())
     }
 
-    /// Waits for the results within limits.
+    /// Waits for the results with options. A wait that they end leaves the call as it is: wait again, or drop it. Every wait
+    /// gives the same results.
     ///
     /// # Errors
-    /// As [`Pending::wait`], and when a limit is reached; the work runs to its end without anybody waiting.
-    pub fn wait_with(self, limits: &Limits) -> Result<Outputs> {
-        let results = self.call.wait(&limits.call_options())?;
-        let lift = |value| Value::lift(value, self.device.as_ref());
-        Ok(Outputs::new(self.names, results.into_iter().map(lift).collect::<Result<_>>()?))
+    /// As [`Pending::wait`], and when the options end it.
+    pub fn wait_with(&self, options: &RunOptions) -> Result<Outputs> {
+        self.finish(&options.begin())
+    }
+
+    /// Waits no longer than this: `None` when the results are not there by then.
+    ///
+    /// # Errors
+    /// As [`Pending::wait`].
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Outputs>> {
+        match self.wait_with(&RunOptions::new().timeout(timeout)) {
+            Err(error) if error.kind() == ErrorKind::DeadlineExceeded && !self.is_done() => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    pub(super) fn finish(&self, limits: &Limits) -> Result<Outputs> {
+        let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
+        let lift = |value| Value::lift(value, self.session.devices());
+        Ok(Outputs::new(self.names.clone(), results.into_iter().map(lift).collect::<Result<_>>()?))
     }
 }
 

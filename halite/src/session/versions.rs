@@ -1,20 +1,13 @@
 //! Owns the versions of a model's functions that are loaded: which calls a version is for, that each is made once, and that
 //! there are not too many. Does not own: making one (`model`).
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use halite_cache::Digest;
 use halite_runtime as runtime;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
-use crate::{Limits, Result};
+use crate::{Result, options::Limits};
 
 /// How often a thread that waits for another's compilation looks at its own limits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -23,100 +16,157 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ShapeKey(pub String);
 
+/// What a version is for in full: the places of the inputs whose values decide sizes, and the digest of these values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ValuesKey {
+    pub bound: Vec<usize>,
+    pub digest: Digest,
+}
+
 /// A function for certain sizes, loaded on the device.
 pub(super) struct Version {
     pub function: runtime::Function,
-    used: AtomicU64,
-}
-
-impl Version {
-    pub fn new(function: runtime::Function) -> Self {
-        Version { function, used: AtomicU64::new(0) }
-    }
 }
 
 /// What is known of calls with the same shapes.
 #[derive(Default)]
-pub(super) struct Shapes {
-    /// Places of the inputs whose values decide sizes; `None` before a version was made.
-    pub bound: Option<Vec<usize>>,
-    /// Versions by the values of these inputs.
-    pub versions: HashMap<Digest, Arc<Version>>,
+struct Shapes {
+    /// The sets of inputs whose values decided sizes so far.
+    bounds: Vec<Vec<usize>>,
+    /// Versions, and when each was used last.
+    loaded: HashMap<ValuesKey, (Arc<Version>, u64)>,
+    /// Whether a thread makes one.
+    making: bool,
+}
+
+#[derive(Default)]
+struct State {
+    shapes: HashMap<ShapeKey, Shapes>,
+    clock: u64,
 }
 
 /// All versions of a model's functions.
 pub(super) struct Versions {
-    by_shape: Mutex<HashMap<ShapeKey, Arc<Mutex<Shapes>>>>,
-    clock: AtomicU64,
+    state: Mutex<State>,
+    made: Condvar,
     most: usize,
 }
 
 impl Versions {
     pub fn new(most: usize) -> Self {
-        Versions { by_shape: Mutex::default(), clock: AtomicU64::new(1), most: most.max(1) }
+        Versions { state: Mutex::default(), made: Condvar::new(), most: most.max(1) }
     }
 
-    /// The version for a call, made by `make` if there is none. One thread makes it; others with the same shapes wait for it
-    /// within their own limits. `digest` hashes the values of inputs.
+    /// The version for a call, made by `make` if there is none. One thread makes it; others with the same shapes that need one
+    /// that is not there wait for it within their own limits. `digest` hashes the values of inputs.
     pub fn get(
         &self,
-        key: ShapeKey,
+        key: &ShapeKey,
         limits: &Limits,
-        digest: impl Fn(&[usize]) -> Result<Digest>,
+        digest: &dyn Fn(&[usize]) -> Result<Digest>,
         make: impl FnOnce() -> Result<(Vec<usize>, Arc<Version>)>,
     ) -> Result<Arc<Version>> {
-        let shapes = self.by_shape.lock().entry(key).or_default().clone();
-        let version = {
-            let mut shapes = loop {
-                if let Some(shapes) = shapes.try_lock_for(LOOK) {
-                    break shapes;
-                }
-                limits.check("waiting for another call's compilation")?;
-            };
-            let known = match &shapes.bound {
-                Some(bound) => shapes.versions.get(&digest(bound)?).cloned(),
-                None => None,
-            };
-            match known {
-                Some(version) => version,
-                None => {
-                    let (bound, version) = make()?;
-                    let values = digest(&bound)?;
-                    shapes.bound = Some(bound);
-                    shapes.versions.insert(values, version.clone());
-                    version
-                }
+        // Digests of values may come from the device, so nothing is locked meanwhile.
+        let mut known: Vec<ValuesKey> = Vec::new();
+        loop {
+            let mut state = self.state.lock();
+            if let Some(version) = state.find(key, &known) {
+                return Ok(version);
             }
-        };
-        let now = self.clock.fetch_add(1, Ordering::Relaxed);
-        if version.used.swap(now, Ordering::Relaxed) == 0 {
-            self.trim();
+            let shapes = state.shapes.entry(key.clone()).or_default();
+            let is_new = |bound: &&Vec<usize>| !known.iter().any(|values| values.bound == **bound);
+            let unseen: Vec<_> = shapes.bounds.iter().filter(is_new).cloned().collect();
+            if unseen.is_empty() && !shapes.making {
+                shapes.making = true;
+                break;
+            }
+            if unseen.is_empty() {
+                self.made.wait_for(&mut state, LOOK);
+            }
+            drop(state);
+            limits.check("waiting for another call's compilation")?;
+            for bound in unseen {
+                let digest = digest(&bound)?;
+                known.push(ValuesKey { bound, digest });
+            }
         }
+        // Nobody waits for ever, whatever becomes of the making.
+        let making = Making { versions: self, key };
+        let (bound, version) = make()?;
+        let digest = digest(&bound)?;
+        self.state.lock().insert(key, ValuesKey { bound, digest }, version.clone(), self.most);
+        drop(making);
         Ok(version)
     }
 
     pub fn count(&self) -> usize {
-        let all: Vec<_> = self.by_shape.lock().values().cloned().collect();
-        all.iter().map(|shapes| shapes.try_lock().map_or(0, |shapes| shapes.versions.len())).sum()
+        self.state.lock().shapes.values().map(|shapes| shapes.loaded.len()).sum()
     }
 
-    /// Lets go of what was used longest ago. Calls that use it end well: they hold it.
-    fn trim(&self) {
-        let all: Vec<_> = self.by_shape.lock().iter().map(|(key, shapes)| (key.clone(), shapes.clone())).collect();
-        let mut loaded = Vec::new();
-        for (key, shapes) in &all {
-            // Those that are being made are in use.
-            let Some(shapes) = shapes.try_lock() else { continue };
-            loaded.extend(shapes.versions.iter().map(|(digest, version)| {
-                (version.used.load(Ordering::Relaxed), key.clone(), digest.clone())
-            }));
+    /// Lets go of the versions of a key: they are kept elsewhere.
+    pub fn forget(&self, key: &ShapeKey) {
+        let dropped = self.state.lock().shapes.remove(key);
+        drop(dropped);
+    }
+
+    /// Lets go of all versions, for their memory. Calls that use one end well: they hold it.
+    pub fn clear(&self) {
+        let dropped: Vec<_> =
+            self.state.lock().shapes.values_mut().flat_map(|shapes| shapes.loaded.drain()).collect();
+        drop(dropped);
+    }
+}
+
+impl State {
+    fn find(&mut self, key: &ShapeKey, known: &[ValuesKey]) -> Option<Arc<Version>> {
+        let shapes = self.shapes.get_mut(key)?;
+        let values = known.iter().find(|values| shapes.loaded.contains_key(values))?;
+        let (version, used) = shapes.loaded.get_mut(values)?;
+        self.clock += 1;
+        *used = self.clock;
+        Some(version.clone())
+    }
+
+    /// Adds a version, and lets go of those that were used longest ago.
+    fn insert(&mut self, key: &ShapeKey, values: ValuesKey, version: Arc<Version>, most: usize) {
+        self.clock += 1;
+        let now = self.clock;
+        let shapes = self.shapes.entry(key.clone()).or_default();
+        if !shapes.bounds.contains(&values.bound) {
+            shapes.bounds.push(values.bound.clone());
         }
-        loaded.sort_by_key(|(used, _, _)| *used);
-        let surplus = loaded.len().saturating_sub(self.most);
-        for (_, key, digest) in loaded.into_iter().take(surplus) {
-            let shapes = self.by_shape.lock().get(&key).cloned();
-            let dropped = shapes.and_then(|shapes| shapes.try_lock()?.versions.remove(&digest));
-            drop(dropped);
+        shapes.loaded.insert(values, (version, now));
+        let mut all: Vec<_> = self
+            .shapes
+            .iter()
+            .flat_map(|(key, shapes)| {
+                shapes.loaded.iter().map(move |(values, (_, used))| (*used, key.clone(), values.clone()))
+            })
+            .collect();
+        all.sort_by_key(|(used, _, _)| *used);
+        for (_, key, values) in all.iter().take(all.len().saturating_sub(most)) {
+            if let Some(shapes) = self.shapes.get_mut(key) {
+                shapes.loaded.remove(values);
+            }
         }
+    }
+}
+
+/// The making of a version, until it is dropped.
+struct Making<'a> {
+    versions: &'a Versions,
+    key: &'a ShapeKey,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        let mut state = self.versions.state.lock();
+        if let Some(shapes) = state.shapes.get_mut(self.key) {
+            shapes.making = false;
+        }
+        // What failed, and what went for others, leaves nothing; callers who wait make their own entry again.
+        state.shapes.retain(|_, shapes| shapes.making || !shapes.loaded.is_empty());
+        drop(state);
+        self.versions.made.notify_all();
     }
 }

@@ -170,6 +170,7 @@ impl Tensor {
         Ok(Tensor::host(element_type, shape, bytes))
     }
 
+    /// A tensor whose number of bytes was checked.
     fn host(element_type: ElementType, shape: Vec<usize>, bytes: Bytes) -> Tensor {
         Tensor(Arc::new(Repr { element_type, shape, storage: Storage::Host(bytes) }))
     }
@@ -261,13 +262,6 @@ impl Tensor {
             Storage::Host(bytes) => Ok(bytes.clone()),
             Storage::Device { span, device } => {
                 let length = byte_length(self.0.element_type, &self.0.shape)? as u64;
-                if length > span.length {
-                    let what = describe(self.0.element_type, &self.0.shape);
-                    return Err(Error::new(
-                        ErrorKind::Other,
-                        format!("a tensor {what} does not fit its buffer of {} bytes", span.length),
-                    ));
-                }
                 if length == 0 {
                     return Ok(Bytes::new());
                 }
@@ -339,11 +333,19 @@ impl Tensor {
     }
 
     /// A result of a program.
-    pub(crate) fn from_view(view: BufferView, device: &Device) -> Result<Tensor> {
+    pub(crate) fn from_view(view: &BufferView, device: &Device) -> Result<Tensor> {
+        let broken = |what: String| Error::new(ErrorKind::Other, format!("a result of the program {what}"));
         let shape: Option<Vec<usize>> = view.shape.iter().map(|size| usize::try_from(*size).ok()).collect();
-        let shape =
-            shape.ok_or_else(|| Error::new(ErrorKind::Other, "a result is larger than the address space"))?;
-        let storage = Storage::Device { span: view.span, device: device.clone() };
+        let shape = shape.ok_or_else(|| broken("is larger than the address space".to_owned()))?;
+        let length = byte_length(view.element_type, &shape)? as u64;
+        if length > view.span.length {
+            let what = describe(view.element_type, &shape);
+            return Err(broken(format!("is a tensor {what}, which its {} bytes do not hold", view.span.length)));
+        }
+        if view.encoding != Encoding::DENSE_ROW_MAJOR && view.encoding != Encoding::OPAQUE {
+            return Err(broken("is not dense".to_owned()));
+        }
+        let storage = Storage::Device { span: view.span.clone(), device: device.clone() };
         Ok(Tensor(Arc::new(Repr { element_type: view.element_type, shape, storage })))
     }
 }

@@ -144,13 +144,14 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
         None => session.default_function()?,
     };
     progress::clear();
+    let inputs = values::read_inputs(function.info(), &flags.inputs)?;
     if !flags.json {
         writeln!(out, "EXEC @{}", function.name())?;
         out.flush()?;
     }
     let outputs = Port::outputs(function.info());
     let plan = Plan::new(&flags.output, &outputs)?;
-    let inputs = values::read_inputs(function.info(), &flags.inputs)?;
+    values::check_count(function.info(), inputs.len())?;
     let results = {
         // They are gone behind the call: inputs that live on would count as memory in use.
         let inputs = values::upload(session.device(), &inputs)?;

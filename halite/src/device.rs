@@ -179,14 +179,20 @@ impl Drivers {
     /// None can be used; the text says what was seen.
     pub(crate) fn open_best(&self, formats: &[&str], what: &str) -> Result<Device> {
         let (devices, failures) = self.enumerate();
-        let mut seen: Vec<_> = failures.iter().map(|(name, error)| format!("driver '{name}': {error}")).collect();
+        let mut seen: Vec<_> =
+            failures.iter().map(|(name, error)| format!("driver '{name}': {error}")).collect();
         let ranked = choice::rank(&devices, &|format| formats.contains(&format));
         let serves = |info: &hal::DeviceInfo| info.executable_formats.iter().any(|f| formats.contains(&&**f));
         let usable = |r: &&choice::Ranked| r.ruled_out.is_none() && serves(&devices[r.index]);
         let Some(best) = ranked.iter().find(usable) else {
             seen.extend(ranked.iter().map(|r| {
                 let info = &devices[r.index];
-                format!("{} ({}): {}", info.uri(), info.name, r.ruled_out.as_deref().unwrap_or("not for models"))
+                format!(
+                    "{} ({}): {}",
+                    info.uri(),
+                    info.name,
+                    r.ruled_out.as_deref().unwrap_or("not for models")
+                )
             }));
             let seen = if seen.is_empty() { "no driver is there".to_owned() } else { seen.join("; ") };
             let text = format!(

@@ -85,8 +85,8 @@ pub use halite_hal as hal;
 /// from: like [`hal`], it changes with every release.
 pub mod host {
     pub use halite_runtime::tensor::{
-        ArgumentKind, HostTensor, HostValue, InputReader, Mismatch, Printed, Tolerance, compare, element_to_f64, format_g,
-        npy, parse_type,
+        ArgumentKind, HostTensor, HostValue, InputReader, Mismatch, Printed, Tolerance, compare,
+        element_to_f64, format_g, npy, parse_type,
     };
 }
 

@@ -177,7 +177,10 @@ impl Limits {
             return Err(Error::new(ErrorKind::Cancelled, format!("cancelled while {doing}")));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(Error::new(ErrorKind::DeadlineExceeded, format!("the deadline passed while {doing}")));
+            return Err(Error::new(
+                ErrorKind::DeadlineExceeded,
+                format!("the deadline passed while {doing}"),
+            ));
         }
         Ok(())
     }
@@ -218,7 +221,10 @@ mod tests {
         assert!(options.begin().deadline.unwrap() >= first && options.begin().goes_on());
         let over = RunOptions::new().timeout(Duration::from_secs(3600)).deadline(Instant::now()).begin();
         let error = over.check("waiting").unwrap_err();
-        assert_eq!((error.kind(), error.message()), (ErrorKind::DeadlineExceeded, "the deadline passed while waiting"));
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::DeadlineExceeded, "the deadline passed while waiting")
+        );
         assert!(RunOptions::new().timeout(Duration::MAX).begin().goes_on());
         let token = CancelToken::new();
         let stopped = RunOptions::new().cancel(&token).begin();

@@ -148,9 +148,8 @@ impl FunctionInfo {
 
 impl fmt::Display for FunctionInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |values: &[ValueInfo]| {
-            values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        };
+        let list =
+            |values: &[ValueInfo]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         write!(f, "{}({}) -> ({})", self.name, list(&self.inputs), list(&self.outputs))
     }
 }

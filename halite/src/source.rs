@@ -80,8 +80,12 @@ impl Source {
                     false => None,
                 };
                 let bytes = match (&input, mode) {
-                    (Some(input), LoadMode::Map) => halite_runtime::LoadMode::Map.load_from(input.file()).map_err(failed)?,
-                    (Some(input), LoadMode::Preload) => read_all(&mut &*input.file(), Some(input.stamp().length), &path, limits)?,
+                    (Some(input), LoadMode::Map) => {
+                        halite_runtime::LoadMode::Map.load_from(input.file()).map_err(failed)?
+                    }
+                    (Some(input), LoadMode::Preload) => {
+                        read_all(&mut &*input.file(), Some(input.stamp().length), &path, limits)?
+                    }
                     (None, _) => {
                         let mut stream = std::fs::File::open(&path).map_err(failed)?;
                         read_all(&mut stream, None, &path, limits)?
@@ -114,7 +118,9 @@ fn read_all(reader: &mut dyn io::Read, length: Option<u64>, name: &Path, limits:
         let read = io::Read::read_to_end(&mut io::Read::take(&mut *reader, CHUNK), &mut bytes);
         match read.map_err(|e| Error::file("cannot read", name, &e))? {
             0 => return Ok(bytes.into()),
-            _ => limits.tell(Stage::Reading, READING, bytes.len() as u64, length.unwrap_or(bytes.len() as u64)),
+            _ => {
+                limits.tell(Stage::Reading, READING, bytes.len() as u64, length.unwrap_or(bytes.len() as u64))
+            }
         }
     }
 }
@@ -126,7 +132,10 @@ pub(crate) struct Loaded {
     /// The file, if it has a name.
     pub path: Option<PathBuf>,
     /// The open file, if it is a plain one.
-    #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "only models are known by their content"))]
+    #[cfg_attr(
+        not(feature = "compiler"),
+        expect(dead_code, reason = "only models are known by their content")
+    )]
     pub input: Option<InputFile>,
     /// All of it.
     pub bytes: Bytes,

@@ -451,10 +451,7 @@ mod tests {
         let outputs = Outputs::new(names.into(), vec![Tensor::scalar(1.5f32).into(), Value::I32(3)]);
         assert_eq!(outputs["x"].item::<f32>().unwrap(), 1.5);
         assert_eq!(outputs[0].item::<f32>().unwrap(), 1.5);
-        assert_eq!(
-            outputs.tensor("y").unwrap_err().message(),
-            "there is no output 'y'; there are: 'x', 'n'"
-        );
+        assert_eq!(outputs.tensor("y").unwrap_err().message(), "there is no output 'y'; there are: 'x', 'n'");
         assert!(outputs.tensor("n").unwrap_err().message().contains("is a i32"));
     }
 }

@@ -25,7 +25,10 @@ fn a_model_is_compiled_once_and_known_by_its_content() {
     let (a, b) = (folder.path().join("a.onnx"), folder.path().join("b.onnx"));
     fs::write(&a, onnx::adds(1.0)).unwrap();
     fs::write(&b, onnx::adds(1.0)).unwrap();
-    assert_eq!((run(&device, &cache, &a), run(&device, &cache, &a), run(&device, &cache, &b)), (2.0, 2.0, 2.0));
+    assert_eq!(
+        (run(&device, &cache, &a), run(&device, &cache, &a), run(&device, &cache, &b)),
+        (2.0, 2.0, 2.0)
+    );
     assert_eq!(modules(&cache), 1, "the same model under another name is the same model");
     // Another model of the same size and date, as `cp -p` and unpacking leave them (finding H2).
     let date = fs::metadata(&a).unwrap().modified().unwrap();

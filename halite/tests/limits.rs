@@ -14,7 +14,10 @@ use common::{builder, device, onnx};
 use halite::{CancelToken, ElementType, ErrorKind, RunOptions, Session, Tensor};
 
 /// The stages of a session in the making, in the words of its progress.
-fn stages_of(build: impl FnOnce(halite::SessionBuilder) -> halite::Result<Session>, builder: halite::SessionBuilder) -> Vec<String> {
+fn stages_of(
+    build: impl FnOnce(halite::SessionBuilder) -> halite::Result<Session>,
+    builder: halite::SessionBuilder,
+) -> Vec<String> {
     let stages = Arc::new(Mutex::new(Vec::<String>::new()));
     let told = stages.clone();
     let builder = builder.progress(move |progress| {

@@ -121,13 +121,6 @@ pub struct CommonFlags {
     completions: Option<clap_complete::Shell>,
 }
 
-impl CommonFlags {
-    /// Whether remarks, progress and warnings are left out.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet > 0
-    }
-}
-
 /// A tool: its flags, and what it does with them.
 pub trait Tool: Parser {
     /// What all tools have.

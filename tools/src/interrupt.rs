@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::{CancelToken, Limits};
+use halite::{CancelToken, RunOptions};
 
 use crate::{console, progress};
 
@@ -105,12 +105,12 @@ impl Watchdog {
         Watchdog { done, deadline: Instant::now().checked_add(limit) }
     }
 
-    /// The limits of work that should give up by itself: when it is time, or when the token is set.
-    pub(crate) fn limits(&self, cancel: &CancelToken) -> Limits {
-        let limits = Limits::new().cancel(cancel);
+    /// The options of work that should give up by itself: when it is time, or when the token is set.
+    pub(crate) fn options(&self, cancel: &CancelToken) -> RunOptions {
+        let options = RunOptions::new().cancel(cancel);
         match self.deadline {
-            Some(deadline) => limits.deadline(deadline),
-            None => limits,
+            Some(deadline) => options.deadline(deadline),
+            None => options,
         }
     }
 }

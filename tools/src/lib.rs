@@ -9,9 +9,11 @@
 
 pub mod argv;
 pub mod bench;
+pub mod cache;
 pub mod cli;
 pub mod compile;
 pub mod console;
+mod describe;
 pub mod devices;
 pub mod dump;
 mod engine;
@@ -28,6 +30,6 @@ mod place;
 mod ports;
 mod progress;
 pub mod run;
-pub mod units;
 mod session;
+pub mod units;
 mod values;

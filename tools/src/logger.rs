@@ -2,7 +2,7 @@
 
 use std::sync::{
     Mutex, PoisonError,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use log::{LevelFilter, Log, Metadata, Record};
@@ -19,6 +19,8 @@ struct Logger {
     level: AtomicUsize,
     /// Whether the environment says the level: then flags do not.
     fixed: bool,
+    /// Whether flags ask for less than usual.
+    quiet: AtomicBool,
     /// Level of the validation layer's messages, as a number; set once flags are known.
     validation: AtomicUsize,
     /// Errors and warnings of the validation layer, shown or not.
@@ -47,6 +49,7 @@ pub fn install(tool: &'static str) {
         tool,
         level: AtomicUsize::new(level as usize),
         fixed: asked.is_some(),
+        quiet: AtomicBool::new(level < LevelFilter::Warn),
         validation: AtomicUsize::new(LevelFilter::Warn as usize),
         validation_messages: AtomicU64::new(0),
         validation_texts: Mutex::default(),
@@ -72,17 +75,19 @@ fn level_of(number: usize) -> LevelFilter {
 
 /// Sets the level so many steps above warnings, or below; unless `HALITE_LOG` says it.
 pub(crate) fn set_verbosity(steps: i16) {
-    let number = LevelFilter::Warn as i16 + steps;
-    if let Some(logger) = LOGGER.get().filter(|logger| !logger.fixed) {
+    let Some(logger) = LOGGER.get() else { return };
+    logger.quiet.fetch_or(steps < 0, Ordering::Relaxed);
+    if !logger.fixed {
+        let number = LevelFilter::Warn as i16 + steps;
         let level = level_of(usize::try_from(number).unwrap_or(0));
         logger.level.store(level as usize, Ordering::Relaxed);
         logger.tell_log();
     }
 }
 
-/// Whether less than warnings is wanted.
+/// Whether remarks and progress are left out: flags or the environment ask for less than warnings.
 pub(crate) fn is_quiet() -> bool {
-    LOGGER.get().is_some_and(|logger| logger.level.load(Ordering::Relaxed) < LevelFilter::Warn as usize)
+    LOGGER.get().is_some_and(|logger| logger.quiet.load(Ordering::Relaxed))
 }
 
 /// Sets what of the validation layer's messages is shown: 0 nothing, 1 errors, 2 warnings, 3 information, 4 all.
@@ -159,6 +164,7 @@ mod tests {
             tool: "test",
             level: AtomicUsize::new(LevelFilter::Off as usize),
             fixed: false,
+            quiet: AtomicBool::new(false),
             validation: AtomicUsize::new(LevelFilter::Off as usize),
             validation_messages: AtomicU64::new(0),
             validation_texts: Mutex::default(),

@@ -1,8 +1,10 @@
 //! Owns what kernels are chosen for: targets that are named, and devices at hand. Does not own: the choice
 //! (`halite-shaders`), or devices (`halite`).
 
+use std::path::Path;
+
 use halite::{
-    Drivers,
+    Drivers, Tuning,
     compile::{Target, capabilities},
     hal::{DeviceInfo, choice},
 };
@@ -40,6 +42,23 @@ impl Place {
     pub fn triple(&self) -> String {
         self.capabilities.target.to_string()
     }
+}
+
+/// What was measured on this machine: the file that is named, none for `none`, without a name that of this user.
+pub(crate) fn tuning(file: Option<&Path>) -> Tuning {
+    match file {
+        None => Tuning::User,
+        Some(path) if path.as_os_str() == "none" => Tuning::Shipped,
+        Some(path) => Tuning::File(path.to_owned()),
+    }
+}
+
+/// The devices that flags name, or the one that models run on, as targets to compile for.
+pub(crate) fn host(flags: &DeviceFlags) -> Result<Vec<Target>> {
+    let drivers = Drivers::from_registry(flags.plugins.registry()?);
+    let options = flags.vulkan_options()?;
+    let uris = at_hand(flags)?.into_iter().filter_map(|place| Some(place.device?.0));
+    uris.map(|uri| Ok(Target::of_device(&drivers.open(&devices::with_options(&uri, &options)?)?)?)).collect()
 }
 
 /// The targets that are asked for: triples, then devices. Without triples, the device that programs run on.

@@ -38,7 +38,9 @@ impl Port {
     fn of(value: &ValueInfo) -> Port {
         let (element, dims) = match &value.value_type {
             ValueType::Tensor { element_type, shape } => {
-                let size = |dim: &Dimension| if let Dimension::Fixed(size) = dim { Some(*size as u64) } else { None };
+                let size = |dim: &Dimension| {
+                    if let Dimension::Fixed(size) = dim { Some(*size as u64) } else { None }
+                };
                 (*element_type, shape.as_ref().map(|shape| shape.iter().map(size).collect()))
             }
             _ => (None, None),
@@ -50,7 +52,12 @@ impl Port {
 
     /// One for tests.
     #[cfg(test)]
-    pub fn for_test(name: &str, kind: ArgumentKind, element: ElementType, dims: Option<Vec<Option<u64>>>) -> Port {
+    pub fn for_test(
+        name: &str,
+        kind: ArgumentKind,
+        element: ElementType,
+        dims: Option<Vec<Option<u64>>>,
+    ) -> Port {
         Port {
             name: name.to_owned(),
             kind,

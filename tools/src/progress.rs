@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::{Limits, Progress};
+use halite::{Progress, RunOptions};
 
 use crate::{console, logger};
 
@@ -18,13 +18,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The line, while something is on it: when it was written last.
 static LINE: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Limits that also tell how far work is, where somebody looks at standard error and wants to hear of it.
-pub(crate) fn shown(limits: Limits) -> Limits {
+/// Options that also tell how far work is, where somebody looks at standard error and wants to hear of it.
+pub(crate) fn shown(options: RunOptions) -> RunOptions {
     if logger::is_quiet() || !std::io::stderr().is_terminal() {
-        return limits;
+        return options;
     }
     let began = Instant::now();
-    limits.progress(move |progress| {
+    options.progress(move |progress| {
         if began.elapsed() >= PATIENCE {
             show(&progress);
         }
@@ -36,9 +36,10 @@ fn show(progress: &Progress<'_>) {
     if line.is_some_and(|written| written.elapsed() < PAUSE) {
         return;
     }
-    let count = if progress.total > 1 { format!(" {}/{}", progress.done, progress.total) } else { String::new() };
+    let count =
+        if progress.total > 1 { format!(" {}/{}", progress.done, progress.total) } else { String::new() };
     // Whoever closed standard error looks at no progress.
-    let _ = write!(std::io::stderr(), "\r\x1b[K{}: {}{count}", console::name(), progress.stage);
+    let _ = write!(std::io::stderr(), "\r\x1b[K{}: {}{count}", console::name(), progress.detail);
     *line = Some(Instant::now());
 }
 

@@ -39,8 +39,13 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     for uri in uris {
         builder = builder.device(uri);
     }
-    for module in modules.modules() {
-        builder = builder.model(source(Path::new(module)));
+    let mut sources: Vec<Source> = modules.modules().map(|module| source(Path::new(module))).collect();
+    let main = sources.pop();
+    for module in sources {
+        builder = builder.import(module);
+    }
+    if let Some(main) = main {
+        builder = builder.model(main);
     }
     for (scope, path) in modules.parameters()? {
         builder = builder.parameters_with(scope, path, modules.parameter_mode.into());
@@ -74,7 +79,7 @@ pub(crate) fn print_statistics(session: &Session) {
         eprintln!("Device: {}", device.uri());
         eprintln!(
             "  memory: {} B reserved now, {} B at most; {} B used now, {} B at most; {} allocations",
-            stats.reserved, stats.peak_reserved, stats.used, stats.peak_used, stats.allocation_count
+            stats.reserved, stats.peak_reserved, stats.used, stats.peak_used, stats.allocations
         );
     }
 }

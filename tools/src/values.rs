@@ -9,8 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     console::{Failure, Result},
     engine::{
-        ArgumentKind, ElementKind, FunctionInfo, HostTensor, HostValue, Value, element_to_f64,
-        format_g,
+        ArgumentKind, ElementKind, FunctionInfo, HostTensor, HostValue, Value, element_to_f64, format_g,
     },
     flags::InputFlags,
     inputs::{self, What},

@@ -23,7 +23,7 @@ const DOCUMENTS: &[&str] = &[
     "kernels.md",
 ];
 const TOOLS: &[&str] =
-    &["run", "bench", "compile", "dump", "kernels", "devices", "links", "man", "completions"];
+    &["run", "bench", "compile", "dump", "kernels", "devices", "cache", "links", "man", "completions"];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
     "--against-iree",
@@ -101,10 +101,11 @@ fn check_options(name: &str, options: &[(&str, &str)]) {
 #[cfg(feature = "static-drivers")]
 #[test]
 fn every_option_of_a_driver_is_in_its_table() {
-    use halite::hal::Driver as _;
-    check_options("vulkan-driver.md", halite_vulkan::options::OPTIONS);
-    check_options("cpu-driver.md", halite_local::LocalDriver::TASK.options());
-    check_options("cpu-driver.md", halite_local::LocalDriver::SYNC.options());
+    let drivers = halite::Drivers::linked();
+    let options = |name: &str| drivers.registry().driver(name).expect("it is linked").options().to_vec();
+    check_options("vulkan-driver.md", &options("vulkan"));
+    check_options("cpu-driver.md", &options("local-task"));
+    check_options("cpu-driver.md", &options("local-sync"));
 }
 
 #[test]

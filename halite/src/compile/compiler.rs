@@ -151,7 +151,9 @@ impl Compiler {
     /// As [`Compiler::compile`], and when the options end it.
     pub fn compile_with(&self, model: &Model, options: &RunOptions) -> Result<Compiled> {
         if self.no_baseline && self.targets.is_empty() {
-            return Err(Error::invalid("without the baseline there is nothing to compile for; name a target"));
+            return Err(Error::invalid(
+                "without the baseline there is nothing to compile for; name a target",
+            ));
         }
         let limits = options.begin();
         let (program, halved) = self.program(model, &limits)?;
@@ -179,7 +181,8 @@ impl Compiler {
         let mut text = String::new();
         for function in self.program(model, &Limits::default())?.0.functions {
             for graph in &function.versions {
-                writeln!(text, "function {}\n{graph}", function.name).expect("writing to a string cannot fail");
+                writeln!(text, "function {}\n{graph}", function.name)
+                    .expect("writing to a string cannot fail");
             }
         }
         Ok(text)
@@ -189,7 +192,10 @@ impl Compiler {
         let control = super::control(limits);
         let known = model.inner().functions();
         if let Some(name) = self.functions.iter().find(|name| !known.contains(name)) {
-            return Err(Error::invalid(format!("there is no function '{name}'; the model has {}", known.join(", "))));
+            return Err(Error::invalid(format!(
+                "there is no function '{name}'; the model has {}",
+                known.join(", ")
+            )));
         }
         let names = if self.functions.is_empty() { &known } else { &self.functions };
         let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };

@@ -142,7 +142,12 @@ impl Files {
 }
 
 /// Reads a model whose file is in memory; its weights may be in others beside it.
-pub(crate) fn read(file: Loaded, format: ModelFormat, mode: LoadMode, limits: &Limits) -> Result<(Model, Files)> {
+pub(crate) fn read(
+    file: Loaded,
+    format: ModelFormat,
+    mode: LoadMode,
+    limits: &Limits,
+) -> Result<(Model, Files)> {
     let (name, path, bytes) = (file.name.clone(), file.path.clone(), file.bytes.clone());
     let files = Files::new(file, mode);
     let control = super::control(limits);

@@ -29,8 +29,8 @@ pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
 pub(crate) use files::{Files, read};
 pub use halite_compiler::explain::Report;
 pub use model::{Model, ModelFormat, OpenOptions};
-pub(crate) use sizes::digest as digest_sizes;
 pub use sizes::Sizes;
+pub(crate) use sizes::digest as digest_sizes;
 pub use tuning::Tuning;
 
 use crate::{ElementType, Error, ErrorKind, Progress, Result, Stage, Tensor, options::Limits};
@@ -41,11 +41,13 @@ use crate::{ElementType, Error, ErrorKind, Progress, Result, Stage, Tensor, opti
 /// The driver keeps no record, or one that is not understood: models cannot be compiled for it.
 pub fn capabilities(info: &hal::DeviceInfo) -> Result<Capabilities> {
     let refuse = |why: String| {
-        let text = format!("device '{}': {why}; name a Vulkan device, or a target to compile for", info.uri());
+        let text =
+            format!("device '{}': {why}; name a Vulkan device, or a target to compile for", info.uri());
         Error::new(ErrorKind::Unsupported, text)
     };
     let record = info.capabilities.as_deref();
-    let record = record.ok_or_else(|| refuse("its driver tells no capabilities, so it runs no models".to_owned()))?;
+    let record =
+        record.ok_or_else(|| refuse("its driver tells no capabilities, so it runs no models".to_owned()))?;
     let facts = Facts::from_device_caps_json(record).map_err(|e| refuse(e.to_string()))?.on(Os::host());
     let detected = halite_targets::Target::detect(&facts);
     Ok(Capabilities::of_device(detected.target, &facts))
@@ -90,7 +92,12 @@ pub(crate) fn control(limits: &Limits) -> Control {
                 inner::Stage::Writing => Stage::Writing,
                 _ => Stage::Other,
             };
-            told(Progress { stage, detail: &detail, done: progress.done as u64, total: progress.total as u64 });
+            told(Progress {
+                stage,
+                detail: &detail,
+                done: progress.done as u64,
+                total: progress.total as u64,
+            });
         });
     }
     control
@@ -115,7 +122,10 @@ fn graph_type(of: ElementType) -> Option<inner::graph::ElementType> {
         hal::ElementKind::SInt => ElementType::new(hal::ElementKind::Int, of.bit_count() as u8),
         _ => of,
     };
-    DType::ALL.into_iter().map(inner::graph::ElementType::from).find(|own| element_type(*own) == Some(signless))
+    DType::ALL
+        .into_iter()
+        .map(inner::graph::ElementType::from)
+        .find(|own| element_type(*own) == Some(signless))
 }
 
 /// A tensor whose elements decide sizes.

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use halite_compiler as inner;
 
-use crate::{Error, ErrorKind, FunctionInfo, LoadMode, Result, RunOptions, Source, session::model_info, source::Loaded};
+use crate::{
+    Error, ErrorKind, FunctionInfo, LoadMode, Result, RunOptions, Source, session::model_info, source::Loaded,
+};
 
 /// A format of model files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,7 +143,10 @@ fn detect(file: &Loaded) -> Result<ModelFormat> {
     let start = &file.bytes[..file.bytes.len().min(16)];
     ModelFormat::detect(start, file.name.as_ref()).ok_or_else(|| {
         if inner::ModelFormat::is_module(start) {
-            return Error::invalid(format!("'{}' is a compiled module, not a model; a session runs it", file.name));
+            return Error::invalid(format!(
+                "'{}' is a compiled module, not a model; a session runs it",
+                file.name
+            ));
         }
         let known: Vec<_> = inner::ModelFormat::ALL.iter().map(|format| format.name()).collect();
         let text = format!("'{}' is no model of a format that is known ({})", file.name, known.join(", "));

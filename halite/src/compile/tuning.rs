@@ -33,7 +33,10 @@ impl Tuning {
         let file = file.map_err(|e| Error::invalid(e.to_string()))?;
         for row in &file.rows {
             for variant in row.unknown() {
-                log::warn!("the tuning file names '{variant}', which is no variant of {} any more", row.operation);
+                log::warn!(
+                    "the tuning file names '{variant}', which is no variant of {} any more",
+                    row.operation
+                );
             }
         }
         Ok(file)

@@ -7,8 +7,8 @@ use halite_runtime::{self as runtime, ParameterIndex};
 
 use super::{Program, Session, module::ModuleProgram};
 use crate::{
-    Cache, CancelToken, Device, Drivers, Error, LoadMode, Progress, Result, RunOptions, Source, options::Limits,
-    source::Loaded,
+    Cache, CancelToken, Device, Drivers, Error, LoadMode, Progress, Result, RunOptions, Source,
+    options::Limits, source::Loaded,
 };
 
 /// The device that a session runs on.
@@ -103,7 +103,12 @@ impl SessionBuilder {
 
     /// As [`SessionBuilder::parameters`], with a mode of its own.
     #[must_use]
-    pub fn parameters_with(mut self, scope: impl Into<String>, path: impl Into<PathBuf>, mode: LoadMode) -> Self {
+    pub fn parameters_with(
+        mut self,
+        scope: impl Into<String>,
+        path: impl Into<PathBuf>,
+        mode: LoadMode,
+    ) -> Self {
         self.parameters.push((scope.into(), path.into(), Some(mode)));
         self
     }
@@ -242,7 +247,9 @@ impl SessionBuilder {
 /// A model where a module has to be: without the compiler, or among several.
 fn refuse_model(file: &Loaded, count: usize) -> Result<()> {
     let is_module = |bytes: &[u8]| {
-        bytes.starts_with(b"PK\x03\x04") || bytes.get(4..8) == Some(b"IREE") || bytes.get(8..12) == Some(b"IREE")
+        bytes.starts_with(b"PK\x03\x04")
+            || bytes.get(4..8) == Some(b"IREE")
+            || bytes.get(8..12) == Some(b"IREE")
     };
     if is_module(&file.bytes) || count == 0 {
         return Ok(());

@@ -67,10 +67,12 @@ fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> 
         }
     }
     match element_type {
-        Some(own) if *own != tensor.element_type() => match is_same_memory(*own, tensor.element_type(), is_model) {
-            true => Ok(Value::Tensor(tensor.relabelled(*own))),
-            false => wrong(format!("its elements are {own}")),
-        },
+        Some(own) if *own != tensor.element_type() => {
+            match is_same_memory(*own, tensor.element_type(), is_model) {
+                true => Ok(Value::Tensor(tensor.relabelled(*own))),
+                false => wrong(format!("its elements are {own}")),
+            }
+        }
         _ => Ok(value),
     }
 }
@@ -90,7 +92,8 @@ fn is_same_memory(own: ElementType, given: ElementType, is_model: bool) -> bool 
 /// Zeros for an input with nothing open.
 pub(super) fn zeros(input: &ValueInfo) -> Option<Tensor> {
     let ValueType::Tensor { element_type, shape } = &input.value_type else { return None };
-    let fixed = |dimension: &Dimension| if let Dimension::Fixed(size) = dimension { Some(*size) } else { None };
+    let fixed =
+        |dimension: &Dimension| if let Dimension::Fixed(size) = dimension { Some(*size) } else { None };
     let shape: Option<Vec<usize>> = shape.as_ref()?.iter().map(fixed).collect();
     Tensor::zeros((*element_type)?, shape?).ok()
 }
@@ -103,12 +106,8 @@ mod tests {
 
     fn info(shape: Vec<Dimension>) -> FunctionInfo {
         let value_type = ValueType::Tensor { element_type: Some(ElementType::I32), shape: Some(shape) };
-        let input = ValueInfo {
-            name: "x".into(),
-            value_type,
-            is_optional: false,
-            kind: ArgumentKind::Reference,
-        };
+        let input =
+            ValueInfo { name: "x".into(), value_type, is_optional: false, kind: ArgumentKind::Reference };
         FunctionInfo {
             name: "f".into(),
             module: String::new(),
@@ -140,6 +139,9 @@ mod tests {
         let unsigned = Tensor::zeros(ElementType::UI32, [2, 3]).unwrap();
         assert!(of(unsigned.into()).unwrap_err().ends_with("its elements are i32"));
         assert!(of(Value::F32(1.0)).unwrap_err().ends_with("cannot be a f32"));
-        assert_eq!(of(Value::Null).unwrap_err(), "inputs of 'f' are missing: 'x' i32[2,..3]; it takes 'x' i32[2,..3]");
+        assert_eq!(
+            of(Value::Null).unwrap_err(),
+            "inputs of 'f' are missing: 'x' i32[2,..3]; it takes 'x' i32[2,..3]"
+        );
     }
 }

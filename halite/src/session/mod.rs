@@ -17,7 +17,10 @@ pub use builder::{DeviceChoice, SessionBuilder};
 pub(crate) use model::info as model_info;
 pub use pending::Pending;
 
-use crate::{Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Result, RunOptions, Tensor, ValueInfo, options::Limits};
+use crate::{
+    Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Result, RunOptions, Tensor, ValueInfo,
+    options::Limits,
+};
 
 /// A model or module, ready to run on its devices.
 ///
@@ -56,7 +59,12 @@ impl Session {
         SessionBuilder::default()
     }
 
-    fn assemble(devices: Vec<Device>, functions: Vec<FunctionInfo>, default: Option<usize>, program: Program) -> Session {
+    fn assemble(
+        devices: Vec<Device>,
+        functions: Vec<FunctionInfo>,
+        default: Option<usize>,
+        program: Program,
+    ) -> Session {
         let names = |f: &FunctionInfo| f.outputs.iter().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
         Session(Arc::new(Inner { devices, functions, output_names, default, program }))
@@ -77,7 +85,10 @@ impl Session {
         let place = functions.iter().rposition(|f| f.name == name);
         let place = place.or_else(|| functions.iter().position(|f| f.full_name() == name));
         let place = place.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("no function '{name}'; exported functions: {}", self.names()))
+            Error::new(
+                ErrorKind::NotFound,
+                format!("no function '{name}'; exported functions: {}", self.names()),
+            )
         })?;
         Ok(Function { session: self.clone(), place })
     }

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
     self as compiler, ModelFormat,
     signature::{Arity, Bindings, Signature},
 };
-use halite_cache::{Digest, Hasher, Store};
 use halite_runtime::{self as runtime, ParameterIndex};
 use halite_targets::Capabilities;
 use parking_lot::Mutex;
@@ -17,7 +17,8 @@ use super::{
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, Tuning, Value, ValueInfo, ValueType,
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, Tuning, Value, ValueInfo,
+    ValueType,
     compile::{self, Files, Sizes},
     kept::{Kept, Lookup, Request},
     options::Limits,
@@ -139,7 +140,12 @@ struct Fixed {
 }
 
 /// Reads a model and brings it onto its device.
-pub(super) fn build(builder: SessionBuilder, file: Loaded, format: ModelFormat, limits: &Limits) -> Result<Session> {
+pub(super) fn build(
+    builder: SessionBuilder,
+    file: Loaded,
+    format: ModelFormat,
+    limits: &Limits,
+) -> Result<Session> {
     if let [(scope, path, _), ..] = &builder.parameters[..] {
         return Err(Error::invalid(format!(
             "'{}' is a model, whose weights are its own; parameters ('{}' in scope '{scope}') are for modules",
@@ -287,7 +293,8 @@ impl ModelProgram {
         })?;
         let version = fixed.version.get_or_init(|| version).clone();
         self.versions.forget(&key);
-        let is_loaded = |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
+        let is_loaded =
+            |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
         if self.functions.iter().all(is_loaded) {
             // Nothing else can be made of the model, so its memory goes.
             *self.model.lock() = None;
@@ -346,12 +353,8 @@ impl ModelProgram {
         let digest = self.request_digest(&open, function, kind, &bindings)?;
         let request = Request { label: &self.name, files: &open.files, digest };
         let values_of = |bound: &[usize]| values_digest(values, bound);
-        let lookup = self.store.as_ref().map(|store| Lookup {
-            store,
-            request: &request,
-            values: &values_of,
-            limits,
-        });
+        let lookup =
+            self.store.as_ref().map(|store| Lookup { store, request: &request, values: &values_of, limits });
         let kept = match lookup.as_ref().and_then(Lookup::find) {
             Some(kept) => {
                 log::info!("'{}' was compiled before", self.name);
@@ -375,7 +378,8 @@ impl ModelProgram {
             other => other?,
         };
         if !open.files.are_unchanged() {
-            let text = format!("a file of the model '{}' changed while it was used; open it again", self.name);
+            let text =
+                format!("a file of the model '{}' changed while it was used; open it again", self.name);
             return Err(Error::new(ErrorKind::InvalidModel, text));
         }
         Ok((kept.bound, Arc::new(version)))
@@ -476,7 +480,8 @@ fn bind(
     let tensor = place.and_then(|place| values.get(place)).and_then(Value::as_tensor);
     let (Some(place), Some(tensor)) = (place, tensor) else { return Ok(()) };
     for bindings in bindings.iter_mut().filter(|bindings| !bindings.values.contains_key(input)) {
-        let value = compile::bound_value(tensor).map_err(|e| e.while_doing(format!("binding input '{input}'")))?;
+        let value =
+            compile::bound_value(tensor).map_err(|e| e.while_doing(format!("binding input '{input}'")))?;
         bindings.shapes.remove(input);
         bindings.values.insert(input.to_owned(), value);
         if !bound.contains(&place) {

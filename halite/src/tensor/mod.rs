@@ -218,7 +218,10 @@ impl Tensor {
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into().0;
         if shape.iter().try_fold(1usize, |n, size| n.checked_mul(*size)) != Some(self.len()) {
-            return Err(Error::invalid(format!("a tensor of shape {:?} cannot become {shape:?}", self.shape())));
+            return Err(Error::invalid(format!(
+                "a tensor of shape {:?} cannot become {shape:?}",
+                self.shape()
+            )));
         }
         let storage = self.0.storage.clone();
         Ok(Tensor(Arc::new(Repr { element_type: self.0.element_type, shape, storage })))
@@ -340,7 +343,10 @@ impl Tensor {
         let length = byte_length(view.element_type, &shape)? as u64;
         if length > view.span.length {
             let what = describe(view.element_type, &shape);
-            return Err(broken(format!("is a tensor {what}, which its {} bytes do not hold", view.span.length)));
+            return Err(broken(format!(
+                "is a tensor {what}, which its {} bytes do not hold",
+                view.span.length
+            )));
         }
         if view.encoding != Encoding::DENSE_ROW_MAJOR && view.encoding != Encoding::OPAQUE {
             return Err(broken("is not dense".to_owned()));

@@ -10,7 +10,10 @@ fn elements_go_in_and_come_out() {
     assert_eq!(t.as_slice::<f32>().unwrap()[5], 6.0);
     assert_eq!(t.as_slice::<i32>(), None);
     let error = t.to_vec::<f64>().unwrap_err();
-    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidInput, "the tensor has elements of type f32, not f64"));
+    assert_eq!(
+        (error.kind(), error.message()),
+        (ErrorKind::InvalidInput, "the tensor has elements of type f32, not f64")
+    );
     assert_eq!(Tensor::scalar(7i64).item::<i64>().unwrap(), 7);
     let flags = Tensor::from_slice(&[true, false, true], 3).unwrap();
     assert_eq!(flags.to_vec::<bool>().unwrap(), [true, false, true]);

@@ -14,7 +14,7 @@ use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
     devices,
     flags::{self, DeviceFlags, InputFlags, ModuleFlags},
-    foreign, load,
+    foreign, session,
 };
 
 const EXAMPLES: &str = "\
@@ -228,9 +228,10 @@ fn run(flags: &Flags) -> Result<()> {
         report::write(flags.measure.out_format, &runs, &context, settings, &mut file)?;
     }
     if flags.print_statistics {
-        load::print_statistics(&prepared.session);
+        session::print_statistics(&prepared.session);
     }
-    load::check_validation().map_err(|failure| if flags.json() { failure.beside_results() } else { failure })
+    session::check_validation()
+        .map_err(|failure| if flags.json() { failure.beside_results() } else { failure })
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ use super::{
     runner::{Context, Repetition, Run},
     stats::Aggregate,
 };
-use crate::console::{self, Result, VERSION};
+use crate::{
+    console::{self, Result, VERSION},
+    engine::format_g,
+};
 
 /// How times are shown.
 #[derive(Clone, Copy, Debug)]
@@ -201,7 +204,7 @@ fn human(value: f64) -> String {
         v if v >= 1e-3 => (v * 1e3, "m"),
         v => (v * 1e6, "u"),
     };
-    format!("{}{prefix}", halite_runtime::tensor::format_g(scaled, false))
+    format!("{}{prefix}", format_g(scaled, false))
 }
 
 fn write_json(lines: &[Line<'_>], context: &Context, settings: Settings, out: &mut dyn Write) -> Result<()> {
@@ -244,7 +247,7 @@ fn context_json(context: &Context) -> Json {
         .map(|(uri, name, memory)| {
             json!({
                 "uri": uri, "name": name, "peak_used_bytes": memory.peak_used,
-                "peak_reserved_bytes": memory.peak_reserved, "allocations": memory.allocation_count,
+                "peak_reserved_bytes": memory.peak_reserved, "allocations": memory.allocations,
             })
         })
         .collect();

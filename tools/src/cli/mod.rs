@@ -13,7 +13,7 @@ use std::{
 use clap::CommandFactory;
 
 use crate::{
-    bench, compile,
+    bench, cache, compile,
     console::{self, Called, Tool},
     dump, kernels, list, run,
 };
@@ -41,6 +41,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry::<dump::Flags>("dump", Some("dump-module")),
     entry::<list::Flags>("devices", Some("list-devices")),
     entry::<kernels::Flags>("kernels", Some("kernels")),
+    entry::<cache::Flags>("cache", None),
     entry::<extras::Completions>("completions", None),
     entry::<extras::Man>("man", None),
     entry::<links::Flags>("links", None),

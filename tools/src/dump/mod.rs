@@ -6,18 +6,22 @@ mod facts;
 mod text;
 
 use std::{
-    io::Write,
+    io::{Read, Write},
     path::{Path, PathBuf},
 };
 
 use bytes::Bytes;
 use clap::{Parser, ValueEnum};
-use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
 use halite::hal::{Code, ResultExt, Status, status};
+use halite::{
+    Source,
+    compile::{Model, ModelFormat},
+};
+use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
 
 use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
-    load,
+    describe,
 };
 
 const EXAMPLES: &str = "\
@@ -32,13 +36,13 @@ Examples:
     halite dump --spirv=kernels/ --output=metadata model.vmfb
 ";
 
-/// Prints what is in a compiled module (.vmfb).
+/// Prints what is in a compiled module (.vmfb), or the inputs and outputs of a model (.onnx, .pte).
 ///
 /// Takes the flags of iree-dump-module. The file is not trusted: damage is reported, never followed.
 #[derive(Parser, Debug)]
 #[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
-    /// Module file, or - for standard input
+    /// Module or model file, or - for standard input
     #[arg(value_name = "FILE", required_unless_present = "completions")]
     file: Option<PathBuf>,
     /// What to print
@@ -103,8 +107,12 @@ impl Tool for Flags {
 
 fn run(flags: &Flags) -> Result<()> {
     let path = flags.file.as_deref().expect("clap asks for it unless completions are wanted");
-    let input = read(path)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let file = bytes(path)?;
+    if ModelFormat::detect(&file[..file.len().min(16)], path).is_some() {
+        return model(flags, path, file, &mut out);
+    }
+    let input = read(path, file)?;
     if let Some(folder) = &flags.spirv {
         executables::extract(&input.module, folder)?;
     }
@@ -125,12 +133,32 @@ fn run(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Input> {
-    let file: Bytes = if path == Path::new("-") {
-        load::read_stdin()?.into()
-    } else {
-        std::fs::read(path).map_err(|e| Failure::file("cannot read", path, &e))?.into()
+/// The file, or all of standard input for `-`.
+fn bytes(path: &Path) -> Result<Bytes> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
     };
+    read.map_err(|e| Failure::file("cannot read", path, &e))?;
+    Ok(bytes.into())
+}
+
+/// Tells what a model takes and gives; it has no code yet.
+fn model(flags: &Flags, path: &Path, file: Bytes, out: &mut dyn Write) -> Result<()> {
+    if flags.spirv.is_some() || matches!(flags.output, Output::Disassembly | Output::FlatbufferBinary) {
+        let text = format!("'{}' is a model, not a module: 'halite compile' makes one of it", path.display());
+        return Err(Failure::Usage(text));
+    }
+    // A file may have its weights beside it; a stream is what was read.
+    let source =
+        if path.is_file() { Source::path(path) } else { Source::bytes(file).named("standard input") };
+    let model = Model::open(source)?;
+    describe::print(&model.functions()?, flags.json(), out)?;
+    Ok(out.flush()?)
+}
+
+fn read(path: &Path, file: Bytes) -> Result<Input> {
     let fail = |e: VmfbError| {
         let code = if e.is_incompatible() { Code::Incompatible } else { Code::InvalidArgument };
         Failure::Status(

@@ -11,7 +11,6 @@ use clap::Parser;
 use halite_shaders::{Operation, OperationError};
 
 use self::survey::Ranking;
-pub use crate::place::capabilities;
 use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
     devices,
@@ -71,6 +70,14 @@ pub struct Flags {
     devices: DeviceFlags,
 }
 
+/// What a device can do, out of its driver's record.
+///
+/// # Errors
+/// The driver keeps no record, or one that is not understood.
+pub fn capabilities(info: &halite::hal::DeviceInfo) -> std::result::Result<halite::Capabilities, String> {
+    halite::compile::capabilities(info).map_err(|e| e.message().to_owned())
+}
+
 impl Tool for Flags {
     fn common(&self) -> &CommonFlags {
         &self.common
@@ -97,7 +104,7 @@ fn run(flags: &Flags) -> Result<()> {
         return Err(Failure::Usage("no operation was named; --list shows what there are".to_owned()));
     }
     let operations = flags.operations.iter().map(|text| operation(text)).collect::<Result<Vec<_>>>()?;
-    let tuning = place::tuning(flags.tuning.as_deref())?.tuning();
+    let tuning = place::tuning(flags.tuning.as_deref()).read()?.tuning();
     let triples: Vec<&str> = flags.target.iter().chain(&flags.targets).map(String::as_str).collect();
     let places = place::places(&triples, &flags.devices)?;
     let on_each = |operation| {

@@ -54,7 +54,9 @@ fn compare(expected: HostValue, actual: &Value, tolerance: &Tolerance) -> Result
         (HostValue::I64(e), Value::I64(a)) => a == e,
         (HostValue::F32(e), Value::F32(a)) => tolerance.accepts_f32(*a, *e),
         (HostValue::F64(e), Value::F64(a)) => tolerance.accepts_f64(*a, *e),
-        (HostValue::Tensor(e), Value::Tensor(a)) => return compare_tensors(e, HostTensor::try_from(a)?, tolerance),
+        (HostValue::Tensor(e), Value::Tensor(a)) => {
+            return compare_tensors(e, HostTensor::try_from(a)?, tolerance);
+        }
         (HostValue::Buffer(e), Value::Buffer(buffer)) => {
             // Trailing bytes beyond what was expected may be padding.
             let bytes = buffer.to_bytes()?;

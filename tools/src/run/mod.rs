@@ -136,9 +136,9 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     let top = flags.top.read()?;
     let cancel = cancel_on_interrupt();
     let watchdog = Watchdog::start(flags.timeout);
-    let limits = progress::shown(watchdog.limits(&cancel));
+    let options = progress::shown(watchdog.options(&cancel));
     let builder = session::builder(&flags.devices, &flags.modules)?;
-    let session = builder.limits(limits.clone()).build().inspect_err(interrupt::note)?;
+    let session = builder.options(options.clone()).build().inspect_err(interrupt::note)?;
     let function = match flags.modules.function() {
         Some(name) => session.function(name)?,
         None => session.default_function()?,
@@ -155,13 +155,15 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     let results = {
         // They are gone behind the call: inputs that live on would count as memory in use.
         let inputs = values::upload(session.device(), &inputs)?;
-        function.run_with(inputs, &limits).inspect_err(interrupt::note)?
+        function.run_with(inputs, &options).inspect_err(interrupt::note)?
     };
     progress::clear();
     let results = results.into_values();
     let done = Done { session: &session, function: &function, outputs: &outputs, results: &results };
     let outcome = finish(flags, &done, &plan, top.as_ref(), out).map_err(|failure| {
-        failure.context("processing function outputs").context(format!("`{}`", values::describe(function.info())))
+        failure
+            .context("processing function outputs")
+            .context(format!("`{}`", values::describe(function.info())))
     });
     if flags.print_statistics {
         session::print_statistics(&session);

@@ -1,6 +1,8 @@
 //! The hardware abstraction layer: the traits a driver implements, the types they speak, one validation layer
 //! above all drivers, and the registry that finds drivers by name. Does not own: any driver, any model format.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # The shape
 //! [`Driver`] → [`Driver::enumerate`] → [`DeviceInfo`] → [`Driver::open`] → [`Device`]. A device allocates
 //! [`Buffer`]s, creates [`Executable`]s and [`Semaphore`]s, turns a recorded [`CommandList`] into a

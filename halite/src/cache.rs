@@ -15,14 +15,23 @@ const DEFAULT_LIMIT: u64 = 4 << 30;
 /// The folder among this user's caches.
 const NAME: &str = "modules";
 
-/// Where modules are kept that models were compiled to, so that the next process finds them. A folder of one's own takes the
-/// pipelines of devices that the session opens, too.
+/// Where compiled models are kept for the next process.
 ///
-/// A cache is a folder that belongs to this user alone (mode 0700, with a marker); a folder that holds other files is refused,
-/// and nothing but a cache's own entries is ever removed. A model is known by its content, not by its name or date. Entries are
-/// checked when they are read; damaged ones are made anew. Weights that lie in the model's file are not copied into it.
+/// ```
+/// use halite::Cache;
 ///
-/// A cache that cannot be used is logged, and the model is compiled all the same.
+/// let own = Cache::at("/var/cache/my-program/models").limit(256 << 20);
+/// assert!(own.path().is_some_and(|path| path.ends_with("models")));
+/// assert_eq!(Cache::off().path(), None);
+/// ```
+///
+/// A cache is a folder that belongs to this user alone (mode 0700, with a marker). A folder that holds other files is refused, and
+/// only a cache's own entries are ever removed. A model is known by its content, not by its name or date. Entries are checked when
+/// they are read; damaged ones are made again. Weights that lie in the model's file are not copied.
+///
+/// A folder of your own also takes the pipelines of the devices that the session opens; this user's caches have a folder for them.
+///
+/// If a cache cannot be used, a warning is logged and the model is compiled all the same.
 #[derive(Clone, Debug)]
 pub struct Cache {
     place: Place,
@@ -70,9 +79,9 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Among this user's caches: `$XDG_CACHE_HOME/halite/modules` or `~/.cache/halite/modules`, `~/Library/Caches`,
-    /// `%LOCALAPPDATA%`. Where the environment names none, as in an Android app, it is off; give such a program's own folder
-    /// with [`Cache::at`].
+    /// Among this user's caches: `halite/modules` in `$XDG_CACHE_HOME` or `~/.cache`, in `~/Library/Caches` on macOS, in
+    /// `%LOCALAPPDATA%` on Windows. Where the environment names no such place, as in an Android app, nothing is kept: name the app's
+    /// own folder with [`Cache::at`].
     pub fn user() -> Self {
         Cache { place: Place::User, limit: DEFAULT_LIMIT }
     }
@@ -165,7 +174,7 @@ impl Cache {
         }
     }
 
-    /// Checks that the folder can be used, and makes it if it is not there: for programs whose user named it.
+    /// Checks that the folder can be used, and creates it if it does not exist: for programs whose user named it.
     ///
     /// # Errors
     /// It cannot; the text says why and what to do.

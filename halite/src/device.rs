@@ -60,6 +60,18 @@ pub struct MemoryUse {
 
 /// The drivers that a program uses: those linked in (features `vulkan`, `cpu`, `null`), and plug-ins if it asks for them.
 ///
+/// ```no_run
+/// use halite::{Drivers, Options};
+///
+/// let options = Options::from([("validation".to_owned(), "core".to_owned())]);
+/// let drivers = Drivers::with_plugins().options(options);
+/// for info in drivers.devices() {
+///     println!("{} {}", info.uri(), info.name());
+/// }
+/// let device = drivers.open("vulkan")?;
+/// # Ok::<(), halite::Error>(())
+/// ```
+///
 /// Cheap to clone; clones share what is loaded. Any thread may use it.
 #[derive(Clone, Debug)]
 pub struct Drivers {
@@ -102,8 +114,8 @@ impl Drivers {
         Drivers { registry, options: Options::new(), defaults: Options::new() }
     }
 
-    /// Options for the devices that are opened; those of a URI go before them. Drivers refuse what they do not know, so these
-    /// are for programs that use one driver.
+    /// Options for the devices that are opened; an option in a URI wins over them. A driver refuses options that it does not know,
+    /// so use these where a program opens devices of one driver.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
@@ -210,7 +222,13 @@ impl Drivers {
     }
 }
 
-/// The devices of the linked drivers; see [`Drivers`] for more.
+/// The devices of the linked drivers. [`Drivers::devices`] also lists those of plug-ins.
+///
+/// ```
+/// for info in halite::devices() {
+///     println!("{} {} {:?}", info.uri(), info.name(), info.kind());
+/// }
+/// ```
 pub fn devices() -> Vec<DeviceInfo> {
     Drivers::linked().devices()
 }
@@ -261,8 +279,20 @@ impl DeviceInfo {
     }
 }
 
-/// An open device. Cheap to clone; clones are the same device, which closes when the last of them, and of the sessions and
-/// tensors on it, is gone. Any thread may use it, and several sessions may share it.
+/// An open device, for programs that share one among sessions or put tensors on it.
+///
+/// ```no_run
+/// use halite::{Device, Session};
+///
+/// let device = Device::open("vulkan")?;
+/// let first = Session::builder().device(&device).model("a.onnx").build()?;
+/// let second = Session::builder().device(&device).model("b.onnx").build()?;
+/// println!("{} bytes in use on {}", device.memory().used, device.info().name());
+/// # Ok::<(), halite::Error>(())
+/// ```
+///
+/// Cheap to clone; clones are the same device. It closes when the last of them is gone, and the sessions and tensors on it. Any
+/// thread may use it.
 #[derive(Clone)]
 pub struct Device {
     hal: Arc<dyn hal::Device>,

@@ -7,7 +7,7 @@ use halite_status::{Code, Status};
 /// `Result` of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure an [`Error`] is: what a program decides by. The text is for people.
+/// What kind of failure an [`Error`] is. Programs decide by it; the text is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -37,7 +37,15 @@ pub enum ErrorKind {
     Other,
 }
 
-/// What went wrong, and what to do about it. Cheap to move, clonable.
+/// What went wrong, where, and what to do about it.
+///
+/// ```
+/// use halite::{ErrorKind, Session};
+///
+/// let error = Session::builder().model("no-such-file.onnx").build().unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NotFound);
+/// println!("{error}");
+/// ```
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,

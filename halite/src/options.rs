@@ -11,7 +11,7 @@ use halite_runtime::{self as runtime, CallOptions};
 
 use crate::{Error, ErrorKind, Result};
 
-/// Stops the work that it was given to, from any thread, in all of its stages. Clones are the same switch; it cannot be set back.
+/// Stops work from any thread, in all of its stages; see [`RunOptions::cancel`]. Clones are the same switch. Once set, it stays set.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(runtime::CancelToken);
 
@@ -61,7 +61,7 @@ pub enum Stage {
     Other,
 }
 
-/// How far a piece of work is.
+/// How far a piece of work is; what [`RunOptions::progress`] and [`SessionBuilder::progress`](crate::SessionBuilder::progress) report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress<'a> {
@@ -79,8 +79,8 @@ pub struct Progress<'a> {
 /// told of: that would wait for itself.
 pub type ProgressFn = dyn Fn(Progress<'_>) + Send + Sync;
 
-/// How one piece of work is done: a call, the making of a session, a compilation. When it gives up, what stops it, who is told
-/// how far it is. The same options may be used many times; a timeout begins anew each time.
+/// Bounds one piece of work (a call, building a session, a compilation), lets it be stopped, and watches it. The same options may be
+/// used many times; a timeout begins anew each time.
 ///
 /// Work looks at them in all its stages: reading, importing, planning, pipelines, transfers, running. It ends with
 /// [`ErrorKind::DeadlineExceeded`] or [`ErrorKind::Cancelled`], and the text names the stage. What a device has begun runs to its

@@ -6,7 +6,7 @@ use halite_runtime::{self as runtime, TypeInfo, tensor::ArgumentKind};
 
 use crate::ElementType;
 
-/// A size of a tensor, as a model or module states it.
+/// A dimension of an input or output, as a model or module states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dimension {
@@ -92,7 +92,8 @@ impl fmt::Display for ValueInfo {
     }
 }
 
-/// A function of a model or module.
+/// What a function of a model or module takes and gives. It displays as
+/// `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FunctionInfo {

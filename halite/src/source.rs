@@ -31,9 +31,18 @@ impl From<LoadMode> for halite_runtime::LoadMode {
     }
 }
 
-/// A model or a module: a file, bytes, or what a reader gives.
+/// Where a model or module comes from: a file, bytes, or a reader.
 ///
-/// Paths, vectors and slices of bytes turn into one by themselves. A model in bytes cannot have weights in files of its own.
+/// Functions that take one take paths, vectors and static slices of bytes as well. A model whose weights lie in files beside it has
+/// to be given by its path.
+///
+/// ```no_run
+/// use halite::{Session, Source};
+///
+/// let piped = Source::reader(std::io::stdin()).named("standard input");
+/// let session = Session::builder().model(piped).build()?;
+/// # Ok::<(), halite::Error>(())
+/// ```
 pub struct Source(pub(crate) Origin);
 
 pub(crate) enum Origin {

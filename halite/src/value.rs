@@ -8,7 +8,15 @@ use halite_runtime as runtime;
 
 use crate::{Device, Error, Result, Tensor};
 
-/// An argument or a result of a function. Models have tensors only; modules may have all of these.
+/// An argument or a result of a function. Models take and give tensors and lists of them; modules may use all of these.
+///
+/// ```
+/// use halite::{Tensor, Value};
+///
+/// let values = [Value::from(Tensor::scalar(1.0f32)), Value::from(3i32), Value::List(vec![2.5f32.into()]), Value::Null];
+/// let kinds: Vec<_> = values.iter().map(Value::kind).collect();
+/// assert_eq!(kinds, ["tensor", "i32", "list", "null"]);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value {
@@ -34,7 +42,7 @@ pub enum Value {
     Null,
 }
 
-/// Bytes on a device. Clones share them.
+/// Bytes on a device, without a shape: what some modules take in the place of a tensor. Clones share them.
 #[derive(Clone)]
 pub struct DeviceBuffer {
     pub(crate) span: BufferSpan,
@@ -78,7 +86,7 @@ impl fmt::Debug for DeviceBuffer {
     }
 }
 
-/// An object of a module, such as a fence. Clones are the same object.
+/// An object that only modules understand, such as a fence: a result that another call takes. Clones are the same object.
 #[derive(Clone, Debug)]
 pub struct Object(pub(crate) runtime::Value);
 
@@ -337,8 +345,20 @@ impl From<()> for Inputs {
 
 /// The results of a call, by name and by place, in the order of the function.
 ///
-/// `outputs["name"]` and `outputs[0]` are the tensors; they panic where there is none, as indexing a map does.
+/// `outputs["name"]` and `outputs[0]` are tensors. They panic where there is none, as indexing a map does; [`Outputs::tensor`],
 /// [`Outputs::get`] and [`Outputs::values`] do not.
+///
+/// ```no_run
+/// # let session = halite::Session::builder().model("digits.onnx").build()?;
+/// let mut out = session.run(())?;
+/// for (name, value) in out.iter() {
+///     println!("{name}: {value:?}");
+/// }
+/// let by_place: Vec<f32> = out[0].to_vec()?;
+/// let checked = out.tensor("probabilities")?;
+/// let owned = out.take("probabilities");
+/// # Ok::<(), halite::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Outputs {
     names: std::sync::Arc<[String]>,

@@ -139,3 +139,75 @@ fn nobody_else_can_read_what_is_kept() {
         }
     }
 }
+
+/// A model of `y = x + c` whose `c` is in a file of its own.
+fn with_external_weight(folder: &Path, constant: f32) -> std::path::PathBuf {
+    let entry = |key: &str, value: &str| {
+        onnx::bytes(13, &[onnx::bytes(1, key.as_bytes()), onnx::bytes(2, value.as_bytes())].concat())
+    };
+    let tensor = [
+        onnx::number(1, 1),
+        onnx::number(2, 1),
+        onnx::bytes(8, b"c"),
+        entry("location", "w.bin"),
+        entry("length", "4"),
+        onnx::number(14, 1),
+    ];
+    let model = onnx::model(&[
+        onnx::node("Add", &["x", "c"], &["y"]),
+        onnx::bytes(5, &tensor.concat()),
+        onnx::value(11, "x", &["n"]),
+        onnx::value(12, "y", &["n"]),
+    ]);
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("w.bin"), constant.to_le_bytes()).unwrap();
+    fs::write(folder.join("m.onnx"), model).unwrap();
+    folder.join("m.onnx")
+}
+
+#[test]
+fn the_same_graph_with_other_weights_beside_it_is_another_model() {
+    let Some(device) = device() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::at(folder.path().join("cache"));
+    let a = with_external_weight(&folder.path().join("a"), 1.0);
+    let b = with_external_weight(&folder.path().join("b"), 5.0);
+    for _ in 0..2 {
+        assert_eq!((run(&device, &cache, &a), run(&device, &cache, &b)), (2.0, 6.0));
+    }
+    assert_eq!(modules(&cache), 2, "neither takes the other's place");
+    fs::write(folder.path().join("a/w.bin"), 9.0f32.to_le_bytes()).unwrap();
+    assert_eq!(run(&device, &cache, &a), 10.0);
+}
+
+#[test]
+fn values_that_decide_sizes_are_part_of_what_is_kept() {
+    let Some(device) = device() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::at(folder.path().join("cache"));
+    // `y` has the shape that the values of `s` say.
+    let int64 = |field: u8, name: &str, size: &str| {
+        let dim = onnx::bytes(1, &onnx::number(1, size.parse().unwrap()));
+        let tensor = [onnx::number(1, 7), onnx::bytes(2, &dim)].concat();
+        onnx::bytes(
+            field,
+            &[onnx::bytes(1, name.as_bytes()), onnx::bytes(2, &onnx::bytes(1, &tensor))].concat(),
+        )
+    };
+    let model = onnx::model(&[
+        onnx::node("Reshape", &["x", "s"], &["y"]),
+        onnx::value(11, "x", &["6"]),
+        int64(11, "s", "2"),
+        onnx::value(12, "y", &["a", "b"]),
+    ]);
+    let shape = |values: [i64; 2]| {
+        let session =
+            Session::builder().device(&device).cache(cache.clone()).model(model.clone()).build().unwrap();
+        let x = Tensor::from_slice(&[1.0f32; 6], 6).unwrap();
+        let out = session.run([("x", x), ("s", Tensor::from_slice(&values, 2).unwrap())]).unwrap();
+        out["y"].shape().to_vec()
+    };
+    for _ in 0..2 {
+        assert_eq!((shape([2, 3]), shape([3, 2]), shape([1, 6])), (vec![2, 3], vec![3, 2], vec![1, 6]));
+    }
+}

@@ -188,3 +188,34 @@ fn sessions_results_and_devices_may_go_in_any_order() {
     drop(device);
     assert_eq!(out["y"].to_vec::<f32>().unwrap(), [1.0; 4]);
 }
+
+#[test]
+fn a_wait_that_ends_early_can_be_had_again() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
+    let pending = session.start(&Tensor::zeros(ElementType::F32, 8).unwrap()).unwrap();
+    // Done or not, asking does no harm.
+    let _ = pending.wait_timeout(std::time::Duration::ZERO).unwrap();
+    let first = pending.wait_with(&RunOptions::new()).unwrap();
+    let second = pending.wait().unwrap();
+    assert_eq!(first["y"].to_vec::<f32>().unwrap(), second["y"].to_vec::<f32>().unwrap());
+}
+
+#[test]
+fn types_go_between_threads() {
+    fn both<T: Send + Sync>() {}
+    fn send<T: Send>() {}
+    both::<(
+        Session,
+        halite::Function,
+        halite::Pending,
+        Tensor,
+        halite::Value,
+        halite::Outputs,
+        Device,
+        halite::Drivers,
+    )>();
+    both::<(RunOptions, halite::CancelToken, halite::Cache, halite::Error, halite::FunctionInfo)>();
+    both::<(halite::compile::Model, halite::compile::Compiler, halite::compile::Compiled)>();
+    send::<(Source, halite::SessionBuilder)>();
+}

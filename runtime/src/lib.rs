@@ -1,6 +1,8 @@
 //! Load and run models on any HAL device: sessions, modules, functions, values; and the native modules `hal` and
 //! `io_parameters` that compiled modules import. Does not own: drivers, the interpreter, file formats.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # Use
 //! A [`Session`] links module files against devices and parameters; a [`Function`] of it takes and returns
 //! [`Value`]s. Drivers are those linked into the program, or those of a registry that the caller fills.

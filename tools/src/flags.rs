@@ -112,8 +112,8 @@ struct VulkanFlags {
     /// Kernels may receive buffers as device addresses
     #[arg(long = "vulkan_buffer_device_addresses", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
     buffer_device_addresses: bool,
-    /// How kernels receive buffers: descriptor, bda, or all (what the device does well)
-    #[arg(long = "vulkan_dispatch_abi", default_value = "all", value_name = "ABI")]
+    /// How kernels receive buffers: auto (what the device does well and confines), descriptor, bda (addresses), or all
+    #[arg(long = "vulkan_dispatch_abi", default_value = "auto", value_name = "ABI")]
     dispatch_abi: String,
     /// Prefers a queue family that cannot draw
     #[arg(long = "vulkan_dedicated_compute_queue", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
@@ -144,9 +144,11 @@ impl DeviceFlags {
         let abi = match v.dispatch_abi.as_str() {
             "descriptor" | "descriptors" => Some("descriptors"),
             "bda" | "buffer-device-address" => Some("bda"),
-            "all" | "auto" => (!v.buffer_device_addresses).then_some("descriptors"),
+            "auto" => (!v.buffer_device_addresses).then_some("descriptors"),
+            "all" if v.buffer_device_addresses => Some("all"),
+            "all" => Some("descriptors"),
             other => {
-                let text = format!("--vulkan_dispatch_abi={other} is none of descriptor, bda, all");
+                let text = format!("--vulkan_dispatch_abi={other} is none of auto, descriptor, bda, all");
                 return Err(Failure::Usage(text));
             }
         };

@@ -34,7 +34,7 @@ pub(crate) fn check_count(info: &FunctionInfo, given: usize) -> Result<()> {
         return Ok(());
     }
     let text = format!(
-        "input list and function mismatch; expected {} arguments but passed {given}; inputs: {}",
+        "input list and function mismatch; expected {} arguments but passed {given}; give each with --input: {}",
         info.inputs.len(),
         ports::list(&Port::inputs(info))
     );

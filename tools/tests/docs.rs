@@ -8,6 +8,8 @@ mod common;
 use std::{fs, path::PathBuf};
 
 const DOCUMENTS: &[&str] = &[
+    "getting-started.md",
+    "getting-started-library.md",
     "run-module.md",
     "benchmark-module.md",
     "compile-module.md",
@@ -44,6 +46,12 @@ const FOREIGN: &[&str] = &[
     "--validate",
     "--filter",
     "--to",
+    "--open",
+    "--path",
+    "--proto",
+    "--scope",
+    "--tlsv1",
+    "--user",
 ];
 
 fn document(name: &str) -> String {

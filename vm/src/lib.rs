@@ -1,6 +1,8 @@
 //! The VM: verifies bytecode modules once at load, pre-decodes them, and interprets them; defines refs, lists,
 //! buffers and the interface of native modules. Does not own: HAL objects (they are opaque refs here), files, tools.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! Order of use: [`Module::load`] → [`Context::new`] (resolves imports, runs `__init`) → [`Context::lookup`] →
 //! [`Context::invoke`].
 #![forbid(unsafe_code)]

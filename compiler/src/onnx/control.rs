@@ -17,8 +17,8 @@ use crate::{
 pub(super) type Special = for<'m> fn(&mut Importer<'m>, &Site<'m>) -> Result<Vec<Value>>;
 
 /// The importer of a control flow operator.
-pub(super) fn find(site: &Site<'_>) -> Option<Special> {
-    match (site.domain, site.node.op_type.as_str()) {
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
+    match (domain, op_type) {
         ("", "If") => Some(branch),
         ("", "Loop") => Some(repeat::loops),
         ("", "Scan") => Some(repeat::scan),

@@ -19,6 +19,7 @@ mod node;
 mod ops;
 mod repeat;
 mod sequence;
+mod survey;
 
 pub use constant::read_tensor;
 pub use external::ReadFile;

@@ -150,3 +150,53 @@ fn signature(info: &ValueInfo) -> Signature {
     let dims = dims.map(|dims| dims.into_iter().map(dim).collect());
     Signature { name: info.name.clone(), arity, is_optional, element, dims }
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::DType;
+
+    use super::*;
+    use crate::{
+        graph::ElementType,
+        onnx::encode::{FLOAT, INT4, INT64, Message, graph, info, model, node, tensor_type},
+    };
+
+    /// A `TypeProto` that is a list (4) or optional (9) of another.
+    fn of(field: u64, inner: &Message) -> Message {
+        Message::default().bytes(field, Message::default().bytes(1, inner))
+    }
+
+    #[test]
+    fn types_of_lists_and_optional_values_are_told_before_anything_is_compiled() {
+        let (floats, ints) = (tensor_type(FLOAT, &[2]), tensor_type(INT64, &[]));
+        let (list, optional) = (of(4, &floats), of(9, &ints));
+        let inputs = [
+            info("tensor", &floats),
+            info("list", &list),
+            info("optional", &optional),
+            info("optional list", &of(9, &list)),
+            info("narrow", &tensor_type(INT4, &[2])),
+            info("text", &tensor_type(8, &[2])),
+        ];
+        let nodes = [node("Identity", &["tensor"], &["y"], &[])];
+        let bytes = model(&graph(&nodes, &[], &inputs, &[info("y", &list)]), &[]);
+        let model = Model::from_bytes(bytes).unwrap();
+        let told: Vec<_> =
+            model.inputs().into_iter().map(|input| (input.arity, input.is_optional, input.element)).collect();
+        let (tensor, sequence) = (Arity::Tensor, Arity::Sequence);
+        let some = |dtype| Some(ElementType::Of(dtype));
+        assert_eq!(
+            told,
+            [
+                (tensor, false, some(DType::F32)),
+                (sequence, false, some(DType::F32)),
+                (tensor, true, some(DType::I64)),
+                (sequence, true, some(DType::F32)),
+                (tensor, false, some(DType::I8)),
+                (tensor, false, None),
+            ]
+        );
+        assert_eq!(model.outputs()[0].element, some(DType::F32));
+        assert_eq!(model.name(), "test");
+    }
+}

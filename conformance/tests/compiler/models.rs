@@ -67,7 +67,7 @@ fn models_of_the_corpus_compute_what_onnx_runtime_computes() {
             sets.iter().map(|(inputs, _)| Ok((shapes(inputs), graph(&model, inputs)?))).collect();
         let versions = match versions {
             Ok(versions) => versions.into_values().collect(),
-            Err(unsupported @ CompileError::Unsupported { .. }) => {
+            Err(unsupported) if unsupported.is_unsupported() => {
                 eprintln!("SKIPPED: {}: {unsupported}", path.display());
                 continue;
             }

@@ -36,7 +36,7 @@ impl Target {
     /// A kind of GPU, by its triple (`valhall-g78-android30`) or another name (`sm_90`, `rdna3`).
     ///
     /// # Errors
-    /// There is no such target; the text lists near ones.
+    /// There is no such target; the text lists similar names.
     pub fn named(name: &str) -> Result<Target> {
         let target = halite_targets::Target::parse(name).map_err(|e| Error::invalid(e.to_string()))?;
         Ok(Target(Capabilities::of(target)))
@@ -61,7 +61,21 @@ impl Target {
     }
 }
 
-/// How a model is compiled. Without a target, for every Vulkan 1.1 device.
+/// Compiles models to modules: for which targets, for which sizes, with which floats. Without a target the module runs on every
+/// Vulkan 1.1 device.
+///
+/// ```
+/// use halite::compile::{Compiler, Model, Target};
+///
+/// let model = Model::open("../demo/digits/digits.onnx")?;
+/// assert_eq!(model.functions()?[0].inputs[0].name, "picture");
+///
+/// let compiled = Compiler::new().target(Target::named("rdna3")?).compile(&model)?;
+/// let mut module = Vec::new();
+/// compiled.write(&mut module).expect("a vector takes everything");
+/// assert_eq!(module.len() as u64, compiled.byte_len());
+/// # Ok::<(), halite::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Compiler {
     targets: Vec<Target>,

@@ -1,7 +1,7 @@
-//! Models to modules, for a device at hand or for targets that are named: what `halite compile` does, as a library.
+//! Compile models to modules, for a device at hand or for targets by name: `halite compile` as a library.
 //!
-//! A [`Session`](crate::Session) does this by itself for the device that it runs on. Use [`Compiler`] to make module files ahead
-//! of time, for devices that are elsewhere, or to see what a model needs.
+//! A [`Session`](crate::Session) compiles for the device that it runs on by itself. Use a [`Compiler`] to make module files ahead of
+//! time, for devices that are elsewhere, or to see what a model needs.
 //!
 //! ```no_run
 //! use halite::compile::{Compiler, Target};

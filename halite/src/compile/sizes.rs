@@ -10,8 +10,15 @@ use crate::{Error, Result, Tensor, tensor::Shape};
 /// Most versions of a function.
 const MOST_VERSIONS: usize = 1024;
 
-/// What a model leaves open, as a caller fixes it: sizes of named dimensions, shapes of inputs, values of inputs that decide
-/// sizes. Several sizes or shapes make a version for every combination.
+/// Settles what a model leaves open: sizes of named dimensions, shapes of inputs, values of inputs that decide sizes. Several sizes
+/// or shapes make a version for every combination.
+///
+/// ```
+/// use halite::{Sizes, Tensor};
+///
+/// let sizes = Sizes::new().dimension("length", 1..=128).shape("image", [1, 3, 224, 224]);
+/// let with_value = sizes.value("k", Tensor::scalar(5i64));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
     dimensions: BTreeMap<String, Vec<usize>>,

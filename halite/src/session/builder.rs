@@ -11,7 +11,7 @@ use crate::{
     options::Limits, source::Loaded,
 };
 
-/// The device that a session runs on.
+/// The device that a session runs on: what [`SessionBuilder::device`] takes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DeviceChoice {
@@ -45,7 +45,26 @@ impl From<&Device> for DeviceChoice {
     }
 }
 
-/// Collects what a [`Session`] is made from; nothing is opened before [`SessionBuilder::build`].
+/// Collects what a [`Session`] is made from. Nothing is read or opened before [`SessionBuilder::build`].
+///
+/// Only [`SessionBuilder::model`] is needed; all else has a default.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use halite::{Cache, Precision, Session};
+///
+/// let session = Session::builder()
+///     .device("vulkan")
+///     .model("encoder.onnx")
+///     .bound("length", 1..=128)
+///     .precision(Precision::F16)
+///     .cache(Cache::at("compiled-models").limit(1 << 30))
+///     .timeout(Duration::from_secs(60))
+///     .progress(|progress| println!("{}: {} of {}", progress.detail, progress.done, progress.total))
+///     .build()?;
+/// # Ok::<(), halite::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct SessionBuilder {
     pub(super) drivers: Option<Drivers>,
@@ -62,8 +81,8 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    /// The model or module that the session runs: `.onnx`, `.pte` or `.vmfb`, told by its content. A path, bytes, or a
-    /// [`Source`].
+    /// The model or module that the session runs: a path, bytes, or a [`Source`]. Its content decides what it is: ONNX, an
+    /// ExecuTorch program (`.pte`), or a module (`.vmfb`).
     #[must_use]
     pub fn model(mut self, source: impl Into<Source>) -> Self {
         self.main = Some(source.into());
@@ -77,16 +96,17 @@ impl SessionBuilder {
         self
     }
 
-    /// The device, by URI or open. A module for several devices sees them in the order given. Without any, the best one that
-    /// can run the model or module is opened: a GPU before a processor, and never one that would run machine code of a module
-    /// (name it for that).
+    /// The device, by URI or open. Given several times, a module for several devices sees them in this order.
+    ///
+    /// Without any, the best device that can run the model or module is opened, a GPU before a processor. Machine code in a module
+    /// does not run then; name `local-task` or `local-sync` to run it.
     #[must_use]
     pub fn device(mut self, device: impl Into<DeviceChoice>) -> Self {
         self.devices.push(device.into());
         self
     }
 
-    /// Drivers to look for devices with; without, those linked into the program.
+    /// The drivers that devices are looked for with; by default those linked into the program.
     #[must_use]
     pub fn drivers(mut self, drivers: &Drivers) -> Self {
         self.drivers = Some(drivers.clone());
@@ -113,22 +133,23 @@ impl SessionBuilder {
         self
     }
 
-    /// How files of models, modules and parameters come into memory; without, they are mapped.
+    /// How files of models, modules and parameters come into memory; by default they are mapped.
     #[must_use]
     pub fn load_mode(mut self, mode: LoadMode) -> Self {
         self.load_mode = mode;
         self
     }
 
-    /// Where compiled models and pipelines are kept for the next process; without, among this user's caches. Devices that are
-    /// open already keep their pipelines where they were told.
+    /// Where compiled models and pipelines are kept for the next process; by default among this user's caches. A device that is
+    /// open already keeps its pipelines where it was told to.
     #[must_use]
     pub fn cache(mut self, cache: Cache) -> Self {
         self.cache = cache;
         self
     }
 
-    /// How the building itself is done, in the place of what was said before; calls have options of their own.
+    /// Bounds and watches the building itself; replaces what `cancel`, `timeout` and `progress` said before. Calls have options of
+    /// their own.
     #[must_use]
     pub fn options(mut self, options: RunOptions) -> Self {
         self.options = options;
@@ -163,7 +184,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Reads the model or modules, opens devices, compiles, loads weights, and builds pipelines.
+    /// Reads the model or modules, opens devices, compiles what has no open sizes, loads weights, and begins to build pipelines. The
+    /// first call waits for pipelines that are not built by then; [`Session::prewarm`] does so ahead.
     ///
     /// # Errors
     /// A file cannot be read, is damaged or not supported, no device can be used, or a limit is reached. The text names the

@@ -24,9 +24,21 @@ use crate::{
 
 /// A model or module, ready to run on its devices.
 ///
-/// Cheap to clone; clones are the same session. Any thread may use it, and many may run at the same time: what a call does on
-/// the host overlaps with others, and the device takes the calls one after the other. Dropping the last clone, and the results
-/// on the device, gives everything back.
+/// ```no_run
+/// use halite::{Session, Tensor};
+///
+/// let session = Session::builder().device("vulkan").model("digits.onnx").build()?;
+/// println!("{}", session.default_function()?.info());
+///
+/// let picture = Tensor::from_vec(vec![0.0f32; 256], [1, 1, 16, 16])?;
+/// let out = session.run([("picture", &picture)])?;
+/// println!("{:?}", out["probabilities"].to_vec::<f32>()?);
+/// # Ok::<(), halite::Error>(())
+/// ```
+///
+/// Cheap to clone; clones are the same session. Any thread may use it, and many may run it at the same time: what calls do on the
+/// host overlaps, and the device takes them one after the other. When the last clone is gone, and the results that lie on the
+/// device, all memory is given back.
 ///
 /// A model has no memory: its calls do not depend on each other. The variables of a module live in its session, shared by all
 /// clones and threads; build another session for independent ones.
@@ -54,7 +66,7 @@ enum Program {
 }
 
 impl Session {
-    /// Begins a session.
+    /// A builder, which collects what the session is made from.
     pub fn builder() -> SessionBuilder {
         SessionBuilder::default()
     }
@@ -70,7 +82,7 @@ impl Session {
         Session(Arc::new(Inner { devices, functions, output_names, default, program }))
     }
 
-    /// The functions. Models have one called `main`, or the program's methods; modules what they export.
+    /// The functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
     pub fn functions(&self) -> &[FunctionInfo] {
         &self.0.functions
     }
@@ -78,7 +90,7 @@ impl Session {
     /// A function by name, or by `module.name`.
     ///
     /// # Errors
-    /// There is none; the text lists those that there are.
+    /// There is no such function; the text lists those that exist.
     pub fn function(&self, name: &str) -> Result<Function> {
         let functions = &self.0.functions;
         // Of several modules the last is the main one.
@@ -200,7 +212,18 @@ impl fmt::Debug for Session {
     }
 }
 
-/// A function of a session. Cheap to clone; keeps the session alive.
+/// A function of a session, for models and modules that have several. Cheap to clone; keeps the session alive.
+///
+/// ```no_run
+/// use halite::{Session, Tensor};
+///
+/// let session = Session::builder().device("vulkan").model("network.vmfb").build()?;
+/// let encode = session.function("encode")?;
+/// println!("{}", encode.info());
+/// let out = encode.run(&Tensor::from_slice(&[1i32, 2, 3], [1, 3])?)?;
+/// println!("{:?}", out[0]);
+/// # Ok::<(), halite::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Function {
     session: Session,

@@ -53,38 +53,38 @@ impl Default for ModelOptions {
 }
 
 impl SessionBuilder {
-    /// Which floats a model computes with inside; without, its own. Inputs and outputs keep their types.
+    /// Which floats a model computes with inside; by default its own. Inputs and outputs keep their types.
     #[must_use]
     pub fn precision(mut self, precision: Precision) -> Self {
         self.model.precision = precision;
         self
     }
 
-    /// Which measurements of kernels count for their choice; without, those that ship and this user's own.
+    /// Which measurements decide the choice of kernels; by default those that ship with Halite, and this user's own.
     #[must_use]
     pub fn tuning(mut self, tuning: Tuning) -> Self {
         self.model.tuning = tuning;
         self
     }
 
-    /// The size of an open dimension of a model, by its name. With sizes for all of them the model is compiled when the session
-    /// is built, and takes no others.
+    /// The size of an open dimension of a model, by its name. When all of them have sizes, the model is compiled when the session
+    /// is built, and takes no other sizes.
     #[must_use]
     pub fn dimension(mut self, name: impl Into<String>, size: usize) -> Self {
         self.model.sizes.merge(Sizes::new().dimension(name, [size]));
         self
     }
 
-    /// Bounds of an open dimension of a model, by its name: the session is compiled for all sizes in them when it is built, and
-    /// takes no others.
+    /// The bounds of an open dimension of a model, by its name: the model is compiled for all sizes within them when the session is
+    /// built, and takes no other sizes.
     #[must_use]
     pub fn bound(mut self, name: impl Into<String>, sizes: std::ops::RangeInclusive<usize>) -> Self {
         self.model.sizes.merge(Sizes::new().dimension(name, sizes));
         self
     }
 
-    /// Sizes and values that a model leaves open, in all forms. Where they leave nothing open, the model is compiled when the
-    /// session is built.
+    /// Sizes and values that a model leaves open, in all forms. If they leave nothing open, the model is compiled when the session
+    /// is built.
     #[must_use]
     pub fn sizes(mut self, sizes: Sizes) -> Self {
         self.model.sizes.merge(sizes);
@@ -137,6 +137,14 @@ struct ModelFunction {
 struct Fixed {
     bindings: Vec<Bindings>,
     version: OnceLock<Arc<Version>>,
+    /// Set when it was found that values of inputs decide sizes all the same, so that calls decide.
+    by_values: OnceLock<()>,
+}
+
+impl Fixed {
+    fn is_by_values(&self) -> bool {
+        self.by_values.get().is_some()
+    }
 }
 
 /// Reads a model and brings it onto its device.
@@ -165,7 +173,8 @@ pub(super) fn build(
         let (inputs, outputs) = (inputs.map_err(compile::error)?, outputs.map_err(compile::error)?);
         infos.push(info(&name, &inputs, &outputs));
         let fixed = builder.model.sizes.for_function(&inputs)?;
-        let fixed = fixed.map(|bindings| Fixed { bindings, version: OnceLock::new() });
+        let fixed =
+            fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
         functions.push(ModelFunction { name, inputs, fixed });
     }
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
@@ -186,7 +195,8 @@ pub(super) fn build(
     match program.functions.first() {
         Some(function) => {
             if let Some(fixed) = &function.fixed {
-                program.fixed_version(0, fixed, limits)?;
+                let made = program.fixed_version(0, fixed, limits);
+                made.map(drop).or_else(|error| if fixed.is_by_values() { Ok(()) } else { Err(error) })?;
             }
         }
         None => {
@@ -267,9 +277,11 @@ impl ModelProgram {
         devices: &[Device],
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
-        let version = match &self.functions[place].fixed {
-            Some(fixed) => self.fixed_version(place, fixed, limits)?,
-            None => self.version_for(place, values, limits)?,
+        let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
+        let version = match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
+            Some((_, Ok(version))) => version,
+            Some((fixed, Err(error))) if !fixed.is_by_values() => return Err(error),
+            _ => self.version_for(place, values, limits)?,
         };
         limits.check("copying inputs")?;
         let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
@@ -332,7 +344,7 @@ impl ModelProgram {
         let tuning = tuning.map_err(|e| Error::new(ErrorKind::Other, format!("reading the tuning: {e}")))?;
         let mut hasher = Hasher::new();
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
-        hasher.field(self.name.as_bytes()).field(compile::digest_sizes(bindings).as_bytes());
+        hasher.field(compile::digest_sizes(bindings).as_bytes());
         hasher.field(&[self.options.precision as u8]);
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())
@@ -406,6 +418,9 @@ impl ModelProgram {
                         bind(function, input, values, &mut bindings, &mut bound)?;
                     }
                     if bound.len() == before {
+                        if let (Some(fixed), [_], []) = (&function.fixed, &bindings[..], values) {
+                            fixed.by_values.get_or_init(|| ());
+                        }
                         let again = compiler::CompileError::NeedsValues { inputs, place, what };
                         return Err(compile::error(again));
                     }
@@ -423,7 +438,7 @@ impl ModelProgram {
             parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
             ..compiler::CompileOptions::default()
         };
-        let program = compiler::Program { functions: vec![built], model: Some(model.info()) };
+        let program = compiler::Program { functions: vec![built], model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
         Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound })

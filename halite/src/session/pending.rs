@@ -7,8 +7,18 @@ use halite_runtime as runtime;
 use super::Session;
 use crate::{ErrorKind, Outputs, Result, RunOptions, Value, options::Limits};
 
-/// A call whose work may still be going on. Dropping it forgets the results; the work runs to its end. Any thread may ask it and
-/// wait for it.
+/// A call whose work may still be going on, from [`Session::start`] or [`Function::start`](crate::Function::start).
+///
+/// ```no_run
+/// # let session = halite::Session::builder().model("digits.onnx").build()?;
+/// # let inputs = halite::Inputs::new();
+/// let call = session.start(inputs)?;
+/// // Do something else meanwhile.
+/// let out = call.wait()?;
+/// # Ok::<(), halite::Error>(())
+/// ```
+///
+/// Any thread may ask it and wait for it. Dropping it gives up the results; the work runs to its end.
 #[must_use = "the results are in it"]
 pub struct Pending {
     call: runtime::PendingCall,

@@ -18,6 +18,16 @@ use crate::{Device, ElementType, Error, ErrorKind, Result};
 
 /// A dense row-major array of numbers, on the host or on a device.
 ///
+/// ```
+/// use halite::{ElementType, Tensor};
+///
+/// let t = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+/// assert_eq!((t.element_type(), t.shape()), (ElementType::F32, &[2, 3][..]));
+/// assert_eq!(t.reshape([3, 2])?.to_vec::<f32>()?[5], 6.0);
+/// assert_eq!(Tensor::scalar(7i64).item::<i64>()?, 7);
+/// # Ok::<(), halite::Error>(())
+/// ```
+///
 /// Cheap to clone: clones share the elements, which never change. Any thread may use it. Results of a
 /// [`Session`](crate::Session) stay on its device until somebody reads them, so feeding one into the next call copies
 /// nothing.
@@ -36,8 +46,8 @@ enum Storage {
     Device { span: BufferSpan, device: Device },
 }
 
-/// Dimensions of a tensor, outermost first: arrays, slices and vectors of sizes, and a single size for a vector. An empty one
-/// is a scalar.
+/// The dimensions of a new tensor, outermost first. Functions take what turns into one: `[2, 3]`, a slice or `Vec` of sizes, `6` for a
+/// vector, `()` for a scalar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape(Vec<usize>);
 

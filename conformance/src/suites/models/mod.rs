@@ -71,7 +71,7 @@ impl From<CompileError> for Stop {
     /// What the compiler says that it does not support is no failure of a device.
     fn from(error: CompileError) -> Self {
         match error {
-            CompileError::Unsupported { .. } | CompileError::NoKernel { .. } => Stop::Skip(error.to_string()),
+            unsupported if unsupported.is_unsupported() => Stop::Skip(unsupported.to_string()),
             other => Stop::Fail(format!("compiling: {other}")),
         }
     }

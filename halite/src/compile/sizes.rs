@@ -24,6 +24,8 @@ pub struct Sizes {
     dimensions: BTreeMap<String, Vec<usize>>,
     shapes: BTreeMap<String, Vec<Shape>>,
     values: BTreeMap<String, Tensor>,
+    /// Each of these with what stands above; none is the same as one that says nothing.
+    alternatives: Vec<Sizes>,
 }
 
 impl Sizes {
@@ -55,15 +57,37 @@ impl Sizes {
         self
     }
 
+    /// Several sets of sizes, each with versions of its own, in the order in which a call tries them: for sizes that belong
+    /// together, such as two inputs of the same open length. What is said besides counts for all of them.
+    #[must_use]
+    pub fn any_of(all: impl IntoIterator<Item = Sizes>) -> Self {
+        Sizes { alternatives: all.into_iter().take(MOST_VERSIONS + 1).collect(), ..Sizes::default() }
+    }
+
     /// Adds what others say; where both say something, theirs counts.
     pub(crate) fn merge(&mut self, other: Sizes) {
         self.dimensions.extend(other.dimensions);
         self.shapes.extend(other.shapes);
         self.values.extend(other.values);
+        self.alternatives.extend(other.alternatives);
     }
 
     /// Every combination.
     pub(crate) fn combinations(&self) -> Result<Vec<Bindings>> {
+        if self.alternatives.is_empty() {
+            return self.own_combinations();
+        }
+        let mut all = Vec::new();
+        for alternative in &self.alternatives {
+            let mut one = Sizes { alternatives: Vec::new(), ..self.clone() };
+            one.merge(alternative.clone());
+            all.extend(one.combinations()?);
+            limited(all.len())?;
+        }
+        Ok(all)
+    }
+
+    fn own_combinations(&self) -> Result<Vec<Bindings>> {
         if let Some((name, _)) = self.dimensions.iter().find(|(_, sizes)| sizes.is_empty()) {
             return Err(Error::invalid(format!("dimension '{name}' was given no size")));
         }
@@ -123,14 +147,15 @@ impl Sizes {
             names.dedup();
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         };
-        for name in self.dimensions.keys() {
+        let all = || std::iter::once(self).chain(&self.alternatives);
+        for name in all().flat_map(|sizes| sizes.dimensions.keys()) {
             if !symbols.contains(&name.as_str()) {
                 let text =
                     format!("no input has an open dimension '{name}'; there are: {}", list(&mut symbols));
                 return Err(Error::invalid(text));
             }
         }
-        for name in self.shapes.keys().chain(self.values.keys()) {
+        for name in all().flat_map(|sizes| sizes.shapes.keys().chain(sizes.values.keys())) {
             if !inputs.contains(&name.as_str()) {
                 return Err(Error::invalid(format!(
                     "there is no input '{name}'; there are: {}",
@@ -188,19 +213,24 @@ fn product<T>(
     choices: &[T],
     set: impl Fn(&mut Bindings, &T),
 ) -> Result<Vec<Bindings>> {
-    let count = versions.len().saturating_mul(choices.len());
-    if count > MOST_VERSIONS {
-        return Err(Error::invalid(format!(
-            "{count} versions are more than {MOST_VERSIONS}: every combination of sizes is one. Give lower bounds or fewer sizes, \
-             to which inputs are padded"
-        )));
-    }
+    limited(versions.len().saturating_mul(choices.len()))?;
     let with = |bindings: &Bindings, choice: &T| {
         let mut bindings = bindings.clone();
         set(&mut bindings, choice);
         bindings
     };
     Ok(versions.iter().flat_map(|bindings| choices.iter().map(|choice| with(bindings, choice))).collect())
+}
+
+/// Refuses more versions than a function has.
+fn limited(count: usize) -> Result<()> {
+    if count <= MOST_VERSIONS {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{count} versions are more than {MOST_VERSIONS}: every combination of sizes is one. Give lower bounds or fewer sizes, to \
+         which inputs are padded"
+    )))
 }
 
 #[cfg(test)]
@@ -238,6 +268,23 @@ mod tests {
         let of = |sizes: Sizes| digest(&sizes.combinations().unwrap());
         assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [2])));
         assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [1, 2])));
+    }
+
+    #[test]
+    fn sizes_that_belong_together_are_alternatives() {
+        let of = |n: usize| Sizes::new().shape("x", [n, 4]).shape("y", [n]);
+        let sizes = Sizes::any_of([of(2), of(7)]).dimension("m", [3]);
+        let all = sizes.combinations().unwrap();
+        assert_eq!(
+            all.iter().map(|v| (v.shapes["x"][0], v.shapes["y"][0], v.dims["m"])).collect::<Vec<_>>(),
+            [(2, 2, 3), (7, 7, 3)]
+        );
+        assert!(
+            Sizes::any_of((0..2000).map(of)).combinations().unwrap_err().message().contains("more than 1024")
+        );
+        let inputs = [input("x", vec![Dim::Unknown, Dim::Known(4)])];
+        let error = sizes.check_names([&inputs[..]].into_iter()).unwrap_err();
+        assert!(error.message().contains("'m'"), "{error}");
     }
 
     #[test]

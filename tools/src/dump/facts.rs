@@ -312,7 +312,7 @@ fn target_length(text: &[u8]) -> usize {
 }
 
 /// Code of the selected functions.
-pub(super) fn disassembly(module: &ModuleDef, name: Option<&str>) -> halite_status::Result<Vec<CodeFacts>> {
+pub(super) fn disassembly(module: &ModuleDef, name: Option<&str>) -> halite::hal::Result<Vec<CodeFacts>> {
     let of = |ordinal| CodeFacts {
         name: module.function_name(ordinal),
         lines: halite_vm::disassemble(module, ordinal)

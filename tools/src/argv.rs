@@ -13,34 +13,36 @@ const MAX_FLAGFILE: u64 = 1 << 20;
 /// A command line that clap can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// The program's name and its arguments.
+    /// The arguments.
     pub args: Vec<String>,
     /// What to tell the user about flags that have no effect.
     pub warnings: Vec<String>,
 }
 
 /// Expands flag files, brings flag names into the spelling that `command` declares, and takes out the flags of
-/// IREE's tools that have no meaning here. The error is a message about wrong usage.
+/// IREE's tools that have no meaning here. The program's name is not among the arguments. The error is a message about
+/// wrong usage.
 pub fn prepare(
     command: &clap::Command,
     argv: impl IntoIterator<Item = OsString>,
 ) -> Result<Prepared, String> {
-    let mut names: BTreeMap<String, String> = BTreeMap::new();
-    for long in command.get_arguments().flat_map(|a| a.get_long_and_visible_aliases().unwrap_or_default()) {
-        names.insert(canonical(long), long.to_owned());
+    let mut names = Names::new();
+    for arg in command.get_arguments() {
+        for long in arg.get_long_and_visible_aliases().unwrap_or_default() {
+            let name = Name { long: long.to_owned(), takes_value: arg.get_action().takes_values() };
+            names.insert(canonical(long), name);
+        }
     }
     // clap adds these when it builds the command.
     for long in ["help", "version"] {
-        names.entry(long.to_owned()).or_insert_with(|| long.to_owned());
+        let name = Name { long: long.to_owned(), takes_value: false };
+        names.entry(long.to_owned()).or_insert(name);
     }
     let mut prepared = Prepared::default();
-    let mut argv = argv.into_iter().map(|arg| {
-        arg.into_string().map_err(|arg| format!("argument '{}' is not valid UTF-8", arg.to_string_lossy()))
-    });
-    prepared.args.extend(argv.next().transpose()?);
     let mut literal = false;
     for arg in argv {
-        let arg = arg?;
+        let arg = arg.into_string();
+        let arg = arg.map_err(|arg| format!("argument '{}' is not valid UTF-8", arg.to_string_lossy()))?;
         literal |= arg == "--";
         if literal {
             prepared.args.push(arg);
@@ -51,16 +53,22 @@ pub fn prepare(
     Ok(prepared)
 }
 
+/// A flag that is declared.
+struct Name {
+    /// As it is declared.
+    long: String,
+    /// Whether it may have a value; otherwise `=true` and `=false` only say whether it is given.
+    takes_value: bool,
+}
+
+/// Flags by their names with underscores.
+type Names = BTreeMap<String, Name>;
+
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-fn expand(
-    names: &BTreeMap<String, String>,
-    arg: String,
-    depth: usize,
-    out: &mut Prepared,
-) -> Result<(), String> {
+fn expand(names: &Names, arg: String, depth: usize, out: &mut Prepared) -> Result<(), String> {
     let Some(flag) = arg.strip_prefix("--").filter(|f| !f.is_empty()) else {
         out.args.push(arg);
         return Ok(());
@@ -71,8 +79,12 @@ fn expand(
         let path = value.filter(|v| !v.is_empty()).ok_or("--flagfile needs a file: --flagfile=FILE")?;
         return flagfile(names, path, depth, out);
     }
-    if let Some(long) = names.get(&name) {
-        out.args.push(value.map_or_else(|| format!("--{long}"), |v| format!("--{long}={v}")));
+    if let Some(Name { long, takes_value }) = names.get(&name) {
+        match value {
+            Some("false") if !takes_value => {}
+            None | Some("true") if value.is_none() || !takes_value => out.args.push(format!("--{long}")),
+            _ => out.args.push(format!("--{long}={}", value.unwrap_or_default())),
+        }
         return Ok(());
     }
     match foreign::judge(&name, value) {
@@ -92,12 +104,7 @@ fn expand(
 
 /// One flag per line; blank lines and those that begin with `#` are skipped. The `--help` text of IREE's tools is
 /// such a file, with quoted default values.
-fn flagfile(
-    names: &BTreeMap<String, String>,
-    path: &str,
-    depth: usize,
-    out: &mut Prepared,
-) -> Result<(), String> {
+fn flagfile(names: &Names, path: &str, depth: usize, out: &mut Prepared) -> Result<(), String> {
     if depth >= MAX_DEPTH {
         return Err(format!("flag file '{path}' is nested more than {MAX_DEPTH} deep; does it name itself?"));
     }
@@ -134,17 +141,20 @@ mod tests {
         let command = clap::Command::new("t")
             .arg(clap::Arg::new("module").long("module"))
             .arg(clap::Arg::new("mode").long("module_mode"))
-            .arg(clap::Arg::new("no-repair").long("no-repair"));
-        prepare(&command, std::iter::once(&"t").chain(args).map(OsString::from))
+            .arg(clap::Arg::new("no-repair").long("no-repair"))
+            .arg(clap::Arg::new("verbose").long("verbose").action(clap::ArgAction::Count));
+        prepare(&command, args.iter().map(OsString::from))
     }
 
     #[test]
     fn dashes_and_underscores_are_the_same_in_names_only() {
         let p =
             prepare_for_test(&["--module-mode=a-b_c", "--no_repair", "--module=x_y", "-", "x_y"]).unwrap();
-        assert_eq!(p.args, ["t", "--module_mode=a-b_c", "--no-repair", "--module=x_y", "-", "x_y"]);
+        assert_eq!(p.args, ["--module_mode=a-b_c", "--no-repair", "--module=x_y", "-", "x_y"]);
+        let p = prepare_for_test(&["--verbose=true", "--verbose=false", "--verbose"]).unwrap();
+        assert_eq!(p.args, ["--verbose", "--verbose"]);
         let p = prepare_for_test(&["--", "--module-mode=1"]).unwrap();
-        assert_eq!(p.args, ["t", "--", "--module-mode=1"]);
+        assert_eq!(p.args, ["--", "--module-mode=1"]);
     }
 
     #[test]
@@ -158,7 +168,7 @@ mod tests {
         .unwrap();
         fs::write(&outer, format!("--module=a\n--flagfile={}\n", inner.display())).unwrap();
         let p = prepare_for_test(&[&format!("--flagfile={}", outer.display()), "--module=b"]).unwrap();
-        assert_eq!(p.args, ["t", "--module=a", "--module_mode=mmap", "--module=b"]);
+        assert_eq!(p.args, ["--module=a", "--module_mode=mmap", "--module=b"]);
         assert!(p.warnings.is_empty(), "{:?}", p.warnings);
         fs::write(&inner, format!("--flagfile={}", inner.display())).unwrap();
         let error = prepare_for_test(&[&format!("--flagfile={}", inner.display())]).unwrap_err();
@@ -174,10 +184,10 @@ mod tests {
     #[test]
     fn foreign_flags_are_never_silent_unless_they_ask_for_nothing() {
         let p = prepare_for_test(&["--cuda_use_streams=false", "--task-worker-spin-us=0"]).unwrap();
-        assert_eq!((p.args.len(), p.warnings.len()), (1, 1));
+        assert_eq!((p.args.len(), p.warnings.len()), (0, 1));
         assert!(p.warnings[0].contains("--cuda_use_streams"), "{:?}", p.warnings);
         let error = prepare_for_test(&["--device_replay_output=x.ireereplay"]).unwrap_err();
         assert!(error.contains("--device_replay_output"), "{error}");
-        assert_eq!(prepare_for_test(&["--no_such_flag"]).unwrap().args, ["t", "--no_such_flag"]);
+        assert_eq!(prepare_for_test(&["--no_such_flag"]).unwrap().args, ["--no_such_flag"]);
     }
 }

@@ -1,11 +1,15 @@
-//! Owns how a tool begins and ends: arguments, log, failures, exit codes. Does not own: what a tool does.
+//! Owns how a tool begins and ends: its name, arguments, log, failures, exit codes. Does not own: what a tool does.
 
-use std::{fmt, io, process::ExitCode};
+use std::{ffi::OsString, fmt, io, process::ExitCode, sync::OnceLock};
 
-use clap::{CommandFactory, Parser};
-use halite_status::{Code, Status};
+use clap::{ArgAction, Args, Parser, error::ErrorKind};
+use serde_json::json;
 
-use crate::{argv, interrupt, logger};
+use crate::{
+    argv, cli,
+    engine::{Code, Status},
+    interrupt, logger, progress,
+};
 
 /// How a tool fails.
 #[derive(Debug)]
@@ -27,9 +31,42 @@ impl Failure {
         let code = match error.kind() {
             io::ErrorKind::NotFound => Code::NotFound,
             io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+            io::ErrorKind::AlreadyExists => Code::AlreadyExists,
             _ => Code::Unknown,
         };
         Failure::Status(Status::new(code, format!("{doing} '{}': {error}", path.display())))
+    }
+
+    /// Something that cannot be as it is given.
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Failure::Status(Status::new(Code::InvalidArgument, text.into()))
+    }
+
+    /// Says what was being done.
+    #[must_use]
+    pub(crate) fn context(self, text: impl Into<String>) -> Self {
+        match self {
+            Failure::Status(status) => Failure::Status(status.annotate(text)),
+            other => other,
+        }
+    }
+
+    /// For when results are on standard output as JSON already: the failure goes to standard error now.
+    pub(crate) fn beside_results(self) -> Self {
+        if !matches!(self, Failure::Reported) {
+            eprintln!("{}: error: {self}", name());
+        }
+        Failure::Reported
+    }
+
+    /// For machines.
+    fn to_json(&self) -> serde_json::Value {
+        let (code, message, context) = match self {
+            Failure::Status(status) => (status.code(), status.message(), status.annotations()),
+            Failure::Usage(text) => (Code::InvalidArgument, text.as_str(), &[][..]),
+            Failure::Reported => (Code::Unknown, "", &[][..]),
+        };
+        json!({"error": {"code": code.name(), "message": message, "context": context}})
     }
 }
 
@@ -39,12 +76,9 @@ impl From<Status> for Failure {
     }
 }
 
-impl From<halite_runtime::Error> for Failure {
-    fn from(error: halite_runtime::Error) -> Self {
-        match error {
-            halite_runtime::Error::Status(status) => Failure::Status(status),
-            other => Failure::Status(Status::new(other.code(), other.to_string())),
-        }
+impl From<halite::Error> for Failure {
+    fn from(error: halite::Error) -> Self {
+        Failure::Status(error.into())
     }
 }
 
@@ -71,45 +105,194 @@ impl fmt::Display for Failure {
 /// Version of the tools, as `--version` prints it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Reads the command line, runs the tool, reports its failure.
-pub fn tool_main<T: Parser>(name: &'static str, body: impl FnOnce(T) -> Result<()>) -> ExitCode {
-    logger::install(name);
-    let parsed = argv::prepare(&T::command(), std::env::args_os());
-    let flags = match parsed {
-        Ok(prepared) => {
-            prepared.warnings.iter().for_each(|w| eprintln!("{name}: warning: {w}"));
-            T::try_parse_from(prepared.args)
-        }
-        Err(message) => {
-            eprintln!("{name}: error: {message}\nTry '{name} --help'.");
-            return ExitCode::from(2);
-        }
-    };
-    let result = match flags {
-        Ok(flags) => body(flags),
-        Err(error) => {
-            // Help and version are "errors" that go to standard output with code 0.
-            let code = u8::try_from(error.exit_code()).unwrap_or(2);
-            return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::FAILURE };
-        }
-    };
-    let failed =
-        if interrupt::interrupted() { ExitCode::from(interrupt::INTERRUPTED) } else { ExitCode::FAILURE };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Reported) => failed,
-        Err(failure @ Failure::Status(_)) => {
-            eprintln!("{name}: error: {failure}");
-            failed
-        }
-        Err(failure @ Failure::Usage(_)) => {
-            eprintln!("{name}: error: {failure}\nTry '{name} --help'.");
-            ExitCode::from(2)
-        }
+/// Flags that all tools have.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "General")]
+pub struct CommonFlags {
+    /// Logs more to standard error: once information, twice what helps to find errors, three times everything.
+    /// HALITE_LOG=off|error|warn|info|debug|trace goes before
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// Prints nothing but results and errors; twice, no log at all
+    #[arg(short, long, action = ArgAction::Count)]
+    pub quiet: u8,
+    /// Prints the completion script for a shell
+    #[arg(long, value_name = "SHELL")]
+    completions: Option<clap_complete::Shell>,
+}
+
+/// A tool: its flags, and what it does with them.
+pub trait Tool: Parser {
+    /// What all tools have.
+    fn common(&self) -> &CommonFlags;
+
+    /// Steps of the log above warnings that the flags ask for.
+    fn verbosity(&self) -> i16 {
+        i16::from(self.common().verbose) - i16::from(self.common().quiet)
+    }
+
+    /// Whether failures go to standard output as JSON.
+    fn json(&self) -> bool {
+        false
+    }
+
+    /// Does it.
+    fn run(self) -> Result<()>;
+}
+
+/// How the program was called.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// The tool as the user named it: `halite run` or `run-module`.
+    pub name: String,
+    /// What follows that name.
+    pub arguments: Vec<OsString>,
+}
+
+static CALLED: OnceLock<Called> = OnceLock::new();
+
+/// Notes how the program was called, once. Returns the tool's name.
+pub(crate) fn called(called: Called) -> &'static str {
+    &CALLED.get_or_init(|| called).name
+}
+
+/// The tool as the user named it: `halite run` or `run-module`.
+pub(crate) fn name() -> &'static str {
+    CALLED.get().map_or(cli::PROGRAM, |called| &called.name)
+}
+
+/// The arguments behind the tool's name, as they were given.
+pub(crate) fn arguments() -> &'static [OsString] {
+    CALLED.get().map_or(&[], |called| &called.arguments)
+}
+
+/// Says something about the work on standard error, unless the user wants to hear less.
+pub(crate) fn remark(text: fmt::Arguments<'_>) {
+    if !logger::is_quiet() {
+        progress::clear();
+        eprintln!("{}: {text}", name());
     }
 }
 
-/// Writes the completion script of a tool for a shell to standard output.
-pub fn completions<T: CommandFactory>(name: &str, shell: clap_complete::Shell) {
-    clap_complete::generate(shell, &mut T::command(), name, &mut io::stdout());
+/// Reads the command line, runs the tool, reports its failure.
+pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
+    let name = called(how);
+    logger::install(name);
+    let command = spelled(T::command(), name);
+    let prepared = match argv::prepare(&command, arguments().iter().cloned()) {
+        Ok(prepared) => prepared,
+        Err(message) => return usage_failed(name, &message, arguments()),
+    };
+    let all = std::iter::once(name.to_owned()).chain(prepared.args);
+    let flags = match command.clone().try_get_matches_from(all).and_then(|m| T::from_arg_matches(&m)) {
+        Ok(flags) => flags,
+        Err(error) => return parse_failed(name, &error, arguments()),
+    };
+    logger::set_verbosity(flags.verbosity());
+    prepared.warnings.iter().for_each(|warning| log::warn!("{warning}"));
+    if let Some(shell) = flags.common().completions {
+        completions(name, command, shell);
+        return ExitCode::SUCCESS;
+    }
+    let json = flags.json();
+    let result = flags.run();
+    progress::clear();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(name, &failure, json),
+    }
+}
+
+/// Reports a failure. Exit codes: 1, 2 for wrong usage, 130 after Ctrl-C.
+fn failed(name: &str, failure: &Failure, json: bool) -> ExitCode {
+    let code = match failure {
+        Failure::Usage(_) => 2,
+        _ if interrupt::interrupted() => interrupt::INTERRUPTED,
+        _ => 1,
+    };
+    match failure {
+        Failure::Reported => {}
+        _ if json => println!("{}", failure.to_json()),
+        Failure::Status(_) => eprintln!("{name}: error: {failure}"),
+        Failure::Usage(_) => eprintln!("{name}: error: {failure}\nTry '{name} --help'."),
+    }
+    ExitCode::from(code)
+}
+
+/// Reports wrong usage that was found before the flags were read.
+pub(crate) fn usage_failed(name: &str, text: &str, arguments: &[OsString]) -> ExitCode {
+    failed(name, &Failure::Usage(text.to_owned()), asks_for_json(arguments))
+}
+
+/// Reports what clap found. Help and version are "errors" that go to standard output with code 0.
+pub(crate) fn parse_failed(name: &str, error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        let code = u8::try_from(error.exit_code()).unwrap_or(2);
+        return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::FAILURE };
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    if asks_for_json(arguments) {
+        let message =
+            text.split("\n\nUsage:").next().unwrap_or(text).split("\n\nFor more information").next();
+        return failed(name, &Failure::Usage(message.unwrap_or(text).trim().to_owned()), true);
+    }
+    eprint!("{name}: error: {}", text.replace("try '--help'", &format!("try '{name} --help'")));
+    ExitCode::from(2)
+}
+
+/// Whether arguments that could not be read ask for JSON.
+fn asks_for_json(arguments: &[OsString]) -> bool {
+    let own = arguments.iter().take_while(|arg| *arg != "--");
+    let asks = |arg: &str| match arg.replace('-', "_").as_str() {
+        "__json" | "__json=true" | "__benchmark_format=json" => Some(true),
+        "__json=false" => Some(false),
+        _ => None,
+    };
+    own.filter_map(|arg| arg.to_str().and_then(asks)).last().unwrap_or(false)
+}
+
+/// The flags of a tool under the name that the user knows it by, in its examples too.
+fn spelled(command: clap::Command, name: &'static str) -> clap::Command {
+    let mut command = command.name(name).bin_name(name);
+    if name.starts_with(cli::PROGRAM) {
+        return command;
+    }
+    let old_names = |text: &clap::builder::StyledStr| {
+        cli::ENTRIES.iter().fold(text.to_string(), |text, entry| match entry.program {
+            Some(program) => text.replace(&format!("{} {}", cli::PROGRAM, entry.name), program),
+            None => text,
+        })
+    };
+    if let Some(text) = command.get_after_help().map(old_names) {
+        command = command.after_help(text);
+    }
+    if let Some(text) = command.get_after_long_help().map(old_names) {
+        command = command.after_long_help(text);
+    }
+    command
+}
+
+/// Writes the completion script: of the tool that has a name of its own, else of the whole program.
+fn completions(name: &str, own: clap::Command, shell: clap_complete::Shell) {
+    let (mut command, program) =
+        if name.starts_with(cli::PROGRAM) { (cli::command(), cli::PROGRAM) } else { (own, name) };
+    clap_complete::generate(shell, &mut command, program, &mut io::stdout());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_seen_where_flags_are_wrong() {
+        let asks = |args: &[&str]| asks_for_json(&args.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(asks(&["--x", "--json"]) && asks(&["--json=true"]) && asks(&["--benchmark-format=json"]));
+        assert!(!asks(&["--json", "--json=false"]) && !asks(&["--", "--json"]) && !asks(&["json"]));
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use halite_hal::{DeviceInfo, Driver, DriverRegistry, Options, uri::DeviceUri};
+use halite::hal::{DeviceInfo, Driver, DriverRegistry, Options, uri::DeviceUri};
 
 use crate::{
     console::{Failure, Result},

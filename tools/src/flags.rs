@@ -7,12 +7,16 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use halite_hal::{DriverRegistry, Options, plugin::discovery::Discovery};
-use halite_runtime::tensor::Tolerance;
+use halite::{
+    Cache, LoadMode,
+    hal::{DriverRegistry, Options, plugin::discovery::Discovery},
+    host::Tolerance,
+};
 
 use crate::{
     console::{Failure, Result},
     logger,
+    picture::PictureFlags,
 };
 
 /// Name of the driver that `--vulkan_*` flags configure.
@@ -67,7 +71,7 @@ impl PluginFlags {
     /// The drivers: those linked into the program and the plug-ins that the flags allow. Reads manifests and loads nothing,
     /// except a library that was given without one. Warnings about what cannot be used are logged.
     pub fn registry(&self) -> Result<DriverRegistry> {
-        halite_hal::verify_linked()?;
+        halite::hal::verify_linked()?;
         if !self.no_plugins {
             let discovery = Discovery::standard().given(&self.driver_path);
             return Ok(DriverRegistry::discover(&discovery));
@@ -108,8 +112,8 @@ struct VulkanFlags {
     /// Kernels may receive buffers as device addresses
     #[arg(long = "vulkan_buffer_device_addresses", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
     buffer_device_addresses: bool,
-    /// How kernels receive buffers: descriptor, bda, or all (what the device does well)
-    #[arg(long = "vulkan_dispatch_abi", default_value = "all", value_name = "ABI")]
+    /// How kernels receive buffers: auto (what the device does well and confines), descriptor, bda (addresses), or all
+    #[arg(long = "vulkan_dispatch_abi", default_value = "auto", value_name = "ABI")]
     dispatch_abi: String,
     /// Prefers a queue family that cannot draw
     #[arg(long = "vulkan_dedicated_compute_queue", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", hide_possible_values = true, value_name = "BOOL")]
@@ -140,9 +144,11 @@ impl DeviceFlags {
         let abi = match v.dispatch_abi.as_str() {
             "descriptor" | "descriptors" => Some("descriptors"),
             "bda" | "buffer-device-address" => Some("bda"),
-            "all" | "auto" => (!v.buffer_device_addresses).then_some("descriptors"),
+            "auto" => (!v.buffer_device_addresses).then_some("descriptors"),
+            "all" if v.buffer_device_addresses => Some("all"),
+            "all" => Some("descriptors"),
             other => {
-                let text = format!("--vulkan_dispatch_abi={other} is none of descriptor, bda, all");
+                let text = format!("--vulkan_dispatch_abi={other} is none of auto, descriptor, bda, all");
                 return Err(Failure::Usage(text));
             }
         };
@@ -186,49 +192,42 @@ fn loader_file(path: &Path) -> PathBuf {
 }
 
 /// How files are brought into memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FileMode {
     /// Read as a whole.
-    #[default]
     Preload,
     /// Mapped; pages are read when they are touched.
     #[value(alias = "file")]
     Mmap,
 }
 
-impl From<FileMode> for halite_runtime::LoadMode {
+impl From<FileMode> for LoadMode {
     fn from(mode: FileMode) -> Self {
         match mode {
-            FileMode::Preload => halite_runtime::LoadMode::Preload,
-            FileMode::Mmap => halite_runtime::LoadMode::Map,
+            FileMode::Preload => LoadMode::Preload,
+            FileMode::Mmap => LoadMode::Map,
         }
     }
 }
 
 /// Which modules, parameters and function.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Modules")]
 pub struct ModuleFlags {
-    /// Module file (.vmfb), or a model (.onnx), which is compiled for the device and the shapes of the inputs; the same as
-    /// --module
+    /// Model (.onnx, .pte), which is compiled for the device and the shapes of the inputs, or module file (.vmfb); - is
+    /// standard input. The same as --module
     #[arg(value_name = "MODULE")]
     positional: Vec<String>,
-    /// Module file (.vmfb) or model (.onnx), or - for a module from standard input. Repeat for several, those that others
-    /// import from first; the last is the main one
+    /// Model or module file, or - for standard input. Repeat for several modules, those that others import from first; the
+    /// last is the main one
     #[arg(long = "module", value_name = "FILE")]
     module: Vec<String>,
     /// Where modules are kept that models were compiled to: a folder, or off. Default: this user's cache
     #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
     pub compile_cache: Option<PathBuf>,
-    /// How module files are read: preload, or mmap
-    #[arg(
-        long = "module_mode",
-        value_enum,
-        default_value = "preload",
-        value_name = "MODE",
-        hide_possible_values = true
-    )]
-    pub module_mode: FileMode,
+    /// How files of modules and models are read: preload, or mmap (pages are read when they are touched). Default: mmap
+    #[arg(long = "module_mode", value_enum, value_name = "MODE", hide_possible_values = true)]
+    pub module_mode: Option<FileMode>,
     /// Function to call, by name or module.name. Default: the only one
     #[arg(long = "function", value_name = "NAME")]
     pub function: Option<String>,
@@ -253,6 +252,11 @@ impl ModuleFlags {
         self.module.iter().chain(&self.positional).map(String::as_str)
     }
 
+    /// Where compiled models are kept.
+    pub(crate) fn cache(&self) -> Result<Cache> {
+        cache(self.compile_cache.as_deref())
+    }
+
     /// The function that was asked for; an empty name counts as none, as in IREE's tools.
     pub(crate) fn function(&self) -> Option<&str> {
         self.function.as_deref().filter(|name| !name.is_empty())
@@ -271,22 +275,41 @@ impl ModuleFlags {
     }
 }
 
+/// The cache in a folder, none for `off`, without a name that of this user. A folder that is named has to be of use.
+pub(crate) fn cache(asked: Option<&Path>) -> Result<Cache> {
+    match asked {
+        None => Ok(Cache::user()),
+        Some(path) if path.as_os_str() == "off" => Ok(Cache::off()),
+        Some(path) => {
+            let cache = Cache::at(path);
+            cache.check()?;
+            Ok(cache)
+        }
+    }
+}
+
 /// The inputs of the call.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Inputs and outputs")]
 pub struct InputFlags {
-    /// Argument, in order: a number for a scalar; SHAPExTYPE=VALUES for a tensor (2x2xf32=1 2 3 4; one value fills
-    /// it; none are zeros); @FILE.npy for an array, +FILE.npy for the next one of the same file, *FILE.npy for all;
-    /// SHAPExTYPE=@FILE.bin for raw bytes; a leading & passes a plain buffer; (null) a null reference
+    /// Argument: NAME=VALUE for the input of that name, or VALUE for the next input that none names. A value is a number for a
+    /// scalar; SHAPExTYPE=VALUES for a tensor (2x2xf32=1 2 3 4; one value fills it; none are zeros); @FILE.npy for an array,
+    /// +FILE.npy for the next one of the same file, *FILE.npy for all; @FILE.npz for all arrays of an archive, by their names;
+    /// @FILE.png or .jpg for a picture; SHAPExTYPE=@FILE.bin for raw bytes; a leading & passes a plain buffer; (null) a
+    /// null reference
     #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
     pub input: Vec<String>,
+    /// How pictures become tensors.
+    #[command(flatten)]
+    pub pictures: PictureFlags,
 }
 
 /// How results are compared with expected values.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Comparison")]
 pub struct CompareFlags {
-    /// Expected result, in the language of --input; (ignored) matches anything. Give one for each result
+    /// Expected result, in the language of --input; (ignored) matches anything. Give one for each result, in order, by name,
+    /// or all as @FILE.npz
     #[arg(long = "expected_output", value_name = "VALUE", allow_hyphen_values = true)]
     pub expected_output: Vec<String>,
     /// approximate: |actual - expected| <= threshold + rtol * |expected|; exact: equal bytes

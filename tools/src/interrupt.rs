@@ -9,8 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_hal::Deadline;
-use halite_runtime::CancelToken;
+use halite::{CancelToken, RunOptions};
+
+use crate::{console, progress};
 
 /// Exit code of a run that Ctrl-C ended, as shells report the signal.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -37,16 +38,17 @@ pub(crate) fn note(failure: &impl Display) {
 }
 
 /// Says why the work ended, then ends the process.
-fn end(tool: &str, otherwise: &str, device: &str, code: u8) -> ! {
+fn end(otherwise: &str, device: &str, code: u8) -> ! {
     let reason = REASON.lock().ok().and_then(|mut reason| reason.take());
     let text = reason.unwrap_or_else(|| otherwise.to_owned());
-    eprintln!("{tool}: error: {text}; {device}");
+    progress::clear();
+    eprintln!("{}: error: {text}; {device}", console::name());
     std::process::exit(code.into());
 }
 
 /// A switch that the first Ctrl-C throws; the second one ends the process at once. So does a device that takes too long
 /// to finish what it has begun.
-pub(crate) fn cancel_on_interrupt(tool: &'static str) -> CancelToken {
+pub(crate) fn cancel_on_interrupt() -> CancelToken {
     let token = CancelToken::new();
     let switch = token.clone();
     let installed = ctrlc::set_handler(move || {
@@ -62,7 +64,7 @@ pub(crate) fn cancel_on_interrupt(tool: &'static str) -> CancelToken {
             }
             let device =
                 format!("what the device has begun goes on after {INTERRUPT_GRACE:?}, ended without it");
-            end(tool, "CANCELLED; interrupted", &device, INTERRUPTED)
+            end("CANCELLED; interrupted", &device, INTERRUPTED)
         });
     });
     if let Err(error) = installed {
@@ -75,14 +77,14 @@ pub(crate) fn cancel_on_interrupt(tool: &'static str) -> CancelToken {
 /// where no deadline is looked at. Does nothing once dropped.
 pub(crate) struct Watchdog {
     done: Arc<(Mutex<bool>, Condvar)>,
-    deadline: Deadline,
+    deadline: Option<Instant>,
 }
 
 impl Watchdog {
     /// Watches from now on; without a limit there is nothing to watch.
-    pub(crate) fn start(tool: &'static str, limit: Option<Duration>) -> Self {
+    pub(crate) fn start(limit: Option<Duration>) -> Self {
         let done = Arc::new((Mutex::new(false), Condvar::new()));
-        let Some(limit) = limit else { return Watchdog { done, deadline: Deadline::Never } };
+        let Some(limit) = limit else { return Watchdog { done, deadline: None } };
         let (watched, hard) = (done.clone(), Instant::now().checked_add(limit.saturating_add(GRACE)));
         std::thread::spawn(move || {
             let (finished, signal) = &*watched;
@@ -92,7 +94,7 @@ impl Watchdog {
                 let Some(left) = left else { return };
                 if left.is_zero() {
                     let device = format!("not finished after {limit:?} (--timeout)");
-                    end(tool, "DEADLINE_EXCEEDED", &device, 1)
+                    end("DEADLINE_EXCEEDED", &device, 1)
                 }
                 guard = match signal.wait_timeout(guard, left) {
                     Ok((guard, _)) => guard,
@@ -100,12 +102,16 @@ impl Watchdog {
                 };
             }
         });
-        Watchdog { done, deadline: Deadline::after(limit) }
+        Watchdog { done, deadline: Instant::now().checked_add(limit) }
     }
 
-    /// When calls should give up by themselves.
-    pub(crate) fn deadline(&self) -> Deadline {
-        self.deadline
+    /// The options of work that should give up by itself: when it is time, or when the token is set.
+    pub(crate) fn options(&self, cancel: &CancelToken) -> RunOptions {
+        let options = RunOptions::new().cancel(cancel);
+        match self.deadline {
+            Some(deadline) => options.deadline(deadline),
+            None => options,
+        }
     }
 }
 

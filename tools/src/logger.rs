@@ -2,10 +2,12 @@
 
 use std::sync::{
     Mutex, PoisonError,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use log::{LevelFilter, Log, Metadata, Record};
+
+use crate::progress;
 
 /// Where the Vulkan driver logs what the validation layer says, whether it is linked in or a plug-in. What the layer says
 /// about speed has a target below this one.
@@ -13,7 +15,12 @@ const VALIDATION_TARGET: &str = "vulkan.validation";
 
 struct Logger {
     tool: &'static str,
-    level: LevelFilter,
+    /// Level of all other messages, as a number; set once flags are known.
+    level: AtomicUsize,
+    /// Whether the environment says the level: then flags do not.
+    fixed: bool,
+    /// Whether flags ask for less than usual.
+    quiet: AtomicBool,
     /// Level of the validation layer's messages, as a number; set once flags are known.
     validation: AtomicUsize,
     /// Errors and warnings of the validation layer, shown or not.
@@ -30,34 +37,65 @@ static LOGGER: std::sync::OnceLock<Logger> = std::sync::OnceLock::new();
 /// Starts logging. `HALITE_LOG` is `off`, `error`, `warn` (default), `info`, `debug` or `trace`.
 pub fn install(tool: &'static str) {
     let wanted = std::env::var("HALITE_LOG").unwrap_or_default();
-    let level = match wanted.trim() {
-        "" => LevelFilter::Warn,
-        text => text.parse().unwrap_or_else(|_| {
+    let asked = match wanted.trim() {
+        "" => None,
+        text => text.parse().map(Some).unwrap_or_else(|_| {
             eprintln!("{tool}: warning: HALITE_LOG={text} is none of off, error, warn, info, debug, trace");
-            LevelFilter::Warn
+            None
         }),
     };
+    let level = asked.unwrap_or(LevelFilter::Warn);
     let logger = LOGGER.get_or_init(|| Logger {
         tool,
-        level,
+        level: AtomicUsize::new(level as usize),
+        fixed: asked.is_some(),
+        quiet: AtomicBool::new(level < LevelFilter::Warn),
         validation: AtomicUsize::new(LevelFilter::Warn as usize),
         validation_messages: AtomicU64::new(0),
         validation_texts: Mutex::default(),
     });
     if log::set_logger(logger).is_ok() {
-        log::set_max_level(level.max(LevelFilter::Warn));
+        logger.tell_log();
     }
+}
+
+/// All levels, in order.
+const LEVELS: [LevelFilter; 6] = [
+    LevelFilter::Off,
+    LevelFilter::Error,
+    LevelFilter::Warn,
+    LevelFilter::Info,
+    LevelFilter::Debug,
+    LevelFilter::Trace,
+];
+
+fn level_of(number: usize) -> LevelFilter {
+    LEVELS[number.min(LEVELS.len() - 1)]
+}
+
+/// Sets the level so many steps above warnings, or below; unless `HALITE_LOG` says it.
+pub(crate) fn set_verbosity(steps: i16) {
+    let Some(logger) = LOGGER.get() else { return };
+    logger.quiet.fetch_or(steps < 0, Ordering::Relaxed);
+    if !logger.fixed {
+        let number = LevelFilter::Warn as i16 + steps;
+        let level = level_of(usize::try_from(number).unwrap_or(0));
+        logger.level.store(level as usize, Ordering::Relaxed);
+        logger.tell_log();
+    }
+}
+
+/// Whether remarks and progress are left out: flags or the environment ask for less than warnings.
+pub(crate) fn is_quiet() -> bool {
+    LOGGER.get().is_some_and(|logger| logger.quiet.load(Ordering::Relaxed))
 }
 
 /// Sets what of the validation layer's messages is shown: 0 nothing, 1 errors, 2 warnings, 3 information, 4 all.
 pub(crate) fn set_validation_verbosity(verbosity: u8) {
-    const LEVELS: [LevelFilter; 5] =
-        [LevelFilter::Off, LevelFilter::Error, LevelFilter::Warn, LevelFilter::Info, LevelFilter::Debug];
-    let level = LEVELS[usize::from(verbosity).min(4)];
+    let level = level_of(usize::from(verbosity).min(4));
     if let Some(logger) = LOGGER.get() {
         logger.validation.store(level as usize, Ordering::Relaxed);
-        // Warnings always arrive, because they are counted.
-        log::set_max_level(logger.level.max(level).max(LevelFilter::Warn));
+        logger.tell_log();
     }
 }
 
@@ -76,12 +114,20 @@ pub fn take_validation_texts() -> Vec<String> {
     LOGGER.get().map(texts).unwrap_or_default()
 }
 
+impl Logger {
+    /// Says to those who log what is wanted. Warnings always arrive, because they are counted.
+    fn tell_log(&self) {
+        let of = |number: &AtomicUsize| level_of(number.load(Ordering::Relaxed));
+        log::set_max_level(of(&self.level).max(of(&self.validation)).max(LevelFilter::Warn));
+    }
+}
+
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         if metadata.target().starts_with(VALIDATION_TARGET) {
             return metadata.level() as usize <= self.validation.load(Ordering::Relaxed);
         }
-        metadata.level() <= self.level
+        metadata.level() as usize <= self.level.load(Ordering::Relaxed)
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -100,6 +146,7 @@ impl Log for Logger {
                 log::Level::Warn => "warning".to_owned(),
                 other => other.to_string().to_ascii_lowercase(),
             };
+            progress::clear();
             eprintln!("{}: {level}: {line}", self.tool);
         }
     }
@@ -115,7 +162,9 @@ mod tests {
     fn messages_of_the_validation_layer_are_counted_whether_shown_or_not() {
         let logger = Logger {
             tool: "test",
-            level: LevelFilter::Off,
+            level: AtomicUsize::new(LevelFilter::Off as usize),
+            fixed: false,
+            quiet: AtomicBool::new(false),
             validation: AtomicUsize::new(LevelFilter::Off as usize),
             validation_messages: AtomicU64::new(0),
             validation_texts: Mutex::default(),

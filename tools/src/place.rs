@@ -1,29 +1,21 @@
-//! Owns what kernels are chosen for: targets that are named, devices at hand, and what was measured on this machine. Does not
-//! own: the choice (`halite-shaders`).
+//! Owns what kernels are chosen for: targets that are named, and devices at hand. Does not own: the choice
+//! (`halite-shaders`), or devices (`halite`).
 
 use std::path::Path;
 
-use halite_hal::{DeviceInfo, DriverRegistry, Options, choice};
-use halite_shaders::TuningFile;
-use halite_status::{Code, Status, status};
-use halite_targets::{Capabilities, Facts, Os, Target};
+use halite::{
+    Drivers, Tuning,
+    compile::{Target, capabilities},
+    hal::{DeviceInfo, choice},
+};
+use halite_targets::Capabilities;
 
 use crate::{
     console::{Failure, Result},
-    devices::{self, enumerate},
+    devices,
+    engine::status,
     flags::DeviceFlags,
 };
-
-/// What a device can do, out of its driver's record.
-///
-/// # Errors
-/// The driver keeps no record, or one that is not understood.
-pub fn capabilities(info: &DeviceInfo) -> Result<Capabilities, String> {
-    let record = info.capabilities.as_deref().ok_or("the driver tells no capabilities")?;
-    let facts = Facts::from_device_caps_json(record).map_err(|e| e.to_string())?.on(Os::host());
-    let detected = Target::detect(&facts);
-    Ok(Capabilities::of_device(detected.target, &facts))
-}
 
 /// Where an operation is to run.
 #[derive(Debug)]
@@ -37,11 +29,11 @@ pub(crate) struct Place {
 impl Place {
     /// A target of the table, by its triple or another name.
     pub fn of_triple(triple: &str) -> Result<Place> {
-        let target = Target::parse(triple).map_err(|e| Failure::Usage(e.to_string()))?;
-        Ok(Place { device: None, capabilities: Capabilities::of(target) })
+        let target = Target::named(triple).map_err(|e| Failure::Usage(e.message().to_owned()))?;
+        Ok(Place { device: None, capabilities: target.capabilities().clone() })
     }
 
-    fn of_device(info: &DeviceInfo) -> Result<Place, String> {
+    fn of_device(info: &DeviceInfo) -> halite::Result<Place> {
         let device = Some((info.uri(), info.name.clone()));
         Ok(Place { device, capabilities: capabilities(info)? })
     }
@@ -52,43 +44,21 @@ impl Place {
     }
 }
 
-/// The devices that are named; without names, the one that programs run on.
-pub(crate) fn devices(registry: &DriverRegistry, uris: &[String], options: &Options) -> Result<Vec<Place>> {
-    if !uris.is_empty() {
-        let place = |uri: &String| {
-            let device = registry.open(uri, &Options::new())?;
-            let refuse = |why| status!(Unimplemented, "device '{uri}': {why}; name a --target instead");
-            Ok(Place::of_device(device.info()).map_err(refuse)?)
-        };
-        return uris.iter().map(place).collect();
+/// What was measured on this machine: the file that is named, none for `none`, without a name that of this user.
+pub(crate) fn tuning(file: Option<&Path>) -> Tuning {
+    match file {
+        None => Tuning::User,
+        Some(path) if path.as_os_str() == "none" => Tuning::Shipped,
+        Some(path) => Tuning::File(path.to_owned()),
     }
-    let found = enumerate(registry, None, options)?;
-    let order = choice::rank(&found, &|_| false);
-    let mut places = order.iter().filter(|ranked| found[ranked.index].unusable.is_none());
-    let place = places.find_map(|ranked| Place::of_device(&found[ranked.index]).ok());
-    place.map(|place| vec![place]).ok_or_else(|| {
-        let text = "no device here tells what kernels may use; name a --target, such as hopper-h200-linux";
-        Failure::Status(status!(Unavailable, "{text}"))
-    })
 }
 
-/// What was measured on this machine: the file that is named, none for `none`, without a name that of this user.
-pub(crate) fn tuning(file: Option<&Path>) -> Result<TuningFile> {
-    let file = match file {
-        Some(path) if path.as_os_str() == "none" => Ok(TuningFile::default()),
-        Some(path) => TuningFile::read(path),
-        None => TuningFile::of_user(),
-    };
-    let file = file.map_err(|e| Failure::Status(Status::new(Code::InvalidArgument, e.to_string())))?;
-    for row in &file.rows {
-        for variant in row.unknown() {
-            log::warn!(
-                "the tuning file names '{variant}', which is no variant of {} any more",
-                row.operation
-            );
-        }
-    }
-    Ok(file)
+/// The devices that flags name, or the one that models run on, as targets to compile for.
+pub(crate) fn host(flags: &DeviceFlags) -> Result<Vec<Target>> {
+    let drivers = Drivers::from_registry(flags.plugins.registry()?);
+    let options = flags.vulkan_options()?;
+    let uris = at_hand(flags)?.into_iter().filter_map(|place| Some(place.device?.0));
+    uris.map(|uri| Ok(Target::of_device(&drivers.open(&devices::with_options(&uri, &options)?)?)?)).collect()
 }
 
 /// The targets that are asked for: triples, then devices. Without triples, the device that programs run on.
@@ -100,10 +70,21 @@ pub(crate) fn places(triples: &[&str], flags: &DeviceFlags) -> Result<Vec<Place>
     Ok(places)
 }
 
-/// The devices that flags name; without names, the one that programs run on.
-pub(crate) fn at_hand(flags: &DeviceFlags) -> Result<Vec<Place>> {
+/// The devices that flags name; without names, the one that models run on.
+fn at_hand(flags: &DeviceFlags) -> Result<Vec<Place>> {
     let registry = flags.plugins.registry()?;
     let options = flags.vulkan_options()?;
     let uris = devices::uris(flags, &options)?;
-    devices(&registry, &uris, &options)
+    if !uris.is_empty() {
+        let drivers = Drivers::from_registry(registry);
+        return uris.iter().map(|uri| Ok(Place::of_device(drivers.open(uri)?.info().hal())?)).collect();
+    }
+    let found = devices::enumerate(&registry, None, &options)?;
+    let order = choice::rank(&found, &|_| false);
+    let mut usable = order.iter().map(|ranked| &found[ranked.index]).filter(|info| info.unusable.is_none());
+    let place = usable.find_map(|info| Place::of_device(info).ok());
+    place.map(|place| vec![place]).ok_or_else(|| {
+        let text = "no device here tells what kernels may use; name a --target, such as hopper-h200-linux";
+        Failure::Status(status!(Unavailable, "{text}"))
+    })
 }

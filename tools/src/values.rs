@@ -1,84 +1,103 @@
-//! Owns values between the command line and calls: host values onto devices, results into text and JSON. Does not
-//! own: files that results are written to, or comparison (`run` does).
+//! Owns values between the command line and calls: inputs as texts into values, results into text and JSON. Does not
+//! own: which text is for which input (`inputs`), files that results are written to, or comparison (`run` does).
 
 use std::io::Write;
 
-use halite_hal::ElementKind;
-use halite_runtime::{
-    FunctionInfo, Session, Value,
-    tensor::{ArgumentKind, HostTensor, HostValue, InputReader, element_to_f64, format_g},
-};
-use halite_status::{Result as StatusResult, ResultExt, status};
+use halite::{Device, DeviceBuffer, Inputs, Tensor};
 use serde_json::{Value as Json, json};
 
-use crate::console::Result;
+use crate::{
+    console::{Failure, Result},
+    engine::{
+        ArgumentKind, ElementKind, FunctionInfo, HostTensor, HostValue, Value, element_to_f64, format_g,
+    },
+    flags::InputFlags,
+    inputs::{self, What},
+    ports::{self, Port},
+};
 
 /// Lists inside lists that are printed, at most.
 const MAX_DEPTH: usize = 32;
 
-/// Reads the inputs of a function and puts them on the session's first device.
-pub(crate) fn read_inputs(
-    session: &Session,
-    info: &FunctionInfo,
-    texts: &[String],
-) -> StatusResult<Vec<Value>> {
-    let upload = |values: Vec<HostValue>| values.iter().map(|value| upload(session, value)).collect();
-    read_host_inputs(info, texts).and_then(|values| inside(info, upload(values)))
-}
-
 /// Reads the inputs of a function.
-pub(crate) fn read_host_inputs(info: &FunctionInfo, texts: &[String]) -> StatusResult<Vec<HostValue>> {
-    inside(info, InputReader::new().read_all(texts, &argument_kinds(info)))
+pub(crate) fn read_inputs(info: &FunctionInfo, flags: &InputFlags) -> Result<Vec<HostValue>> {
+    let what = What { one: "input", pictures: Some(&flags.pictures) };
+    let ports = Port::inputs(info);
+    let values = inputs::read(&flags.input, &ports, what).map_err(|failure| inside(info, failure))?;
+    Ok(values.into_iter().map(|value| value.unwrap_or(HostValue::Null)).collect())
 }
 
-fn inside<T>(info: &FunctionInfo, result: StatusResult<T>) -> StatusResult<T> {
-    result.context(|| "parsing function inputs").context(|| format!("`{}`", info.describe()))
+/// Refuses a call with fewer values than the function needs.
+pub(crate) fn check_count(info: &FunctionInfo, given: usize) -> Result<()> {
+    let needed = info.inputs.iter().rposition(|input| !input.is_optional).map_or(0, |last| last + 1);
+    if given >= needed {
+        return Ok(());
+    }
+    let text = format!(
+        "input list and function mismatch; expected {} arguments but passed {given}; give each with --input: {}",
+        info.inputs.len(),
+        ports::list(&Port::inputs(info))
+    );
+    Err(Failure::invalid(text).context(format!("`{}`", describe(info))))
 }
 
-/// The kinds of a function's arguments.
-pub(crate) fn argument_kinds(info: &FunctionInfo) -> Vec<ArgumentKind> {
-    info.input_kinds().iter().copied().map(kind_of).collect()
+fn inside(info: &FunctionInfo, failure: Failure) -> Failure {
+    failure.context("parsing function inputs").context(format!("`{}`", describe(info)))
 }
 
-/// The kinds of a function's results.
-pub(crate) fn result_kinds(info: &FunctionInfo) -> Vec<ArgumentKind> {
-    info.output_kinds().iter().copied().map(kind_of).collect()
-}
-
-fn kind_of(kind: halite_vm::Kind) -> ArgumentKind {
-    match kind {
-        halite_vm::Kind::I32 => ArgumentKind::I32,
-        halite_vm::Kind::I64 => ArgumentKind::I64,
-        halite_vm::Kind::F32 => ArgumentKind::F32,
-        halite_vm::Kind::F64 => ArgumentKind::F64,
-        halite_vm::Kind::Ref => ArgumentKind::Reference,
+/// The function's signature, in the words of whoever made it.
+pub(crate) fn describe(info: &FunctionInfo) -> String {
+    match &info.declaration {
+        Some(declaration) => declaration.clone(),
+        None if info.calling_convention.is_empty() => info.to_string(),
+        None => info.calling_convention.clone(),
     }
 }
 
-/// Puts a value on the session's first device.
-pub(crate) fn upload(session: &Session, value: &HostValue) -> StatusResult<Value> {
-    if session.device().is_none() && matches!(value, HostValue::Tensor(_) | HostValue::Buffer(_)) {
-        return Err(status!(
-            InvalidArgument,
-            "the module uses no device, so it cannot take tensors; pass plain numbers"
-        ));
+/// The inputs of a call, on the device if there is one.
+pub(crate) fn upload(device: Option<&Device>, values: &[HostValue]) -> Result<Inputs> {
+    let mut inputs = Inputs::new();
+    for value in values {
+        inputs = inputs.push(to_value(device, value)?);
     }
-    Value::from_host(session.device(), value)
+    Ok(inputs)
+}
+
+fn to_value(device: Option<&Device>, value: &HostValue) -> Result<Value> {
+    let tensor = |tensor: &HostTensor| Tensor::from(tensor.clone());
+    Ok(match value {
+        HostValue::I32(v) => Value::I32(*v),
+        HostValue::I64(v) => Value::I64(*v),
+        HostValue::F32(v) => Value::F32(*v),
+        HostValue::F64(v) => Value::F64(*v),
+        HostValue::Null => Value::Null,
+        HostValue::Ignored(ArgumentKind::I32) => Value::I32(0),
+        HostValue::Ignored(ArgumentKind::I64) => Value::I64(0),
+        HostValue::Ignored(ArgumentKind::F32) => Value::F32(0.0),
+        HostValue::Ignored(ArgumentKind::F64) => Value::F64(0.0),
+        HostValue::Ignored(ArgumentKind::Reference) => Value::Null,
+        HostValue::Tensor(data) => {
+            let data = tensor(data);
+            Value::Tensor(device.map(|device| data.to_device(device)).transpose()?.unwrap_or(data))
+        }
+        HostValue::Buffer(data) => {
+            let device = device.ok_or_else(|| {
+                Failure::invalid("the module uses no device, so it cannot take buffers; pass plain numbers")
+            })?;
+            Value::Buffer(DeviceBuffer::from_tensor(&tensor(data), device)?)
+        }
+    })
 }
 
 /// Name of a value's type as IREE's tools print it before a reference.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
-        Value::View(_) => "hal.buffer_view",
+        Value::Tensor(_) => "hal.buffer_view",
         Value::Buffer(_) => "hal.buffer",
         Value::List(_) => "vm.list",
         Value::Bytes(_) => "vm.buffer",
         Value::Null => "empty",
-        Value::Opaque(reference) => reference.type_name().unwrap_or("empty"),
-        Value::I32(_) => "i32",
-        Value::I64(_) => "i64",
-        Value::F32(_) => "f32",
-        Value::F64(_) => "f64",
+        other => other.kind(),
     }
 }
 
@@ -105,9 +124,9 @@ fn print_nested(out: &mut dyn Write, value: &Value, max_elements: u64, depth: us
     }
     match value {
         Value::Null => writeln!(out, "(null)")?,
-        Value::View(view) => {
+        Value::Tensor(tensor) => {
             writeln!(out, "{}", type_name(value))?;
-            writeln!(out, "{}", view.to_host()?.display(max_elements))?;
+            writeln!(out, "{}", HostTensor::try_from(tensor)?.display(max_elements))?;
         }
         Value::List(values) => {
             writeln!(out, "{}", type_name(value))?;
@@ -128,23 +147,23 @@ fn print_nested(out: &mut dyn Write, value: &Value, max_elements: u64, depth: us
 
 /// A value for machines. Tensors carry at most `max_elements` elements, row-major, and say when that cut them.
 /// Numbers that JSON cannot hold are strings, complex and opaque elements are hexadecimal.
-pub(crate) fn to_json(value: &Value, max_elements: u64) -> StatusResult<Json> {
+pub(crate) fn to_json(value: &Value, max_elements: u64) -> Result<Json> {
     to_json_nested(value, max_elements, 0)
 }
 
-fn to_json_nested(value: &Value, max_elements: u64, depth: usize) -> StatusResult<Json> {
+fn to_json_nested(value: &Value, max_elements: u64, depth: usize) -> Result<Json> {
     let kind = type_name(value);
     Ok(match value {
         Value::I32(v) => json!({"kind": kind, "value": v}),
         Value::I64(v) => json!({"kind": kind, "value": v}),
         Value::F32(v) => json!({"kind": kind, "value": float_json(f64::from(*v))}),
         Value::F64(v) => json!({"kind": kind, "value": float_json(*v)}),
-        Value::View(view) => tensor_json(kind, &view.to_host()?, max_elements),
-        Value::Buffer(span) => json!({"kind": kind, "byte_length": span.length}),
+        Value::Tensor(tensor) => tensor_json(kind, &HostTensor::try_from(tensor)?, max_elements),
+        Value::Buffer(buffer) => json!({"kind": kind, "byte_length": buffer.len()}),
         Value::Bytes(bytes) => json!({"kind": kind, "byte_length": bytes.len()}),
         Value::List(values) if depth < MAX_DEPTH => {
             let children = values.iter().map(|v| to_json_nested(v, max_elements, depth + 1));
-            json!({"kind": kind, "values": children.collect::<StatusResult<Vec<_>>>()?})
+            json!({"kind": kind, "values": children.collect::<Result<Vec<_>>>()?})
         }
         _ => json!({"kind": kind}),
     })

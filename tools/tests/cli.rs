@@ -12,7 +12,7 @@ fn usage_errors_exit_with_two() {
     for (tool, args, text) in [
         ("run-module", vec!["--no_such_flag"], "--no_such_flag"),
         ("run-module", vec!["--function=main"], "no user module specified"),
-        ("run-module", vec!["--module=a", "--vulkan_dispatch_abi=foo"], "none of descriptor, bda, all"),
+        ("run-module", vec!["--module=a", "--vulkan_dispatch_abi=foo"], "none of auto, descriptor, bda, all"),
         ("run-module", vec!["--module=a", "--timeout=-1"], "--timeout"),
         ("run-module", vec!["--module=a", "--output=-", "--expected_output=1"], "exclude each other"),
         ("run-module", vec!["--module=a", "--device_profiling_mode=counters"], "not supported"),
@@ -49,6 +49,112 @@ fn help_version_and_completions_go_to_standard_output() {
             assert!(script.stdout.contains(tool), "{tool} {shell}");
         }
     }
+}
+
+#[test]
+fn one_program_is_all_tools() {
+    let halite = |args: &[&str]| run("halite", args);
+    assert_eq!(halite(&["--version"]).stdout, format!("halite {}\n", env!("CARGO_PKG_VERSION")));
+    for (old, new) in [
+        ("run-module", "run"),
+        ("benchmark-module", "bench"),
+        ("compile-module", "compile"),
+        ("dump-module", "dump"),
+        ("list-devices", "devices"),
+        ("kernels", "kernels"),
+    ] {
+        let ran = halite(&[new, "--version"]);
+        assert_eq!(ran.stdout, format!("halite {new} {}\n", env!("CARGO_PKG_VERSION")));
+        let help = halite(&["help", new]).stdout;
+        let examples = |text: &str| text.split_once("Examples:").map(|(_, rest)| rest.contains("halite "));
+        assert!(help.contains(&format!("Usage: halite {new} ")), "{help}");
+        assert_eq!(examples(&help), Some(true), "{help}");
+        let help = run(old, &["-h"]).stdout;
+        assert!(help.contains(&format!("Usage: {old} ")), "{help}");
+        assert_eq!(examples(&help), Some(false), "{help}");
+        let (ran, by_old) = (halite(&[new, "--no_such_flag"]), halite(&[old, "--no_such_flag"]));
+        assert!(
+            ran.stderr.starts_with(&format!("halite {new}: error: unexpected argument")),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!((ran.code, by_old.stderr), (2, ran.stderr));
+    }
+    for (args, text) in [
+        (vec!["rnu"], "did you mean 'run'"),
+        (vec!["list-device"], "did you mean 'list-devices'"),
+        (vec!["quantize"], "there are: run, bench, compile"),
+        (vec![], "Usage: halite"),
+        (vec!["Cargo.toml"], "'halite run Cargo.toml' runs it"),
+        (vec!["--module=x"], "halite: error: "),
+    ] {
+        let ran = halite(&args);
+        assert!(ran.code == 2 && ran.stderr.contains(text) && ran.stdout.is_empty(), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn wrong_usage_is_json_where_json_is_asked_for() {
+    for (tool, args) in [
+        ("run-module", vec!["--json", "--no_such_flag"]),
+        ("run-module", vec!["--module=a", "--json", "--timeout=-1"]),
+        ("run-module", vec!["--json=true"]),
+        ("benchmark-module", vec!["--module=a", "--benchmark_format=json", "--batch_size=0"]),
+        ("compile-module", vec!["--json"]),
+        ("dump-module", vec!["--json"]),
+        ("list-devices", vec!["--json", "--device=vulkan", "vulkan"]),
+        ("kernels", vec!["--json"]),
+        ("halite", vec!["rnu", "--json"]),
+        ("halite", vec!["run", "--json", "--flagfile"]),
+    ] {
+        let ran = run(tool, &args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (2, ""), "{tool} {args:?}");
+        let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect(&ran.stdout);
+        assert_eq!(json["error"]["code"], "INVALID_ARGUMENT", "{tool} {args:?}");
+        let message = json["error"]["message"].as_str().unwrap();
+        assert!(
+            !message.is_empty() && !message.contains("Usage:") && !message.starts_with("error"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn logs_are_louder_and_quieter() {
+    let loud = |args: &[&str], variable: Option<&str>| {
+        let mut command = common::command("run-module");
+        command.args(["--module=no/such.vmfb", "--hip_tracing=1"]).args(args).stdin(Stdio::null());
+        if let Some(level) = variable {
+            command.env("HALITE_LOG", level);
+        }
+        let ran = common::finish(command.output().unwrap());
+        assert_eq!(ran.code, 1);
+        assert!(ran.stderr.contains("NOT_FOUND"), "{}", ran.stderr);
+        ran.stderr.contains("warning: --hip_tracing has no effect")
+    };
+    assert!(
+        loud(&[], None)
+            && loud(&["-v"], None)
+            && loud(&["-q", "-v"], None)
+            && loud(&["--verbose=true"], None)
+    );
+    assert!(!loud(&["-q"], None) && !loud(&["-qq"], None) && !loud(&["--quiet"], None));
+    assert!(loud(&["-qq"], Some("warn")) && !loud(&["-v"], Some("error")));
+}
+
+#[test]
+fn manual_pages_and_completions_have_every_subcommand() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("man1");
+    let ran = run("halite", &["man", folder.to_str().unwrap()]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).expect(name);
+    assert!(page("halite.1").contains("halite\\-run") && page("halite-run.1").contains("expected_output"));
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = run("halite", &["completions", shell]).stdout;
+        assert!(script.contains("devices") && script.contains("benchmark_min_time"), "{shell}");
+    }
+    assert_eq!(run("halite", &["completions", "tcsh"]).code, 2);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn what_cannot_be_compiled_is_told() {
         (1, vec!["missing.onnx"], "cannot read 'missing.onnx'"),
         (1, vec!["text"], "format that is known (ONNX, ExecuTorch)"),
         (1, vec!["broken.onnx"], "INVALID_ARGUMENT"),
-        (1, vec![module.as_str()], "run-module runs it"),
+        (1, vec![module.as_str()], "'halite run' runs modules"),
         (2, vec![symbols.as_str()], "--dim NAME=SIZE"),
         (2, vec![symbols.as_str(), "--dim=m=3"], "give n (a symbol"),
         (2, vec![symbols.as_str(), "--shape=z=3x4"], "'z' is no input"),

@@ -1,9 +1,15 @@
 //! Documents for users against the tools they describe: flags and options that are named exist, and all options of
 //! the Vulkan driver are in its table.
 
-use std::{fs, path::PathBuf, process::Command};
+#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
+
+mod common;
+
+use std::{fs, path::PathBuf};
 
 const DOCUMENTS: &[&str] = &[
+    "getting-started.md",
+    "getting-started-library.md",
     "run-module.md",
     "benchmark-module.md",
     "compile-module.md",
@@ -18,14 +24,8 @@ const DOCUMENTS: &[&str] = &[
     "embedding.md",
     "kernels.md",
 ];
-const TOOLS: &[&str] = &[
-    env!("CARGO_BIN_EXE_run-module"),
-    env!("CARGO_BIN_EXE_benchmark-module"),
-    env!("CARGO_BIN_EXE_compile-module"),
-    env!("CARGO_BIN_EXE_dump-module"),
-    env!("CARGO_BIN_EXE_kernels"),
-    env!("CARGO_BIN_EXE_list-devices"),
-];
+const TOOLS: &[&str] =
+    &["run", "bench", "compile", "dump", "kernels", "devices", "cache", "links", "man", "completions"];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
     "--against-iree",
@@ -46,6 +46,12 @@ const FOREIGN: &[&str] = &[
     "--validate",
     "--filter",
     "--to",
+    "--open",
+    "--path",
+    "--proto",
+    "--scope",
+    "--tlsv1",
+    "--user",
 ];
 
 fn document(name: &str) -> String {
@@ -64,11 +70,8 @@ fn flags(text: &str) -> Vec<String> {
 
 #[test]
 fn flags_in_documents_exist() {
-    let helps: Vec<String> = TOOLS
-        .iter()
-        .map(|tool| Command::new(tool).arg("--help").output().expect("the tool can be started").stdout)
-        .map(|text| String::from_utf8(text).expect("help is text").replace('-', "_"))
-        .collect();
+    let helps: Vec<String> =
+        TOOLS.iter().map(|tool| common::run("halite", &[tool, "--help"]).stdout.replace('-', "_")).collect();
     let mut checked = 0;
     for name in DOCUMENTS {
         for flag in flags(&document(name)) {
@@ -106,10 +109,11 @@ fn check_options(name: &str, options: &[(&str, &str)]) {
 #[cfg(feature = "static-drivers")]
 #[test]
 fn every_option_of_a_driver_is_in_its_table() {
-    use halite_hal::Driver as _;
-    check_options("vulkan-driver.md", halite_vulkan::options::OPTIONS);
-    check_options("cpu-driver.md", halite_local::LocalDriver::TASK.options());
-    check_options("cpu-driver.md", halite_local::LocalDriver::SYNC.options());
+    let drivers = halite::Drivers::linked();
+    let options = |name: &str| drivers.registry().driver(name).expect("it is linked").options().to_vec();
+    check_options("vulkan-driver.md", &options("vulkan"));
+    check_options("cpu-driver.md", &options("local-task"));
+    check_options("cpu-driver.md", &options("local-sync"));
 }
 
 #[test]

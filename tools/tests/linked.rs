@@ -1,8 +1,8 @@
 //! Which drivers the tools link in: all that this repository has as crates, or none.
 
-use halite_hal::DriverRegistry;
+use halite::hal::DriverRegistry;
 #[cfg(feature = "static-drivers")]
-use halite_hal::plugin::{discovery::Discovery, manifest::Manifest};
+use halite::hal::plugin::{discovery::Discovery, manifest::Manifest};
 #[allow(
     clippy::single_component_path_imports,
     reason = "links the tools' library, which links the drivers"
@@ -16,7 +16,7 @@ fn linked() -> Vec<String> {
 #[cfg(feature = "static-drivers")]
 #[test]
 fn every_driver_crate_is_linked() {
-    halite_hal::verify_linked().expect("what the tools state to link is linked");
+    halite::hal::verify_linked().expect("what the tools state to link is linked");
     let drivers = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../drivers");
     let linked = linked();
     let mut crates = 0;

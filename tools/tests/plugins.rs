@@ -13,7 +13,7 @@ use std::{
 };
 
 use common::{Ran, command, finish, run};
-use halite_hal::plugin::manifest::{Manifest, SUFFIX};
+use halite::hal::plugin::manifest::{Manifest, SUFFIX};
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -124,7 +124,7 @@ fn installed_plug_ins_are_found() {
     let bin = dir.path().join("bin");
     fs::create_dir(&bin).expect("a folder of the test");
     let tool = bin.join("list-devices");
-    common::copy_program(Path::new(env!("CARGO_BIN_EXE_list-devices")), &tool);
+    common::copy_program(&common::program("list-devices"), &tool);
     if installed(&dir.path().join("lib/halite/drivers")).is_none() {
         return;
     }
@@ -136,7 +136,8 @@ fn installed_plug_ins_are_found() {
     has_device(&run(&tool));
     #[cfg(unix)]
     {
-        let link = dir.path().join("link");
+        let link = dir.path().join("elsewhere/list-devices");
+        fs::create_dir(dir.path().join("elsewhere")).expect("a folder of the test");
         std::os::unix::fs::symlink(&tool, &link).expect("a link");
         has_device(&run(&link));
     }

@@ -1,4 +1,4 @@
-//! The `benchmark-module` tool: measures calls of exported functions and reports them as Google Benchmark does. Does
+//! The tool `halite bench`, or `benchmark-module`: measures calls of exported functions and reports them as Google Benchmark does. Does
 //! not own: statistics (`stats`), measuring (`runner`), or report formats (`report`).
 
 mod pattern;
@@ -6,28 +6,26 @@ mod report;
 mod runner;
 mod stats;
 
-use std::{fs::File, io::Write, path::PathBuf, process::ExitCode, time::Duration};
+use std::{fs::File, io::Write, path::PathBuf, time::Duration};
 
 use clap::{Parser, ValueEnum};
 
 use crate::{
-    console::{self, Failure, Result},
+    console::{self, CommonFlags, Failure, Result, Tool},
     devices,
     flags::{self, DeviceFlags, InputFlags, ModuleFlags},
-    foreign, load,
+    foreign, session,
 };
-
-const NAME: &str = "benchmark-module";
 
 const EXAMPLES: &str = "\
 Examples:
   Measure one function:
-    benchmark-module --module=model.vmfb --function=main --input=@image.npy
+    halite bench --module=model.vmfb --function=main --input=@image.npy
   Ten iterations, five times, as JSON in a file, the table on the terminal:
-    benchmark-module --module=model.vmfb --function=main --input=1x64xf32=0 --benchmark_min_time=10x \\
+    halite bench --module=model.vmfb --function=main --input=1x64xf32=0 --benchmark_min_time=10x \\
         --benchmark_repetitions=5 --benchmark_out=result.json
   Every exported function that takes no inputs:
-    benchmark-module --device=vulkan --module=model.vmfb
+    halite bench --device=vulkan --module=model.vmfb
 
 Times are wall-clock times of whole calls, results on the device. The column CPU is processor time of the process.
 Beside the original's columns each line has the shortest call (min) and percentiles (p50, p90, p99). Start-up times
@@ -39,7 +37,7 @@ Beside the original's columns each line has the shortest call (min) and percenti
 /// Takes the flags of iree-benchmark-module and prints the same table. Names of flags may be written with dashes or
 /// underscores; --flagfile=FILE reads flags from a file, one per line.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
 pub struct Flags {
     #[command(flatten)]
     modules: ModuleFlags,
@@ -55,9 +53,8 @@ pub struct Flags {
     /// Gives up after this many seconds
     #[arg(long, value_parser = flags::seconds, value_name = "SECONDS")]
     timeout: Option<Duration>,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
 }
 
 /// How is measured and reported.
@@ -95,6 +92,9 @@ pub(crate) struct MeasureFlags {
     /// Format on standard output
     #[arg(long = "benchmark_format", value_enum, default_value = "console", value_name = "FORMAT")]
     format: Format,
+    /// The same as --benchmark_format=json; failures are JSON, too
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    json: bool,
     /// Also writes the report to a file
     #[arg(long = "benchmark_out", value_name = "FILE")]
     out: Option<PathBuf>,
@@ -107,6 +107,13 @@ pub(crate) struct MeasureFlags {
     /// Lists the measurements instead of taking them
     #[arg(long = "benchmark_list_tests", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     list_tests: bool,
+}
+
+impl MeasureFlags {
+    /// Format on standard output.
+    fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
 }
 
 /// How long a repetition runs.
@@ -175,21 +182,26 @@ fn long_help() -> String {
     format!("{EXAMPLES}\n{}", foreign::help_text())
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
+    }
+
+    fn json(&self) -> bool {
+        self.measure.format() == Format::Json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
 }
 
-fn run(flags: Flags) -> Result<()> {
-    if let Some(shell) = flags.completions {
-        console::completions::<Flags>(NAME, shell);
-        return Ok(());
-    }
+fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
     }
-    let prepared = runner::prepare(&flags)?;
+    let prepared = runner::prepare(flags)?;
     if prepared.functions.is_empty() {
         let filter = if flags.measure.filter.is_empty() { "." } else { &flags.measure.filter };
         return Err(Failure::Usage(format!(
@@ -204,21 +216,22 @@ fn run(flags: Flags) -> Result<()> {
         }
         return Ok(());
     }
-    let runs = runner::measure(&flags, &prepared)?;
+    let runs = runner::measure(flags, &prepared)?;
     let context = runner::context(&prepared, &runs);
     report::print_context(&context);
     let settings =
         report::Settings { unit: flags.measure.time_unit, aggregates_only: flags.measure.aggregates_only };
-    report::write(flags.measure.format, &runs, &context, settings, &mut out)?;
+    report::write(flags.measure.format(), &runs, &context, settings, &mut out)?;
     out.flush()?;
     if let Some(path) = &flags.measure.out {
         let mut file = File::create(path).map_err(|e| Failure::file("cannot create", path, &e))?;
         report::write(flags.measure.out_format, &runs, &context, settings, &mut file)?;
     }
     if flags.print_statistics {
-        load::print_statistics(&prepared.session);
+        session::print_statistics(&prepared.session);
     }
-    load::check_validation()
+    session::check_validation()
+        .map_err(|failure| if flags.json() { failure.beside_results() } else { failure })
 }
 
 #[cfg(test)]

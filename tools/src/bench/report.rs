@@ -5,11 +5,14 @@ use std::io::Write;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    Format, NAME, TimeUnit,
+    Format, TimeUnit,
     runner::{Context, Repetition, Run},
     stats::Aggregate,
 };
-use crate::console::{Result, VERSION};
+use crate::{
+    console::{self, Result, VERSION},
+    engine::format_g,
+};
 
 /// How times are shown.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +124,7 @@ pub(super) fn write(
 pub(super) fn print_context(context: &Context) {
     let ms = |seconds: f64| seconds * 1e3;
     let p = &context.phases;
-    eprintln!("Running {NAME} {VERSION}");
+    eprintln!("Running {} {VERSION}", console::name());
     for (uri, name, memory) in &context.devices {
         let (used, reserved) = (memory.peak_used, memory.peak_reserved);
         eprintln!("Device {uri} ({name}): peak memory {used} B in buffers, {reserved} B reserved");
@@ -201,7 +204,7 @@ fn human(value: f64) -> String {
         v if v >= 1e-3 => (v * 1e3, "m"),
         v => (v * 1e6, "u"),
     };
-    format!("{}{prefix}", halite_runtime::tensor::format_g(scaled, false))
+    format!("{}{prefix}", format_g(scaled, false))
 }
 
 fn write_json(lines: &[Line<'_>], context: &Context, settings: Settings, out: &mut dyn Write) -> Result<()> {
@@ -244,13 +247,13 @@ fn context_json(context: &Context) -> Json {
         .map(|(uri, name, memory)| {
             json!({
                 "uri": uri, "name": name, "peak_used_bytes": memory.peak_used,
-                "peak_reserved_bytes": memory.peak_reserved, "allocations": memory.allocation_count,
+                "peak_reserved_bytes": memory.peak_reserved, "allocations": memory.allocations,
             })
         })
         .collect();
     let p = &context.phases;
     json!({
-        "executable": NAME,
+        "executable": console::name(),
         "library_version": VERSION,
         "num_cpus": std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
         "library_build_type": if cfg!(debug_assertions) { "debug" } else { "release" },

@@ -6,17 +6,18 @@ use std::{
 };
 
 use cpu_time::ProcessTime;
+use halite::{
+    Device, DeviceKind, Function, FunctionInfo, Inputs, MemoryUse, Outputs, RunOptions, Session, Value,
+    compile::ModelFormat,
+};
 use halite_formats::vmfb;
-use halite_hal::{DeviceKind, MemoryStats};
-use halite_runtime::{CallOptions, Function, Session, Value};
-use halite_status::{Code, Status};
 
-use super::{Duty, Flags, NAME, pattern, stats::Summary};
+use super::{Duty, Flags, pattern, stats::Summary};
 use crate::{
-    compile,
     console::{Failure, Result},
+    inputs,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    load, values,
+    progress, session, values,
 };
 
 /// Calls of one repetition whose times are kept; a longer one is ended.
@@ -41,7 +42,7 @@ pub(super) struct Prepared {
     pub(super) session: Session,
     pub(super) functions: Vec<Function>,
     pub(super) exported: Vec<String>,
-    pub(super) options: CallOptions,
+    pub(super) options: RunOptions,
     pub(super) load: f64,
     pub(super) init: f64,
     _watchdog: Watchdog,
@@ -70,7 +71,7 @@ pub(super) struct Run {
 /// Facts that go with the measurements.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    pub(super) devices: Vec<(String, String, MemoryStats)>,
+    pub(super) devices: Vec<(String, String, MemoryUse)>,
     pub(super) phases: Phases,
     pub(super) peak_host_bytes: Option<u64>,
 }
@@ -82,39 +83,46 @@ pub(super) fn benchmark_name(function: &str) -> String {
 
 /// Loads and links everything.
 pub(super) fn prepare(flags: &Flags) -> Result<Prepared> {
-    let cancel = cancel_on_interrupt(NAME);
-    let watchdog = Watchdog::start(NAME, flags.timeout);
+    let cancel = cancel_on_interrupt();
+    let watchdog = Watchdog::start(flags.timeout);
     let start = Instant::now();
-    for module in flags.modules.modules().filter(|m| *m != "-") {
-        if compile::detect(Path::new(module))?.is_some() {
-            continue;
-        }
-        // Read for the clock only: the session reads again, from the page cache.
-        let bytes = std::fs::read(module).map_err(|e| Failure::file("cannot read", Path::new(module), &e))?;
-        vmfb::read_module(bytes.into()).map_err(|e| {
-            Failure::Status(Status::new(Code::InvalidArgument, format!("cannot load module '{module}': {e}")))
-        })?;
-    }
+    flags.modules.modules().map(Path::new).try_for_each(read_for_the_clock)?;
     let load = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
-    let builder = load::session_builder(&flags.devices, &flags.modules, &flags.inputs)?;
-    let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
+    let options = watchdog.options(&cancel);
+    let builder = session::builder(&flags.devices, &flags.modules)?;
+    let session = builder.options(progress::shown(options.clone())).build().inspect_err(interrupt::note)?;
+    progress::clear();
     let init = start.elapsed().as_secs_f64();
     let functions = functions(flags, &session)?;
-    let exported = session.modules().iter().flat_map(|m| &m.functions).map(|f| f.full_name()).collect();
+    let exported = session.functions().iter().map(FunctionInfo::full_name).collect();
     Ok(Prepared { session, functions, exported, options, load, init, _watchdog: watchdog })
 }
 
-/// The named function, or all of the main module that take no inputs.
+/// Reads a module and checks its structure. The session reads it again, from the page cache. Streams and models are read once.
+fn read_for_the_clock(path: &Path) -> Result<()> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let bytes = std::fs::read(path).map_err(|e| Failure::file("cannot read", path, &e))?;
+    if ModelFormat::detect(&bytes[..bytes.len().min(16)], path).is_none() {
+        vmfb::read_module(bytes.into())
+            .map_err(|e| Failure::invalid(format!("cannot load module '{}': {e}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// The named function, or all of the main module that take as many inputs as there are.
 fn functions(flags: &Flags, session: &Session) -> Result<Vec<Function>> {
     let chosen = match flags.modules.function() {
         Some(name) => vec![session.function(name)?],
+        // Names and archives are for one function.
+        None if inputs::needs_ports(&flags.inputs.input) => vec![session.default_function()?],
         None => {
-            let infos = session.modules().last().map(|m| m.functions.as_slice()).unwrap_or_default();
-            let inputs = flags.inputs.input.len();
-            let fitting = infos.iter().filter(|f| f.input_kinds().len() == inputs);
-            fitting.map(|f| session.function(&f.full_name())).collect::<halite_runtime::Result<_>>()?
+            let main = session.functions().last().map(|f| f.module.clone()).unwrap_or_default();
+            let own = session.functions().iter().filter(|f| f.module == main);
+            let fitting = own.filter(|f| f.inputs.len() == flags.inputs.input.len());
+            fitting.map(|f| session.function(&f.full_name())).collect::<halite::Result<_>>()?
         }
     };
     let selected = |f: &Function| pattern::selects(&flags.measure.filter, &benchmark_name(f.name()));
@@ -127,24 +135,30 @@ pub(super) fn measure(flags: &Flags, prepared: &Prepared) -> Result<Vec<Run>> {
 }
 
 fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Run> {
-    let on_host = values::read_host_inputs(function.info(), &flags.inputs.input)?;
-    let upload = || -> halite_runtime::Result<Vec<Value>> {
-        on_host.iter().map(|value| Ok(values::upload(&prepared.session, value)?)).collect()
-    };
+    let on_host = values::read_inputs(function.info(), &flags.inputs)?;
+    values::check_count(function.info(), on_host.len())?;
+    let upload = || values::upload(prepared.session.device(), &on_host);
     let inputs = upload()?;
-    let invoke =
-        |inputs: &[Value]| function.call_with(inputs, &prepared.options).inspect_err(interrupt::note);
+    let invoke = |inputs: Inputs, options: &RunOptions| -> Result<Outputs> {
+        Ok(function.run_with(inputs, options).inspect_err(interrupt::note)?)
+    };
     let call = || {
         if !flags.measure.with_transfers {
             // A call ends when its results are on the device.
-            return invoke(&inputs).map(drop);
+            return invoke(inputs.clone(), &prepared.options).map(drop);
         }
-        let results = invoke(&upload()?)?;
-        results.iter().filter_map(Value::as_view).try_for_each(|view| Ok(view.to_host().map(drop)?))
+        let results = invoke(upload()?, &prepared.options)?;
+        results
+            .values()
+            .iter()
+            .filter_map(Value::as_tensor)
+            .try_for_each(|tensor| Ok(tensor.to_bytes().map(drop)?))
     };
     let start = Instant::now();
-    call()?;
+    // What a model's open sizes are compiled for comes with the first call; that it is shown costs nothing later.
+    invoke(inputs.clone(), &progress::shown(prepared.options.clone())).map(drop)?;
     let first_call = start.elapsed().as_secs_f64();
+    progress::clear();
     warm_up(flags, prepared, call)?;
     let mut repetitions = Vec::new();
     for _ in 0..flags.measure.repetitions {
@@ -153,10 +167,10 @@ fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Resul
     Ok(Run { name: benchmark_name(function.name()), first_call, repetitions })
 }
 
-fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> halite_runtime::Result<()>) -> Result<()> {
+fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> Result<()>) -> Result<()> {
     let gpu =
         |kind| matches!(kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
-    let on_gpu = prepared.session.devices().iter().any(|d| gpu(d.info().kind));
+    let on_gpu = prepared.session.devices().iter().any(|d| gpu(d.info().kind()));
     let time = flags.measure.warmup.unwrap_or(if on_gpu { GPU_WARMUP } else { Duration::ZERO });
     let start = Instant::now();
     while start.elapsed() < time {
@@ -165,7 +179,7 @@ fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> halite_runtime
     Ok(())
 }
 
-fn repeat(flags: &Flags, call: impl Fn() -> halite_runtime::Result<()>) -> Result<Repetition> {
+fn repeat(flags: &Flags, call: impl Fn() -> Result<()>) -> Result<Repetition> {
     let (least, most) = match flags.measure.min_time {
         Duty::Time(time) => (time, MAX_SAMPLES),
         Duty::Iterations(count) => (Duration::MAX, count.min(MAX_SAMPLES)),
@@ -193,9 +207,7 @@ fn repeat(flags: &Flags, call: impl Fn() -> halite_runtime::Result<()>) -> Resul
 
 /// Facts at the end of the measurements.
 pub(super) fn context(prepared: &Prepared, runs: &[Run]) -> Context {
-    let device = |d: &std::sync::Arc<dyn halite_hal::Device>| {
-        (d.info().uri(), d.info().name.clone(), d.memory_stats())
-    };
+    let device = |d: &Device| (d.uri(), d.info().name().to_owned(), d.memory());
     Context {
         devices: prepared.session.devices().iter().map(device).collect(),
         phases: Phases {

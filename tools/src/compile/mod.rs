@@ -1,53 +1,50 @@
-//! The `compile-module` tool: models to modules for many targets. Does not own: compiling (`halite-compiler`).
+//! The tool `halite compile`, or `compile-module`: models to modules for many targets. Does not own: compiling (the
+//! library does).
 
-pub(crate) mod request;
+mod request;
 
 use std::{
     fs,
-    io::{BufWriter, Read, Write},
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use clap::{Parser, ValueEnum};
-use halite_compiler::{
-    CompileError, CompileOptions, Compiled, Model, ModelFormat, ParameterStorage, Precision, Program,
-    compile, signature::Signature,
+use halite::{
+    ErrorKind, FunctionInfo, Precision, RunOptions,
+    compile::{Compiled, Compiler, HalfPrecision, Model, ModelFormat, OpenOptions, Target},
 };
-use halite_runtime::LoadMode;
-use halite_status::{Code, Status};
-use halite_targets::Capabilities;
 use serde_json::json;
 
 use self::request::RequestFlags;
 use crate::{
-    console::{self, Failure, Result},
-    flags::DeviceFlags,
-    place, units,
+    console::{self, CommonFlags, Failure, Result, Tool},
+    describe,
+    engine::{Code, Status},
+    flags::{self, DeviceFlags},
+    interrupt::{self, Watchdog, cancel_on_interrupt},
+    place, progress, session, units,
 };
-
-const NAME: &str = "compile-module";
 
 const EXAMPLES: &str = "\
 Examples:
-  compile-module model.onnx                              model.vmfb, for any Vulkan device
-  compile-module model.onnx --target=host                and with the kernels that suit the device at hand
-  compile-module model.onnx --target=valhall-g78-android30 --target=adreno-unknown-android30 -o app.vmfb
-  compile-module model.onnx --describe                   inputs and outputs, and what has to be given
-  compile-module model.onnx --dim batch=1 --dim seq=16,64,256
-  compile-module model.onnx --bound seq=128              one module for all lengths from 1 to 128
-  compile-module model.onnx --split-params=weights.irpa  weights in a file of their own
-  compile-module model.onnx --explain                    kernels, why they, memory, work, sizes
+  halite compile model.onnx                              model.vmfb, for any Vulkan device
+  halite compile model.onnx --target=host                and with the kernels that suit the device at hand
+  halite compile model.onnx --target=valhall-g78-android30 --target=adreno-unknown-android30 -o app.vmfb
+  halite compile model.onnx --describe                   inputs and outputs, and what has to be given
+  halite compile model.onnx --dim batch=1 --dim seq=16,64,256
+  halite compile model.onnx --bound seq=128              one module for all lengths from 1 to 128
+  halite compile model.onnx --split-params=weights.irpa  weights in a file of their own
+  halite compile model.onnx --explain                    kernels, why they, memory, work, sizes
 
-The module runs with run-module and with iree-run-module. Targets are triples or other names of GPUs: 'kernels --help'.
+The module runs with halite run and with iree-run-module. Targets are triples or other names of GPUs: 'halite kernels --help'.
 Exit code: 0 success, 1 the model is wrong or not supported, 2 wrong usage.
 ";
 
 /// Compiles a model (ONNX, ExecuTorch's .pte) to a module (.vmfb) that runs on Vulkan devices.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
     /// The model: a file, or - for standard input
     #[arg(value_name = "MODEL", required_unless_present = "completions")]
@@ -102,12 +99,11 @@ pub struct Flags {
     /// File of measurements that goes before those that ship: a path, or none. Default: this user's
     #[arg(long, value_name = "FILE|none")]
     tuning: Option<PathBuf>,
-    /// Prints nothing but errors
-    #[arg(short, long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    quiet: bool,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    /// Gives up after this many seconds
+    #[arg(long, value_parser = flags::seconds, value_name = "SECONDS")]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    common: CommonFlags,
     #[command(flatten)]
     devices: DeviceFlags,
 }
@@ -131,51 +127,50 @@ enum FormatFlag {
     Pte,
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
-}
-
-fn run(flags: Flags) -> Result<()> {
-    if let Some(shell) = flags.completions {
-        console::completions::<Flags>(NAME, shell);
-        return Ok(());
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
     }
-    let path = flags.model.clone().expect("clap asks for it unless completions are wanted");
-    let outcome = work(&flags, &path);
-    match outcome {
-        Err(Failure::Status(status)) if flags.json => {
-            let error = json!({"code": status.code().name(), "message": status.message()});
-            writeln!(std::io::stdout(), "{}", json!({"error": error}))?;
-            Err(Failure::Reported)
-        }
-        other => other,
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
     }
 }
 
-fn work(flags: &Flags, path: &Path) -> Result<()> {
-    let model = open(path, flags.format)?;
-    let functions = functions(flags, &model)?;
+fn run(flags: &Flags) -> Result<()> {
+    let path = flags.model.as_deref().expect("clap asks for it unless completions are wanted");
+    let cancel = cancel_on_interrupt();
+    let watchdog = Watchdog::start(flags.timeout);
+    let options = progress::shown(watchdog.options(&cancel));
+    let began = Instant::now();
+    let model = open(path, flags.format, &options)?;
     let mut out = std::io::stdout().lock();
     if flags.describe {
-        return describe(flags, &model, &functions, &mut out);
+        progress::clear();
+        return describe::print(&functions(flags, &model)?, flags.json, &mut out);
     }
-    let began = Instant::now();
-    let program = program(flags, &model, &functions)?;
-    let imported = began.elapsed();
+    functions(flags, &model)?;
+    let compiler = compiler(flags)?;
     if flags.print_graph {
-        for function in &program.functions {
-            for graph in &function.versions {
-                writeln!(out, "function {}\n{graph}", function.name)?;
-            }
-        }
+        write!(out, "{}", compiler.print_graph(&model).map_err(|e| refused(flags, e))?)?;
         return Ok(());
     }
-    let options = options(flags, path)?;
-    let compiled = compile(&program, &options, &mut progress(flags)).map_err(|e| refused(flags, &e))?;
+    let compiled = compiler.compile_with(&model, &options).map_err(|e| refused(flags, e))?;
+    progress::clear();
+    if flags.precision == PrecisionFlag::F16 && compiled.half_precision().kept > 0 {
+        let HalfPrecision { half, kept, .. } = compiled.half_precision();
+        console::remark(format_args!(
+            "{kept} of {} operations keep 32 bits: no kernel takes less, or a weight does not fit",
+            half + kept
+        ));
+    }
     let written = write(flags, path, &compiled)?;
     if flags.json {
-        let report = serde_json::to_value(&compiled.report).map_err(|e| internal(&e))?;
+        let report = serde_json::to_value(compiled.report()).map_err(|e| internal(&e))?;
         let files: Vec<_> =
             written.iter().map(|(file, bytes)| json!({"file": file, "bytes": bytes})).collect();
         let seconds = began.elapsed().as_secs_f64();
@@ -183,204 +178,101 @@ fn work(flags: &Flags, path: &Path) -> Result<()> {
         return Ok(());
     }
     if flags.explain {
-        write!(out, "{}", compiled.report)?;
+        write!(out, "{}", compiled.report())?;
     }
-    if !flags.quiet {
-        for (file, bytes) in &written {
-            eprintln!("{NAME}: {file}: {}", units::bytes(*bytes));
-        }
-        let total = began.elapsed();
-        eprintln!(
-            "{NAME}: {:.2} s, {:.2} s of them for reading and rewriting the model",
-            total.as_secs_f64(),
-            imported.as_secs_f64()
-        );
+    for (file, bytes) in &written {
+        console::remark(format_args!("{file}: {}", units::bytes(*bytes)));
     }
+    console::remark(format_args!("{:.2} s", began.elapsed().as_secs_f64()));
     Ok(())
 }
 
 /// Reads the model.
-fn open(path: &Path, format: Option<FormatFlag>) -> Result<Model> {
-    let format = format.map(|format| match format {
-        FormatFlag::Onnx => ModelFormat::Onnx,
-        FormatFlag::Pte => ModelFormat::Pte,
-    });
-    if path.as_os_str() == "-" {
-        let bytes = crate::load::read_stdin()?;
-        let format =
-            format.or_else(|| ModelFormat::detect(&bytes, path)).ok_or_else(|| unknown(path, &bytes))?;
-        return Model::from_bytes(bytes.into(), format).map_err(|e| failure(&e));
+fn open(path: &Path, format: Option<FormatFlag>, options: &RunOptions) -> Result<Model> {
+    let mut how = OpenOptions::new().options(options.clone());
+    if let Some(format) = format {
+        how = how.format(match format {
+            FormatFlag::Onnx => ModelFormat::Onnx,
+            FormatFlag::Pte => ModelFormat::Pte,
+        });
     }
-    let format = match format {
-        Some(format) => format,
-        None => {
-            let start = start(path)?;
-            ModelFormat::detect(&start, path).ok_or_else(|| unknown(path, &start))?
+    Model::open_with(session::source(path), &how).map_err(|e| match e.kind() {
+        ErrorKind::InvalidInput => {
+            Failure::from(e).context("'halite run' runs modules, 'halite dump' shows them")
         }
-    };
-    read(path, format, LoadMode::Map)
+        ErrorKind::InvalidModel if format.is_none() => Failure::from(e).context("--format says which it is"),
+        _ => e.into(),
+    })
 }
 
-/// Reads a model; mapped, its weights go from there to the module's file without a copy in memory.
-pub(crate) fn read(path: &Path, format: ModelFormat, mode: LoadMode) -> Result<Model> {
-    let load = move |path: &Path| mode.load(path);
-    Model::open_with(path, format, Arc::new(load)).map_err(|e| failure(&e))
-}
-
-/// The format of a model file; `None` for what is none, such as a module.
-pub(crate) fn detect(path: &Path) -> Result<Option<ModelFormat>> {
-    Ok(ModelFormat::detect(&start(path)?, path))
-}
-
-/// The first bytes of a file, by which formats are told.
-fn start(path: &Path) -> Result<Vec<u8>> {
-    let mut start = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
-    read.map_err(|e| Failure::file("cannot read", path, &e))?;
-    Ok(start)
-}
-
-fn unknown(path: &Path, start: &[u8]) -> Failure {
-    if ModelFormat::is_module(start) {
-        let text = format!("'{}' is a compiled module, not a model; run-module runs it", path.display());
-        return Failure::Status(Status::new(Code::InvalidArgument, text));
+/// The functions of the model that are wanted.
+fn functions(flags: &Flags, model: &Model) -> Result<Vec<FunctionInfo>> {
+    let known = model.functions()?;
+    if let Some(name) = flags.function.iter().find(|name| known.iter().all(|f| f.name != **name)) {
+        let all: Vec<_> = known.iter().map(|f| f.name.as_str()).collect();
+        return Err(Failure::Usage(format!("--function={name}: the model has {}", all.join(", "))));
     }
-    let known: Vec<_> = ModelFormat::ALL.iter().map(|format| format.name()).collect();
-    let text = format!(
-        "'{}' is no model of a format that is known ({}); --format says which it is",
-        path.display(),
-        known.join(", ")
-    );
-    Failure::Status(Status::new(Code::InvalidArgument, text))
+    let wanted = |f: &FunctionInfo| flags.function.is_empty() || flags.function.contains(&f.name);
+    Ok(known.into_iter().filter(wanted).collect())
 }
 
-fn functions(flags: &Flags, model: &Model) -> Result<Vec<String>> {
-    let known = model.functions();
-    if let Some(name) = flags.function.iter().find(|name| !known.contains(name)) {
-        return Err(Failure::Usage(format!("--function={name}: the model has {}", known.join(", "))));
-    }
-    Ok(if flags.function.is_empty() { known } else { flags.function.clone() })
-}
-
-fn describe(flags: &Flags, model: &Model, functions: &[String], out: &mut dyn Write) -> Result<()> {
-    let of = |signature: &Signature| {
-        json!({
-            "name": signature.name,
-            "element_type": signature.element.map(|element| element.to_string()),
-            "dims": signature.dims.as_ref().map(|dims| dims.iter().map(ToString::to_string).collect::<Vec<_>>()),
-        })
-    };
-    let mut all = Vec::new();
-    for name in functions {
-        let inputs = model.inputs(name).map_err(|e| failure(&e))?;
-        let outputs = model.outputs(name).map_err(|e| failure(&e))?;
-        if flags.json {
-            let (inputs, outputs): (Vec<_>, Vec<_>) =
-                (inputs.iter().map(of).collect(), outputs.iter().map(of).collect());
-            all.push(json!({"function": name, "inputs": inputs, "outputs": outputs}));
-        } else {
-            writeln!(out, "function {name}")?;
-            inputs.iter().try_for_each(|input| writeln!(out, "  input  {input}"))?;
-            outputs.iter().try_for_each(|output| writeln!(out, "  output {output}"))?;
-        }
-    }
-    if flags.json {
-        writeln!(out, "{:#}", json!({"functions": all}))?;
-    }
-    Ok(())
-}
-
-fn program(flags: &Flags, model: &Model, functions: &[String]) -> Result<Program> {
-    let versions = flags.request.versions()?;
+fn compiler(flags: &Flags) -> Result<Compiler> {
     let precision = match flags.precision {
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
     };
-    let mut program = Program::default();
-    for name in functions {
-        let (function, halved) = model.function(name, &versions, precision).map_err(|e| failure(&e))?;
-        if precision == Precision::F16 && halved.kept > 0 && !flags.quiet {
-            eprintln!(
-                "{NAME}: {} of {} operations of '{name}' keep 32 bits: no kernel takes less, or a weight does not fit",
-                halved.kept,
-                halved.kept + halved.halved
-            );
-        }
-        program.functions.push(function);
-    }
-    Ok(program)
-}
-
-fn options(flags: &Flags, path: &Path) -> Result<CompileOptions> {
-    let mut targets: Vec<Capabilities> = Vec::new();
+    let mut compiler = Compiler::new()
+        .baseline(!flags.no_baseline)
+        .precision(precision)
+        .tuning(place::tuning(flags.tuning.as_deref()))
+        .sizes(flags.request.sizes()?);
     for name in &flags.target {
-        if name == "host" {
-            targets.extend(place::at_hand(&flags.devices)?.into_iter().map(|place| place.capabilities));
-        } else {
-            targets.push(place::Place::of_triple(name)?.capabilities);
-        }
+        let targets = match name.as_str() {
+            "host" => place::host(&flags.devices)?,
+            name => vec![Target::named(name).map_err(|e| Failure::Usage(e.message().to_owned()))?],
+        };
+        compiler = targets.into_iter().fold(compiler, Compiler::target);
     }
-    if flags.no_baseline && targets.is_empty() {
+    if flags.no_baseline && flags.target.is_empty() {
         return Err(Failure::Usage(
             "--no-baseline leaves nothing to compile for; name a --target".to_owned(),
         ));
     }
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "-");
-    let parameters = match &flags.split_params {
-        Some(_) => ParameterStorage::External { scope: flags.scope.clone() },
-        None => ParameterStorage::Embedded,
-    };
-    Ok(CompileOptions {
-        targets,
-        baseline: !flags.no_baseline,
-        tuning: place::tuning(flags.tuning.as_deref())?.tuning(),
-        module_name: flags.module_name.clone().unwrap_or_else(|| identifier(stem.unwrap_or("module"))),
-        parameters,
-    })
-}
-
-/// A name as modules have them.
-fn identifier(text: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
-    let name: String = text.chars().map(plain).collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
-}
-
-/// Stages on standard error, where somebody looks at it.
-fn progress(flags: &Flags) -> impl FnMut(halite_compiler::Progress<'_>) {
-    use std::io::IsTerminal;
-    let shown = !flags.quiet && std::io::stderr().is_terminal();
-    move |progress| {
-        if shown {
-            let end = if progress.done >= progress.total { "\r\x1b[K" } else { "" };
-            eprint!("\r\x1b[K{NAME}: {} {}/{}{end}", progress.stage, progress.done, progress.total);
-        }
+    for name in &flags.function {
+        compiler = compiler.function(name);
     }
+    if let Some(name) = &flags.module_name {
+        compiler = compiler.module_name(name);
+    }
+    if flags.split_params.is_some() {
+        compiler = compiler.external_parameters(&flags.scope);
+    }
+    Ok(compiler)
 }
 
 /// Writes what was compiled: name and size of each file.
 fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String, u64)>> {
     let mut written = Vec::new();
     if let Some(file) = &flags.split_params {
-        let Some(archive) = &compiled.parameters else {
+        let Some(bytes) = compiled.parameter_bytes() else {
             return Err(Failure::Usage(format!(
                 "--split-params={}: the model has no weights",
                 file.display()
             )));
         };
-        replace(file, |out| archive.write(out))?;
-        written.push((file.display().to_string(), archive.entries.iter().map(|(_, b)| b.len() as u64).sum()));
+        replace(file, |out| compiled.write_parameters(out))?;
+        written.push((file.display().to_string(), bytes));
     }
     let output = flags.output.clone().unwrap_or_else(|| {
         let stem = path.file_stem().filter(|stem| *stem != "-").unwrap_or("module".as_ref());
         Path::new(stem).with_extension("vmfb")
     });
     if output.as_os_str() == "-" {
-        compiled.module.write(&mut std::io::stdout())?;
+        compiled.write(&mut std::io::stdout())?;
     } else {
-        replace(&output, |out| compiled.module.write(out))?;
+        replace(&output, |out| compiled.write(out))?;
     }
-    written.push((output.display().to_string(), compiled.module.len()));
+    written.push((output.display().to_string(), compiled.byte_len()));
     Ok(written)
 }
 
@@ -413,30 +305,17 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// The compiler's error, and for an operation without a kernel what can be done.
-fn refused(flags: &Flags, error: &CompileError) -> Failure {
-    match (error, flags.fallback) {
-        (CompileError::NoKernel { .. }, FallbackFlag::Cpu) => Failure::Status(Status::new(
-            Code::Unimplemented,
-            format!(
-                "{error}; --fallback=cpu does not help here, as modules have no code for the processor: leave the target out, \
-                 or make the tensor smaller (--precision=f16 halves it)"
-            ),
-        )),
-        _ => failure(error),
+/// The compiler's error: what is missing on the command line is wrong usage.
+fn refused(flags: &Flags, error: halite::Error) -> Failure {
+    interrupt::note(&error);
+    match (error.kind(), flags.fallback) {
+        (ErrorKind::InvalidInput, _) => Failure::Usage(error.message().to_owned()),
+        (ErrorKind::Unsupported, FallbackFlag::Cpu) => Failure::from(error).context(
+            "--fallback=cpu does not help here, as modules have no code for the processor: leave the target out, or make tensors \
+             smaller (--precision=f16 halves them)",
+        ),
+        _ => error.into(),
     }
-}
-
-/// The compiler's error as the tools report it.
-pub(crate) fn failure(error: &CompileError) -> Failure {
-    let code = match error {
-        CompileError::Unsupported { .. } | CompileError::NoKernel { .. } => Code::Unimplemented,
-        CompileError::Io { .. } => Code::NotFound,
-        CompileError::Write(_) => Code::ResourceExhausted,
-        CompileError::Request(text) => return Failure::Usage(text.clone()),
-        _ => Code::InvalidArgument,
-    };
-    Failure::Status(Status::new(code, error.to_string()))
 }
 
 fn internal(error: &dyn std::fmt::Display) -> Failure {
@@ -468,11 +347,5 @@ mod tests {
             replace(&plain, |out| out.write_all(text.as_bytes())).unwrap();
             assert_eq!(fs::read_to_string(&plain).unwrap(), text);
         }
-    }
-
-    #[test]
-    fn names_of_modules_are_identifiers() {
-        assert_eq!(identifier("mobilenet-v2.int8"), "mobilenet_v2_int8");
-        assert_eq!(identifier("3d"), "_3d");
     }
 }

@@ -1,21 +1,26 @@
 //! Owns the sizes and values that a command line gives for a model: `--dim`, `--shape`, `--value`, and the versions that
 //! come of several of them. Does not own: whether the model agrees.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use halite_compiler::{
-    graph::ElementType,
-    signature::{Bindings, BoundValue},
-};
-use halite_hal::ElementKind;
-use halite_runtime::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
-use halite_shaders::DType;
+use halite::{Sizes, Tensor};
 
-use crate::console::{Failure, Result};
+use crate::{
+    console::{Failure, Result},
+    engine::{ArgumentKind, HostTensor, HostValue, InputReader},
+};
 
 /// Most versions of a function.
 const MOST_VERSIONS: usize = 1024;
+
+/// Sizes and values of one version of the functions.
+#[derive(Clone, Debug, Default)]
+struct Version {
+    dims: BTreeMap<String, u64>,
+    shapes: BTreeMap<String, Vec<u64>>,
+    values: BTreeMap<String, Tensor>,
+}
 
 /// What the model leaves open.
 #[derive(Args, Clone, Debug, Default)]
@@ -41,9 +46,25 @@ pub struct RequestFlags {
 }
 
 impl RequestFlags {
+    /// All versions, as the library takes them.
+    pub fn sizes(&self) -> Result<Sizes> {
+        let one = |version: Version| {
+            let small = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+            let mut sizes = Sizes::new();
+            for (name, size) in version.dims {
+                sizes = sizes.dimension(name, [small(size)]);
+            }
+            for (name, shape) in version.shapes {
+                sizes = sizes.shape(name, shape.into_iter().map(small).collect::<Vec<_>>());
+            }
+            version.values.into_iter().fold(sizes, |sizes, (name, value)| sizes.value(name, value))
+        };
+        Ok(Sizes::any_of(self.versions()?.into_iter().map(one)))
+    }
+
     /// One set of sizes and values for each version, in the order of the command line, the last flag changing first.
-    pub fn versions(&self) -> Result<Vec<Bindings>> {
-        let mut versions = vec![Bindings::default()];
+    fn versions(&self) -> Result<Vec<Version>> {
+        let mut versions = vec![Version::default()];
         for text in &self.dim {
             let (name, given) = named("--dim", text, "NAME=SIZE")?;
             versions = with_sizes(&versions, name, &sizes(given, &format!("--dim={text}"))?)?;
@@ -71,8 +92,7 @@ impl RequestFlags {
         }
         for text in &self.value {
             let (name, value) = named("--value", text, "INPUT=VALUE")?;
-            let value =
-                bound(&tensor(text, value)?).map_err(|why| usage(format!("--value={text}: {why}")))?;
+            let value = Tensor::from(tensor(text, value)?);
             versions.iter_mut().for_each(|bindings| {
                 bindings.values.insert(name.to_owned(), value.clone());
             });
@@ -132,7 +152,7 @@ enum Extent {
 }
 
 impl Extent {
-    fn size(&self, bindings: &Bindings) -> u64 {
+    fn size(&self, bindings: &Version) -> u64 {
         match self {
             Extent::Size(size) => *size,
             Extent::Named(name) => bindings.dims.get(name).copied().unwrap_or(0),
@@ -155,7 +175,7 @@ fn shapes_of(text: &str, known: &BTreeSet<String>, flag: &str) -> Result<Vec<Vec
     Ok(shapes)
 }
 
-fn with_sizes(versions: &[Bindings], name: &str, sizes: &[u64]) -> Result<Vec<Bindings>> {
+fn with_sizes(versions: &[Version], name: &str, sizes: &[u64]) -> Result<Vec<Version>> {
     product(versions, sizes, |bindings, size| {
         bindings.dims.insert(name.to_owned(), *size);
     })
@@ -173,13 +193,9 @@ fn limited(count: usize) -> Result<()> {
 }
 
 /// Every version with every choice.
-fn product<T>(
-    versions: &[Bindings],
-    choices: &[T],
-    set: impl Fn(&mut Bindings, &T),
-) -> Result<Vec<Bindings>> {
+fn product<T>(versions: &[Version], choices: &[T], set: impl Fn(&mut Version, &T)) -> Result<Vec<Version>> {
     limited(versions.len().saturating_mul(choices.len()))?;
-    let with = |bindings: &Bindings, choice: &T| {
+    let with = |bindings: &Version, choice: &T| {
         let mut bindings = bindings.clone();
         set(&mut bindings, choice);
         bindings
@@ -194,46 +210,6 @@ fn tensor(text: &str, value: &str) -> Result<HostTensor> {
         Ok([HostValue::Tensor(tensor)]) => Ok(tensor),
         _ => Err(usage(format!("--value={text} is not one tensor"))),
     }
-}
-
-/// A tensor as the compiler takes it.
-///
-/// # Errors
-/// No element type of models is like that of the tensor.
-pub fn bound(tensor: &HostTensor) -> Result<BoundValue, String> {
-    let element = element(tensor.element_type)
-        .ok_or_else(|| format!("elements of type {} are not known to models", tensor.element_type))?;
-    Ok(BoundValue { element, dims: tensor.shape.to_vec(), bytes: tensor.data.clone().into() })
-}
-
-/// The compiler's name of an element type; integers without a sign count as signed.
-fn element(of: halite_hal::ElementType) -> Option<ElementType> {
-    use ElementKind::{BFloat, Bool, Float, Int, SInt, UInt};
-    let dtype = match (of.kind()?, of.bit_count()) {
-        (Bool, 8) => return Some(ElementType::Bool),
-        (Float, 16) => DType::F16,
-        (Float, 32) => DType::F32,
-        (BFloat, 16) => DType::BF16,
-        (Int | SInt, 8) => DType::I8,
-        (UInt, 8) => DType::U8,
-        (Int | SInt, 32) => DType::I32,
-        (UInt, 32) => DType::U32,
-        (Int | SInt, 64) => DType::I64,
-        (kind, bits) => wide(kind, bits)?,
-    };
-    Some(dtype.into())
-}
-
-/// Types by the names of the kernel library, which tells whether it has them.
-fn wide(kind: ElementKind, bits: u32) -> Option<DType> {
-    let letter = match kind {
-        ElementKind::Float => 'f',
-        ElementKind::Int | ElementKind::SInt => 'i',
-        ElementKind::UInt => 'u',
-        _ => return None,
-    };
-    let name = format!("{letter}{bits}");
-    DType::ALL.into_iter().find(|dtype| dtype.name() == name)
 }
 
 #[cfg(test)]
@@ -274,7 +250,7 @@ mod tests {
         assert_eq!(versions.len(), 4);
         assert_eq!((versions[1].dims["s"], &versions[1].shapes["x"][..]), (16, &[3, 4][..]));
         assert_eq!((versions[2].dims["s"], &versions[2].shapes["x"][..]), (64, &[1, 2][..]));
-        assert_eq!(versions[3].values["k"].bytes[..8], 5i64.to_le_bytes());
+        assert_eq!(versions[3].values["k"].to_bytes().unwrap()[..8], 5i64.to_le_bytes());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The `dump-module` tool: says what is in a module file, without a device. Does not own: reading the format
+//! The tool `halite dump`, or `dump-module`: says what is in a module file, without a device. Does not own: reading the format
 //! (`halite-formats`), disassembly (`halite-vm`), or SPIR-V facts (`halite-spirv`).
 
 mod executables;
@@ -6,42 +6,43 @@ mod facts;
 mod text;
 
 use std::{
-    io::Write,
+    io::{Read, Write},
     path::{Path, PathBuf},
-    process::ExitCode,
 };
 
 use bytes::Bytes;
 use clap::{Parser, ValueEnum};
+use halite::hal::{Code, ResultExt, Status, status};
+use halite::{
+    Source,
+    compile::{Model, ModelFormat},
+};
 use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
-use halite_status::{Code, ResultExt, Status, status};
 
 use crate::{
-    console::{self, Failure, Result},
-    load,
+    console::{self, CommonFlags, Failure, Result, Tool},
+    describe,
 };
-
-const NAME: &str = "dump-module";
 
 const EXAMPLES: &str = "\
 Examples:
   What does the module export, import and contain?
-    dump-module --output=metadata model.vmfb
+    halite dump --output=metadata model.vmfb
   The same for programs:
-    dump-module --json model.vmfb
+    halite dump --json model.vmfb
   The code of one function, with offsets:
-    dump-module --output=disassembly --function=main --bytecode_offsets model.vmfb
+    halite dump --output=disassembly --function=main --bytecode_offsets model.vmfb
   Its kernels, for spirv-dis and other tools:
-    dump-module --spirv=kernels/ --output=metadata model.vmfb
+    halite dump --spirv=kernels/ --output=metadata model.vmfb
 ";
 
-/// Prints what is in a compiled module (.vmfb).
+/// Prints what is in a compiled module (.vmfb), or the inputs and outputs of a model (.onnx, .pte).
 ///
 /// Takes the flags of iree-dump-module. The file is not trusted: damage is reported, never followed.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
-    /// Module file, or - for standard input
+    /// Module or model file, or - for standard input
     #[arg(value_name = "FILE", required_unless_present = "completions")]
     file: Option<PathBuf>,
     /// What to print
@@ -62,9 +63,8 @@ pub struct Flags {
     /// Writes the SPIR-V of each kernel into this folder, as SEGMENT_KERNEL.spv
     #[arg(long, value_name = "DIR")]
     spirv: Option<PathBuf>,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
 }
 
 /// What to print.
@@ -91,20 +91,28 @@ struct Input {
     module: ModuleDef,
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
+    }
+
+    fn json(&self) -> bool {
+        self.json || self.output == Output::FlatbufferJson
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
 }
 
-fn run(flags: Flags) -> Result<()> {
-    let Some(path) = flags.file.as_deref().filter(|_| flags.completions.is_none()) else {
-        if let Some(shell) = flags.completions {
-            console::completions::<Flags>(NAME, shell);
-        }
-        return Ok(());
-    };
-    let input = read(path)?;
+fn run(flags: &Flags) -> Result<()> {
+    let path = flags.file.as_deref().expect("clap asks for it unless completions are wanted");
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let file = bytes(path)?;
+    if ModelFormat::detect(&file[..file.len().min(16)], path).is_some() {
+        return model(flags, path, file, &mut out);
+    }
+    let input = read(path, file)?;
     if let Some(folder) = &flags.spirv {
         executables::extract(&input.module, folder)?;
     }
@@ -112,7 +120,7 @@ fn run(flags: Flags) -> Result<()> {
     if flags.output == Output::FlatbufferBinary {
         out.write_all(&input.file[input.container.flatbuffer.clone()])?;
     } else if flags.json || flags.output == Output::FlatbufferJson {
-        print_json(&input, &flags, code, &mut out)?;
+        print_json(&input, flags, code, &mut out)?;
     } else {
         if flags.output != Output::Disassembly {
             text::metadata(&facts::collect(&input.file, &input.container, &input.module), &mut out)?;
@@ -125,12 +133,32 @@ fn run(flags: Flags) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Input> {
-    let file: Bytes = if path == Path::new("-") {
-        load::read_stdin()?.into()
-    } else {
-        std::fs::read(path).map_err(|e| Failure::file("cannot read", path, &e))?.into()
+/// The file, or all of standard input for `-`.
+fn bytes(path: &Path) -> Result<Bytes> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
     };
+    read.map_err(|e| Failure::file("cannot read", path, &e))?;
+    Ok(bytes.into())
+}
+
+/// Tells what a model takes and gives; it has no code yet.
+fn model(flags: &Flags, path: &Path, file: Bytes, out: &mut dyn Write) -> Result<()> {
+    if flags.spirv.is_some() || matches!(flags.output, Output::Disassembly | Output::FlatbufferBinary) {
+        let text = format!("'{}' is a model, not a module: 'halite compile' makes one of it", path.display());
+        return Err(Failure::Usage(text));
+    }
+    // A file may have its weights beside it; a stream is what was read.
+    let source =
+        if path.is_file() { Source::path(path) } else { Source::bytes(file).named("standard input") };
+    let model = Model::open(source)?;
+    describe::print(&model.functions()?, flags.json(), out)?;
+    Ok(out.flush()?)
+}
+
+fn read(path: &Path, file: Bytes) -> Result<Input> {
     let fail = |e: VmfbError| {
         let code = if e.is_incompatible() { Code::Incompatible } else { Code::InvalidArgument };
         Failure::Status(
@@ -154,7 +182,7 @@ fn print_json(input: &Input, flags: &Flags, code: bool, out: &mut dyn Write) -> 
 }
 
 /// The ordinals to disassemble: all, or those with a name.
-fn selected(module: &ModuleDef, name: Option<&str>) -> halite_status::Result<Vec<u32>> {
+fn selected(module: &ModuleDef, name: Option<&str>) -> halite::hal::Result<Vec<u32>> {
     let count = u32::try_from(module.functions.len()).unwrap_or(u32::MAX);
     let Some(name) = name.filter(|n| !n.is_empty()) else { return Ok((0..count).collect()) };
     let exported = module.exports.iter().filter(|e| e.local_name == name).map(|e| e.ordinal);

@@ -1,25 +1,22 @@
-//! The `kernels` tool: which kernels of the library compute an operation, which of them would run on a target, and why.
+//! The tool `halite kernels`, or `kernels`: which kernels of the library compute an operation, which of them would run on a target, and why.
 //! Does not own: the library or the choice (`halite-shaders`), or targets.
 
 mod json;
 mod survey;
 mod text;
 
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{io::Write, path::PathBuf};
 
 use clap::Parser;
 use halite_shaders::{Operation, OperationError};
 
 use self::survey::Ranking;
-pub use crate::place::capabilities;
 use crate::{
-    console::{self, Failure, Result},
+    console::{self, CommonFlags, Failure, Result, Tool},
     devices,
     flags::DeviceFlags,
     place,
 };
-
-const NAME: &str = "kernels";
 
 /// What `--targets` alone compares: one of each kind.
 const TARGETS: &str = "valhall-g78-android30,adreno-unknown-android30,rdna1-5700xt-linux,\
@@ -27,13 +24,13 @@ const TARGETS: &str = "valhall-g78-android30,adreno-unknown-android30,rdna1-5700
 
 const EXAMPLES: &str = "\
 Examples:
-  kernels matmul:m=512,n=512,k=512                       what this machine's device would run, and why
-  kernels --target=hopper-h200-linux matmul:m=4096,n=4096,k=4096,lhs=f16,rhs=f16
-  kernels --targets matmul:m=512,n=512,k=512             the choice on targets of each kind, side by side
-  kernels --targets=rdna3,sm_90 matmul:m=512,n=512,k=512
-  kernels --list                                         operations, with an example of each
-  kernels --list matmul                                  all variants of an operation and what they need
-  kernels --json --target=rdna3 matmul:m=64,n=64,k=64    for programs
+  halite kernels matmul:m=512,n=512,k=512                       what this machine's device would run, and why
+  halite kernels --target=hopper-h200-linux matmul:m=4096,n=4096,k=4096,lhs=f16,rhs=f16
+  halite kernels --targets matmul:m=512,n=512,k=512             the choice on targets of each kind, side by side
+  halite kernels --targets=rdna3,sm_90 matmul:m=512,n=512,k=512
+  halite kernels --list                                         operations, with an example of each
+  halite kernels --list matmul                                  all variants of an operation and what they need
+  halite kernels --json --target=rdna3 matmul:m=64,n=64,k=64    for programs
 
 An operation is name:field=value,… or JSON: {\"matmul\":{\"m\":64,\"n\":64,\"k\":64}}. Measurements of this machine
 (cargo xtask tune) go before those that ship: see --tuning.
@@ -42,7 +39,7 @@ Exit code: 0 when each operation can run on each target, 1 when one cannot, 2 fo
 
 /// Tells which kernels compute an operation on a target, in the order of choice.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
     /// Operations, such as matmul:m=512,n=512,k=512; with --list, names of operations
     #[arg(value_name = "OPERATION")]
@@ -67,35 +64,47 @@ pub struct Flags {
     /// that `cargo xtask tune` wrote for this user
     #[arg(long, value_name = "FILE|none")]
     tuning: Option<PathBuf>,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
     #[command(flatten)]
     devices: DeviceFlags,
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
+/// What a device can do, out of its driver's record.
+///
+/// # Errors
+/// The driver keeps no record, or one that is not understood.
+pub fn capabilities(info: &halite::hal::DeviceInfo) -> std::result::Result<halite::Capabilities, String> {
+    halite::compile::capabilities(info).map_err(|e| e.message().to_owned())
 }
 
-fn run(flags: Flags) -> Result<()> {
-    if let Some(shell) = flags.completions {
-        console::completions::<Flags>(NAME, shell);
-        return Ok(());
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
     }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
+}
+
+fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
     }
     if flags.list {
-        return list(&flags, &mut out);
+        return list(flags, &mut out);
     }
     if flags.operations.is_empty() {
         return Err(Failure::Usage("no operation was named; --list shows what there are".to_owned()));
     }
     let operations = flags.operations.iter().map(|text| operation(text)).collect::<Result<Vec<_>>>()?;
-    let tuning = place::tuning(flags.tuning.as_deref())?.tuning();
+    let tuning = place::tuning(flags.tuning.as_deref()).read()?.tuning();
     let triples: Vec<&str> = flags.target.iter().chain(&flags.targets).map(String::as_str).collect();
     let places = place::places(&triples, &flags.devices)?;
     let on_each = |operation| {

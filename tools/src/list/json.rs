@@ -1,7 +1,7 @@
 //! Owns the JSON form of devices and drivers. Fields are only ever added: reports of many machines are compared. Does not
 //! own: what is known about them (`survey`).
 
-use halite_hal::{DriverEntry, DriverRegistry, DriverSource, InfoGroup};
+use halite::hal::{DriverEntry, DriverRegistry, DriverSource, InfoGroup};
 use serde_json::{Map, Value, json};
 
 use super::survey::{DriverLine, Listed, Survey, hash};

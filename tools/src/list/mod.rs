@@ -1,33 +1,31 @@
-//! The `list-devices` tool: which devices are there, which one would be chosen and why, and all that a bug report
-//! needs. Does not own: finding devices (drivers do), or weighing them (`halite_hal::choice`).
+//! The tool `halite devices`, or `list-devices`: which devices are there, which one would be chosen and why, and all that a bug report
+//! needs. Does not own: finding devices (drivers do), or weighing them (`halite::hal::choice`).
 
 mod json;
 mod probe;
 mod survey;
 mod text;
 
-use std::{io::Write, process::ExitCode};
+use std::io::Write;
 
 use clap::Parser;
-use halite_hal::{DriverRegistry, Options, status};
+use halite::hal::{DriverRegistry, Options, status};
 
 use self::survey::{DriverLine, Survey};
 use crate::{
-    console::{self, Failure, Result},
+    console::{self, CommonFlags, Failure, Result, Tool},
     devices,
     flags::DeviceFlags,
 };
 
-const NAME: &str = "list-devices";
-
 const EXAMPLES: &str = "\
 Examples:
-  list-devices                              what is there; * marks what runs without --device
-  list-devices -v vulkan                    everything about the devices of one driver
-  list-devices --device=vulkan://llvmpipe   opens one device and tells everything about it
-  list-devices --probe                      opens all devices, each in a process of its own that may crash
-  list-devices --drivers                    drivers, where they come from, and what was skipped
-  list-devices --json > report.json         for a bug report, or to add a GPU to the table of targets
+  halite devices                              what is there; * marks what runs without --device
+  halite devices -v vulkan                    everything about the devices of one driver
+  halite devices --device=vulkan://llvmpipe   opens one device and tells everything about it
+  halite devices --probe                      opens all devices, each in a process of its own that may crash
+  halite devices --drivers                    drivers, where they come from, and what was skipped
+  halite devices --json > report.json         for a bug report, or to add a GPU to the table of targets
 
 The index of a device, its path and a part of its name all work after vulkan:// in --device.
 Exit code: 0 when a device can be used, 1 when none can, 2 for wrong usage.
@@ -35,15 +33,11 @@ Exit code: 0 when a device can be used, 1 when none can, 2 for wrong usage.
 
 /// Lists the devices that modules can run on.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110, mut_arg("verbose", |arg| arg.help(VERBOSE).alias("properties")))]
 pub struct Flags {
     /// Only the devices of this driver
     #[arg(value_name = "DRIVER")]
     driver: Option<String>,
-    /// Prints all that is known: points and their reasons, properties, limits, features, memory, queues, extensions,
-    /// the driver's library and its hash
-    #[arg(short, long, alias = "properties", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    verbose: bool,
     /// Prints one JSON object with everything
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     json: bool,
@@ -57,23 +51,43 @@ pub struct Flags {
     /// Opens each device in a process of its own first: drivers that crash or hang are found out that way
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     probe: bool,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
     #[command(flatten)]
     devices: DeviceFlags,
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
+/// What -v means here.
+const VERBOSE: &str = "\
+Prints all that is known: points and their reasons, properties, limits, features, memory, queues, extensions, the driver's \
+library and its hash. Twice, also logs to standard error: information, then more";
+
+impl Flags {
+    fn details(&self) -> bool {
+        self.common.verbose > 0
+    }
 }
 
-fn run(flags: Flags) -> Result<()> {
-    if let Some(shell) = flags.completions {
-        console::completions::<Flags>(NAME, shell);
-        return Ok(());
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
     }
+
+    /// The first -v asks for details, those that follow for more of the log.
+    fn verbosity(&self) -> i16 {
+        i16::from(self.common.verbose.saturating_sub(1)) - i16::from(self.common.quiet)
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
+}
+
+fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
@@ -81,23 +95,27 @@ fn run(flags: Flags) -> Result<()> {
     let registry = flags.devices.plugins.registry()?;
     let options = flags.devices.vulkan_options()?;
     if flags.drivers {
-        return drivers(&registry, &flags, &mut out);
+        return drivers(&registry, flags, &mut out);
     }
-    let survey = take_survey(&registry, &flags, &options)?;
+    let survey = take_survey(&registry, flags, &options)?;
     if flags.workarounds {
         text::workarounds(&registry, &survey, &mut out)?;
     } else if flags.json {
         writeln!(out, "{}", json::report(&registry, &survey))?;
-    } else if flags.verbose || !flags.devices.device.is_empty() {
+    } else if flags.details() || !flags.devices.device.is_empty() {
         text::details(&registry, &survey, &mut out)?;
     } else {
         text::table(&survey, &mut out)?;
     }
-    if survey.usable() { Ok(()) } else { Err(Failure::Status(survey.nothing_usable(&registry))) }
+    if survey.usable() {
+        return Ok(());
+    }
+    let failure = Failure::Status(survey.nothing_usable(&registry));
+    Err(if flags.json { failure.beside_results() } else { failure })
 }
 
 fn drivers(registry: &DriverRegistry, flags: &Flags, out: &mut dyn Write) -> Result<()> {
-    let lines = DriverLine::all(registry, flags.verbose);
+    let lines = DriverLine::all(registry, flags.details());
     if flags.json {
         writeln!(out, "{}", json::drivers(registry, &lines))?;
     } else {

@@ -9,10 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_hal::{DeviceInfo, DriverEntry, DriverSource, Options, status};
+use halite::hal::{DeviceInfo, DriverEntry, DriverSource, Options, status};
 
 use crate::{
-    console::{Failure, Result},
+    cli,
+    console::{self, Failure, Result},
     devices,
     flags::PluginFlags,
 };
@@ -41,7 +42,7 @@ pub(super) fn is_probe() -> bool {
 
 /// Lists the devices with this process's own flags. UNAVAILABLE when a driver ends the process.
 pub(super) fn listing() -> Result<()> {
-    let how = match run(std::env::args_os().skip(1)) {
+    let how = match run(console::arguments().iter().cloned()) {
         Outcome::Well | Outcome::Refused(_) => return Ok(()),
         Outcome::Crashed(how) => how,
         Outcome::Hung => format!("did not end within {LIMIT:?}"),
@@ -80,7 +81,7 @@ pub(super) fn named(uri: &str, plugins: &PluginFlags, options: &Options) -> Resu
 
 /// Loads a plug-in and lists its devices. An error when that ends the process or does not end; what it could report itself
 /// shows again when the library is loaded here.
-pub(super) fn driver(entry: &DriverEntry) -> halite_hal::Result<()> {
+pub(super) fn driver(entry: &DriverEntry) -> halite::hal::Result<()> {
     let DriverSource::Library(source) = entry.source() else { return Ok(()) };
     let mut path = OsString::from("--driver-path=");
     path.push(source.manifest.as_ref().unwrap_or(&source.library));
@@ -99,7 +100,10 @@ pub(super) fn driver(entry: &DriverEntry) -> halite_hal::Result<()> {
 fn run(args: impl IntoIterator<Item = OsString>) -> Outcome {
     let program = std::env::current_exe();
     let child = program.and_then(|program| {
+        // A copy or link that is called list-devices is this tool without being told.
+        let subcommand = cli::by_program(program.as_os_str()).is_none().then_some("devices");
         Command::new(program)
+            .args(subcommand)
             .args(args)
             .env(PROBE_VARIABLE, "1")
             .stdin(Stdio::null())

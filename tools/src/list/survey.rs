@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use halite_hal::{
+use halite::hal::{
     DeviceInfo, DriverEntry, DriverRegistry, DriverSource, Options, Status,
     choice::{self, Ranked},
     status,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use halite_hal::{DeviceKind, DriverRegistry, InfoGroup};
+use halite::hal::{DeviceKind, DriverRegistry, InfoGroup};
 
 use super::survey::{DriverLine, Listed, Survey, hash, source};
 use crate::console::Result;
@@ -214,7 +214,7 @@ pub(super) fn workarounds(registry: &DriverRegistry, survey: &Survey, out: &mut 
 
 #[cfg(test)]
 mod tests {
-    use halite_hal::{DeviceInfo, ScoreItem, choice};
+    use halite::hal::{DeviceInfo, ScoreItem, choice};
 
     use super::*;
 

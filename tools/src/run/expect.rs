@@ -2,16 +2,15 @@
 
 use std::io::Write;
 
-use halite_runtime::{
-    FunctionInfo, HostTensor, Value,
-    tensor::{self, HostValue, InputReader, Tolerance},
-};
-use halite_status::ResultExt;
+use halite::host::{self, Tolerance};
 use serde_json::json;
 
 use crate::{
     console::{Failure, Result},
+    engine::{FunctionInfo, HostTensor, HostValue, Value},
     flags::CompareFlags,
+    inputs::{self, What},
+    ports::Port,
     values,
 };
 
@@ -29,9 +28,10 @@ pub(super) struct Report {
 
 /// Compares all results.
 pub(super) fn check(info: &FunctionInfo, results: &[Value], flags: &CompareFlags) -> Result<Report> {
-    let expected = InputReader::new()
-        .read_all(&flags.expected_output, &values::result_kinds(info))
-        .context(|| "parsing expected function outputs")?;
+    let what = What { one: "expected output", pictures: None };
+    let expected = inputs::read(&flags.expected_output, &Port::outputs(info), what)
+        .map_err(|failure| failure.context("parsing expected function outputs"))?;
+    let expected: Vec<_> = expected.into_iter().map(|value| value.unwrap_or(HostValue::Null)).collect();
     let mut failures = Vec::new();
     if expected.len() != results.len() {
         let message = format!("expected {} list elements but {} provided", expected.len(), results.len());
@@ -54,10 +54,12 @@ fn compare(expected: HostValue, actual: &Value, tolerance: &Tolerance) -> Result
         (HostValue::I64(e), Value::I64(a)) => a == e,
         (HostValue::F32(e), Value::F32(a)) => tolerance.accepts_f32(*a, *e),
         (HostValue::F64(e), Value::F64(a)) => tolerance.accepts_f64(*a, *e),
-        (HostValue::Tensor(e), Value::View(view)) => return compare_tensors(e, view.to_host()?, tolerance),
-        (HostValue::Buffer(e), Value::Buffer(span)) => {
+        (HostValue::Tensor(e), Value::Tensor(a)) => {
+            return compare_tensors(e, HostTensor::try_from(a)?, tolerance);
+        }
+        (HostValue::Buffer(e), Value::Buffer(buffer)) => {
             // Trailing bytes beyond what was expected may be padding.
-            let bytes = span.read_all()?;
+            let bytes = buffer.to_bytes()?;
             let Some(data) = bytes.get(..e.data.len()) else {
                 let message = format!("buffer has {} bytes; expected at least {}", bytes.len(), e.data.len());
                 return Ok(Some(Mismatch { message, tensors: None }));
@@ -88,7 +90,7 @@ fn compare_tensors(
     actual: HostTensor,
     tolerance: &Tolerance,
 ) -> Result<Option<Mismatch>> {
-    Ok(tensor::compare(&actual, expected, tolerance)
+    Ok(host::compare(&actual, expected, tolerance)
         .err()
         .map(|m| Mismatch { message: m.to_string(), tensors: Some((expected.clone(), actual)) }))
 }

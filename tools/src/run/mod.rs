@@ -1,39 +1,49 @@
-//! The `run-module` tool: loads modules, calls one function, prints, writes or checks its results. Does not own:
-//! loading and calling (the runtime does), or the text form of values (`values`, `halite_runtime::tensor`).
+//! The tool `halite run`, or `run-module`: loads modules, calls one function, prints, writes or checks its results. Does not own:
+//! loading and calling (the library does), or the text form of values (`values`).
 
 mod expect;
 mod output;
+mod top;
 
-use std::{io::Write, process::ExitCode, time::Duration};
+use std::{io::Write, time::Duration};
 
 use clap::Parser;
-use halite_runtime::{CallOptions, Function, Session, Value};
+use halite::{Function, Session};
 use serde_json::json;
 
 use crate::{
-    console::{self, Failure, Result},
+    console::{self, CommonFlags, Failure, Result, Tool},
     devices,
+    engine::Value,
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    load, values,
+    ports::Port,
+    progress, session, values,
 };
 
-const NAME: &str = "run-module";
+use self::{
+    output::Plan,
+    top::{Ranking, Top, TopFlags},
+};
 
 const EXAMPLES: &str = "\
 Examples:
   Call the only function of a module with a tensor of ones, on the best device:
-    run-module --module=model.vmfb --input=1x224x224x3xf32=1
+    halite run --module=model.vmfb --input=1x224x224x3xf32=1
   Choose device, function and inputs from files, write the result as .npy:
-    run-module --device=vulkan://0 --module=model.vmfb --function=main \\
+    halite run --device=vulkan://0 --module=model.vmfb --function=main \\
         --input=@image.npy --input=4xi32=1,2,3,4 --output=@result.npy
   Check a result against expected values:
-    run-module --module=model.vmfb --input=@in.npy --expected_output=@out.npy --expected_f32_threshold=1e-3
+    halite run --module=model.vmfb --input=@in.npy --expected_output=@out.npy --expected_f32_threshold=1e-3
+  A picture and the names of the classes:
+    halite run mobilenet.onnx --input=@cat.jpg --labels=imagenet.txt --top=3
+  Inputs by name, all results into an archive:
+    halite run model.onnx --input=ids=@ids.npy --input=mask=1x16xi64=1 --output=@all.npz
   Give a module its weights:
-    run-module --module=model.vmfb --parameters=model=weights.safetensors --input=@tokens.npy
+    halite run --module=model.vmfb --parameters=model=weights.safetensors --input=@tokens.npy
   See what is there:
-    run-module --list_devices
+    halite run --list_devices
 
 Exit status: 0 success, 1 failure or a result that is not as expected, 2 wrong usage.
 HALITE_LOG=off|error|warn|info|debug|trace sets what is logged to standard error.
@@ -44,14 +54,15 @@ HALITE_LOG=off|error|warn|info|debug|trace sets what is logged to standard error
 /// Takes the flags of iree-run-module and prints what it prints. Names of flags may be written with dashes or
 /// underscores; --flagfile=FILE reads flags from a file, one per line.
 #[derive(Parser, Debug)]
-#[command(name = NAME, version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
+#[command(version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
 pub struct Flags {
     #[command(flatten)]
     modules: ModuleFlags,
     #[command(flatten)]
     inputs: InputFlags,
-    /// What to do with each result, in order: - prints it, @FILE.npy or +FILE.npy writes or appends an array,
-    /// @FILE or +FILE raw bytes, nothing drops it. Default: all are printed
+    /// What to do with a result: NAME=WHERE for the result of that name, or WHERE for the next one that none names. - prints
+    /// it, @FILE.npy or +FILE.npy writes or appends an array, @FILE.png or .jpg a picture, @FILE or +FILE raw bytes, nothing
+    /// drops it; @FILE.npz takes all results that nothing else names. Default: all are printed
     #[arg(
         long = "output",
         value_name = "WHERE",
@@ -68,6 +79,8 @@ pub struct Flags {
     )]
     max_elements: u64,
     #[command(flatten)]
+    top: TopFlags,
+    #[command(flatten)]
     compare: CompareFlags,
     #[command(flatten)]
     devices: DeviceFlags,
@@ -80,25 +93,29 @@ pub struct Flags {
     /// Prints memory statistics of the devices to standard error
     #[arg(long = "print_statistics", visible_alias = "print_device_statistics", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     print_statistics: bool,
-    /// Prints the completion script for a shell
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<clap_complete::Shell>,
+    #[command(flatten)]
+    common: CommonFlags,
 }
 
 fn long_help() -> String {
     format!("{EXAMPLES}\n{}", foreign::help_text())
 }
 
-/// Entry point of the binary.
-pub fn main() -> ExitCode {
-    console::tool_main(NAME, run)
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
 }
 
-fn run(flags: Flags) -> Result<()> {
-    if let Some(shell) = flags.completions {
-        console::completions::<Flags>(NAME, shell);
-        return Ok(());
-    }
+fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
@@ -107,99 +124,125 @@ fn run(flags: Flags) -> Result<()> {
         let text = "--output and --expected_output exclude each other: results are either written or checked";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let outcome = execute(&flags, &mut out);
-    match outcome {
-        Err(Failure::Status(status)) if flags.json => {
-            let error = json!({
-                "code": status.code().name(),
-                "message": status.message(),
-                "context": status.annotations(),
-            });
-            writeln!(out, "{}", json!({"error": error}))?;
-            Err(Failure::Reported)
-        }
-        other => other,
+    if !flags.compare.expected_output.is_empty() && flags.top.read()?.is_some() {
+        return Err(Failure::Usage(
+            "--top and --labels show results, --expected_output checks them".to_owned(),
+        ));
     }
+    execute(flags, &mut out)
 }
 
 fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
-    let cancel = cancel_on_interrupt(NAME);
-    let watchdog = Watchdog::start(NAME, flags.timeout);
-    let options = CallOptions { deadline: watchdog.deadline(), cancel: Some(cancel) };
-    let builder = load::session_builder(&flags.devices, &flags.modules, &flags.inputs)?;
-    let session = builder.init_options(options.clone()).build().inspect_err(interrupt::note)?;
+    let top = flags.top.read()?;
+    let cancel = cancel_on_interrupt();
+    let watchdog = Watchdog::start(flags.timeout);
+    let options = progress::shown(watchdog.options(&cancel));
+    let builder = session::builder(&flags.devices, &flags.modules)?;
+    let session = builder.options(options.clone()).build().inspect_err(interrupt::note)?;
     let function = match flags.modules.function() {
         Some(name) => session.function(name)?,
         None => session.default_function()?,
     };
-    let inputs = values::read_inputs(&session, function.info(), &flags.inputs.input)?;
+    progress::clear();
+    let inputs = values::read_inputs(function.info(), &flags.inputs)?;
     if !flags.json {
         writeln!(out, "EXEC @{}", function.name())?;
         out.flush()?;
     }
-    let results = function.call_with(&inputs, &options).inspect_err(interrupt::note)?;
-    // Inputs that live on would count as memory in use.
-    drop(inputs);
-    let outcome = finish(flags, &session, &function, &results, out);
+    let outputs = Port::outputs(function.info());
+    let plan = Plan::new(&flags.output, &outputs)?;
+    values::check_count(function.info(), inputs.len())?;
+    let results = {
+        // They are gone behind the call: inputs that live on would count as memory in use.
+        let inputs = values::upload(session.device(), &inputs)?;
+        function.run_with(inputs, &options).inspect_err(interrupt::note)?
+    };
+    progress::clear();
+    let results = results.into_values();
+    let done = Done { session: &session, function: &function, outputs: &outputs, results: &results };
+    let outcome = finish(flags, &done, &plan, top.as_ref(), out).map_err(|failure| {
+        failure
+            .context("processing function outputs")
+            .context(format!("`{}`", values::describe(function.info())))
+    });
     if flags.print_statistics {
-        load::print_statistics(&session);
+        session::print_statistics(&session);
     }
-    outcome.and_then(|()| load::check_validation())
+    outcome?;
+    session::check_validation().map_err(|failure| if flags.json { failure.beside_results() } else { failure })
 }
 
-fn finish(
-    flags: &Flags,
-    session: &Session,
-    function: &Function,
-    results: &[Value],
-    out: &mut dyn Write,
-) -> Result<()> {
-    let describe = || format!("`{}`", function.info().describe());
-    let annotate = |failure| match failure {
-        Failure::Status(status) => {
-            Failure::Status(status.annotate("processing function outputs").annotate(describe()))
-        }
-        other => other,
-    };
+/// A call and what came of it.
+struct Done<'a> {
+    session: &'a Session,
+    function: &'a Function,
+    outputs: &'a [Port],
+    results: &'a [Value],
+}
+
+fn finish(flags: &Flags, done: &Done<'_>, plan: &Plan, top: Option<&Top>, out: &mut dyn Write) -> Result<()> {
     if !flags.compare.expected_output.is_empty() {
-        let report = expect::check(function.info(), results, &flags.compare).map_err(annotate)?;
+        let report = expect::check(done.function.info(), done.results, &flags.compare)?;
         return expect::print(&report, flags.json, flags.max_elements, out);
     }
+    let ranking = top.map(|top| top.rank(done.results)).transpose()?;
     if flags.json {
-        return print_json(flags, session, function, results, out).map_err(annotate);
+        return print_json(flags, done, plan, ranking.as_ref(), out);
     }
-    if flags.output.is_empty() {
-        for (i, value) in results.iter().enumerate() {
-            write!(out, "result[{i}]: ")?;
-            values::print(out, value, flags.max_elements).map_err(annotate)?;
+    let name = |index: usize| {
+        let name = done.outputs.get(index).and_then(Port::own_name);
+        name.map(|name| format!(" '{name}'")).unwrap_or_default()
+    };
+    let ranked = |index: usize| ranking.as_ref().filter(|ranking| ranking.result == index);
+    if !flags.output.is_empty() {
+        plan.write(done.outputs, done.results, flags.max_elements, out)?;
+    }
+    for (i, value) in done.results.iter().enumerate() {
+        match ranked(i) {
+            Some(ranking) => {
+                write!(out, "result[{i}]{}: ", name(i))?;
+                ranking.print(out)?;
+            }
+            None if flags.output.is_empty() => {
+                write!(out, "result[{i}]{}: ", name(i))?;
+                values::print(out, value, flags.max_elements)?;
+            }
+            None => {}
         }
-        return Ok(());
     }
-    output::write(&flags.output, results, flags.max_elements, out).map_err(annotate)
+    Ok(())
 }
 
 fn print_json(
     flags: &Flags,
-    session: &Session,
-    function: &Function,
-    results: &[Value],
+    done: &Done<'_>,
+    plan: &Plan,
+    ranking: Option<&Ranking>,
     out: &mut dyn Write,
 ) -> Result<()> {
     // Files are still written; the object says what was computed.
     if !flags.output.is_empty() {
-        output::write(&flags.output, results, flags.max_elements, &mut std::io::sink())?;
+        plan.write(done.outputs, done.results, flags.max_elements, &mut std::io::sink())?;
     }
-    let values = results
-        .iter()
-        .map(|v| values::to_json(v, flags.max_elements))
-        .collect::<halite_status::Result<Vec<_>>>()?;
-    let devices: Vec<_> = session.devices().iter().map(|d| d.info().uri()).collect();
-    let object = json!({
-        "function": function.info().full_name(),
-        "declaration": function.declaration(),
+    let mut values = Vec::with_capacity(done.results.len());
+    for (i, value) in done.results.iter().enumerate() {
+        let mut object = values::to_json(value, flags.max_elements)?;
+        if let Some(name) = done.outputs.get(i).and_then(Port::own_name) {
+            object["name"] = name.into();
+        }
+        values.push(object);
+    }
+    let info = done.function.info();
+    let devices: Vec<_> = done.session.devices().iter().map(halite::Device::uri).collect();
+    let mut object = json!({
+        "function": info.full_name(),
+        "declaration": info.declaration,
         "devices": devices,
         "results": values,
     });
+    if let Some(ranking) = ranking {
+        object["top"] = ranking.to_json();
+    }
     writeln!(out, "{object}")?;
     Ok(())
 }

@@ -1,68 +1,198 @@
-//! Owns `--output`: where results go. Does not own: the formats.
+//! Owns `--output`: where results go, by name or in order. Does not own: the formats.
 
 use std::{
     fs::{File, OpenOptions},
     io::{BufWriter, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-use halite_hal::ElementType;
-use halite_runtime::{HostTensor, Value, tensor::npy};
-use halite_status::{ResultExt, status};
+use halite::hal::ResultExt;
 
 use crate::{
     console::{Failure, Result},
+    engine::{ElementType, HostTensor, Value, npy, status},
+    inputs::{has_extension, name_of},
+    npz, picture,
+    ports::{self, Port},
     values,
 };
 
-/// Writes each result where its text says.
-pub(super) fn write(
-    places: &[String],
-    results: &[Value],
-    max_elements: u64,
-    out: &mut dyn Write,
-) -> Result<()> {
-    if places.len() != results.len() {
-        return Err(status!(
-            OutOfRange,
-            "{} outputs specified but the provided variant list only has {} elements; give one --output for each \
-             result, or none",
-            places.len(),
-            results.len()
-        )
-        .annotate("outputting results")
-        .into());
-    }
-    for (place, value) in places.iter().zip(results) {
-        match (place.as_str(), place.strip_prefix(['@', '+'])) {
-            ("", _) => {}
-            ("-", _) => values::print(out, value, max_elements)?,
-            (_, Some(path)) => write_file(Path::new(path), place.starts_with('+'), value)?,
-            _ => {
+/// Endings that make a text a file's name without `@`.
+const FILES: &[&str] = &["npy", "npz", "bin", "png", "jpg", "jpeg"];
+
+/// What becomes of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Printed,
+    Array { path: PathBuf, append: bool },
+    Bytes { path: PathBuf, append: bool },
+    Picture(PathBuf),
+    Archive(PathBuf),
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Place> {
+        let path = match text.strip_prefix(['@', '+']) {
+            Some(path) => path,
+            None if has_extension(Path::new(text), FILES) => text,
+            None if text.is_empty() => return Ok(Place::Nowhere),
+            None if text == "-" => return Ok(Place::Printed),
+            None => {
                 let error = status!(
                     Unimplemented,
-                    "unsupported output mode specification '{place}'; it is -, @FILE, +FILE or nothing"
+                    "unsupported output mode specification '{text}'; it is -, @FILE, +FILE or nothing, behind NAME= or in order"
                 );
                 return Err(error.annotate("outputting results").into());
             }
+        };
+        let (path, append) = (PathBuf::from(path), text.starts_with('+'));
+        let whole = |place: fn(PathBuf) -> Place, path: PathBuf| match append {
+            false => Ok(place(path)),
+            true => Err(Failure::Usage(format!(
+                "--output={text}: only arrays (.npy) and raw bytes can be appended"
+            ))),
+        };
+        match () {
+            () if picture::check_output(&path)? => whole(Place::Picture, path),
+            () if has_extension(&path, &["npz"]) => whole(Place::Archive, path),
+            () if has_extension(&path, &["npy"]) => Ok(Place::Array { path, append }),
+            () => Ok(Place::Bytes { path, append }),
         }
     }
-    Ok(())
 }
 
-fn write_file(path: &Path, append: bool, value: &Value) -> Result<()> {
-    let tensor = to_tensor(value)?;
+/// Where all results go.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Places by name: the result and its place.
+    named: Vec<(usize, Place)>,
+    /// Places in order.
+    ordered: Vec<Place>,
+    /// The archive that takes what nothing else names.
+    rest: Option<PathBuf>,
+}
+
+impl Plan {
+    /// What texts say about a function with these results.
+    pub fn new(texts: &[String], ports: &[Port]) -> Result<Plan> {
+        let mut plan = Plan { named: Vec::new(), ordered: Vec::new(), rest: None };
+        for text in texts {
+            match name_of(text, ports) {
+                Some((index, place)) if plan.named.iter().all(|(other, _)| *other != index) => {
+                    plan.named.push((index, Place::parse(place)?));
+                }
+                Some((index, _)) => {
+                    return Err(Failure::Usage(format!("output '{}' is given twice", ports[index].name)));
+                }
+                None => match Place::parse(text).map_err(|failure| unknown(failure, text, ports))? {
+                    Place::Archive(path) if plan.rest.is_none() => plan.rest = Some(path),
+                    Place::Archive(_) => {
+                        return Err(Failure::Usage("give one .npz: it takes all results".to_owned()));
+                    }
+                    place => plan.ordered.push(place),
+                },
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Writes each result where it goes.
+    pub fn write(
+        &self,
+        ports: &[Port],
+        results: &[Value],
+        max_elements: u64,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let free: Vec<usize> =
+            (0..results.len()).filter(|i| self.named.iter().all(|(named, _)| named != i)).collect();
+        let strict = self.named.is_empty() && self.rest.is_none();
+        if self.ordered.len() > free.len() || (strict && self.ordered.len() != free.len()) {
+            return Err(status!(
+                OutOfRange,
+                "{} outputs specified but the provided variant list only has {} elements; give one --output for each \
+                 result, or none",
+                self.ordered.len() + self.named.len(),
+                results.len()
+            )
+            .annotate("outputting results")
+            .into());
+        }
+        let ordered = free.iter().copied().zip(&self.ordered);
+        let mut all: Vec<(usize, &Place)> =
+            self.named.iter().map(|(i, place)| (*i, place)).chain(ordered).collect();
+        all.sort_by_key(|(index, _)| *index);
+        for (index, place) in &all {
+            let value = results.get(*index).ok_or_else(|| {
+                Failure::invalid(format!("the function gave {} results, not {}", results.len(), index + 1))
+            })?;
+            put(place, &name(ports, *index), value, max_elements, out)?;
+        }
+        if let Some(path) = &self.rest {
+            let left = (0..results.len()).filter(|i| all.iter().all(|(taken, _)| taken != i));
+            let arrays =
+                left.map(|i| Ok((name(ports, i), to_tensor(&results[i])?))).collect::<Result<Vec<_>>>()?;
+            archive(path, &arrays)?;
+        }
+        Ok(())
+    }
+}
+
+/// An output's name in an archive: its own, or the one that numpy gives.
+fn name(ports: &[Port], index: usize) -> String {
+    let own = ports.get(index).map(|port| port.name.clone()).filter(|name| !name.is_empty());
+    own.unwrap_or_else(|| format!("arr_{index}"))
+}
+
+/// A text that is no place may have begun with a name that there is not.
+fn unknown(failure: Failure, text: &str, ports: &[Port]) -> Failure {
+    match (text.split_once('='), failure) {
+        (Some(_), Failure::Status(status)) => {
+            Failure::Status(status.annotate(format!("outputs: {}", ports::list(ports))))
+        }
+        (_, failure) => failure,
+    }
+}
+
+fn put(place: &Place, name: &str, value: &Value, max_elements: u64, out: &mut dyn Write) -> Result<()> {
+    match place {
+        Place::Nowhere => Ok(()),
+        Place::Printed => values::print(out, value, max_elements),
+        Place::Array { path, append } => {
+            let tensor = to_tensor(value)?;
+            let mut file = open(path, *append)?;
+            npy::write(&mut file, &tensor).context(|| format!("writing '{}'", path.display()))?;
+            flush(file, path)
+        }
+        Place::Bytes { path, append } => {
+            let tensor = to_tensor(value)?;
+            let mut file = open(path, *append)?;
+            file.write_all(&tensor.data).map_err(|e| Failure::file("cannot write", path, &e))?;
+            flush(file, path)
+        }
+        Place::Picture(path) => {
+            // In memory first: a tensor that is no picture leaves no file behind.
+            let mut bytes = Vec::new();
+            picture::write(&mut bytes, path, &to_tensor(value)?)?;
+            std::fs::write(path, bytes).map_err(|e| Failure::file("cannot write", path, &e))
+        }
+        Place::Archive(path) => archive(path, &[(name.to_owned(), to_tensor(value)?)]),
+    }
+}
+
+fn archive(path: &Path, arrays: &[(String, HostTensor)]) -> Result<()> {
+    let mut file = open(path, false)?;
+    npz::write(&mut file, arrays)
+        .map_err(|failure| failure.context(format!("writing '{}'", path.display())))?;
+    flush(file, path)
+}
+
+fn open(path: &Path, append: bool) -> Result<BufWriter<File>> {
     let mut options = OpenOptions::new();
     options.create(true).append(append).write(true).truncate(!append);
     let file = options.open(path).map_err(|e| Failure::file("cannot create", path, &e))?;
-    let mut file = BufWriter::new(file);
-    let is_npy = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
-    if is_npy {
-        npy::write(&mut file, &tensor).context(|| format!("writing '{}'", path.display()))?;
-    } else {
-        file.write_all(&tensor.data).map_err(|e| Failure::file("cannot write", path, &e))?;
-    }
-    flush(file, path)
+    Ok(BufWriter::new(file))
 }
 
 fn flush(file: BufWriter<File>, path: &Path) -> Result<()> {
@@ -83,11 +213,11 @@ fn to_tensor(value: &Value) -> Result<HostTensor> {
         Value::I64(v) => scalar(ElementType::I64, &v.to_le_bytes())?,
         Value::F32(v) => scalar(ElementType::F32, &v.to_le_bytes())?,
         Value::F64(v) => scalar(ElementType::F64, &v.to_le_bytes())?,
-        Value::View(view) => view.to_host()?,
-        Value::Buffer(span) => bytes(span.read_all()?)?,
+        Value::Tensor(tensor) => HostTensor::try_from(tensor)?,
+        Value::Buffer(buffer) => bytes(buffer.to_bytes()?.to_vec())?,
         Value::Bytes(data) => bytes(data.to_vec())?,
         Value::Null => bytes(Vec::new())?,
-        Value::List(_) | Value::Opaque(_) => {
+        _ => {
             let name = values::type_name(value);
             return Err(status!(
                 Unimplemented,
@@ -96,4 +226,56 @@ fn to_tensor(value: &Value) -> Result<HostTensor> {
             .into());
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ArgumentKind;
+
+    fn ports(names: &[&str]) -> Vec<Port> {
+        let port = |name: &&str| Port::for_test(name, ArgumentKind::I32, ElementType::I32, None);
+        names.iter().map(port).collect()
+    }
+
+    fn written(texts: &[&str], names: &[&str]) -> Result<String> {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let ports = ports(names);
+        let results: Vec<Value> = (0..names.len()).map(|i| Value::I32(i as i32)).collect();
+        let mut out = Vec::new();
+        Plan::new(&texts, &ports)?.write(&ports, &results, 10, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn results_go_by_name_or_in_order() {
+        assert_eq!(written(&["-", "-"], &["a", "b"]).unwrap(), "i32=0\ni32=1\n");
+        assert_eq!(written(&["b=-"], &["a", "b"]).unwrap(), "i32=1\n");
+        assert_eq!(written(&["b=", "-", "-"], &["a", "b", "c"]).unwrap(), "i32=0\ni32=2\n");
+        let error = |texts: &[&str], names: &[&str]| written(texts, names).unwrap_err().to_string();
+        assert!(error(&["-"], &["a", "b"]).contains("1 outputs specified but"));
+        assert!(error(&["b=-", "-", "-"], &["a", "b"]).contains("3 outputs specified but"));
+        assert!(error(&["b=-", "b="], &["a", "b"]).contains("'b' is given twice"));
+        assert!(error(&["c=-"], &["a", "b"]).contains("outputs: 'a' i32, 'b' i32"));
+        assert!(error(&["o.txt"], &["a"]).contains("unsupported output mode"));
+    }
+
+    #[test]
+    fn endings_say_what_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        written(&[&path("o.npy"), &format!("@{}", path("o.raw"))], &["a", "b"]).unwrap();
+        assert_eq!(std::fs::read(path("o.raw")).unwrap(), [1, 0, 0, 0]);
+        assert!(std::fs::read(path("o.npy")).unwrap().starts_with(b"\x93NUMPY"));
+        written(&[&path("all.npz"), &format!("b=@{}", path("b.bin"))], &["a", "b", ""]).unwrap();
+        let names = npz::read(Path::new(&path("all.npz"))).unwrap().into_iter().map(|(name, _)| name);
+        assert_eq!(names.collect::<Vec<_>>(), ["a", "arr_2"]);
+        for (name, text) in [("o.png", "its shape is none of"), ("o.webp", ".png and .jpg")] {
+            let error = written(&[&format!("@{}", path(name))], &["a"]).unwrap_err().to_string();
+            assert!(error.contains(text) && !Path::new(&path(name)).exists(), "{error}");
+        }
+        assert!(
+            written(&[&format!("+{}", path("o.npz"))], &["a"]).unwrap_err().to_string().contains("appended")
+        );
+    }
 }

@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::OnceLock,
 };
 
 /// The result of a run.
@@ -26,16 +27,7 @@ pub fn run(tool: &str, args: &[&str]) -> Ran {
 
 /// A command that runs a tool on llvmpipe, if Vulkan is needed.
 pub fn command(tool: &str) -> Command {
-    let path = match tool {
-        "run-module" => env!("CARGO_BIN_EXE_run-module"),
-        "benchmark-module" => env!("CARGO_BIN_EXE_benchmark-module"),
-        "compile-module" => env!("CARGO_BIN_EXE_compile-module"),
-        "dump-module" => env!("CARGO_BIN_EXE_dump-module"),
-        "kernels" => env!("CARGO_BIN_EXE_kernels"),
-        "list-devices" => env!("CARGO_BIN_EXE_list-devices"),
-        other => panic!("no tool {other}"),
-    };
-    let mut command = Command::new(path);
+    let mut command = Command::new(program(tool));
     command.env_remove("HALITE_LOG");
     // Not the models, pipelines and measurements that this user keeps.
     command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache")).env("HALITE_TUNING", "");
@@ -43,6 +35,22 @@ pub fn command(tool: &str) -> Command {
         command.env("VK_DRIVER_FILES", LLVMPIPE);
     }
     command
+}
+
+/// The program `halite`, or one of its old names, such as `run-module`: a link that is made once.
+pub fn program(tool: &str) -> PathBuf {
+    static LINKS: OnceLock<PathBuf> = OnceLock::new();
+    let halite = Path::new(env!("CARGO_BIN_EXE_halite"));
+    if tool == "halite" {
+        return halite.to_owned();
+    }
+    let folder = LINKS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools");
+        let made = Command::new(halite).arg("links").arg(&folder).output().expect("the program starts");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        folder
+    });
+    folder.join(format!("{tool}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// Copies a program. By another process: while this one has the copy open for writing, so have the programs that other

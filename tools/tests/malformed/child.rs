@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use halite_status::Code;
+use halite::hal::Code;
+
+use crate::common;
 
 /// Seconds that the tool itself allows a call.
 const TOOL_LIMIT: &str = "--timeout=10";
@@ -58,7 +60,7 @@ pub fn run(module: &Path, args: &[String]) -> Outcome {
 
 /// The binary of this build, or another one, such as a release build.
 pub fn tool() -> OsString {
-    std::env::var_os("HALITE_MALFORMED_TOOL").unwrap_or_else(|| env!("CARGO_BIN_EXE_run-module").into())
+    std::env::var_os("HALITE_MALFORMED_TOOL").unwrap_or_else(|| common::program("run-module").into())
 }
 
 fn command(module: &Path, args: &[String]) -> Command {

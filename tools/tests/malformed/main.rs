@@ -9,6 +9,9 @@
 
 mod base;
 mod child;
+#[allow(dead_code, reason = "each test crate uses a part of what tests share")]
+#[path = "../common/mod.rs"]
+mod common;
 mod damage;
 mod noise;
 mod structure;

@@ -1,0 +1,96 @@
+//! Files while they are written: names of their own, removed when they are given up, also by later processes.
+
+use std::{
+    fs::{File, TryLockError},
+    hash::{BuildHasher, RandomState},
+    io,
+    time::{Duration, SystemTime},
+};
+
+use crate::sys::Dir;
+
+const PREFIX: &str = ".halite-";
+const SUFFIX: &str = ".tmp";
+
+/// A writer locks its file long before this.
+const BEFORE_LOCK: Duration = Duration::from_secs(60);
+
+/// Where locks do not work, a file that is older than this was left behind.
+const LEFT_BEHIND: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A file that is being written. Dropping it removes it.
+pub(crate) struct Temporary<'a> {
+    dir: &'a Dir,
+    name: String,
+    file: File,
+    kept: bool,
+}
+
+impl<'a> Temporary<'a> {
+    pub fn create(dir: &'a Dir) -> io::Result<Temporary<'a>> {
+        loop {
+            // Each hasher has keys of its own; the name need not be a secret in a folder that others cannot write to.
+            let number = RandomState::new().hash_one(std::process::id());
+            let name = format!("{PREFIX}{number:016x}{SUFFIX}");
+            match dir.create_file(&name) {
+                Ok(file) => {
+                    // The lock tells others that somebody is still writing. Not every file system has it.
+                    let _ = file.try_lock();
+                    return Ok(Temporary { dir, name, file, kept: false });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Puts it in the place of `name`. Others see what was there before or all of this, also after a power cut.
+    pub fn keep_as(mut self, name: &str) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.dir.rename(&self.name, name)?;
+        self.kept = true;
+        if let Err(error) = self.dir.sync() {
+            log::debug!("the name of '{name}' may not be on the disk yet: {error}");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.kept
+            && let Err(error) = self.dir.remove(&self.name)
+        {
+            log::debug!("'{}' was not removed: {error}", self.name);
+        }
+    }
+}
+
+/// Whether a name is one of these.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    number.is_some_and(|n| n.len() == 16 && n.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
+}
+
+/// Removes what processes left behind that were killed. Gives files and bytes.
+pub(crate) fn remove_stale(dir: &Dir, names: &[String], now: SystemTime) -> (u64, u64) {
+    let mut removed = (0, 0);
+    for name in names.iter().filter(|name| is_temporary(name)) {
+        let Ok(Ok(file)) = dir.open_file(name) else { continue };
+        let Ok(data) = file.metadata() else { continue };
+        let age = data.modified().ok().and_then(|time| now.duration_since(time).ok()).unwrap_or_default();
+        let nobody_writes = || match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => false,
+            Err(TryLockError::Error(_)) => age > LEFT_BEHIND,
+        };
+        if age > BEFORE_LOCK && nobody_writes() && dir.remove(name).is_ok() {
+            removed = (removed.0 + 1, removed.1 + data.len());
+        }
+    }
+    removed
+}

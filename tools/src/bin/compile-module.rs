@@ -1,5 +1,0 @@
-//! The `compile-module` binary.
-
-fn main() -> std::process::ExitCode {
-    halite_tools::compile::main()
-}

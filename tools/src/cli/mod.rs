@@ -1,0 +1,164 @@
+//! Owns the one program: which tool a command line means, by subcommand (`halite run`) or by the name that the program was
+//! called by (`run-module`). Does not own: what tools do, or how they begin and end (`console`).
+
+mod extras;
+mod links;
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+    process::ExitCode,
+};
+
+use clap::CommandFactory;
+
+use crate::{
+    bench, cache, compile,
+    console::{self, Called, Tool},
+    dump, kernels, list, run,
+};
+
+/// A subcommand.
+pub(crate) struct Entry {
+    /// `run`.
+    pub name: &'static str,
+    /// The name under which it is a program of its own, such as `run-module`.
+    pub program: Option<&'static str>,
+    /// Its flags.
+    pub command: fn() -> clap::Command,
+    main: fn(Called) -> ExitCode,
+}
+
+const fn entry<T: Tool + CommandFactory>(name: &'static str, program: Option<&'static str>) -> Entry {
+    Entry { name, program, command: <T as CommandFactory>::command, main: console::tool_main::<T> }
+}
+
+/// All subcommands, in the order of the help.
+pub(crate) const ENTRIES: &[Entry] = &[
+    entry::<run::Flags>("run", Some("run-module")),
+    entry::<bench::Flags>("bench", Some("benchmark-module")),
+    entry::<compile::Flags>("compile", Some("compile-module")),
+    entry::<dump::Flags>("dump", Some("dump-module")),
+    entry::<list::Flags>("devices", Some("list-devices")),
+    entry::<kernels::Flags>("kernels", Some("kernels")),
+    entry::<cache::Flags>("cache", None),
+    entry::<extras::Completions>("completions", None),
+    entry::<extras::Man>("man", None),
+    entry::<links::Flags>("links", None),
+];
+
+/// What the program is called when it is not called by a tool's name.
+pub(crate) const PROGRAM: &str = "halite";
+
+const EXAMPLES: &str = "\
+Examples:
+  halite run model.onnx --input=@picture.png --labels=labels.txt
+  halite bench model.onnx --input=1x3x224x224xf32=0
+  halite compile model.onnx -o model.vmfb
+  halite devices
+
+'halite help SUBCOMMAND' or 'halite SUBCOMMAND --help' tells more. Called by the name run-module, benchmark-module,
+compile-module, dump-module, list-devices or kernels (see 'halite links'), this program is that tool.
+";
+
+/// The whole program, for help, completions and manual pages.
+pub(crate) fn command() -> clap::Command {
+    let program = clap::Command::new(PROGRAM)
+        .version(console::VERSION)
+        .about("Runs machine-learning models on Vulkan devices")
+        .after_help(EXAMPLES)
+        .max_term_width(110)
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    ENTRIES.iter().fold(program, |program, entry| {
+        let mut subcommand = (entry.command)().name(entry.name);
+        if let Some(old) = entry.program.filter(|old| *old != entry.name) {
+            subcommand = subcommand.alias(old);
+        }
+        program.subcommand(subcommand)
+    })
+}
+
+/// Entry point of the program.
+pub fn main() -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let program = if arguments.is_empty() { OsString::from(PROGRAM) } else { arguments.remove(0) };
+    if let Some(entry) = by_program(&program) {
+        let name = entry.program.unwrap_or(entry.name).to_owned();
+        return (entry.main)(Called { name, arguments });
+    }
+    let wanted = arguments.first().and_then(|first| first.to_str());
+    let known = |entry: &&Entry| wanted.is_some() && (wanted == Some(entry.name) || wanted == entry.program);
+    match ENTRIES.iter().find(known) {
+        Some(entry) => {
+            let name = format!("{PROGRAM} {}", entry.name);
+            (entry.main)(Called { name, arguments: arguments.split_off(1) })
+        }
+        None => no_subcommand(arguments),
+    }
+}
+
+/// The tool that has this name as a program.
+pub(crate) fn by_program(program: &OsStr) -> Option<&'static Entry> {
+    let name = Path::new(program).file_name()?.to_str()?;
+    let plain = name.len().checked_sub(4).filter(|at| name.is_char_boundary(*at)).map(|at| name.split_at(at));
+    let name = plain.filter(|(_, end)| end.eq_ignore_ascii_case(".exe")).map_or(name, |(name, _)| name);
+    ENTRIES.iter().find(|entry| entry.program == Some(name))
+}
+
+/// Help, version, and what is no subcommand.
+fn no_subcommand(arguments: Vec<OsString>) -> ExitCode {
+    let name = console::called(Called { name: PROGRAM.to_owned(), arguments: arguments.clone() });
+    let file = arguments.first().filter(|first| !first.to_string_lossy().starts_with('-'));
+    let file = file.filter(|first| Path::new(first).is_file()).map(|file| file.to_string_lossy());
+    if let Some(file) = file {
+        let text = format!("'{file}' is a file, not a subcommand; 'halite run {file}' runs it");
+        return console::usage_failed(name, &text, &arguments);
+    }
+    if let Some(word) = arguments.first().map(|first| first.to_string_lossy())
+        && !word.is_empty()
+        && !word.starts_with('-')
+        && word != "help"
+    {
+        return console::usage_failed(name, &unknown(&word), &arguments);
+    }
+    let all = std::iter::once(OsString::from(PROGRAM)).chain(arguments.iter().cloned());
+    match command().try_get_matches_from(all) {
+        Err(error) => console::parse_failed(name, &error, &arguments),
+        Ok(_) => console::usage_failed(name, "no subcommand was named", &arguments),
+    }
+}
+
+/// What to say about a subcommand that there is not.
+fn unknown(word: &str) -> String {
+    let names =
+        ENTRIES.iter().flat_map(|entry| std::iter::once(entry.name).chain(entry.program)).chain(["help"]);
+    let near = names.map(|name| (strsim::osa_distance(word, name), name)).min();
+    let near = near.filter(|(distance, name)| *distance <= 1 + name.len() / 4);
+    let hint = near.map(|(_, name)| format!(" did you mean '{name}'?")).unwrap_or_default();
+    let all: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+    format!("there is no subcommand '{word}';{hint} there are: {}, help", all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        command().debug_assert();
+        assert!(ENTRIES.iter().all(|entry| (entry.command)().get_about().is_some()));
+    }
+
+    #[test]
+    fn old_names_are_tools() {
+        let tool = |path: &str| by_program(OsStr::new(path)).map(|entry| entry.name);
+        assert_eq!(tool("run-module"), Some("run"));
+        assert_eq!(tool("/usr/bin/benchmark-module"), Some("bench"));
+        assert_eq!(tool("list-devices.EXE"), Some("devices"));
+        assert_eq!(tool("bin/kernels.exe"), Some("kernels"));
+        for other in ["halite", "halite.exe", "run-module.sh", "", "é.exe", "run"] {
+            assert_eq!(tool(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Owns how a model's functions are told: `--describe`, and `halite dump` of a model. Does not own: reading models.
+
+use std::io::Write;
+
+use halite::{FunctionInfo, ValueInfo, ValueType};
+use serde_json::{Value as Json, json};
+
+use crate::console::Result;
+
+/// Prints functions with their inputs and outputs.
+pub(crate) fn print(functions: &[FunctionInfo], as_json: bool, out: &mut dyn Write) -> Result<()> {
+    if as_json {
+        let all: Vec<_> = functions.iter().map(function).collect();
+        writeln!(out, "{:#}", json!({"functions": all}))?;
+        return Ok(());
+    }
+    for function in functions {
+        writeln!(out, "function {}", function.name)?;
+        function.inputs.iter().try_for_each(|input| writeln!(out, "  input  {input}"))?;
+        function.outputs.iter().try_for_each(|output| writeln!(out, "  output {output}"))?;
+    }
+    Ok(())
+}
+
+fn function(info: &FunctionInfo) -> Json {
+    let all = |values: &[ValueInfo]| values.iter().map(value).collect::<Vec<_>>();
+    json!({"function": info.name, "inputs": all(&info.inputs), "outputs": all(&info.outputs)})
+}
+
+fn value(info: &ValueInfo) -> Json {
+    let (element, dims) = match &info.value_type {
+        ValueType::Tensor { element_type, shape } => (
+            element_type.map(|element| element.to_string()),
+            shape.as_ref().map(|shape| shape.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        ),
+        _ => (None, None),
+    };
+    json!({"name": info.name, "element_type": element, "dims": dims})
+}

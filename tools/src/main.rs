@@ -1,0 +1,5 @@
+//! The program `halite`, which is all tools: see [`halite_tools::cli`].
+
+fn main() -> std::process::ExitCode {
+    halite_tools::cli::main()
+}

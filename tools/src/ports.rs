@@ -1,0 +1,109 @@
+//! Owns what tools need to know of a function's inputs and outputs. Does not own: what the function says (`halite`), or the
+//! values.
+
+use std::fmt;
+
+use halite::{Dimension, ValueType};
+
+use crate::engine::{ArgumentKind, ElementType, FunctionInfo, ValueInfo};
+
+/// An input or output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    /// As the model or the module calls it; compilers make up one where the source has none.
+    pub name: String,
+    /// How it is passed.
+    pub kind: ArgumentKind,
+    /// Type of a tensor's elements, where it is told.
+    pub element: Option<ElementType>,
+    /// Dimensions of a tensor, where they are told; `None` inside for a size that is open.
+    pub dims: Option<Vec<Option<u64>>>,
+    /// Whether it may be left out.
+    pub is_optional: bool,
+    /// For messages.
+    text: String,
+}
+
+impl Port {
+    /// The inputs of a function.
+    pub fn inputs(info: &FunctionInfo) -> Vec<Port> {
+        info.inputs.iter().map(Port::of).collect()
+    }
+
+    /// The results of a function.
+    pub fn outputs(info: &FunctionInfo) -> Vec<Port> {
+        info.outputs.iter().map(Port::of).collect()
+    }
+
+    fn of(value: &ValueInfo) -> Port {
+        let (element, dims) = match &value.value_type {
+            ValueType::Tensor { element_type, shape } => {
+                let size = |dim: &Dimension| {
+                    if let Dimension::Fixed(size) = dim { Some(*size as u64) } else { None }
+                };
+                (*element_type, shape.as_ref().map(|shape| shape.iter().map(size).collect()))
+            }
+            _ => (None, None),
+        };
+        let kind = value.argument_kind();
+        let (name, is_optional, text) = (value.name.clone(), value.is_optional, value.to_string());
+        Port { name, kind, element, dims, is_optional, text }
+    }
+
+    /// One for tests.
+    #[cfg(test)]
+    pub fn for_test(
+        name: &str,
+        kind: ArgumentKind,
+        element: ElementType,
+        dims: Option<Vec<Option<u64>>>,
+    ) -> Port {
+        Port {
+            name: name.to_owned(),
+            kind,
+            element: Some(element),
+            dims,
+            is_optional: name.ends_with('?'),
+            text: format!("'{name}' {element}"),
+        }
+    }
+
+    /// The name, unless it is one that compilers give where the source has none: `input0`, `arg1`, `output0`.
+    pub fn own_name(&self) -> Option<&str> {
+        let generic = ["input", "output", "arg", "result", "ret"].iter().any(|word| {
+            self.name.strip_prefix(word).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+        });
+        (!generic && !self.name.is_empty()).then_some(self.name.as_str())
+    }
+}
+
+impl fmt::Display for Port {
+    /// `'picture' f32[1,3,height,width]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text.trim_end())
+    }
+}
+
+/// All of them, for messages.
+pub(crate) fn list(ports: &[Port]) -> String {
+    let all: Vec<_> = ports.iter().map(ToString::to_string).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_compilers_are_no_names() {
+        let port = |name: &str| Port::for_test(name, ArgumentKind::Reference, ElementType::F32, None);
+        for name in ["", "input0", "arg12", "output", "ret0"] {
+            assert_eq!(port(name).own_name(), None, "{name}");
+        }
+        for name in ["picture", "inputs", "input_ids", "x:0"] {
+            assert_eq!(port(name).own_name(), Some(name));
+        }
+        assert_eq!(list(&[port("x")]), "'x' f32");
+        assert_eq!(list(&[]), "none");
+    }
+}

@@ -1,0 +1,85 @@
+//! Owns how tools bring modules or a model, devices and parameters together. Does not own: the session itself (`halite`).
+
+use std::path::Path;
+
+use halite::{Drivers, Session, SessionBuilder, Source};
+
+use crate::{
+    console::{Failure, Result},
+    devices,
+    engine::{Code, Status},
+    flags::{DeviceFlags, ModuleFlags},
+    logger,
+};
+
+/// What messages call standard input.
+const STDIN: &str = "standard input";
+
+/// A builder with everything that flags name.
+pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {
+    if modules.modules().next().is_none() {
+        return Err(Failure::Usage(
+            "no user module specified; use --module=file.vmfb to load from a file or --module=- to load from stdin"
+                .to_owned(),
+        ));
+    }
+    if modules.modules().filter(|m| *m == "-").count() > 1 {
+        return Err(Failure::Usage("--module=- can be given once: there is one standard input".to_owned()));
+    }
+    let options = devices.vulkan_options()?;
+    let mut drivers = Drivers::from_registry(devices.plugins.registry()?);
+    let uris = devices::uris(devices, &options)?;
+    if uris.is_empty() {
+        drivers = drivers.options(options);
+    }
+    let mut builder = Session::builder().drivers(&drivers).cache(modules.cache()?);
+    if let Some(mode) = modules.module_mode {
+        builder = builder.load_mode(mode.into());
+    }
+    for uri in uris {
+        builder = builder.device(uri);
+    }
+    let mut sources: Vec<Source> = modules.modules().map(|module| source(Path::new(module))).collect();
+    let main = sources.pop();
+    for module in sources {
+        builder = builder.import(module);
+    }
+    if let Some(main) = main {
+        builder = builder.model(main);
+    }
+    for (scope, path) in modules.parameters()? {
+        builder = builder.parameters_with(scope, path, modules.parameter_mode.into());
+    }
+    Ok(builder)
+}
+
+/// A file, or standard input for `-`.
+pub(crate) fn source(path: &Path) -> Source {
+    match path.as_os_str() == "-" {
+        true => Source::reader(std::io::stdin()).named(STDIN),
+        false => Source::path(path),
+    }
+}
+
+/// Fails when the validation layer said anything, however the run ended.
+pub(crate) fn check_validation() -> Result<()> {
+    match logger::validation_messages() {
+        0 => Ok(()),
+        count => Err(Failure::Status(Status::new(
+            Code::FailedPrecondition,
+            format!("the Vulkan validation layer reported {count} problem(s), see above"),
+        ))),
+    }
+}
+
+/// Prints what each device's allocator did to standard error.
+pub(crate) fn print_statistics(session: &Session) {
+    for device in session.devices() {
+        let stats = device.memory();
+        eprintln!("Device: {}", device.uri());
+        eprintln!(
+            "  memory: {} B reserved now, {} B at most; {} B used now, {} B at most; {} allocations",
+            stats.reserved, stats.peak_reserved, stats.used, stats.peak_used, stats.allocations
+        );
+    }
+}

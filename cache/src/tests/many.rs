@@ -19,7 +19,7 @@ fn threads_that_keep_the_same_entry_see_only_whole_ones() {
                     let length = 1000 + 100 * usize::from(round);
                     store.put(key(1), KIND, "", &[&vec![thread; length]]).unwrap();
                     let found = store.get(key(1), KIND).expect("nobody removes it");
-                    assert!(found.iter().all(|byte| *byte == found[0]) && found.len() % 100 == 0);
+                    assert!(found.iter().all(|byte| *byte == found[0]) && found.len().is_multiple_of(100));
                 }
             });
         }

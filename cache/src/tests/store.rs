@@ -131,7 +131,7 @@ fn what_is_too_large_is_refused_and_the_rest_stays() {
 fn a_writer_that_fails_leaves_nothing() {
     let (_above, store) = store(1 << 20);
     let result = store.put_with(key(1), KIND, "", |out| {
-        out.write_all(&[1; 100_000])?;
+        out.write_all(&vec![1; 100_000])?;
         Err(io::ErrorKind::StorageFull.into())
     });
     assert!(result.unwrap_err().is_full());

@@ -100,6 +100,19 @@ fn only_entries_are_trimmed_and_those_used_last_stay() {
 }
 
 #[test]
+fn what_was_just_kept_stays_even_if_clocks_were_wrong() {
+    let (_above, store) = store(2500);
+    for number in 0..2 {
+        store.put(key(number), KIND, "", &[&[0; 1000]]).unwrap();
+        let file = File::options().append(true).open(file_of(&store, key(number))).unwrap();
+        file.set_modified(SystemTime::now() + HOUR * 100).unwrap();
+    }
+    store.put(key(2), KIND, "", &[&[0; 1000]]).unwrap();
+    assert!(store.get(key(2), KIND).is_some());
+    assert_eq!(store.list().unwrap().len(), 2);
+}
+
+#[test]
 fn the_time_of_last_use_is_set_at_most_once_a_minute() {
     let (_above, store) = store(1 << 20);
     store.put(key(1), KIND, "", &[b"x"]).unwrap();

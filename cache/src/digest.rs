@@ -4,6 +4,9 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
+/// Bytes that are hashed between two questions whether to go on: some milliseconds of work.
+const PIECE: usize = 4 << 20;
+
 /// The SHA-256 of some bytes. Prints as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
@@ -12,6 +15,18 @@ impl Digest {
     /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of these bytes, unless `goes_on`, which is asked every few megabytes, ends the work.
+    pub fn of_while(bytes: &[u8], goes_on: &dyn Fn() -> bool) -> Option<Digest> {
+        let mut hasher = Hasher::new();
+        for piece in bytes.chunks(PIECE) {
+            if !goes_on() {
+                return None;
+            }
+            hasher.update(piece);
+        }
+        Some(hasher.finish())
     }
 
     /// A digest that was kept as bytes.

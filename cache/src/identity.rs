@@ -131,17 +131,31 @@ impl InputFile {
     /// [`CacheError::Changed`] if the file was written to since it was opened, or if these are not as many bytes as it
     /// had. `Digest::of(bytes)` is the digest of the bytes even so, unless they are mapped.
     pub fn digest_of(&self, bytes: &[u8], memo: Option<&Store>) -> Result<Digest, CacheError> {
+        let digest = self.digest_while(bytes, memo, &|| true)?;
+        Ok(digest.expect("nothing ended the work"))
+    }
+
+    /// The same as long as `goes_on` says so, which is asked every few megabytes; `None` when it ended the work.
+    ///
+    /// # Errors
+    /// As [`InputFile::digest_of`].
+    pub fn digest_while(
+        &self,
+        bytes: &[u8],
+        memo: Option<&Store>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Digest>, CacheError> {
         if bytes.len() as u64 != self.stamp.length {
             return Err(self.changed());
         }
         if let Some(known) = memo.and_then(|store| self.recall(store)) {
             self.check_unchanged()?;
-            return Ok(known);
+            return Ok(Some(known));
         }
-        let digest = Digest::of(bytes);
+        let Some(digest) = Digest::of_while(bytes, goes_on) else { return Ok(None) };
         self.check_unchanged()?;
         self.remember(memo, digest);
-        Ok(digest)
+        Ok(Some(digest))
     }
 
     /// Whether nobody wrote to the file since it was opened. To be asked when all was read, and once more before what was

@@ -11,7 +11,7 @@ use halite_shaders::Tuning;
 use halite_targets::{Capabilities, Target};
 
 use crate::{
-    CompileError, Program, emit,
+    CompileError, Control, Program, Stage, emit,
     explain::{self, Report},
     plan,
 };
@@ -70,17 +70,6 @@ impl CompileOptions {
     }
 }
 
-/// How far a compilation is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress<'a> {
-    /// What is being done, such as `choosing kernels for cpu-llvmpipe-linux`.
-    pub stage: &'a str,
-    /// Steps of the stage that are done.
-    pub done: usize,
-    /// Steps of the stage.
-    pub total: usize,
-}
-
 /// A compiled program.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -117,20 +106,20 @@ impl ParameterArchive {
 /// Compiles a program to a module. The same program and options give the same bytes.
 ///
 /// # Errors
-/// What is asked for makes no sense, no kernel computes an operation on a target, or the module would be too large.
+/// What is asked for makes no sense, no kernel computes an operation on a target, the module would be too large, or `control`
+/// ended the work.
 pub fn compile(
     program: &Program,
     options: &CompileOptions,
-    progress: &mut dyn FnMut(Progress<'_>),
+    control: &Control,
 ) -> Result<Compiled, CompileError> {
     program.check()?;
     if options.module_name.is_empty() {
         return Err(CompileError::Request("the module needs a name".to_owned()));
     }
-    let plan = plan::plan(program, options, progress)?;
-    progress(Progress { stage: "writing the module", done: 0, total: 1 });
-    let emitted = emit::emit(program, &plan, options)?;
+    let plan = plan::plan(program, options, control)?;
+    let emitted = emit::emit(program, &plan, options, control)?;
+    control.check(Stage::Writing)?;
     let report = explain::report(program, &plan, options, &emitted);
-    progress(Progress { stage: "writing the module", done: 1, total: 1 });
     Ok(Compiled { module: emitted.module, parameters: emitted.parameters, report })
 }

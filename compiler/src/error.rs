@@ -2,8 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::Stage;
+
 /// Most bytes of a place's text, which goes with every node and tensor that comes of it.
 const MOST_TEXT: usize = 256;
+
+/// Most operators that a message lists.
+const MOST_OPERATORS: usize = 32;
 
 /// Where in a model something is: for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +63,12 @@ pub enum CompileError {
         /// What is not supported, and what would be.
         reason: String,
     },
+    /// Operators of the model have no importer. All of them are listed, those in branches, loops and functions too.
+    #[error("{}", all_of(operators))]
+    UnsupportedOperators {
+        /// The operators, by their first node; at least one.
+        operators: Vec<UnsupportedOperator>,
+    },
     /// What decides the sizes of tensors depends on inputs whose values are not known.
     #[error("{place}: {what} has to be known when the model is compiled; it depends on {}", depends(inputs))]
     NeedsValues {
@@ -94,6 +105,20 @@ pub enum CompileError {
     /// A module could not be written.
     #[error("the module cannot be written: {0}")]
     Write(String),
+    /// The caller ended the work; see [`crate::Control::cancel`].
+    #[error("compiling was cancelled while {stage}")]
+    Cancelled {
+        /// What was being done.
+        stage: Stage,
+    },
+    /// The deadline of [`crate::Control`] passed.
+    #[error(
+        "the deadline passed while {stage}; give more time, or keep the compiled module for the next run"
+    )]
+    DeadlineExceeded {
+        /// What was being done.
+        stage: Stage,
+    },
 }
 
 impl CompileError {
@@ -102,10 +127,90 @@ impl CompileError {
         CompileError::Invalid { place: place.clone(), reason: reason.into() }
     }
 
+    /// Whether the model is right, as far as it was read, and asks for what is not supported.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            CompileError::Unsupported { .. }
+                | CompileError::UnsupportedOperators { .. }
+                | CompileError::NoKernel { .. }
+        )
+    }
+
+    /// Whether the caller's control ended the work: nothing is known to be wrong with the model.
+    pub fn is_stop(&self) -> bool {
+        matches!(self, CompileError::Cancelled { .. } | CompileError::DeadlineExceeded { .. })
+    }
+
     /// Something that is not supported at a place.
     pub fn unsupported(place: &Place, reason: impl Into<String>) -> Self {
         CompileError::Unsupported { place: place.clone(), reason: reason.into() }
     }
+}
+
+/// An operator without an importer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsupportedOperator {
+    /// Its name in the model's format, such as `NonZero` or `aten::cumsum.out`.
+    pub name: String,
+    /// The domain and its version that the model uses, of formats that have them: `ai.onnx` is ONNX's own.
+    pub domain: Option<(String, i64)>,
+    /// Nodes of the model that use it. Those of a function or a loop's body count once.
+    pub count: usize,
+    /// The first of them.
+    pub first: Place,
+    /// Why it is not supported, where there is more to say than that nobody has written it.
+    pub reason: Option<String>,
+}
+
+impl UnsupportedOperator {
+    /// The same operator: name, domain and version.
+    pub(crate) fn is_same(&self, other: &UnsupportedOperator) -> bool {
+        (&self.name, &self.domain) == (&other.name, &other.domain)
+    }
+
+    /// Adds one to a list, which counts those that are there.
+    pub(crate) fn add_to(self, list: &mut Vec<UnsupportedOperator>) {
+        match list.iter_mut().find(|own| own.is_same(&self)) {
+            Some(own) => own.count += self.count,
+            None => list.push(self),
+        }
+    }
+}
+
+impl fmt::Display for UnsupportedOperator {
+    /// `NonZero of ai.onnx 20 (2 nodes, the first is NonZero 'indices')`; without the reason.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some((domain, version)) = &self.domain {
+            write!(f, " of {domain} {version}")?;
+        }
+        match self.count {
+            1 => write!(f, " ({})", self.first),
+            count => write!(f, " ({count} nodes, the first is {})", self.first),
+        }
+    }
+}
+
+/// Operators as a sentence, those with the same reason together.
+fn all_of(operators: &[UnsupportedOperator]) -> String {
+    let mut groups: Vec<(&Option<String>, Vec<String>)> = Vec::new();
+    for operator in operators.iter().take(MOST_OPERATORS) {
+        match groups.iter_mut().find(|(reason, _)| *reason == &operator.reason) {
+            Some((_, all)) => all.push(operator.to_string()),
+            None => groups.push((&operator.reason, vec![operator.to_string()])),
+        }
+    }
+    let group = |(reason, all): &(&Option<String>, Vec<String>)| match reason {
+        Some(reason) => format!("{}: {reason}", all.join(", ")),
+        None => all.join(", "),
+    };
+    let listed: Vec<_> = groups.iter().map(group).collect();
+    let more = operators.len().saturating_sub(MOST_OPERATORS);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let what = if operators.len() == 1 { "an operator" } else { &format!("{} operators", operators.len()) };
+    let verb = if operators.len() == 1 { "is" } else { "are" };
+    format!("{what} of this model {verb} not supported: {}{more}", listed.join("; "))
 }
 
 fn depends(inputs: &[String]) -> String {
@@ -125,5 +230,24 @@ mod tests {
         assert!(place.as_str().len() < MOST_TEXT + 4, "{}", place.as_str().len());
         assert!(place.as_str().starts_with("…ä") && place.as_str().ends_with(" / Add 'last'"), "{place}");
         assert_eq!(Place::new("Add 'a'").as_str(), "Add 'a'");
+    }
+
+    #[test]
+    fn operators_are_told_by_reason() {
+        let of = |name: &str, count, reason: Option<&str>| UnsupportedOperator {
+            name: name.to_owned(),
+            domain: None,
+            count,
+            first: Place::new(format!("call of {name}")),
+            reason: reason.map(str::to_owned),
+        };
+        let told = |operators| CompileError::UnsupportedOperators { operators }.to_string();
+        assert_eq!(
+            told(vec![of("a", 1, Some("why")), of("b", 1, None), of("c", 2, Some("why"))]),
+            "3 operators of this model are not supported: a (call of a), c (2 nodes, the first is call of c): why; b (call of b)"
+        );
+        assert_eq!(told(vec![of("a", 1, None)]), "an operator of this model is not supported: a (call of a)");
+        let many = (0..40).map(|i| of(&i.to_string(), 1, None)).collect();
+        assert!(told(many).ends_with("; and 8 more"));
     }
 }

@@ -1,6 +1,8 @@
 //! From models to modules. Owns: front ends, the graph, passes over it, plans for targets, and the modules that are
 //! written. Does not own: file formats (`halite-formats`), kernels (`halite-shaders`), or devices.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # The road
 //! A front end ([`onnx`], …) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
 //! [`build::Builder`]. The graph's nodes are operations of the kernel library, so it is typed and shaped by construction,
@@ -10,6 +12,7 @@
 
 pub mod build;
 mod compile;
+mod control;
 pub mod emit;
 mod error;
 pub mod explain;
@@ -21,10 +24,13 @@ pub mod plan;
 mod program;
 pub mod pte;
 pub mod signature;
+#[cfg(test)]
+mod stops;
+#[cfg(test)]
+mod weights;
 
-pub use compile::{
-    BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, Progress, compile,
-};
-pub use error::{CompileError, Place};
+pub use compile::{BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, compile};
+pub use control::{Control, Progress, ProgressSink, Stage};
+pub use error::{CompileError, Place, UnsupportedOperator};
 pub use model::{Model, ModelFormat, Precision};
-pub use program::{Function, Program};
+pub use program::{Function, ModelInfo, Program};

@@ -8,9 +8,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use halite_formats::onnx::NoExternalData;
 
 use crate::{
-    CompileError, Function, Place, Program, onnx,
+    CompileError, Control, Function, ModelInfo, Place, Program, Progress, Stage,
+    graph::Graph,
+    onnx,
     passes::{self, Halved},
     pte,
     signature::{Bindings, Signature},
@@ -90,25 +93,29 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no such model.
     pub fn open(path: &Path, format: ModelFormat) -> Result<Model, CompileError> {
-        Self::open_with(path, format, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)))
+        let read = |path: &Path| fs::read(path).map(Bytes::from);
+        Self::open_with(path, format, Arc::new(read), &Control::default())
     }
 
     /// As [`Model::open`], with files read by `read`, which may map them: weights stay slices of what it gives, up to the
-    /// module that is written.
+    /// module that is written. `read` itself is not interrupted; mapping takes no time.
     ///
     /// # Errors
-    /// As [`Model::open`].
+    /// As [`Model::open`], and when `control` ends the work.
     pub fn open_with(
         path: &Path,
         format: ModelFormat,
         read: Arc<onnx::ReadFile>,
+        control: &Control,
     ) -> Result<Model, CompileError> {
+        control.check(Stage::Reading)?;
         let model = match format {
-            ModelFormat::Onnx => Model::Onnx(onnx::Model::open_with(path, read)?),
+            ModelFormat::Onnx => Model::Onnx(onnx::Model::open_with(path, read, control)?),
             ModelFormat::Pte => {
                 let bytes = read(path)
                     .map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
-                Model::Pte(pte::Model::parse(bytes)?)
+                control.check(Stage::Reading)?;
+                Model::Pte(pte::Model::parse(bytes)?.named(path))
             }
         };
         model.with_functions()
@@ -117,10 +124,11 @@ impl Model {
     /// Reads a model that is all in these bytes.
     ///
     /// # Errors
-    /// The bytes are no such model.
-    pub fn from_bytes(bytes: Bytes, format: ModelFormat) -> Result<Model, CompileError> {
+    /// The bytes are no such model, or `control` ended the work.
+    pub fn from_bytes(bytes: Bytes, format: ModelFormat, control: &Control) -> Result<Model, CompileError> {
+        control.check(Stage::Reading)?;
         let model = match format {
-            ModelFormat::Onnx => Model::Onnx(onnx::Model::from_bytes(bytes)?),
+            ModelFormat::Onnx => Model::Onnx(onnx::Model::parse(bytes, Box::new(NoExternalData), control)?),
             ModelFormat::Pte => Model::Pte(pte::Model::parse(bytes)?),
         };
         model.with_functions()
@@ -139,6 +147,23 @@ impl Model {
             Model::Onnx(model) => model.files(),
             Model::Pte(_) => Vec::new(),
         }
+    }
+
+    /// Its format.
+    pub fn format(&self) -> ModelFormat {
+        match self {
+            Model::Onnx(_) => ModelFormat::Onnx,
+            Model::Pte(_) => ModelFormat::Pte,
+        }
+    }
+
+    /// What modules that are compiled from it say of it: for [`Program::model`].
+    pub fn info(&self) -> ModelInfo {
+        let name = match self {
+            Model::Onnx(model) => model.name(),
+            Model::Pte(model) => model.name(),
+        };
+        ModelInfo { format: self.format(), name: name.to_owned() }
     }
 
     /// Names of its functions, at least one.
@@ -185,41 +210,70 @@ impl Model {
     /// A function for several sets of sizes and values, with its graphs optimized.
     ///
     /// # Errors
-    /// There is no such function, sizes or values are missing, or the model is wrong or not supported.
+    /// There is no such function, sizes or values are missing, the model is wrong or not supported, or `control` ended the
+    /// work.
     pub fn function(
         &self,
         name: &str,
         versions: &[Bindings],
         precision: Precision,
+        control: &Control,
     ) -> Result<(Function, Halved), CompileError> {
         self.known(name)?;
         let mut halved = Halved::default();
         let mut graphs = Vec::new();
-        for bindings in versions {
-            let mut graph = match self {
-                Model::Onnx(model) => model.graph(bindings)?,
-                Model::Pte(model) => model.graph(name, bindings)?,
-            };
-            if precision == Precision::F16 {
-                let count = passes::halve(&mut graph);
-                halved.halved += count.halved;
-                halved.kept += count.kept;
+        let total = versions.len();
+        // Of several versions each is one step.
+        let inner = if total > 1 { control.without_progress() } else { control.clone() };
+        for (done, bindings) in versions.iter().enumerate() {
+            if total > 1 {
+                control.report(Progress { stage: Stage::Importing, done, total });
             }
-            passes::optimize(&mut graph)?;
-            graphs.push(graph);
+            graphs.push(self.version(name, bindings, precision, &mut halved, &inner)?);
         }
         Ok((Function { name: name.to_owned(), versions: graphs }, halved))
+    }
+
+    fn version(
+        &self,
+        name: &str,
+        bindings: &Bindings,
+        precision: Precision,
+        halved: &mut Halved,
+        control: &Control,
+    ) -> Result<Graph, CompileError> {
+        let mut graph = match self {
+            Model::Onnx(model) => model.graph_with(bindings, control)?,
+            Model::Pte(model) => model.graph_with(name, bindings, control)?,
+        };
+        if precision == Precision::F16 {
+            let count = passes::halve(&mut graph, control)?;
+            halved.halved += count.halved;
+            halved.kept += count.kept;
+        }
+        passes::optimize_with(&mut graph, control)?;
+        Ok(graph)
     }
 
     /// A program of one function; see [`Model::function`].
     ///
     /// # Errors
     /// As [`Model::function`].
-    pub fn program(&self, versions: &[Bindings], precision: Precision) -> Result<Program, CompileError> {
+    pub fn program(
+        &self,
+        versions: &[Bindings],
+        precision: Precision,
+        control: &Control,
+    ) -> Result<Program, CompileError> {
         let name = self.functions().swap_remove(0);
-        let (function, _) = self.function(&name, versions, precision)?;
-        Ok(Program { functions: vec![function] })
+        let (function, _) = self.function(&name, versions, precision, control)?;
+        Ok(Program { functions: vec![function], model: Some(self.info()) })
     }
+}
+
+/// The name of a file without its folder.
+pub(crate) fn file_name(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

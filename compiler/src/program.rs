@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::{
-    CompileError,
+    CompileError, ModelFormat,
     graph::{Graph, Port},
 };
 
@@ -12,6 +12,18 @@ use crate::{
 pub struct Program {
     /// The functions, in the order of the module's exports.
     pub functions: Vec<Function>,
+    /// The model that they come from, if they come from one: the module names it.
+    pub model: Option<ModelInfo>,
+}
+
+/// What a module says of the model that it was compiled from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// Its format.
+    pub format: ModelFormat,
+    /// The name of its file without the folder; or, of a model that came as bytes, the name that it gives itself. May be
+    /// empty.
+    pub name: String,
 }
 
 /// A function and the graphs among which the module chooses when it is called.
@@ -27,7 +39,8 @@ pub struct Function {
 impl Program {
     /// A program of one function with one version.
     pub fn of(name: impl Into<String>, graph: Graph) -> Self {
-        Program { functions: vec![Function { name: name.into(), versions: vec![graph] }] }
+        let functions = vec![Function { name: name.into(), versions: vec![graph] }];
+        Program { functions, model: None }
     }
 
     /// Whether it can be compiled: names are distinct and callable, and versions agree on their ports.

@@ -50,7 +50,9 @@ pub struct Signature {
     pub arity: Arity,
     /// Whether it may be left out.
     pub is_optional: bool,
-    /// Type of its elements, if it is one that is supported.
+    /// Type of its elements, if the model says it and it is one that is supported; of a list or an optional value that of its
+    /// tensors. Types of less than a byte and 8-bit floats are handed in and given in the type that holds them (`i8`, `u8`,
+    /// `f32`), which is what stands here. The module takes no other type, so it can be checked before anything is compiled.
     pub element: Option<ElementType>,
     /// Dimensions, unless not even their number is known.
     pub dims: Option<Vec<Dim>>,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use halite_compiler::{
-    BASELINE, CompileError, CompileOptions, Place, Program,
+    BASELINE, CompileError, CompileOptions, Control, Place, Program,
     build::Builder,
     compile,
     graph::{ElementType, Graph, TensorId},
@@ -27,7 +27,7 @@ fn with_bindings_of(bytes: u64) -> Capabilities {
 
 fn refused(graph: Graph, target: Capabilities) -> CompileError {
     let options = CompileOptions { targets: vec![target], baseline: false, ..CompileOptions::default() };
-    compile(&Program::of("main", graph), &options, &mut |_| ()).unwrap_err()
+    compile(&Program::of("main", graph), &options, &Control::default()).unwrap_err()
 }
 
 fn place(text: &str) -> Place {

@@ -13,23 +13,23 @@ use halite_compiler::{
 };
 use serde_json::Value as Json;
 
-/// Cases of the corpus that are refused, by a part of their names, and words of the reason. Names of operators are told.
+/// Cases of the corpus that are refused, by a part of their names, and words of the reason, in this order. Names of operators are told.
 const REFUSED: &[(&str, &str)] = &[
-    ("llama2l_8da4w_decode", "torchao.choose_qparams_affine.default is not supported: quantized"),
-    ("llama2l_", "sdpa_with_kv_cache.default is not supported: it keeps keys and values"),
+    ("llama2l_8da4w_decode", "torchao.choose_qparams_affine.default … quantized"),
+    ("llama2l_", "sdpa_with_kv_cache.default … it keeps keys and values"),
     ("mutable_buffer_accum_alias", "value 1 is changed in place"),
     ("mutable_buffer_accum", "it changes buffers of the model"),
-    ("partial_cumsum", "aten::cumsum.out was left outside"),
-    ("partial_two_delegates", "aten::cumsum.out was left outside"),
-    ("partial_i64_sum", "aten::sum.IntList_out was left outside"),
-    ("partial_sort", "aten::sort.values was left outside"),
+    ("partial_cumsum", "aten::cumsum.out … was left outside"),
+    ("partial_two_delegates", "aten::cumsum.out … was left outside"),
+    ("partial_i64_sum", "aten::sum.IntList_out … was left outside"),
+    ("partial_sort", "aten::sort.values … was left outside"),
     ("dyn_sdpa_causal", "was left outside"),
-    ("cmp_ne", "aten::ne.Tensor_out was left outside"),
-    ("conv2d_batch2", "aten::convolution.out was left outside"),
-    ("elu", "aten::elu.out was left outside"),
-    ("red_var_last", "aten::var.correction_out was left outside"),
-    ("scalar_tensor", "aten::scalar_tensor.out was left outside"),
-    ("tan", "aten::tan.out was left outside"),
+    ("cmp_ne", "aten::ne.Tensor_out … was left outside"),
+    ("conv2d_batch2", "aten::convolution.out … was left outside"),
+    ("elu", "aten::elu.out … was left outside"),
+    ("red_var_last", "aten::var.correction_out … was left outside"),
+    ("scalar_tensor", "aten::scalar_tensor.out … was left outside"),
+    ("tan", "aten::tan.out … was left outside"),
     ("q8ta_", "quantized programs are not supported"),
     ("q4gsw_", "quantized programs are not supported"),
     ("dq8ca_", "quantized programs are not supported"),
@@ -120,6 +120,12 @@ fn run(case: &Case, model: &Model, set: &Json) -> Result<f64, String> {
     if found.len() == outputs.len() { Ok(largest) } else { Err(format!("{} outputs", found.len())) }
 }
 
+/// Whether a text has the parts of another, which are divided by ` … `, in their order.
+fn has(text: &str, parts: &str) -> bool {
+    let rest = parts.split(" … ").try_fold(text, |rest, part| rest.split_once(part).map(|(_, rest)| rest));
+    rest.is_some()
+}
+
 /// Runs every set of every case; how many there were that are not refused.
 fn run_all(cases: &[Case]) -> usize {
     let (mut failures, mut ran) = (Vec::new(), 0);
@@ -131,7 +137,7 @@ fn run_all(cases: &[Case]) -> usize {
                     println!("{}: off by {largest:.2e}", case.name());
                     ran += 1;
                 }
-                (Err(reason), Some(words)) if reason.contains(words) => {
+                (Err(reason), Some(words)) if has(&reason, words) => {
                     println!("{}: refused: {reason}", case.name());
                 }
                 (result, wanted) => failures.push(format!("{}: {result:?}, wanted {wanted:?}", case.name())),

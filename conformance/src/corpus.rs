@@ -54,6 +54,8 @@ pub struct Program {
     pub parameters: Vec<(String, String)>,
     /// The kinds of devices that it wants, in the order that it counts them: `vulkan`, `local`, or a driver's name.
     pub devices: Vec<String>,
+    /// Whether it only has kernels that take device addresses. Devices on the processor have to be asked for those.
+    pub addresses: bool,
     /// Whether all calls share one session.
     pub sequence: bool,
     /// Calls.
@@ -90,6 +92,7 @@ pub fn digits_in(root: &Path, local: bool) -> Program {
         module: root.join(module),
         parameters: Vec::new(),
         devices: Vec::new(),
+        addresses: false,
         sequence: false,
         calls: vec![call(3), call(7)],
     }
@@ -127,6 +130,10 @@ fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
     };
     let devices = row["devices"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let devices = devices.map(str::to_owned).collect();
+    let compiled_with = |flag: &str| {
+        row["flags"].as_array().into_iter().flatten().filter_map(Json::as_str).any(|given| given == flag)
+    };
+    let addresses = compiled_with("--iree-vulkan-dispatch-abi=bda");
     let flags = row["run_flags"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let mut parameters: Vec<_> =
         flags.filter_map(|f| f.strip_prefix("--parameters=")).map(split_scope).collect();
@@ -145,6 +152,7 @@ fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
         module: root.join(vmfb),
         parameters,
         devices,
+        addresses,
         sequence: row["sequence"].as_bool().unwrap_or(false),
         calls,
     }))

@@ -17,7 +17,7 @@ const ELEMENTS: u64 = 131;
 
 /// The Vulkan device at hand.
 fn vulkan() -> Option<Arc<dyn Device>> {
-    match opener(registry(&[]), "vulkan", Options::new())() {
+    match opener(registry(&[]), "vulkan?pipeline_cache=off", Options::new())() {
         Ok(device) => Some(device),
         Err(e) => {
             assert!(std::env::var("HALITE_TEST_DEVICE").is_err(), "the tests were to run on a device: {e}");

@@ -49,7 +49,7 @@ fn local_task() {
 fn vulkan() {
     let validation = std::env::var("HALITE_TEST_VALIDATION").unwrap_or_else(|_| "sync".to_owned());
     let options = Options::from([("validation".to_owned(), validation)]);
-    let opener = opener(registry(&[]), "vulkan", options);
+    let opener = opener(registry(&[]), "vulkan?pipeline_cache=off", options);
     let wanted = std::env::var("HALITE_TEST_DEVICE").ok();
     let opened: Result<Arc<dyn Device>> = opener();
     match opened {

@@ -18,7 +18,7 @@ fn trial(set: &str) -> Option<Findings> {
         eprintln!("SKIPPED: the shared corpus is not beside this checkout");
         return None;
     };
-    let device = match registry(&[]).open("vulkan", &Options::new()) {
+    let device = match registry(&[]).open("vulkan?pipeline_cache=off", &Options::new()) {
         Ok(device) => device,
         Err(e) => {
             assert!(std::env::var("HALITE_TEST_DEVICE").is_err(), "{e}");

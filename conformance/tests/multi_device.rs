@@ -9,7 +9,7 @@ use halite_conformance::{
     corpus::{self, Program},
     replay,
 };
-use halite_hal::{Device, DriverRegistry, Options};
+use halite_hal::{Device, DeviceInfo, DriverRegistry, Options};
 use halite_local as _;
 use halite_vulkan as _;
 
@@ -21,6 +21,11 @@ fn root() -> &'static Path {
 
 fn open(uri: &str) -> D {
     DriverRegistry::with_static_drivers().open(uri, &Options::new()).unwrap()
+}
+
+/// A Vulkan device that leaves the pipelines that this user keeps alone.
+fn without_cache(info: &DeviceInfo) -> String {
+    info.uri() + "?pipeline_cache=off"
 }
 
 /// CPU devices with work on the caller's thread and on others.
@@ -35,9 +40,9 @@ fn vulkan() -> Vec<D> {
     let driver = registry.driver("vulkan").unwrap();
     let found = driver.enumerate(&Options::new()).unwrap_or_default();
     let mut devices: Vec<D> =
-        found.iter().filter(|i| i.unusable.is_none()).map(|i| open(&i.uri())).take(2).collect();
+        found.iter().filter(|i| i.unusable.is_none()).map(|i| open(&without_cache(i))).take(2).collect();
     if let [only] = &devices[..] {
-        let again = open(&only.info().uri());
+        let again = open(&without_cache(only.info()));
         devices.push(again);
     }
     if devices.is_empty() {

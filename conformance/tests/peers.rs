@@ -11,6 +11,9 @@ use halite_conformance::{
 };
 use halite_hal::*;
 
+/// The Vulkan device at hand, without the pipelines that this user keeps.
+const VULKAN: &str = "vulkan?pipeline_cache=off";
+
 /// Works on one device and allocates on another.
 #[derive(Debug)]
 struct Displaced {
@@ -118,11 +121,11 @@ fn work_on_a_processor_with_the_memory_of_another() {
 
 #[test]
 fn work_on_a_processor_with_the_memory_of_a_gpu_and_the_reverse() {
-    if let Err(e) = registry(&[]).open("vulkan", &Options::new()) {
+    if let Err(e) = registry(&[]).open(VULKAN, &Options::new()) {
         assert!(std::env::var_os("HALITE_TEST_DEVICE").is_none(), "the Vulkan device cannot be opened: {e}");
         eprintln!("SKIPPED: no Vulkan device: {e}");
         return;
     }
-    run("local-task", "vulkan");
-    run("vulkan", "local-sync");
+    run("local-task", VULKAN);
+    run(VULKAN, "local-sync");
 }

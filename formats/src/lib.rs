@@ -2,6 +2,8 @@
 //! (`vmfb`), the executables inside them, parameter archives, and models (`pte`). Does not own: devices, execution, or
 //! file access.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! All input is untrusted. Every offset and length is checked; nothing allocates more than the input justifies.
 #![forbid(unsafe_code)]
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use halite_compiler::{
-    CompileError, CompileOptions, Model, ModelFormat, Precision,
+    CompileError, CompileOptions, Control, Model, ModelFormat, Precision,
     graph::elements,
     signature::{Arity, Bindings, BoundValue, Dim, Signature},
 };
@@ -17,7 +17,7 @@ const MOST_BYTES: u64 = 1 << 16;
 /// Reads a model and compiles each of its functions for small sizes and the baseline. Inputs whose values are asked for are
 /// given zeros. Errors are fine; panics, hangs and memory out of proportion are findings.
 pub fn compile(bytes: Bytes, format: ModelFormat) {
-    let Ok(model) = Model::from_bytes(bytes, format) else { return };
+    let Ok(model) = Model::from_bytes(bytes, format, &Control::default()) else { return };
     for name in model.functions().iter().take(4) {
         function(&model, name);
     }
@@ -27,7 +27,7 @@ fn function(model: &Model, name: &str) {
     let (Ok(inputs), Ok(_)) = (model.inputs(name), model.outputs(name)) else { return };
     let mut bindings = Bindings { shapes: shapes(&inputs), ..Bindings::default() };
     for _ in 0..4 {
-        match model.function(name, std::slice::from_ref(&bindings), Precision::Model) {
+        match model.function(name, std::slice::from_ref(&bindings), Precision::Model, &Control::default()) {
             Ok((function, _)) => return emit(function),
             Err(CompileError::NeedsValues { inputs: wanted, .. }) => {
                 if bind(&inputs, &mut bindings, wanted).is_none() {
@@ -40,8 +40,8 @@ fn function(model: &Model, name: &str) {
 }
 
 fn emit(function: halite_compiler::Function) {
-    let program = halite_compiler::Program { functions: vec![function] };
-    let _ = halite_compiler::compile(&program, &CompileOptions::default(), &mut |_| ());
+    let program = halite_compiler::Program { functions: vec![function], model: None };
+    let _ = halite_compiler::compile(&program, &CompileOptions::default(), &Control::default());
 }
 
 fn bind(inputs: &[Signature], bindings: &mut Bindings, wanted: Vec<String>) -> Option<()> {

@@ -4,7 +4,7 @@
 //! The kind of a device weighs more than everything else together, so a processor is never taken for a GPU. Within a
 //! kind the driver's own points decide, and among equals the device path, which does not change from run to run.
 
-use crate::{DeviceInfo, DeviceKind, ScoreItem};
+use crate::{DeviceInfo, DeviceKind, Options, ScoreItem};
 
 /// Most points that a driver's items can sum up to, for and against a device.
 const ITEMS_LIMIT: i64 = 999;
@@ -82,6 +82,18 @@ pub fn rank(devices: &[DeviceInfo], wanted: &dyn Fn(&str) -> bool) -> Vec<Ranked
     ranked
 }
 
+/// Takes from a device that nobody named the code that nothing confines: its formats leave the list of those that the
+/// device takes. Returns the options to open it with. An option that `given` has stays as it is: its value is somebody's
+/// word.
+pub fn confine(info: &mut DeviceInfo, given: &Options) -> Options {
+    let mut options = given.clone();
+    for code in info.unconfined.iter().filter(|code| !given.contains_key(&code.option)) {
+        info.executable_formats.retain(|format| !code.formats.contains(format));
+        options.insert(code.option.clone(), code.refuse.clone());
+    }
+    options
+}
+
 /// The reason that weighs most against a device.
 fn worst(score: &Score) -> String {
     let item = score.items.iter().min_by_key(|item| item.points);
@@ -94,6 +106,7 @@ fn worst(score: &Score) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UnconfinedCode;
 
     fn device(kind: DeviceKind, path: &str, points: &[i64]) -> DeviceInfo {
         let items =
@@ -153,6 +166,29 @@ mod tests {
         let devices = [device(DeviceKind::DiscreteGpu, "gpu", &[]), device(DeviceKind::Cpu, "cpu", &[])];
         assert_eq!(order(&devices, "cpu"), [("cpu".to_owned(), true), ("gpu".to_owned(), false)]);
         assert_eq!(order(&devices, "other"), [("gpu".to_owned(), true), ("cpu".to_owned(), true)]);
+    }
+
+    #[test]
+    fn a_device_that_nobody_named_takes_no_unconfined_code() {
+        let mut info = device(DeviceKind::Cpu, "bytecode", &[]);
+        info.executable_formats.insert(0, "elf".to_owned());
+        info.unconfined = vec![UnconfinedCode {
+            formats: vec!["elf".to_owned(), "elf-other".to_owned()],
+            option: "native_code".to_owned(),
+            allow: "on".to_owned(),
+            refuse: "off".to_owned(),
+            default_allows: true,
+            ..UnconfinedCode::default()
+        }];
+        let mut chosen = info.clone();
+        let options = confine(&mut chosen, &Options::from([("threads".to_owned(), "2".to_owned())]));
+        assert_eq!(chosen.executable_formats, ["bytecode"]);
+        assert_eq!((options["native_code"].as_str(), options["threads"].as_str()), ("off", "2"));
+        // Who gives the option has said the word.
+        let given = Options::from([("native_code".to_owned(), "on".to_owned())]);
+        let mut asked = info.clone();
+        assert_eq!(confine(&mut asked, &given), given);
+        assert_eq!(asked, info);
     }
 
     #[test]

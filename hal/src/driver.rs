@@ -45,6 +45,24 @@ pub struct InfoGroup {
     pub entries: Vec<(String, String)>,
 }
 
+/// Formats of executables whose code nothing keeps within its bounds on a device: whoever runs it trusts its maker as
+/// much as the program itself. A device that nobody named never takes them ([`crate::choice::confine`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnconfinedCode {
+    /// The formats.
+    pub formats: Vec<String>,
+    /// What such code can do, as a clause: `it is machine code, which …`.
+    pub reason: String,
+    /// Name of the device option that decides.
+    pub option: String,
+    /// Its value that allows the code.
+    pub allow: String,
+    /// Its value that refuses the code.
+    pub refuse: String,
+    /// Whether the device takes the code where the option is not given.
+    pub default_allows: bool,
+}
+
 /// A device as enumeration sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
@@ -64,6 +82,9 @@ pub struct DeviceInfo {
     /// Formats of executables that it takes with default options, best first.
     #[serde(default)]
     pub executable_formats: Vec<String>,
+    /// Formats whose code can do more than compute on the buffers it is given, taken or not.
+    #[serde(default)]
+    pub unconfined: Vec<UnconfinedCode>,
     /// What speaks for it and against it beside its kind. Devices are chosen by the sum.
     #[serde(default)]
     pub score: Vec<ScoreItem>,

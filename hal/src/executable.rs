@@ -4,7 +4,8 @@ use std::{any::Any, fmt};
 
 use bytes::Bytes;
 
-use crate::Footprint;
+use crate::{Deadline, Footprint, Result};
+
 /// What an executable is made from.
 #[derive(Clone, Debug)]
 pub struct ExecutableDesc {
@@ -45,6 +46,16 @@ pub trait Executable: fmt::Debug + Send + Sync + 'static {
     /// Index of the function with this name.
     fn lookup(&self, name: &str) -> Option<u32> {
         self.functions().iter().position(|f| f.name == name).map(|i| i as u32)
+    }
+
+    /// Waits until these functions can be dispatched at once, because what the driver makes of their code in the
+    /// background is there or has failed; a failure is told by whatever uses the function. What is waited for is made
+    /// before anything else. Returns how many of them are done when the wait ends; [`Deadline::Now`] only looks.
+    /// DEADLINE_EXCEEDED when the driver has been at one of them for longer than its own limit, OUT_OF_RANGE for a function
+    /// that does not exist. A driver whose code is ready once the executable exists leaves this as it is.
+    fn wait_built(&self, functions: &[u32], deadline: Deadline) -> Result<usize> {
+        let _ = deadline;
+        Ok(functions.len())
     }
 
     /// What a dispatch of this function touches, for the check of barriers ([`crate::hazards`]): for each binding what is

@@ -1,6 +1,8 @@
 //! The hardware abstraction layer: the traits a driver implements, the types they speak, one validation layer
 //! above all drivers, and the registry that finds drivers by name. Does not own: any driver, any model format.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # The shape
 //! [`Driver`] → [`Driver::enumerate`] → [`DeviceInfo`] → [`Driver::open`] → [`Device`]. A device allocates
 //! [`Buffer`]s, creates [`Executable`]s and [`Semaphore`]s, turns a recorded [`CommandList`] into a
@@ -45,7 +47,7 @@ pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
 };
 pub use device::{Device, MemoryStats, QueueOp, foreign_object, next_device_id};
-pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem};
+pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, UnconfinedCode};
 pub use dump::CommandDump;
 pub use element::{ElementKind, ElementType, Encoding};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};

@@ -93,15 +93,17 @@ fn a_library_answers_its_program() {
         assert!(words.iter().all(|word| message.contains(word)), "'{message}' lacks one of {words:?}");
     };
 
+    let text = |version: u32| format!("{}.{}", version >> 16, version & 0xFFFF);
+    let (ours, newer) = (text(HALITE_ABI_VERSION), text(HALITE_ABI_VERSION + 1));
     refused(
         host,
         HALITE_ABI_VERSION + 1,
         out,
         Code::Incompatible,
-        &["0.1", "0.2", "newer build of this driver"],
+        &[&ours, &newer, "newer build of this driver"],
     );
-    refused(host, 0, out, Code::Incompatible, &["0.1", "0.0", "update the program"]);
-    refused(host, 1 << 16, out, Code::Incompatible, &["0.1", "1.0"]);
+    refused(host, 0, out, Code::Incompatible, &[&ours, "0.0", "update the program"]);
+    refused(host, 1 << 16, out, Code::Incompatible, &[&ours, "1.0"]);
     refused(ptr::null(), HALITE_ABI_VERSION, out, Code::Internal, &["HaliteHost is null"]);
     refused(host, HALITE_ABI_VERSION, ptr::null_mut(), Code::Internal, &["HalitePlugin is null"]);
     let mut short = HalitePlugin { struct_size: 8, ..nothing() };

@@ -1,6 +1,6 @@
 //! Owns how a session comes to be: sources of modules, devices and parameters, and the order they are brought up in.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use halite_formats::vmfb::{self, ModuleDef};
@@ -9,11 +9,13 @@ use halite_vm::{Context, ContextOptions, Limits, Module, NativeModule};
 
 use crate::{
     Error, Result, choose,
-    function::{CallOptions, FunctionInfo, Shared},
+    function::{CallOptions, Shared},
     hal_module::{HalModule, TraceSink},
     hints::ModuleHints,
+    info::FunctionInfo,
     mapping::{LoadMode, load_file},
     parameters::{ParameterIndex, ParameterModule},
+    progress::ProgressSink,
     session::{ModuleInfo, Session},
     tensor::HostTensor,
     view::BufferView,
@@ -24,7 +26,7 @@ const TRACE_ELEMENTS: u64 = 1024;
 
 enum ModuleSource {
     File(PathBuf),
-    Bytes(Bytes),
+    Bytes { name: String, bytes: Bytes },
 }
 
 enum DeviceSource {
@@ -44,6 +46,7 @@ pub struct SessionBuilder {
     parameter_index: Option<ParameterIndex>,
     load_mode: LoadMode,
     trace: Option<TraceSink>,
+    progress: Option<ProgressSink>,
     init: CallOptions,
     limits: Limits,
 }
@@ -98,8 +101,15 @@ impl SessionBuilder {
 
     /// Adds a module from bytes, which stay alive as long as anything of the module does.
     #[must_use]
-    pub fn module_bytes(mut self, bytes: impl Into<Bytes>) -> Self {
-        self.modules.push(ModuleSource::Bytes(bytes.into()));
+    pub fn module_bytes(self, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        self.named_module(format!("<{} bytes>", bytes.len()), bytes)
+    }
+
+    /// Adds a module from bytes, with a name for messages.
+    #[must_use]
+    pub fn named_module(mut self, name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
+        self.modules.push(ModuleSource::Bytes { name: name.into(), bytes: bytes.into() });
         self
     }
 
@@ -139,6 +149,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Who is told how far loading is: pipelines that are built, parameters that are read. Calls that build pipelines tell too.
+    #[must_use]
+    pub fn progress(mut self, sink: ProgressSink) -> Self {
+        self.progress = Some(sink);
+        self
+    }
+
     /// Limits in time for [`SessionBuilder::build`]'s run of the modules' initializers.
     #[must_use]
     pub fn init_options(mut self, options: CallOptions) -> Self {
@@ -164,15 +181,17 @@ impl SessionBuilder {
         let mut natives = std::mem::take(&mut self.native_modules);
         if needs_device {
             let trace = self.trace.take().unwrap_or_else(|| Arc::new(print_trace));
-            natives.push(Arc::new(HalModule::new(&devices, hints, trace)));
-            natives.push(Arc::new(ParameterModule::new(index)));
+            let hal = HalModule::new(&devices, hints.clone(), trace);
+            natives.push(Arc::new(hal.with_progress(self.progress.clone())));
+            natives.push(Arc::new(ParameterModule::new(index).with_progress(self.progress.take())));
         }
         let modules = defs.iter().map(module_info).collect::<Result<Vec<_>>>()?;
         let loaded = defs.into_iter().map(Module::load).collect::<Result<Vec<_>, _>>()?;
         let options = ContextOptions { limits: self.limits, init: self.init.invocation() };
-        let context =
-            Context::with_options(&natives, &loaded, &options).context(|| "creating the session")?;
-        Ok(Session { shared: Arc::new(Shared { context, devices }), modules })
+        let context = Context::with_options(&natives, &loaded, &options)
+            .map_err(|failure| choose::explain(failure, &devices, &hints))
+            .context(|| "creating the session")?;
+        Ok(Session::new(Shared::new(context, devices), modules))
     }
 
     fn read_modules(&mut self) -> Result<Vec<ModuleDef>> {
@@ -208,7 +227,7 @@ fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
             let name = path.display().to_string();
             (name, load_file(&path, mode).map_err(|source| Error::Read { path, source })?)
         }
-        ModuleSource::Bytes(bytes) => (format!("<{} bytes>", bytes.len()), bytes),
+        ModuleSource::Bytes { name, bytes } => (name, bytes),
     };
     vmfb::read_module(bytes).map_err(|e| Error::Format { what: "module", name, reason: e.to_string() })
 }
@@ -225,13 +244,21 @@ fn needs_device(def: &ModuleDef) -> bool {
 }
 
 fn module_info(def: &ModuleDef) -> Result<ModuleInfo> {
+    let exports = || def.exports.iter().rev().map(|e| (e.local_name.as_str(), e.ordinal as usize));
+    // Of exports with one name the first counts, as in the VM.
+    let ordinals: HashMap<&str, usize> = exports().collect();
+    let sibling = |name: &str| {
+        let (name, ordinal) = ordinals.get_key_value(format!("{name}$async").as_str())?;
+        Some((*name, &def.functions.get(*ordinal)?.signature))
+    };
     let functions = def
         .exports
         .iter()
         .filter(|export| !export.local_name.starts_with("__") && !export.local_name.contains('$'))
         .filter_map(|export| Some((export, def.functions.get(export.ordinal as usize)?)))
         .map(|(export, function)| {
-            FunctionInfo::new(&def.name, &export.local_name, &function.signature).map(Arc::new)
+            let (name, sibling) = (&export.local_name, sibling(&export.local_name));
+            FunctionInfo::new(&def.name, name, &function.signature, sibling).map(Arc::new)
         })
         .collect::<Result<_, _>>()?;
     Ok(ModuleInfo { name: def.name.clone(), version: def.version, functions })

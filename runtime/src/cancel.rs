@@ -25,7 +25,8 @@ impl CancelToken {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+    /// The flag itself, for layers that look at one.
+    pub fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
 }

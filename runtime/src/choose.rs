@@ -3,32 +3,47 @@
 
 use std::sync::Arc;
 
-use halite_hal::{Device, DeviceInfo, DeviceKind, DriverEntry, DriverRegistry, Options, choice, status};
+use halite_hal::{
+    Device, DeviceInfo, DeviceKind, DriverEntry, DriverRegistry, Options, Status, UnconfinedCode, choice,
+    status,
+};
 
 use crate::{Result, hints::ModuleHints};
 
-/// Opens the best usable device of all drivers that the modules have code for: a GPU before a processor.
-/// UNAVAILABLE lists what was seen and why it was not taken.
+/// Devices to choose from, and how each is opened when it is chosen.
+#[derive(Default)]
+struct Candidates {
+    devices: Vec<DeviceInfo>,
+    options: Vec<Options>,
+}
+
+/// Opens the best usable device of all drivers that the modules have code for: a GPU before a processor. Code that nothing
+/// confines is refused: nobody said that these modules may run it. UNAVAILABLE lists what was seen and why it was not
+/// taken, PERMISSION_DENIED says how to run modules that have no other code.
 pub(crate) fn open_default(
     registry: &DriverRegistry,
     defaults: &Options,
     hints: &[ModuleHints],
 ) -> Result<Arc<dyn Device>> {
-    let (mut devices, mut seen) = (Vec::new(), Vec::new());
+    let (mut found, mut seen) = (Candidates::default(), Vec::new());
     for entry in registry.entries() {
         match enumerate(entry, defaults) {
-            Ok(found) => devices.extend(found),
+            Ok(devices) => devices.into_iter().for_each(|info| found.add(info, defaults)),
             Err(e) => seen.push(format!("driver '{}': {e}", entry.name())),
         }
     }
-    let ranked = choice::rank(&devices, &|format| hints.iter().any(|h| h.names_format(format)));
-    let about = |r: &choice::Ranked| {
-        let info = &devices[r.index];
-        let why = r.ruled_out.as_deref().unwrap_or("usable");
-        format!("{} ({}): {why}", info.uri(), info.name)
-    };
-    let Some(best) = ranked.first().filter(|r| r.ruled_out.is_none()) else {
-        seen.extend(ranked.iter().map(about));
+    let devices = &found.devices;
+    let named = |format: &str| hints.iter().any(|h| h.names_format(format));
+    let ranked = choice::rank(devices, &named);
+    let serves = |info: &DeviceInfo| info.executable_formats.iter().any(|format| named(format));
+    let best = ranked.first().filter(|r| r.ruled_out.is_none());
+    if !best.is_some_and(|best| serves(&devices[best.index]))
+        && let Some(refusal) = ranked.iter().find_map(|r| refusal(&devices[r.index], defaults, &named))
+    {
+        return Err(refusal.into());
+    }
+    let Some(best) = best else {
+        seen.extend(ranked.iter().map(|r| about(r, &devices[r.index])));
         let seen = if seen.is_empty() {
             "there is no driver; link one in or install a plug-in".to_owned()
         } else {
@@ -38,8 +53,60 @@ pub(crate) fn open_default(
     };
     let info = &devices[best.index];
     log::info!("device {} chosen with {} points", info.uri(), best.score.total);
-    warn_of_cpu(info, &ranked, &devices);
-    Ok(registry.open(&info.uri(), defaults)?)
+    warn_of_cpu(info, &ranked, devices);
+    Ok(registry.open(&info.uri(), &found.options[best.index])?)
+}
+
+impl Candidates {
+    fn add(&mut self, mut info: DeviceInfo, defaults: &Options) {
+        self.options.push(choice::confine(&mut info, defaults));
+        self.devices.push(info);
+    }
+}
+
+fn about(ranked: &choice::Ranked, info: &DeviceInfo) -> String {
+    let why = ranked.ruled_out.as_deref().unwrap_or("usable");
+    format!("{} ({}): {why}", info.uri(), info.name)
+}
+
+/// Why a module does not run here, when all that keeps it from running is that nobody asked for such code.
+fn refusal(info: &DeviceInfo, given: &Options, named: &dyn Fn(&str) -> bool) -> Option<Status> {
+    let mut refused = info.unconfined.iter().filter(|code| !given.contains_key(&code.option));
+    let (code, format) = refused.find_map(|c| Some((c, c.formats.iter().find(|f| named(f))?)))?;
+    let uri = uri_that_allows(info, code);
+    Some(status!(
+        PermissionDenied,
+        "the module holds code of format '{format}', which does not run unless a device is named: {}; if you trust \
+         the module, name the device: --device='{uri}', in a program .device(\"{uri}\")",
+        code.reason
+    ))
+}
+
+/// How to name a device so that it runs the code. The name of a driver is enough for its only device.
+fn uri_that_allows(info: &DeviceInfo, code: &UnconfinedCode) -> String {
+    let device = if info.path.is_empty() { info.driver.clone() } else { info.uri() };
+    if code.default_allows { device } else { format!("{device}?{}={}", code.option, code.allow) }
+}
+
+/// Adds to a module's failure to find a device that one was there and refuses the module's code unless it is asked for.
+pub(crate) fn explain(failure: Status, devices: &[Arc<dyn Device>], hints: &[ModuleHints]) -> Status {
+    let named = |format: &&String| hints.iter().any(|h| h.names_format(format));
+    let refuses =
+        |device: &dyn Device, format: &str| device.query_i64("hal.executable.format", format) == Some(0);
+    for device in devices {
+        for code in &device.info().unconfined {
+            let mut formats = code.formats.iter().filter(named);
+            let Some(format) = formats.find(|format| refuses(device.as_ref(), format)) else { continue };
+            return failure.annotate(format!(
+                "device '{}' runs code of format '{format}' only with {}={}: {}",
+                device.info().uri(),
+                code.option,
+                code.allow,
+                code.reason
+            ));
+        }
+    }
+    failure
 }
 
 /// What a driver finds. One that cannot be loaded is warned of: something is installed and broken.

@@ -1,23 +1,23 @@
-//! Owns functions: what they take and return, and calling them. Does not own: how they were loaded (`session` does).
+//! Owns functions and calling them. Does not own: facts about them (`info`), what a call in progress is (`call`), or how
+//! they were loaded (`session`).
 
 use std::{fmt, sync::Arc};
 
-use halite_formats::vmfb::FunctionSignature;
 use halite_hal::{Deadline, Device, Fence};
 use halite_status::{Result as StatusResult, ResultExt, status};
-use halite_vm::{Context, FunctionHandle, Invocation, Kind, Ref, Signature, Value as VmValue};
+use halite_vm::{Context, Entered, FunctionHandle, Invocation, Kind, Ref, Value as VmValue};
+use parking_lot::Mutex;
 
 use crate::{
     Result,
+    call::PendingCall,
     cancel::CancelToken,
-    declaration::{Declaration, TypeInfo},
+    declaration::TypeInfo,
     hal_module::{FenceObject, wait_for_fence},
+    info::FunctionInfo,
     values,
     view::Value,
 };
-
-/// Arguments that an asynchronous function takes after the declared ones: the fence to wait for, the fence to signal.
-const ASYNC_FENCES: usize = 2;
 
 /// Limits of one call.
 #[derive(Clone, Debug)]
@@ -45,87 +45,23 @@ impl CallOptions {
     }
 }
 
-/// Facts about an exported function.
-#[derive(Clone, Debug)]
-pub struct FunctionInfo {
-    /// Name of the module.
-    pub module: String,
-    /// Name within the module.
-    pub name: String,
-    /// Calling convention, such as `0rr_r`.
-    pub calling_convention: String,
-    /// Source signature as the compiler wrote it, if it did.
-    pub declaration: Option<String>,
-    /// Whether the function returns before its work is done and signals a fence (`coarse-fences`).
-    pub is_async: bool,
-    inputs: Vec<Kind>,
-    outputs: Vec<Kind>,
-    parsed: Option<Declaration>,
-}
-
-impl FunctionInfo {
-    pub(crate) fn new(module: &str, name: &str, signature: &FunctionSignature) -> StatusResult<Self> {
-        let declaration = signature.attr("iree.abi.declaration").map(str::to_owned);
-        let parsed = declaration.as_deref().and_then(Declaration::parse);
-        let is_async = signature.attr("iree.abi.model") == Some("coarse-fences");
-        let convention = Signature::parse(&signature.calling_convention)
-            .context(|| format!("reading the signature of '{module}.{name}'"))?;
-        if convention.is_variadic() || (is_async && convention.args.len() < ASYNC_FENCES) {
-            return Err(status!(
-                InvalidArgument,
-                "exported function '{module}.{name}' cannot have the signature '{}'",
-                signature.calling_convention
-            ));
-        }
-        let fences = if is_async { ASYNC_FENCES } else { 0 };
-        let inputs = convention.plain_args().take(convention.args.len() - fences).collect();
-        Ok(FunctionInfo {
-            module: module.to_owned(),
-            name: name.to_owned(),
-            calling_convention: signature.calling_convention.clone(),
-            declaration,
-            is_async,
-            inputs,
-            outputs: convention.results,
-            parsed,
-        })
-    }
-
-    /// `module.name`.
-    pub fn full_name(&self) -> String {
-        format!("{}.{}", self.module, self.name)
-    }
-
-    /// How each argument of a call is passed. The fences of asynchronous functions are not among them.
-    pub fn input_kinds(&self) -> &[Kind] {
-        &self.inputs
-    }
-
-    /// How each result is passed.
-    pub fn output_kinds(&self) -> &[Kind] {
-        &self.outputs
-    }
-
-    /// Source type of input `index`, when the declaration tells.
-    pub fn input_type(&self, index: usize) -> Option<&TypeInfo> {
-        self.parsed.as_ref().and_then(|d| d.inputs.get(index)).map(|field| &field.ty)
-    }
-
-    /// Source type of output `index`, when the declaration tells.
-    pub fn output_type(&self, index: usize) -> Option<&TypeInfo> {
-        self.parsed.as_ref().and_then(|d| d.outputs.get(index)).map(|field| &field.ty)
-    }
-
-    /// The declaration, or the calling convention where there is none: what error messages show.
-    pub fn describe(&self) -> &str {
-        self.declaration.as_deref().unwrap_or(&self.calling_convention)
-    }
-}
-
 /// What functions keep alive: the linked modules with their state, and the devices.
 pub(crate) struct Shared {
     pub(crate) context: Context,
     pub(crate) devices: Vec<Arc<dyn Device>>,
+    /// Signalled by the last of the calls that may share state on the device: each waits for the one before.
+    last: Mutex<Option<Fence>>,
+}
+
+impl Shared {
+    pub(crate) fn new(context: Context, devices: Vec<Arc<dyn Device>>) -> Self {
+        Shared { context, devices, last: Mutex::default() }
+    }
+
+    /// What a call has to wait for that may use what calls before it write. A call that failed holds up nobody.
+    fn pending(&self) -> Option<Fence> {
+        self.last.lock().clone().filter(|fence| matches!(fence.query(), Ok(false)))
+    }
 }
 
 /// An exported function of a loaded module. Cheap to clone; keeps the session's state alive.
@@ -133,6 +69,8 @@ pub(crate) struct Shared {
 pub struct Function {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handle: FunctionHandle,
+    /// What to call instead to get the results before the work is done.
+    pub(crate) launch: Option<FunctionHandle>,
     pub(crate) info: Arc<FunctionInfo>,
 }
 
@@ -160,33 +98,74 @@ impl Function {
 
     /// Calls the function and waits for its results, for as long as that takes.
     ///
-    /// Calls of one session run one after the other, whatever threads they come from.
+    /// Any thread may call. Where [`FunctionInfo::can_overlap`] says so, calls of one session overlap: one at a time
+    /// records its work, and all wait for the device together. Elsewhere they run one after the other.
     pub fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
         self.call_with(args, &CallOptions::default())
     }
 
     /// Calls the function within limits.
     pub fn call_with(&self, args: &[Value], options: &CallOptions) -> Result<Vec<Value>> {
-        self.invoke(args, &options.invocation())
-            .context(|| format!("`{}`", self.info.describe()))
-            .map_err(Into::into)
+        let invocation = options.invocation();
+        let called = self.begin(args, &invocation).and_then(|call| call.finish(&invocation));
+        called.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
     }
 
-    fn invoke(&self, args: &[Value], invocation: &Invocation) -> StatusResult<Vec<Value>> {
+    /// Calls the function and returns as soon as its work is handed to the device, within limits that hold for that.
+    /// Where [`FunctionInfo::can_overlap`] says no, the work is done before this returns; so it is on devices that work
+    /// on their callers' threads.
+    ///
+    /// The arguments' tensors must not be written before the call is done. Memory of a call is given back when it is
+    /// done and its results are dropped: bound the number of calls that are under way.
+    pub fn start(&self, args: &[Value], options: &CallOptions) -> Result<PendingCall> {
+        let invocation = options.invocation();
+        let started = self.begin(args, &invocation).and_then(|call| {
+            let devices = if call.is_done() { &[] } else { self.shared.devices.as_slice() };
+            devices.iter().try_for_each(|device| device.queue_flush(halite_hal::QueueAffinity::ANY))?;
+            Ok(call)
+        });
+        started.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
+    }
+
+    /// Runs the program as far as it goes without waiting for the device.
+    fn begin(&self, args: &[Value], invocation: &Invocation) -> StatusResult<PendingCall> {
         let mut vm_args =
             self.arguments(args).context(|| format!("invoking function '{}'", self.info.full_name()))?;
+        let shared = &self.shared;
+        let Some(launch) = &self.launch else {
+            let mut entered = shared.context.enter(invocation)?;
+            if let Some(before) = shared.pending() {
+                wait_for_fence(&before, Deadline::Never, invocation)?;
+            }
+            let results = entered.invoke(&self.handle, &vm_args, invocation)?;
+            drop(entered);
+            return Ok(PendingCall::new(self, None, results));
+        };
         let signal = self.signal_fence()?;
-        if let Some(fence) = &signal {
-            vm_args.push(VmValue::Ref(Ref::NULL));
-            vm_args.push(VmValue::Ref(Ref::new(FenceObject(fence.clone()))));
+        let entered = shared.context.enter(invocation)?;
+        let independent = self.info.launch().is_some_and(|launch| launch.independent);
+        let wait = if independent { None } else { shared.pending() };
+        vm_args.push(VmValue::Ref(wait.map_or(Ref::NULL, |fence| Ref::new(FenceObject(fence)))));
+        vm_args.push(VmValue::Ref(Ref::new(FenceObject(signal.clone()))));
+        let results =
+            self.launch(entered, launch, &vm_args, invocation, (!independent).then_some(&signal))?;
+        Ok(PendingCall::new(self, Some(signal), results))
+    }
+
+    /// Invokes the function; later calls wait for `chained`.
+    fn launch(
+        &self,
+        mut entered: Entered<'_>,
+        launch: &FunctionHandle,
+        args: &[VmValue],
+        invocation: &Invocation,
+        chained: Option<&Fence>,
+    ) -> StatusResult<Vec<VmValue>> {
+        let results = entered.invoke(launch, args, invocation)?;
+        if let Some(signal) = chained {
+            *self.shared.last.lock() = Some(signal.clone());
         }
-        let results = self.shared.context.invoke(&self.handle, &vm_args, invocation)?;
-        if let Some(fence) = &signal
-            && !wait_for_fence(fence, Deadline::Never, invocation)?
-        {
-            return Err(status!(Internal, "an endless wait ended before its fence was reached"));
-        }
-        results.into_iter().map(values::from_vm).collect()
+        Ok(results)
     }
 
     fn arguments(&self, args: &[Value]) -> StatusResult<Vec<VmValue>> {
@@ -211,14 +190,11 @@ impl Function {
         args.iter().zip(kinds).enumerate().map(check).collect()
     }
 
-    /// The fence that an asynchronous function signals when its results are there.
-    fn signal_fence(&self) -> StatusResult<Option<Fence>> {
-        if !self.info.is_async {
-            return Ok(None);
-        }
+    /// The fence that the call signals when its results are there.
+    fn signal_fence(&self) -> StatusResult<Fence> {
         let device = self.shared.devices.first().ok_or_else(|| {
             status!(FailedPrecondition, "an asynchronous function needs a device; give the session one")
         })?;
-        Ok(Some(Fence::new(device.create_semaphore(0)?, 1)))
+        Ok(Fence::new(device.create_semaphore(0)?, 1))
     }
 }

@@ -1,6 +1,8 @@
 //! Load and run models on any HAL device: sessions, modules, functions, values; and the native modules `hal` and
 //! `io_parameters` that compiled modules import. Does not own: drivers, the interpreter, file formats.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # Use
 //! A [`Session`] links module files against devices and parameters; a [`Function`] of it takes and returns
 //! [`Value`]s. Drivers are those linked into the program, or those of a registry that the caller fills.
@@ -34,6 +36,7 @@
 //! behaviour or a crash of the host. A program may run for ever; give calls a deadline ([`CallOptions`]).
 
 mod builder;
+mod call;
 mod cancel;
 mod choose;
 mod declaration;
@@ -41,8 +44,10 @@ mod error;
 mod function;
 mod hal_module;
 mod hints;
+mod info;
 mod mapping;
 mod parameters;
+mod progress;
 mod session;
 pub mod tensor;
 mod values;
@@ -50,17 +55,20 @@ mod view;
 mod vmdata;
 
 pub use builder::SessionBuilder;
+pub use call::PendingCall;
 pub use cancel::CancelToken;
 pub use declaration::{Declaration, Field, TypeInfo};
 pub use error::{Error, Result};
-pub use function::{CallOptions, Function, FunctionInfo};
+pub use function::{CallOptions, Function};
 pub use hal_module::{
     BufferObject, DeviceObject, FenceObject, FileObject, HalModule, TraceSink, VERSION as HAL_MODULE_VERSION,
 };
 pub use halite_hal::{Deadline, ElementType, Encoding};
 pub use halite_vm::{Kind, Limits};
+pub use info::FunctionInfo;
 pub use mapping::LoadMode;
 pub use parameters::{Parameter, ParameterIndex, ParameterModule};
+pub use progress::{PARAMETERS as PROGRESS_PARAMETERS, PIPELINES as PROGRESS_PIPELINES, ProgressSink};
 pub use session::{ModuleInfo, Session};
 pub use tensor::HostTensor;
 pub use view::{BufferView, Shape, Value};

@@ -25,6 +25,25 @@ impl LoadMode {
     pub fn load(self, path: &Path) -> io::Result<Bytes> {
         load_file(path, self)
     }
+
+    /// The contents of an open file, from its beginning; a stream is read to its end.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn load_from(self, file: &File) -> io::Result<Bytes> {
+        match self {
+            LoadMode::Map => map(file),
+            LoadMode::Preload => {
+                let mut file = file;
+                let length = file.metadata()?.len();
+                let mut bytes = Vec::new();
+                let expected = usize::try_from(length).map_err(io::Error::other)?;
+                bytes.try_reserve_exact(expected).map_err(io::Error::other)?;
+                io::Read::read_to_end(&mut file, &mut bytes)?;
+                Ok(bytes.into())
+            }
+        }
+    }
 }
 
 /// The contents of a file.

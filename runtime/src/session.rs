@@ -1,14 +1,15 @@
 //! Owns sessions: modules that are loaded and linked against devices and parameters. Does not own: building one
 //! (`builder` does), calling functions (`function` does).
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use halite_hal::Device;
 
 use crate::{
     Error, Result,
     builder::SessionBuilder,
-    function::{Function, FunctionInfo, Shared},
+    function::{Function, Shared},
+    info::FunctionInfo,
 };
 
 /// Facts about a loaded module.
@@ -26,11 +27,12 @@ pub struct ModuleInfo {
 /// Modules linked together with their state (global variables, weights on the device). Dropping the session and all
 /// its functions and results gives everything back.
 ///
-/// Any thread may use it; calls run one after the other. For parallel calls, build several sessions over the same
-/// devices.
+/// Any thread may use it. Calls overlap where functions can ([`FunctionInfo::can_overlap`]); elsewhere they run one after
+/// the other, and parallel calls take several sessions over the same devices.
 pub struct Session {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) modules: Vec<ModuleInfo>,
+    modules: Vec<ModuleInfo>,
+    by_name: HashMap<String, Arc<FunctionInfo>>,
 }
 
 impl std::fmt::Debug for Session {
@@ -41,7 +43,23 @@ impl std::fmt::Debug for Session {
     }
 }
 
+/// Functions by the names that they are asked for: those of the last module by their own, all by their full name. Of two
+/// with one name the first counts.
+fn by_name(modules: &[ModuleInfo]) -> HashMap<String, Arc<FunctionInfo>> {
+    let last = modules.last().into_iter().flat_map(|m| &m.functions).map(|f| (f.name.clone(), f));
+    let all = modules.iter().flat_map(|m| &m.functions).map(|f| (f.full_name(), f));
+    let mut names = HashMap::new();
+    for (name, info) in last.chain(all) {
+        names.entry(name).or_insert_with(|| info.clone());
+    }
+    names
+}
+
 impl Session {
+    pub(crate) fn new(shared: Shared, modules: Vec<ModuleInfo>) -> Self {
+        Session { shared: Arc::new(shared), by_name: by_name(&modules), modules }
+    }
+
     /// Begins a session.
     pub fn builder() -> SessionBuilder {
         SessionBuilder::default()
@@ -64,9 +82,7 @@ impl Session {
 
     /// A function by `name`, looked for in the last module, or by `module.name`.
     pub fn function(&self, name: &str) -> Result<Function> {
-        let last = self.modules.last().into_iter().flat_map(|m| &m.functions).find(|f| f.name == name);
-        let found = last.or_else(|| self.functions().find(|f| f.full_name() == name));
-        match found {
+        match self.by_name.get(name) {
             Some(info) => self.bind(info),
             None => Err(Error::FunctionNotFound { name: name.to_owned(), available: self.function_names() }),
         }
@@ -89,7 +105,13 @@ impl Session {
     }
 
     fn bind(&self, info: &Arc<FunctionInfo>) -> Result<Function> {
-        let handle = self.shared.context.lookup(&info.module, &info.name)?;
-        Ok(Function { shared: self.shared.clone(), handle, info: info.clone() })
+        let lookup = |name: &str| self.shared.context.lookup(&info.module, name);
+        let launch = info.launch().map(|launch| lookup(&launch.name)).transpose()?;
+        Ok(Function {
+            shared: self.shared.clone(),
+            handle: lookup(&info.name)?,
+            launch: launch.map(|handle| handle.shown_as(&info.full_name())),
+            info: info.clone(),
+        })
     }
 }

@@ -147,7 +147,12 @@ fn scalar_programs_without_a_device() {
     assert!(calls > 500 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A device by a part of its name, when a driver finds it.
+/// A device by a part of its name, when a driver finds it. Modules whose only kernels take device addresses have to be
+/// allowed to on a processor.
+fn device_for(name: &str, addresses: bool) -> Option<std::sync::Arc<dyn halite_hal::Device>> {
+    device(&if addresses { format!("{name}?dispatch_abi=all") } else { name.to_owned() })
+}
+
 fn device(name: &str) -> Option<std::sync::Arc<dyn halite_hal::Device>> {
     match DriverRegistry::with_static_drivers().open(&format!("vulkan://{name}"), &Options::new()) {
         Ok(device) => Some(device),
@@ -211,7 +216,11 @@ fn tensor_programs(name: &str) {
     let (mut cases, mut wrong) = (0, Vec::new());
     for row in manifest(&root.join("small")).iter().filter(|row| row["vmfb_bytes"].is_number()) {
         cases += 1;
-        if let Err(e) = run_case(&root, row, &device, name) {
+        let addresses =
+            list(row, "flags").iter().any(|f| f.as_str() == Some("--iree-vulkan-dispatch-abi=bda"));
+        let asked = if addresses { device_for(name, true) } else { None };
+        let device = asked.as_ref().unwrap_or(&device);
+        if let Err(e) = run_case(&root, row, device, name) {
             wrong.push(format!("{}: {e}", text(row, "name")));
         }
     }

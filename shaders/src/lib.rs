@@ -1,6 +1,8 @@
 //! The library of compute kernels: what operations there are, which kernels (*variants*) compute them, which one suits
 //! a target and a shape, and what has to be dispatched. Does not own: devices, memory, or models.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # From an operation to dispatches
 //! An [`Operation`] is a computation with types and shapes. [`rank`] orders the [`Variant`]s that compute it on a
 //! target, each with its reason; [`Variant::plan`] turns one into a [`Plan`]: SPIR-V, specialization and push constants,

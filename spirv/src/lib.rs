@@ -1,5 +1,7 @@
 //! SPIR-V facts, structural checks, subgroup-width analysis and repair; pure, for untrusted input, no device.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! [`analyze`] validates a module and says what it declares, [`required_features`] which Vulkan features it needs,
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
 //! [`rebase`] makes a kernel of which parts can be dispatched, [`touch`] which bytes of its bindings a kernel touches.

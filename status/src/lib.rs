@@ -1,5 +1,7 @@
 //! Owns the status codes and the error value that HAL, drivers, VM and runtime pass upward.
 //! Does not own: parser errors (each format has its own enum) or anything that prints.
+//!
+//! Internal to Halite; programs use the crate `halite`.
 #![forbid(unsafe_code)]
 
 use std::{borrow::Cow, error::Error, fmt};

@@ -2,6 +2,8 @@
 //! kernels may use on it, which of several targets fits it best. Does not own: asking devices (drivers do), and
 //! choosing kernels (the kernel library does).
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! A target is written `<arch-or-vendor>-<product>-<os>`: `valhall-g78-android30`, `hopper-h200-linux`,
 //! `cpu-llvmpipe-linux`. The table is data, one file for each family under `targets/data/`; everything in it names
 //! its source. What a real device reports ([`Facts`]) always wins over the table.

@@ -4,6 +4,8 @@
 use std::{fs, path::PathBuf, process::Command};
 
 const DOCUMENTS: &[&str] = &[
+    "getting-started.md",
+    "getting-started-library.md",
     "run-module.md",
     "benchmark-module.md",
     "compile-module.md",
@@ -46,6 +48,12 @@ const FOREIGN: &[&str] = &[
     "--validate",
     "--filter",
     "--to",
+    "--open",
+    "--path",
+    "--proto",
+    "--scope",
+    "--tlsv1",
+    "--user",
 ];
 
 fn document(name: &str) -> String {

@@ -68,7 +68,7 @@ impl Root {
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
-    fs::copy(from, to).unwrap_or_else(|e| panic!("{} to {}: {e}", from.display(), to.display()));
+    common::copy_program(from, to);
 }
 
 /// SwiftShader's library on this machine, wherever the driver finds it.
@@ -77,6 +77,12 @@ fn swiftshader() -> Option<PathBuf> {
     command.args(["--json", "--vulkan_swiftshader=on"]).stdin(Stdio::null());
     // Without drivers behind the loader, SwiftShader is reached directly.
     command.env("VK_DRIVER_FILES", "/no/such").env("VK_ICD_FILENAMES", "/no/such");
+    // What this user keeps is searched too.
+    if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
+        command.env("XDG_CACHE_HOME", cache);
+    } else {
+        command.env_remove("XDG_CACHE_HOME");
+    }
     let ran = finish(command.output().unwrap());
     let list: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
     let reached = list["devices"].as_array().into_iter().flatten();

@@ -124,7 +124,7 @@ fn installed_plug_ins_are_found() {
     let bin = dir.path().join("bin");
     fs::create_dir(&bin).expect("a folder of the test");
     let tool = bin.join("list-devices");
-    fs::copy(env!("CARGO_BIN_EXE_list-devices"), &tool).expect("the tool can be copied");
+    common::copy_program(Path::new(env!("CARGO_BIN_EXE_list-devices")), &tool);
     if installed(&dir.path().join("lib/halite/drivers")).is_none() {
         return;
     }

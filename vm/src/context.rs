@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_status::{Result, ResultExt, bail, status};
+use halite_status::{Result, ResultExt, bail};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
@@ -51,6 +51,9 @@ pub struct ContextOptions {
     pub init: Invocation,
 }
 
+/// Longest wait for another invocation between two looks at the caller's cancellation.
+const LOCK_SLICE: Duration = Duration::from_millis(50);
+
 /// Longest time that `__deinit` functions get when a context is dropped.
 const TEARDOWN: Duration = Duration::from_secs(10);
 
@@ -79,6 +82,12 @@ impl FunctionHandle {
     /// `module.function`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same function under another name in error messages.
+    #[must_use]
+    pub fn shown_as(self, name: &str) -> Self {
+        FunctionHandle { name: name.into(), ..self }
     }
 
     /// Kinds of arguments and results.
@@ -171,11 +180,14 @@ impl Context {
         args: &[Value],
         invocation: &Invocation,
     ) -> Result<Vec<Value>> {
-        if function.context != self.id {
-            bail!(InvalidArgument, "function '{}' was looked up in another context", function.name);
-        }
-        self.run(function.module, function.ordinal, args, invocation)
-            .context(|| format!("invoking function '{}'", function.name))
+        self.enter(invocation)?.invoke(function, args, invocation)
+    }
+
+    /// Waits until no other invocation runs, and keeps others out for as long as the result lives: for callers whose
+    /// arguments depend on which invocation came before. CANCELLED or DEADLINE_EXCEEDED when the wait takes too long; a
+    /// cancellation is seen within 50 ms.
+    pub fn enter(&self, invocation: &Invocation) -> Result<Entered<'_>> {
+        Ok(Entered { context: self, state: self.lock(invocation)? })
     }
 
     /// Runs the `__deinit` functions in reverse order and drops the context. The first error is returned; all
@@ -185,24 +197,21 @@ impl Context {
     }
 
     fn run(&self, module: u32, ordinal: u32, args: &[Value], invocation: &Invocation) -> Result<Vec<Value>> {
-        let mut state = self.lock(invocation)?;
-        let mut machine = Machine {
-            linked: &self.linked,
-            natives: &self.natives,
-            state: &mut state,
-            watch: Watch::new(invocation.clone()),
-            memory: &self.memory,
-        };
-        machine.run(module, ordinal, args)
+        self.enter(invocation)?.run(module, ordinal, args, invocation)
     }
 
-    /// Waits for other invocations to end, no longer than the deadline.
+    /// Waits for other invocations to end, no longer than the deadline and the caller's patience.
     fn lock(&self, invocation: &Invocation) -> Result<MutexGuard<'_, State>> {
-        match invocation.deadline {
-            None => Ok(self.state.lock()),
-            Some(deadline) => self.state.try_lock_until(deadline).ok_or_else(|| {
-                status!(DeadlineExceeded, "another invocation of the context ran until the deadline passed")
-            }),
+        if invocation.deadline.is_none() && invocation.cancel.is_none() {
+            return Ok(self.state.lock());
+        }
+        loop {
+            let slice = Instant::now() + LOCK_SLICE;
+            let until = invocation.deadline.map_or(slice, |deadline| deadline.min(slice));
+            if let Some(state) = self.state.try_lock_until(until) {
+                return Ok(state);
+            }
+            invocation.check().context(|| "while another invocation of the context ran")?;
         }
     }
 
@@ -230,6 +239,54 @@ impl Drop for Context {
         if let Err(status) = self.teardown(&Invocation::until(Instant::now() + TEARDOWN)) {
             log::warn!("tearing down a VM context: {status}");
         }
+        // Globals go first: lists that they hold are not garbage before.
+        self.state.get_mut().globals.clear();
+        self.memory.free_cycles();
+    }
+}
+
+/// A context that runs nobody else's invocation. See [`Context::enter`].
+pub struct Entered<'a> {
+    context: &'a Context,
+    state: MutexGuard<'a, State>,
+}
+
+impl fmt::Debug for Entered<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Entered").field(self.context).finish()
+    }
+}
+
+impl Entered<'_> {
+    /// As [`Context::invoke`].
+    pub fn invoke(
+        &mut self,
+        function: &FunctionHandle,
+        args: &[Value],
+        invocation: &Invocation,
+    ) -> Result<Vec<Value>> {
+        if function.context != self.context.id {
+            bail!(InvalidArgument, "function '{}' was looked up in another context", function.name);
+        }
+        self.run(function.module, function.ordinal, args, invocation)
+            .context(|| format!("invoking function '{}'", function.name))
+    }
+
+    fn run(
+        &mut self,
+        module: u32,
+        ordinal: u32,
+        args: &[Value],
+        invocation: &Invocation,
+    ) -> Result<Vec<Value>> {
+        let mut machine = Machine {
+            linked: &self.context.linked,
+            natives: &self.context.natives,
+            state: &mut self.state,
+            watch: Watch::new(invocation.clone()),
+            memory: &self.context.memory,
+        };
+        machine.run(module, ordinal, args)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The VM: verifies bytecode modules once at load, pre-decodes them, and interprets them; defines refs, lists,
 //! buffers and the interface of native modules. Does not own: HAL objects (they are opaque refs here), files, tools.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! Order of use: [`Module::load`] → [`Context::new`] (resolves imports, runs `__init`) → [`Context::lookup`] →
 //! [`Context::invoke`].
 #![forbid(unsafe_code)]
@@ -9,6 +11,7 @@ pub mod asm;
 mod buffer;
 mod code;
 mod context;
+mod cycles;
 mod decode;
 mod disasm;
 mod exec;
@@ -25,7 +28,7 @@ mod value;
 mod verify;
 
 pub use buffer::{Buffer, HostMemory};
-pub use context::{Context, ContextOptions, FunctionHandle, Limits};
+pub use context::{Context, ContextOptions, Entered, FunctionHandle, Limits};
 pub use disasm::{Line, disassemble};
 pub use invocation::Invocation;
 pub use list::List;

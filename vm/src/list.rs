@@ -260,6 +260,26 @@ impl List {
         Ok(())
     }
 
+    /// Calls for each reference in it that is not null. The list is locked meanwhile: do nothing with it.
+    pub(crate) fn for_each_ref(&self, visit: &mut dyn FnMut(&Ref)) {
+        match &self.inner.lock().items {
+            Items::Refs(v) => v.iter().filter(|r| !r.is_null()).for_each(visit),
+            Items::Values(v) => {
+                let refs = v.iter().filter_map(|v| if let Some(Value::Ref(r)) = v { Some(r) } else { None });
+                refs.filter(|r| !r.is_null()).for_each(visit);
+            }
+            _ => {}
+        }
+    }
+
+    /// Drops all references in it.
+    pub(crate) fn clear(&self) {
+        let mut refs = Vec::new();
+        self.inner.lock().items.take_refs(&mut refs);
+        // Released only now, when the lock is free: an element may hold this list.
+        drop(refs);
+    }
+
     /// Appends an element.
     pub fn push(&self, value: Value) -> Result<()> {
         let index = self.len();

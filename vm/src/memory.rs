@@ -1,22 +1,51 @@
 //! Owns the accounting of memory that modules allocate at run time. Does not own: the allocations.
 
 use std::sync::{
-    Arc,
+    Arc, Weak,
     atomic::{AtomicU64, Ordering},
 };
 
 use halite_status::{Result, bail};
+use parking_lot::Mutex;
+
+use crate::{Object, Ref, cycles};
 
 /// A byte budget, shared by the objects that were allocated from it.
 #[derive(Debug)]
 pub(crate) struct Memory {
     used: AtomicU64,
     limit: u64,
+    /// Lists that modules made: the only objects that can hold each other in a circle.
+    lists: Mutex<Vec<Weak<dyn Object>>>,
 }
 
 impl Memory {
     pub(crate) fn new(limit: u64) -> Arc<Memory> {
-        Arc::new(Memory { used: AtomicU64::new(0), limit })
+        Arc::new(Memory { used: AtomicU64::new(0), limit, lists: Mutex::default() })
+    }
+
+    /// Remembers a new list for [`Memory::free_cycles`].
+    pub(crate) fn note_list(&self, list: &Ref) {
+        let Some(list) = list.object() else { return };
+        let mut lists = self.lists.lock();
+        if lists.len() == lists.capacity() {
+            lists.retain(|list| list.strong_count() > 0);
+            // Room for as many again: the next look at all of them is as far away as there are lists.
+            let more = lists.len().max(16);
+            lists.reserve(more);
+        }
+        lists.push(Arc::downgrade(list));
+    }
+
+    /// Empties the lists that nothing but themselves holds. Lists that a caller got as a result stay as they are.
+    pub(crate) fn free_cycles(&self) {
+        let lists = std::mem::take(&mut *self.lists.lock());
+        cycles::free(lists.iter().filter_map(Weak::upgrade).map(Ref::from_arc).collect());
+    }
+
+    #[cfg(test)]
+    pub(crate) fn noted(&self) -> usize {
+        self.lists.lock().len()
     }
 
     /// Takes bytes out of the budget until the reservation is dropped. RESOURCE_EXHAUSTED when it is spent.

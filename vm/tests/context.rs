@@ -366,6 +366,9 @@ fn endless_code_ends_at_the_deadline_or_when_cancelled() {
         // A second caller waits for the first no longer than its deadline.
         let late = Invocation::until(Instant::now() + Duration::from_millis(10));
         assert_eq!(context.invoke(&main, &[], &late).unwrap_err().code(), Code::DeadlineExceeded);
+        // Nor longer than it wants to.
+        let given_up = Invocation { deadline: None, cancel: Some(Arc::new(AtomicBool::new(true))) };
+        assert_eq!(context.invoke(&main, &[], &given_up).unwrap_err().code(), Code::Cancelled);
         cancel.store(true, Ordering::Relaxed);
         assert_eq!(running.join().unwrap().unwrap_err().code(), Code::Cancelled);
     });

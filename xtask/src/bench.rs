@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::shell::{self, cargo, command, repo, say};
+use crate::{
+    shell::{self, cargo, command, repo, say},
+    tools,
+};
 
 /// What to compare.
 #[derive(Args)]
@@ -56,6 +59,7 @@ fn compare(options: &Options) -> Result<()> {
     let manifest = options.manifest.as_ref().context("a manifest of modules is needed")?;
     say("building");
     shell::run(&mut cargo(&["build", "--release", "--package", "halite-tools"]))?;
+    tools::link(&repo("target/release"))?;
     let mut compare = command("python3", &["conformance/bench/compare.py"]);
     compare.arg("--ours").arg(repo("target/release")).arg("--theirs").arg(theirs);
     compare.arg(manifest).args(&options.rest);

@@ -1,20 +1,25 @@
 //! Owns the demo: one command from a clean clone to a network's answer on whatever Vulkan device is there.
 
+use std::process::Command;
+
 use anyhow::{Context, Result};
 
 use crate::{
+    clock::Clock,
     setup,
     shell::{self, cargo, command, output, repo, say},
+    tools::{DEVICES, RUN},
 };
 
 /// Sets up, builds, runs the digits network on a picture, and says which device ran it.
 pub fn run() -> Result<()> {
+    let clock = Clock::start();
     setup::any_vulkan_driver()?;
     say("building");
-    shell::run(&mut cargo(&["build", "--release", "--package", "halite-tools"]))?;
-    let tool = |name: &str| repo("target/release").join(name).to_string_lossy().into_owned();
+    shell::run(&mut build())?;
+    println!("built in {}", clock.spent());
     say("devices");
-    shell::run(&mut command(&tool("list-devices"), &[]))?;
+    shell::run(&mut program(DEVICES, &[]))?;
     say("a 16x16 picture of a digit");
     print_picture(&std::fs::read(repo("demo/digits/sample_7.npy"))?);
     let args = [
@@ -23,8 +28,8 @@ pub fn run() -> Result<()> {
         "--function=classify",
         "--input=@demo/digits/sample_7.npy",
     ];
-    say(&format!("run-module {}", args.join(" ")));
-    let text = output(&mut command(&tool("run-module"), &args))?;
+    say(&format!("{} {}", RUN.join(" "), args.join(" ")));
+    let text = output(&mut program(RUN, &args))?;
     print!("{text}");
     let scores: Vec<f32> = text
         .rsplit_once("1x10xf32=[")
@@ -34,21 +39,34 @@ pub fn run() -> Result<()> {
     if let Some((digit, score)) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)) {
         println!("\nThe network says: {digit} ({:.1} %)", score * 100.0);
     }
-    anyhow::ensure!(scores.len() == 10, "run-module printed no 1x10 result");
-    let report = output(command(&tool("run-module"), &args).arg("--json"))?;
-    println!(
-        "It ran on {}.",
-        device_of(&report, &output(&mut command(&tool("list-devices"), &["--json"]))?)?
-    );
+    anyhow::ensure!(scores.len() == 10, "{} printed no 1x10 result", RUN.join(" "));
+    let report = output(program(RUN, &args).arg("--json"))?;
+    println!("It ran on {}.", device_of(&report, &output(&mut program(DEVICES, &["--json"]))?)?);
+    println!("\nAll of this took {}.", clock.spent());
     Ok(())
 }
 
-/// URI and name of the device that `run-module --json` reports, the name out of `list-devices --json`.
+/// Builds what the demo runs and nothing else.
+fn build() -> Command {
+    let mut build = cargo(&["build", "--release", "--package", "halite-tools", "--bin", RUN[0]]);
+    if DEVICES[0] != RUN[0] {
+        build.args(["--bin", DEVICES[0]]);
+    }
+    build
+}
+
+/// A tool that was built, with its first arguments and these.
+fn program(tool: &[&str], args: &[&str]) -> Command {
+    let path = repo("target/release").join(tool[0]).to_string_lossy().into_owned();
+    command(&path, &[&tool[1..], args].concat())
+}
+
+/// URI and name of the device that a run reports as JSON, the name out of the list of devices.
 fn device_of(report: &str, devices: &str) -> Result<String> {
-    let report: serde_json::Value = serde_json::from_str(report).context("run-module --json")?;
-    let devices: serde_json::Value = serde_json::from_str(devices).context("list-devices --json")?;
-    let uri = report["devices"][0].as_str().context("run-module --json names no device")?;
-    let all = devices["devices"].as_array().context("list-devices --json has no list")?;
+    let report: serde_json::Value = serde_json::from_str(report).context("the run's --json")?;
+    let devices: serde_json::Value = serde_json::from_str(devices).context("the devices' --json")?;
+    let uri = report["devices"][0].as_str().context("the run's --json names no device")?;
+    let all = devices["devices"].as_array().context("the devices' --json has no list")?;
     let name = all.iter().find(|d| d["uri"] == uri).and_then(|d| d["name"].as_str()).unwrap_or("unknown");
     Ok(format!("{name} ({uri})"))
 }

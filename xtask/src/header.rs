@@ -1,39 +1,10 @@
-//! Owns `hal/include/halite/driver.h`: makes it from the Rust definitions, or says whether it is current. Does not own
-//! the definitions.
+//! Owns the chore that makes the C header of the driver interface. Does not own how: `hal/generator` is a workspace of its own, so
+//! that the other chores need not wait for cbindgen.
 
-use std::fs;
-
-use anyhow::{Context, Result, bail};
-use cbindgen::{Builder, Config, DocumentationStyle, ItemType, Language, Style};
+use anyhow::Result;
 use clap::Args;
 
-use crate::shell::repo;
-
-const SOURCE: &str = "hal/src/plugin/abi.rs";
-const HEADER: &str = "hal/include/halite/driver.h";
-
-const PREAMBLE: &str = "\
-// The C interface between Halite and a driver library. Generated from hal/src/plugin/abi.rs by `cargo xtask header`;
-// do not edit. The contract is written there, and docs/writing-a-driver.md leads through a driver.
-";
-
-const TRAILER: &str = "\
-#ifdef __cplusplus
-extern \"C\" {
-#endif
-
-/// The one function that a driver library exports.
-#if defined(_WIN32)
-__declspec(dllexport)
-#elif defined(__GNUC__)
-__attribute__((visibility(\"default\")))
-#endif
-HaliteStatus *halite_driver_query_v1(const HaliteHost *host, uint32_t max_version, HalitePlugin *out_plugin);
-
-#ifdef __cplusplus
-}  // extern \"C\"
-#endif
-";
+use crate::shell::{self, cargo, repo};
 
 /// What to do with the header.
 #[derive(Args)]
@@ -43,76 +14,12 @@ pub struct Options {
     pub check: bool,
 }
 
-/// Writes the header, or fails when `--check` finds it out of date.
+/// Builds the generator if need be and runs it.
 pub fn run(options: &Options) -> Result<()> {
-    let text = generate()?;
-    let path = repo(HEADER);
-    let current = fs::read_to_string(&path).unwrap_or_default();
-    if current == text {
-        println!("{HEADER}: current");
-        return Ok(());
-    }
+    let mut command =
+        cargo(&["run", "--quiet", "--locked", "--manifest-path", "hal/generator/Cargo.toml", "--"]);
     if options.check {
-        bail!("{HEADER} differs from {SOURCE}; run `cargo xtask header` and commit the result");
+        command.arg("--check");
     }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    println!("{HEADER}: written");
-    Ok(())
+    shell::run(command.env("CARGO_TARGET_DIR", repo("target/xtask/header")))
 }
-
-fn generate() -> Result<String> {
-    let source = fs::read_to_string(repo(SOURCE)).with_context(|| format!("reading {SOURCE}"))?;
-    let mut config = Config {
-        language: Language::C,
-        style: Style::Both,
-        documentation_style: DocumentationStyle::C99,
-        cpp_compat: true,
-        include_guard: Some("HALITE_DRIVER_H".to_owned()),
-        header: Some(format!("{PREAMBLE}{}", contract(&source))),
-        after_includes: Some(forward_declarations(&source)),
-        trailer: Some(TRAILER.to_owned()),
-        line_length: 110,
-        tab_width: 4,
-        no_includes: true,
-        sys_includes: vec!["stddef.h".to_owned(), "stdint.h".to_owned()],
-        usize_is_size_t: true,
-        ..Config::default()
-    };
-    config.export.item_types = vec![ItemType::Constants, ItemType::Structs, ItemType::Typedefs];
-    config.export.include = TYPES.iter().map(|name| (*name).to_owned()).collect();
-    let bindings = Builder::new()
-        .with_config(config)
-        .with_src(repo(SOURCE))
-        .generate()
-        .with_context(|| format!("reading {SOURCE}"))?;
-    let mut bytes = Vec::new();
-    bindings.write(&mut bytes);
-    String::from_utf8(bytes).context("the generated header is no UTF-8")
-}
-
-/// The contract of the interface, from the head of the source, as comments.
-fn contract(source: &str) -> String {
-    let head = source.lines().map_while(|line| line.strip_prefix("//!"));
-    let rules = head.skip_while(|line| line.trim() != "# Contract").skip(1);
-    rules.fold("//\n".to_owned(), |text, line| text + "//" + &plain(line) + "\n")
-}
-
-/// A line of documentation without links and emphasis, which mean nothing in a header.
-fn plain(line: &str) -> String {
-    line.replace("**", "").replace("[`", "`").replace("`]", "`")
-}
-
-/// Tables of functions take handles of the type that holds the table, so all names have to be known first.
-fn forward_declarations(source: &str) -> String {
-    let names = source
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub struct "))
-        .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next());
-    names.fold(String::new(), |text, name| text + &format!("typedef struct {name} {name};\n"))
-}
-
-/// What no exported function reaches but C needs; the rest follows from these.
-const TYPES: [&str; 2] = ["HaliteQueryFn", "HalitePlugin"];

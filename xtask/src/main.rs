@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod clock;
 mod demo;
 mod fuzz;
 mod header;
@@ -11,8 +12,10 @@ mod plugins;
 mod setup;
 mod shaders;
 mod shell;
+mod steps;
 mod swiftshader;
 mod test;
+mod tools;
 mod tune;
 
 use anyhow::Result;

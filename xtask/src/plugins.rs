@@ -8,9 +8,15 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use halite_hal::plugin::manifest::{Manifest, SUFFIX};
+use serde_json::{Value, json};
 
-use crate::shell::{self, cargo, output, repo, say};
+use crate::{
+    shell::{self, cargo, output, repo, say},
+    tools,
+};
+
+/// How names of manifests end (`halite_hal::plugin::manifest`).
+const SUFFIX: &str = ".halite-driver.json";
 
 /// Which plug-ins, and where to.
 #[derive(Args, Default)]
@@ -34,9 +40,6 @@ pub struct DistOptions {
     to: PathBuf,
 }
 
-const TOOLS: [&str; 6] =
-    ["run-module", "benchmark-module", "compile-module", "dump-module", "kernels", "list-devices"];
-
 /// A driver as a library of its own: a crate in `drivers/*/plugin*`.
 struct Plugin {
     package: String,
@@ -51,9 +54,16 @@ struct Plugin {
 pub fn run(options: &Options) -> Result<()> {
     let profile = repo(if options.release { "target/release" } else { "target/debug" });
     let to = options.to.as_deref().unwrap_or(&profile);
-    let names = install(options.release, to)?;
+    let plugins = plugins()?;
+    build(&plugins, options.release)?;
+    let names = place_all(&plugins, &profile, to)?;
     println!("{} in '{}'", names.join(", "), to.display());
     Ok(())
+}
+
+/// Puts the plug-ins that were built into this folder of cargo's into another one; returns the drivers' names.
+pub fn install(built: &Path, to: &Path) -> Result<Vec<String>> {
+    place_all(&plugins()?, built, to)
 }
 
 /// Builds tools without linked drivers, and all plug-ins, and lays them out as they are installed: `bin/`, and
@@ -61,40 +71,44 @@ pub fn run(options: &Options) -> Result<()> {
 pub fn dist(options: &DistOptions) -> Result<()> {
     let (bin, drivers) = (options.to.join("bin"), options.to.join("lib/halite/drivers"));
     fs::create_dir_all(&bin)?;
-    let names = install(!options.debug, &drivers)?;
-    say("tools without linked drivers");
+    let (profile, folder) = if options.debug { ("dev", "debug") } else { ("dist", "dist") };
     // A folder of its own: those in target/ have the drivers linked in, and keep them.
     let target = repo("target/xtask/dist");
-    let mut build = cargo(&["build", "--package", "halite-tools", "--no-default-features", "--bins"]);
-    build.env("CARGO_TARGET_DIR", &target);
-    if !options.debug {
-        build.arg("--release");
-    }
-    shell::run(&mut build)?;
-    let built = target.join(if options.debug { "debug" } else { "release" });
-    for tool in TOOLS {
+    let run = |args: &[&str]| {
+        let mut build = cargo(&["build", "--profile", profile]);
+        shell::run(build.args(args).env("CARGO_TARGET_DIR", &target))
+    };
+    say("driver plug-ins");
+    let plugins = plugins()?;
+    let packages = plugins.iter().flat_map(|plugin| ["--package", plugin.package.as_str()]);
+    run(&["--lib"].into_iter().chain(packages).collect::<Vec<_>>())?;
+    let names = place_all(&plugins, &target.join(folder), &drivers)?;
+    say("tools without linked drivers");
+    run(&["--package", "halite-tools", "--no-default-features", "--bins"])?;
+    for tool in tools::PROGRAMS {
         let file = format!("{tool}{}", std::env::consts::EXE_SUFFIX);
-        copy(&built.join(&file), &bin.join(&file))?;
+        copy(&target.join(folder).join(&file), &bin.join(&file))?;
     }
+    tools::link(&bin)?;
     println!("tools in '{}', drivers {} in '{}'", bin.display(), names.join(", "), drivers.display());
     Ok(())
 }
 
-/// Builds all plug-ins and puts them into a folder; returns the drivers' names.
-pub fn install(release: bool, to: &Path) -> Result<Vec<String>> {
-    let plugins = plugins()?;
+fn build(plugins: &[Plugin], release: bool) -> Result<()> {
     say("driver plug-ins");
     let mut build = cargo(&["build", "--lib"]);
-    for plugin in &plugins {
+    for plugin in plugins {
         build.args(["--package", &plugin.package]);
     }
     if release {
         build.arg("--release");
     }
-    shell::run(&mut build)?;
-    let built = repo(if release { "target/release" } else { "target/debug" });
+    shell::run(&mut build)
+}
+
+fn place_all(plugins: &[Plugin], built: &Path, to: &Path) -> Result<Vec<String>> {
     fs::create_dir_all(to).with_context(|| format!("cannot make '{}'", to.display()))?;
-    plugins.iter().map(|plugin| place(plugin, &built, to)).collect()
+    plugins.iter().map(|plugin| place(plugin, built, to)).collect()
 }
 
 fn place(plugin: &Plugin, built: &Path, to: &Path) -> Result<String> {
@@ -104,13 +118,28 @@ fn place(plugin: &Plugin, built: &Path, to: &Path) -> Result<String> {
         copy(&built.join(&file), &to.join(&file))?;
     }
     let template = fs::read_to_string(&plugin.manifest)?;
-    let template =
-        Manifest::parse(&template).with_context(|| format!("manifest '{}'", plugin.manifest.display()))?;
-    let manifest = Manifest::for_this_machine(&template.name, &template.description, &file, &plugin.version);
-    let path = to.join(format!("{}{SUFFIX}", manifest.name));
+    let (name, manifest) = manifest(&template, &file, &plugin.version)
+        .with_context(|| format!("manifest '{}'", plugin.manifest.display()))?;
+    let path = to.join(format!("{name}{SUFFIX}"));
     fs::write(&path, serde_json::to_string_pretty(&manifest)? + "\n")
         .with_context(|| format!("cannot write '{}'", path.display()))?;
-    Ok(manifest.name)
+    Ok(name)
+}
+
+/// The driver's name, and the manifest of its library on this machine: that beside its crate, with what is different here.
+fn manifest(template: &str, library: &str, version: &str) -> Result<(String, Value)> {
+    let mut manifest: Value = serde_json::from_str(template)?;
+    let name = manifest["name"].as_str().context("it has no name")?.to_owned();
+    let fields = manifest.as_object_mut().context("it is no object")?;
+    for (field, value) in [
+        ("library", library),
+        ("os", std::env::consts::OS),
+        ("arch", std::env::consts::ARCH),
+        ("version", version),
+    ] {
+        fields.insert(field.to_owned(), json!(value));
+    }
+    Ok((name, manifest))
 }
 
 /// Not in place: a program that runs may have the old file open.
@@ -124,7 +153,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// The crates in `drivers/*/plugin*`, as cargo knows them.
 fn plugins() -> Result<Vec<Plugin>> {
     let text = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&text)?;
+    let metadata: Value = serde_json::from_str(&text)?;
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
     let mut plugins = Vec::new();
     for package in packages {
@@ -136,8 +165,7 @@ fn plugins() -> Result<Vec<Plugin>> {
             continue;
         }
         let targets = package["targets"].as_array().context("cargo metadata has no targets")?;
-        let is_library =
-            |t: &&serde_json::Value| t["kind"].as_array().is_some_and(|k| k.contains(&"cdylib".into()));
+        let is_library = |t: &&Value| t["kind"].as_array().is_some_and(|k| k.contains(&"cdylib".into()));
         let library = targets.iter().find(is_library);
         let library = library.and_then(|t| t["name"].as_str()).context("a plug-in is a cdylib")?;
         plugins.push(Plugin {
@@ -164,5 +192,24 @@ fn manifest_in(folder: &Path) -> Result<PathBuf> {
     match found.len() {
         1 => Ok(found.remove(0)),
         count => bail!("'{}' has {count} files *{SUFFIX}, one is needed", folder.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_keep_what_is_the_same_on_every_machine() {
+        let template =
+            r#"{"format": 1, "name": "x", "abi": {"major": 7, "minor": 1}, "os": "plan9", "library": "a"}"#;
+        let (name, manifest) = manifest(template, "libx.so", "1.2").unwrap();
+        assert_eq!(
+            (name.as_str(), &manifest["abi"]["major"], &manifest["format"]),
+            ("x", &json!(7), &json!(1))
+        );
+        let here = [std::env::consts::OS, std::env::consts::ARCH, "libx.so", "1.2"];
+        assert_eq!(["os", "arch", "library", "version"].map(|field| manifest[field].as_str().unwrap()), here);
+        assert!(super::manifest("{}", "", "").is_err() && super::manifest("[", "", "").is_err());
     }
 }

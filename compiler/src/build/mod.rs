@@ -36,7 +36,8 @@ use bytes::Bytes;
 use halite_shaders::{DType, Operation, Values};
 
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place, Stage,
+    control::Watch,
     graph::{ElementType, Graph, Node, NodeOp, Port, Region, Tensor, TensorId, elements},
 };
 
@@ -45,6 +46,9 @@ pub const FOLD_LIMIT: u64 = 1 << 16;
 
 /// Most bytes of such results in all: repeated bodies fold again and again.
 const FOLD_BUDGET: u64 = 1 << 28;
+
+/// Most arithmetic operations of what is computed so: a fraction of a second, as the host computes one number at a time.
+const MOST_FOLD_FLOPS: f64 = (1 << 24) as f64;
 
 /// Most numbers of a constant that is made of a size: such as all places along an axis.
 const MOST_PLACES: u64 = 1 << 24;
@@ -74,6 +78,8 @@ pub struct Builder {
     made: u64,
     /// Nodes that were appended so far, to any region.
     pushed: usize,
+    /// Ends the building from outside.
+    control: Control,
 }
 
 /// How far a graph was built; see [`Builder::mark`].
@@ -86,7 +92,17 @@ pub struct Mark {
 impl Builder {
     /// A builder of an empty graph.
     pub fn new() -> Self {
-        Builder { open: vec![Region::default()], ..Builder::default() }
+        Self::controlled(&Control::default())
+    }
+
+    /// The same, which fails with the control's error once that ends the work.
+    pub fn controlled(control: &Control) -> Self {
+        Builder { open: vec![Region::default()], control: control.clone(), ..Builder::default() }
+    }
+
+    /// The control in the stage of building.
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        self.control.at(Stage::Importing)
     }
 
     /// Says where in the model the nodes that follow come from.
@@ -418,11 +434,13 @@ impl Builder {
     /// The graph breaks a rule, which is a fault of the front end.
     pub fn finish(mut self) -> Result<Graph> {
         self.graph.body = self.open.pop().expect("the body is open");
-        self.graph.check()?;
+        self.graph.check_while(self.control.at(Stage::Importing))?;
         Ok(self.graph)
     }
 
+    /// Every tensor comes about here, so this is where building is ended from outside.
     fn define(&mut self, name: &str, element: ElementType, dims: &[u64]) -> Result<TensorId> {
+        self.watch().check()?;
         let tensor = Tensor { name: name.to_owned(), element, dims: dims.to_vec(), constant: None };
         // Sizes of 0 must not hide others that are too large to count.
         let places = dims.iter().fold(1u64, |n, size| n.saturating_mul((*size).max(1)));
@@ -438,7 +456,7 @@ impl Builder {
             tensors.iter().map(halite_shaders::TensorDesc::bytes).fold(0, u64::saturating_add)
         };
         let work = sizes(operation.outputs()).saturating_add(sizes(operation.inputs()) / 16);
-        if work > FOLD_LIMIT || self.folded > FOLD_BUDGET {
+        if work > FOLD_LIMIT || self.folded > FOLD_BUDGET || operation.work().flops > MOST_FOLD_FLOPS {
             return None;
         }
         let known: Option<Vec<_>> = inputs.iter().map(|id| self.known(*id)).collect();

@@ -1,7 +1,7 @@
 //! Owns what a function is from outside: its exports, its reflection, and the choice of a version. Does not own: what a
 //! version does ([`super::call`]).
 
-use halite_formats::vmfb::Attr;
+use halite_formats::vmfb::{Attr, attribute};
 use halite_vm::{
     asm::{Reg, reference},
     isa::Op,
@@ -51,9 +51,11 @@ impl<'a> Functions<'a> {
         tables: &mut [Option<Table>],
     ) -> Result<(), CompileError> {
         let name = format!("{}$async", function.name);
-        let attrs = |kind| declaration(kind, function).map_or_else(Vec::new, |attr| vec![attr]);
+        let attrs = |kind| declaration(kind, function).into_iter().chain(names(function)).collect::<Vec<_>>();
         let mut asynchronous = attrs("async");
-        asynchronous.push(attr("iree.abi.model", "coarse-fences"));
+        asynchronous.push(Attr::new("iree.abi.model", "coarse-fences"));
+        // All that a call writes is allocated by that call, so any number may be under way at one time.
+        asynchronous.push(Attr::new("halite.calls", "independent"));
         let ordinal = match &function.versions[..] {
             [_] => {
                 let version = self.version(&name, index, 0, function, self.equals);
@@ -231,8 +233,16 @@ fn differing(function: &Function) -> Vec<bool> {
     (0..first.inputs.len()).map(one).collect()
 }
 
-fn attr(key: &str, value: &str) -> Attr {
-    Attr { key: key.to_owned(), value: value.to_owned() }
+/// The model's own names of inputs and outputs: declarations have identifiers only.
+fn names(function: &Function) -> impl Iterator<Item = Attr> {
+    let list = |key, ports: &[Port]| {
+        let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
+        Attr::list(key, &names)
+    };
+    let of = move |graph: &Graph| {
+        [list(attribute::INPUTS, &graph.inputs), list(attribute::OUTPUTS, &graph.outputs)]
+    };
+    function.versions.first().map(of).into_iter().flatten()
 }
 
 /// The declaration of a function, as compilers of IREE write it: dimensions that versions do not share are `?`.
@@ -259,7 +269,7 @@ fn declaration(kind: &str, function: &Function) -> Option<Attr> {
     let inputs = list("input", &|graph| graph.inputs.clone());
     let outputs = list("output", &|graph| graph.outputs.clone());
     let text = format!("{kind} func @{}({inputs}) -> ({outputs})", function.name);
-    Some(attr("iree.abi.declaration", &text))
+    Some(Attr::new("iree.abi.declaration", text))
 }
 
 /// A name in a declaration: the model's, where it can be one.

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     CompileError,
+    control::Watch,
     plan::{
         ModulePlan, TargetPlan,
         schedule::{Command, Memory},
@@ -38,6 +39,8 @@ pub struct Load<'a> {
     pub sources: &'a [Source],
     /// The binding table of each version.
     pub slots: &'a [Vec<Slots>],
+    /// Whether the work goes on.
+    pub watch: Watch<'a>,
 }
 
 /// Registers of a function that loads.
@@ -98,7 +101,7 @@ impl Load<'_> {
         self.executables(&mut code, target, &registers)?;
         let mut buffers = self.constants(&mut code, &registers, target);
         if let Some(commands) = target.load.segments.first() {
-            self.pack(&mut code, &registers, target.load.transient_bytes, &kernels, commands, &mut buffers);
+            self.pack(&mut code, &registers, target.load.transient_bytes, &kernels, commands, &mut buffers)?;
         }
         for (function, groups) in recorders.iter().enumerate() {
             if !self.plan.is_recorded_at_load(function) {
@@ -127,6 +130,7 @@ impl Load<'_> {
                 let lowered: Vec<_> = versions.iter().map(|v| &target.functions[function][*v]).collect();
                 let mut of_group = Vec::new();
                 for segment in 0..lowered[0].segments.len() {
+                    self.watch.check()?;
                     let name = format!("record.{}.{function}.{group}.{segment}", target.target);
                     let commands: Vec<&[Command]> =
                         lowered.iter().map(|l| &l.segments[segment][..]).collect();
@@ -169,9 +173,9 @@ impl Load<'_> {
             buffers.known.insert(memory, buffer);
         }
         let (writer, buffers) = (&mut *self.writer, &buffers);
-        let target = recording;
-        Recorder { writer, code: &mut code, target, executable, text, ordinal, buffers, kernels }
-            .record(device, false, commands);
+        let (code_of, target, watch) = (&mut code, recording, self.watch);
+        Recorder { writer, code: code_of, target, executable, text, ordinal, buffers, kernels, watch }
+            .record(device, false, commands)?;
         code.op(Op::Return, &[vec![recording].into()]);
         *table = code.take_table();
         self.writer.function(name, false, code)
@@ -185,6 +189,7 @@ impl Load<'_> {
     ) -> Result<(), CompileError> {
         self.writer.text(code, hal::FORMAT, registers.text);
         for (index, kernel) in target.kernels.iter().enumerate() {
+            self.watch.check()?;
             let data = self.writer.data(executable(&self.plan.codes.all[kernel.code])?);
             code.op(Op::ConstRefRodata, &[data.into(), registers.data.into()]);
             let constants = match kernel.constants.is_empty() {
@@ -298,7 +303,7 @@ impl Load<'_> {
         kernels: &[(u32, String)],
         commands: &[Command],
         buffers: &mut Buffers,
-    ) {
+    ) -> Result<(), CompileError> {
         for (index, slab) in (0..).zip(&self.plan.slabs.packed_slabs) {
             let buffer = code.reference();
             self.allocate(code, registers, slab.bytes, hal::TENSOR_USAGE, buffer);
@@ -311,17 +316,18 @@ impl Load<'_> {
             buffers.known.insert(Memory::Transient, buffer);
         }
         let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
-        let (writer, buffers) = (&mut *self.writer, &*buffers);
-        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels }.record(
+        let (writer, buffers, watch) = (&mut *self.writer, &*buffers, self.watch);
+        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, watch }.record(
             device,
             true,
             &[commands],
-        );
+        )?;
         self.writer.new_fence(code, device, registers.signal);
         let (queue, flags) = (code.i64(hal::ANY_QUEUE), code.i64(0));
         let args = [device, queue, registers.done, registers.signal, target, flags];
         self.writer.call(code, "hal.device.queue.execute", &args, &[]);
         code.op(Op::AssignRef, &[registers.signal.into(), registers.done.into()]);
+        Ok(())
     }
 
     fn sizes(&mut self, code: &mut Code, target: &TargetPlan) {

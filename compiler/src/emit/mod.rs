@@ -30,7 +30,7 @@ mod values;
 
 use halite_formats::{
     Rope,
-    vmfb::{ModuleDef, WriteOptions, write_module_in_pieces},
+    vmfb::{Attr, ModuleDef, WriteOptions, attribute, write_module_while},
 };
 
 use self::{
@@ -41,7 +41,13 @@ use self::{
     slots::Slots,
     table::Table,
 };
-use crate::{CompileError, CompileOptions, ParameterArchive, ParameterStorage, Program, plan::ModulePlan};
+use crate::{
+    CompileError, CompileOptions, Control, ParameterArchive, ParameterStorage, Program, Progress, Stage,
+    plan::ModulePlan,
+};
+
+/// What modules name as their producer.
+const PRODUCER: &str = concat!("halite ", env!("CARGO_PKG_VERSION"));
 
 /// A module that was written.
 #[derive(Debug)]
@@ -59,37 +65,70 @@ pub struct Emitted {
 /// Writes the module of a plan.
 ///
 /// # Errors
-/// Something does not fit into a module.
-pub fn emit(program: &Program, plan: &ModulePlan, options: &CompileOptions) -> Result<Emitted, CompileError> {
+/// Something does not fit into a module, or `control` ended the work.
+pub fn emit(
+    program: &Program,
+    plan: &ModulePlan,
+    options: &CompileOptions,
+    control: &Control,
+) -> Result<Emitted, CompileError> {
+    let watch = control.at(Stage::Writing);
     let external = matches!(options.parameters, ParameterStorage::External { .. });
     let needs_parameters = external && !plan.slabs.constant_slabs.is_empty();
-    let mut writer = Writer::new(&options.module_name, needs_parameters);
+    let mut writer = Writer::new(&options.module_name, about(program, plan), needs_parameters);
     let globals = Globals::of(plan);
     let slots = tables(plan);
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
-    let mut load = Load { writer: &mut writer, plan, globals: &globals, sources: &sources, slots: &slots };
+    let (globals, steps) = (&globals, plan.targets.len() * 2 + program.functions.len() + 1);
+    let mut load = Load { writer: &mut writer, plan, globals, sources: &sources, slots: &slots, watch };
     let mut tables = empty_tables(plan);
-    let targets = || plan.targets.iter();
-    let recorders: Vec<Recorders> =
-        targets().map(|target| load.recorders(target, &mut tables)).collect::<Result<_, _>>()?;
-    let loads = recorders.iter().enumerate().map(|(index, made)| load.target(index, made));
-    let loads = loads.collect::<Result<Vec<_>, _>>()?;
+    let mut done = 0;
+    let mut step = || {
+        control.report(Progress { stage: Stage::Writing, done, total: steps });
+        done += 1;
+        watch.check()
+    };
+    let (mut recorders, mut loads): (Vec<Recorders>, Vec<u32>) = (Vec::new(), Vec::new());
+    for target in &plan.targets {
+        step()?;
+        recorders.push(load.recorders(target, &mut tables)?);
+    }
+    for (index, made) in recorders.iter().enumerate() {
+        step()?;
+        loads.push(load.target(index, made)?);
+    }
     let bound = |f: &crate::Function| f.versions.iter().flat_map(|g| &g.inputs).any(|p| p.value.is_some());
     let equals = match program.functions.iter().any(bound) {
         true => Some(values::equals(&mut writer)?),
         false => None,
     };
     let (slots, recorders) = (&slots, &recorders);
-    let mut functions = Functions { writer: &mut writer, plan, globals: &globals, slots, recorders, equals };
+    let mut functions = Functions { writer: &mut writer, plan, globals, slots, recorders, equals };
     for ((index, function), tables) in program.functions.iter().enumerate().zip(&mut tables) {
+        step()?;
         functions.function(index, function, tables)?;
     }
+    step()?;
     init::init(&mut writer, plan, &loads)?;
     let (def, large) = writer.finish(globals.bytes, globals.refs);
-    let module = write_module_in_pieces(&def, &large, &WriteOptions::default())
-        .map_err(|e| CompileError::Write(e.to_string()))?;
+    let module = write_module_while(&def, &large, &WriteOptions::default(), &|| watch.goes_on());
+    watch.check()?;
+    let module = module.map_err(|e| CompileError::Write(e.to_string()))?;
+    control.report(Progress { stage: Stage::Writing, done: steps, total: steps });
     let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
     Ok(Emitted { module, def, parameters: archive, table_bytes })
+}
+
+/// What a module says of itself: what wrote it, which model it was, and the targets.
+fn about(program: &Program, plan: &ModulePlan) -> Vec<Attr> {
+    let mut attrs = vec![Attr::new(attribute::PRODUCER, PRODUCER)];
+    if let Some(model) = &program.model {
+        attrs.push(Attr::new(attribute::MODEL_FORMAT, model.format.name()));
+        attrs.push(Attr::new(attribute::MODEL_NAME, &model.name));
+    }
+    let targets: Vec<String> = plan.targets.iter().map(|target| target.target.to_string()).collect();
+    attrs.push(Attr::list(attribute::TARGETS, &targets));
+    attrs
 }
 
 /// A table for each group of several versions.
@@ -109,4 +148,52 @@ fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
     let versions = |function: usize| 0..plan.functions[function].len();
     let functions = 0..plan.functions.len();
     functions.map(|f| versions(f).map(|v| table(f, v)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_formats::vmfb::read_module;
+    use halite_shaders::{DType, emit::Function as Call};
+    use halite_targets::Target;
+
+    use crate::{
+        BASELINE, CompileOptions, Control, Function, ModelFormat, ModelInfo, Program, build::Builder, compile,
+    };
+
+    fn program(sizes: &[u64]) -> Program {
+        let version = |size: &u64| {
+            let mut b = Builder::new();
+            let x = b.input("input ids:0", DType::F32.into(), &[*size]).unwrap();
+            let y = b.input("\u{e4}\"\n", DType::F32.into(), &[*size]).unwrap();
+            let sum = b.binary(Call::Add, x, y).unwrap();
+            b.output("/out/Add", sum);
+            b.finish().unwrap()
+        };
+        let versions = sizes.iter().map(version).collect();
+        let model = ModelInfo { format: ModelFormat::Onnx, name: "a model.onnx".to_owned() };
+        let functions = vec![Function { name: "main".to_owned(), versions }];
+        Program { functions, model: Some(model) }
+    }
+
+    #[test]
+    fn modules_say_what_they_are_and_the_names_of_the_model() {
+        let options = CompileOptions::for_targets(&[Target::parse("cpu-llvmpipe-linux").unwrap()]);
+        for sizes in [&[4][..], &[4, 8]] {
+            let program = program(sizes);
+            let module = compile(&program, &options, &Control::new()).unwrap().module.to_vec();
+            assert_eq!(compile(&program, &options, &Control::new()).unwrap().module.to_vec(), module);
+            let def = read_module(module.into()).unwrap();
+            assert_eq!(def.producer(), Some(concat!("halite ", env!("CARGO_PKG_VERSION"))));
+            assert_eq!((def.model_format(), def.model_name()), (Some("ONNX"), Some("a model.onnx")));
+            assert_eq!(def.targets(), ["cpu-llvmpipe-linux", BASELINE]);
+            for export in ["main", "main$async"] {
+                let signature = def.export_signature(export).unwrap();
+                assert_eq!(signature.input_names().unwrap(), ["input ids:0", "\u{e4}\"\n"], "{export}");
+                assert_eq!(signature.output_names().unwrap(), ["/out/Add"], "{export}");
+            }
+        }
+        let alone = Program { model: None, ..program(&[4]) };
+        let module = compile(&alone, &options, &Control::new()).unwrap().module.to_vec();
+        assert_eq!(read_module(module.into()).unwrap().model_name(), None);
+    }
 }

@@ -25,6 +25,8 @@ const SMALL: u64 = 256;
 #[derive(Debug)]
 pub struct Writer {
     builder: ModuleBuilder,
+    /// What the module says of itself.
+    attrs: Vec<Attr>,
     imports: HashMap<&'static str, u32>,
     data: HashMap<Bytes, u32>,
     /// Read-only data whose place in the module is empty.
@@ -35,14 +37,14 @@ pub struct Writer {
 
 impl Writer {
     /// A module without anything.
-    pub fn new(name: &str, needs_parameters: bool) -> Self {
+    pub fn new(name: &str, attrs: Vec<Attr>, needs_parameters: bool) -> Self {
         let mut builder = ModuleBuilder::new(name);
         builder.dependency("hal", hal::HAL_VERSION, false);
         if needs_parameters {
             builder.dependency("io_parameters", 0, false);
         }
         let (imports, data, large) = (HashMap::new(), HashMap::new(), LargeData::new());
-        Writer { builder, imports, data, large, functions: Vec::new() }
+        Writer { builder, attrs, imports, data, large, functions: Vec::new() }
     }
 
     /// The function operand of an import.
@@ -156,6 +158,7 @@ impl Writer {
     pub fn finish(mut self, global_bytes: u32, global_refs: u32) -> (ModuleDef, LargeData) {
         self.builder.globals(global_bytes, global_refs);
         let mut module = self.builder.finish();
+        module.attrs = self.attrs;
         let mut names = Vec::new();
         for (function, (name, requirements, attrs)) in module.functions.iter_mut().zip(self.functions) {
             function.requirements |= requirements;

@@ -103,3 +103,63 @@ impl Names {
         key
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::{DType, Values, emit::Function as Call};
+
+    use super::*;
+    use crate::{CompileOptions, Control, Program, build::Builder, graph::TensorId, plan::plan};
+
+    fn word(bytes: &[u8], index: usize, size: usize) -> usize {
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(&bytes[index * size..][..size]);
+        u64::from_le_bytes(word) as usize
+    }
+
+    /// The bytes of a slab as a gather of parameters fills it.
+    fn gathered(slab: &Slab, tables: &Tables, archive: &ParameterArchive) -> Vec<u8> {
+        let mut filled = vec![0; slab.bytes as usize];
+        for entry in 0..tables.keys.len() / 8 {
+            let (start, length) = (word(&tables.keys, entry * 2, 4), word(&tables.keys, entry * 2 + 1, 4));
+            let key = std::str::from_utf8(&tables.key_data[start..start + length]).unwrap();
+            let (_, bytes) = archive.entries.iter().find(|(name, _)| name == key).unwrap();
+            let [from, to, count] = [0, 1, 2].map(|i| word(&tables.spans, entry * 3 + i, 8));
+            filled[to..to + count].copy_from_slice(&bytes[from..from + count]);
+        }
+        filled
+    }
+
+    #[test]
+    fn parameters_beside_a_module_fill_the_same_memory_as_constants_in_it() {
+        let mut b = Builder::new();
+        let mut last = b.input("x", DType::F32.into(), &[64, 64]).unwrap();
+        let constant = |b: &mut Builder, name: &str, dims: &[u64], start: f64| -> TensorId {
+            let values = Values::Float((0..dims.iter().product()).map(|i: u64| start + i as f64).collect());
+            b.constant(name, DType::F32.into(), dims, values.to_bytes(DType::F32).into()).unwrap()
+        };
+        // Two of one name, one that is packed at load, one that ends within an alignment.
+        for (name, start) in [("w", 0.5), ("w", 1.5)] {
+            let w = constant(&mut b, name, &[64, 64], start);
+            last = b.matmul(last, w).unwrap();
+        }
+        let turned = constant(&mut b, "turned", &[200, 64], 0.25);
+        let turned = b.transpose(turned, &[1, 0]).unwrap();
+        last = b.matmul(last, turned).unwrap();
+        let short = constant(&mut b, "", &[200], 3.0);
+        last = b.binary(Call::Add, last, short).unwrap();
+        b.output("y", last);
+        let program = Program::of("main", b.finish().unwrap());
+        let plan = plan(&program, &CompileOptions::default(), &Control::new()).unwrap();
+        let mut writer = Writer::new("module", Vec::new(), true);
+        let storage = ParameterStorage::External { scope: "weights".to_owned() };
+        let (sources, archive) = store(&mut writer, &plan.pool, &plan.slabs, &storage);
+        let archive = archive.unwrap();
+        assert_eq!(archive.entries.len(), 4);
+        for (slab, source) in plan.slabs.constant_slabs.iter().zip(&sources) {
+            let Source::Parameters { scope, tables } = source else { panic!("{source:?}") };
+            assert_eq!(scope, "weights");
+            assert_eq!(gathered(slab, tables, &archive), joined(&plan.pool, slab).to_vec());
+        }
+    }
+}

@@ -11,7 +11,11 @@ use super::{
     module::Writer,
     slots::Slots,
 };
-use crate::plan::schedule::{Command, Memory, Span};
+use crate::{
+    CompileError,
+    control::Watch,
+    plan::schedule::{Command, Memory, Span},
+};
 
 /// Where a recording finds memory: in buffers that are known when it is made, and in slots of the binding table.
 #[derive(Debug, Default)]
@@ -40,11 +44,21 @@ pub struct Recorder<'a> {
     pub buffers: &'a Buffers,
     /// The global and the name of each kernel.
     pub kernels: &'a [(u32, String)],
+    /// Whether the work goes on.
+    pub watch: Watch<'a>,
 }
 
 impl Recorder<'_> {
     /// Makes a recording in `self.target` of the commands of the version at work: these are all versions that are alike.
-    pub fn record(&mut self, device: Reg, one_shot: bool, versions: &[&[Command]]) {
+    ///
+    /// # Errors
+    /// The work was ended.
+    pub fn record(
+        &mut self,
+        device: Reg,
+        one_shot: bool,
+        versions: &[&[Command]],
+    ) -> Result<(), CompileError> {
         let mode = self.code.i32(if one_shot { hal::ONE_SHOT } else { 0 });
         let (categories, queue) = (self.code.i32(hal::CATEGORIES), self.code.i64(hal::ANY_QUEUE));
         let capacity = self.code.u32(self.buffers.slots.len());
@@ -52,6 +66,7 @@ impl Recorder<'_> {
         self.writer.call(self.code, "hal.command_buffer.create", &args, &[self.target]);
         let mut current = None;
         for index in 0..versions.first().map_or(0, |commands| commands.len()) {
+            self.watch.check()?;
             let same: Vec<&Command> = versions.iter().map(|commands| &commands[index]).collect();
             match same[0] {
                 Command::Dispatch { kernel, .. } => {
@@ -66,6 +81,7 @@ impl Recorder<'_> {
             }
         }
         self.writer.call(self.code, "hal.command_buffer.finalize", &[self.target], &[]);
+        Ok(())
     }
 
     fn select(&mut self, kernel: usize) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use halite_shaders::TensorDesc;
 
 use super::{Graph, Node, NodeOp, Region, TensorId};
-use crate::{CompileError, Place};
+use crate::{CompileError, Control, Place, Stage, control::Watch};
 
 impl Graph {
     /// Whether the graph keeps its rules: every tensor is defined once and before it is used, and has the type and size that
@@ -14,6 +14,11 @@ impl Graph {
     /// # Errors
     /// Names the node and the rule.
     pub fn check(&self) -> Result<(), CompileError> {
+        self.check_while(Control::new().at(Stage::Importing))
+    }
+
+    /// The same, as long as it is wanted.
+    pub(crate) fn check_while(&self, watch: Watch<'_>) -> Result<(), CompileError> {
         let constants = self.tensors.iter().enumerate().filter(|(_, t)| t.constant.is_some());
         let mut known: HashSet<TensorId> = constants.map(|(i, _)| TensorId(i as u32)).collect();
         for (id, tensor) in self.tensors.iter().enumerate() {
@@ -27,13 +32,20 @@ impl Graph {
         if !same(&self.inputs, &self.body.parameters) || !same(&self.outputs, &self.body.results) {
             return Err(wrong(&Place::default(), "ports are not those of the body".to_owned()));
         }
-        self.check_region(&self.body, &mut known)
+        self.check_region(&self.body, &mut known, watch)
     }
 
-    fn check_region(&self, region: &Region, known: &mut HashSet<TensorId>) -> Result<(), CompileError> {
-        let outer = known.clone();
-        known.extend(&region.parameters);
+    fn check_region(
+        &self,
+        region: &Region,
+        known: &mut HashSet<TensorId>,
+        watch: Watch<'_>,
+    ) -> Result<(), CompileError> {
+        // What the region defines, which those around it do not see.
+        let mut own: Vec<TensorId> =
+            region.parameters.iter().copied().filter(|id| known.insert(*id)).collect();
         for node in &region.nodes {
+            watch.check()?;
             if let Some(id) = node.inputs.iter().find(|id| !known.contains(id)) {
                 return Err(wrong(
                     &node.place,
@@ -44,12 +56,12 @@ impl Graph {
             match &node.op {
                 NodeOp::If(branches) => {
                     for branch in branches.iter() {
-                        self.check_region(branch, known)?;
+                        self.check_region(branch, known, watch)?;
                         self.same_types(node, &branch.results, &node.outputs)?;
                     }
                 }
                 NodeOp::Loop(body) => {
-                    self.check_region(body, known)?;
+                    self.check_region(body, known, watch)?;
                     self.same_types(node, &body.parameters, &node.inputs)?;
                     self.same_types(node, &body.results, &node.inputs[1..])?;
                     self.same_types(node, &node.outputs, &node.inputs[2..])?;
@@ -59,6 +71,7 @@ impl Graph {
             if let Some(id) = node.outputs.iter().find(|id| !known.insert(**id)) {
                 return Err(wrong(&node.place, format!("{} is computed twice", self.describe(*id))));
             }
+            own.extend(&node.outputs);
         }
         if let Some(id) = region.results.iter().find(|id| !known.contains(id)) {
             return Err(wrong(
@@ -66,7 +79,9 @@ impl Graph {
                 format!("the result {} is not computed", self.describe(*id)),
             ));
         }
-        *known = outer;
+        for id in &own {
+            known.remove(id);
+        }
         Ok(())
     }
 

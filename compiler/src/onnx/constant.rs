@@ -5,7 +5,7 @@ use halite_formats::onnx::{DataType, ExternalData, NoExternalData, Tensor};
 use halite_shaders::DType;
 
 use super::{Result, narrow};
-use crate::{CompileError, Place, graph::ElementType, signature::BoundValue};
+use crate::{CompileError, Control, Place, Stage, control::Watch, graph::ElementType, signature::BoundValue};
 
 /// The type of elements, if graphs have it.
 pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
@@ -57,7 +57,9 @@ fn supported(data_type: DataType, place: &Place) -> Result<ElementType> {
 /// Its type is not supported, or its data are damaged.
 pub fn read_tensor(tensor: &Tensor) -> Result<BoundValue> {
     let place = Place::new(format!("tensor '{}'", tensor.name));
-    let (element, dims, bytes) = constant(tensor, &NoExternalData, &place)?;
+    let control = Control::new();
+    let watch = control.at(Stage::Importing);
+    let (element, dims, bytes) = constant(tensor, &NoExternalData, &place, watch)?;
     Ok(BoundValue { element, dims, bytes })
 }
 
@@ -67,13 +69,18 @@ pub(crate) type Constant = (ElementType, Vec<u64>, Bytes);
 /// Reads a tensor of the model.
 ///
 /// # Errors
-/// Its type is not supported, or its data are not there.
-pub(crate) fn constant(tensor: &Tensor, external: &dyn ExternalData, place: &Place) -> Result<Constant> {
+/// Its type is not supported, its data are not there, or nobody wants it any more.
+pub(crate) fn constant(
+    tensor: &Tensor,
+    external: &dyn ExternalData,
+    place: &Place,
+    watch: Watch<'_>,
+) -> Result<Constant> {
     let invalid = |error: halite_formats::onnx::OnnxError| CompileError::invalid(place, error.to_string());
     let data_type = tensor.data_type().map_err(invalid)?;
     let element = supported(data_type, place)?;
     let mut bytes = tensor.bytes(external).map_err(invalid)?;
-    if let Some(held) = narrow::unpack(data_type, tensor.elements(), &bytes) {
+    if let Some(held) = narrow::unpack(data_type, tensor.elements(), &bytes, watch)? {
         bytes = held;
     }
     if element == ElementType::Bool && bytes.iter().any(|byte| *byte > 1) {

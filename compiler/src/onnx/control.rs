@@ -17,8 +17,8 @@ use crate::{
 pub(super) type Special = for<'m> fn(&mut Importer<'m>, &Site<'m>) -> Result<Vec<Value>>;
 
 /// The importer of a control flow operator.
-pub(super) fn find(site: &Site<'_>) -> Option<Special> {
-    match (site.domain, site.node.op_type.as_str()) {
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
+    match (domain, op_type) {
         ("", "If") => Some(branch),
         ("", "Loop") => Some(repeat::loops),
         ("", "Scan") => Some(repeat::scan),
@@ -44,6 +44,7 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     let (then, other) = match (then, other) {
         (Ok(Some(then)), Ok(Some(other))) => (then, other),
         (then, other) => {
+            importer.builder.watch().check()?;
             importer.builder.rollback(mark);
             // A branch may be wrong for sizes with which it is never taken.
             let of_run_time =

@@ -7,9 +7,9 @@ use halite_formats::onnx::{
     AttributeValue, DataType, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
 };
 
-use super::{NodeView, Result, constant, control, conversion, liveness, narrow, ops, sequence};
+use super::{NodeView, Result, constant, control, conversion, liveness, narrow, ops, sequence, survey};
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place,
     build::Builder,
     graph::{Graph, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
@@ -114,8 +114,9 @@ impl<'m> Site<'m> {
 
 impl<'m> Importer<'m> {
     /// An importer of a model.
-    pub(super) fn new(model: &'m Model, external: &'m dyn ExternalData) -> Self {
-        Importer { model, external, builder: Builder::new(), scopes: Vec::new(), imported: 0 }
+    pub(super) fn new(model: &'m Model, external: &'m dyn ExternalData, control: &Control) -> Self {
+        let builder = Builder::controlled(control);
+        Importer { model, external, builder, scopes: Vec::new(), imported: 0 }
     }
 
     /// The graph for some sizes and values.
@@ -184,6 +185,10 @@ impl<'m> Importer<'m> {
     fn nodes(&mut self, nodes: &'m [Node], outputs: impl Iterator<Item = &'m str>) -> Result<()> {
         let (live, names) = liveness::needed(nodes, outputs);
         for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
+            match self.scopes.len() {
+                1 => self.builder.watch().step(index, nodes.len())?,
+                _ => self.builder.watch().check()?,
+            }
             self.node(node, index, &names)?;
         }
         Ok(())
@@ -229,7 +234,8 @@ impl<'m> Importer<'m> {
             }
             if let Some((name, tensor)) = scope.initializers.get_key_value(name) {
                 let name = *name;
-                let (element, dims, bytes) = constant::constant(tensor, self.external, place)?;
+                let (element, dims, bytes) =
+                    constant::constant(tensor, self.external, place, self.builder.watch())?;
                 let id = self.builder.constant(name, element, &dims, bytes)?;
                 let value = Value::of(id, tensor.data_type().ok());
                 self.scopes[index].values.insert(name, value.clone());
@@ -280,16 +286,18 @@ impl<'m> Importer<'m> {
         if let Some(function) = self.function(site) {
             return self.call(site, function);
         }
-        if let Some(import) = control::find(site).or_else(|| sequence::find(site)) {
+        let (domain, op_type) = (site.domain, site.node.op_type.as_str());
+        if let Some(import) = control::find(domain, op_type).or_else(|| sequence::find(domain, op_type)) {
             return import(self, site);
         }
         if let Some(values) = conversion::import(self, site)? {
             return Ok(values);
         }
-        let Some(import) = ops::find(site.domain, &site.node.op_type) else {
-            let domain = if site.domain.is_empty() { "ai.onnx" } else { site.domain };
-            let reason = format!("the operator {} of {domain} is not supported", site.node.op_type);
-            return Err(CompileError::unsupported(&site.place, reason));
+        let Some(import) = ops::find(domain, op_type) else {
+            let found = survey::operator(site.node, domain, site.version, site.place.clone());
+            return Err(CompileError::UnsupportedOperators {
+                operators: survey::all(self.model, found, self.builder.watch())?,
+            });
         };
         let (view, narrow) = self.view(site)?;
         let outputs = import(&mut self.builder, &view)?;
@@ -343,11 +351,7 @@ impl<'m> Importer<'m> {
 
     fn site(&self, node: &'m Node, index: usize, names: &HashSet<&str>) -> Result<Site<'m>> {
         let scope = self.scope();
-        let own = match node.name.as_str() {
-            "" => format!("{} #{index}", node.op_type),
-            name => format!("{} '{name}'", node.op_type),
-        };
-        let place = Place::new(if scope.place.is_empty() { own } else { format!("{} / {own}", scope.place) });
+        let place = place_of(node, index, &scope.place);
         let domain = own_domain(&node.domain);
         let mut attributes = Vec::new();
         for attribute in &node.attributes {
@@ -361,8 +365,7 @@ impl<'m> Importer<'m> {
         }
         let used =
             node.outputs.iter().map(|name| !name.is_empty() && names.contains(name.as_str())).collect();
-        let version = scope.opsets.iter().find(|opset| own_domain(&opset.domain) == domain);
-        let version = version.map_or(1, |opset| opset.version);
+        let version = version_of(domain, scope.opsets);
         let is_old = version < *OPSETS.start() && UNCHANGED.contains(&node.op_type.as_str());
         if domain.is_empty() && !OPSETS.contains(&version) && !is_old {
             let (first, last) = (OPSETS.start(), OPSETS.end());
@@ -376,11 +379,7 @@ impl<'m> Importer<'m> {
     }
 
     fn function(&self, site: &Site<'m>) -> Option<&'m Function> {
-        self.model.functions.iter().find(|function| {
-            function.name == site.node.op_type
-                && own_domain(&function.domain) == site.domain
-                && function.overload == site.node.overload
-        })
+        function_of(self.model, site.node)
     }
 
     fn call(&mut self, site: &Site<'m>, function: &'m Function) -> Result<Vec<Value>> {
@@ -405,8 +404,32 @@ impl<'m> Importer<'m> {
     }
 }
 
+/// The function of the model that a node calls.
+pub(super) fn function_of<'m>(model: &'m Model, node: &Node) -> Option<&'m Function> {
+    model.functions.iter().find(|function| {
+        function.name == node.op_type
+            && own_domain(&function.domain) == own_domain(&node.domain)
+            && function.overload == node.overload
+    })
+}
+
+/// Where a node is: its operator and name, behind the place that it is in.
+pub(super) fn place_of(node: &Node, index: usize, outer: &str) -> Place {
+    let own = match node.name.as_str() {
+        "" => format!("{} #{index}", node.op_type),
+        name => format!("{} '{name}'", node.op_type),
+    };
+    Place::new(if outer.is_empty() { own } else { format!("{outer} / {own}") })
+}
+
+/// The version of a domain's operators.
+pub(super) fn version_of(domain: &str, opsets: &[OpsetId]) -> i64 {
+    let found = opsets.iter().find(|opset| own_domain(&opset.domain) == domain);
+    found.map_or(1, |opset| opset.version)
+}
+
 /// ONNX's own domain has two names.
-fn own_domain(domain: &str) -> &str {
+pub(super) fn own_domain(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 

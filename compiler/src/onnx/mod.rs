@@ -8,6 +8,8 @@
 mod constant;
 mod control;
 mod conversion;
+#[cfg(test)]
+pub(crate) mod encode;
 mod external;
 mod importer;
 mod liveness;
@@ -17,6 +19,7 @@ mod node;
 mod ops;
 mod repeat;
 mod sequence;
+mod survey;
 
 pub use constant::read_tensor;
 pub use external::ReadFile;

@@ -17,7 +17,7 @@ use super::{
     importer::Importer,
 };
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place, Stage,
     graph::Graph,
     signature::{Arity, Bindings, Dim, Signature},
 };
@@ -28,6 +28,8 @@ pub struct Model {
     external: Box<dyn ExternalData + Send + Sync>,
     /// Where its other files are, when it is one itself.
     folder: Option<Folder>,
+    /// The name of its file, or of its graph.
+    name: String,
 }
 
 impl std::fmt::Debug for Model {
@@ -42,19 +44,23 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no model.
     pub fn open(path: &Path) -> Result<Model> {
-        Self::open_with(path, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)))
+        let read = |path: &Path| fs::read(path).map(Bytes::from);
+        Self::open_with(path, Arc::new(read), &Control::default())
     }
 
     /// As [`Model::open`], with files read by `read`, which may map them: constants of graphs are slices of what it gives.
+    /// `read` itself is not interrupted.
     ///
     /// # Errors
-    /// As [`Model::open`].
-    pub fn open_with(path: &Path, read: Arc<ReadFile>) -> Result<Model> {
+    /// As [`Model::open`], and when `control` ends the work.
+    pub fn open_with(path: &Path, read: Arc<ReadFile>, control: &Control) -> Result<Model> {
+        control.check(Stage::Reading)?;
         let bytes =
             read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
         let folder = Folder::of(path, read);
-        let model = Self::parse(bytes, Box::new(folder.clone()))?;
-        Ok(Model { folder: Some(folder), ..model })
+        let model = Self::parse(bytes, Box::new(folder.clone()), control)?;
+        let name = crate::model::file_name(path).unwrap_or(model.name);
+        Ok(Model { folder: Some(folder), name, ..model })
     }
 
     /// Reads a model from bytes that hold everything.
@@ -62,17 +68,29 @@ impl Model {
     /// # Errors
     /// The bytes are no model.
     pub fn from_bytes(bytes: Bytes) -> Result<Model> {
-        Self::parse(bytes, Box::new(NoExternalData))
+        Self::parse(bytes, Box::new(NoExternalData), &Control::default())
     }
 
     /// Reads a model; `external` reads the tensors that it keeps elsewhere.
     ///
     /// # Errors
-    /// The bytes are no model.
-    pub fn parse(bytes: Bytes, external: Box<dyn ExternalData + Send + Sync>) -> Result<Model> {
-        let proto = onnx::Model::parse(bytes)
-            .map_err(|error| CompileError::invalid(&Place::default(), error.to_string()))?;
-        Ok(Model { proto, external, folder: None })
+    /// The bytes are no model, or `control` ended the work.
+    pub fn parse(
+        bytes: Bytes,
+        external: Box<dyn ExternalData + Send + Sync>,
+        control: &Control,
+    ) -> Result<Model> {
+        let watch = control.at(Stage::Reading);
+        let proto = onnx::Model::parse_while(bytes, &|| watch.goes_on());
+        watch.check()?;
+        let proto = proto.map_err(|error| CompileError::invalid(&Place::default(), error.to_string()))?;
+        let name = proto.graph.name.clone();
+        Ok(Model { proto, external, folder: None, name })
+    }
+
+    /// The name of its file without the folder; of a model that came as bytes, that of its graph.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Files in which the model keeps tensors, as far as [`Model::graph`] has read them.
@@ -98,7 +116,15 @@ impl Model {
     /// # Errors
     /// Sizes or values are missing, or the model is wrong or not supported.
     pub fn graph(&self, bindings: &Bindings) -> Result<Graph> {
-        Importer::new(&self.proto, &*self.external).import(&self.inputs(), bindings)
+        self.graph_with(bindings, &Control::default())
+    }
+
+    /// As [`Model::graph`], watched and stopped by `control`.
+    ///
+    /// # Errors
+    /// As [`Model::graph`], and when `control` ends the work.
+    pub fn graph_with(&self, bindings: &Bindings, control: &Control) -> Result<Graph> {
+        Importer::new(&self.proto, &*self.external, control).import(&self.inputs(), bindings)
     }
 }
 
@@ -123,4 +149,54 @@ fn signature(info: &ValueInfo) -> Signature {
     };
     let dims = dims.map(|dims| dims.into_iter().map(dim).collect());
     Signature { name: info.name.clone(), arity, is_optional, element, dims }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_shaders::DType;
+
+    use super::*;
+    use crate::{
+        graph::ElementType,
+        onnx::encode::{FLOAT, INT4, INT64, Message, graph, info, model, node, tensor_type},
+    };
+
+    /// A `TypeProto` that is a list (4) or optional (9) of another.
+    fn of(field: u64, inner: &Message) -> Message {
+        Message::default().bytes(field, Message::default().bytes(1, inner))
+    }
+
+    #[test]
+    fn types_of_lists_and_optional_values_are_told_before_anything_is_compiled() {
+        let (floats, ints) = (tensor_type(FLOAT, &[2]), tensor_type(INT64, &[]));
+        let (list, optional) = (of(4, &floats), of(9, &ints));
+        let inputs = [
+            info("tensor", &floats),
+            info("list", &list),
+            info("optional", &optional),
+            info("optional list", &of(9, &list)),
+            info("narrow", &tensor_type(INT4, &[2])),
+            info("text", &tensor_type(8, &[2])),
+        ];
+        let nodes = [node("Identity", &["tensor"], &["y"], &[])];
+        let bytes = model(&graph(&nodes, &[], &inputs, &[info("y", &list)]), &[]);
+        let model = Model::from_bytes(bytes).unwrap();
+        let told: Vec<_> =
+            model.inputs().into_iter().map(|input| (input.arity, input.is_optional, input.element)).collect();
+        let (tensor, sequence) = (Arity::Tensor, Arity::Sequence);
+        let some = |dtype| Some(ElementType::Of(dtype));
+        assert_eq!(
+            told,
+            [
+                (tensor, false, some(DType::F32)),
+                (sequence, false, some(DType::F32)),
+                (tensor, true, some(DType::I64)),
+                (sequence, true, some(DType::F32)),
+                (tensor, false, some(DType::I8)),
+                (tensor, false, None),
+            ]
+        );
+        assert_eq!(model.outputs()[0].element, some(DType::F32));
+        assert_eq!(model.name(), "test");
+    }
 }

@@ -14,6 +14,7 @@ use halite_shaders::{
 use super::Result;
 use crate::{
     build::Builder,
+    control::Watch,
     graph::{ElementType, TensorId},
 };
 
@@ -35,6 +36,9 @@ const MOVES: &[&str] = &[
     "Transpose",
     "Unsqueeze",
 ];
+
+/// Elements that are unpacked between two looks at whether to go on.
+const CHUNK: usize = 1 << 18;
 
 /// Whether an operator gives elements of its first input as they are.
 pub(super) fn is_move(op_type: &str) -> bool {
@@ -159,23 +163,34 @@ impl Float {
     }
 }
 
-/// The elements of a narrow type, as the type that holds them has them. `bytes` are packed, the first in the low bits.
-pub(super) fn unpack(data_type: DataType, count: u64, bytes: &[u8]) -> Option<Bytes> {
-    let held = held_in(data_type)?.storage();
+/// The elements of a narrow type, as the type that holds them has them; none for other types. `bytes` are packed, the first
+/// in the low bits.
+pub(super) fn unpack(
+    data_type: DataType,
+    count: u64,
+    bytes: &[u8],
+    watch: Watch<'_>,
+) -> Result<Option<Bytes>> {
+    let (Some(held), Ok(count)) = (held_in(data_type), usize::try_from(count)) else { return Ok(None) };
     let bits = data_type.bits() as u32;
     let each = (8 / bits) as usize;
     let mask = ((1u16 << bits) - 1) as u8;
     let code = |index: usize| bytes[index / each] >> (index % each * bits as usize) & mask;
-    let codes = (0..usize::try_from(count).ok()?).map(code);
-    let values = match (Float::of(data_type), data_type) {
-        (Some(float), _) => Values::Float(codes.map(|code| float.decode(code, bits).into()).collect()),
-        (None, DataType::Int4 | DataType::Int2) => {
-            let top = 1i64 << (bits - 1);
-            Values::Int(codes.map(|code| (i64::from(code) ^ top) - top).collect())
-        }
-        _ => Values::Int(codes.map(i64::from).collect()),
-    };
-    Some(values.to_bytes(held).into())
+    let mut unpacked = Vec::new();
+    for start in (0..count).step_by(CHUNK) {
+        watch.check()?;
+        let codes = (start..count.min(start + CHUNK)).map(code);
+        let values = match (Float::of(data_type), data_type) {
+            (Some(float), _) => Values::Float(codes.map(|code| float.decode(code, bits).into()).collect()),
+            (None, DataType::Int4 | DataType::Int2) => {
+                let top = 1i64 << (bits - 1);
+                Values::Int(codes.map(|code| (i64::from(code) ^ top) - top).collect())
+            }
+            _ => Values::Int(codes.map(i64::from).collect()),
+        };
+        unpacked.extend(values.to_bytes(held.storage()));
+    }
+    Ok(Some(unpacked.into()))
 }
 
 /// Elements of any type as those of a narrow one: floats are rounded, and become the largest number or what the type has
@@ -265,8 +280,16 @@ mod tests {
         assert_eq!(of(DataType::Float8E5M2, 0x7c, 8), f32::INFINITY);
         assert_eq!(of(DataType::Float8E5M2Fnuz, 0x7f, 8), 57344.0);
         assert_eq!(of(DataType::Float4E2M1, 0xf, 4), -6.0);
-        assert_eq!(unpack(DataType::Int4, 3, &[0x8f, 0x07]).unwrap()[..], [0xff, 0xf8, 7]);
-        assert_eq!(unpack(DataType::Uint2, 4, &[0b1110_0100]).unwrap()[..], [0, 1, 2, 3]);
+        let control = crate::Control::new();
+        let watch = control.at(crate::Stage::Importing);
+        let unpacked = |of, count, bytes: &[u8]| unpack(of, count, bytes, watch).unwrap().unwrap();
+        assert_eq!(unpacked(DataType::Int4, 3, &[0x8f, 0x07])[..], [0xff, 0xf8, 7]);
+        assert_eq!(unpacked(DataType::Uint2, 4, &[0b1110_0100])[..], [0, 1, 2, 3]);
+        let many = CHUNK as u64 + 3;
+        let all = unpacked(DataType::Uint4, many, &vec![0x21; CHUNK]);
+        assert_eq!((all.len() as u64, &all[CHUNK - 1..]), (many, &[2, 1, 2, 1][..]));
+        control.cancel();
+        assert!(unpack(DataType::Uint4, many, &vec![0; CHUNK], watch).unwrap_err().is_stop());
     }
 
     #[test]

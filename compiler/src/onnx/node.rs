@@ -149,11 +149,11 @@ impl<'m> NodeView<'m> {
     }
 
     /// The type, dimensions and bytes of a tensor, if it is there.
-    pub(crate) fn tensor(&self, name: &str) -> Result<Option<Constant>> {
+    pub(crate) fn tensor(&self, b: &Builder, name: &str) -> Result<Option<Constant>> {
         match self.attribute(name) {
             None => Ok(None),
             Some(AttributeValue::Tensor(tensor)) => {
-                constant::constant(tensor, self.external, &self.place).map(Some)
+                constant::constant(tensor, self.external, &self.place, b.watch()).map(Some)
             }
             Some(_) => Err(self.wrong_type(name, "tensor")),
         }

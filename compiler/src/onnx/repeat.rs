@@ -99,6 +99,7 @@ fn unrolled<'m>(
         if !goes_on {
             break;
         }
+        importer.builder.watch().check()?;
         if run >= MOST_RUNS || importer.builder.nodes() > MOST_NODES {
             let reason = format!("a loop that becomes more than {MOST_RUNS} runs or {MOST_NODES} nodes");
             return Ok(Err(CompileError::unsupported(&site.place, reason)));
@@ -312,6 +313,7 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
     let mut states = scan.states.clone();
     let mut gathered = vec![Vec::new(); scan.joined.len()];
     for run in 0..length {
+        importer.builder.watch().check()?;
         let mut arguments: Vec<Value> = states.iter().copied().map(Value::Tensor).collect();
         for walked in &scan.walked {
             let at = if walked.reverse { length - 1 - run } else { run };

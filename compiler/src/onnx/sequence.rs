@@ -19,11 +19,11 @@ use crate::{
 const MOST_PARTS: usize = 1 << 16;
 
 /// The importer of an operator on lists or optional values.
-pub(super) fn find(site: &Site<'_>) -> Option<Special> {
-    if !site.domain.is_empty() {
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
+    if !domain.is_empty() {
         return None;
     }
-    Some(match site.node.op_type.as_str() {
+    Some(match op_type {
         "ConcatFromSequence" => concat,
         "Identity" | "Optional" => same,
         "OptionalGetElement" => get_element,

@@ -13,21 +13,23 @@ use halite_shaders::{
 };
 
 use super::{
-    Uses,
+    Result, Uses,
     chain::{Chain, part, replace},
     merge::Reader,
     scores::{Form, form},
     strides::Strided,
 };
-use crate::graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, elements};
+use crate::{
+    control::Watch,
+    graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, elements},
+};
 
 /// Most elements of a constant mask that is looked at.
 const MOST_LOOKED_AT: u64 = 1 << 24;
 
-/// Puts the operation in the place of the second product; what is not needed any more goes with the next cleaning. Gives
-/// how many there are.
-pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses) -> usize {
-    replace(graph, region, uses, pattern, Pattern::write)
+/// Puts the operation in the place of the second product; what is not needed any more goes with the next cleaning.
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+    replace(graph, region, uses, watch, pattern, Pattern::write)
 }
 
 /// Attention as it lies in a graph.

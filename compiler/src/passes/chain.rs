@@ -9,26 +9,29 @@ use halite_shaders::{
     ops::elementwise::Elementwise,
 };
 
-use super::Uses;
-use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+use super::{Result, Uses};
+use crate::{
+    control::Watch,
+    graph::{Graph, Node, NodeOp, Region, TensorId},
+};
 
 /// Puts what `write` makes in the place of each node in which `find` finds something, looking back from it; what is not needed
-/// any more goes with the next cleaning. Gives how many there are.
+/// any more goes with the next cleaning.
 pub(super) fn replace<F>(
     graph: &mut Graph,
     region: &mut Region,
     uses: &mut Uses,
+    watch: Watch<'_>,
     find: impl Fn(&Chain<'_>, &Node) -> Option<F>,
     write: impl Fn(F, &mut Graph, &Node) -> Vec<Node>,
-) -> usize {
+) -> Result {
     let mut done: Vec<Node> = Vec::with_capacity(region.nodes.len());
     let mut makers: HashMap<TensorId, usize> = HashMap::new();
-    let mut count = 0;
     for node in std::mem::take(&mut region.nodes) {
+        watch.check()?;
         let found = find(&Chain { graph, nodes: &done, makers: &makers, uses }, &node);
         let new = match found {
             Some(found) => {
-                count += 1;
                 let new = write(found, graph, &node);
                 new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
                 node.inputs.iter().for_each(|id| uses.remove(*id));
@@ -42,7 +45,7 @@ pub(super) fn replace<F>(
         }
     }
     region.nodes = done;
-    count
+    Ok(())
 }
 
 /// The nodes of a region so far.

@@ -3,18 +3,22 @@
 
 use std::collections::HashMap;
 
-use super::Uses;
-use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+use super::{Result, Uses};
+use crate::{
+    control::Watch,
+    graph::{Graph, Node, NodeOp, Region, TensorId},
+};
 
-pub(super) fn run(graph: &Graph, region: &mut Region, uses: &mut Uses) {
-    join(graph, region, uses);
-    drop_unused(region, uses);
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+    join(graph, region, uses, watch)?;
+    drop_unused(region, uses, watch)
 }
 
 /// Nodes without effect on any result go, from the last to the first.
-fn drop_unused(region: &mut Region, uses: &mut Uses) {
+fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let mut kept: Vec<Node> = Vec::with_capacity(region.nodes.len());
     for node in region.nodes.drain(..).rev() {
+        watch.check()?;
         if node.outputs.iter().any(|id| uses.count(*id) > 0) {
             kept.push(node);
             continue;
@@ -31,14 +35,16 @@ fn drop_unused(region: &mut Region, uses: &mut Uses) {
     }
     kept.reverse();
     region.nodes = kept;
+    Ok(())
 }
 
 /// Of equal nodes over equal inputs the first is kept. Constants are equal when their bytes lie at the same place.
-fn join(graph: &Graph, region: &mut Region, uses: &mut Uses) {
+fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let mut first: HashMap<(String, Vec<Source>), Vec<TensorId>> = HashMap::new();
     let mut now: HashMap<TensorId, TensorId> = HashMap::new();
     let mut kept = Vec::with_capacity(region.nodes.len());
     for mut node in region.nodes.drain(..) {
+        watch.check()?;
         rename(&mut node, &now, uses);
         let text = match &node.op {
             NodeOp::Kernel(operation) => operation.to_string(),
@@ -67,6 +73,7 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses) {
     for result in &mut region.results {
         replace(result, &now, uses);
     }
+    Ok(())
 }
 
 fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {

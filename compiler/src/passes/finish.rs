@@ -8,20 +8,23 @@ use halite_shaders::{
 };
 
 use super::{
-    Uses,
+    Result, Uses,
     heavy::{Heavy, each_after, heavy},
     merge::{Reader, is_call},
 };
-use crate::graph::{Graph, Node, NodeOp, Region, TensorId, elements};
+use crate::{
+    control::Watch,
+    graph::{Graph, Node, NodeOp, Region, TensorId, elements},
+};
 
 /// Most nodes of an expression that is compared with activations.
 const MOST_NODES: usize = 16;
 
 /// What is added to sums and activations go into the operation before them.
-pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses) {
-    each_after(graph, region, uses, &|graph, before, node| {
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+    each_after(graph, region, uses, watch, &|graph, before, node| {
         whole(graph, before, node).or_else(|| beginning(before, node))
-    });
+    })
 }
 
 /// What an elementwise node behind such an operation does, as far as it was looked at.

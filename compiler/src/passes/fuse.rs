@@ -6,18 +6,22 @@ use std::collections::HashMap;
 use halite_shaders::{Operation, ops::elementwise::Elementwise};
 
 use super::{
-    Uses,
+    Result, Uses,
     merge::{Reader, reseen},
 };
-use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+use crate::{
+    control::Watch,
+    graph::{Graph, Node, NodeOp, Region, TensorId},
+};
 
 /// Most nodes of an expression that comes about: longer ones take drivers long to compile.
 const MOST_NODES: usize = 96;
 
-pub(super) fn run(graph: &Graph, region: &mut Region, uses: &mut Uses) {
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let mut nodes: Vec<Option<Node>> = region.nodes.drain(..).map(Some).collect();
     let mut makers: HashMap<TensorId, usize> = HashMap::new();
     for index in 0..nodes.len() {
+        watch.check()?;
         while let Some(merged) =
             nodes[index].as_ref().and_then(|node| grow(graph, node, &nodes, &makers, uses))
         {
@@ -32,6 +36,7 @@ pub(super) fn run(graph: &Graph, region: &mut Region, uses: &mut Uses) {
         makers.extend(outputs.map(|id| (id, index)));
     }
     region.nodes = nodes.into_iter().flatten().collect();
+    Ok(())
 }
 
 struct Merged {

@@ -13,8 +13,11 @@ use halite_shaders::{
     },
 };
 
-use super::Uses;
-use crate::graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId};
+use super::{Result, Uses};
+use crate::{
+    control::Watch,
+    graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId},
+};
 
 /// The fields of convolutions and products that passes change.
 pub(super) struct Heavy<'a> {
@@ -91,14 +94,14 @@ impl Heavy<'_> {
 }
 
 /// Batch normalization by constants goes into the weights of the convolution before it.
-pub(super) fn normalize(graph: &mut Graph, region: &mut Region, uses: &mut Uses) {
-    each_after(graph, region, uses, &|graph, before, node| {
+pub(super) fn normalize(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+    each_after(graph, region, uses, watch, &|graph, before, node| {
         let NodeOp::Kernel(Operation::Norm(norm)) = &node.op else { return None };
         if norm.kind != NormKind::Batch {
             return None;
         }
         fold_norm(graph, norm, before, node)
-    });
+    })
 }
 
 /// A rewrite of such an operation and the node behind it: nodes in their place, in order.
@@ -106,10 +109,17 @@ type Rewrite = dyn Fn(&mut Graph, &Node, &Node) -> Option<Vec<Node>>;
 
 /// Offers each such operation whose result is read once, and its reader; of several before one reader, the first whose
 /// rewrite there is.
-pub(super) fn each_after(graph: &mut Graph, region: &mut Region, uses: &mut Uses, rewrite: &Rewrite) {
+pub(super) fn each_after(
+    graph: &mut Graph,
+    region: &mut Region,
+    uses: &mut Uses,
+    watch: Watch<'_>,
+    rewrite: &Rewrite,
+) -> Result {
     let mut nodes: Vec<Vec<Node>> = region.nodes.drain(..).map(|node| vec![node]).collect();
     let mut makers: HashMap<TensorId, usize> = HashMap::new();
     for index in 0..nodes.len() {
+        watch.check()?;
         let node = nodes[index].last().expect("one was put there").clone();
         let rewritten = node.inputs.iter().find_map(|id| {
             let maker = *makers.get(id).filter(|_| uses.count(*id) == 1)?;
@@ -130,6 +140,7 @@ pub(super) fn each_after(graph: &mut Graph, region: &mut Region, uses: &mut Uses
         makers.extend(outputs.into_iter().map(|id| (id, index)));
     }
     region.nodes = nodes.into_iter().flatten().collect();
+    Ok(())
 }
 
 /// The convolution with scaled weights: `(conv(x) + b - mean) * s + beta` with `s = scale / sqrt(variance + epsilon)`.

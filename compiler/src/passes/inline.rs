@@ -6,12 +6,18 @@ use halite_shaders::{
     ops::elementwise::Elementwise,
 };
 
-use crate::graph::{Graph, Node, NodeOp, Region, TensorId};
+use super::{Result, Uses};
+use crate::{
+    control::Watch,
+    graph::{Graph, Node, NodeOp, Region, TensorId},
+};
 
-pub(super) fn run(graph: &mut Graph, region: &mut Region) {
+pub(super) fn run(graph: &mut Graph, region: &mut Region, _: &mut Uses, watch: Watch<'_>) -> Result {
     for node in &mut region.nodes {
+        watch.check()?;
         inline(graph, node);
     }
+    Ok(())
 }
 
 /// Replaces inputs of one known element by constants, as long as one input stays and the results keep their dimensions.

@@ -11,16 +11,19 @@ use halite_shaders::{
 };
 
 use super::{
-    Uses,
+    Result, Uses,
     chain::{Chain, replace},
     merge::Reader,
 };
-use crate::graph::{Graph, Node, NodeOp, Region, Tensor, TensorId, elements};
+use crate::{
+    control::Watch,
+    graph::{Graph, Node, NodeOp, Region, Tensor, TensorId, elements},
+};
 
 /// Puts operations in the place of what multiplies or divides by the root; what is not needed any more goes with the next
 /// cleaning.
-pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses) {
-    replace(graph, region, uses, found, Found::write);
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+    replace(graph, region, uses, watch, found, Found::write)
 }
 
 /// A normalization in an elementwise node.

@@ -13,10 +13,17 @@ use halite_shaders::{
     variants_of,
 };
 
-use crate::graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, each_region};
+use super::Result;
+use crate::{
+    Control, Stage,
+    control::Watch,
+    graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, each_region},
+};
 
 /// The largest 16-bit float.
 const LARGEST: f64 = 65504.0;
+/// Bytes of a constant between two looks at whether to go on; whole elements.
+const CHUNK: usize = 1 << 20;
 const FULL: ElementType = ElementType::Of(DType::F32);
 const HALF: ElementType = ElementType::Of(DType::F16);
 
@@ -30,7 +37,10 @@ pub struct Halved {
 }
 
 /// Computes with 16-bit floats wherever kernels take them.
-pub fn halve(graph: &mut Graph) -> Halved {
+///
+/// # Errors
+/// `control` ended the work; the graph is not whole then, and good for nothing.
+pub fn halve(graph: &mut Graph, control: &Control) -> Result<Halved> {
     let mut body = std::mem::take(&mut graph.body);
     let mut state = State {
         graph,
@@ -38,16 +48,18 @@ pub fn halve(graph: &mut Graph) -> Halved {
         defined: HashSet::new(),
         nodes: Vec::new(),
         count: Halved::default(),
+        watch: control.at(Stage::Optimizing),
     };
     state.defined.extend(&body.parameters);
     for node in std::mem::take(&mut body.nodes) {
-        state.node(node);
+        state.watch.check()?;
+        state.node(node)?;
     }
     body.results.iter().for_each(|id| state.whole(*id));
     let count = state.count;
     body.nodes = state.nodes;
     graph.body = body;
-    count
+    Ok(count)
 }
 
 struct State<'a> {
@@ -59,17 +71,18 @@ struct State<'a> {
     /// What has come about so far.
     nodes: Vec<Node>,
     count: Halved,
+    watch: Watch<'a>,
 }
 
 impl State<'_> {
-    fn node(&mut self, node: Node) {
+    fn node(&mut self, node: Node) -> Result {
         match &node.op {
-            NodeOp::Kernel(operation) => match self.smaller(operation, &node) {
-                Some(smaller) => self.halved(node, smaller),
+            NodeOp::Kernel(operation) => match self.smaller(operation, &node)? {
+                Some(smaller) => self.halved(node, smaller)?,
                 None => self.unchanged(node),
             },
             NodeOp::View if self.halves.contains_key(&node.inputs[0]) && self.is_full(node.outputs[0]) => {
-                self.halved(node, NodeOp::View);
+                self.halved(node, NodeOp::View)?;
             }
             NodeOp::View => self.unchanged(node),
             NodeOp::If(branches) => {
@@ -82,13 +95,14 @@ impl State<'_> {
                 self.unchanged(node);
             }
         }
+        Ok(())
     }
 
     /// The node on 16-bit tensors.
-    fn halved(&mut self, node: Node, op: NodeOp) {
+    fn halved(&mut self, node: Node, op: NodeOp) -> Result {
         self.count.halved += usize::from(matches!(op, NodeOp::Kernel(_)));
-        let inputs =
-            node.inputs.iter().map(|id| if self.is_full(*id) { self.half(*id) } else { *id }).collect();
+        let half = |id: &TensorId| if self.is_full(*id) { self.half(*id) } else { Ok(*id) };
+        let inputs = node.inputs.iter().map(half).collect::<Result<_>>()?;
         let mut outputs = Vec::new();
         for id in &node.outputs {
             if self.is_full(*id) {
@@ -101,6 +115,7 @@ impl State<'_> {
             }
         }
         self.nodes.push(Node { op, inputs, outputs, place: node.place });
+        Ok(())
     }
 
     fn unchanged(&mut self, node: Node) {
@@ -112,13 +127,17 @@ impl State<'_> {
     }
 
     /// The operation on 16-bit tensors, if kernels do it and its constants fit.
-    fn smaller(&self, operation: &Operation, node: &Node) -> Option<NodeOp> {
+    fn smaller(&self, operation: &Operation, node: &Node) -> Result<Option<NodeOp>> {
         if !node.inputs.iter().chain(&node.outputs).any(|id| self.is_full(*id)) {
-            return None;
+            return Ok(None);
         }
-        let smaller = smaller(operation)?;
-        let fits = |id: &TensorId| !self.is_full(*id) || fits(self.graph.tensor(*id));
-        node.inputs.iter().all(fits).then_some(NodeOp::Kernel(smaller))
+        let Some(smaller) = smaller(operation) else { return Ok(None) };
+        for id in node.inputs.iter().filter(|id| self.is_full(**id)) {
+            if !fits(self.graph.tensor(*id), self.watch)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(NodeOp::Kernel(smaller)))
     }
 
     fn is_full(&self, id: TensorId) -> bool {
@@ -126,20 +145,24 @@ impl State<'_> {
     }
 
     /// The tensor with 16 bits.
-    fn half(&mut self, id: TensorId) -> TensorId {
+    fn half(&mut self, id: TensorId) -> Result<TensorId> {
         if let Some(half) = self.halves.get(&id) {
-            return *half;
+            return Ok(*half);
         }
         let half = self.add(id, HALF);
         self.halves.insert(id, half);
         let constant = self.graph.tensor(id).constant.clone();
         if let Some(bytes) = constant {
-            let values = Values::from_bytes(DType::F32, &bytes).to_bytes(DType::F16);
-            self.graph.tensors[half.index()].constant = Some(values.into());
+            let mut halves = Vec::with_capacity(bytes.len() / 2);
+            for chunk in bytes.chunks(CHUNK) {
+                self.watch.check()?;
+                halves.extend(Values::from_bytes(DType::F32, chunk).to_bytes(DType::F16));
+            }
+            self.graph.tensors[half.index()].constant = Some(halves.into());
         } else {
             self.convert(id, half);
         }
-        half
+        Ok(half)
     }
 
     /// Makes sure that a tensor is there as it was.
@@ -184,10 +207,15 @@ fn read_in(region: &Region) -> Vec<TensorId> {
 }
 
 /// Whether a constant stays finite with 16 bits.
-fn fits(tensor: &Tensor) -> bool {
-    let Some(bytes) = &tensor.constant else { return true };
-    let values = bytes.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b)));
-    values.into_iter().all(|v| !v.is_finite() || v.abs() <= LARGEST)
+fn fits(tensor: &Tensor, watch: Watch<'_>) -> Result<bool> {
+    for chunk in tensor.constant.iter().flat_map(|bytes| bytes.chunks(CHUNK)) {
+        watch.check()?;
+        let mut values = chunk.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b)));
+        if !values.all(|v| !v.is_finite() || v.abs() <= LARGEST) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The operation with 16-bit floats for 32-bit ones, if a baseline kernel computes it.

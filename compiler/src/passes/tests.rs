@@ -244,7 +244,7 @@ fn half_precision_is_near_and_keeps_the_ports() {
     let mut graph = b.finish().unwrap();
     let inputs = [floats(60, 3)];
     let before = graph.evaluate(&inputs).unwrap();
-    let count = super::halve(&mut graph);
+    let count = super::halve(&mut graph, &crate::Control::new()).unwrap();
     graph.check().unwrap();
     assert_eq!((count.halved, count.kept), (2, 1), "{graph}");
     let after = graph.evaluate(&inputs).unwrap();

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     CompileError, Place,
+    control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
 };
 
@@ -152,24 +153,39 @@ pub struct Flow {
 /// Puts a graph into a line.
 ///
 /// # Errors
-/// Branches and loops are nested too deeply.
-pub fn flow(graph: &Graph, pool: &mut Pool) -> Result<Flow, CompileError> {
-    let mut maker = Maker { graph, pool, flow: Flow::default(), of: HashMap::new(), open: 0, level: 0 };
+/// Branches and loops are nested too deeply, or the work was ended.
+pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
+    let (flow, of) = (Flow::default(), HashMap::new());
+    let read = read(graph);
+    let mut maker = Maker { graph, pool, watch, read, flow, of, open: 0, level: 0 };
     maker.inputs();
     let mut items = Vec::new();
     maker.region(&graph.body, &mut items)?;
-    maker.outputs();
+    maker.outputs()?;
     maker.close(&mut items);
     maker.flow.items = items;
     maker.finish();
     let mut flow = maker.flow;
-    by_level(&mut flow);
+    by_level(&mut flow, watch)?;
     Ok(flow)
+}
+
+/// Tensors that anything reads.
+fn read(graph: &Graph) -> HashSet<TensorId> {
+    let mut read = HashSet::new();
+    graph.each_region(&mut |region| {
+        read.extend(region.results.iter().copied());
+        read.extend(region.nodes.iter().flat_map(|node| node.inputs.iter().copied()));
+    });
+    read
 }
 
 struct Maker<'a> {
     graph: &'a Graph,
     pool: &'a mut Pool,
+    watch: Watch<'a>,
+    /// Tensors that anything reads.
+    read: HashSet<TensorId>,
     flow: Flow,
     of: HashMap<TensorId, StorageId>,
     /// The first act that is in no segment yet.
@@ -197,10 +213,9 @@ impl Maker<'_> {
     /// Inputs that are read. Those that do not end with a whole word are copied to where they do; those without bytes have
     /// no memory that could be bound.
     fn inputs(&mut self) {
-        let used = self.used();
         for (index, port) in self.graph.inputs.iter().enumerate() {
             let bytes = self.graph.tensor(port.tensor).bytes();
-            if !used.contains(&port.tensor) || bytes == 0 {
+            if !self.read.contains(&port.tensor) || bytes == 0 {
                 self.local(port.tensor);
                 continue;
             }
@@ -213,29 +228,19 @@ impl Maker<'_> {
         }
     }
 
-    /// Tensors that anything reads.
-    fn used(&self) -> HashSet<TensorId> {
-        let mut used = HashSet::new();
-        self.graph.each_region(&mut |region| {
-            used.extend(region.results.iter().copied());
-            used.extend(region.nodes.iter().flat_map(|node| node.inputs.iter().copied()));
-        });
-        used
-    }
-
-    fn of(&mut self, tensor: TensorId) -> StorageId {
+    fn of(&mut self, tensor: TensorId) -> Result<StorageId, CompileError> {
         if let Some(id) = self.of.get(&tensor) {
-            return *id;
+            return Ok(*id);
         }
         let data = self.graph.tensor(tensor);
         let home = match &data.constant {
-            Some(bytes) if !bytes.is_empty() => Home::Constant(self.pool.constant(data, bytes)),
+            Some(bytes) if !bytes.is_empty() => Home::Constant(self.pool.constant(data, bytes, self.watch)?),
             // Nothing defines it, or it has no bytes: any memory will do.
             _ => Home::Local,
         };
         let id = self.storage(home, data.bytes());
         self.of.insert(tensor, id);
-        id
+        Ok(id)
     }
 
     fn copy(&mut self, from: StorageId, to: StorageId) {
@@ -246,9 +251,10 @@ impl Maker<'_> {
 
     fn region(&mut self, region: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
         for node in &region.nodes {
+            self.watch.check()?;
             match &node.op {
                 NodeOp::View => {
-                    let from = self.of(node.inputs[0]);
+                    let from = self.of(node.inputs[0])?;
                     self.of.insert(node.outputs[0], from);
                 }
                 NodeOp::Kernel(operation) => self.kernel(node, operation)?,
@@ -264,7 +270,7 @@ impl Maker<'_> {
             let reason = "a cache is updated in place; a graph's operations give new tensors";
             return Err(CompileError::invalid(&node.place, reason));
         }
-        let inputs: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect();
+        let inputs: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
         let known = inputs.iter().map(|id| match self.home(*id) {
             Home::Constant(id) => Some(Known::Constant(id)),
             Home::Packed(id) => Some(Known::Packed(id)),
@@ -297,20 +303,20 @@ impl Maker<'_> {
     }
 
     /// A scalar as the host sees it.
-    fn number(&mut self, tensor: TensorId) -> Number {
+    fn number(&mut self, tensor: TensorId) -> Result<Number, CompileError> {
         let data = self.graph.tensor(tensor);
         if let Some(bytes) = &data.constant {
             let mut word = [0; 8];
             let count = bytes.len().min(8);
             word[..count].copy_from_slice(&bytes[..count]);
-            return Number::Known(i64::from_le_bytes(word));
+            return Ok(Number::Known(i64::from_le_bytes(word)));
         }
         let offset = self.flow.readback_bytes;
         self.flow.readback_bytes += READ_BYTES;
         let to = self.storage(Home::Readback(offset), data.bytes());
-        let from = self.of(tensor);
+        let from = self.of(tensor)?;
         self.copy(from, to);
-        Number::Read(offset)
+        Ok(Number::Read(offset))
     }
 
     /// Ends the segment at the last act.
@@ -330,12 +336,12 @@ impl Maker<'_> {
         items: &mut Vec<Item>,
     ) -> Result<(), CompileError> {
         self.deeper(&node.place)?;
-        let condition = self.number(node.inputs[0]);
+        let condition = self.number(node.inputs[0])?;
         if let Number::Known(value) = condition {
             let region = &branches[usize::from(value == 0)];
             self.region(region, items)?;
             for (result, output) in region.results.iter().zip(&node.outputs) {
-                let id = self.of(*result);
+                let id = self.of(*result)?;
                 self.of.insert(*output, id);
             }
             self.level -= 1;
@@ -347,7 +353,7 @@ impl Maker<'_> {
         for (region, course) in branches.iter().zip(&mut courses) {
             self.region(region, course)?;
             for (result, output) in region.results.iter().zip(&outputs) {
-                let from = self.of(*result);
+                let from = self.of(*result)?;
                 self.copy(from, *output);
             }
             self.close(course);
@@ -359,18 +365,17 @@ impl Maker<'_> {
 
     fn repeat(&mut self, node: &Node, body: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
         self.deeper(&node.place)?;
-        let (most, first) = (self.number(node.inputs[0]), self.number(node.inputs[1]));
-        let used = self.used();
+        let (most, first) = (self.number(node.inputs[0])?, self.number(node.inputs[1])?);
         // The condition is carried too, for those bodies that look at it.
-        let skip = if used.contains(&body.parameters[1]) { 1 } else { 2 };
+        let skip = if self.read.contains(&body.parameters[1]) { 1 } else { 2 };
         let mut places = Vec::new();
         for (parameter, initial) in body.parameters.iter().zip(&node.inputs).skip(skip) {
-            let from = self.of(*initial);
+            let from = self.of(*initial)?;
             let to = self.local(*parameter);
             self.copy(from, to);
             places.push(to);
         }
-        let counter = used.contains(&body.parameters[0]).then(|| self.counter(body.parameters[0]));
+        let counter = self.read.contains(&body.parameters[0]).then(|| self.counter(body.parameters[0]));
         self.close(items);
         if let Some((id, _)) = counter {
             self.flow.acts.push(Act::HostWrites(id));
@@ -379,8 +384,8 @@ impl Maker<'_> {
         let start = self.flow.acts.len();
         let mut course = Vec::new();
         self.region(body, &mut course)?;
-        let next = self.number(body.results[0]);
-        self.carry(&body.results[skip - 1..], &places);
+        let next = self.number(body.results[0])?;
+        self.carry(&body.results[skip - 1..], &places)?;
         self.close(&mut course);
         self.flow.loops.push(start..self.flow.acts.len());
         for (output, place) in node.outputs.iter().zip(&places[2 - skip..]) {
@@ -400,10 +405,10 @@ impl Maker<'_> {
     }
 
     /// The results of a run become what the next one begins with. Results that lie where others go are saved first.
-    fn carry(&mut self, results: &[TensorId], places: &[StorageId]) {
+    fn carry(&mut self, results: &[TensorId], places: &[StorageId]) -> Result<(), CompileError> {
         let mut from = Vec::new();
         for (result, place) in results.iter().zip(places) {
-            let id = self.of(*result);
+            let id = self.of(*result)?;
             if id == *place || !places.contains(&id) {
                 from.push(id);
                 continue;
@@ -415,12 +420,13 @@ impl Maker<'_> {
         for (id, place) in from.into_iter().zip(places) {
             self.copy(id, *place);
         }
+        Ok(())
     }
 
     /// What is returned gets memory of its own.
-    fn outputs(&mut self) {
+    fn outputs(&mut self) -> Result<(), CompileError> {
         for (index, port) in self.graph.outputs.iter().enumerate() {
-            let id = self.of(port.tensor);
+            let id = self.of(port.tensor)?;
             let bytes = self.flow.storages[id.index()].bytes;
             self.flow.outputs.push(bytes);
             let home = Home::Output(index as u32);
@@ -431,6 +437,7 @@ impl Maker<'_> {
                 self.copy(id, output);
             }
         }
+        Ok(())
     }
 
     /// Notes what is used: inputs, and what calls need of the pool.

@@ -8,20 +8,30 @@ use super::{
     flow::Flow,
     schedule::{Command, Memory, Span},
 };
-use crate::{Function, graph::Graph};
+use crate::{CompileError, Function, control::Watch, graph::Graph};
 
 /// The versions of a function that are alike, as indices in their order; groups by their first versions.
 pub type Groups = Vec<Vec<usize>>;
 
 /// The groups of a function. Versions that differ in more than sizes are alone: those for values of inputs, and for other
 /// numbers of dimensions.
-pub fn groups(function: &Function, flows: &[Flow], targets: &[TargetPlan], index: usize) -> Groups {
+///
+/// # Errors
+/// The work was ended.
+pub(crate) fn groups(
+    function: &Function,
+    flows: &[Flow],
+    targets: &[TargetPlan],
+    index: usize,
+    watch: Watch<'_>,
+) -> Result<Groups, CompileError> {
     if !by_sizes(function) {
-        return (0..flows.len()).map(|version| vec![version]).collect();
+        return Ok((0..flows.len()).map(|version| vec![version]).collect());
     }
     let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
     let mut groups: Groups = Vec::new();
     for (version, flow) in flows.iter().enumerate() {
+        watch.check()?;
         let mut key = Key::default();
         key.flow(flow);
         for target in targets {
@@ -38,7 +48,7 @@ pub fn groups(function: &Function, flows: &[Flow], targets: &[TargetPlan], index
         }
         groups[group].push(version);
     }
-    groups
+    Ok(groups)
 }
 
 /// Whether the versions of a function are told apart by the sizes of their inputs alone.

@@ -7,11 +7,16 @@ use super::{
     order::by_level,
     pool::{ConstantId, Known, PackedId, Pool},
 };
+use crate::{CompileError, control::Watch};
 
 /// The operations of a pool as one segment. What calls do not need is transient.
-pub fn flow(pool: &Pool) -> Flow {
+///
+/// # Errors
+/// The work was ended.
+pub(crate) fn flow(pool: &Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
     let mut maker = Maker { pool, flow: Flow::default(), constants: HashMap::new(), packed: HashMap::new() };
     for packing in &pool.packings {
+        watch.check()?;
         let inputs = packing.inputs.iter().map(|known| maker.known(*known)).collect();
         let outputs = packing.outputs.iter().map(|id| maker.packed(*id)).collect();
         let (operation, place) = (Box::new(packing.operation.clone()), packing.place.clone());
@@ -21,9 +26,9 @@ pub fn flow(pool: &Pool) -> Flow {
     if !flow.acts.is_empty() {
         flow.segments.push(0..flow.acts.len());
         flow.items.push(Item::Segment(0));
-        by_level(&mut flow);
+        by_level(&mut flow, watch)?;
     }
-    flow
+    Ok(flow)
 }
 
 struct Maker<'a> {

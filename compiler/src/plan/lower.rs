@@ -12,7 +12,7 @@ use super::{
     schedule::{Command, Memory, Schedule, Span, Use},
     slabs::Slabs,
 };
-use crate::{CompileError, graph::storage_bytes};
+use crate::{CompileError, control::Watch, graph::storage_bytes};
 
 /// Largest elements that are overwritten by what is computed of them: those that a kernel reads and writes as a whole.
 const IN_PLACE_ELEMENT: u64 = 4;
@@ -27,6 +27,12 @@ pub struct Lowering<'a, 'b> {
     pub kernels: &'b mut Kernels,
     /// Where constants are.
     pub slabs: &'b Slabs,
+    /// Whether the work goes on.
+    pub(crate) watch: Watch<'b>,
+    /// Acts of other lines that are done.
+    pub before: usize,
+    /// Acts of all lines.
+    pub total: usize,
 }
 
 /// A line of acts as commands.
@@ -50,14 +56,17 @@ impl Lowering<'_, '_> {
     /// Lowers a line.
     ///
     /// # Errors
-    /// No kernel computes an operation on the target.
+    /// No kernel computes an operation on the target, or the work was ended.
     pub fn lower(&mut self, flow: &Flow) -> Result<Lowered, CompileError> {
-        let choices = flow.acts.iter().map(|act| match act {
-            Act::Kernel { operation, place, .. } => self.chooser.choose(operation, place).map(Some),
-            _ => Ok(None),
-        });
-        let choices: Vec<Option<Rc<Choice>>> = choices.collect::<Result<_, _>>()?;
-        let addresses = Addresses::of(flow, &choices);
+        let mut choices: Vec<Option<Rc<Choice>>> = Vec::with_capacity(flow.acts.len());
+        for (index, act) in flow.acts.iter().enumerate() {
+            self.watch.step(self.before + index, self.total)?;
+            choices.push(match act {
+                Act::Kernel { operation, place, .. } => Some(self.chooser.choose(operation, place)?),
+                _ => None,
+            });
+        }
+        let addresses = Addresses::of(flow, &choices, self.watch)?;
         let mut lowered = Lowered {
             transient_bytes: addresses.bytes,
             unshared_bytes: addresses.unshared_bytes,
@@ -67,6 +76,7 @@ impl Lowering<'_, '_> {
         for segment in &flow.segments {
             let mut schedule = Schedule::default();
             for index in segment.clone() {
+                self.watch.check()?;
                 self.act(flow, index, choices[index].as_deref(), &addresses, &mut schedule);
             }
             let (commands, barriers) = schedule.finish();
@@ -173,8 +183,8 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn of(flow: &Flow, choices: &[Option<Rc<Choice>>]) -> Self {
-        let mut lives = Lives::of(flow);
+    fn of(flow: &Flow, choices: &[Option<Rc<Choice>>], watch: Watch<'_>) -> Result<Self, CompileError> {
+        let mut lives = Lives::of(flow, watch)?;
         let in_place = lives.share(flow, choices);
         let (mut needs, mut index_of) = (Vec::new(), vec![None; flow.storages.len()]);
         for (id, life) in lives.of.iter().enumerate() {
@@ -195,17 +205,17 @@ impl Addresses {
                 extra += whole(*bytes);
             }
         }
-        let arranged = arrange(&needs, flow.reserved_bytes);
+        let arranged = arrange(&needs, flow.reserved_bytes, watch)?;
         let offset = |id: usize| index_of[lives.group[id]].map_or(0, |index: usize| arranged.offsets[index]);
         let mut rest = arranged.offsets[tensors..].iter().copied();
         let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.plan.scratch.len());
-        Addresses {
+        Ok(Addresses {
             offsets: (0..flow.storages.len()).map(offset).collect(),
             scratch: choices.iter().map(|choice| rest.by_ref().take(count(choice)).collect()).collect(),
             bytes: arranged.bytes,
             unshared_bytes: unshared_bytes + extra,
             in_place,
-        }
+        })
     }
 
     fn scratch(&self, act: usize, index: usize, bytes: u64) -> Span {
@@ -221,7 +231,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    pub(super) fn of(flow: &Flow) -> Self {
+    pub(super) fn of(flow: &Flow, watch: Watch<'_>) -> Result<Self, CompileError> {
         let mut of: Vec<Option<(usize, usize)>> = vec![None; flow.storages.len()];
         for (time, act) in flow.acts.iter().enumerate() {
             for id in act.reads().iter().chain(act.writes()) {
@@ -233,13 +243,14 @@ impl Lives {
         }
         // What comes from before a loop is read in each of its runs. Inner loops come before those around them.
         for body in &flow.loops {
+            watch.check()?;
             for (first, last) in of.iter_mut().flatten() {
                 if *first < body.start && body.contains(last) {
                     *last = body.end - 1;
                 }
             }
         }
-        Lives { of, group: (0..flow.storages.len()).collect() }
+        Ok(Lives { of, group: (0..flow.storages.len()).collect() })
     }
 
     /// Lets results of elementwise operations be written over an input that nothing needs afterwards. Gives how many.

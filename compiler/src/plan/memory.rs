@@ -1,5 +1,7 @@
 //! Owns where in one piece of memory things go that are needed at different times. Does not own: what they are.
 
+use crate::{CompileError, control::Watch};
+
 /// Alignment of everything that is bound: no device asks for more
 /// (<https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-required>,
 /// `minStorageBufferOffsetAlignment`).
@@ -26,8 +28,11 @@ pub struct Arrangement {
 }
 
 /// Puts things whose times do not overlap into the same memory: the largest first, each where it leaves the smallest gap.
-/// Offsets are aligned and begin at `reserved`.
-pub fn arrange(needs: &[Need], reserved: u64) -> Arrangement {
+/// Offsets are aligned and begin at `reserved`. The time grows with the square of how many there are.
+///
+/// # Errors
+/// The work was ended.
+pub(crate) fn arrange(needs: &[Need], reserved: u64, watch: Watch<'_>) -> Result<Arrangement, CompileError> {
     let base = reserved.next_multiple_of(ALIGNMENT);
     let mut order: Vec<usize> = (0..needs.len()).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(needs[*i].bytes), needs[*i].from, *i));
@@ -36,6 +41,7 @@ pub fn arrange(needs: &[Need], reserved: u64) -> Arrangement {
     let mut placed: Vec<usize> = Vec::new();
     let mut end = if needs.is_empty() { reserved } else { base };
     for index in order {
+        watch.check()?;
         let need = &needs[index];
         let overlaps = |other: &&usize| needs[**other].from <= need.to && need.from <= needs[**other].to;
         let taken = placed.iter().filter(overlaps).map(|i| (offsets[*i], offsets[*i] + needs[*i].bytes));
@@ -44,7 +50,7 @@ pub fn arrange(needs: &[Need], reserved: u64) -> Arrangement {
         let at = placed.partition_point(|i| offsets[*i] <= offsets[index]);
         placed.insert(at, index);
     }
-    Arrangement { offsets, bytes: end }
+    Ok(Arrangement { offsets, bytes: end })
 }
 
 /// The start of the smallest gap between ranges, which come by their starts, that has room; else behind them all.
@@ -65,6 +71,11 @@ fn best_gap(taken: impl Iterator<Item = (u64, u64)>, bytes: u64, base: u64) -> u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Control, Stage};
+
+    fn arrange(needs: &[Need], reserved: u64) -> Arrangement {
+        super::arrange(needs, reserved, Control::new().at(Stage::Planning)).unwrap()
+    }
 
     fn need(bytes: u64, from: usize, to: usize) -> Need {
         Need { bytes, from, to }

@@ -26,7 +26,7 @@ use self::{
     pool::Pool,
     slabs::Slabs,
 };
-use crate::{BASELINE, CompileError, CompileOptions, Program, Progress};
+use crate::{BASELINE, CompileError, CompileOptions, Control, Program, Stage};
 
 /// What a module does.
 #[derive(Debug)]
@@ -65,44 +65,62 @@ pub struct TargetPlan {
 /// Plans a program.
 ///
 /// # Errors
-/// There is no target, or no kernel for an operation on one.
+/// There is no target, no kernel for an operation on one, or `control` ended the work.
 pub fn plan(
     program: &Program,
     options: &CompileOptions,
-    progress: &mut dyn FnMut(Progress<'_>),
+    control: &Control,
 ) -> Result<ModulePlan, CompileError> {
     let (targets, baseline) = targets(options)?;
-    let mut pool = Pool::default();
+    let watch = control.at(Stage::Planning);
+    let total = program.functions.iter().map(|function| function.versions.len()).sum();
+    let (mut pool, mut done) = (Pool::default(), 0);
     let mut functions = Vec::new();
     for function in &program.functions {
-        let flows: Result<Vec<_>, _> =
-            function.versions.iter().map(|graph| flow::flow(graph, &mut pool)).collect();
-        functions.push(flows?);
+        let mut flows = Vec::new();
+        for graph in &function.versions {
+            watch.step(done, total)?;
+            flows.push(flow::flow(graph, &mut pool, watch)?);
+            done += 1;
+        }
+        functions.push(flows);
     }
-    let slabs = Slabs::of(&pool);
-    let load = load::flow(&pool);
+    let slabs = Slabs::of(&pool, watch)?;
+    let load = load::flow(&pool, watch)?;
     let mut codes = Codes::default();
     let mut plans = Vec::new();
     for target in &targets {
-        let stage = format!("choosing kernels for {}", target.target);
-        let mut done = 0;
-        let total = functions.iter().map(Vec::len).sum::<usize>() + 1;
-        let mut chooser = Chooser::new(target, &options.tuning);
-        let mut kernels = Kernels::default();
-        let mut lower = |flow: &Flow| {
-            progress(Progress { stage: &stage, done, total });
-            done += 1;
-            let (chooser, codes, kernels) = (&mut chooser, &mut codes, &mut kernels);
-            Lowering { chooser, codes, kernels, slabs: &slabs }.lower(flow)
-        };
-        let load = lower(&load)?;
-        let versions: Result<Vec<Vec<Lowered>>, _> =
-            functions.iter().map(|flows| flows.iter().map(&mut lower).collect()).collect();
-        plans.push(TargetPlan { target: target.target, kernels: kernels.all, load, functions: versions? });
+        plans.push(lowered(target, options, (&load, &functions, &slabs), &mut codes, control)?);
     }
-    let alike = |(f, function): (usize, &crate::Function)| group::groups(function, &functions[f], &plans, f);
-    let groups = program.functions.iter().enumerate().map(alike).collect();
+    let mut groups = Vec::new();
+    for (f, function) in program.functions.iter().enumerate() {
+        groups.push(group::groups(function, &functions[f], &plans, f, watch)?);
+    }
     Ok(ModulePlan { pool, slabs, functions, groups, load, codes, targets: plans, baseline })
+}
+
+/// What is done on a target: at load, and by the flows of each function.
+fn lowered(
+    target: &Capabilities,
+    options: &CompileOptions,
+    (load, functions, slabs): (&Flow, &[Vec<Flow>], &Slabs),
+    codes: &mut Codes,
+    control: &Control,
+) -> Result<TargetPlan, CompileError> {
+    let watch = control.at(Stage::ChoosingKernels(target.target));
+    let total = load.acts.len() + functions.iter().flatten().map(|flow| flow.acts.len()).sum::<usize>();
+    let mut chooser = Chooser::new(target, &options.tuning);
+    let (mut kernels, mut done) = (Kernels::default(), 0);
+    let mut lower = |flow: &Flow| {
+        let (chooser, codes, kernels) = (&mut chooser, &mut *codes, &mut kernels);
+        let made = Lowering { chooser, codes, kernels, slabs, watch, before: done, total }.lower(flow);
+        done += flow.acts.len();
+        made
+    };
+    let load = lower(load)?;
+    let versions: Result<Vec<Vec<Lowered>>, _> =
+        functions.iter().map(|flows| flows.iter().map(&mut lower).collect()).collect();
+    Ok(TargetPlan { target: target.target, kernels: kernels.all, load, functions: versions? })
 }
 
 impl ModulePlan {

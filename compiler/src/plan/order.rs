@@ -8,26 +8,31 @@ use super::{
     lower::Lives,
     memory::{Need, arrange},
 };
+use crate::{CompileError, control::Watch};
 
 /// Memory that the order may cost, beside a quarter of what it was.
 const SLACK: u64 = 1 << 20;
 
 /// Sorts the acts of each segment by how many others have to come before, and numbers these levels. Keeps the order where
 /// the other would take much more memory; each act is a level of its own then.
-pub fn by_level(flow: &mut Flow) {
+///
+/// # Errors
+/// The work was ended.
+pub(crate) fn by_level(flow: &mut Flow, watch: Watch<'_>) -> Result<(), CompileError> {
     let own: Vec<usize> = (0..flow.acts.len()).collect();
     let levels = levels(flow);
-    let before = bytes(flow, &own);
+    let before = bytes(flow, &own, watch)?;
     let kept = flow.acts.clone();
     sort(flow, &levels);
     let mut sorted = levels;
     sorted.sort_unstable();
-    if bytes(flow, &sorted) > before.saturating_add(before / 4).saturating_add(SLACK) {
+    if bytes(flow, &sorted, watch)? > before.saturating_add(before / 4).saturating_add(SLACK) {
         flow.acts = kept;
         flow.levels = own;
     } else {
         flow.levels = sorted;
     }
+    Ok(())
 }
 
 /// The level of each act: behind everything that it has to wait for. Levels grow from segment to segment, and what the host
@@ -73,19 +78,22 @@ fn sort(flow: &mut Flow, levels: &[usize]) {
 }
 
 /// Bytes of memory between acts at these times.
-fn bytes(flow: &Flow, times: &[usize]) -> u64 {
-    let lives = Lives::of(flow);
+fn bytes(flow: &Flow, times: &[usize], watch: Watch<'_>) -> Result<u64, CompileError> {
+    let lives = Lives::of(flow, watch)?;
     let needs = lives.of.iter().zip(&flow.storages).filter_map(|(life, storage)| {
         let (first, last) = (*life)?;
         Some(Need { bytes: storage.bytes, from: times[first], to: times[last] })
     });
-    arrange(&needs.collect::<Vec<_>>(), 0).bytes
+    Ok(arrange(&needs.collect::<Vec<_>>(), 0, watch)?.bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::flow::{Act, Home, Storage};
+    use crate::{
+        Control, Stage,
+        plan::flow::{Act, Home, Storage},
+    };
 
     fn line(copies: &[(u32, u32)], storages: usize, bytes: u64) -> Flow {
         let copy = |(from, to): &(u32, u32)| Act::Copy { from: StorageId(*from), to: StorageId(*to) };
@@ -102,7 +110,7 @@ mod tests {
     fn branches_are_interleaved() {
         // Two chains of one input, one after the other.
         let mut flow = line(&[(0, 1), (1, 2), (0, 3), (3, 4)], 5, 64);
-        by_level(&mut flow);
+        by_level(&mut flow, Control::new().at(Stage::Planning)).unwrap();
         assert_eq!(order(&flow), [(0, 1), (0, 3), (1, 2), (3, 4)]);
         assert_eq!(flow.levels, [0, 0, 1, 1]);
     }
@@ -111,7 +119,7 @@ mod tests {
     fn writes_wait_for_reads_and_writes() {
         let before = [(0, 1), (1, 2), (3, 1), (1, 4), (0, 4)];
         let mut flow = line(&before, 5, 64);
-        by_level(&mut flow);
+        by_level(&mut flow, Control::new().at(Stage::Planning)).unwrap();
         assert_eq!(order(&flow), before);
         assert_eq!(flow.levels, [0, 1, 2, 3, 4]);
     }
@@ -127,7 +135,7 @@ mod tests {
         for end in (2..21).step_by(2) {
             flow.storages[end].home = Home::Output(0);
         }
-        by_level(&mut flow);
+        by_level(&mut flow, Control::new().at(Stage::Planning)).unwrap();
         assert_eq!(order(&flow), copies);
         assert_eq!(flow.levels, (0..20).collect::<Vec<_>>());
     }

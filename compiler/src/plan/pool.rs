@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use halite_shaders::Operation;
 
-use crate::{Place, graph::Tensor};
+use crate::{CompileError, Place, control::Watch, graph::Tensor};
 
 /// Bytes from each end of a constant that are looked at before whole constants are compared.
 const SAMPLE: usize = 4096;
+/// Bytes that are compared between two looks at whether to go on.
+const CHUNK: usize = 1 << 22;
 
 /// A constant of the [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,20 +92,26 @@ pub struct Pool {
 
 impl Pool {
     /// The constant with these bytes, which is the same for equal bytes.
-    pub fn constant(&mut self, tensor: &Tensor, bytes: &Bytes) -> ConstantId {
+    ///
+    /// # Errors
+    /// The work was ended.
+    pub(crate) fn constant(
+        &mut self,
+        tensor: &Tensor,
+        bytes: &Bytes,
+        watch: Watch<'_>,
+    ) -> Result<ConstantId, CompileError> {
         let key = (bytes.len() as u64, sample(bytes));
         let candidates = self.by_sample.entry(key).or_default();
-        let same = |id: &&ConstantId| {
-            let other = &self.constants[id.index()].bytes;
-            std::ptr::eq(other.as_ptr(), bytes.as_ptr()) || other == bytes
-        };
-        if let Some(id) = candidates.iter().find(same) {
-            return *id;
+        for id in candidates.iter() {
+            if same(&self.constants[id.index()].bytes, bytes, watch)? {
+                return Ok(*id);
+            }
         }
         let id = ConstantId(self.constants.len() as u32);
         candidates.push(id);
         self.constants.push(Constant { name: tensor.name.clone(), bytes: bytes.clone(), resident: false });
-        id
+        Ok(id)
     }
 
     /// The results of an operation on constants, which runs once however often it is asked for.
@@ -129,10 +137,30 @@ impl Pool {
         ids
     }
 
-    /// Whether anything at load reads a constant.
-    pub fn is_packed(&self, id: ConstantId) -> bool {
-        self.packings.iter().any(|packing| packing.inputs.contains(&Known::Constant(id)))
+    /// Whether each constant is needed: by calls, or for something at load.
+    pub fn needed(&self) -> Vec<bool> {
+        let mut needed: Vec<bool> = self.constants.iter().map(|constant| constant.resident).collect();
+        for known in self.packings.iter().flat_map(|packing| &packing.inputs) {
+            if let Known::Constant(id) = known {
+                needed[id.index()] = true;
+            }
+        }
+        needed
     }
+}
+
+/// Whether two constants have the same bytes. They may be large, and in files that are read now.
+fn same(one: &Bytes, other: &Bytes, watch: Watch<'_>) -> Result<bool, CompileError> {
+    if std::ptr::eq(one.as_ptr(), other.as_ptr()) && one.len() == other.len() {
+        return Ok(true);
+    }
+    for (one, other) in one.chunks(CHUNK).zip(other.chunks(CHUNK)) {
+        watch.check()?;
+        if one != other {
+            return Ok(false);
+        }
+    }
+    Ok(one.len() == other.len())
 }
 
 /// A number that equal bytes share: FNV-1a of the ends.
@@ -148,29 +176,36 @@ mod tests {
     use halite_shaders::DType;
 
     use super::*;
+    use crate::{Control, Stage};
 
     fn tensor(name: &str) -> Tensor {
         Tensor { name: name.to_owned(), element: DType::U8.into(), dims: vec![3], constant: None }
     }
 
+    fn add(pool: &mut Pool, name: &str, bytes: &[u8]) -> ConstantId {
+        let control = Control::new();
+        let watch = control.at(Stage::Planning);
+        pool.constant(&tensor(name), &Bytes::copy_from_slice(bytes), watch).unwrap()
+    }
+
     #[test]
     fn equal_bytes_are_stored_once() {
         let mut pool = Pool::default();
-        let a = pool.constant(&tensor("a"), &Bytes::from_static(&[1, 2, 3]));
-        let b = pool.constant(&tensor("b"), &Bytes::copy_from_slice(&[1, 2, 3]));
-        let c = pool.constant(&tensor("c"), &Bytes::copy_from_slice(&[1, 2, 4]));
+        let a = add(&mut pool, "a", &[1, 2, 3]);
+        let b = add(&mut pool, "b", &[1, 2, 3]);
+        let c = add(&mut pool, "c", &[1, 2, 4]);
         assert_eq!((a, pool.constants.len()), (b, 2));
         assert_ne!(a, c);
         let mut long = vec![7; 3 * SAMPLE];
-        let d = pool.constant(&tensor("d"), &long.clone().into());
+        let d = add(&mut pool, "d", &long);
         long[SAMPLE + 5] = 8;
-        assert_ne!(pool.constant(&tensor("e"), &long.into()), d, "the middle counts");
+        assert_ne!(add(&mut pool, "e", &long), d, "the middle counts");
     }
 
     #[test]
     fn equal_operations_run_once() {
         let mut pool = Pool::default();
-        let a = pool.constant(&tensor("a"), &Bytes::from_static(&[1, 2, 3]));
+        let a = add(&mut pool, "a", &[1, 2, 3]);
         let turn = Operation::parse("concat:outer=1,sizes=1x2,inner=1,dtype=u8").unwrap();
         let place = Place::default();
         let one = pool.pack(&turn, vec![Known::Constant(a)], &[3], &place);

@@ -3,11 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    lower::whole,
-    memory::ALIGNMENT,
-    pool::{ConstantId, Pool},
-};
+use super::{lower::whole, memory::ALIGNMENT, pool::Pool};
+use crate::{CompileError, control::Watch};
 
 /// Most bytes of a slab with more than one thing in it: allocations of this size work on every Vulkan device
 /// (`maxMemoryAllocationSize`).
@@ -39,17 +36,24 @@ pub struct Slabs {
 
 impl Slabs {
     /// Gives the constants of a pool their places. Constants that nothing reads get none.
-    pub fn of(pool: &Pool) -> Slabs {
+    ///
+    /// # Errors
+    /// The work was ended.
+    pub(crate) fn of(pool: &Pool, watch: Watch<'_>) -> Result<Slabs, CompileError> {
         let mut slabs = Slabs::default();
-        let needed = |i: usize| pool.constants[i].resident || pool.is_packed(ConstantId(i as u32));
-        let needed: Vec<usize> = (0..pool.constants.len()).filter(|i| needed(*i)).collect();
+        let needed = pool.needed();
+        let needed: Vec<usize> = (0..pool.constants.len()).filter(|i| needed[*i]).collect();
+        watch.check()?;
         let inside = inside(pool, &needed);
-        let mut constants: Vec<(usize, u64, bool)> = Vec::new();
-        for index in needed.iter().copied().filter(|i| !inside.contains_key(i)) {
-            let parts = inside.iter().filter(|(_, (root, _))| *root == index).map(|(part, _)| *part);
-            let resident = parts.chain([index]).any(|i| pool.constants[i].resident);
-            constants.push((index, pool.constants[index].bytes.len() as u64, resident));
+        // What has a part that calls need is needed by calls.
+        let mut resident: Vec<bool> = pool.constants.iter().map(|constant| constant.resident).collect();
+        for (part, (root, _)) in &inside {
+            resident[*root] |= pool.constants[*part].resident;
         }
+        watch.check()?;
+        let whole = needed.iter().copied().filter(|i| !inside.contains_key(i));
+        let constants: Vec<(usize, u64, bool)> =
+            whole.map(|i| (i, pool.constants[i].bytes.len() as u64, resident[i])).collect();
         (slabs.constant_slabs, slabs.constants) = fill(&constants, pool.constants.len());
         for (part, (root, offset)) in inside {
             let (slab, start) = slabs.constants[root];
@@ -58,7 +62,7 @@ impl Slabs {
         let packed = pool.packed.iter().enumerate().filter(|(_, p)| p.resident);
         let packed: Vec<_> = packed.map(|(i, p)| (i, p.bytes, true)).collect();
         (slabs.packed_slabs, slabs.packed) = fill(&packed, pool.packed.len());
-        slabs
+        Ok(slabs)
     }
 }
 

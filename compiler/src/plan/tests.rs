@@ -7,7 +7,7 @@ use super::{
     schedule::{Command, Memory},
 };
 use crate::{
-    CompileOptions, Function, Program,
+    CompileOptions, Control, Function, Program,
     build::Builder,
     graph::{ElementType, Graph, TensorId},
 };
@@ -21,8 +21,8 @@ fn made(make: impl FnOnce(&mut Builder)) -> Graph {
 }
 
 fn planned(versions: Vec<Graph>) -> ModulePlan {
-    let program = Program { functions: vec![Function { name: "main".to_owned(), versions }] };
-    plan(&program, &CompileOptions::default(), &mut |_| ()).unwrap()
+    let program = Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None };
+    plan(&program, &CompileOptions::default(), &Control::new()).unwrap()
 }
 
 fn constant(b: &mut Builder, dims: &[u64], start: f64) -> TensorId {
@@ -134,10 +134,10 @@ fn wrong_requests_are_refused() {
     };
     let of = |functions: Vec<(&str, Vec<Graph>)>| {
         let one = |(name, versions): (&str, Vec<Graph>)| Function { name: name.to_owned(), versions };
-        Program { functions: functions.into_iter().map(one).collect() }
+        Program { functions: functions.into_iter().map(one).collect(), model: None }
     };
     let compile = |program: &Program, options: &CompileOptions| {
-        crate::compile(program, options, &mut |_| ()).unwrap_err().to_string()
+        crate::compile(program, options, &Control::new()).unwrap_err().to_string()
     };
     let options = CompileOptions::default();
     assert!(compile(&of(vec![]), &options).contains("no function"));

@@ -5,7 +5,7 @@ use halite_formats::pte::{Constant, Program, VulkanGraph, VulkanTensor, VulkanVa
 
 use super::{Result, model::element_inside, node::Node, ops};
 use crate::{
-    Place,
+    CompileError, Place,
     build::Builder,
     graph::{TensorId, elements},
 };
@@ -48,13 +48,22 @@ pub(super) fn import(
         delegate.take(*id, *value)?;
     }
     for (i, call) in graph.calls.iter().enumerate() {
+        delegate.builder.watch().step(i, graph.calls.len())?;
         delegate.builder.at(Place::new(format!("{} (call {i} of {name})", call.name)));
-        let import = ops::find(&call.name).ok_or_else(|| ops::unknown(&delegate.builder, &call.name))?;
+        let Some(import) = ops::find(&call.name) else {
+            let operators = vec![ops::unknown(&call.name, call_place(i, &name))];
+            return Err(CompileError::UnsupportedOperators { operators });
+        };
         import(&mut Node { delegate: &mut delegate, call })?;
     }
     delegate.builder.at(Place::new(format!("outputs of {name}")));
     let results: Result<Vec<_>> = graph.outputs.iter().map(|id| delegate.give(*id)).collect();
     Ok((delegate.builder, results?))
+}
+
+/// Where a call is, without the operator.
+pub(super) fn call_place(index: usize, delegate: &str) -> Place {
+    Place::new(format!("call {index} of {delegate}"))
 }
 
 /// Values that somebody reads. The last argument of a call is its result.

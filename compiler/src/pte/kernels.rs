@@ -14,6 +14,14 @@ use crate::{
     graph::{ElementType, TensorId},
 };
 
+/// Names of the operators.
+const KNOWN: &[&str] = &["aten::mul.Scalar_out", "aten::mean.out", "aten::any.out"];
+
+/// Whether an operator is one of those, at least with some arguments.
+pub(super) fn is_known(name: &str) -> bool {
+    KNOWN.contains(&name)
+}
+
 /// The result of an operator, if it is one of those: `x` is its first argument, `args` are the values of the others.
 pub(super) fn compute(
     builder: &mut Builder,

@@ -13,6 +13,7 @@ mod model;
 mod node;
 mod ops;
 mod plan;
+mod survey;
 #[cfg(test)]
 mod tests;
 

@@ -8,7 +8,7 @@ use halite_shaders::DType;
 
 use super::{Result, plan};
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place,
     graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
 };
@@ -17,6 +17,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Model {
     program: Program,
+    /// The name of its file, if it comes from one.
+    name: String,
 }
 
 impl Model {
@@ -27,7 +29,17 @@ impl Model {
     pub fn open(path: &Path) -> Result<Model> {
         let bytes =
             fs::read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
-        Self::parse(bytes.into())
+        Ok(Self::parse(bytes.into())?.named(path))
+    }
+
+    /// The same with the name of its file.
+    pub(crate) fn named(self, path: &Path) -> Self {
+        Model { name: crate::model::file_name(path).unwrap_or_default(), ..self }
+    }
+
+    /// The name of its file without the folder; empty for a program that came as bytes.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Reads a program from the bytes of its file, which may be a mapping: constants of graphs are slices of it.
@@ -37,7 +49,7 @@ impl Model {
     pub fn parse(bytes: Bytes) -> Result<Model> {
         let program =
             Program::parse(&bytes).map_err(|e| CompileError::invalid(&Place::default(), e.to_string()))?;
-        Ok(Model { program })
+        Ok(Model { program, name: String::new() })
     }
 
     /// Names of the methods; most programs have one, `forward`.
@@ -70,7 +82,15 @@ impl Model {
     /// # Errors
     /// Sizes or values are missing, or the program is wrong or not supported.
     pub fn graph(&self, method: &str, bindings: &Bindings) -> Result<Graph> {
-        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings)
+        self.graph_with(method, bindings, &Control::default())
+    }
+
+    /// As [`Model::graph`], watched and stopped by `control`.
+    ///
+    /// # Errors
+    /// As [`Model::graph`], and when `control` ends the work.
+    pub fn graph_with(&self, method: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
+        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, control)
     }
 
     fn plan(&self, method: &str) -> Result<&Plan> {

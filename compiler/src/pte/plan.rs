@@ -10,16 +10,20 @@ use super::{
     delegate::{self, Passed},
     kernels,
     model::element_of,
+    survey,
 };
 use crate::{
-    CompileError, Place,
+    CompileError, Control, Place, Stage, UnsupportedOperator,
     build::Builder,
     graph::{ElementType, Graph, TensorId, elements},
     signature::{Bindings, Signature},
 };
 
 /// Name of the back end whose graphs are understood.
-const BACK_END: &str = "VulkanBackend";
+pub(super) const BACK_END: &str = "VulkanBackend";
+/// Why operators outside of delegates are refused.
+const OUTSIDE: &str =
+    "it was left outside of the delegate; only methods whose work the Vulkan delegate does are compiled";
 /// Operators outside of delegates that change nothing but the shape, the type or the order in memory. What they give has
 /// the sizes of their last argument.
 const COPIES: &[&str] = &[
@@ -52,6 +56,7 @@ pub(super) fn import(
     plan: &Plan,
     inputs: &[Signature],
     bindings: &Bindings,
+    control: &Control,
 ) -> Result<Graph> {
     let place = Place::new(format!("method '{}'", plan.name));
     let [instructions] = &plan.chains[..] else {
@@ -61,18 +66,40 @@ pub(super) fn import(
             format!("{count} chains of instructions; there is one"),
         ));
     };
-    let mut builder = Builder::new();
+    let mut builder = Builder::controlled(control);
     builder.at(place);
     let values = plan.values.iter().map(|_| None).collect();
     let mut method = Method { program, plan, builder, values, written: HashMap::new() };
     method.take_inputs(inputs, bindings)?;
     for (i, instruction) in instructions.iter().enumerate() {
-        method.builder.at(Place::new(format!("instruction {i} of method '{}'", plan.name)));
-        method.run(instruction)?;
+        control.check(Stage::Importing)?;
+        method.builder.at(instruction_place(i, plan));
+        method.run(instruction).map_err(|error| survey::with_all(error, plan, instructions))?;
     }
     method.builder.at(Place::new(format!("outputs of method '{}'", plan.name)));
     method.give_outputs()?;
     method.builder.finish()
+}
+
+/// Where an instruction is.
+pub(super) fn instruction_place(index: usize, plan: &Plan) -> Place {
+    Place::new(format!("instruction {index} of method '{}'", plan.name))
+}
+
+/// A delegate by name.
+pub(super) fn delegate_name(index: usize, plan: &Plan) -> String {
+    format!("delegate {index} of method '{}'", plan.name)
+}
+
+/// Whether an operator outside of delegates is supported, at least with some arguments.
+pub(super) fn is_known(name: &str) -> bool {
+    COPIES.contains(&name) || kernels::is_known(name)
+}
+
+/// An operator outside of delegates that is not supported.
+pub(super) fn outside(name: &str, first: Place) -> UnsupportedOperator {
+    let reason = Some(OUTSIDE.to_owned());
+    UnsupportedOperator { name: name.to_owned(), domain: None, count: 1, first, reason }
 }
 
 impl Method<'_> {
@@ -182,13 +209,8 @@ impl Method<'_> {
         }
         let passed: Result<Vec<_>> = args[..taken].iter().map(|id| self.value(*id)).collect();
         let builder = std::mem::take(&mut self.builder);
-        let (builder, results) = delegate::import(
-            builder,
-            self.program,
-            &graph,
-            &passed?,
-            format!("delegate {index} of method '{}'", self.plan.name),
-        )?;
+        let (builder, results) =
+            delegate::import(builder, self.program, &graph, &passed?, delegate_name(index, self.plan))?;
         self.builder = builder;
         for (id, result) in args[taken..].iter().zip(results) {
             self.set(*id, result)?;
@@ -219,9 +241,11 @@ impl Method<'_> {
     }
 
     fn outside(&self, name: &str) -> CompileError {
-        self.builder.unsupported(format!(
-            "the operator {name} was left outside of the delegate; only methods whose work the Vulkan delegate does are compiled"
-        ))
+        if is_known(name) {
+            return self.builder.unsupported(format!("the operator {name}, as it is used here: {OUTSIDE}"));
+        }
+        let operators = vec![outside(name, self.builder.place().clone())];
+        CompileError::UnsupportedOperators { operators }
     }
 
     /// An operator that changes elements.

@@ -7,7 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use halite_compiler::{CompileOptions, Program, compile, graph::Graph, passes, signature::BoundValue};
+use halite_compiler::{
+    CompileOptions, Control, Program, compile, graph::Graph, passes, signature::BoundValue,
+};
 use halite_hal::Device;
 use halite_runtime::HostTensor;
 use halite_targets::Capabilities;
@@ -47,7 +49,7 @@ impl Engine for OnDevice {
         let began = Instant::now();
         passes::optimize(&mut graph)?;
         let outputs: Vec<_> = graph.outputs.iter().map(|port| graph.tensor(port.tensor).clone()).collect();
-        let compiled = compile(&Program::of("main", graph), &self.options, &mut |_| ())?;
+        let compiled = compile(&Program::of("main", graph), &self.options, &Control::default())?;
         let compile = began.elapsed();
         let module = compiled.module.len();
         let began = Instant::now();

@@ -31,7 +31,7 @@ pub trait Engine {
     /// The outputs of a graph for its inputs, which are in the order of the ports.
     ///
     /// # Errors
-    /// [`CompileError::Unsupported`] and [`CompileError::NoKernel`] if the graph cannot run there; else the reason.
+    /// Those of [`CompileError::is_unsupported`] if the graph cannot run there; else the reason.
     fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Ran>;
 }
 
@@ -73,6 +73,10 @@ pub fn measure(case: &Case, engine: &dyn Engine, absolute: f64) -> (Outcome, Mea
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => match error.downcast_ref::<CompileError>() {
             Some(CompileError::Unsupported { reason, .. }) => Outcome::Unsupported(reason.clone()),
+            Some(CompileError::UnsupportedOperators { operators }) => {
+                let names: Vec<&str> = operators.iter().map(|operator| operator.name.as_str()).collect();
+                Outcome::Unsupported(format!("operators that are not supported: {}", names.join(", ")))
+            }
             Some(error @ CompileError::NeedsValues { inputs, .. }) if inputs.is_empty() => {
                 Outcome::Unsupported(error.to_string())
             }

@@ -188,7 +188,7 @@ mod tests {
             }
         });
         cases.add("after", &[], |t| Ok(t.device().wait_idle(halite_hal::Deadline::Now)?));
-        let runner = Runner::new(opener(registry(&[]), "null", Options::new()), Duration::from_secs(2));
+        let runner = Runner::new(opener(registry(&[]), "null", Options::new()), Duration::from_secs(5));
         let mut seen = 0;
         let summary = runner.run(&cases.finish(), |_| seen += 1).expect("the null device opens");
         assert_eq!((seen, summary.counts()), (6, (2, 1, 3)));

@@ -10,7 +10,7 @@ mod pte;
 mod requests;
 mod stock;
 
-use halite_compiler::{CompileOptions, Compiled, Program, compile};
+use halite_compiler::{CompileOptions, Compiled, Control, Program, compile};
 use halite_targets::Target;
 
 use halite_conformance::suites::models::programs::{self, Sample};
@@ -29,7 +29,7 @@ fn options() -> [CompileOptions; 2] {
 }
 
 fn compiled(program: &Program, options: &CompileOptions) -> Compiled {
-    compile(program, options, &mut |_| ()).unwrap()
+    compile(program, options, &Control::default()).unwrap()
 }
 
 #[test]

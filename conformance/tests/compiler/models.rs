@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use halite_compiler::{
-    CompileError, CompileOptions, Function, Program, compile, graph::Graph, onnx::Model, passes::optimize,
-    signature::Bindings,
+    CompileError, CompileOptions, Control, Function, Program, compile, graph::Graph, onnx::Model,
+    passes::optimize, signature::Bindings,
 };
 use halite_conformance::corpus;
 use halite_runtime::{
@@ -63,18 +63,19 @@ fn models_of_the_corpus_compute_what_onnx_runtime_computes() {
         }
         let (model, sets) = (Model::open(&path).unwrap(), sets(&folder));
         let shapes = |inputs: &[HostTensor]| inputs.iter().map(|t| t.shape.to_vec()).collect::<Vec<_>>();
-        let versions: Result<BTreeMap<_, _>, _> =
+        let versions: Result<BTreeMap<_, _>, CompileError> =
             sets.iter().map(|(inputs, _)| Ok((shapes(inputs), graph(&model, inputs)?))).collect();
         let versions = match versions {
             Ok(versions) => versions.into_values().collect(),
-            Err(unsupported @ CompileError::Unsupported { .. }) => {
+            Err(unsupported) if unsupported.is_unsupported() => {
                 eprintln!("SKIPPED: {}: {unsupported}", path.display());
                 continue;
             }
             Err(e) => panic!("{}: {e}", path.display()),
         };
-        let program = Program { functions: vec![Function { name: "predict".to_owned(), versions }] };
-        let compiled = compile(&program, &options, &mut |_| ()).unwrap();
+        let functions = vec![Function { name: "predict".to_owned(), versions }];
+        let program = Program { functions, model: None };
+        let compiled = compile(&program, &options, &Control::default()).unwrap();
         let session = device.session(&compiled);
         for (inputs, expected) in &sets {
             let found = device.call_with(&session, "predict", inputs).unwrap();

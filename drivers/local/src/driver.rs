@@ -2,7 +2,9 @@
 
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
-use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver};
+use halite_hal::{
+    Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver, UnconfinedCode,
+};
 use halite_status::{Result, bail};
 use halite_targets::Target;
 
@@ -37,8 +39,10 @@ pub struct LocalDriver {
 
 const MEMORY: (&str, &str) =
     ("memory", "bytes (all that is installed): bytes that all buffers together may have");
-const NATIVE_CODE: (&str, &str) =
-    ("native_code", "on|off (on): run native code of modules; off refuses executables that hold it");
+const NATIVE_CODE: (&str, &str) = (
+    "native_code",
+    "on|off (on; off for a device that nobody named): run native code of modules; off refuses executables that hold it",
+);
 const SPIN: (&str, &str) =
     ("spin_us", "0..100000 (50): microseconds that a thread without work looks for more before it sleeps");
 const THREADS: (&str, &str) =
@@ -70,6 +74,7 @@ impl LocalDriver {
             kind: DeviceKind::Cpu,
             target: Some(Target::host_cpu().to_string()),
             executable_formats: settings.formats().into_iter().map(str::to_owned).collect(),
+            unconfined: unconfined(),
             score: self.score(),
             properties: vec![
                 ("architecture".to_owned(), std::env::consts::ARCH.to_owned()),
@@ -85,6 +90,19 @@ impl LocalDriver {
             ..DeviceInfo::default()
         }
     }
+}
+
+/// Machine code of modules: the one thing that a module can do here without being checked.
+fn unconfined() -> Vec<UnconfinedCode> {
+    let machine_code = |format: &str| UnconfinedCode {
+        formats: vec![format.to_owned()],
+        reason: "it is machine code for this processor, which runs with the rights of the program".to_owned(),
+        option: "native_code".to_owned(),
+        allow: "on".to_owned(),
+        refuse: "off".to_owned(),
+        default_allows: true,
+    };
+    cpu::NATIVE_FORMAT.map(machine_code).into_iter().collect()
 }
 
 impl Driver for LocalDriver {

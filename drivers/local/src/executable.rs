@@ -54,7 +54,7 @@ impl LocalExecutable {
     pub fn new(device_id: u64, formats: &[&'static str], desc: &ExecutableDesc) -> Result<Self> {
         let Some(format) = formats.iter().find(|format| **format == desc.format) else {
             let why = if cpu::ELF_FORMATS.contains(&desc.format.as_str()) {
-                "; it holds native code, which the device was told to refuse (native_code=off)"
+                "; it holds native code, which the device refuses (native_code=off, also where nobody named the device)"
             } else {
                 ""
             };

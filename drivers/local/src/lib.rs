@@ -1,6 +1,8 @@
 //! The CPU driver: runs executables that iree-compile makes for `llvm-cpu` (native code in a small ELF file) and
 //! `vmvx` (bytecode) on the host's processor. Does not own: module files, the VM, or checks above all drivers.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! # Two drivers, one device
 //! `local-sync` does its work on the thread that makes it ready. `local-task` does it on whoever waits for it, helped
 //! by a pool of threads where a dispatch is worth it; work that nobody waits for is done by the pool alone. Bytecode, which

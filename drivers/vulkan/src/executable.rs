@@ -9,14 +9,15 @@ use std::{any::Any, ffi::CString, fmt, sync::Arc};
 
 use halite_formats::vmfb::{self, DispatchAbi, VmfbError, VulkanExecutable as Parsed};
 use halite_hal::{
-    Code, Executable, ExecutableDesc, Footprint, FunctionInfo, Result, ResultExt as _, Status, status,
+    Code, Deadline, Executable, ExecutableDesc, Footprint, FunctionInfo, Result, ResultExt as _, Status,
+    status,
 };
 use halite_spirv::ModuleFacts;
 
 use crate::{
     context::DeviceContext,
     device::Core,
-    pipeline::{Kernel, KernelLayout, LayoutDesc, PipelineSource},
+    pipeline::{CompilePool, Kernel, KernelLayout, LayoutDesc, PipelineSource},
 };
 
 /// An executable of this driver.
@@ -24,6 +25,7 @@ pub(crate) struct VulkanExecutable {
     ctx: Arc<DeviceContext>,
     functions: Vec<FunctionInfo>,
     kernels: Vec<Arc<Kernel>>,
+    compiler: CompilePool,
     label: String,
 }
 
@@ -45,6 +47,7 @@ impl VulkanExecutable {
             ctx: ctx.clone(),
             functions: Vec::new(),
             kernels: Vec::new(),
+            compiler: core.compiler.clone(),
             label: desc.label.clone(),
         };
         for index in 0..parsed.pipelines.len() {
@@ -53,7 +56,7 @@ impl VulkanExecutable {
             executable.functions.push(info);
             executable.kernels.push(Arc::new(kernel));
         }
-        core.compiler.build(executable.kernels.iter().cloned());
+        core.compiler.build(executable.kernels.iter().map(Arc::downgrade));
         Ok(executable)
     }
 
@@ -168,6 +171,19 @@ impl Executable for VulkanExecutable {
 
     fn functions(&self) -> &[FunctionInfo] {
         &self.functions
+    }
+
+    fn wait_built(&self, functions: &[u32], deadline: Deadline) -> Result<usize> {
+        let kernels = functions.iter().map(|f| self.kernel(*f)).collect::<Result<Vec<_>>>()?;
+        let open: Vec<_> = kernels.iter().copied().filter(|kernel| !kernel.is_settled()).collect();
+        if !open.is_empty() && deadline != Deadline::Now && !self.compiler.build_first(&open) {
+            open.iter().for_each(|kernel| kernel.build());
+        }
+        let mut built = kernels.len() - open.len();
+        for kernel in open {
+            built += usize::from(kernel.wait_settled(deadline)?);
+        }
+        Ok(built)
     }
 
     fn footprints(

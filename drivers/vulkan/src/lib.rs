@@ -1,5 +1,7 @@
 //! The Vulkan driver of the Halite HAL, on ash. Owns everything Vulkan; no type of a binding is in its interface.
 //!
+//! Internal to Halite; programs use the crate `halite`.
+//!
 //! Planning is apart from doing: [`caps`], [`options`], [`workarounds`], [`plan`], [`memory_types`] and [`suballoc`] are
 //! pure and run without a device; the private modules do what they decide.
 //!

@@ -24,7 +24,7 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("dedicated_compute_queue", "on|off (on): prefer a queue family that cannot draw"),
     (
         "dispatch_abi",
-        "auto|descriptors|bda|all (auto): how kernels receive buffers; auto takes what the device does well",
+        "auto|descriptors|bda|all (auto): how kernels receive buffers; auto takes what the device does well and confines",
     ),
     (
         "icd",

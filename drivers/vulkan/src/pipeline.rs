@@ -9,10 +9,11 @@ mod touches;
 use std::{
     ffi::CString,
     sync::{Arc, OnceLock},
+    time::Instant,
 };
 
 use ash::vk;
-use halite_hal::{Code, Result, Status, status};
+use halite_hal::{Code, Deadline, Result, Status, status};
 use halite_spirv::touch::TouchPlan;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -53,7 +54,8 @@ pub(crate) struct Kernel {
 
 enum State {
     Waiting,
-    Building,
+    /// Since when.
+    Building(Instant),
     Ready(vk::Pipeline),
     Failed(Status),
 }
@@ -86,7 +88,7 @@ impl Kernel {
                 }
                 State::Ready(pipeline) => return Ok(*pipeline),
                 State::Failed(status) => return Err(status.clone()),
-                State::Building => self.wait_for_builder(&mut state)?,
+                State::Building(_) => self.wait_for_builder(&mut state)?,
                 State::Waiting => {
                     drop(state);
                     self.build();
@@ -101,17 +103,53 @@ impl Kernel {
             self.changed.wait(state);
             return Ok(());
         };
-        if self.changed.wait_for(state, limit).timed_out() && matches!(**state, State::Building) {
-            return Err(status!(
-                DeadlineExceeded,
-                "the driver of device '{}' ({}) has been compiling kernel '{}' for {limit:?}; the option \
-                 stall_limit=<seconds>|off changes how long is waited",
-                self.ctx.info.name,
-                self.ctx.caps.driver_text(),
-                self.name
-            ));
+        if self.changed.wait_for(state, limit).timed_out() && matches!(**state, State::Building(_)) {
+            return Err(self.stalled(limit));
         }
         Ok(())
+    }
+
+    fn stalled(&self, limit: std::time::Duration) -> Status {
+        status!(
+            DeadlineExceeded,
+            "the driver of device '{}' ({}) has been compiling kernel '{}' for {limit:?}; the option \
+             stall_limit=<seconds>|off changes how long is waited",
+            self.ctx.info.name,
+            self.ctx.caps.driver_text(),
+            self.name
+        )
+    }
+
+    /// Whether its pipeline was built or has failed to be.
+    pub fn is_settled(&self) -> bool {
+        matches!(*self.state.lock(), State::Ready(_) | State::Failed(_))
+    }
+
+    /// Waits until somebody has built the pipeline; whether that is so at the deadline. DEADLINE_EXCEEDED when the Vulkan
+    /// driver has been at it for longer than the option `stall_limit` allows.
+    pub fn wait_settled(&self, deadline: Deadline) -> Result<bool> {
+        let mut state = self.state.lock();
+        let limit = self.ctx.options.stall_limit;
+        loop {
+            let patience = match &*state {
+                State::Ready(_) | State::Failed(_) => return Ok(true),
+                State::Waiting => limit,
+                State::Building(since) => match limit.map(|limit| limit.checked_sub(since.elapsed())) {
+                    None => None,
+                    Some(Some(left)) => Some(left),
+                    Some(None) => return Err(self.stalled(limit.unwrap_or_default())),
+                },
+            };
+            let left = match (deadline.remaining(), patience) {
+                (Some(left), _) if left.is_zero() => return Ok(false),
+                (Some(left), Some(patience)) => Some(left.min(patience)),
+                (left, patience) => left.or(patience),
+            };
+            match left {
+                Some(left) => _ = self.changed.wait_for(&mut state, left),
+                None => self.changed.wait(&mut state),
+            }
+        }
     }
 
     /// Builds the pipeline unless somebody has begun to.
@@ -121,7 +159,7 @@ impl Kernel {
             if !matches!(*state, State::Waiting) {
                 return;
             }
-            *state = State::Building;
+            *state = State::Building(Instant::now());
         }
         let layout = self.layout.handle();
         let result = create_pipeline(&self.ctx, &self.name, layout, &self.source.words, &self.source);

@@ -4,6 +4,7 @@
 mod memory;
 mod queues;
 
+use halite_hal::UnconfinedCode;
 use thiserror::Error;
 
 use crate::{
@@ -73,12 +74,33 @@ impl DispatchAbis {
     pub fn formats(self) -> Vec<&'static str> {
         let both = self.descriptors && self.buffer_device_address;
         let mut formats = Vec::new();
+        let [with_descriptors, versioned, raw] = ADDRESS_FORMATS;
         formats.extend(self.descriptors.then_some("vulkan-spirv-fb"));
-        formats.extend(both.then_some("vulkan-spirv-fb-ptr"));
-        formats.extend(self.buffer_device_address.then_some("vulkan-spirv-bda-v1"));
-        formats.extend(self.buffer_device_address.then_some("vulkan-spirv-bda-raw"));
+        formats.extend(both.then_some(with_descriptors));
+        formats.extend(self.buffer_device_address.then_some(versioned));
+        formats.extend(self.buffer_device_address.then_some(raw));
         formats
     }
+}
+
+/// Formats whose kernels may take device addresses.
+const ADDRESS_FORMATS: [&str; 3] = ["vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", "vulkan-spirv-bda-raw"];
+
+/// Kernels that take device addresses, on devices where nothing keeps those within the program's buffers: there the
+/// device's memory is the process's own, and no hardware stands between a kernel and the rest of it. `None` where an
+/// option cannot allow them, or where they are confined by the device.
+pub fn unconfined_code(caps: &DeviceCaps, workarounds: &Workarounds) -> Option<UnconfinedCode> {
+    let unconfined = caps.device_type == DeviceType::Cpu && no_addresses(caps, workarounds).is_none();
+    unconfined.then(|| UnconfinedCode {
+        formats: ADDRESS_FORMATS.map(str::to_owned).to_vec(),
+        reason: "its kernels take device addresses, and on a processor nothing keeps those from reading and writing \
+                 all memory of the program"
+            .to_owned(),
+        option: "dispatch_abi".to_owned(),
+        allow: "all".to_owned(),
+        refuse: "descriptors".to_owned(),
+        default_allows: false,
+    })
 }
 
 /// What may be asked of subgroups in compute pipelines.
@@ -122,6 +144,8 @@ pub struct DevicePlan {
     pub queues: Vec<QueuePlan>,
     /// Dispatch ABIs that may be used.
     pub abis: DispatchAbis,
+    /// Code that the device could run and does not, because nobody asked for it.
+    pub refused: Option<UnconfinedCode>,
     /// Descriptors that may be pushed at once; 0 when descriptors must come from pools.
     pub push_descriptors: u32,
     /// Whether `vkCmdPipelineBarrier2` and `vkQueueSubmit2` may be used.
@@ -170,6 +194,7 @@ impl DevicePlan {
         Ok(DevicePlan {
             extensions: extensions(caps, &features, push_descriptors > 0),
             queues,
+            refused: unconfined_code(caps, workarounds).filter(|_| !abis.buffer_device_address),
             abis,
             push_descriptors,
             synchronization2: features.synchronization2,
@@ -208,13 +233,7 @@ fn choose_abis(
     options: &VulkanOptions,
     workarounds: &Workarounds,
 ) -> Result<DispatchAbis, PlanError> {
-    let missing = if !caps.features.buffer_device_address {
-        Some("the device has no bufferDeviceAddress".to_owned())
-    } else if !caps.features.shader_int64 {
-        Some("the device has no shaderInt64".to_owned())
-    } else {
-        workarounds.find(Avoid::BufferDeviceAddress).map(|w| format!("workaround {}: {}", w.name, w.reason))
-    };
+    let missing = no_addresses(caps, workarounds);
     let refused = |option: &'static str, reason: String| PlanError::Option {
         device: caps.name.clone(),
         option,
@@ -226,7 +245,21 @@ fn choose_abis(
         (DispatchAbiChoice::BufferDeviceAddress, Some(reason)) => Err(refused("dispatch_abi=bda", reason)),
         (DispatchAbiChoice::All, Some(reason)) => Err(refused("dispatch_abi=all", reason)),
         (DispatchAbiChoice::BufferDeviceAddress, None) => Ok(DispatchAbis { descriptors: false, ..both }),
+        (DispatchAbiChoice::Auto, _) if unconfined_code(caps, workarounds).is_some() => {
+            Ok(DispatchAbis { buffer_device_address: false, ..both })
+        }
         (DispatchAbiChoice::Auto | DispatchAbiChoice::All, _) => Ok(both),
+    }
+}
+
+/// Why kernels cannot take device addresses; `None` when they can.
+fn no_addresses(caps: &DeviceCaps, workarounds: &Workarounds) -> Option<String> {
+    if !caps.features.buffer_device_address {
+        Some("the device has no bufferDeviceAddress".to_owned())
+    } else if !caps.features.shader_int64 {
+        Some("the device has no shaderInt64".to_owned())
+    } else {
+        workarounds.find(Avoid::BufferDeviceAddress).map(|w| format!("workaround {}: {}", w.name, w.reason))
     }
 }
 

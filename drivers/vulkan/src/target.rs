@@ -15,9 +15,12 @@ pub(crate) fn detect(caps: &DeviceCaps) -> Result<Detected, FactsError> {
     Ok(Target::detect(&Facts::from_device_caps_json(&caps.to_json())?.on(Os::host())))
 }
 
-/// What kernels may use on a device that was opened with this plan: a feature that is off cannot be used.
+/// What kernels may use on a device that was opened with this plan: a feature that is off cannot be used. Device addresses
+/// that are off only because nobody asked for them count as there: targets choose among kernels that bind buffers, and one
+/// that takes addresses is refused by name when it is loaded.
 fn usable(caps: &DeviceCaps, plan: &DevicePlan) -> Result<Capabilities, FactsError> {
-    let features: Features = plan.features;
+    let buffer_device_address = plan.features.buffer_device_address || plan.refused.is_some();
+    let features = Features { buffer_device_address, ..plan.features };
     detect(&DeviceCaps { features, ..caps.clone() }).map(|found| found.capabilities())
 }
 

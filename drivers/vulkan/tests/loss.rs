@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use common::*;
 use halite_hal::{
     Binding, BindingTable, Buffer, BufferParams, Code, Command, CommandBufferMode, CommandCategory,
-    CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, Fence, QueueAffinity,
-    QueueOp, Result, Status,
+    CommandList, CommandTarget, Deadline, Device, DispatchCounts, DispatchFlags, Executable, Fence,
+    QueueAffinity, QueueOp, Result, Status,
 };
 use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
 
@@ -215,7 +215,7 @@ fn a_device_that_hangs_ends_waits_with_a_story() {
         shim.stall(true);
         let op = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
         device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
-        let late = done.wait(halite_hal::Deadline::from_millis(50)).unwrap_err();
+        let late = done.wait(Deadline::from_millis(50)).unwrap_err();
         assert_eq!(late.code(), Code::DeadlineExceeded);
         assert!(late.to_string().contains("'affine'"), "{late}");
         let mut bytes = [0; 256];
@@ -349,6 +349,33 @@ fn a_lost_device_whose_driver_hangs_does_not_take_the_program_along() {
 }
 
 #[test]
+fn a_wait_for_pipelines_ends_in_time_and_what_nobody_needs_is_not_built() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("compile_threads", "1")]).unwrap();
+        shim.hang("vkCreateComputePipelines", true);
+        let first = test_executable(&device);
+        while shim.calls("vkCreateComputePipelines") == 0 {
+            std::thread::yield_now();
+        }
+        let (dropped, second) = (test_executable(&device), test_executable(&device));
+        let all: Vec<u32> = (0..first.functions().len() as u32).collect();
+        assert_eq!(first.wait_built(&all, Deadline::Now).unwrap(), 0);
+        let soon = Deadline::after(std::time::Duration::from_millis(5));
+        assert_eq!(second.wait_built(&all, soon).unwrap(), 0);
+        assert_eq!(second.wait_built(&[99], Deadline::Now).unwrap_err().code(), Code::OutOfRange);
+        drop(dropped);
+        shim.hang("vkCreateComputePipelines", false);
+        for executable in [&second, &first] {
+            assert_eq!(executable.wait_built(&all, seconds(60)).unwrap(), all.len());
+        }
+        drop(device);
+        assert_eq!(shim.calls("vkCreateComputePipelines"), 2 * all.len() as u32);
+        drop((first, second));
+        assert_eq!(shim.live(), 0);
+    });
+}
+
+#[test]
 fn a_compiler_that_hangs_is_named() {
     on_shim(|shim, info| {
         let device = shim.open(info, &[("stall_limit", "1"), ("compile_threads", "1")]).unwrap();
@@ -359,11 +386,19 @@ fn a_compiler_that_hangs_is_named() {
         }
         let data = words_buffer(&device, &[1; 64]);
         let op = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
-        let e = device.queue_submit(ANY, &Fence::default(), &Fence::default(), op).unwrap_err();
-        assert_eq!(e.code(), Code::DeadlineExceeded);
-        assert!(e.to_string().contains("compiling kernel 'affine' for 1s"), "{e}");
+        let waited = executable.wait_built(&[0], Deadline::Never).unwrap_err();
+        let submitted = device.queue_submit(ANY, &Fence::default(), &Fence::default(), op).unwrap_err();
+        for e in [waited, submitted] {
+            assert_eq!(e.code(), Code::DeadlineExceeded);
+            assert!(e.to_string().contains("compiling kernel 'affine' for 1s"), "{e}");
+        }
         shim.hang("vkCreateComputePipelines", false);
-        let op = execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
-        run(&device, op);
+        // It goes on, and has a second for it each time: on a busy machine one may be too short.
+        let done = fence(&device);
+        let again = || execution(&device, &executable, &data, CommandBufferMode::ONE_SHOT);
+        while let Err(e) = device.queue_submit(ANY, &Fence::default(), &done, again()) {
+            assert_eq!(e.code(), Code::DeadlineExceeded, "{e}");
+        }
+        done.wait(seconds(20)).unwrap();
     });
 }

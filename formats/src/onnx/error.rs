@@ -20,6 +20,9 @@ pub enum OnnxError {
         /// What is wrong.
         reason: String,
     },
+    /// The caller did not want to go on.
+    #[error("the caller ended the reading")]
+    Stopped,
     /// A tensor's elements do not go with its type and dimensions.
     #[error("tensor '{name}': {reason}")]
     Tensor {

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{DataType, OnnxError, Tensor, wire::Reader};
+use super::{
+    DataType, OnnxError, Tensor,
+    wire::{Context, Reader},
+};
 
 type Result<T> = std::result::Result<T, OnnxError>;
 
@@ -123,13 +126,14 @@ pub struct ValueInfo {
 }
 
 impl Graph {
-    pub(super) fn parse(bytes: Bytes, depth: u32) -> Result<Graph> {
+    pub(super) fn parse(bytes: Bytes, context: Context<'_>) -> Result<Graph> {
         const MESSAGE: &str = "GraphProto";
         let mut graph = Graph::default();
         let mut reader = Reader::new(MESSAGE, bytes);
         while let Some((number, field)) = reader.field()? {
+            context.check()?;
             match number {
-                1 => graph.nodes.push(Node::parse(field.bytes(MESSAGE)?, depth)?),
+                1 => graph.nodes.push(Node::parse(field.bytes(MESSAGE)?, context)?),
                 2 => graph.name = field.text(MESSAGE)?,
                 5 => graph.initializers.push(Tensor::parse(field.bytes(MESSAGE)?)?),
                 11 => graph.inputs.push(ValueInfo::parse(field.bytes(MESSAGE)?)?),
@@ -144,8 +148,8 @@ impl Graph {
 }
 
 impl Node {
-    /// Reads a node in `depth` graphs.
-    pub(super) fn parse(bytes: Bytes, depth: u32) -> Result<Node> {
+    /// Reads a node.
+    pub(super) fn parse(bytes: Bytes, context: Context<'_>) -> Result<Node> {
         const MESSAGE: &str = "NodeProto";
         let mut node = Node::default();
         let mut reader = Reader::new(MESSAGE, bytes);
@@ -155,7 +159,7 @@ impl Node {
                 2 => node.outputs.push(field.text(MESSAGE)?),
                 3 => node.name = field.text(MESSAGE)?,
                 4 => node.op_type = field.text(MESSAGE)?,
-                5 => node.attributes.push(Attribute::parse(field.bytes(MESSAGE)?, depth)?),
+                5 => node.attributes.push(Attribute::parse(field.bytes(MESSAGE)?, context)?),
                 7 => node.domain = field.text(MESSAGE)?,
                 8 => node.overload = field.text(MESSAGE)?,
                 _ => {}
@@ -232,18 +236,19 @@ impl Fields {
 }
 
 impl Attribute {
-    /// Reads an attribute of a node in `depth` graphs.
-    pub(super) fn parse(bytes: Bytes, depth: u32) -> Result<Attribute> {
+    /// Reads an attribute of a node.
+    pub(super) fn parse(bytes: Bytes, context: Context<'_>) -> Result<Attribute> {
         const MESSAGE: &str = "AttributeProto";
         let inner = |bytes| {
-            if depth >= MOST_DEPTH {
+            if context.depth >= MOST_DEPTH {
                 return Err(OnnxError::invalid(MESSAGE, format!("more than {MOST_DEPTH} nested graphs")));
             }
-            Graph::parse(bytes, depth + 1)
+            Graph::parse(bytes, Context { depth: context.depth + 1, ..context })
         };
         let mut fields = Fields::default();
         let mut reader = Reader::new(MESSAGE, bytes);
         while let Some((number, field)) = reader.field()? {
+            context.check()?;
             match number {
                 1 => fields.name = field.text(MESSAGE)?,
                 2 => fields.float = Some(field.float(MESSAGE)?),

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{Attribute, Graph, Node, OnnxError, wire::Reader};
+use super::{
+    Attribute, Graph, Node, OnnxError,
+    wire::{Context, Reader},
+};
 
 type Result<T> = std::result::Result<T, OnnxError>;
 
@@ -57,16 +60,26 @@ impl Model {
     /// # Errors
     /// The bytes are no model.
     pub fn parse(bytes: Bytes) -> Result<Model> {
+        Self::parse_while(bytes, &|| true)
+    }
+
+    /// As [`Model::parse`], as long as `goes_on` says so: it is asked after each part of a graph.
+    ///
+    /// # Errors
+    /// As [`Model::parse`], and [`OnnxError::Stopped`] when `goes_on` said no.
+    pub fn parse_while(bytes: Bytes, goes_on: &dyn Fn() -> bool) -> Result<Model> {
         const MESSAGE: &str = "ModelProto";
+        let context = Context { depth: 1, goes_on };
         let (mut model, mut graph) = (Model::default(), None);
         let mut reader = Reader::new(MESSAGE, bytes);
         while let Some((number, field)) = reader.field()? {
+            context.check()?;
             match number {
                 1 => model.ir_version = field.int(MESSAGE)?,
                 2 => model.producer = field.text(MESSAGE)?,
-                7 => graph = Some(Graph::parse(field.bytes(MESSAGE)?, 1)?),
+                7 => graph = Some(Graph::parse(field.bytes(MESSAGE)?, context)?),
                 8 => model.opsets.push(OpsetId::parse(field.bytes(MESSAGE)?)?),
-                25 => model.functions.push(Function::parse(field.bytes(MESSAGE)?)?),
+                25 => model.functions.push(Function::parse(field.bytes(MESSAGE)?, context)?),
                 _ => {}
             }
         }
@@ -93,19 +106,20 @@ impl OpsetId {
 }
 
 impl Function {
-    fn parse(bytes: Bytes) -> Result<Function> {
+    fn parse(bytes: Bytes, context: Context<'_>) -> Result<Function> {
         const MESSAGE: &str = "FunctionProto";
         let mut function = Function::default();
         let mut reader = Reader::new(MESSAGE, bytes);
         while let Some((number, field)) = reader.field()? {
+            context.check()?;
             match number {
                 1 => function.name = field.text(MESSAGE)?,
                 4 => function.inputs.push(field.text(MESSAGE)?),
                 5 => function.outputs.push(field.text(MESSAGE)?),
-                7 => function.nodes.push(Node::parse(field.bytes(MESSAGE)?, 1)?),
+                7 => function.nodes.push(Node::parse(field.bytes(MESSAGE)?, context)?),
                 9 => function.opsets.push(OpsetId::parse(field.bytes(MESSAGE)?)?),
                 10 => function.domain = field.text(MESSAGE)?,
-                11 => function.defaults.push(Attribute::parse(field.bytes(MESSAGE)?, 1)?),
+                11 => function.defaults.push(Attribute::parse(field.bytes(MESSAGE)?, context)?),
                 13 => function.overload = field.text(MESSAGE)?,
                 _ => {}
             }

@@ -51,6 +51,9 @@ pub enum VmfbError {
         /// What is wrong, with the limit.
         problem: String,
     },
+    /// The caller did not want to go on.
+    #[error("the caller ended the work")]
+    Stopped,
     /// The executable is not a Vulkan one, or its wrapper is damaged.
     #[error("not a usable Vulkan executable: {problem}")]
     ExecutableHeader {

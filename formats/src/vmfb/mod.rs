@@ -1,6 +1,7 @@
 //! Owns IREE module files: container, bytecode module, Vulkan executables; reading and writing. Does not own: bytecode
 //! verification (`halite-vm`) and SPIR-V (`halite-spirv`). Source of the layout: docs/formats/vmfb.md.
 
+mod about;
 mod container;
 mod error;
 mod executable;
@@ -13,6 +14,7 @@ mod write_executable;
 mod write_module;
 mod zip;
 
+pub use about::attribute;
 pub use container::Container;
 pub use error::VmfbError;
 pub use executable::{
@@ -25,4 +27,4 @@ pub use module::{
 pub use read_executable::read_vulkan_executable;
 pub use read_module::read_module;
 pub use write_executable::write_vulkan_executable;
-pub use write_module::{LargeData, WriteOptions, write_module, write_module_in_pieces};
+pub use write_module::{LargeData, WriteOptions, write_module, write_module_in_pieces, write_module_while};

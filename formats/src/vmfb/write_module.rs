@@ -72,18 +72,31 @@ pub fn write_module_in_pieces(
     large: &LargeData,
     options: &WriteOptions,
 ) -> Result<Rope, VmfbError> {
+    write_module_while(module, large, options, &|| true)
+}
+
+/// As [`write_module_in_pieces`], as long as `goes_on` says so: it is asked after each megabyte of data.
+///
+/// # Errors
+/// As [`write_module`], and [`VmfbError::Stopped`] when `goes_on` said no.
+pub fn write_module_while(
+    module: &ModuleDef,
+    large: &LargeData,
+    options: &WriteOptions,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Rope, VmfbError> {
     let segments = place_segments(module, large, options.polyglot_zip);
     let flatbuffer = Bytes::from(build(module, &segments)?);
     let mut out = Rope::new();
     let mut zip = options.polyglot_zip.then(ZipEntries::default);
     if let Some(zip) = &mut zip {
-        out.push(zip.begin(0, MODULE_ENTRY.to_owned(), std::slice::from_ref(&flatbuffer)));
+        out.push(zip.begin(0, MODULE_ENTRY.to_owned(), std::slice::from_ref(&flatbuffer), goes_on)?);
     }
     out.push(flatbuffer);
     for segment in &segments {
         out.pad_to(out.len().next_multiple_of(SEGMENT_ALIGNMENT as u64));
         if let Some(zip) = &mut zip {
-            out.push(zip.begin(out.len(), segment.entry_name(), segment.data.pieces()));
+            out.push(zip.begin(out.len(), segment.entry_name(), segment.data.pieces(), goes_on)?);
         }
         out.append(segment.data.clone());
     }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::container::SEGMENT_ALIGNMENT;
+use super::{VmfbError, container::SEGMENT_ALIGNMENT};
 
 const VERSION_NEEDED: u16 = 45;
 /// 1980-01-01, the first date of the format: files must not depend on when they were made.
@@ -14,6 +14,8 @@ const PADDING_ID: u16 = 0xFECA;
 const LOCAL_HEADER: usize = 30;
 const LOCAL_ZIP64: usize = 20;
 const MIN_PADDING: usize = 4;
+/// Bytes that are read between two looks at whether to go on: milliseconds, unless a disk is slow.
+const CHUNK: usize = 1 << 20;
 
 /// An entry that has been placed.
 struct Entry {
@@ -43,11 +45,18 @@ fn u64s(out: &mut Vec<u8>, values: &[u64]) {
 }
 
 impl ZipEntries {
-    /// The local header, at a place in the file, of an entry. The data must follow right after it.
-    pub fn begin(&mut self, header_offset: u64, name: String, data: &[Bytes]) -> Vec<u8> {
+    /// The local header, at a place in the file, of an entry. The data must follow right after it. All of it is read for its
+    /// checksum, as long as the caller wants to go on.
+    pub fn begin(
+        &mut self,
+        header_offset: u64,
+        name: String,
+        data: &[Bytes],
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<u8>, VmfbError> {
         let out = &mut Vec::new();
         let length = data.iter().map(|d| d.len() as u64).sum();
-        let crc = crc32(data);
+        let crc = crc32(data, goes_on).ok_or(VmfbError::Stopped)?;
         let extra = local_header_length(&name) - LOCAL_HEADER - name.len();
         out.extend_from_slice(b"PK\x03\x04");
         u16s(out, &[VERSION_NEEDED, 0, 0, 0, DATE]);
@@ -60,7 +69,7 @@ impl ZipEntries {
         u16s(out, &[PADDING_ID, padding as u16]);
         out.resize(out.len() + padding, 0);
         self.0.push(Entry { name, crc, length, header_offset });
-        std::mem::take(out)
+        Ok(std::mem::take(out))
     }
 
     /// The central directory, at a place in the file.
@@ -95,8 +104,8 @@ impl ZipEntries {
     }
 }
 
-/// CRC-32 as zip uses it (reflected polynomial 0xEDB88320).
-fn crc32(parts: &[Bytes]) -> u32 {
+/// CRC-32 as zip uses it (reflected polynomial 0xEDB88320); none if it is not to go on.
+fn crc32(parts: &[Bytes], goes_on: &dyn Fn() -> bool) -> Option<u32> {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
         let mut i = 0;
@@ -112,8 +121,14 @@ fn crc32(parts: &[Bytes]) -> u32 {
         }
         table
     };
-    let bytes = parts.iter().flat_map(|p| p.iter());
-    !bytes.fold(u32::MAX, |crc, b| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ b)])
+    let mut crc = u32::MAX;
+    for chunk in parts.iter().flat_map(|part| part.chunks(CHUNK)) {
+        if !goes_on() {
+            return None;
+        }
+        crc = chunk.iter().fold(crc, |crc, b| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ b)]);
+    }
+    Some(!crc)
 }
 
 #[cfg(test)]
@@ -122,13 +137,21 @@ mod tests {
 
     #[test]
     fn crc_of_the_standard_check_string() {
-        assert_eq!(crc32(&["12345".into(), "6789".into()]), 0xCBF4_3926);
+        assert_eq!(crc32(&["12345".into(), "6789".into()], &|| true), Some(0xCBF4_3926));
+    }
+
+    #[test]
+    fn large_data_are_not_read_to_the_end_when_nobody_wants_them() {
+        let looks = std::cell::Cell::new(0);
+        let twice = || looks.replace(looks.get() + 1) < 2;
+        assert_eq!(crc32(&[vec![0; 4 * CHUNK].into()], &twice), None);
+        assert_eq!(looks.get(), 3);
     }
 
     #[test]
     fn headers_end_where_they_say() {
         for name in ["a", "module.fb", &"n".repeat(60)] {
-            let out = ZipEntries::default().begin(0, name.to_owned(), &["x".into()]);
+            let out = ZipEntries::default().begin(0, name.to_owned(), &["x".into()], &|| true).unwrap();
             assert_eq!(out.len(), local_header_length(name));
             assert_eq!(out.len() % SEGMENT_ALIGNMENT, 0);
         }

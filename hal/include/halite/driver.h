@@ -45,6 +45,7 @@ typedef struct HaliteDriver HaliteDriver;
 typedef struct HaliteDriverVtable HaliteDriverVtable;
 typedef struct HaliteScoreItem HaliteScoreItem;
 typedef struct HaliteInfoGroup HaliteInfoGroup;
+typedef struct HaliteUnconfinedCode HaliteUnconfinedCode;
 typedef struct HaliteDeviceInfo HaliteDeviceInfo;
 typedef struct HaliteMemoryStats HaliteMemoryStats;
 typedef struct HaliteBufferParams HaliteBufferParams;
@@ -77,7 +78,7 @@ typedef struct HaliteQueueOp HaliteQueueOp;
 #define HALITE_ABI_MAJOR 0
 
 // Compatible additions.
-#define HALITE_ABI_MINOR 1
+#define HALITE_ABI_MINOR 2
 
 // The version of this file: major in the upper half, minor in the lower.
 #define HALITE_ABI_VERSION ((HALITE_ABI_MAJOR << 16) | HALITE_ABI_MINOR)
@@ -200,6 +201,24 @@ typedef struct HaliteInfoGroup {
     size_t entry_count;
 } HaliteInfoGroup;
 
+// Formats of executables whose code nothing keeps within its bounds on a device. A device that nobody named is opened with
+// `option=refuse`.
+typedef struct HaliteUnconfinedCode {
+    const struct HaliteStr *formats;
+    size_t format_count;
+    // What such code can do, as a clause.
+    struct HaliteStr reason;
+    // Name of the device option that decides.
+    struct HaliteStr option;
+    // Its value that allows the code.
+    struct HaliteStr allow;
+    // Its value that refuses the code.
+    struct HaliteStr refuse;
+    // 1 when the device takes the code where the option is not given.
+    uint8_t default_allows;
+    uint8_t reserved[7];
+} HaliteUnconfinedCode;
+
 // A device as enumeration sees it.
 typedef struct HaliteDeviceInfo {
     uint32_t struct_size;
@@ -223,6 +242,8 @@ typedef struct HaliteDeviceInfo {
     size_t property_count;
     const struct HaliteInfoGroup *groups;
     size_t group_count;
+    const struct HaliteUnconfinedCode *unconfined;
+    size_t unconfined_count;
 } HaliteDeviceInfo;
 
 // Memory that a device holds for its buffers, in bytes. The caller sets `struct_size`.
@@ -351,6 +372,13 @@ typedef struct HaliteExecutableVtable {
     struct HaliteStatus *(*functions)(struct HaliteExecutable *executable,
                                       void *context,
                                       void (*visit)(void *context, const struct HaliteFunctionInfo *function));
+    // Waits until these functions can be dispatched at once, but no longer than `timeout_ns`; tells how many of them can.
+    // Null where code is ready once the executable exists.
+    struct HaliteStatus *(*wait_built)(struct HaliteExecutable *executable,
+                                       const uint32_t *functions,
+                                       size_t function_count,
+                                       uint64_t timeout_ns,
+                                       size_t *out_built);
 } HaliteExecutableVtable;
 
 // Device code.

@@ -41,7 +41,7 @@ use std::ffi::{c_char, c_void};
 /// Incompatible changes. 0 while the interface is young: then the minor version has to be equal as well.
 pub const HALITE_ABI_MAJOR: u32 = 0;
 /// Compatible additions.
-pub const HALITE_ABI_MINOR: u32 = 1;
+pub const HALITE_ABI_MINOR: u32 = 2;
 /// The version of this file: major in the upper half, minor in the lower.
 pub const HALITE_ABI_VERSION: u32 = (HALITE_ABI_MAJOR << 16) | HALITE_ABI_MINOR;
 /// Name of the exported function.
@@ -236,6 +236,26 @@ pub struct HaliteInfoGroup {
     pub entry_count: usize,
 }
 
+/// Formats of executables whose code nothing keeps within its bounds on a device. A device that nobody named is opened with
+/// `option=refuse`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HaliteUnconfinedCode {
+    pub formats: *const HaliteStr,
+    pub format_count: usize,
+    /// What such code can do, as a clause.
+    pub reason: HaliteStr,
+    /// Name of the device option that decides.
+    pub option: HaliteStr,
+    /// Its value that allows the code.
+    pub allow: HaliteStr,
+    /// Its value that refuses the code.
+    pub refuse: HaliteStr,
+    /// 1 when the device takes the code where the option is not given.
+    pub default_allows: u8,
+    pub reserved: [u8; 7],
+}
+
 /// A device as enumeration sees it.
 #[repr(C)]
 #[derive(Debug)]
@@ -261,6 +281,8 @@ pub struct HaliteDeviceInfo {
     pub property_count: usize,
     pub groups: *const HaliteInfoGroup,
     pub group_count: usize,
+    pub unconfined: *const HaliteUnconfinedCode,
+    pub unconfined_count: usize,
 }
 
 /// Memory that a device holds for its buffers, in bytes. The caller sets `struct_size`.
@@ -541,6 +563,17 @@ pub struct HaliteExecutableVtable {
             executable: *mut HaliteExecutable,
             context: *mut c_void,
             visit: Option<unsafe extern "C" fn(context: *mut c_void, function: *const HaliteFunctionInfo)>,
+        ) -> *mut HaliteStatus,
+    >,
+    /// Waits until these functions can be dispatched at once, but no longer than `timeout_ns`; tells how many of them can.
+    /// Null where code is ready once the executable exists.
+    pub wait_built: Option<
+        unsafe extern "C" fn(
+            executable: *mut HaliteExecutable,
+            functions: *const u32,
+            function_count: usize,
+            timeout_ns: u64,
+            out_built: *mut usize,
         ) -> *mut HaliteStatus,
     >,
 }

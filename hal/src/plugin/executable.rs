@@ -9,9 +9,9 @@ use super::{
     once,
     peer::{Peer, Side},
     raw::{self, Grows},
-    status,
+    status, time,
 };
-use crate::{Executable, ExecutableDesc, FunctionInfo, Result, bail};
+use crate::{Deadline, Executable, ExecutableDesc, FunctionInfo, Result, bail};
 
 table!(counted HaliteExecutableVtable of HaliteExecutable: device_id, functions);
 
@@ -22,6 +22,7 @@ static TABLE: HaliteExecutableVtable = HaliteExecutableVtable {
     release: Some(object::release::<dyn Executable>),
     device_id: Some(device_id),
     functions: Some(functions),
+    wait_built: Some(wait_built),
 };
 
 impl Shared for dyn Executable {
@@ -59,6 +60,23 @@ unsafe extern "C" fn functions(
                 visit(context, &raw const info);
             }
             Ok(())
+        })
+    }
+}
+
+unsafe extern "C" fn wait_built(
+    executable: *mut HaliteExecutable,
+    functions: *const u32,
+    function_count: usize,
+    timeout_ns: u64,
+    out_built: *mut usize,
+) -> *mut HaliteStatus {
+    // SAFETY: the caller has a live handle of ours, lends the numbers, and has a place for the result.
+    unsafe {
+        guard::call::<dyn Executable>(executable, "wait_built", |e| {
+            let peer = Peer::of(e.side);
+            let functions = raw::array(functions, function_count, "functions", peer)?;
+            raw::put(out_built, e.inner.wait_built(functions, time::deadline(timeout_ns))?, peer)
         })
     }
 }
@@ -122,6 +140,18 @@ impl Executable for ExecutableProxy {
 
     fn functions(&self) -> &[FunctionInfo] {
         &self.functions
+    }
+
+    fn wait_built(&self, functions: &[u32], deadline: Deadline) -> Result<usize> {
+        let Some(wait) = self.handle.table().wait_built else { return Ok(functions.len()) };
+        let (timeout, mut built) = (time::timeout(deadline), 0);
+        // SAFETY: the handle is live and its table was checked; the numbers and the result live until the call returns.
+        unsafe {
+            let outcome =
+                wait(self.handle.raw(), functions.as_ptr(), functions.len(), timeout, &raw mut built);
+            status::outcome(outcome, self.handle.peer)?;
+        }
+        Ok(built.min(functions.len()))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -120,6 +120,8 @@ unsafe fn tell(context: *mut c_void, visit: Option<Visit>) {
         property_count: 0,
         groups: ptr::null(),
         group_count: 0,
+        unconfined: ptr::null(),
+        unconfined_count: 0,
     };
     for _ in 0..now().infos {
         // SAFETY: the caller's visitor.

@@ -8,7 +8,7 @@ use super::{
     peer::Peer,
     raw::{self, Grows},
 };
-use crate::{DeviceInfo, DeviceKind, InfoGroup, MemoryStats, Result, ScoreItem};
+use crate::{DeviceInfo, DeviceKind, InfoGroup, MemoryStats, Result, ScoreItem, UnconfinedCode};
 
 /// The visitor of device infos.
 pub(super) type VisitInfo = unsafe extern "C" fn(context: *mut c_void, info: *const HaliteDeviceInfo);
@@ -75,6 +75,10 @@ pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
     let entries: Vec<_> = info.groups.iter().map(|group| lend_pairs(&group.entries)).collect();
     let groups: Vec<_> =
         info.groups.iter().zip(&entries).map(|(group, entries)| group_over(group, entries)).collect();
+    let guarded: Vec<Vec<_>> =
+        info.unconfined.iter().map(|code| code.formats.iter().map(|f| raw::lend(f)).collect()).collect();
+    let unconfined: Vec<_> =
+        info.unconfined.iter().zip(&guarded).map(|(code, formats)| lend_unconfined(code, formats)).collect();
     body(&HaliteDeviceInfo {
         struct_size: HaliteDeviceInfo::SIZE,
         kind: kind_number(info.kind),
@@ -92,7 +96,40 @@ pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
         property_count: properties.len(),
         groups: groups.as_ptr(),
         group_count: groups.len(),
+        unconfined: unconfined.as_ptr(),
+        unconfined_count: unconfined.len(),
     });
+}
+
+fn lend_unconfined(code: &UnconfinedCode, formats: &[HaliteStr]) -> HaliteUnconfinedCode {
+    HaliteUnconfinedCode {
+        formats: formats.as_ptr(),
+        format_count: formats.len(),
+        reason: raw::lend(&code.reason),
+        option: raw::lend(&code.option),
+        allow: raw::lend(&code.allow),
+        refuse: raw::lend(&code.refuse),
+        default_allows: code.default_allows.into(),
+        reserved: [0; 7],
+    }
+}
+
+/// # Safety
+/// What the entry points to is there.
+unsafe fn receive_unconfined(code: &HaliteUnconfinedCode, peer: Peer) -> Result<UnconfinedCode> {
+    // SAFETY: the caller's promise, for all of it.
+    unsafe {
+        let text = |t, what| Ok::<_, crate::Status>(raw::text(t, what, peer)?.to_owned());
+        let formats = raw::array(code.formats, code.format_count, "unconfined formats", peer)?;
+        Ok(UnconfinedCode {
+            formats: formats.iter().map(|f| text(*f, "a format")).collect::<Result<_>>()?,
+            reason: text(code.reason, "a reason")?,
+            option: text(code.option, "an option")?,
+            allow: text(code.allow, "a value of an option")?,
+            refuse: text(code.refuse, "a value of an option")?,
+            default_allows: code.default_allows != 0,
+        })
+    }
 }
 
 /// An info that came in. Its driver is called `driver`, whatever it says: URIs must lead back there.
@@ -107,6 +144,7 @@ unsafe fn receive(info: *const HaliteDeviceInfo, driver: &str, peer: Peer) -> Re
         let formats = raw::array(info.executable_formats, info.executable_format_count, "formats", peer)?;
         let score = raw::array(info.score, info.score_count, "a device's score", peer)?;
         let groups = raw::array(info.groups, info.group_count, "groups of facts", peer)?;
+        let unconfined = raw::array(info.unconfined, info.unconfined_count, "unconfined code", peer)?;
         Ok(DeviceInfo {
             driver: driver.to_owned(),
             path: text(info.path, "a device's path")?,
@@ -122,6 +160,10 @@ unsafe fn receive(info: *const HaliteDeviceInfo, driver: &str, peer: Peer) -> Re
                 .collect::<Result<_>>()?,
             properties: raw::pairs(info.properties, info.property_count, "properties", peer)?,
             groups: groups.iter().map(|group| receive_group(group, peer)).collect::<Result<_>>()?,
+            unconfined: unconfined
+                .iter()
+                .map(|code| receive_unconfined(code, peer))
+                .collect::<Result<_>>()?,
         })
     }
 }

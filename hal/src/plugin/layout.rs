@@ -36,10 +36,14 @@ layout! {
     }
     HaliteScoreItem 24 { points 0, reason 8 }
     HaliteInfoGroup 32 { title 0, entries 16, entry_count 24 }
-    HaliteDeviceInfo 168 {
+    HaliteUnconfinedCode 88 {
+        formats 0, format_count 8, reason 16, option 32, allow 48, refuse 64, default_allows 80, reserved 81
+    }
+    HaliteDeviceInfo 184 {
         struct_size 0, kind 4, driver 8, path 24, name 40, unusable 56, target 72, capabilities 88,
         executable_formats 104, executable_format_count 112, score 120, score_count 128, properties
-        136, property_count 144, groups 152, group_count 160
+        136, property_count 144, groups 152, group_count 160,
+        unconfined 168, unconfined_count 176
     }
     HaliteMemoryStats 48 {
         struct_size 0, reserved 4, bytes_reserved 8, bytes_used 16, peak_bytes_reserved 24,
@@ -72,7 +76,9 @@ layout! {
     }
     HaliteFunctionInfo 40 { struct_size 0, binding_count 4, constant_count 8, workgroup_size 12, name 24 }
     HaliteExecutable 8 { vtable 0 }
-    HaliteExecutableVtable 40 { struct_size 0, reserved 4, retain 8, release 16, device_id 24, functions 32 }
+    HaliteExecutableVtable 48 {
+        struct_size 0, reserved 4, retain 8, release 16, device_id 24, functions 32, wait_built 40
+    }
     HaliteSpan 24 { buffer 0, offset 8, length 16 }
     HaliteBufferRef 32 { buffer 0, offset 8, length 16, slot 24, reserved 28 }
     HaliteCommand 168 {

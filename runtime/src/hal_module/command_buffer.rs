@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 use super::{
     Entry, HalModule,
     args::{self, bits, device, length, size},
+    built::ExecutableObject,
     channel, entry,
-    objects::{CommandBufferObject, ExecutableObject},
+    objects::CommandBufferObject,
 };
 use crate::vmdata;
 
@@ -121,7 +122,7 @@ fn dispatch(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> 
     let (executable, function) = function(args)?;
     let counts = DispatchCounts::Direct([bits(args)?, bits(args)?, bits(args)?]);
     let tail = DispatchTail::read(args)?;
-    recorder.push(tail.command(executable, function, counts))
+    tail.record(&recorder, &executable, function, counts)
 }
 
 fn dispatch_indirect(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
@@ -134,13 +135,13 @@ fn dispatch_indirect(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Re
     let offset = size(args, "workgroup count offset")?;
     let counts = DispatchCounts::Indirect(buffer_ref(buffer, slot, offset, COUNTS_LENGTH)?);
     let tail = DispatchTail::read(args)?;
-    recorder.push(tail.command(executable, function, counts))
+    tail.record(&recorder, &executable, function, counts)
 }
 
 fn function(args: &mut Arguments) -> Result<(Arc<ExecutableObject>, u32)> {
     let executable = args.object::<ExecutableObject>("hal.executable")?;
     let function = args.i64()?;
-    let count = executable.0.functions().len();
+    let count = executable.executable.functions().len();
     match u32::try_from(function) {
         Ok(index) if (index as usize) < count => Ok((executable, index)),
         _ => bail!(OutOfRange, "function {function} is not one of the executable's {count} functions"),
@@ -169,14 +170,21 @@ impl DispatchTail {
         Ok(DispatchTail { flags, constants, bindings })
     }
 
-    fn command(self, executable: Arc<ExecutableObject>, function: u32, counts: DispatchCounts) -> Command {
-        Command::Dispatch {
-            executable: executable.0.clone(),
+    fn record(
+        self,
+        recorder: &Recorder,
+        executable: &Arc<ExecutableObject>,
+        function: u32,
+        counts: DispatchCounts,
+    ) -> Result<()> {
+        recorder.note_dispatch(executable, function);
+        recorder.push(Command::Dispatch {
+            executable: executable.executable.clone(),
             function,
             counts,
             constants: self.constants,
             bindings: self.bindings,
             flags: self.flags,
-        }
+        })
     }
 }

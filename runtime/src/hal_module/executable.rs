@@ -1,5 +1,7 @@
 //! Owns the functions `hal.executable.*`. Does not own: code formats (drivers do).
 
+use std::sync::Arc;
+
 use halite_hal::ExecutableDesc;
 use halite_status::{Result, bail, status};
 use halite_vm::{Arguments, Ref, Results};
@@ -7,8 +9,8 @@ use halite_vm::{Arguments, Ref, Results};
 use super::{
     Entry, HalModule,
     args::{affinity, device},
+    built::ExecutableObject,
     entry,
-    objects::ExecutableObject,
 };
 use crate::{hints, vmdata};
 
@@ -27,7 +29,9 @@ fn create(hal: &HalModule, args: &mut Arguments, results: &mut Results) -> Resul
     let label = origin.as_ref().map_or_else(String::new, |o| format!("{}.rodata[{}]", o.module, o.segment));
     let subgroup_sizes = origin.map_or_else(Vec::new, |o| o.subgroup_sizes.to_vec());
     let desc = ExecutableDesc { format, data, constants, label, subgroup_sizes };
-    results.object(ExecutableObject(device.device.create_executable(desc)?));
+    let object = Arc::new(ExecutableObject::new(device.device.create_executable(desc)?));
+    hal.executables.add(&object);
+    results.reference(Ref::from_arc(object));
     Ok(())
 }
 
@@ -46,8 +50,8 @@ fn constants(source: &Ref) -> Result<Vec<u32>> {
 fn lookup_function(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
     let executable = args.object::<ExecutableObject>("hal.executable")?;
     let name = vmdata::text(&args.reference()?, "function name")?;
-    let index = executable.0.lookup(&name).ok_or_else(|| {
-        let known: Vec<_> = executable.0.functions().iter().map(|f| f.name.as_str()).collect();
+    let index = executable.executable.lookup(&name).ok_or_else(|| {
+        let known: Vec<_> = executable.executable.functions().iter().map(|f| f.name.as_str()).collect();
         status!(NotFound, "executable has no function '{name}'; it has: {}", known.join(", "))
     })?;
     results.i64(index.into());

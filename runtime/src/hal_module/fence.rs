@@ -23,7 +23,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 ];
 
 /// Longest wait between two looks at the caller's cancellation.
-const SLICE: Duration = Duration::from_millis(50);
+pub(super) const SLICE: Duration = Duration::from_millis(50);
 
 fn create(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
     let device = device(args)?;

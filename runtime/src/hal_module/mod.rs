@@ -5,6 +5,7 @@ mod allocator;
 mod args;
 mod buffer;
 mod buffer_view;
+mod built;
 mod channel;
 mod command_buffer;
 mod device;
@@ -19,7 +20,12 @@ use halite_hal::Device;
 use halite_status::{Result, ResultExt, status};
 use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results};
 
-use crate::{hints::ModuleHints, view::BufferView};
+use self::built::Executables;
+use crate::{
+    hints::ModuleHints,
+    progress::{PIPELINES, Progress, ProgressSink},
+    view::BufferView,
+};
 
 pub(crate) use args::{QueueArgs, buffer as read_buffer, buffer_params as read_buffer_params};
 pub(crate) use fence::wait_for_fence;
@@ -62,13 +68,27 @@ pub struct HalModule {
     hints: Vec<ModuleHints>,
     trace: TraceSink,
     functions: Vec<&'static Entry>,
+    executables: Executables,
 }
 
 impl HalModule {
     /// The module over these devices; `hints` says what the modules of the context reveal about their executables.
     pub fn new(devices: &[Arc<dyn Device>], hints: Vec<ModuleHints>, trace: TraceSink) -> Self {
         let devices = devices.iter().map(|device| Ref::new(DeviceObject::new(device.clone()))).collect();
-        HalModule { devices, hints, trace, functions: TABLES.into_iter().flatten().collect() }
+        HalModule {
+            devices,
+            hints,
+            trace,
+            functions: TABLES.into_iter().flatten().collect(),
+            executables: Executables::new(Progress::default()),
+        }
+    }
+
+    /// The same module, which tells how many pipelines are built.
+    #[must_use]
+    pub fn with_progress(mut self, sink: Option<ProgressSink>) -> Self {
+        self.executables = Executables::new(Progress::new(sink, PIPELINES));
+        self
     }
 }
 

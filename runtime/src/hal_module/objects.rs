@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use halite_hal::{BufferSpan, Command, CommandBuffer, CommandList, Device, Executable, Fence, File};
+use halite_hal::{BufferSpan, Command, CommandBuffer, CommandList, Device, Fence, File};
 use halite_status::{Result, bail, status};
-use halite_vm::{Object, Ref};
+use halite_vm::{Invocation, Object, Ref};
 use parking_lot::Mutex;
 
+use super::built::{ExecutableObject, Executables, Unbuilt};
 use crate::view::BufferView;
 
 /// A device (`!hal.device`). Its allocator is made once, so that a program sees one identity.
@@ -47,10 +48,6 @@ pub struct FenceObject(pub Fence);
 #[derive(Debug)]
 pub struct FileObject(pub File);
 
-/// Device code (`!hal.executable`).
-#[derive(Debug)]
-pub struct ExecutableObject(pub Arc<dyn Executable>);
-
 /// Most commands of one recording. Real programs have some ten thousand.
 const MAX_COMMANDS: usize = 1 << 20;
 /// Most bytes that the updates of one recording may capture.
@@ -62,6 +59,7 @@ pub struct CommandBufferObject {
     device: Arc<dyn Device>,
     recording: Mutex<Option<Recording>>,
     finished: OnceLock<Arc<dyn CommandBuffer>>,
+    unbuilt: Unbuilt,
 }
 
 #[derive(Debug)]
@@ -73,7 +71,7 @@ struct Recording {
 impl CommandBufferObject {
     pub(super) fn new(device: Arc<dyn Device>, list: CommandList) -> Self {
         let recording = Mutex::new(Some(Recording { list, captured: 0 }));
-        CommandBufferObject { device, recording, finished: OnceLock::new() }
+        CommandBufferObject { device, recording, finished: OnceLock::new(), unbuilt: Unbuilt::default() }
     }
 
     /// Appends a command. FAILED_PRECONDITION after [`CommandBufferObject::finalize`]; RESOURCE_EXHAUSTED when a
@@ -94,6 +92,18 @@ impl CommandBufferObject {
         }
         recording.list.commands.push(command);
         Ok(())
+    }
+
+    /// Notes a function that the recording dispatches.
+    pub(super) fn note_dispatch(&self, executable: &Arc<ExecutableObject>, function: u32) {
+        if !executable.is_built(function) {
+            self.unbuilt.add(executable, function);
+        }
+    }
+
+    /// Waits until the code that it dispatches is ready.
+    pub(super) fn wait_built(&self, executables: &Executables, invocation: &Invocation) -> Result<()> {
+        self.unbuilt.wait(executables, invocation)
     }
 
     /// Ends the recording and hands it to the device.

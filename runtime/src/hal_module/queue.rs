@@ -1,7 +1,9 @@
 //! Owns the functions `hal.device.queue.*`. Does not own: ordering (fences do) or execution (drivers do).
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use halite_hal::{BindingTable, BufferSpan, QueueOp};
+use halite_hal::{BindingTable, BufferSpan, CommandBuffer, QueueOp};
 use halite_status::{Result, bail};
 use halite_vm::{Arguments, Results};
 
@@ -101,17 +103,23 @@ fn barrier(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     submit(&QueueArgs::read(args)?, QueueOp::Barrier)
 }
 
-fn execute(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
-    let queue = QueueArgs::read(args)?;
+/// Next argument, a recording that was accepted, once its code is ready.
+fn recording(hal: &HalModule, args: &mut Arguments) -> Result<Arc<dyn CommandBuffer>> {
     let command_buffer = args.object::<CommandBufferObject>("hal.command_buffer")?;
-    let command_buffer = command_buffer.finished()?.clone();
+    let finished = command_buffer.finished()?.clone();
+    command_buffer.wait_built(&hal.executables, args.invocation())?;
+    Ok(finished)
+}
+
+fn execute(hal: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
+    let queue = QueueArgs::read(args)?;
+    let command_buffer = recording(hal, args)?;
     submit(&queue, QueueOp::Execute { command_buffer, bindings: BindingTable::default() })
 }
 
-fn execute_indirect(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
+fn execute_indirect(hal: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     let queue = QueueArgs::read(args)?;
-    let command_buffer = args.object::<CommandBufferObject>("hal.command_buffer")?;
-    let command_buffer = command_buffer.finished()?.clone();
+    let command_buffer = recording(hal, args)?;
     let _flags = args.i64()?;
     let mut bindings = BindingTable::default();
     for _ in 0..args.span()? {

@@ -69,6 +69,23 @@ impl ParameterIndex {
         }
     }
 
+    /// Adds entries that lie in memory. Nothing is copied before a device asks for it. Of entries with one name the first
+    /// added counts. Returns the number of entries added.
+    pub fn add_entries<K: Into<String>>(
+        &mut self,
+        scope: &str,
+        entries: impl IntoIterator<Item = (K, Bytes)>,
+    ) -> usize {
+        let stored = |bytes: Bytes| Parameter::Stored {
+            length: bytes.len() as u64,
+            file: File::Memory(bytes),
+            offset: 0,
+        };
+        entries
+            .into_iter()
+            .fold(0, |added, (key, bytes)| added + usize::from(self.insert(scope, key, stored(bytes))))
+    }
+
     /// Notes where parameters of a scope come from, for error messages.
     pub(super) fn add_source(&mut self, scope: &str, source: String) {
         self.scopes.entry(scope.to_owned()).or_default().sources.push(source);

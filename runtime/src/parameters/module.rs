@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     hal_module::{BufferObject, QueueArgs, read_buffer, read_buffer_params},
+    progress::{PARAMETERS, Progress, ProgressSink},
     vmdata,
 };
 
@@ -23,12 +24,20 @@ const FUNCTIONS: [(&str, &str); 3] =
 #[derive(Debug)]
 pub struct ParameterModule {
     index: ParameterIndex,
+    progress: Progress,
 }
 
 impl ParameterModule {
     /// The module over these parameters.
     pub fn new(index: ParameterIndex) -> Self {
-        ParameterModule { index }
+        ParameterModule { index, progress: Progress::default() }
+    }
+
+    /// The same module, which tells how many bytes of the parameters that a program asks for at one time were read.
+    #[must_use]
+    pub fn with_progress(mut self, sink: Option<ProgressSink>) -> Self {
+        self.progress = Progress::new(sink, PARAMETERS);
+        self
     }
 
     /// Puts each parameter in a buffer of its own.
@@ -38,7 +47,8 @@ impl ParameterModule {
         let target_affinity = QueueAffinity(args.i64()?.cast_unsigned());
         let params = read_buffer_params(args, target_affinity)?;
         let table = table(args)?;
-        let mut transfers = Transfers::new(&queue);
+        let total = table.byte_length();
+        let mut transfers = Transfers::new(&queue, args.invocation(), &self.progress, total);
         let mut buffers = Vec::with_capacity(table.len());
         for entry in table.iter() {
             let (key, span) = entry?;
@@ -62,7 +72,8 @@ impl ParameterModule {
         let scope = scope(args)?;
         let target = read_buffer(args)?;
         let table = table(args)?;
-        let mut transfers = Transfers::new(&queue);
+        let total = table.byte_length();
+        let mut transfers = Transfers::new(&queue, args.invocation(), &self.progress, total);
         for entry in table.iter() {
             let (key, span) = entry?;
             let parameter = self.find(&scope, key, span)?;
@@ -77,7 +88,8 @@ impl ParameterModule {
         let source = read_buffer(args)?;
         let scope = scope(args)?;
         let table = table(args)?;
-        let mut transfers = Transfers::new(&queue);
+        let silent = Progress::default();
+        let mut transfers = Transfers::new(&queue, args.invocation(), &silent, table.byte_length());
         for entry in table.iter() {
             let (key, span) = entry?;
             let parameter = self.find(&scope, key, span)?;

@@ -43,6 +43,12 @@ impl Table {
         self.spans.len() / SPAN_RECORD
     }
 
+    /// Bytes of all entries together.
+    pub(super) fn byte_length(&self) -> u64 {
+        let spans = self.spans.as_chunks::<SPAN_RECORD>().0;
+        spans.iter().fold(0, |sum: u64, span| sum.saturating_add(read_span(span).length))
+    }
+
     /// Key and span of every entry.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<(&str, Span)>> {
         let keys = self.keys.as_chunks::<KEY_RECORD>().0;

@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
 use halite_formats::params::{NewEntry, NewStorage, write_irpa};
-use halite_hal::{BufferParams, BufferSpan, DriverRegistry, Fence, Options};
+use halite_hal::{BufferParams, BufferSpan, DriverRegistry, Fence, File, Options};
 use halite_status::{Code, Result};
-use halite_vm::{Arguments, NativeModule, Ref, Results, Value};
+use halite_vm::{Arguments, Invocation, NativeModule, Ref, Results, Value};
 use smallvec::SmallVec;
 
 use super::{Parameter, ParameterIndex, ParameterModule};
@@ -56,7 +56,16 @@ impl Bench {
 
     /// Calls a function between a reached and a new fence, and waits for the latter.
     fn call(&self, index: &ParameterIndex, name: &str, rest: Vec<Value>) -> Result<Vec<Value>> {
-        let module = ParameterModule::new(index.clone());
+        self.call_of(&ParameterModule::new(index.clone()), name, rest, Invocation::default())
+    }
+
+    fn call_of(
+        &self,
+        module: &ParameterModule,
+        name: &str,
+        rest: Vec<Value>,
+        invocation: Invocation,
+    ) -> Result<Vec<Value>> {
         let function = module.lookup(name).unwrap();
         let signal = Fence::new(self.device.create_semaphore(0)?, 1);
         let head = [
@@ -65,7 +74,8 @@ impl Bench {
             Value::Ref(Ref::NULL),
             Value::Ref(Ref::new(FenceObject(signal.clone()))),
         ];
-        let mut args = Arguments::new(head.into_iter().chain(rest).collect(), SmallVec::new());
+        let args = Arguments::new(head.into_iter().chain(rest).collect(), SmallVec::new());
+        let mut args = args.with_invocation(invocation);
         let mut results = Results::default();
         module.call(&mut (), function.ordinal, &mut args, &mut results)?;
         signal.wait(halite_hal::Deadline::after(std::time::Duration::from_secs(10)))?;
@@ -187,4 +197,52 @@ fn the_first_entry_of_a_name_counts() {
     assert!(e.to_string().contains("no/such.irpa"), "{e}");
     let e = index.add_bytes("x", "y.irpa", Bytes::from_static(b"nonsense")).unwrap_err();
     assert!(e.to_string().starts_with("cannot load parameters 'y.irpa'"), "{e}");
+}
+
+#[test]
+fn entries_in_memory_are_not_copied() {
+    let weights = Bytes::from((0..64).collect::<Vec<u8>>());
+    let mut index = ParameterIndex::new();
+    let entries = [("a", weights.slice(..16)), ("b", weights.slice(16..)), ("a", Bytes::new())];
+    assert_eq!(index.add_entries("model", entries), 2);
+    let Parameter::Stored { file: File::Memory(bytes), offset: 0, length: 48 } =
+        index.get("model", "b").unwrap()
+    else {
+        panic!("the bytes as they are");
+    };
+    assert_eq!(bytes.as_ptr(), weights[16..].as_ptr());
+    let loaded = Bench::new().load(&index, "model", &[("a", [0, 0, 16]), ("b", [8, 0, 4])]).unwrap();
+    assert_eq!(loaded, [weights[..16].to_vec(), weights[24..28].to_vec()]);
+}
+
+#[test]
+fn large_parameters_are_read_in_slices_between_which_a_call_can_end() {
+    const LENGTH: usize = 70 << 20;
+    let content = Bytes::from((0..LENGTH).map(|i| (i >> 16) as u8 ^ i as u8).collect::<Vec<u8>>());
+    let mut index = ParameterIndex::new();
+    index.add_entries("", [("large", content.clone())]);
+    let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let log = told.clone();
+    let cancel = crate::CancelToken::new();
+    let stop = cancel.clone();
+    // The first time all is read; the second time somebody stops it when the first slice is on its way.
+    let calls = std::sync::atomic::AtomicU32::new(0);
+    let sink = move |_: &str, done: u64, total: u64| {
+        log.lock().push((done >> 20, total >> 20));
+        if calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 3 {
+            stop.cancel();
+        }
+    };
+    let module = ParameterModule::new(index).with_progress(Some(Arc::new(sink)));
+    let bench = Bench::new();
+    let target = bench.buffer(LENGTH as u64);
+    let mut args = vec![Value::Ref(Ref::NULL), Value::Ref(Ref::new(BufferObject(target.clone())))];
+    args.extend(tables(&[("large", [0, 0, LENGTH as u64])]));
+    let invocation = || Invocation { deadline: None, cancel: Some(cancel.flag()) };
+    bench.call_of(&module, "gather", args.clone(), invocation()).unwrap();
+    assert_eq!(*told.lock(), [(0, 70), (32, 70), (64, 70), (70, 70)]);
+    assert!(target.read_all().unwrap() == content, "the slices lie where they belong");
+    let e = bench.call_of(&module, "gather", args, invocation()).unwrap_err();
+    assert_eq!(e.code(), Code::Cancelled);
+    assert!(e.to_string().contains("of 73400320 bytes of parameters were read"), "{e}");
 }

@@ -5,18 +5,26 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use halite_hal::{BufferSpan, Fence, File, FileAccess, QueueOp, Semaphore};
-use halite_status::{Result, bail, status};
+use halite_status::{Result, ResultExt, bail, status};
+
+use halite_vm::Invocation;
 
 use super::{index::Parameter, table::Span};
-use crate::hal_module::QueueArgs;
+use crate::{hal_module::QueueArgs, progress::Progress};
 
 /// Patterns that no fill can write are written in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
+/// Most bytes that are read between two looks at the caller's cancellation and deadline.
+const SLICE: u64 = 32 << 20;
 
 /// Operations run one after the other: the first waits for the call's wait fence, the last signals its signal fence.
 /// When the call fails midway its signal fence stays unsignalled: the program gets the error and does not go on.
 pub(super) struct Transfers<'a> {
     queue: &'a QueueArgs,
+    invocation: &'a Invocation,
+    progress: &'a Progress,
+    /// Bytes of this call that were handed to the device, and all of them.
+    bytes: (u64, u64),
     /// Held back until it is known whether it is the last.
     pending: Option<QueueOp>,
     semaphore: Option<Arc<dyn Semaphore>>,
@@ -24,8 +32,15 @@ pub(super) struct Transfers<'a> {
 }
 
 impl<'a> Transfers<'a> {
-    pub(super) fn new(queue: &'a QueueArgs) -> Self {
-        Transfers { queue, pending: None, semaphore: None, submitted: 0 }
+    /// Transfers of `total` bytes.
+    pub(super) fn new(
+        queue: &'a QueueArgs,
+        invocation: &'a Invocation,
+        progress: &'a Progress,
+        total: u64,
+    ) -> Self {
+        let bytes = (0, total);
+        Transfers { queue, invocation, progress, bytes, pending: None, semaphore: None, submitted: 0 }
     }
 
     /// From the parameter to the buffer. The caller has checked that the span lies in the parameter.
@@ -33,10 +48,23 @@ impl<'a> Transfers<'a> {
         let target = buffer.subspan(span.buffer_offset, span.length)?;
         match parameter {
             Parameter::Stored { file, offset, .. } => {
-                let source_offset = add(*offset, span.parameter_offset)?;
-                self.push(QueueOp::Read { source: file.clone(), source_offset, target })
+                self.copy(file, add(*offset, span.parameter_offset)?, &target)
             }
             Parameter::Splat { pattern, .. } => self.fill(pattern, span.parameter_offset, target),
+        }
+    }
+
+    /// Reads a range of a file in slices. A device may read a slice while it is handed over, so no one is large.
+    fn copy(&mut self, file: &File, offset: u64, target: &BufferSpan) -> Result<()> {
+        let mut done = 0;
+        loop {
+            let length = SLICE.min(target.length - done);
+            let (source_offset, part) = (add(offset, done)?, target.subspan(done, length)?);
+            self.push(QueueOp::Read { source: file.clone(), source_offset, target: part })?;
+            done += length;
+            if done >= target.length {
+                return Ok(());
+            }
         }
     }
 
@@ -90,6 +118,16 @@ impl<'a> Transfers<'a> {
 
     /// Submits what was held back and holds back this.
     fn push(&mut self, op: QueueOp) -> Result<()> {
+        let (done, total) = self.bytes;
+        self.invocation
+            .check()
+            .context(|| format!("while {done} of {total} bytes of parameters were read"))?;
+        self.progress.report(done, total);
+        let bytes = match &op {
+            QueueOp::Read { target, .. } | QueueOp::Fill { target, .. } => target.length,
+            _ => 0,
+        };
+        self.bytes.0 = done.saturating_add(bytes);
         match self.pending.replace(op) {
             None => Ok(()),
             Some(before) => {
@@ -115,6 +153,7 @@ impl<'a> Transfers<'a> {
 
     /// Submits the last operation, or only fences when there was none.
     pub(super) fn finish(mut self) -> Result<()> {
+        self.progress.report(self.bytes.0, self.bytes.1);
         let last = self.pending.take().unwrap_or(QueueOp::Barrier);
         let wait = self.wait_fence();
         self.queue.device().queue_submit(self.queue.affinity, &wait, &self.queue.signal, last)

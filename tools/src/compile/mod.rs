@@ -13,8 +13,8 @@ use std::{
 
 use clap::{Parser, ValueEnum};
 use halite_compiler::{
-    CompileError, CompileOptions, Compiled, Model, ModelFormat, ParameterStorage, Precision, Program,
-    compile, signature::Signature,
+    CompileError, CompileOptions, Compiled, Control, Model, ModelFormat, ParameterStorage, Precision,
+    Program, compile, signature::Signature,
 };
 use halite_runtime::LoadMode;
 use halite_status::{Code, Status};
@@ -172,7 +172,7 @@ fn work(flags: &Flags, path: &Path) -> Result<()> {
         return Ok(());
     }
     let options = options(flags, path)?;
-    let compiled = compile(&program, &options, &mut progress(flags)).map_err(|e| refused(flags, &e))?;
+    let compiled = compile(&program, &options, &progress(flags)).map_err(|e| refused(flags, &e))?;
     let written = write(flags, path, &compiled)?;
     if flags.json {
         let report = serde_json::to_value(&compiled.report).map_err(|e| internal(&e))?;
@@ -209,7 +209,7 @@ fn open(path: &Path, format: Option<FormatFlag>) -> Result<Model> {
         let bytes = crate::load::read_stdin()?;
         let format =
             format.or_else(|| ModelFormat::detect(&bytes, path)).ok_or_else(|| unknown(path, &bytes))?;
-        return Model::from_bytes(bytes.into(), format).map_err(|e| failure(&e));
+        return Model::from_bytes(bytes.into(), format, &Control::default()).map_err(|e| failure(&e));
     }
     let format = match format {
         Some(format) => format,
@@ -224,7 +224,7 @@ fn open(path: &Path, format: Option<FormatFlag>) -> Result<Model> {
 /// Reads a model; mapped, its weights go from there to the module's file without a copy in memory.
 pub(crate) fn read(path: &Path, format: ModelFormat, mode: LoadMode) -> Result<Model> {
     let load = move |path: &Path| mode.load(path);
-    Model::open_with(path, format, Arc::new(load)).map_err(|e| failure(&e))
+    Model::open_with(path, format, Arc::new(load), &Control::default()).map_err(|e| failure(&e))
 }
 
 /// The format of a model file; `None` for what is none, such as a module.
@@ -296,9 +296,10 @@ fn program(flags: &Flags, model: &Model, functions: &[String]) -> Result<Program
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
     };
-    let mut program = Program::default();
+    let mut program = Program { model: Some(model.info()), ..Program::default() };
     for name in functions {
-        let (function, halved) = model.function(name, &versions, precision).map_err(|e| failure(&e))?;
+        let (function, halved) =
+            model.function(name, &versions, precision, &progress(flags)).map_err(|e| failure(&e))?;
         if precision == Precision::F16 && halved.kept > 0 && !flags.quiet {
             eprintln!(
                 "{NAME}: {} of {} operations of '{name}' keep 32 bits: no kernel takes less, or a weight does not fit",
@@ -347,15 +348,15 @@ fn identifier(text: &str) -> String {
 }
 
 /// Stages on standard error, where somebody looks at it.
-fn progress(flags: &Flags) -> impl FnMut(halite_compiler::Progress<'_>) {
+fn progress(flags: &Flags) -> Control {
     use std::io::IsTerminal;
-    let shown = !flags.quiet && std::io::stderr().is_terminal();
-    move |progress| {
-        if shown {
-            let end = if progress.done >= progress.total { "\r\x1b[K" } else { "" };
-            eprint!("\r\x1b[K{NAME}: {} {}/{}{end}", progress.stage, progress.done, progress.total);
-        }
+    if flags.quiet || !std::io::stderr().is_terminal() {
+        return Control::default();
     }
+    Control::default().with_progress(|progress| {
+        let end = if progress.done >= progress.total { "\r\x1b[K" } else { "" };
+        eprint!("\r\x1b[K{NAME}: {} {}/{}{end}", progress.stage, progress.done, progress.total);
+    })
 }
 
 /// Writes what was compiled: name and size of each file.
@@ -430,7 +431,9 @@ fn refused(flags: &Flags, error: &CompileError) -> Failure {
 /// The compiler's error as the tools report it.
 pub(crate) fn failure(error: &CompileError) -> Failure {
     let code = match error {
-        CompileError::Unsupported { .. } | CompileError::NoKernel { .. } => Code::Unimplemented,
+        unsupported if unsupported.is_unsupported() => Code::Unimplemented,
+        CompileError::Cancelled { .. } => Code::Cancelled,
+        CompileError::DeadlineExceeded { .. } => Code::DeadlineExceeded,
         CompileError::Io { .. } => Code::NotFound,
         CompileError::Write(_) => Code::ResourceExhausted,
         CompileError::Request(text) => return Failure::Usage(text.clone()),

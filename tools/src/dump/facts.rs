@@ -1,7 +1,7 @@
 //! Owns what is known about a module, as data: the text and the JSON form are made from it. Does not own: printing.
 
 use bytes::Bytes;
-use halite_formats::vmfb::{Container, ModuleDef, requirement};
+use halite_formats::vmfb::{Container, FunctionSignature, ModuleDef, requirement};
 use serde::Serialize;
 
 use super::{
@@ -24,8 +24,12 @@ pub(super) struct Facts {
     pub(super) requirements: Vec<&'static str>,
     #[serde(skip)]
     pub(super) requirement_bits: u32,
+    /// What wrote the module, if it says so.
+    pub(super) producer: Option<String>,
+    /// Name and format of the model that it was compiled from, if it says so.
+    pub(super) model: Option<ModelFacts>,
     pub(super) attrs: Vec<(String, String)>,
-    /// Target descriptions that the compiler left in messages: what the kernels were compiled for.
+    /// What the kernels were compiled for: what the module says, or target descriptions that the compiler left in messages.
     pub(super) targets: Vec<String>,
     pub(super) types: Vec<String>,
     pub(super) dependencies: Vec<DependencyFacts>,
@@ -39,6 +43,12 @@ pub(super) struct Facts {
     pub(super) executables: Vec<ExecutableFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) disassembly: Option<Vec<CodeFacts>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ModelFacts {
+    pub(super) name: String,
+    pub(super) format: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,6 +81,9 @@ pub(super) struct ExportFacts {
     pub(super) function: u32,
     pub(super) calling_convention: String,
     pub(super) declaration: Option<String>,
+    /// The model's names of inputs and outputs, if the module has them.
+    pub(super) inputs: Option<Vec<String>>,
+    pub(super) outputs: Option<Vec<String>>,
     pub(super) attrs: Vec<(String, String)>,
 }
 
@@ -125,7 +138,12 @@ pub(super) fn collect(file: &Bytes, container: &Container, module: &ModuleDef) -
     let pairs = |attrs: &[halite_formats::vmfb::Attr]| {
         attrs.iter().map(|a| (a.key.clone(), a.value.clone())).collect::<Vec<_>>()
     };
-    let targets = targets(&module.bytecode);
+    let mut targets = targets(&module.bytecode);
+    targets.extend(module.targets());
+    let model = module.model_format().map(|format| ModelFacts {
+        name: module.model_name().unwrap_or_default().to_owned(),
+        format: format.to_owned(),
+    });
     Facts {
         name: module.name.clone(),
         version: module.version,
@@ -139,6 +157,8 @@ pub(super) fn collect(file: &Bytes, container: &Container, module: &ModuleDef) -
         bytecode_version: format!("{}.{}", module.bytecode_version >> 16, module.bytecode_version & 0xFFFF),
         requirements: requirement_names(module.requirements),
         requirement_bits: module.requirements,
+        producer: module.producer().map(str::to_owned),
+        model,
         attrs: pairs(&module.attrs),
         types: module.types.clone(),
         dependencies: dependencies(module),
@@ -187,6 +207,8 @@ fn exports(
             function: e.ordinal,
             calling_convention: signature.map_or_else(String::new, |s| s.calling_convention.clone()),
             declaration: signature.and_then(|s| s.attr("iree.abi.declaration")).map(str::to_owned),
+            inputs: signature.and_then(FunctionSignature::input_names),
+            outputs: signature.and_then(FunctionSignature::output_names),
             attrs: signature.map(|s| pairs(&s.attrs)).unwrap_or_default(),
         }
     };

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use halite_formats::vmfb::ModuleDef;
+use halite_formats::vmfb::{ModuleDef, attribute};
 
 use super::{
     executables::{ExecutableFacts, KernelFacts},
@@ -38,7 +38,14 @@ pub(super) fn metadata(facts: &Facts, out: &mut dyn Write) -> Result<()> {
         c.form, c.file_bytes, c.flatbuffer_offset, facts.bytecode_version
     )?;
     writeln!(out, "Requirements: {:08X} ({})\n", facts.requirement_bits, facts.requirements.join(", "))?;
-    for (key, value) in &facts.attrs {
+    if let Some(producer) = &facts.producer {
+        writeln!(out, "Produced by: {}", clean(producer))?;
+    }
+    if let Some(model) = &facts.model {
+        writeln!(out, "Model: {} ({})", clean(&model.name), clean(&model.format))?;
+    }
+    // Those of Halite's own are told in words.
+    for (key, value) in facts.attrs.iter().filter(|(key, _)| !is_told(key)) {
         writeln!(out, "Attribute: {} = {}", clean(key), clean(value))?;
     }
     for target in &facts.targets {
@@ -58,6 +65,12 @@ pub(super) fn metadata(facts: &Facts, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "Locations: {}\nFunctions: {}\n", debug.locations, debug.functions)?;
     }
     Ok(())
+}
+
+/// Whether an attribute is printed in another form.
+fn is_told(key: &str) -> bool {
+    use attribute::{INPUTS, MODEL_FORMAT, MODEL_NAME, OUTPUTS, PRODUCER, TARGETS};
+    [INPUTS, MODEL_FORMAT, MODEL_NAME, OUTPUTS, PRODUCER, TARGETS].contains(&key)
 }
 
 fn interface(facts: &Facts, out: &mut dyn Write) -> Result<()> {
@@ -84,8 +97,14 @@ fn interface(facts: &Facts, out: &mut dyn Write) -> Result<()> {
     for (i, export) in facts.exports.iter().enumerate() {
         let ExportFacts { name, calling_convention, attrs, .. } = export;
         writeln!(out, "  [{i:3}] {}{}", clean(name), signature(calling_convention))?;
-        for (key, value) in attrs {
+        for (key, value) in attrs.iter().filter(|(key, _)| !is_told(key)) {
             writeln!(out, "        {}: {}", clean(key), clean(value))?;
+        }
+        for (what, names) in [("inputs", &export.inputs), ("outputs", &export.outputs)] {
+            let quoted: Vec<_> = names.iter().flatten().map(|name| format!("'{}'", clean(name))).collect();
+            if !quoted.is_empty() {
+                writeln!(out, "        {what}: {}", quoted.join(", "))?;
+            }
         }
     }
     writeln!(out)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use halite_compiler::{
-    CompileError, CompileOptions, Model, ModelFormat, Precision, Program, compile as to_module,
+    CompileError, CompileOptions, Control, Model, ModelFormat, Precision, Program, compile as to_module,
     signature::{Arity, Bindings, Signature},
 };
 use halite_runtime::tensor::{ArgumentKind, HostTensor, HostValue, InputReader};
@@ -89,7 +89,7 @@ fn build(
     let mut bindings = shapes(&signatures, given)?;
     let mut bound = Vec::new();
     let function = loop {
-        match model.function(name, std::slice::from_ref(&bindings), Precision::Model) {
+        match model.function(name, std::slice::from_ref(&bindings), Precision::Model, &Control::default()) {
             Ok((function, _)) => break function,
             Err(CompileError::NeedsValues { inputs, place, what }) => {
                 let before = bound.len();
@@ -109,8 +109,8 @@ fn build(
         tuning: tuning.tuning(),
         ..CompileOptions::default()
     };
-    let program = Program { functions: vec![function] };
-    let compiled = to_module(&program, &options, &mut |_| ()).map_err(|e| wrong(path, &e))?;
+    let program = Program { functions: vec![function], model: Some(model.info()) };
+    let compiled = to_module(&program, &options, &Control::default()).map_err(|e| wrong(path, &e))?;
     Ok((compiled.module.to_vec(), bound))
 }
 

@@ -37,10 +37,23 @@ pub fn command(tool: &str) -> Command {
     };
     let mut command = Command::new(path);
     command.env_remove("HALITE_LOG");
+    // Not the models, pipelines and measurements that this user keeps.
+    command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache")).env("HALITE_TUNING", "");
     if Path::new(LLVMPIPE).exists() {
         command.env("VK_DRIVER_FILES", LLVMPIPE);
     }
     command
+}
+
+/// Copies a program. By another process: while this one has the copy open for writing, so have the programs that other
+/// tests start at that moment, and a file that is open for writing cannot be run.
+pub fn copy_program(from: &Path, to: &Path) {
+    if cfg!(unix) {
+        let status = Command::new("cp").arg(from).arg(to).status().expect("every Unix has cp");
+        assert!(status.success(), "{} to {}", from.display(), to.display());
+    } else {
+        std::fs::copy(from, to).expect("the program can be copied");
+    }
 }
 
 /// Turns a process's output into text.

@@ -61,8 +61,9 @@ pub(super) fn step(env: &mut Env<'_>, i: &Insn) -> Result<()> {
 fn list(env: &mut Env<'_>, i: &Insn) -> Result<()> {
     match i.op {
         Op::ListAlloc => {
-            let list = List::allocate(ty(env, i.x).clone(), env.memory)?;
-            env.set_reference(i.b, Ref::new(list));
+            let list = Ref::new(List::allocate(ty(env, i.x).clone(), env.memory)?);
+            env.memory.note_list(&list);
+            env.set_reference(i.b, list);
         }
         Op::ListReserve => list_at(env, i.a)?.reserve(env.u32(i.b) as usize)?,
         Op::ListSize => {

@@ -22,7 +22,7 @@ pub(super) const OPS: &[(&str, Import)] = &[
 ];
 
 fn constant(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    if let Some((element, dims, bytes)) = node.tensor("value")? {
+    if let Some((element, dims, bytes)) = node.tensor(b, "value")? {
         return Ok(vec![b.constant("", element, &dims, bytes)?]);
     }
     let floats = |all: &[f32]| Values::Float(all.iter().map(|value| f64::from(*value)).collect());
@@ -46,7 +46,7 @@ fn sizes(node: &NodeView<'_>, wanted: &[i64]) -> Result<Vec<u64>> {
 
 fn constant_of_shape(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let dims = sizes(node, &b.need_ints(node.input(0)?, "the shape")?)?;
-    let value = match node.tensor("value")? {
+    let value = match node.tensor(b, "value")? {
         Some((element, _, bytes)) => b.constant("", element, &[], bytes)?,
         None => b.float(DType::F32, 0.0)?,
     };

@@ -16,7 +16,7 @@ mod sizes;
 mod unary;
 
 use super::{Result, node::Node};
-use crate::{CompileError, build::Builder};
+use crate::{Place, UnsupportedOperator};
 
 /// Says with the builder what a call computes.
 pub(super) type Import = fn(&mut Node<'_, '_>) -> Result<()>;
@@ -67,11 +67,11 @@ pub(super) fn find(name: &str) -> Option<Import> {
     all.find(|(own, _)| *own == name).map(|(_, import)| *import)
 }
 
-/// The error that an operator has no importer.
-pub(super) fn unknown(builder: &Builder, name: &str) -> CompileError {
+/// An operator that has no importer, as an error lists it.
+pub(super) fn unknown(name: &str, first: Place) -> UnsupportedOperator {
     let known = REFUSED.iter().find(|(start, _)| name.starts_with(start));
-    let reason = known.map_or("there is no importer for it", |(_, reason)| reason);
-    builder.unsupported(format!("the operator {name} is not supported: {reason}"))
+    let reason = known.map(|(_, reason)| (*reason).to_owned());
+    UnsupportedOperator { name: name.to_owned(), domain: None, count: 1, first, reason }
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ fn own_program(flags: &Flags, module: &Path) -> Program {
         module: module.to_owned(),
         parameters: Vec::new(),
         devices: Vec::new(),
+        addresses: false,
         sequence: false,
         calls: vec![call],
     }

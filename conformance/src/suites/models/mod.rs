@@ -18,7 +18,7 @@ pub mod pte;
 use std::sync::Arc;
 
 use anyhow::Result;
-use halite_compiler::{CompileError, CompileOptions, compile, graph::Graph};
+use halite_compiler::{CompileError, CompileOptions, Control, compile, graph::Graph};
 use halite_hal::DeviceInfo;
 use halite_shaders::Values;
 
@@ -71,7 +71,7 @@ impl From<CompileError> for Stop {
     /// What the compiler says that it does not support is no failure of a device.
     fn from(error: CompileError) -> Self {
         match error {
-            CompileError::Unsupported { .. } | CompileError::NoKernel { .. } => Stop::Skip(error.to_string()),
+            unsupported if unsupported.is_unsupported() => Stop::Skip(unsupported.to_string()),
             other => Stop::Fail(format!("compiling: {other}")),
         }
     }
@@ -117,7 +117,7 @@ fn word(name: &str) -> String {
 
 fn program(t: &Context, sample: &Sample, target: For) -> Outcome {
     let options = target.options(t.device().info())?;
-    let module = compile(&sample.program, &options, &mut |_| ())?;
+    let module = compile(&sample.program, &options, &Control::default())?;
     let executor = Executor::new(t.device().clone());
     let session = executor.session(&module)?;
     for (call, inputs) in sample.calls.iter().enumerate() {

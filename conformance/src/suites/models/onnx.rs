@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use halite_compiler::{Program, compile, onnx::Model, passes::optimize, signature::Bindings};
+use halite_compiler::{Control, Program, compile, onnx::Model, passes::optimize, signature::Bindings};
 use halite_runtime::{HostTensor, tensor::npy};
 
 use super::For;
@@ -83,7 +83,7 @@ fn model(t: &Context, folder: &Path, set: usize, target: For) -> Outcome {
     let mut graph = model.graph(&Bindings { shapes, ..Bindings::default() })?;
     optimize(&mut graph)?;
     let options = target.options(t.device().info())?;
-    let module = compile(&Program::of("predict", graph), &options, &mut |_| ())?;
+    let module = compile(&Program::of("predict", graph), &options, &Control::default())?;
     let executor = Executor::new(t.device().clone());
     let found = executor.call_with(&executor.session(&module)?, "predict", &inputs)?;
     crate::suites::case::same("the number of results", found.len(), expected.len())?;

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use halite_compiler::{
-    CompileError, CompileOptions, Program, compile,
+    CompileError, CompileOptions, Control, Program, compile,
     graph::{Graph, Port},
     passes::optimize,
     pte::Model,
@@ -83,7 +83,7 @@ impl Export {
             Values::from_bytes(graph.tensor(port.tensor).element.storage(), &tensor.data)
         };
         let arguments: Vec<_> = graph.inputs.iter().zip(&inputs).map(|(port, t)| values(port, t)).collect();
-        let module = compile(&Program::of("forward", graph.clone()), options, &mut |_| ())?;
+        let module = compile(&Program::of("forward", graph.clone()), options, &Control::default())?;
         let found = executor.call(&executor.session(&module)?, "forward", &graph, &arguments)?;
         for ((port, wanted), found) in graph.outputs.iter().zip(&outputs).zip(&found) {
             let tolerance = (self.bound("atol"), self.bound("rtol"));

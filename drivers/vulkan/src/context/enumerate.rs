@@ -8,7 +8,7 @@ use crate::{
     caps::{DeviceCaps, DeviceType},
     describe,
     options::VulkanOptions,
-    plan::DevicePlan,
+    plan::{DevicePlan, unconfined_code},
     target,
     workarounds::Workarounds,
 };
@@ -61,6 +61,7 @@ fn device_info(caps: &DeviceCaps) -> DeviceInfo {
         unusable: plan.as_ref().err().map(ToString::to_string),
         target: detected.map(|found| found.target.to_string()),
         executable_formats: formats.into_iter().map(str::to_owned).collect(),
+        unconfined: unconfined_code(caps, &workarounds).into_iter().collect(),
         score: describe::score(caps, plan.as_ref().ok()),
         properties,
         groups: describe::groups(caps),

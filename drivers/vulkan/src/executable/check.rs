@@ -29,6 +29,16 @@ pub(super) fn format(ctx: &DeviceContext, format: &str) -> Result<()> {
     if supports_format(ctx, format) {
         return Ok(());
     }
+    if let Some(refused) = ctx.plan.refused.as_ref().filter(|code| code.formats.iter().any(|f| f == format)) {
+        return Err(status!(
+            Incompatible,
+            "executable format '{format}' does not run on device '{}' unless it is opened with {}={}: {}",
+            ctx.info.name,
+            refused.option,
+            refused.allow,
+            refused.reason
+        ));
+    }
     Err(status!(
         Incompatible,
         "executable format '{format}' does not run on device '{}'; it runs: {}; recompile with \
@@ -76,6 +86,20 @@ impl Subject<'_> {
                     Feature::Unknown => requirement.needed_by.clone(),
                     feature => format!("{} ({})", feature.vulkan_name(), requirement.needed_by),
                 };
+                if let (Feature::BufferDeviceAddress, Some(refused)) =
+                    (requirement.feature, &self.ctx.plan.refused)
+                {
+                    return Err(status!(
+                        Unavailable,
+                        "kernel '{}' needs {name}, which device '{}' gives only with {}={}: {}",
+                        self.kernel,
+                        self.ctx.info.name,
+                        refused.option,
+                        refused.allow,
+                        refused.reason
+                    )
+                    .with_detail("feature", requirement.feature.vulkan_name()));
+                }
                 return Err(status!(
                     Unavailable,
                     "kernel '{}' needs {name}, which device '{}' lacks; recompile with \

@@ -1,8 +1,8 @@
 //! Owns the threads that build pipelines while a program is still loading. Does not own: the building.
 
 use std::{
-    collections::VecDeque,
-    sync::Arc,
+    collections::{HashSet, VecDeque},
+    sync::{Arc, Weak},
     thread,
     time::{Duration, Instant},
 };
@@ -18,7 +18,9 @@ const LINGER: Duration = Duration::from_secs(2);
 /// Longest wait for pipelines under construction when the device closes.
 const CLOSE_LIMIT: Duration = Duration::from_secs(60);
 
-/// A queue of kernels to build, and threads that come and go with the work.
+/// A queue of kernels to build, and threads that come and go with the work. Clones are the same pool. A kernel that everybody
+/// else has dropped is not built.
+#[derive(Clone)]
 pub(crate) struct CompilePool {
     shared: Arc<Shared>,
     limit: usize,
@@ -33,7 +35,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    kernels: VecDeque<Arc<Kernel>>,
+    kernels: VecDeque<Weak<Kernel>>,
     threads: usize,
     idle: usize,
     closed: bool,
@@ -48,9 +50,27 @@ impl CompilePool {
     }
 
     /// Has the kernels built soon. A kernel that is needed earlier is built by whoever needs it.
-    pub fn build(&self, kernels: impl IntoIterator<Item = Arc<Kernel>>) {
+    pub fn build(&self, kernels: impl IntoIterator<Item = Weak<Kernel>>) {
         let mut state = self.shared.state.lock();
         state.kernels.extend(kernels);
+        self.call_threads(&mut state);
+    }
+
+    /// Has these kernels built before all others. False when there is nobody who would.
+    pub fn build_first(&self, kernels: &[&Arc<Kernel>]) -> bool {
+        let first: HashSet<_> = kernels.iter().map(|kernel| Arc::as_ptr(kernel)).collect();
+        let mut state = self.shared.state.lock();
+        if state.closed {
+            return false;
+        }
+        state.kernels.retain(|kernel| !first.contains(&kernel.as_ptr()));
+        kernels.iter().rev().for_each(|kernel| state.kernels.push_front(Arc::downgrade(kernel)));
+        self.call_threads(&mut state);
+        state.threads > 0
+    }
+
+    /// Wakes threads or starts some, as there is work.
+    fn call_threads(&self, state: &mut State) {
         let wanted = state.kernels.len().saturating_sub(state.idle).min(self.limit - state.threads);
         for _ in 0..wanted {
             let shared = self.shared.clone();
@@ -70,14 +90,10 @@ impl CompilePool {
     /// Forgets what has not begun and waits for what has: a process that ends while its Vulkan driver compiles in
     /// another thread crashes in some drivers (seen with NVIDIA 580).
     pub fn close(&self) {
-        let dropped = {
-            let mut state = self.shared.state.lock();
-            state.closed = true;
-            std::mem::take(&mut state.kernels)
-        };
-        self.shared.work.notify_all();
-        drop(dropped);
         let mut state = self.shared.state.lock();
+        state.closed = true;
+        state.kernels.clear();
+        self.shared.work.notify_all();
         let end = Instant::now() + CLOSE_LIMIT;
         while state.threads > 0 {
             if self.shared.ended.wait_until(&mut state, end).timed_out() {
@@ -94,8 +110,9 @@ impl Shared {
         loop {
             if let Some(kernel) = state.kernels.pop_front() {
                 drop(state);
-                kernel.build();
-                drop(kernel);
+                if let Some(kernel) = kernel.upgrade() {
+                    kernel.build();
+                }
                 state = self.state.lock();
                 continue;
             }

@@ -29,11 +29,27 @@ fn with_abi(dispatch_abi: DispatchAbiChoice) -> VulkanOptions {
 
 #[test]
 fn llvmpipe_does_everything() {
-    let plan = default_plan("llvmpipe");
+    let plan = planned("llvmpipe", &with_abi(DispatchAbiChoice::All)).unwrap();
     assert_eq!(plan.abis, DispatchAbis { descriptors: true, buffer_device_address: true });
     assert!(plan.synchronization2 && plan.push_descriptors >= 16 && plan.workarounds.is_empty());
     assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
     assert!(plan.features.timeline_semaphore);
+}
+
+#[test]
+fn kernels_on_a_processor_take_device_addresses_only_when_asked() {
+    let plan = default_plan("llvmpipe");
+    assert_eq!(plan.abis.formats(), ["vulkan-spirv-fb"]);
+    assert!(!plan.features.buffer_device_address, "a kernel that forges addresses must not be built either");
+    let refused = plan.refused.expect("the device could run them");
+    assert!(refused.formats.iter().any(|f| f == "vulkan-spirv-bda-v1") && !refused.default_allows);
+    for choice in [DispatchAbiChoice::All, DispatchAbiChoice::BufferDeviceAddress] {
+        let plan = planned("llvmpipe", &with_abi(choice)).unwrap();
+        assert!(plan.abis.buffer_device_address && plan.refused.is_none());
+    }
+    // A GPU keeps addresses within its own memory; SwiftShader cannot run such kernels, whatever is asked.
+    assert_eq!(default_plan("nvidia_h200").refused, None);
+    assert_eq!(default_plan("swiftshader").refused, None);
 }
 
 #[test]

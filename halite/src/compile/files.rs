@@ -1,0 +1,180 @@
+//! Owns the files of a model in memory: its own and those of its weights, what they are known by, and which bytes are whose.
+//! Does not own: what they mean (`halite-compiler`).
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use halite_cache::{CacheError, Digest, InputFile, Store};
+use halite_compiler::{Model, ModelFormat};
+use parking_lot::Mutex;
+
+use crate::{LoadMode, Result, options::Limits, source::Loaded};
+
+/// The files of a model. Clones are the same list.
+#[derive(Clone)]
+pub(crate) struct Files {
+    all: Arc<Mutex<Vec<Arc<ModelFile>>>>,
+    /// The model's folder, links followed, as files beside it are named; `None` for models that are no files.
+    folder: Option<PathBuf>,
+    mode: LoadMode,
+}
+
+/// A file of a model.
+struct ModelFile {
+    /// As seen from the model's folder; empty for the model itself, `None` for what lies elsewhere.
+    name: Option<PathBuf>,
+    /// Where it is.
+    path: PathBuf,
+    /// The open file; `None` for bytes and streams.
+    input: Option<InputFile>,
+    bytes: Bytes,
+    digest: OnceLock<Digest>,
+}
+
+impl ModelFile {
+    fn open(path: &Path, name: Option<PathBuf>, mode: LoadMode) -> io::Result<ModelFile> {
+        let input = InputFile::open(path).map_err(|error| match error {
+            CacheError::Io { error, .. } => error,
+            other => io::Error::other(other.to_string()),
+        })?;
+        let bytes = halite_runtime::LoadMode::from(mode).load_from(input.file())?;
+        Ok(ModelFile { name, path: path.to_owned(), input: Some(input), bytes, digest: OnceLock::new() })
+    }
+
+    fn digest(&self, memo: &Store, limits: &Limits) -> Option<Digest> {
+        if let Some(known) = self.digest.get() {
+            return Some(*known);
+        }
+        let goes_on = || limits.goes_on();
+        let digest = match &self.input {
+            None => Digest::of_while(&self.bytes, &goes_on)?,
+            Some(input) => {
+                let digest = input.digest_while(&self.bytes, Some(memo), &goes_on);
+                digest.inspect_err(|error| log::warn!("the compiled model is not kept: {error}")).ok()??
+            }
+        };
+        Some(*self.digest.get_or_init(|| digest))
+    }
+
+    /// Where in it these bytes are, if they are a part of it.
+    fn offset_of(&self, part: &Bytes) -> Option<u64> {
+        let (own, part) = (self.bytes.as_ptr_range(), part.as_ptr_range());
+        let (own, part) = (own.start.addr()..own.end.addr(), part.start.addr()..part.end.addr());
+        let inside = !part.is_empty() && own.start <= part.start && part.end <= own.end;
+        inside.then(|| (part.start - own.start) as u64)
+    }
+}
+
+impl Files {
+    fn new(file: Loaded, mode: LoadMode) -> Files {
+        let path = file.path.unwrap_or_default();
+        let folder = fs::canonicalize(&path).ok().and_then(|path| Some(path.parent()?.to_owned()));
+        let own = ModelFile {
+            name: Some(PathBuf::new()),
+            path,
+            input: file.input,
+            bytes: file.bytes,
+            digest: OnceLock::new(),
+        };
+        Files { all: Arc::new(Mutex::new(vec![Arc::new(own)])), folder, mode }
+    }
+
+    fn named(&self, name: &Path) -> Option<Arc<ModelFile>> {
+        self.all.lock().iter().find(|file| file.name.as_deref() == Some(name)).cloned()
+    }
+
+    /// The bytes of a file; each is read once.
+    fn read(&self, path: &Path) -> io::Result<Bytes> {
+        let mut all = self.all.lock();
+        if let Some(known) = all.iter().find(|file| file.path == path) {
+            return Ok(known.bytes.clone());
+        }
+        let inside = |folder: &PathBuf| path.strip_prefix(folder).ok().map(Path::to_owned);
+        let name = self.folder.as_ref().and_then(inside);
+        let file = Arc::new(ModelFile::open(path, name, self.mode)?);
+        let bytes = file.bytes.clone();
+        all.push(file);
+        Ok(bytes)
+    }
+
+    /// Reads a file by its name as seen from the model's folder, which it must not leave.
+    pub fn read_beside(&self, name: &Path) -> io::Result<()> {
+        let folder = self.folder.as_deref().ok_or(io::ErrorKind::NotFound)?;
+        let path = fs::canonicalize(folder.join(name))?;
+        if path != folder.join(name) {
+            // A link now, and a file when it was named: what it leads to is for the compiler to judge.
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.read(&path).map(drop)
+    }
+
+    /// Names of the files that were read beside the model's own, in order; `None` when one lies elsewhere.
+    pub fn beside(&self) -> Option<Vec<PathBuf>> {
+        self.all.lock().iter().skip(1).map(|file| file.name.clone()).collect()
+    }
+
+    /// Bytes of a file that was read, by its name.
+    pub fn bytes(&self, name: &Path) -> Option<Bytes> {
+        self.named(name).map(|file| file.bytes.clone())
+    }
+
+    /// What a file that was read is known by; `None` when it was written to since, or the work was ended.
+    pub fn digest(&self, name: &Path, memo: &Store, limits: &Limits) -> Option<Digest> {
+        self.named(name)?.digest(memo, limits)
+    }
+
+    /// Whether nobody has written to them since they were read.
+    pub fn are_unchanged(&self) -> bool {
+        let unchanged =
+            |file: &Arc<ModelFile>| file.input.as_ref().is_none_or(|input| input.check_unchanged().is_ok());
+        self.all.lock().iter().all(unchanged)
+    }
+
+    /// The file that these bytes are a part of, by its place, and where in it they begin.
+    pub fn locate(&self, part: &Bytes) -> Option<(usize, u64)> {
+        let all = self.all.lock();
+        all.iter().enumerate().find_map(|(place, file)| Some((place, file.offset_of(part)?)))
+    }
+}
+
+/// Reads a model whose file is in memory; its weights may be in others beside it.
+pub(crate) fn read(
+    file: Loaded,
+    format: ModelFormat,
+    mode: LoadMode,
+    limits: &Limits,
+) -> Result<(Model, Files)> {
+    let (name, path, bytes) = (file.name.clone(), file.path.clone(), file.bytes.clone());
+    let files = Files::new(file, mode);
+    let control = super::control(limits);
+    let model = match path {
+        Some(path) => {
+            let reader = files.clone();
+            Model::open_with(&path, format, Arc::new(move |path: &Path| reader.read(path)), &control)
+        }
+        None => Model::from_bytes(bytes, format, &control),
+    };
+    let model = model.map_err(|e| super::error(e).while_doing(format!("reading the model '{name}'")))?;
+    Ok((model, files))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found_in_their_files() {
+        let bytes = Bytes::from(vec![1u8; 100]);
+        let file = Loaded { name: "m".into(), path: None, input: None, bytes: bytes.clone() };
+        let files = Files::new(file, LoadMode::Map);
+        assert_eq!(files.locate(&bytes.slice(10..20)), Some((0, 10)));
+        assert_eq!(files.locate(&Bytes::from(vec![1u8; 10])), None);
+        assert_eq!(files.locate(&bytes.slice(5..5)), None);
+        assert_eq!(files.beside(), Some(Vec::new()));
+        assert!(files.are_unchanged());
+    }
+}

@@ -1,0 +1,155 @@
+//! Owns models that are compiled ahead of time. Does not own: reading them (`files`).
+
+use std::path::Path;
+
+use halite_compiler as inner;
+
+use crate::{
+    Error, ErrorKind, FunctionInfo, LoadMode, Result, RunOptions, Source, session::model_info, source::Loaded,
+};
+
+/// A format of model files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ModelFormat {
+    /// ONNX, `.onnx`.
+    Onnx,
+    /// A program of ExecuTorch, `.pte`.
+    Pte,
+}
+
+impl ModelFormat {
+    /// The format of a file by its first bytes (16 are enough), or by the end of its name where these do not tell; `None` for
+    /// modules and for what is unknown.
+    pub fn detect(start: &[u8], name: &Path) -> Option<ModelFormat> {
+        inner::ModelFormat::detect(start, name).map(ModelFormat::of)
+    }
+
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        self.inner().name()
+    }
+
+    fn of(format: inner::ModelFormat) -> ModelFormat {
+        match format {
+            inner::ModelFormat::Onnx => ModelFormat::Onnx,
+            inner::ModelFormat::Pte => ModelFormat::Pte,
+        }
+    }
+
+    fn inner(self) -> inner::ModelFormat {
+        match self {
+            ModelFormat::Onnx => inner::ModelFormat::Onnx,
+            ModelFormat::Pte => inner::ModelFormat::Pte,
+        }
+    }
+}
+
+/// How a model is opened.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    format: Option<ModelFormat>,
+    load_mode: LoadMode,
+    options: RunOptions,
+}
+
+impl OpenOptions {
+    /// Its format is told by its content, its files are mapped, and there are no limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Its format, where its content does not tell.
+    #[must_use]
+    pub fn format(mut self, format: ModelFormat) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// How its files come into memory.
+    #[must_use]
+    pub fn load_mode(mut self, mode: LoadMode) -> Self {
+        self.load_mode = mode;
+        self
+    }
+
+    /// How the reading is done.
+    #[must_use]
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+/// A model that was read: ONNX, or a program of ExecuTorch.
+#[derive(Debug)]
+pub struct Model {
+    inner: inner::Model,
+    format: ModelFormat,
+    name: String,
+}
+
+impl Model {
+    /// Reads a model: a path, bytes, or a [`Source`]; its format is told by its content.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no model.
+    pub fn open(source: impl Into<Source>) -> Result<Model> {
+        Self::open_with(source, &OpenOptions::new())
+    }
+
+    /// As [`Model::open`], with options.
+    ///
+    /// # Errors
+    /// As [`Model::open`], and when the options end it.
+    pub fn open_with(source: impl Into<Source>, options: &OpenOptions) -> Result<Model> {
+        let limits = options.options.begin();
+        let file = source.into().load(options.load_mode, &limits)?;
+        let format = options.format.map_or_else(|| detect(&file), Ok)?;
+        let name = file.stem().to_owned();
+        let (inner, _) = super::read(file, format.inner(), options.load_mode, &limits)?;
+        Ok(Model { inner, format, name })
+    }
+
+    /// Name of its file without folders and ending.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its format.
+    pub fn format(&self) -> ModelFormat {
+        self.format
+    }
+
+    /// Its functions: what they take and give, and which sizes are open.
+    ///
+    /// # Errors
+    /// The model says something of them that makes no sense.
+    pub fn functions(&self) -> Result<Vec<FunctionInfo>> {
+        let one = |name: String| {
+            let inputs = self.inner.inputs(&name).map_err(super::error)?;
+            let outputs = self.inner.outputs(&name).map_err(super::error)?;
+            Ok(model_info(&name, &inputs, &outputs))
+        };
+        self.inner.functions().into_iter().map(one).collect()
+    }
+
+    pub(super) fn inner(&self) -> &inner::Model {
+        &self.inner
+    }
+}
+
+fn detect(file: &Loaded) -> Result<ModelFormat> {
+    let start = &file.bytes[..file.bytes.len().min(16)];
+    ModelFormat::detect(start, file.name.as_ref()).ok_or_else(|| {
+        if inner::ModelFormat::is_module(start) {
+            return Error::invalid(format!(
+                "'{}' is a compiled module, not a model; a session runs it",
+                file.name
+            ));
+        }
+        let known: Vec<_> = inner::ModelFormat::ALL.iter().map(|format| format.name()).collect();
+        let text = format!("'{}' is no model of a format that is known ({})", file.name, known.join(", "));
+        Error::new(ErrorKind::InvalidModel, text)
+    })
+}

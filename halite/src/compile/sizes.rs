@@ -1,0 +1,258 @@
+//! Owns the sizes and values that a caller gives for what a model leaves open. Does not own: whether the model agrees.
+
+use std::collections::BTreeMap;
+
+use halite_cache::{Digest, Hasher};
+use halite_compiler::signature::{Bindings, Dim, Signature};
+
+use crate::{Error, Result, Tensor, tensor::Shape};
+
+/// Most versions of a function.
+const MOST_VERSIONS: usize = 1024;
+
+/// Settles what a model leaves open: sizes of named dimensions, shapes of inputs, values of inputs that decide sizes. Several sizes
+/// or shapes make a version for every combination.
+///
+/// ```
+/// use halite::{Sizes, Tensor};
+///
+/// let sizes = Sizes::new().dimension("length", 1..=128).shape("image", [1, 3, 224, 224]);
+/// let with_value = sizes.value("k", Tensor::scalar(5i64));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
+    dimensions: BTreeMap<String, Vec<usize>>,
+    shapes: BTreeMap<String, Vec<Shape>>,
+    values: BTreeMap<String, Tensor>,
+}
+
+impl Sizes {
+    /// Nothing: all is as the model says.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sizes of a named dimension: `[1]`, `[16, 64, 256]`, `1..=128`.
+    #[must_use]
+    pub fn dimension(mut self, name: impl Into<String>, sizes: impl IntoIterator<Item = usize>) -> Self {
+        // One more than can be used; the number is checked where it counts.
+        let sizes = sizes.into_iter().take(MOST_VERSIONS + 1).collect();
+        self.dimensions.insert(name.into(), sizes);
+        self
+    }
+
+    /// Adds a shape of an input.
+    #[must_use]
+    pub fn shape(mut self, input: impl Into<String>, shape: impl Into<Shape>) -> Self {
+        self.shapes.entry(input.into()).or_default().push(shape.into());
+        self
+    }
+
+    /// Elements of an input that decide sizes. The function takes no others.
+    #[must_use]
+    pub fn value(mut self, input: impl Into<String>, tensor: Tensor) -> Self {
+        self.values.insert(input.into(), tensor);
+        self
+    }
+
+    /// Adds what others say; where both say something, theirs counts.
+    pub(crate) fn merge(&mut self, other: Sizes) {
+        self.dimensions.extend(other.dimensions);
+        self.shapes.extend(other.shapes);
+        self.values.extend(other.values);
+    }
+
+    /// Every combination.
+    pub(crate) fn combinations(&self) -> Result<Vec<Bindings>> {
+        if let Some((name, _)) = self.dimensions.iter().find(|(_, sizes)| sizes.is_empty()) {
+            return Err(Error::invalid(format!("dimension '{name}' was given no size")));
+        }
+        let mut all = vec![Bindings::default()];
+        for (name, sizes) in &self.dimensions {
+            all = product(&all, sizes, |bindings, size| {
+                bindings.dims.insert(name.clone(), *size as u64);
+            })?;
+        }
+        for (input, shapes) in &self.shapes {
+            all = product(&all, shapes, |bindings, shape| {
+                let dims = shape.sizes().iter().map(|size| *size as u64).collect();
+                bindings.shapes.insert(input.clone(), dims);
+            })?;
+        }
+        for (input, tensor) in &self.values {
+            let value = super::bound_value(tensor).map_err(|e| e.while_doing(format!("input '{input}'")))?;
+            all.iter_mut().for_each(|bindings| {
+                bindings.values.insert(input.clone(), value.clone());
+            });
+        }
+        Ok(all)
+    }
+
+    /// The versions of a function, if nothing of it is left open; `None` where calls decide.
+    pub(crate) fn for_function(&self, inputs: &[Signature]) -> Result<Option<Vec<Bindings>>> {
+        let versions = self.combinations()?;
+        let versions: Vec<_> = versions.into_iter().map(|version| only(version, inputs)).collect();
+        if versions.iter().all(|version| inputs.iter().all(|input| is_known(input, version))) {
+            return Ok(Some(versions));
+        }
+        if versions.len() > 1 {
+            // Several sizes were given and others are missing: the compiler's own words for that are the best.
+            versions[0].resolve(inputs).map_err(super::error)?;
+        }
+        Ok(None)
+    }
+
+    /// What is given once and for all calls.
+    pub(crate) fn single(&self, inputs: &[Signature]) -> Result<Bindings> {
+        let version = self.combinations()?.into_iter().next().unwrap_or_default();
+        Ok(only(version, inputs))
+    }
+
+    /// Refuses names that no function has.
+    pub(crate) fn check_names<'a>(&self, functions: impl Iterator<Item = &'a [Signature]>) -> Result<()> {
+        let (mut inputs, mut symbols) = (Vec::new(), Vec::new());
+        for input in functions.flatten() {
+            inputs.push(input.name.as_str());
+            symbols.extend(input.dims.iter().flatten().filter_map(|dim| match dim {
+                Dim::Symbol(name) => Some(name.as_str()),
+                _ => None,
+            }));
+        }
+        let list = |names: &mut Vec<&str>| {
+            names.sort_unstable();
+            names.dedup();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        };
+        for name in self.dimensions.keys() {
+            if !symbols.contains(&name.as_str()) {
+                let text =
+                    format!("no input has an open dimension '{name}'; there are: {}", list(&mut symbols));
+                return Err(Error::invalid(text));
+            }
+        }
+        for name in self.shapes.keys().chain(self.values.keys()) {
+            if !inputs.contains(&name.as_str()) {
+                return Err(Error::invalid(format!(
+                    "there is no input '{name}'; there are: {}",
+                    list(&mut inputs)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What tells sizes and values from others.
+pub(crate) fn digest(versions: &[Bindings]) -> Digest {
+    let mut hasher = Hasher::new();
+    let sizes = |sizes: &[u64]| sizes.iter().flat_map(|size| size.to_le_bytes()).collect::<Vec<u8>>();
+    for version in versions {
+        hasher.field(b"version");
+        for (name, size) in &version.dims {
+            hasher.field(b"dimension").field(name.as_bytes()).field(&size.to_le_bytes());
+        }
+        for (name, shape) in &version.shapes {
+            hasher.field(b"shape").field(name.as_bytes()).field(&sizes(shape));
+        }
+        for (name, value) in &version.values {
+            hasher.field(b"value").field(name.as_bytes()).field(value.element.to_string().as_bytes());
+            hasher.field(&sizes(&value.dims)).field(&value.bytes);
+        }
+    }
+    hasher.finish()
+}
+
+/// Without what is for inputs of other functions.
+fn only(mut version: Bindings, inputs: &[Signature]) -> Bindings {
+    let own = |name: &String| inputs.iter().any(|input| input.name == *name);
+    version.shapes.retain(|name, _| own(name));
+    version.values.retain(|name, _| own(name));
+    version
+}
+
+fn is_known(input: &Signature, version: &Bindings) -> bool {
+    if version.shape(&input.name).is_some() || input.is_optional {
+        return true;
+    }
+    let known = |dim: &Dim| match dim {
+        Dim::Known(_) => true,
+        Dim::Symbol(name) => version.dims.contains_key(name),
+        Dim::UpTo(_) | Dim::Unknown => false,
+    };
+    input.dims.as_ref().is_some_and(|dims| dims.iter().all(known))
+}
+
+/// Every version with every choice.
+fn product<T>(
+    versions: &[Bindings],
+    choices: &[T],
+    set: impl Fn(&mut Bindings, &T),
+) -> Result<Vec<Bindings>> {
+    let count = versions.len().saturating_mul(choices.len());
+    if count > MOST_VERSIONS {
+        return Err(Error::invalid(format!(
+            "{count} versions are more than {MOST_VERSIONS}: every combination of sizes is one. Give lower bounds or fewer sizes, \
+             to which inputs are padded"
+        )));
+    }
+    let with = |bindings: &Bindings, choice: &T| {
+        let mut bindings = bindings.clone();
+        set(&mut bindings, choice);
+        bindings
+    };
+    Ok(versions.iter().flat_map(|bindings| choices.iter().map(|choice| with(bindings, choice))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_compiler::signature::Arity;
+    use halite_shaders::DType;
+
+    use super::*;
+
+    fn input(name: &str, dims: Vec<Dim>) -> Signature {
+        let element = Some(DType::F32.into());
+        Signature { name: name.into(), arity: Arity::Tensor, is_optional: false, element, dims: Some(dims) }
+    }
+
+    #[test]
+    fn sizes_make_versions_of_what_is_open() {
+        let inputs = [input("x", vec![Dim::Symbol("n".into()), Dim::Known(4)])];
+        assert_eq!(Sizes::new().for_function(&inputs).unwrap(), None);
+        let bounded = Sizes::new().dimension("n", 1..=3).for_function(&inputs).unwrap().unwrap();
+        assert_eq!(bounded.iter().map(|v| v.dims["n"]).collect::<Vec<_>>(), [1, 2, 3]);
+        let shaped = Sizes::new().shape("x", [2, 4]).for_function(&inputs).unwrap().unwrap();
+        assert_eq!(shaped[0].shapes["x"], [2, 4]);
+        let fixed = Sizes::new().for_function(&[input("y", vec![Dim::Known(1)])]).unwrap();
+        assert_eq!(fixed.map(|versions| versions.len()), Some(1));
+    }
+
+    #[test]
+    fn versions_are_told_apart_by_their_contents() {
+        let value = |elements: [i64; 2]| {
+            let sizes = Sizes::new().value("k", Tensor::from_slice(&elements, 2).unwrap());
+            digest(&sizes.combinations().unwrap())
+        };
+        assert_eq!(value([2, 3]), value([2, 3]));
+        assert_ne!(value([2, 3]), value([3, 2]));
+        let of = |sizes: Sizes| digest(&sizes.combinations().unwrap());
+        assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [2])));
+        assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [1, 2])));
+    }
+
+    #[test]
+    fn wrong_names_and_too_many_versions_are_told() {
+        let inputs = [input("x", vec![Dim::Symbol("n".into())])];
+        let check =
+            |sizes: Sizes| sizes.check_names([&inputs[..]].into_iter()).unwrap_err().message().to_owned();
+        assert_eq!(
+            check(Sizes::new().dimension("m", [1])),
+            "no input has an open dimension 'm'; there are: n"
+        );
+        assert_eq!(check(Sizes::new().shape("y", [1])), "there is no input 'y'; there are: x");
+        let many = Sizes::new().dimension("n", 1..=2000).for_function(&inputs).unwrap_err();
+        assert!(many.message().contains("versions are more than 1024"), "{many}");
+        let none = Sizes::new().dimension("n", 3..=2).for_function(&inputs).unwrap_err();
+        assert_eq!(none.message(), "dimension 'n' was given no size");
+    }
+}

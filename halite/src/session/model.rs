@@ -1,0 +1,507 @@
+//! Owns sessions of models: what is compiled when, for which sizes, and loading what came out. Does not own: compiling
+//! (`compile`), keeping what was compiled (`kept`), or which versions are loaded (`versions`).
+
+use std::sync::{Arc, OnceLock};
+
+use halite_cache::{Digest, Hasher, Store};
+use halite_compiler::{
+    self as compiler, ModelFormat,
+    signature::{Arity, Bindings, Signature},
+};
+use halite_runtime::{self as runtime, ParameterIndex};
+use halite_targets::Capabilities;
+use parking_lot::Mutex;
+
+use super::{
+    Program, Session, SessionBuilder,
+    versions::{ShapeKey, Version, Versions},
+};
+use crate::{
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, Tuning, Value, ValueInfo,
+    ValueType,
+    compile::{self, Files, Sizes},
+    kept::{Kept, Lookup, Request},
+    options::Limits,
+    source::Loaded,
+};
+
+/// Versions of a model that stay loaded, unless the caller says otherwise.
+const MOST_VERSIONS: usize = 16;
+/// Executables that models are compiled to.
+const FORMAT: &str = "vulkan-spirv-fb";
+/// Scope of the weights of a model.
+const SCOPE: &str = "model";
+
+/// What a caller chooses for models.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelOptions {
+    pub precision: Precision,
+    pub tuning: Tuning,
+    pub sizes: Sizes,
+    pub most_versions: usize,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        ModelOptions {
+            precision: Precision::default(),
+            tuning: Tuning::default(),
+            sizes: Sizes::default(),
+            most_versions: MOST_VERSIONS,
+        }
+    }
+}
+
+impl SessionBuilder {
+    /// Which floats a model computes with inside; by default its own. Inputs and outputs keep their types.
+    #[must_use]
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.model.precision = precision;
+        self
+    }
+
+    /// Which measurements decide the choice of kernels; by default those that ship with Halite, and this user's own.
+    #[must_use]
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.model.tuning = tuning;
+        self
+    }
+
+    /// The size of an open dimension of a model, by its name. When all of them have sizes, the model is compiled when the session
+    /// is built, and takes no other sizes.
+    #[must_use]
+    pub fn dimension(mut self, name: impl Into<String>, size: usize) -> Self {
+        self.model.sizes.merge(Sizes::new().dimension(name, [size]));
+        self
+    }
+
+    /// The bounds of an open dimension of a model, by its name: the model is compiled for all sizes within them when the session is
+    /// built, and takes no other sizes.
+    #[must_use]
+    pub fn bound(mut self, name: impl Into<String>, sizes: std::ops::RangeInclusive<usize>) -> Self {
+        self.model.sizes.merge(Sizes::new().dimension(name, sizes));
+        self
+    }
+
+    /// Sizes and values that a model leaves open, in all forms. If they leave nothing open, the model is compiled when the session
+    /// is built.
+    #[must_use]
+    pub fn sizes(mut self, sizes: Sizes) -> Self {
+        self.model.sizes.merge(sizes);
+        self
+    }
+
+    /// Most compiled versions of a model that stay loaded, each for other sizes and with weights of its own on the device; 16
+    /// unless this says otherwise. Those that were used longest ago go first, and all go when the device has no memory for
+    /// another.
+    #[must_use]
+    pub fn max_loaded_versions(mut self, count: usize) -> Self {
+        self.model.most_versions = count;
+        self
+    }
+}
+
+/// The format, if it is a model.
+pub(super) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {
+    Ok(ModelFormat::detect(&file.bytes[..file.bytes.len().min(16)], file.name.as_ref()))
+}
+
+/// A model on a device.
+pub(crate) struct ModelProgram {
+    /// The model and its files; gone when all that can be made of them is loaded.
+    model: Mutex<Option<Arc<OpenModel>>>,
+    name: String,
+    device: Device,
+    capabilities: Capabilities,
+    tuning: halite_shaders::TuningFile,
+    options: ModelOptions,
+    store: Option<Store>,
+    functions: Vec<ModelFunction>,
+    versions: Versions,
+    program_limits: runtime::Limits,
+}
+
+struct OpenModel {
+    model: compiler::Model,
+    format: ModelFormat,
+    files: Files,
+}
+
+struct ModelFunction {
+    name: String,
+    inputs: Vec<Signature>,
+    fixed: Option<Fixed>,
+}
+
+/// What is the same in all calls, where the caller fixed all sizes.
+struct Fixed {
+    bindings: Vec<Bindings>,
+    version: OnceLock<Arc<Version>>,
+    /// Set when it was found that values of inputs decide sizes all the same, so that calls decide.
+    by_values: OnceLock<()>,
+}
+
+impl Fixed {
+    fn is_by_values(&self) -> bool {
+        self.by_values.get().is_some()
+    }
+}
+
+/// Reads a model and brings it onto its device.
+pub(super) fn build(
+    builder: SessionBuilder,
+    file: Loaded,
+    format: ModelFormat,
+    limits: &Limits,
+) -> Result<Session> {
+    if let [(scope, path, _), ..] = &builder.parameters[..] {
+        return Err(Error::invalid(format!(
+            "'{}' is a model, whose weights are its own; parameters ('{}' in scope '{scope}') are for modules",
+            file.name,
+            path.display()
+        )));
+    }
+    let device = open_device(&builder, &file)?;
+    let capabilities = compile::capabilities(device.hal().info())?;
+    let tuning = builder.model.tuning.read()?;
+    let name = file.stem().to_owned();
+    let (model, files) = compile::read(file, format, builder.load_mode, limits)?;
+    let mut functions = Vec::new();
+    let mut infos = Vec::new();
+    for name in model.functions() {
+        let (inputs, outputs) = (model.inputs(&name), model.outputs(&name));
+        let (inputs, outputs) = (inputs.map_err(compile::error)?, outputs.map_err(compile::error)?);
+        infos.push(info(&name, &inputs, &outputs));
+        let fixed = builder.model.sizes.for_function(&inputs)?;
+        let fixed =
+            fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
+        functions.push(ModelFunction { name, inputs, fixed });
+    }
+    builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
+    let versions = Versions::new(builder.model.most_versions);
+    let program = ModelProgram {
+        model: Mutex::new(Some(Arc::new(OpenModel { model, format, files }))),
+        name,
+        device: device.clone(),
+        capabilities,
+        tuning,
+        options: builder.model,
+        store: builder.cache.open(),
+        functions,
+        versions,
+        program_limits: builder.program_limits,
+    };
+    // The function that runs when none is named is ready when the session is; others when they are called.
+    match program.functions.first() {
+        Some(function) => {
+            if let Some(fixed) = &function.fixed {
+                let made = program.fixed_version(0, fixed, limits);
+                made.map(drop).or_else(|error| if fixed.is_by_values() { Ok(()) } else { Err(error) })?;
+            }
+        }
+        None => {
+            let text = format!("the model '{}' has no functions", program.name);
+            return Err(Error::new(ErrorKind::InvalidModel, text));
+        }
+    }
+    Ok(Session::assemble(vec![device], infos, Some(0), Program::Model(Box::new(program))))
+}
+
+fn open_device(builder: &SessionBuilder, file: &Loaded) -> Result<Device> {
+    let what = format!("the model '{}'", file.name);
+    let devices = builder.open_devices()?;
+    let device = match &devices[..] {
+        [] => builder.drivers_or_linked().open_best(&[FORMAT], &what)?,
+        [only] => only.clone(),
+        _ => return Err(Error::invalid(format!("{what} runs on one device; {} were named", devices.len()))),
+    };
+    let info = device.hal().info();
+    if !info.executable_formats.iter().any(|format| format == FORMAT) {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "models run on Vulkan devices, and '{}' is not one; a Vulkan driver for the processor is llvmpipe or SwiftShader",
+                info.uri()
+            ),
+        ));
+    }
+    Ok(device)
+}
+
+pub(crate) fn info(name: &str, inputs: &[Signature], outputs: &[Signature]) -> FunctionInfo {
+    let values = |all: &[Signature]| all.iter().map(value_info).collect();
+    FunctionInfo {
+        name: name.to_owned(),
+        module: String::new(),
+        inputs: values(inputs),
+        outputs: values(outputs),
+        declaration: None,
+        calling_convention: String::new(),
+    }
+}
+
+pub(crate) fn value_info(signature: &Signature) -> ValueInfo {
+    let size = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    let dimension = |dim: &compiler::signature::Dim| match dim {
+        compiler::signature::Dim::Known(own) => Dimension::Fixed(size(*own)),
+        compiler::signature::Dim::Symbol(name) => Dimension::Named(name.clone()),
+        compiler::signature::Dim::UpTo(most) => Dimension::AtMost(size(*most)),
+        compiler::signature::Dim::Unknown => Dimension::Open,
+    };
+    let value_type = match signature.arity {
+        Arity::Sequence => ValueType::Sequence,
+        Arity::Tensor => ValueType::Tensor {
+            element_type: signature.element.and_then(compile::element_type),
+            shape: signature.dims.as_ref().map(|dims| dims.iter().map(dimension).collect()),
+        },
+    };
+    ValueInfo {
+        name: signature.name.clone(),
+        value_type,
+        is_optional: signature.is_optional,
+        kind: runtime::tensor::ArgumentKind::Reference,
+    }
+}
+
+impl ModelProgram {
+    pub fn loaded_versions(&self) -> usize {
+        let fixed = |f: &&ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
+        self.versions.count() + self.functions.iter().filter(fixed).count()
+    }
+
+    /// Starts a function for these inputs.
+    pub fn start(
+        &self,
+        place: usize,
+        values: &[Value],
+        devices: &[Device],
+        limits: &Limits,
+    ) -> Result<runtime::PendingCall> {
+        let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
+        let version = match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
+            Some((_, Ok(version))) => version,
+            Some((fixed, Err(error))) if !fixed.is_by_values() => return Err(error),
+            _ => self.version_for(place, values, limits)?,
+        };
+        limits.check("copying inputs")?;
+        let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
+        version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
+    }
+
+    /// The version for the sizes that the caller fixed, which stays.
+    fn fixed_version(&self, place: usize, fixed: &Fixed, limits: &Limits) -> Result<Arc<Version>> {
+        if let Some(version) = fixed.version.get() {
+            return Ok(version.clone());
+        }
+        let function = &self.functions[place];
+        let key = ShapeKey(format!("{place} fixed"));
+        let none = |_: &[usize]| Ok(Digest::of(b""));
+        let version = self.versions.get(&key, limits, &none, || {
+            // Another thread may have made it meanwhile.
+            match fixed.version.get() {
+                Some(version) => Ok((Vec::new(), version.clone())),
+                None => self.make(function, "fixed sizes", fixed.bindings.clone(), &[], limits),
+            }
+        })?;
+        let version = fixed.version.get_or_init(|| version).clone();
+        self.versions.forget(&key);
+        let is_loaded =
+            |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
+        if self.functions.iter().all(is_loaded) {
+            // Nothing else can be made of the model, so its memory goes.
+            *self.model.lock() = None;
+        }
+        Ok(version)
+    }
+
+    /// The version for the sizes of these inputs.
+    fn version_for(&self, place: usize, values: &[Value], limits: &Limits) -> Result<Arc<Version>> {
+        let function = &self.functions[place];
+        let key = ShapeKey(format!("{place} {}", describe(values)));
+        self.versions.get(&key, limits, &|bound| values_digest(values, bound), || {
+            let mut bindings = self.options.sizes.single(&function.inputs)?;
+            for (signature, value) in function.inputs.iter().zip(values) {
+                if let (Arity::Tensor, Some(tensor)) = (signature.arity, value.as_tensor()) {
+                    let shape = tensor.shape().iter().map(|size| *size as u64).collect();
+                    if !bindings.values.contains_key(&signature.name) {
+                        bindings.shapes.insert(signature.name.clone(), shape);
+                    }
+                }
+            }
+            self.make(function, "sizes of the inputs", vec![bindings], values, limits)
+        })
+    }
+
+    /// All that decides what a function is compiled to, but for the model's files and the values of inputs.
+    fn request_digest(
+        &self,
+        open: &OpenModel,
+        function: &ModelFunction,
+        kind: &str,
+        bindings: &[Bindings],
+    ) -> Result<Digest> {
+        let tuning = serde_json::to_string(&self.tuning.rows);
+        let tuning = tuning.map_err(|e| Error::new(ErrorKind::Other, format!("reading the tuning: {e}")))?;
+        let mut hasher = Hasher::new();
+        hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
+        hasher.field(compile::digest_sizes(bindings).as_bytes());
+        hasher.field(&[self.options.precision as u8]);
+        hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
+        Ok(hasher.finish())
+    }
+
+    /// Finds the module or compiles it, and loads it. Gives the places of inputs whose values it is for, too.
+    fn make(
+        &self,
+        function: &ModelFunction,
+        kind: &str,
+        bindings: Vec<Bindings>,
+        values: &[Value],
+        limits: &Limits,
+    ) -> Result<(Vec<usize>, Arc<Version>)> {
+        limits.check("looking for the compiled model")?;
+        let open = self.model.lock().clone();
+        let open = open.ok_or_else(|| Error::new(ErrorKind::Other, "the model was let go of too early"))?;
+        let digest = self.request_digest(&open, function, kind, &bindings)?;
+        let request = Request { label: &self.name, files: &open.files, digest };
+        let values_of = |bound: &[usize]| values_digest(values, bound);
+        let lookup =
+            self.store.as_ref().map(|store| Lookup { store, request: &request, values: &values_of, limits });
+        let kept = match lookup.as_ref().and_then(Lookup::find) {
+            Some(kept) => {
+                log::info!("'{}' was compiled before", self.name);
+                kept
+            }
+            None => {
+                limits.check("looking for the compiled model")?;
+                let kept = self.compile(&open.model, function, bindings, values, limits)?;
+                if let Some(lookup) = &lookup {
+                    lookup.keep(&kept);
+                }
+                kept
+            }
+        };
+        let version = match self.load(function, &kept, limits) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory && self.versions.count() > 0 => {
+                log::info!("no memory for another version of '{}'; the others are let go of", self.name);
+                self.versions.clear();
+                self.load(function, &kept, limits)?
+            }
+            other => other?,
+        };
+        if !open.files.are_unchanged() {
+            let text =
+                format!("a file of the model '{}' changed while it was used; open it again", self.name);
+            return Err(Error::new(ErrorKind::InvalidModel, text));
+        }
+        Ok((kept.bound, Arc::new(version)))
+    }
+
+    /// Compiles a function; the values of inputs that decide sizes are bound as they are found to be needed.
+    fn compile(
+        &self,
+        model: &compiler::Model,
+        function: &ModelFunction,
+        mut bindings: Vec<Bindings>,
+        values: &[Value],
+        limits: &Limits,
+    ) -> Result<Kept> {
+        let control = compile::control(limits);
+        let precision = self.options.precision.into();
+        let mut bound = Vec::new();
+        let built = loop {
+            match model.function(&function.name, &bindings, precision, &control) {
+                Ok((built, _)) => break built,
+                Err(compiler::CompileError::NeedsValues { inputs, place, what }) => {
+                    let before = bound.len();
+                    for input in &inputs {
+                        bind(function, input, values, &mut bindings, &mut bound)?;
+                    }
+                    if bound.len() == before {
+                        if let (Some(fixed), [_], []) = (&function.fixed, &bindings[..], values) {
+                            fixed.by_values.get_or_init(|| ());
+                        }
+                        let again = compiler::CompileError::NeedsValues { inputs, place, what };
+                        return Err(compile::error(again));
+                    }
+                }
+                Err(error) => {
+                    return Err(compile::error(error).while_doing(format!("compiling '{}'", self.name)));
+                }
+            }
+        };
+        let options = compiler::CompileOptions {
+            targets: vec![self.capabilities.clone()],
+            baseline: false,
+            tuning: self.tuning.tuning(),
+            module_name: "module".to_owned(),
+            parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
+            ..compiler::CompileOptions::default()
+        };
+        let program = compiler::Program { functions: vec![built], model: None };
+        let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
+        let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
+        Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound })
+    }
+
+    fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {
+        let mut index = ParameterIndex::default();
+        index.add_entries(SCOPE, kept.parameters.iter().cloned());
+        let mut builder = runtime::Session::builder()
+            .devices(vec![self.device.hal().clone()])
+            .limits(self.program_limits)
+            .init_options(limits.call_options())
+            .parameter_index(index)
+            .named_module(self.name.clone(), kept.module.clone());
+        if let Some(sink) = limits.runtime_sink() {
+            builder = builder.progress(sink);
+        }
+        let session = builder.build().map_err(Error::of_runtime)?;
+        Ok(Version { function: session.function(&function.name).map_err(Error::of_runtime)? })
+    }
+}
+
+/// Type and shape of each input.
+fn describe(values: &[Value]) -> String {
+    let one = |value: &Value| match value {
+        Value::Tensor(tensor) => crate::tensor::describe(tensor.element_type(), tensor.shape()),
+        other => other.kind().to_owned(),
+    };
+    values.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// The digest of the values of some inputs.
+fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest> {
+    let mut hasher = Hasher::new();
+    for place in bound {
+        hasher.field(&place.to_le_bytes());
+        if let Some(tensor) = values.get(*place).and_then(Value::as_tensor) {
+            hasher.field(crate::tensor::describe(tensor.element_type(), tensor.shape()).as_bytes());
+            hasher.field(&tensor.to_bytes()?);
+        }
+    }
+    Ok(hasher.finish())
+}
+
+/// Binds the value of an input that decides sizes.
+fn bind(
+    function: &ModelFunction,
+    input: &str,
+    values: &[Value],
+    bindings: &mut [Bindings],
+    bound: &mut Vec<usize>,
+) -> Result<()> {
+    let place = function.inputs.iter().position(|signature| signature.name == input);
+    let tensor = place.and_then(|place| values.get(place)).and_then(Value::as_tensor);
+    let (Some(place), Some(tensor)) = (place, tensor) else { return Ok(()) };
+    for bindings in bindings.iter_mut().filter(|bindings| !bindings.values.contains_key(input)) {
+        let value =
+            compile::bound_value(tensor).map_err(|e| e.while_doing(format!("binding input '{input}'")))?;
+        bindings.shapes.remove(input);
+        bindings.values.insert(input.to_owned(), value);
+        if !bound.contains(&place) {
+            bound.push(place);
+        }
+    }
+    Ok(())
+}

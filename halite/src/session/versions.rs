@@ -1,0 +1,172 @@
+//! Owns the versions of a model's functions that are loaded: which calls a version is for, that each is made once, and that
+//! there are not too many. Does not own: making one (`model`).
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use halite_cache::Digest;
+use halite_runtime as runtime;
+use parking_lot::{Condvar, Mutex};
+
+use crate::{Result, options::Limits};
+
+/// How often a thread that waits for another's compilation looks at its own limits.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a version is for, but for the values of inputs: the function, and type and shape of each input.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ShapeKey(pub String);
+
+/// What a version is for in full: the places of the inputs whose values decide sizes, and the digest of these values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ValuesKey {
+    pub bound: Vec<usize>,
+    pub digest: Digest,
+}
+
+/// A function for certain sizes, loaded on the device.
+pub(super) struct Version {
+    pub function: runtime::Function,
+}
+
+/// What is known of calls with the same shapes.
+#[derive(Default)]
+struct Shapes {
+    /// The sets of inputs whose values decided sizes so far.
+    bounds: Vec<Vec<usize>>,
+    /// Versions, and when each was used last.
+    loaded: HashMap<ValuesKey, (Arc<Version>, u64)>,
+    /// Whether a thread makes one.
+    making: bool,
+}
+
+#[derive(Default)]
+struct State {
+    shapes: HashMap<ShapeKey, Shapes>,
+    clock: u64,
+}
+
+/// All versions of a model's functions.
+pub(super) struct Versions {
+    state: Mutex<State>,
+    made: Condvar,
+    most: usize,
+}
+
+impl Versions {
+    pub fn new(most: usize) -> Self {
+        Versions { state: Mutex::default(), made: Condvar::new(), most: most.max(1) }
+    }
+
+    /// The version for a call, made by `make` if there is none. One thread makes it; others with the same shapes that need one
+    /// that is not there wait for it within their own limits. `digest` hashes the values of inputs.
+    pub fn get(
+        &self,
+        key: &ShapeKey,
+        limits: &Limits,
+        digest: &dyn Fn(&[usize]) -> Result<Digest>,
+        make: impl FnOnce() -> Result<(Vec<usize>, Arc<Version>)>,
+    ) -> Result<Arc<Version>> {
+        // Digests of values may come from the device, so nothing is locked meanwhile.
+        let mut known: Vec<ValuesKey> = Vec::new();
+        loop {
+            let mut state = self.state.lock();
+            if let Some(version) = state.find(key, &known) {
+                return Ok(version);
+            }
+            let shapes = state.shapes.entry(key.clone()).or_default();
+            let is_new = |bound: &&Vec<usize>| !known.iter().any(|values| values.bound == **bound);
+            let unseen: Vec<_> = shapes.bounds.iter().filter(is_new).cloned().collect();
+            if unseen.is_empty() && !shapes.making {
+                shapes.making = true;
+                break;
+            }
+            if unseen.is_empty() {
+                self.made.wait_for(&mut state, LOOK);
+            }
+            drop(state);
+            limits.check("waiting for another call's compilation")?;
+            for bound in unseen {
+                let digest = digest(&bound)?;
+                known.push(ValuesKey { bound, digest });
+            }
+        }
+        // Nobody waits for ever, whatever becomes of the making.
+        let making = Making { versions: self, key };
+        let (bound, version) = make()?;
+        let digest = digest(&bound)?;
+        self.state.lock().insert(key, ValuesKey { bound, digest }, version.clone(), self.most);
+        drop(making);
+        Ok(version)
+    }
+
+    pub fn count(&self) -> usize {
+        self.state.lock().shapes.values().map(|shapes| shapes.loaded.len()).sum()
+    }
+
+    /// Lets go of the versions of a key: they are kept elsewhere.
+    pub fn forget(&self, key: &ShapeKey) {
+        let dropped = self.state.lock().shapes.remove(key);
+        drop(dropped);
+    }
+
+    /// Lets go of all versions, for their memory. Calls that use one end well: they hold it.
+    pub fn clear(&self) {
+        let dropped: Vec<_> =
+            self.state.lock().shapes.values_mut().flat_map(|shapes| shapes.loaded.drain()).collect();
+        drop(dropped);
+    }
+}
+
+impl State {
+    fn find(&mut self, key: &ShapeKey, known: &[ValuesKey]) -> Option<Arc<Version>> {
+        let shapes = self.shapes.get_mut(key)?;
+        let values = known.iter().find(|values| shapes.loaded.contains_key(values))?;
+        let (version, used) = shapes.loaded.get_mut(values)?;
+        self.clock += 1;
+        *used = self.clock;
+        Some(version.clone())
+    }
+
+    /// Adds a version, and lets go of those that were used longest ago.
+    fn insert(&mut self, key: &ShapeKey, values: ValuesKey, version: Arc<Version>, most: usize) {
+        self.clock += 1;
+        let now = self.clock;
+        let shapes = self.shapes.entry(key.clone()).or_default();
+        if !shapes.bounds.contains(&values.bound) {
+            shapes.bounds.push(values.bound.clone());
+        }
+        shapes.loaded.insert(values, (version, now));
+        let mut all: Vec<_> = self
+            .shapes
+            .iter()
+            .flat_map(|(key, shapes)| {
+                shapes.loaded.iter().map(move |(values, (_, used))| (*used, key.clone(), values.clone()))
+            })
+            .collect();
+        all.sort_by_key(|(used, _, _)| *used);
+        for (_, key, values) in all.iter().take(all.len().saturating_sub(most)) {
+            if let Some(shapes) = self.shapes.get_mut(key) {
+                shapes.loaded.remove(values);
+            }
+        }
+    }
+}
+
+/// The making of a version, until it is dropped.
+struct Making<'a> {
+    versions: &'a Versions,
+    key: &'a ShapeKey,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        let mut state = self.versions.state.lock();
+        if let Some(shapes) = state.shapes.get_mut(self.key) {
+            shapes.making = false;
+        }
+        // What failed, and what went for others, leaves nothing; callers who wait make their own entry again.
+        state.shapes.retain(|_, shapes| shapes.making || !shapes.loaded.is_empty());
+        drop(state);
+        self.versions.made.notify_all();
+    }
+}

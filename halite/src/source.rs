@@ -1,0 +1,205 @@
+//! Owns where models and modules come from: files, bytes, readers. Does not own: what they mean.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use halite_cache::InputFile;
+
+use crate::{Error, ErrorKind, Result, Stage, cache, options::Limits};
+
+/// How files come into memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoadMode {
+    /// Mapped: pages are read when they are first touched, and weights go from there to the device. The file must not change
+    /// while anything made from it lives; on Unix a file that is cut meanwhile ends the process.
+    #[default]
+    Map,
+    /// Read at once into memory. Later changes of the file do not matter.
+    Preload,
+}
+
+impl From<LoadMode> for halite_runtime::LoadMode {
+    fn from(mode: LoadMode) -> Self {
+        match mode {
+            LoadMode::Map => halite_runtime::LoadMode::Map,
+            LoadMode::Preload => halite_runtime::LoadMode::Preload,
+        }
+    }
+}
+
+/// Where a model or module comes from: a file, bytes, or a reader.
+///
+/// Functions that take one take paths, vectors and static slices of bytes as well. A model whose weights lie in files beside it has
+/// to be given by its path.
+///
+/// ```no_run
+/// use halite::{Session, Source};
+///
+/// let piped = Source::reader(std::io::stdin()).named("standard input");
+/// let session = Session::builder().model(piped).build()?;
+/// # Ok::<(), halite::Error>(())
+/// ```
+pub struct Source(pub(crate) Origin);
+
+pub(crate) enum Origin {
+    File(PathBuf),
+    Bytes { name: String, bytes: Bytes },
+    Reader { name: String, reader: Box<dyn io::Read + Send> },
+}
+
+impl Source {
+    /// A file.
+    pub fn path(path: impl Into<PathBuf>) -> Source {
+        Source(Origin::File(path.into()))
+    }
+
+    /// Bytes in memory, which stay alive as long as anything made from them.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Source {
+        Source(Origin::Bytes { name: "model".to_owned(), bytes: bytes.into() })
+    }
+
+    /// All that a reader gives; it is read when the session is built.
+    pub fn reader(reader: impl io::Read + Send + 'static) -> Source {
+        Source(Origin::Reader { name: "model".to_owned(), reader: Box::new(reader) })
+    }
+
+    /// A name for messages, where there is no file that has one.
+    #[must_use]
+    pub fn named(mut self, text: impl Into<String>) -> Source {
+        match &mut self.0 {
+            Origin::File(_) => {}
+            Origin::Bytes { name, .. } | Origin::Reader { name, .. } => *name = text.into(),
+        }
+        self
+    }
+
+    /// Brings it into memory. Pipes and other streams are read once, as a whole.
+    pub(crate) fn load(self, mode: LoadMode, limits: &Limits) -> Result<Loaded> {
+        limits.check(READING)?;
+        match self.0 {
+            Origin::File(path) => {
+                let failed = |e: io::Error| Error::file("cannot read", &path, &e);
+                // A plain file is known by its content, so it is opened once and stamped first; a stream is what it gives.
+                let input = match std::fs::metadata(&path).map_err(failed)?.is_file() {
+                    true => Some(InputFile::open(&path).map_err(|e| cache::error(&e))?),
+                    false => None,
+                };
+                let bytes = match (&input, mode) {
+                    (Some(input), LoadMode::Map) => {
+                        halite_runtime::LoadMode::Map.load_from(input.file()).map_err(failed)?
+                    }
+                    (Some(input), LoadMode::Preload) => {
+                        read_all(&mut &*input.file(), Some(input.stamp().length), &path, limits)?
+                    }
+                    (None, _) => {
+                        let mut stream = std::fs::File::open(&path).map_err(failed)?;
+                        read_all(&mut stream, None, &path, limits)?
+                    }
+                };
+                Ok(Loaded { name: path.display().to_string(), path: Some(path), input, bytes })
+            }
+            Origin::Bytes { name, bytes } => Ok(Loaded { name, path: None, input: None, bytes }),
+            Origin::Reader { name, mut reader } => {
+                let bytes = read_all(&mut reader, None, Path::new(&name), limits)?;
+                Ok(Loaded { name, path: None, input: None, bytes })
+            }
+        }
+    }
+}
+
+const READING: &str = "reading the model";
+/// Bytes that are read between two looks at the limits.
+const CHUNK: u64 = 8 << 20;
+
+/// All that a reader gives, in pieces, so that an endless one can be stopped.
+fn read_all(reader: &mut dyn io::Read, length: Option<u64>, name: &Path, limits: &Limits) -> Result<Bytes> {
+    let mut bytes = Vec::new();
+    let room = usize::try_from(length.unwrap_or(0)).unwrap_or(usize::MAX);
+    let none = |_| Error::new(ErrorKind::OutOfMemory, format!("no memory for '{}'", name.display()));
+    bytes.try_reserve_exact(room).map_err(none)?;
+    loop {
+        limits.check(READING)?;
+        bytes.try_reserve(CHUNK as usize / 8).map_err(none)?;
+        let read = io::Read::read_to_end(&mut io::Read::take(&mut *reader, CHUNK), &mut bytes);
+        match read.map_err(|e| Error::file("cannot read", name, &e))? {
+            0 => return Ok(bytes.into()),
+            _ => {
+                limits.tell(Stage::Reading, READING, bytes.len() as u64, length.unwrap_or(bytes.len() as u64))
+            }
+        }
+    }
+}
+
+/// A source in memory.
+pub(crate) struct Loaded {
+    /// For messages.
+    pub name: String,
+    /// The file, if it has a name.
+    pub path: Option<PathBuf>,
+    /// The open file, if it is a plain one.
+    #[cfg_attr(
+        not(feature = "compiler"),
+        expect(dead_code, reason = "only models are known by their content")
+    )]
+    pub input: Option<InputFile>,
+    /// All of it.
+    pub bytes: Bytes,
+}
+
+impl Loaded {
+    /// The name without folders and extension, for modules.
+    #[cfg(feature = "compiler")]
+    pub fn stem(&self) -> &str {
+        Path::new(&self.name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("model")
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Origin::File(path) => write!(f, "Source({})", path.display()),
+            Origin::Bytes { name, bytes } => write!(f, "Source({name}, {} bytes)", bytes.len()),
+            Origin::Reader { name, .. } => write!(f, "Source({name}, a reader)"),
+        }
+    }
+}
+
+macro_rules! from_path {
+    ($($path:ty),*) => {$(
+        impl From<$path> for Source {
+            fn from(path: $path) -> Self {
+                Source::path(path)
+            }
+        }
+    )*};
+}
+
+from_path!(&str, String, &String, &Path, PathBuf, &PathBuf);
+
+impl From<Vec<u8>> for Source {
+    fn from(bytes: Vec<u8>) -> Self {
+        Source::bytes(bytes)
+    }
+}
+
+impl From<&'static [u8]> for Source {
+    fn from(bytes: &'static [u8]) -> Self {
+        Source::bytes(bytes)
+    }
+}
+
+impl<const N: usize> From<&'static [u8; N]> for Source {
+    fn from(bytes: &'static [u8; N]) -> Self {
+        Source::bytes(bytes.as_slice())
+    }
+}
+
+impl From<Bytes> for Source {
+    fn from(bytes: Bytes) -> Self {
+        Source::bytes(bytes)
+    }
+}

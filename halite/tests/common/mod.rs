@@ -1,0 +1,136 @@
+//! What tests of sessions share: the device that they run on, and small ONNX models written by hand.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::path::{Path, PathBuf};
+
+use halite::{Cache, Device, Session, SessionBuilder, Tensor};
+
+/// The demo's network: `picture` 1x1x16x16 to `probabilities` 1x10.
+pub fn digits() -> PathBuf {
+    repo("demo/digits/digits.onnx")
+}
+
+pub fn repo(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// An array of the demo.
+pub fn array(name: &str) -> Tensor {
+    let bytes = std::fs::read(repo("demo/digits").join(name)).expect("the demo is part of the repository");
+    let array = halite::host::npy::read(&mut &bytes[..]).expect("the demo's arrays are whole");
+    array.expect("the file has an array").into()
+}
+
+/// A Vulkan device, or a line that says why the test does nothing.
+pub fn device() -> Option<Device> {
+    match Device::open("vulkan") {
+        Ok(device) => Some(device),
+        Err(error) => {
+            println!("SKIPPED: no Vulkan device: {error}");
+            None
+        }
+    }
+}
+
+/// A builder that keeps nothing.
+pub fn builder(device: &Device) -> SessionBuilder {
+    Session::builder().device(device).cache(Cache::off())
+}
+
+/// Whether two lists of numbers are the same but for rounding.
+pub fn near(actual: &[f32], expected: &[f32]) -> bool {
+    actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, e)| (a - e).abs() <= 1e-4 + 1e-4 * e.abs())
+}
+
+/// ONNX models as protocol buffers, field by field: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
+pub mod onnx {
+    /// A field with a length.
+    pub fn bytes(field: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![field << 3 | 2];
+        varint(content.len() as u64, &mut out);
+        out.extend_from_slice(content);
+        out
+    }
+
+    /// A field with a number.
+    pub fn number(field: u8, value: u64) -> Vec<u8> {
+        let mut out = vec![field << 3];
+        varint(value, &mut out);
+        out
+    }
+
+    fn varint(mut value: u64, out: &mut Vec<u8>) {
+        while value >= 0x80 {
+            out.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        out.push(value as u8);
+    }
+
+    pub fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> Vec<u8> {
+        let mut content: Vec<u8> = inputs.iter().flat_map(|name| bytes(1, name.as_bytes())).collect();
+        content.extend(outputs.iter().flat_map(|name| bytes(2, name.as_bytes())));
+        content.extend(bytes(4, op.as_bytes()));
+        bytes(1, &content)
+    }
+
+    /// A value of f32 with dimensions: numbers or names.
+    pub fn value(field: u8, name: &str, dims: &[&str]) -> Vec<u8> {
+        let dim = |text: &&str| match text.parse::<u64>() {
+            Ok(size) => bytes(1, &number(1, size)),
+            Err(_) => bytes(1, &bytes(2, text.as_bytes())),
+        };
+        let shape: Vec<u8> = dims.iter().flat_map(dim).collect();
+        let tensor = [number(1, 1), bytes(2, &shape)].concat();
+        bytes(field, &[bytes(1, name.as_bytes()), bytes(2, &bytes(1, &tensor))].concat())
+    }
+
+    /// A constant of f32.
+    pub fn constant(name: &str, dims: &[u64], values: &[f32]) -> Vec<u8> {
+        let mut content: Vec<u8> = dims.iter().flat_map(|size| number(1, *size)).collect();
+        content.extend(number(2, 1));
+        content.extend(bytes(8, name.as_bytes()));
+        let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        content.extend(bytes(9, &data));
+        bytes(5, &content)
+    }
+
+    /// A model of these parts of a graph.
+    pub fn model(parts: &[Vec<u8>]) -> Vec<u8> {
+        let graph = [parts.concat(), bytes(2, b"g")].concat();
+        [number(1, 8), bytes(7, &graph), bytes(8, &number(2, 17))].concat()
+    }
+
+    /// `y = x + c` over `n` numbers, where `n` is open.
+    pub fn adds(constant_value: f32) -> Vec<u8> {
+        model(&[
+            node("Add", &["x", "c"], &["y"]),
+            constant("c", &[1], &[constant_value]),
+            value(11, "x", &["n"]),
+            value(12, "y", &["n"]),
+        ])
+    }
+
+    /// `y = x * w` with a weight of `width` x `width` numbers that are all `factor`.
+    pub fn product(width: usize, factor: f32) -> Vec<u8> {
+        let size = width.to_string();
+        model(&[
+            node("MatMul", &["x", "w"], &["y"]),
+            constant("w", &[width as u64, width as u64], &vec![factor; width * width]),
+            value(11, "x", &["1", &size]),
+            value(12, "y", &["1", &size]),
+        ])
+    }
+
+    /// `count` additions one after the other, so that compiling takes a while.
+    pub fn long(count: usize) -> Vec<u8> {
+        let mut parts = vec![value(11, "x", &["8"]), value(12, &format!("v{count}"), &["8"])];
+        for i in 0..count {
+            let (from, to) = (if i == 0 { "x".to_owned() } else { format!("v{i}") }, format!("v{}", i + 1));
+            // Two kinds that do not fold into one kernel.
+            let op = if i % 2 == 0 { "Softmax" } else { "Exp" };
+            parts.push(node(op, &[&from], &[&to]));
+        }
+        model(&parts)
+    }
+}

@@ -1,0 +1,75 @@
+//! Owns calls whose work goes on while the caller does something else. Does not own: starting them (`function` does).
+
+use std::{fmt, sync::Arc};
+
+use halite_hal::{Deadline, Fence};
+use halite_status::{Result as StatusResult, ResultExt, status};
+use halite_vm::{Invocation, Value as VmValue};
+
+use crate::{
+    Result,
+    function::{CallOptions, Function, Shared},
+    hal_module::wait_for_fence,
+    info::FunctionInfo,
+    values,
+    view::Value,
+};
+
+/// A call under way, from [`Function::start`]. Any thread may ask it and wait for it, several at one time too. Dropping it
+/// gives up the results; what the device has begun runs to its end, and memory is kept until then.
+pub struct PendingCall {
+    /// Keeps the session's state alive, which the work may use.
+    _shared: Arc<Shared>,
+    info: Arc<FunctionInfo>,
+    /// Reached when the results are there; `None` when they were from the start.
+    signal: Option<Fence>,
+    results: Vec<VmValue>,
+}
+
+impl fmt::Debug for PendingCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingCall")
+            .field("function", &self.info.full_name())
+            .field("done", &self.is_done())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PendingCall {
+    pub(crate) fn new(function: &Function, signal: Option<Fence>, results: Vec<VmValue>) -> Self {
+        PendingCall { _shared: function.shared.clone(), info: function.info.clone(), signal, results }
+    }
+
+    /// Whether a wait would return at once, with the results or with what went wrong.
+    pub fn is_done(&self) -> bool {
+        self.signal.as_ref().is_none_or(|fence| !matches!(fence.query(), Ok(false)))
+    }
+
+    /// Waits for the results. A wait that ends at its deadline or is cancelled (within 50 ms) leaves the call as it is:
+    /// wait again, or drop it. Every wait gives the same results; tensors are shared, not copied.
+    pub fn wait(&self, options: &CallOptions) -> Result<Vec<Value>> {
+        let results = self.results(&options.invocation());
+        results.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
+    }
+
+    /// Waits and gives the results away.
+    pub(crate) fn finish(mut self, invocation: &Invocation) -> StatusResult<Vec<Value>> {
+        self.settle(invocation)?;
+        std::mem::take(&mut self.results).into_iter().map(values::from_vm).collect()
+    }
+
+    fn results(&self, invocation: &Invocation) -> StatusResult<Vec<Value>> {
+        self.settle(invocation)?;
+        self.results.iter().cloned().map(values::from_vm).collect()
+    }
+
+    fn settle(&self, invocation: &Invocation) -> StatusResult<()> {
+        let Some(fence) = &self.signal else { return Ok(()) };
+        let reached = wait_for_fence(fence, Deadline::Never, invocation)
+            .context(|| format!("invoking function '{}'", self.info.full_name()))?;
+        if !reached {
+            return Err(status!(Internal, "an endless wait ended before its fence was reached"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! Owns the order of checks. Does not own the tests, nor how their programs are built (`binaries`), run (`runner`) and repeated
+//! (`repeat`).
+//!
+//! Everything is built once, with the same packages selected each time: cargo chooses features of other crates for what is
+//! selected, and other features mean that all of the workspace is compiled anew.
+
+mod binaries;
+mod repeat;
+mod runner;
+
+use std::{ffi::OsString, path::Path};
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::{
+    header, plugins,
+    setup::{self, Icd},
+    shell::{self, cargo, repo},
+    steps::Steps,
+};
+use binaries::{Binary, Built};
+use repeat::Load;
+use runner::{Manner, Variable, set};
+
+/// What to test, and how.
+#[derive(Args)]
+pub struct Options {
+    /// Only tests whose name contains this.
+    #[arg(long)]
+    filter: Option<String>,
+    /// Run every test program this often, and tell which tests fail now and then.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Threads that keep the processor busy meanwhile.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    load: usize,
+    /// Test programs at once. Default: as many as there are processors
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { filter: None, repeat: 1, load: 0, jobs: None }
+    }
+}
+
+/// Packages whose tests talk to a device: they run once per Vulkan driver.
+const DEVICE_PACKAGES: [&str; 5] =
+    ["halite-vulkan", "halite-runtime", "halite", "halite-tools", "halite-conformance"];
+
+/// Test programs of those packages to which it is the same which Vulkan driver there is: they run once.
+const ON_ANY_DEVICE: [(&str, &str); 18] = [
+    ("halite-conformance", "faulty_devices"),
+    ("halite-conformance", "hal_plugins"),
+    ("halite-conformance", "halite_conformance"),
+    ("halite-conformance", "local"),
+    ("halite-conformance", "run"),
+    ("halite-conformance", "sample_c"),
+    ("halite-conformance", "soak"),
+    ("halite-runtime", "halite_runtime"),
+    ("halite-tools", "cli"),
+    ("halite-tools", "compile"),
+    ("halite-tools", "devices"),
+    ("halite-tools", "docs"),
+    ("halite-tools", "faults"),
+    ("halite-tools", "halite_tools"),
+    ("halite-tools", "kernels"),
+    ("halite-tools", "linked"),
+    ("halite-tools", "plugins"),
+    ("halite-tools", "transcripts"),
+];
+
+/// Test programs that take longest: they begin first, so that none is left when all others have ended.
+const LONGEST: [&str; 5] = ["kernels", "suites", "compiler", "elementwise", "corpus"];
+
+/// Tests of the tools that run once more with drivers that are all plug-ins.
+const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
+
+/// The tools without linked drivers; and a package that has the features of other crates chosen as they are for the whole
+/// workspace, so that only what is different is compiled anew.
+const WITHOUT_DRIVERS: [&str; 3] =
+    ["--package=halite-tools", "--package=halite-targets", "--no-default-features"];
+
+/// All that is tested, with the tests.
+const EVERYTHING: [&str; 4] = ["build", "--workspace", "--all-targets", "--keep-going"];
+
+/// Sets up and runs all tests; those that need a device once per driver.
+pub fn run(options: &Options) -> Result<()> {
+    let mut steps = Steps::begin();
+    all(options, &mut steps);
+    steps.finish()
+}
+
+/// Everything that must pass before a change lands.
+pub fn ci() -> Result<()> {
+    let mut steps = Steps::begin();
+    steps.take("format", || shell::run(&mut cargo(&["fmt", "--all", "--check"])));
+    let strict = ["--all-targets", "--", "-D", "warnings"];
+    steps.take("lints", || shell::run(cargo(&["clippy", "--workspace", "--keep-going"]).args(strict)));
+    steps.take("lints without linked drivers", || {
+        shell::run(cargo(&["clippy", "--keep-going"]).args(WITHOUT_DRIVERS).args(strict))
+    });
+    steps.take("C header of the driver interface", || header::run(&header::Options { check: true }));
+    steps.take("documentation", || {
+        let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--keep-going"]);
+        shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    all(&Options::default(), &mut steps);
+    steps.finish()
+}
+
+fn all(options: &Options, steps: &mut Steps) {
+    let icds = steps.take("set-up", setup::everything).unwrap_or_default();
+    let mut built = None;
+    steps.take("building", || {
+        let Built { whole, .. } = *built.insert(binaries::build(&EVERYTHING)?);
+        ensure!(whole, "not everything compiles, see above; what does is tested");
+        Ok(())
+    });
+    let _load = Load::start(options.load);
+    if let Some(built) = &built {
+        Tests { options, icds: &icds, binaries: &built.binaries }.run(steps);
+    }
+    if options.repeat == 1 {
+        documentation(options, steps);
+        steps.take("a crate outside of the workspace", outside);
+    }
+}
+
+/// Examples in the documentation.
+fn documentation(options: &Options, steps: &mut Steps) {
+    steps.take("examples in the documentation", || {
+        let mut command = cargo(&["test", "--workspace", "--doc", "--no-fail-fast", "--"]);
+        set(&mut command, &variables());
+        shell::run(command.args(&options.filter))
+    });
+}
+
+/// A program as users write it: it depends on the public crate and on nothing else.
+fn outside() -> Result<()> {
+    let mut command = cargo(&["run", "--quiet", "--manifest-path", "examples/outside/Cargo.toml"]);
+    set(&mut command, &variables());
+    shell::run(command.env("CARGO_TARGET_DIR", repo("target/xtask/outside")))
+}
+
+/// What tests must not see of this user, and where they keep what they would keep for him.
+fn variables() -> Vec<Variable> {
+    vec![
+        ("XDG_CACHE_HOME", Some(repo("target/xtask/cache").into())),
+        ("HALITE_TUNING", Some(OsString::new())),
+        ("HALITE_TEST_BUILT", Some("1".into())),
+        ("HALITE_DRIVER_PATH", None),
+        ("HALITE_LOG", None),
+    ]
+}
+
+/// Vulkan's loader, old or new, sees this driver only.
+fn only(icd: &Icd) -> Vec<Variable> {
+    ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(|name| (name, Some(icd.manifest.clone().into()))).into()
+}
+
+/// Whether a program's tests need not be run on each device.
+fn is_any_device_enough(binary: &Binary) -> bool {
+    ON_ANY_DEVICE.contains(&(binary.package.as_str(), binary.target.as_str()))
+}
+
+/// The test programs and what they run on.
+struct Tests<'a> {
+    options: &'a Options,
+    icds: &'a [Icd],
+    binaries: &'a [Binary],
+}
+
+impl Tests<'_> {
+    fn run(&self, steps: &mut Steps) {
+        // First, because it replaces the tools that other tests run for a while.
+        self.with_plugins(steps);
+        let (device, plain): (Vec<_>, Vec<_>) =
+            self.binaries.iter().partition(|binary| DEVICE_PACKAGES.contains(&binary.package.as_str()));
+        self.step(steps, "tests without a device", &plain, Vec::new());
+        let swiftshader = self.icds.iter().find_map(|icd| icd.library.as_deref());
+        for (place, icd) in self.icds.iter().enumerate() {
+            let mut programs = device.clone();
+            programs.retain(|binary| place == 0 || !is_any_device_enough(binary));
+            let mut variables = only(icd);
+            variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
+            variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));
+            self.step(steps, &format!("tests on {}", icd.name), &programs, variables);
+        }
+        if self.icds.is_empty() {
+            steps.skip("tests on a device", "there is no Vulkan driver");
+        }
+        self.without_loader(swiftshader, steps);
+    }
+
+    fn manner(&self, variables: Vec<Variable>) -> Manner {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        Manner {
+            variables: [self::variables(), variables].concat(),
+            args: self.options.filter.iter().cloned().collect(),
+            jobs: self.options.jobs.unwrap_or_else(processors),
+            shown: true,
+        }
+    }
+
+    fn step(&self, steps: &mut Steps, name: &str, binaries: &[&Binary], variables: Vec<Variable>) {
+        let manner = self.manner(variables);
+        let mut binaries = binaries.to_vec();
+        let place = |binary: &&Binary| LONGEST.iter().position(|name| *name == binary.target);
+        binaries.sort_by_key(|binary| place(binary).unwrap_or(LONGEST.len()));
+        steps.take(name, || repeat::run(&binaries, &manner, self.options.repeat));
+    }
+
+    /// Tools without linked drivers find them as plug-ins.
+    fn with_plugins(&self, steps: &mut Steps) {
+        steps.take("tests of the tools with plug-ins only", || {
+            let drivers = repo("target/xtask/drivers");
+            plugins::install(&repo("target/debug"), &drivers)?;
+            let mut args = vec!["test", "--no-run"];
+            args.extend(WITHOUT_DRIVERS);
+            for test in PLUGIN_TESTS {
+                args.extend(["--test", test]);
+            }
+            let built = binaries::build(&args)?;
+            let mut variables = self.icds.first().map(only).unwrap_or_default();
+            variables.push(("HALITE_DRIVER_PATH", Some(drivers.into())));
+            let tools: Vec<_> = built.binaries.iter().collect();
+            let outcome = repeat::run(&tools, &self.manner(variables), self.options.repeat);
+            // The tools with their drivers are put back where tests look for them.
+            binaries::build(&EVERYTHING)?;
+            ensure!(built.whole, "the tools do not compile without drivers");
+            outcome
+        });
+    }
+
+    /// The driver's own tests once more, on a driver's library that is loaded directly.
+    fn without_loader(&self, library: Option<&Path>, steps: &mut Steps) {
+        let name = "tests on swiftshader, without Vulkan's loader";
+        let Some(library) = library else { return steps.skip(name, "there is no SwiftShader") };
+        let variables = vec![
+            ("HALITE_TEST_ICD", Some(library.into())),
+            ("HALITE_SWIFTSHADER", Some(library.into())),
+            ("VK_DRIVER_FILES", None),
+            ("VK_ICD_FILENAMES", None),
+        ];
+        let own = |binary: &&Binary| binary.package == "halite-vulkan" && binary.kind == "test";
+        self.step(steps, name, &self.binaries.iter().filter(own).collect::<Vec<_>>(), variables);
+    }
+}

@@ -1,0 +1,74 @@
+//! Holds what ARCHITECTURE.md promises and no compiler checks: which crate depends on which, where unsafe code and the Vulkan
+//! binding may be. Reads sources and manifests; compiles nothing.
+#![forbid(unsafe_code)]
+
+mod arrows;
+mod sources;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// Root of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in a folder of the repository")
+}
+
+/// A crate of the workspace.
+struct Package {
+    name: String,
+    /// Its folder, below the root: `drivers/vulkan`.
+    folder: String,
+    /// All crates that it depends on other than for its own tests, with their names on the registry.
+    dependencies: Vec<String>,
+    /// The root of its library, if it has one, below that of the repository.
+    roots: Vec<PathBuf>,
+}
+
+/// All crates of the workspace, as cargo knows them.
+fn packages() -> Vec<Package> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root());
+    let output = cargo.output().expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let packages: Vec<Package> = list(&metadata["packages"]).iter().map(package).collect();
+    assert!(packages.len() > 10, "only {} crates were found: the search is broken", packages.len());
+    packages
+}
+
+fn package(value: &Value) -> Package {
+    let manifest = below(&value["manifest_path"]);
+    let dependencies = list(&value["dependencies"]).iter().filter(|d| d["kind"] != "dev");
+    let library = |target: &&Value| {
+        list(&target["kind"]).iter().any(|kind| ["lib", "rlib", "cdylib"].iter().any(|k| kind == k))
+    };
+    Package {
+        name: text(&value["name"]),
+        folder: manifest
+            .parent()
+            .expect("a manifest lies in a folder")
+            .display()
+            .to_string()
+            .replace('\\', "/"),
+        dependencies: dependencies.map(|d| text(&d["name"])).collect(),
+        roots: list(&value["targets"]).iter().filter(library).map(|t| below(&t["src_path"])).collect(),
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("cargo writes a list here")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("cargo writes a text here").to_owned()
+}
+
+/// A path of cargo's below the root.
+fn below(value: &Value) -> PathBuf {
+    let path = PathBuf::from(text(value));
+    path.strip_prefix(root()).expect("crates of the workspace are in the repository").to_owned()
+}

@@ -108,7 +108,7 @@ impl Model {
         read: Arc<onnx::ReadFile>,
         control: &Control,
     ) -> Result<Model, CompileError> {
-        control.check(Stage::Reading)?;
+        begin(control)?;
         let model = match format {
             ModelFormat::Onnx => Model::Onnx(onnx::Model::open_with(path, read, control)?),
             ModelFormat::Pte => {
@@ -118,7 +118,7 @@ impl Model {
                 Model::Pte(pte::Model::parse(bytes)?.named(path))
             }
         };
-        model.with_functions()
+        model.with_functions(control)
     }
 
     /// Reads a model that is all in these bytes.
@@ -126,18 +126,19 @@ impl Model {
     /// # Errors
     /// The bytes are no such model, or `control` ended the work.
     pub fn from_bytes(bytes: Bytes, format: ModelFormat, control: &Control) -> Result<Model, CompileError> {
-        control.check(Stage::Reading)?;
+        begin(control)?;
         let model = match format {
             ModelFormat::Onnx => Model::Onnx(onnx::Model::parse(bytes, Box::new(NoExternalData), control)?),
             ModelFormat::Pte => Model::Pte(pte::Model::parse(bytes)?),
         };
-        model.with_functions()
+        model.with_functions(control)
     }
 
-    fn with_functions(self) -> Result<Model, CompileError> {
+    fn with_functions(self, control: &Control) -> Result<Model, CompileError> {
         if self.functions().is_empty() {
             return Err(CompileError::invalid(&Place::default(), "the program has no methods"));
         }
+        control.report(Progress { stage: Stage::Reading, done: 1, total: 1 });
         Ok(self)
     }
 
@@ -231,6 +232,9 @@ impl Model {
             }
             graphs.push(self.version(name, bindings, precision, &mut halved, &inner)?);
         }
+        if total > 1 {
+            control.report(Progress { stage: Stage::Importing, done: total, total });
+        }
         Ok((Function { name: name.to_owned(), versions: graphs }, halved))
     }
 
@@ -269,6 +273,12 @@ impl Model {
         let (function, _) = self.function(&name, versions, precision, control)?;
         Ok(Program { functions: vec![function], model: Some(self.info()) })
     }
+}
+
+/// Reading begins.
+fn begin(control: &Control) -> Result<(), CompileError> {
+    control.report(Progress { stage: Stage::Reading, done: 0, total: 1 });
+    control.check(Stage::Reading)
 }
 
 /// The name of a file without its folder.

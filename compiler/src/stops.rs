@@ -177,6 +177,23 @@ fn large_models_are_looked_at_all_the_time() {
 }
 
 #[test]
+fn every_stage_tells_its_beginning_and_its_end() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let to = told.clone();
+    let control = Control::new().with_progress(move |progress| to.lock().unwrap().push(progress));
+    whole(&mixed(), Precision::Model, &control).unwrap();
+    let told = told.lock().unwrap();
+    let stages: Vec<Stage> = told.iter().map(|progress| progress.stage).collect();
+    assert_eq!(order(&stages).len(), 6, "{told:?}");
+    for stage in order(&stages) {
+        let own: Vec<_> = told.iter().filter(|progress| progress.stage == stage).collect();
+        let last = own[own.len() - 1];
+        assert!(own[0].done == 0 && last.done == last.total && last.total > 0, "{own:?}");
+        assert!(own.is_sorted_by_key(|progress| progress.done), "{own:?}");
+    }
+}
+
+#[test]
 fn a_deadline_ends_a_compilation() {
     let past = Control::new().with_deadline(Instant::now());
     let error = whole(&mixed(), Precision::Model, &past).unwrap_err();

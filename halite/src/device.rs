@@ -8,7 +8,9 @@ use std::{
     },
 };
 
-use halite_hal::{self as hal, DriverRegistry, choice, plugin::discovery::Discovery};
+#[cfg(feature = "compiler")]
+use halite_hal::choice;
+use halite_hal::{self as hal, DriverRegistry, plugin::discovery::Discovery};
 
 pub use hal::Options;
 
@@ -189,6 +191,7 @@ impl Drivers {
     ///
     /// # Errors
     /// None can be used; the text says what was seen.
+    #[cfg(feature = "compiler")]
     pub(crate) fn open_best(&self, formats: &[&str], what: &str) -> Result<Device> {
         let (devices, failures) = self.enumerate();
         let mut seen: Vec<_> =

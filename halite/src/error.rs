@@ -84,6 +84,7 @@ impl Error {
     }
 
     /// Adds what was being done.
+    #[cfg(feature = "compiler")]
     pub(crate) fn while_doing(mut self, what: impl Into<String>) -> Self {
         self.status = self.status.annotate(what);
         self

@@ -186,6 +186,7 @@ impl Limits {
     }
 
     /// Whether the work may go on.
+    #[cfg(feature = "compiler")]
     pub fn goes_on(&self) -> bool {
         self.check("").is_ok()
     }

@@ -93,7 +93,7 @@ impl Source {
                         halite_runtime::LoadMode::Map.load_from(input.file()).map_err(failed)?
                     }
                     (Some(input), LoadMode::Preload) => {
-                        read_all(&mut &*input.file(), Some(input.stamp().length), &path, limits)?
+                        read_all(&mut input.file(), Some(input.stamp().length), &path, limits)?
                     }
                     (None, _) => {
                         let mut stream = std::fs::File::open(&path).map_err(failed)?;
@@ -128,7 +128,8 @@ fn read_all(reader: &mut dyn io::Read, length: Option<u64>, name: &Path, limits:
         match read.map_err(|e| Error::file("cannot read", name, &e))? {
             0 => return Ok(bytes.into()),
             _ => {
-                limits.tell(Stage::Reading, READING, bytes.len() as u64, length.unwrap_or(bytes.len() as u64))
+                let done = bytes.len() as u64;
+                limits.tell(Stage::Reading, READING, done, length.unwrap_or(done));
             }
         }
     }
@@ -139,6 +140,7 @@ pub(crate) struct Loaded {
     /// For messages.
     pub name: String,
     /// The file, if it has a name.
+    #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "only models have files beside them"))]
     pub path: Option<PathBuf>,
     /// The open file, if it is a plain one.
     #[cfg_attr(

@@ -18,12 +18,12 @@ use crate::{
 /// A call under way, from [`Function::start`]. Any thread may ask it and wait for it, several at one time too. Dropping it
 /// gives up the results; what the device has begun runs to its end, and memory is kept until then.
 pub struct PendingCall {
-    /// Keeps the session's state alive, which the work may use.
-    _shared: Arc<Shared>,
     info: Arc<FunctionInfo>,
     /// Reached when the results are there; `None` when they were from the start.
     signal: Option<Fence>,
     results: Vec<VmValue>,
+    /// Keeps the session's state alive, which the work may use. Goes last: results may be objects of the session.
+    _shared: Arc<Shared>,
 }
 
 impl fmt::Debug for PendingCall {

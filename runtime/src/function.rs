@@ -132,7 +132,8 @@ impl Function {
         let mut vm_args =
             self.arguments(args).context(|| format!("invoking function '{}'", self.info.full_name()))?;
         let shared = &self.shared;
-        let Some(launch) = &self.launch else {
+        let launchable = self.info.is_async || !shared.devices.is_empty();
+        let Some(launch) = self.launch.as_ref().filter(|_| launchable) else {
             let mut entered = shared.context.enter(invocation)?;
             if let Some(before) = shared.pending() {
                 wait_for_fence(&before, Deadline::Never, invocation)?;

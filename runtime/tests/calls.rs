@@ -11,7 +11,7 @@ use halite_runtime::{
 };
 use halite_vm::{
     Ref,
-    asm::{FunctionBuilder, ModuleBuilder, PLAIN, Reg, cell, import, reference},
+    asm::{FunctionBuilder, ModuleBuilder, PLAIN, Reg, cell, reference},
     isa::Op,
 };
 
@@ -22,9 +22,9 @@ fn regs(of: &[Reg]) -> halite_vm::asm::Arg {
 /// `NAME$async(gate, wait, signal)`: signals when the gate is open and what is to be waited for is there. Its result is the
 /// gate.
 fn behind_a_gate(b: &mut ModuleBuilder) -> FunctionBuilder {
-    let get = import(b.import("hal.devices.get", "0i_r", false));
-    let join = import(b.import("hal.fence.join", "0ICrD_r", false));
-    let barrier = import(b.import("hal.device.queue.barrier", "0rIrrI_v", false));
+    let get = b.import("hal.devices.get", "0i_r", false);
+    let join = b.import("hal.fence.join", "0ICrD_r", false);
+    let barrier = b.import("hal.device.queue.barrier", "0rIrrI_v", false);
     let mut f = FunctionBuilder::new("0rrr_r");
     let (index, any, zero) = (cell(0), cell(2), cell(4));
     let [gate, wait, signal, device, both] = [0, 1, 2, 3, 4].map(reference);

@@ -87,6 +87,9 @@ fn arguments(corpus: &Path, row: &serde_json::Value, call: &serde_json::Value) -
         return None;
     }
     args.extend(texts(&row["devices"]).iter().map(|d| format!("--device={d}")));
+    // Kernels with addresses run on a processor only when they are asked for.
+    let addresses = texts(&row["flags"]).iter().any(|flag| flag == "--iree-vulkan-dispatch-abi=bda");
+    args.extend(addresses.then(|| "--vulkan_dispatch_abi=bda".to_owned()));
     args.push(format!("--module={}", row["vmfb"].as_str()?));
     args.push(format!("--function={}", call["function"].as_str()?));
     // Kernels that take device addresses run on a processor only when they are asked for.

@@ -240,6 +240,30 @@ fn lists_convert_and_check() {
 }
 
 #[test]
+fn lists_that_hold_themselves_go_with_their_context() {
+    let kept = |results: &[Reg], convention: &str| {
+        let mut f = Program::new(convention);
+        f.i(0, 2).i(1, 0).i(2, 1).op(Op::ListAlloc, &[ANY, cell(0).into(), r(1).into()]);
+        f.op(Op::ListResize, &[r(1).into(), cell(0).into()]);
+        f.op(Op::ListSetRef, &[r(1).into(), cell(1).into(), r(1).into()]);
+        f.op(Op::ListSetRef, &[r(1).into(), cell(2).into(), r(0).into()]);
+        let Value::Ref(content) = buffer(b"held") else { panic!() };
+        let weak = std::sync::Arc::downgrade(content.object().unwrap());
+        let out = f.run_with(results, &[Value::Ref(content)]).unwrap();
+        (weak, out)
+    };
+    let (content, _) = kept(&[], "0r_v");
+    assert_eq!(content.strong_count(), 0);
+    // What the caller got stays, until the caller lets go of it.
+    let (content, out) = kept(&[r(1)], "0r_r");
+    let [Value::Ref(list)] = &out[..] else { panic!("{out:?}") };
+    let list = list.downcast_ref::<List>().unwrap();
+    assert_eq!((content.strong_count(), list.len()), (1, 2));
+    list.resize(0).unwrap();
+    assert_eq!(content.strong_count(), 0);
+}
+
+#[test]
 fn references_move_copy_and_compare() {
     let mut f = Program::new("0rr_iiiirrr");
     f.op(Op::CmpEqRef, &[r(0).into(), r(1).into(), cell(0).into()]);

@@ -31,7 +31,19 @@ pub fn command(program: &str, args: &[&str]) -> Command {
 
 /// The cargo that runs this chore.
 pub fn cargo(args: &[&str]) -> Command {
-    command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()), args)
+    let mut command = command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()), args);
+    if std::env::var_os("CARGO_INCREMENTAL").is_none() && is_fresh() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command
+}
+
+/// Whether nobody has worked with this checkout yet. What cargo keeps for faster builds of changed sources would only take time then.
+fn is_fresh() -> bool {
+    let kept = std::fs::read_dir(repo("target/debug/incremental")).into_iter().flatten().flatten();
+    let mut names = kept.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    // Of the chores themselves there is something always.
+    !names.any(|name| name.starts_with("halite"))
 }
 
 /// Runs to the end; an error when it fails.

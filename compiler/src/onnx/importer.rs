@@ -191,6 +191,9 @@ impl<'m> Importer<'m> {
             }
             self.node(node, index, &names)?;
         }
+        if self.scopes.len() == 1 {
+            self.builder.watch().step(nodes.len(), nodes.len())?;
+        }
         Ok(())
     }
 

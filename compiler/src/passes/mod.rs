@@ -60,6 +60,7 @@ pub fn optimize_with(graph: &mut Graph, control: &Control) -> Result {
         let mut uses = Uses::of(&body);
         each(graph, &mut body, &mut uses, pass, watch)?;
     }
+    control.report(Progress { stage: Stage::Optimizing, done: PASSES.len(), total: PASSES.len() });
     graph.body = body;
     // Equal nodes are one now, of which results and ports have to have the same.
     for (port, id) in graph.outputs.iter_mut().zip(&graph.body.results) {

@@ -85,6 +85,7 @@ pub fn plan(
         }
         functions.push(flows);
     }
+    watch.step(total, total)?;
     let slabs = Slabs::of(&pool, watch)?;
     let load = load::flow(&pool, watch)?;
     let mut codes = Codes::default();
@@ -120,6 +121,7 @@ fn lowered(
     let load = lower(load)?;
     let versions: Result<Vec<Vec<Lowered>>, _> =
         functions.iter().map(|flows| flows.iter().map(&mut lower).collect()).collect();
+    watch.step(total, total)?;
     Ok(TargetPlan { target: target.target, kernels: kernels.all, load, functions: versions? })
 }
 

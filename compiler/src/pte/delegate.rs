@@ -56,6 +56,7 @@ pub(super) fn import(
         };
         import(&mut Node { delegate: &mut delegate, call })?;
     }
+    delegate.builder.watch().step(graph.calls.len(), graph.calls.len())?;
     delegate.builder.at(Place::new(format!("outputs of {name}")));
     let results: Result<Vec<_>> = graph.outputs.iter().map(|id| delegate.give(*id)).collect();
     Ok((delegate.builder, results?))

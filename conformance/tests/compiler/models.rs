@@ -63,7 +63,7 @@ fn models_of_the_corpus_compute_what_onnx_runtime_computes() {
         }
         let (model, sets) = (Model::open(&path).unwrap(), sets(&folder));
         let shapes = |inputs: &[HostTensor]| inputs.iter().map(|t| t.shape.to_vec()).collect::<Vec<_>>();
-        let versions: Result<BTreeMap<_, _>, _> =
+        let versions: Result<BTreeMap<_, _>, CompileError> =
             sets.iter().map(|(inputs, _)| Ok((shapes(inputs), graph(&model, inputs)?))).collect();
         let versions = match versions {
             Ok(versions) => versions.into_values().collect(),

@@ -197,12 +197,12 @@ impl SessionBuilder {
         let limits = self.options.begin();
         let mode = self.load_mode;
         let sources = std::mem::take(&mut self.imports).into_iter().chain([main]);
-        let mut loaded = sources.map(|source| source.load(mode, &limits)).collect::<Result<Vec<_>>>()?;
+        let loaded = sources.map(|source| source.load(mode, &limits)).collect::<Result<Vec<_>>>()?;
         #[cfg(feature = "compiler")]
         if let [only] = &loaded[..]
             && let Some(format) = super::model::detect(only)?
         {
-            let only = loaded.swap_remove(0);
+            let only = loaded.into_iter().next().expect("there is exactly one");
             return super::model::build(self, only, format, &limits);
         }
         for file in &loaded {

@@ -52,7 +52,7 @@ fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> 
     };
     if let Some(shape) = shape {
         if shape.len() != tensor.shape().len() {
-            return wrong(format!("it has {} dimensions", shape.len()));
+            return wrong(format!("the input has {} dimensions", shape.len()));
         }
         for (place, (dimension, size)) in shape.iter().zip(tensor.shape()).enumerate() {
             match dimension {
@@ -132,7 +132,7 @@ mod tests {
             of(tensor([2, 4]).into()).unwrap_err(),
             "input 'x' i32[2,..3] of 'f' cannot be a tensor 2x4xi32: dimension 1 is at most 3, not 4"
         );
-        assert!(of(Tensor::scalar(1i32).into()).unwrap_err().ends_with("it has 2 dimensions"));
+        assert!(of(Tensor::scalar(1i32).into()).unwrap_err().ends_with("the input has 2 dimensions"));
         let floats = Tensor::zeros(ElementType::F32, [2, 3]).unwrap();
         assert!(of(floats.into()).unwrap_err().ends_with("its elements are i32"));
         let signed = Tensor::zeros(ElementType::SI32, [2, 3]).unwrap();

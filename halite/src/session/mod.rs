@@ -307,7 +307,11 @@ impl Function {
     /// As [`Function::run_with`].
     pub fn prewarm_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<()> {
         match &self.session.0.program {
-            Program::Module(_) => Ok(()),
+            Program::Module(_) => {
+                let info = self.info();
+                check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
+                options.begin().check("getting ready")
+            }
             #[cfg(feature = "compiler")]
             Program::Model(_) => self.run_with(inputs, options).map(drop),
         }

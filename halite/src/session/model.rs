@@ -436,7 +436,6 @@ impl ModelProgram {
             tuning: self.tuning.tuning(),
             module_name: "module".to_owned(),
             parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
-            ..compiler::CompileOptions::default()
         };
         let program = compiler::Program { functions: vec![built], model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;

@@ -11,7 +11,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that tensors hold: `f32`, `f64`, [`f16`], [`bf16`], `i8` to `i64`, `u8` to `u64`, `bool`.
+/// A Rust type that tensors hold: `f32`, `f64`, [`f16`](struct@f16), [`bf16`], `i8` to `i64`, `u8` to `u64`, `bool`.
 ///
 /// Sealed: a tensor's elements are numbers of the device, so there are no others.
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {

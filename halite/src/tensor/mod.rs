@@ -368,7 +368,7 @@ impl Tensor {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.device().map_or("host".to_owned(), |device| device.uri());
+        let place = self.device().map_or("host".to_owned(), Device::uri);
         write!(f, "Tensor({} on {place})", describe(self.0.element_type, &self.0.shape))
     }
 }

@@ -50,27 +50,10 @@ impl Default for Options {
 const DEVICE_PACKAGES: [&str; 5] =
     ["halite-vulkan", "halite-runtime", "halite", "halite-tools", "halite-conformance"];
 
-/// Test programs of those packages to which it is the same which Vulkan driver there is: they run once.
-const ON_ANY_DEVICE: [(&str, &str); 18] = [
-    ("halite-conformance", "faulty_devices"),
-    ("halite-conformance", "hal_plugins"),
-    ("halite-conformance", "halite_conformance"),
-    ("halite-conformance", "local"),
-    ("halite-conformance", "run"),
-    ("halite-conformance", "sample_c"),
-    ("halite-conformance", "soak"),
-    ("halite-runtime", "halite_runtime"),
-    ("halite-tools", "cli"),
-    ("halite-tools", "compile"),
-    ("halite-tools", "devices"),
-    ("halite-tools", "docs"),
-    ("halite-tools", "faults"),
-    ("halite-tools", "halite_tools"),
-    ("halite-tools", "kernels"),
-    ("halite-tools", "linked"),
-    ("halite-tools", "plugins"),
-    ("halite-tools", "transcripts"),
-];
+/// Test programs of `halite-conformance` to which it is the same which Vulkan driver there is.
+const WITHOUT_VULKAN: [&str; 6] = ["faulty_devices", "hal_plugins", "local", "run", "sample_c", "soak"];
+/// The test program of `halite-tools` that asks for a device of its own choice; all others take llvmpipe.
+const ON_EACH_DEVICE: &str = "malformed";
 
 /// Test programs that take longest: they begin first, so that none is left when all others have ended.
 const LONGEST: [&str; 5] = ["kernels", "suites", "compiler", "elementwise", "corpus"];
@@ -115,9 +98,9 @@ fn all(options: &Options, steps: &mut Steps) {
     let icds = steps.take("set-up", setup::everything).unwrap_or_default();
     let mut built = None;
     steps.take("building", || {
-        let Built { whole, .. } = *built.insert(binaries::build(&EVERYTHING)?);
-        ensure!(whole, "not everything compiles, see above; what does is tested");
-        Ok(())
+        let built = built.insert(binaries::build(&EVERYTHING)?);
+        ensure!(built.whole, "not everything compiles, see above; what does is tested");
+        check_names(built)
     });
     let _load = Load::start(options.load);
     if let Some(built) = &built {
@@ -125,7 +108,7 @@ fn all(options: &Options, steps: &mut Steps) {
     }
     if options.repeat == 1 {
         documentation(options, steps);
-        steps.take("a crate outside of the workspace", outside);
+        steps.take("a crate outside of the workspace", || outside(icds.first()));
     }
 }
 
@@ -138,11 +121,14 @@ fn documentation(options: &Options, steps: &mut Steps) {
     });
 }
 
-/// A program as users write it: it depends on the public crate and on nothing else.
-fn outside() -> Result<()> {
+/// A program as users write it: it depends on the public crate and on nothing else. With the versions of other crates that the
+/// workspace has, so that those are not compiled again.
+fn outside(icd: Option<&Icd>) -> Result<()> {
+    std::fs::copy(repo("Cargo.lock"), repo("examples/outside/Cargo.lock"))?;
     let mut command = cargo(&["run", "--quiet", "--manifest-path", "examples/outside/Cargo.toml"]);
     set(&mut command, &variables());
-    shell::run(command.env("CARGO_TARGET_DIR", repo("target/xtask/outside")))
+    set(&mut command, &icd.map(only).unwrap_or_default());
+    shell::run(command.env("CARGO_TARGET_DIR", repo("target")))
 }
 
 /// What tests must not see of this user, and where they keep what they would keep for him.
@@ -161,9 +147,24 @@ fn only(icd: &Icd) -> Vec<Variable> {
     ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(|name| (name, Some(icd.manifest.clone().into()))).into()
 }
 
-/// Whether a program's tests need not be run on each device.
+/// Whether a program's tests are the same on each device, so that they run once.
 fn is_any_device_enough(binary: &Binary) -> bool {
-    ON_ANY_DEVICE.contains(&(binary.package.as_str(), binary.target.as_str()))
+    match binary.package.as_str() {
+        "halite-tools" => binary.target != ON_EACH_DEVICE,
+        "halite-runtime" => binary.kind == "lib",
+        "halite-conformance" => binary.kind == "lib" || WITHOUT_VULKAN.contains(&binary.target.as_str()),
+        _ => false,
+    }
+}
+
+/// The lists above name test programs that are there.
+fn check_names(built: &Built) -> Result<()> {
+    let names = WITHOUT_VULKAN.iter().chain(&LONGEST).chain(&PLUGIN_TESTS).chain([&ON_EACH_DEVICE]);
+    for name in names {
+        let known = built.binaries.iter().any(|binary| binary.target == *name);
+        ensure!(known, "there is no test program '{name}' any more, which xtask/src/test/mod.rs names");
+    }
+    Ok(())
 }
 
 /// The test programs and what they run on.

@@ -148,7 +148,8 @@ fn wrong_inputs_are_told_by_name_before_anything_is_compiled() {
     let wrong = Tensor::zeros(ElementType::F64, 2).unwrap();
     assert!(error((&wrong).into()).contains("'x' f32[n] of 'main' cannot be a tensor 2xf64"));
     assert!(
-        error((&Tensor::zeros(ElementType::F32, [2, 2]).unwrap()).into()).contains("the input has 1 dimensions")
+        error((&Tensor::zeros(ElementType::F32, [2, 2]).unwrap()).into())
+            .contains("the input has 1 dimensions")
     );
     assert_eq!(session.loaded_versions(), 0);
 }

@@ -39,7 +39,8 @@ pub fn builder(device: &Device) -> SessionBuilder {
 
 /// Whether two lists of numbers are the same but for rounding.
 pub fn near(actual: &[f32], expected: &[f32]) -> bool {
-    actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, e)| (a - e).abs() <= 1e-4 + 1e-4 * e.abs())
+    actual.len() == expected.len()
+        && actual.iter().zip(expected).all(|(a, e)| (a - e).abs() <= 1e-4 + 1e-4 * e.abs())
 }
 
 /// ONNX models as protocol buffers, field by field: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.

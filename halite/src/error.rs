@@ -114,6 +114,11 @@ impl Error {
     pub fn status(&self) -> &Status {
         &self.status
     }
+
+    /// The status as the layer [`hal`](crate::hal) has it.
+    pub fn into_status(self) -> Status {
+        self.status
+    }
 }
 
 impl fmt::Display for Error {

@@ -170,10 +170,3 @@ impl Error {
         }
     }
 }
-
-impl From<Error> for Status {
-    /// For programs that work with the layer [`hal`](crate::hal).
-    fn from(error: Error) -> Self {
-        error.status
-    }
-}

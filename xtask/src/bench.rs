@@ -58,7 +58,7 @@ fn compare(options: &Options) -> Result<()> {
     let theirs = options.theirs.as_ref().context("--theirs names the folder of IREE's programs")?;
     let manifest = options.manifest.as_ref().context("a manifest of modules is needed")?;
     say("building");
-    shell::run(&mut cargo(&["build", "--release", "--package", "halite-tools"]))?;
+    shell::run(&mut cargo(&["build", "--release", "--package", tools::PACKAGE]))?;
     tools::link(&repo("target/release"))?;
     let mut compare = command("python3", &["conformance/bench/compare.py"]);
     compare.arg("--ours").arg(repo("target/release")).arg("--theirs").arg(theirs);

@@ -8,7 +8,7 @@ use crate::{
     clock::Clock,
     setup,
     shell::{self, cargo, command, output, repo, say},
-    tools::{DEVICES, RUN},
+    tools::{DEVICES, PACKAGE, PROGRAM, RUN},
 };
 
 /// Sets up, builds, runs the digits network on a picture, and says which device ran it.
@@ -16,7 +16,7 @@ pub fn run() -> Result<()> {
     let clock = Clock::start();
     setup::any_vulkan_driver()?;
     say("building");
-    shell::run(&mut build())?;
+    shell::run(&mut cargo(&["build", "--release", "--package", PACKAGE, "--bin", PROGRAM]))?;
     println!("built in {}", clock.spent());
     say("devices");
     shell::run(&mut program(DEVICES, &[]))?;
@@ -28,7 +28,7 @@ pub fn run() -> Result<()> {
         "--function=classify",
         "--input=@demo/digits/sample_7.npy",
     ];
-    say(&format!("{} {}", RUN.join(" "), args.join(" ")));
+    say(&format!("{PROGRAM} {RUN} {}", args.join(" ")));
     let text = output(&mut program(RUN, &args))?;
     print!("{text}");
     let scores: Vec<f32> = text
@@ -39,26 +39,17 @@ pub fn run() -> Result<()> {
     if let Some((digit, score)) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)) {
         println!("\nThe network says: {digit} ({:.1} %)", score * 100.0);
     }
-    anyhow::ensure!(scores.len() == 10, "{} printed no 1x10 result", RUN.join(" "));
+    anyhow::ensure!(scores.len() == 10, "{PROGRAM} {RUN} printed no 1x10 result");
     let report = output(program(RUN, &args).arg("--json"))?;
     println!("It ran on {}.", device_of(&report, &output(&mut program(DEVICES, &["--json"]))?)?);
     println!("\nAll of this took {}.", clock.spent());
     Ok(())
 }
 
-/// Builds what the demo runs and nothing else.
-fn build() -> Command {
-    let mut build = cargo(&["build", "--release", "--package", "halite-tools", "--bin", RUN[0]]);
-    if DEVICES[0] != RUN[0] {
-        build.args(["--bin", DEVICES[0]]);
-    }
-    build
-}
-
-/// A tool that was built, with its first arguments and these.
-fn program(tool: &[&str], args: &[&str]) -> Command {
-    let path = repo("target/release").join(tool[0]).to_string_lossy().into_owned();
-    command(&path, &[&tool[1..], args].concat())
+/// A command of the tools' program that was built.
+fn program(name: &str, args: &[&str]) -> Command {
+    let path = repo("target/release").join(PROGRAM).to_string_lossy().into_owned();
+    command(&path, &[&[name], args].concat())
 }
 
 /// URI and name of the device that a run reports as JSON, the name out of the list of devices.

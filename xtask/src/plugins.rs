@@ -84,11 +84,9 @@ pub fn dist(options: &DistOptions) -> Result<()> {
     run(&["--lib"].into_iter().chain(packages).collect::<Vec<_>>())?;
     let names = place_all(&plugins, &target.join(folder), &drivers)?;
     say("tools without linked drivers");
-    run(&["--package", "halite-tools", "--no-default-features", "--bins"])?;
-    for tool in tools::PROGRAMS {
-        let file = format!("{tool}{}", std::env::consts::EXE_SUFFIX);
-        copy(&target.join(folder).join(&file), &bin.join(&file))?;
-    }
+    run(&["--package", tools::PACKAGE, "--no-default-features", "--bins"])?;
+    let file = format!("{}{}", tools::PROGRAM, std::env::consts::EXE_SUFFIX);
+    copy(&target.join(folder).join(&file), &bin.join(&file))?;
     tools::link(&bin)?;
     println!("tools in '{}', drivers {} in '{}'", bin.display(), names.join(", "), drivers.display());
     Ok(())

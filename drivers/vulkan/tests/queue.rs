@@ -99,7 +99,7 @@ fn failures_travel_and_foreign_semaphores_work() {
         device.queue_submit(ANY, &first, &second, fill(device, &data, 1)).unwrap();
         device.queue_submit(ANY, &second, &third, QueueOp::Barrier).unwrap();
         first.fail(&Status::new(Code::Cancelled, "not today"));
-        assert_eq!(third.wait(seconds(5)).unwrap_err().code(), Code::Cancelled);
+        assert_eq!(third.wait(seconds(30)).unwrap_err().code(), Code::Cancelled);
         assert_eq!(read(&data), [0; 64], "an operation whose wait failed does not run");
 
         let soft: Arc<dyn Semaphore> = Arc::new(SoftSemaphore::new(0, 0));
@@ -188,7 +188,7 @@ fn out_of_memory_says_how_much() {
         assert!(device.allocate_buffer(&BufferParams::DEVICE, u64::MAX).is_err());
         let done = fence(device);
         assert!(device.queue_alloca(ANY, &Fence::default(), &done, &BufferParams::DEVICE, 1 << 60).is_err());
-        assert!(done.wait(seconds(5)).is_err());
+        assert_ne!(done.wait(seconds(30)).unwrap_err().code(), Code::DeadlineExceeded);
         let empty = device.allocate_buffer(&BufferParams::DEVICE, 0).unwrap();
         run(device, fill(device, &empty, 1));
         empty.write(0, &[]).unwrap();
@@ -213,7 +213,7 @@ fn objects_outlive_their_device_in_any_order() {
     let kept = std::mem::take(&mut *kept.lock().unwrap());
     assert_eq!(calls.load(Ordering::SeqCst) as usize, kept.len(), "closing fails what can never run");
     for (data, _executable, waits) in kept {
-        assert_eq!(waits.wait(seconds(5)).unwrap_err().code(), Code::Aborted);
+        assert_eq!(waits.wait(seconds(30)).unwrap_err().code(), Code::Aborted);
         assert_eq!(read(&data), [5; 128]);
     }
 }

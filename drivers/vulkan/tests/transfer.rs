@@ -7,8 +7,8 @@ use std::{io::Write as _, sync::Arc};
 
 use common::*;
 use halite_hal::{
-    BufferParams, Command, CommandBufferMode, CommandCategory, CommandList, Device, Fence, File, FileAccess,
-    QueueAffinity, QueueOp,
+    BufferParams, Code, Command, CommandBufferMode, CommandCategory, CommandList, Device, Fence, File,
+    FileAccess, QueueAffinity, QueueOp,
 };
 
 const SIZE: u64 = 300;
@@ -109,7 +109,7 @@ fn overlapping_copies_are_refused_and_fail_their_fence() {
         let done = fence(device);
         let op = QueueOp::Copy { source: span(&data, 0, 32), target: span(&data, 16, 32) };
         assert!(device.queue_submit(ANY, &Fence::default(), &done, op).is_err());
-        assert!(done.wait(seconds(5)).is_err());
+        assert_ne!(done.wait(seconds(30)).unwrap_err().code(), Code::DeadlineExceeded);
     });
 }
 
@@ -142,7 +142,8 @@ fn files_go_both_ways_in_chunks() {
         let target = device.allocate_buffer(&BufferParams::DEVICE, 100).unwrap();
         let op = QueueOp::Read { source: handle, source_offset: length, target: span(&target, 0, 100) };
         _ = device.queue_submit(ANY, &Fence::default(), &failed, op);
-        assert!(failed.wait(seconds(5)).is_err(), "a read past the end of a file fails its fence");
+        let code = failed.wait(seconds(30)).unwrap_err().code();
+        assert_ne!(code, Code::DeadlineExceeded, "a read past the end of a file fails its fence");
     });
 }
 

@@ -92,10 +92,6 @@ fn arguments(corpus: &Path, row: &serde_json::Value, call: &serde_json::Value) -
     args.extend(addresses.then(|| "--vulkan_dispatch_abi=bda".to_owned()));
     args.push(format!("--module={}", row["vmfb"].as_str()?));
     args.push(format!("--function={}", call["function"].as_str()?));
-    // Kernels that take device addresses run on a processor only when they are asked for.
-    if row["name"].as_str()?.contains("bda") {
-        args.push("--vulkan_dispatch_abi=all".to_owned());
-    }
     let inputs = call["inputs"].as_array().into_iter().flatten();
     args.extend(inputs.filter_map(|i| Some(format!("--input={}", i["flag"].as_str()?))));
     Some(args)

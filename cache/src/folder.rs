@@ -162,3 +162,21 @@ fn mark(dir: &Dir) -> io::Result<()> {
     marker.file().write_all(format!("{SIGNATURE}\n{OURS}\n{EXPLANATION}\n").as_bytes())?;
     marker.keep_as(MARKER)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_has_halites_name_is_taken_with_what_is_in_it() {
+        let above = tempfile::tempdir().unwrap();
+        let path = above.path().join("halite/pipelines");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("10de-2335-0123456789abcdef.bin"), "kept before there were markers").unwrap();
+        Folder::with(&path, Make::Named).unwrap();
+        assert!(path.join(MARKER).exists() && path.join("10de-2335-0123456789abcdef.bin").exists());
+        Folder::open(&path).unwrap();
+    }
+}

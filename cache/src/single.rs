@@ -12,18 +12,17 @@ use crate::{
     temporary::Temporary,
 };
 
-/// Whether a file holds only what this user or root put there, so that a library may be loaded from it: the file, the
-/// folder it is in and the one above belong to one of them, and nobody else may write to them. Where the file is a link,
-/// what it leads to has to be in such folders as well. On systems that are no Unix this only says whether it is there.
+/// Whether a file holds only what this user or root put there, so that a library may be loaded from it: the file and the
+/// folder it is in belong to one of them, and nobody else may write to them. Where the file is a link, what it leads to
+/// has to be in such a folder as well. On systems that are no Unix this only says whether it is there.
 ///
 /// # Errors
 /// It is not there, or somebody else could have written it. The text says what to do.
 pub fn check_trusted(path: &Path) -> Result<(), CacheError> {
     let absolute = std::path::absolute(path).map_err(CacheError::io("cannot find", path))?;
     let real = path.canonicalize().map_err(CacheError::io("cannot find", path))?;
-    let mut all: Vec<PathBuf> = [&absolute, &real].into_iter().flat_map(|path| with_folders(path)).collect();
-    all.dedup();
-    for path in all {
+    let folders = [&absolute, &real].into_iter().filter_map(|path| path.parent()).map(Path::to_owned);
+    for path in folders.chain([real.clone()]) {
         let data = fs::metadata(&path).map_err(CacheError::io("cannot examine", &path))?;
         // In a folder such as /tmp, the owner of a thing is the only one who can replace it.
         if !(data.is_dir() && sys::is_sticky(&data)) {
@@ -32,10 +31,6 @@ pub fn check_trusted(path: &Path) -> Result<(), CacheError> {
         }
     }
     Ok(())
-}
-
-fn with_folders(path: &Path) -> Vec<PathBuf> {
-    path.ancestors().take(3).map(Path::to_owned).collect()
 }
 
 /// Replaces a file's contents and makes it readable by this user only. The folder is created if it is missing. Others see

@@ -37,11 +37,6 @@ mod types;
 pub mod uri;
 pub mod validation;
 
-/// Where a user's caches are; it has moved to `halite-cache`, and users of this name move there.
-pub mod user_cache {
-    pub use halite_cache::{Os, user_cache};
-}
-
 pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER};
 pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,

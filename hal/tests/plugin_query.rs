@@ -93,8 +93,8 @@ fn a_library_answers_its_program() {
         assert!(words.iter().all(|word| message.contains(word)), "'{message}' lacks one of {words:?}");
     };
 
-    let text = |version: u32| format!("{}.{}", version >> 16, version & 0xFFFF);
-    let (ours, newer) = (text(HALITE_ABI_VERSION), text(HALITE_ABI_VERSION + 1));
+    let number = |version: u32| format!("{}.{}", version >> 16, version & 0xFFFF);
+    let (ours, newer) = (number(HALITE_ABI_VERSION), number(HALITE_ABI_VERSION + 1));
     refused(
         host,
         HALITE_ABI_VERSION + 1,

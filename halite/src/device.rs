@@ -14,7 +14,9 @@ use halite_hal::{self as hal, DriverRegistry, plugin::discovery::Discovery};
 
 pub use hal::Options;
 
-use crate::{Error, ErrorKind, Result};
+#[cfg(feature = "compiler")]
+use crate::ErrorKind;
+use crate::{Error, Result};
 
 /// What kind of hardware a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -114,6 +114,11 @@ impl Error {
     pub fn status(&self) -> &Status {
         &self.status
     }
+
+    /// The status as the layer [`hal`](crate::hal) has it.
+    pub fn into_status(self) -> Status {
+        self.status
+    }
 }
 
 impl fmt::Display for Error {
@@ -168,12 +173,5 @@ impl Error {
             E::Status(status) => status.into(),
             other => Error { kind, status: Status::new(other.code(), other.to_string()) },
         }
-    }
-}
-
-impl From<Error> for Status {
-    /// For programs that work with the layer [`hal`](crate::hal).
-    fn from(error: Error) -> Self {
-        error.status
     }
 }

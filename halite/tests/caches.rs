@@ -1,5 +1,7 @@
 //! The cache of compiled models: what it finds, what it must not find, and what it must leave alone.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod common;
 
 use std::{fs, path::Path, time::SystemTime};
@@ -9,7 +11,7 @@ use halite::{Cache, Device, ErrorKind, Session, Tensor};
 
 fn run(device: &Device, cache: &Cache, model: &Path) -> f32 {
     let session = Session::builder().device(device).cache(cache.clone()).model(model).build().unwrap();
-    let out = session.run(&Tensor::from_slice(&[1.0f32], 1).unwrap()).unwrap();
+    let out = session.run(Tensor::from_slice(&[1.0f32], 1).unwrap()).unwrap();
     out["y"].item().unwrap()
 }
 
@@ -48,7 +50,7 @@ fn weights_in_files_of_their_own_count_too_and_are_not_copied() {
     fs::write(&model, onnx::product(width, 2.0)).unwrap();
     let go = || {
         let session = Session::builder().device(&device).cache(cache.clone()).model(&model).build().unwrap();
-        let out = session.run(&Tensor::from_vec(vec![1.0f32; width], [1, width]).unwrap()).unwrap();
+        let out = session.run(Tensor::from_vec(vec![1.0f32; width], [1, width]).unwrap()).unwrap();
         out["y"].to_vec::<f32>().unwrap()[0]
     };
     assert_eq!((go(), go()), (512.0, 512.0));

@@ -1,5 +1,7 @@
 //! Deadlines and cancellation end work in every stage, and the error names the stage.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod common;
 
 use std::{
@@ -27,8 +29,8 @@ fn stages_of(
         }
     });
     build(builder).unwrap();
-    let stages = stages.lock().unwrap().clone();
-    stages
+
+    stages.lock().unwrap().clone()
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Sessions of models and modules on the first Vulkan device: names, places, open sizes, devices, threads, transfers.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod common;
 
 use std::thread;
@@ -22,7 +24,7 @@ fn a_model_runs_by_name_and_by_place_from_a_path_bytes_and_a_reader() {
         let info = session.default_function().unwrap().info().clone();
         let (input, output) = (info.inputs[0].name.clone(), info.outputs[0].name.clone());
         let by_name = session.run([(input, array("sample_7.npy"))]).unwrap();
-        let by_place = session.run(&array("sample_7.npy")).unwrap();
+        let by_place = session.run(array("sample_7.npy")).unwrap();
         let probabilities: Vec<f32> = by_name[output.as_str()].to_vec().unwrap();
         assert!(near(&probabilities, &expected("expected_7.npy")), "{probabilities:?}");
         assert_eq!(probabilities, by_place[0].to_vec::<f32>().unwrap());
@@ -34,7 +36,7 @@ fn a_module_of_another_compiler_runs_too() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(repo("demo/digits/digits.vmfb")).build().unwrap();
     let classify = session.function("classify").unwrap();
-    let out = classify.run(&array("sample_3.npy")).unwrap();
+    let out = classify.run(array("sample_3.npy")).unwrap();
     assert!(near(&out[0].to_vec().unwrap(), &expected("expected_3.npy")));
     let missing = session.function("nothing").unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
@@ -71,7 +73,7 @@ fn eight_sessions_share_one_device() {
                 let session = builder(&device).model(onnx::adds(constant)).build().unwrap();
                 assert!(session.device().unwrap().is_same(&device));
                 for _ in 0..5 {
-                    let out = session.run(&Tensor::from_slice(&[1.0f32, 2.0], 2).unwrap()).unwrap();
+                    let out = session.run(Tensor::from_slice(&[1.0f32, 2.0], 2).unwrap()).unwrap();
                     assert_eq!(out["y"].to_vec::<f32>().unwrap(), [1.0 + constant, 2.0 + constant]);
                 }
             });
@@ -100,14 +102,14 @@ fn a_call_that_was_started_is_waited_for() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(onnx::adds(2.0)).dimension("n", 3).build().unwrap();
     let input = |v: f32| Tensor::from_slice(&[v; 3], 3).unwrap();
-    let pending: Vec<_> = (0..16).map(|i| session.start(&input(i as f32)).unwrap()).collect();
+    let pending: Vec<_> = (0..16).map(|i| session.start(input(i as f32)).unwrap()).collect();
     for (i, pending) in pending.into_iter().enumerate().rev() {
         let out = pending.wait().unwrap();
         assert_eq!(out["y"].to_vec::<f32>().unwrap(), [i as f32 + 2.0; 3]);
     }
-    let forgotten = session.start(&input(1.0)).unwrap();
+    let forgotten = session.start(input(1.0)).unwrap();
     drop(forgotten);
-    assert_eq!(session.run(&input(5.0)).unwrap()["y"].to_vec::<f32>().unwrap(), [7.0; 3]);
+    assert_eq!(session.run(input(5.0)).unwrap()["y"].to_vec::<f32>().unwrap(), [7.0; 3]);
 }
 
 #[test]
@@ -116,11 +118,11 @@ fn open_sizes_are_compiled_when_they_are_called() {
     let session = builder(&device).model(onnx::adds(1.0)).max_loaded_versions(2).build().unwrap();
     assert_eq!(session.loaded_versions(), 0);
     for n in [3usize, 5, 3, 7, 3] {
-        let out = session.run(&Tensor::zeros(ElementType::F32, n).unwrap()).unwrap();
+        let out = session.run(Tensor::zeros(ElementType::F32, n).unwrap()).unwrap();
         assert_eq!(out["y"].to_vec::<f32>().unwrap(), vec![1.0; n]);
         assert!(session.loaded_versions() <= 2);
     }
-    session.prewarm(&Tensor::zeros(ElementType::F32, 9).unwrap()).unwrap();
+    session.prewarm(Tensor::zeros(ElementType::F32, 9).unwrap()).unwrap();
     assert_eq!(session.loaded_versions(), 2);
 }
 
@@ -130,10 +132,10 @@ fn bounds_are_compiled_ahead_and_are_the_limit() {
     let session = builder(&device).model(onnx::adds(1.0)).bound("n", 1..=4).build().unwrap();
     assert_eq!(session.loaded_versions(), 1);
     for n in 1..=4 {
-        let out = session.run(&Tensor::zeros(ElementType::F32, n).unwrap()).unwrap();
+        let out = session.run(Tensor::zeros(ElementType::F32, n).unwrap()).unwrap();
         assert_eq!(out["y"].to_vec::<f32>().unwrap(), vec![1.0; n]);
     }
-    let error = session.run(&Tensor::zeros(ElementType::F32, 5).unwrap()).unwrap_err();
+    let error = session.run(Tensor::zeros(ElementType::F32, 5).unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }
 
@@ -184,7 +186,7 @@ fn what_cannot_be_built_says_why() {
 fn sessions_results_and_devices_may_go_in_any_order() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
-    let out = session.run_with(&Tensor::zeros(ElementType::F32, 4).unwrap(), &RunOptions::new()).unwrap();
+    let out = session.run_with(Tensor::zeros(ElementType::F32, 4).unwrap(), &RunOptions::new()).unwrap();
     drop(session);
     drop(device);
     assert_eq!(out["y"].to_vec::<f32>().unwrap(), [1.0; 4]);
@@ -194,7 +196,7 @@ fn sessions_results_and_devices_may_go_in_any_order() {
 fn a_wait_that_ends_early_can_be_had_again() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
-    let pending = session.start(&Tensor::zeros(ElementType::F32, 8).unwrap()).unwrap();
+    let pending = session.start(Tensor::zeros(ElementType::F32, 8).unwrap()).unwrap();
     // Done or not, asking does no harm.
     let _ = pending.wait_timeout(std::time::Duration::ZERO).unwrap();
     let first = pending.wait_with(&RunOptions::new()).unwrap();

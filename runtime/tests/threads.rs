@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use halite_compiler::{CompileOptions, Model, ModelFormat, Precision, compile, signature::Bindings};
+use halite_compiler::{CompileOptions, Control, Model, ModelFormat, Precision, compile, signature::Bindings};
 use halite_hal::{Device, DriverRegistry, ElementType, Options};
 use halite_runtime::{BufferView, CallOptions, Deadline, Function, HostTensor, Session, Value};
 use halite_vulkan as _;
@@ -77,8 +77,8 @@ fn hammer(
 fn compiled() -> Bytes {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/functions.onnx");
     let model = Model::open(&path, ModelFormat::Onnx).unwrap();
-    let program = model.program(&[Bindings::default()], Precision::Model).unwrap();
-    compile(&program, &CompileOptions::default(), &mut |_| ()).unwrap().module.to_vec().into()
+    let program = model.program(&[Bindings::default()], Precision::Model, &Control::default()).unwrap();
+    compile(&program, &CompileOptions::default(), &Control::default()).unwrap().module.to_vec().into()
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Owns the tuning file of a machine: where it is, what is in it, reading and writing it. Does not own: measuring, or what rows
-//! mean (`tuning`).
+//! The tuning file of a machine: where it is, what is in it, reading and writing it.
 
 use std::{
     collections::BTreeSet,
@@ -8,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use halite_cache::{CacheError, Os, check_trusted, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::{Operation, Tuning, TuningRow, variants_of};
@@ -68,6 +68,14 @@ pub enum TuningError {
         /// What the system says.
         error: io::Error,
     },
+    /// It cannot be written, or somebody else could have written it.
+    #[error("{doing} the tuning file: {error}; set HALITE_TUNING to the path of another, or to nothing")]
+    Place {
+        /// What was tried.
+        doing: &'static str,
+        /// What is wrong, and with which file or folder.
+        error: CacheError,
+    },
     /// Its contents make no sense.
     #[error(
         "the tuning file '{path}' is damaged or of another version: {reason}; make it anew with `cargo xtask tune`, delete it, or \
@@ -110,30 +118,35 @@ impl TuningFile {
         Ok(file)
     }
 
-    /// The file of this user; empty when there is none.
+    /// The file of this user; empty when there is none. Unless `HALITE_TUNING` names it, it has to be one that nobody else
+    /// could have written.
     ///
     /// # Errors
     /// It is there and cannot be used.
     pub fn of_user() -> Result<TuningFile, TuningError> {
-        match Self::place().filter(|path| path.exists()) {
-            Some(path) => Self::read(&path),
-            None => Ok(TuningFile::default()),
-        }
+        Self::of(Os::THIS, &|name| std::env::var_os(name))
     }
 
-    /// Writes a file and the folders above it. Others see the old file or the new one, nothing between.
+    fn of(os: Os, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<TuningFile, TuningError> {
+        let Some(path) = place_from(os, variable).filter(|path| path.exists()) else {
+            return Ok(TuningFile::default());
+        };
+        if variable(TUNING_VARIABLE).is_none() {
+            check_trusted(&path).map_err(|error| TuningError::Place { doing: "reading", error })?;
+        }
+        Self::read(&path)
+    }
+
+    /// Writes a file, and makes the folders above it if they are missing. Others see the old file or the new one, nothing
+    /// between. A link is replaced by the file.
     ///
     /// # Errors
     /// Names the file and what the system says.
     pub fn write(&self, path: &Path) -> Result<(), TuningError> {
         let failed = |error| TuningError::Io { doing: "writing", path: path.display().to_string(), error };
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
         let mut text = serde_json::to_string_pretty(self).map_err(|e| failed(io::Error::other(e)))?;
         text.push('\n');
-        let fresh = path.with_extension("json.new");
-        fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, path)).map_err(failed)
+        replace_file(path, text.as_bytes()).map_err(|error| TuningError::Place { doing: "writing", error })
     }
 
     /// Its rows before those that ship.
@@ -175,24 +188,6 @@ impl TuningRow {
         let known: BTreeSet<&str> = variants_of(&self.operation).map(|v| v.name.as_str()).collect();
         self.order.iter().map(String::as_str).filter(|name| !known.contains(name)).collect()
     }
-}
-
-/// The operating systems whose folders differ.
-#[derive(Clone, Copy)]
-enum Os {
-    Unix,
-    Mac,
-    Windows,
-}
-
-impl Os {
-    const THIS: Os = if cfg!(windows) {
-        Os::Windows
-    } else if cfg!(any(target_os = "macos", target_os = "ios")) {
-        Os::Mac
-    } else {
-        Os::Unix
-    };
 }
 
 fn place_from(os: Os, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -253,10 +248,41 @@ mod tests {
         assert_eq!(file.tuning().row(&operation, &target).unwrap().source, "a test");
     }
 
+    /// Audit H4 and its low findings: what others may write is not read, and nothing is written through links.
+    #[cfg(unix)]
+    #[test]
+    fn the_users_file_is_nobody_elses() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(".config/halite/tuning.json");
+        let file = TuningFile { rows: vec![row(&["matmul.f32.tile64x64x16"])], measurements: Vec::new() };
+        let read = |named: Option<&Path>| {
+            TuningFile::of(Os::Unix, &|name| match name {
+                "HOME" => Some(home.path().into()),
+                TUNING_VARIABLE => named.map(OsString::from),
+                _ => None,
+            })
+        };
+        assert_eq!(read(None).unwrap(), TuningFile::default());
+        let precious = home.path().join("precious");
+        fs::write(&precious, "text").unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(&precious, path.with_extension("json.new")).unwrap();
+        file.write(&path).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "text");
+        fs::set_permissions(path.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(read(None).unwrap(), file);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        let told = read(None).unwrap_err().to_string();
+        assert!(told.contains("chmod go-w") && told.contains("HALITE_TUNING"), "{told}");
+        assert_eq!(read(Some(&path)).unwrap(), file, "what the user names is read");
+    }
+
     #[test]
     fn files_come_back_and_damage_is_told() {
-        let folder = std::env::temp_dir().join(format!("halite-tuning-{}", std::process::id()));
-        let path = folder.join("deep").join("tuning.json");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep").join("tuning.json");
         let file = TuningFile { rows: vec![row(&["matmul.f32.tile64x64x16"])], measurements: Vec::new() };
         file.write(&path).unwrap();
         assert_eq!(TuningFile::read(&path).unwrap(), file);
@@ -266,6 +292,5 @@ mod tests {
         let text = serde_json::to_string(&file).unwrap().replace("\"matmul\"", "\"matmull\"");
         fs::write(&path, text).unwrap();
         assert!(TuningFile::read(&path).unwrap_err().to_string().contains("no operation 'matmull'"));
-        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -78,7 +78,7 @@ impl From<Status> for Failure {
 
 impl From<halite::Error> for Failure {
     fn from(error: halite::Error) -> Self {
-        Failure::Status(error.into())
+        Failure::Status(error.into_status())
     }
 }
 

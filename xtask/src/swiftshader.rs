@@ -60,7 +60,7 @@ pub fn fetch(folder: &Path) -> Result<PathBuf> {
     if work.exists() {
         fs::remove_dir_all(&work)?;
     }
-    fs::create_dir_all(&work).with_context(|| format!("cannot make the folder {}", work.display()))?;
+    create(&work).with_context(|| format!("cannot make the folder {}", work.display()))?;
     let cached = cache_folder().map(|cache| (cache.join(LIBRARY), cache.join(ORIGIN)));
     let (from, origin) = match cached.filter(|(library, _)| library.is_file()) {
         Some((library, origin)) => {
@@ -74,6 +74,15 @@ pub fn fetch(folder: &Path) -> Result<PathBuf> {
     fs::rename(from, &library)?;
     fs::remove_dir_all(&work)?;
     Ok(library)
+}
+
+/// Makes a folder and those above it. Others must not be able to write to them, or the driver leaves the library out.
+fn create(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
+    builder.create(folder)
 }
 
 /// The library and the name and version of its package, both from a download into this folder.
@@ -107,7 +116,7 @@ fn find(folder: &Path, name: &str) -> Option<PathBuf> {
         .or_else(|| entries.iter().filter(|p| p.is_dir() && !p.is_symlink()).find_map(|p| find(p, name)))
 }
 
-/// Where the driver looks: its rule for Unix (`user_cache.rs`), as packages come from apt.
+/// Where the driver looks: its rule for Unix (`cache/src/place.rs`), as packages come from apt.
 fn cache_folder() -> Option<PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = variable("XDG_CACHE_HOME").filter(|path| path.is_absolute());

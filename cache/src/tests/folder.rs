@@ -215,6 +215,7 @@ mod unix {
         rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
             .unwrap();
         assert_eq!(store.get(key(2), KIND), None, "nobody waits for a pipe");
+        assert!(file.exists(), "it is no entry, so it is not removed either");
         set_mode(&good, 0o620);
         assert_eq!(store.get(key(1), KIND), None);
         set_mode(&good, 0o600);

@@ -100,6 +100,19 @@ fn only_entries_are_trimmed_and_those_used_last_stay() {
 }
 
 #[test]
+fn what_was_just_kept_stays_even_if_clocks_were_wrong() {
+    let (_above, store) = store(2500);
+    for number in 0..2 {
+        store.put(key(number), KIND, "", &[&[0; 1000]]).unwrap();
+        let file = File::options().append(true).open(file_of(&store, key(number))).unwrap();
+        file.set_modified(SystemTime::now() + HOUR * 100).unwrap();
+    }
+    store.put(key(2), KIND, "", &[&[0; 1000]]).unwrap();
+    assert!(store.get(key(2), KIND).is_some());
+    assert_eq!(store.list().unwrap().len(), 2);
+}
+
+#[test]
 fn the_time_of_last_use_is_set_at_most_once_a_minute() {
     let (_above, store) = store(1 << 20);
     store.put(key(1), KIND, "", &[b"x"]).unwrap();
@@ -131,7 +144,7 @@ fn what_is_too_large_is_refused_and_the_rest_stays() {
 fn a_writer_that_fails_leaves_nothing() {
     let (_above, store) = store(1 << 20);
     let result = store.put_with(key(1), KIND, "", |out| {
-        out.write_all(&[1; 100_000])?;
+        out.write_all(&vec![1; 100_000])?;
         Err(io::ErrorKind::StorageFull.into())
     });
     assert!(result.unwrap_err().is_full());

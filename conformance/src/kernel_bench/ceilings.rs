@@ -84,7 +84,9 @@ impl Ceilings {
     }
 
     fn measure_copy(&self, bytes: u64) -> Result<CopySpeed> {
-        let allocate = || Ok(BufferSpan::whole(self.device.allocate_buffer(&BufferParams::DEVICE, bytes)?));
+        let allocate = || -> Result<BufferSpan> {
+            Ok(BufferSpan::whole(self.device.allocate_buffer(&BufferParams::DEVICE, bytes)?))
+        };
         let (from, to) = (allocate()?, allocate()?);
         let copy = Command::Copy { source: BufferRef::from(from), target: BufferRef::from(to) };
         let mut job = Job::new(&self.device, vec![vec![copy, Command::Barrier]], 1)?;

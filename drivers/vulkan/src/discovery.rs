@@ -1,7 +1,10 @@
 //! Owns which libraries are asked for devices, and the joint list of what they have. Does not own: the facts of a device
 //! (`context::enumerate`), or where SwiftShader is looked for (`swiftshader`).
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Once},
+};
 
 use ash::vk;
 use halite_hal::{Code, DeviceInfo, Result, ResultExt as _, Status, status};
@@ -168,6 +171,12 @@ fn installed_swiftshader(options: &VulkanOptions) -> Result<Vec<Candidate>, Stri
     let places = swiftshader::places(&Surroundings::here());
     let mut refused = Vec::new();
     for (place, file) in places.iter().flat_map(|place| place.files().into_iter().map(move |f| (place, f))) {
+        if let Err(why) = place.judge(&file) {
+            static TOLD: Once = Once::new();
+            TOLD.call_once(|| log::warn!("the SwiftShader in the user's cache is left out: {why}"));
+            refused.push(why.to_string());
+            continue;
+        }
         match direct(&file, options) {
             Ok(devices) if devices.iter().any(Candidate::usable) => {
                 log::debug!("SwiftShader: {} ({})", file.display(), place.what);

@@ -1,51 +1,42 @@
-//! Owns the persistent pipeline cache: the `VkPipelineCache` and the file behind it.
-//! Does not own: pipelines.
+//! The persistent pipeline cache: the `VkPipelineCache`, and its data in the user's cache.
 
-mod file;
-
-use std::path::{Path, PathBuf};
+mod kept;
 
 use ash::vk;
+use halite_cache::{Digest, Store};
 use parking_lot::Mutex;
 
-use crate::{
-    caps::DeviceCaps,
-    options::{PipelineCacheChoice, VulkanOptions},
-};
+use crate::{caps::DeviceCaps, options::VulkanOptions};
 
 /// A pipeline cache, and where it is kept. Any thread may use it. Failing to load or store it costs time,
 /// never correctness, so such failures are logged and not returned.
 #[derive(Debug)]
 pub(crate) struct PipelineCache {
     handle: vk::PipelineCache,
-    identity: file::Identity,
-    path: Option<PathBuf>,
-    /// Hash and length of what the file holds, to write only what changed.
-    stored: Mutex<Option<(u64, usize)>>,
+    identity: kept::Identity,
+    store: Option<Store>,
+    /// Digest and length of what is kept, to write only what changed.
+    stored: Mutex<Option<(Digest, usize)>>,
 }
 
 impl PipelineCache {
-    /// The cache for a device, filled from its file when there is one that fits. Where none is allowed, pipelines are
-    /// created without one.
+    /// The cache for a device, filled with what is kept for it. Where none is allowed, pipelines are created without one.
     pub(crate) fn open(
         device: &ash::Device,
         caps: &DeviceCaps,
         options: &VulkanOptions,
         allowed: bool,
     ) -> Self {
-        let identity = file::Identity::of(caps);
-        let directory = match &options.pipeline_cache {
-            PipelineCacheChoice::Off => None,
-            _ if !allowed => None,
-            PipelineCacheChoice::Default => file::default_directory(),
-            PipelineCacheChoice::Directory(directory) => Some(directory.clone()),
-        };
-        let path = directory.map(|d| d.join(identity.file_name()));
-        let data = path.as_deref().and_then(|p| load(p, &identity)).unwrap_or_default();
+        let identity = kept::Identity::of(caps);
+        let store = if allowed { kept::place(&options.pipeline_cache) } else { None };
+        let data = store.as_ref().and_then(|store| kept::read(store, &identity)).unwrap_or_default();
         let made = || create(device, &data).or_else(|| create(device, &[]));
         let handle = if allowed { made().unwrap_or_default() } else { vk::PipelineCache::null() };
-        let stored = (!data.is_empty()).then(|| (file::hash(&data), data.len()));
-        PipelineCache { handle, identity, path, stored: Mutex::new(stored) }
+        let stored = (!data.is_empty()).then(|| {
+            log::debug!("read {} bytes of pipeline cache", data.len());
+            (Digest::of(&data), data.len())
+        });
+        PipelineCache { handle, identity, store, stored: Mutex::new(stored) }
     }
 
     /// The handle to create pipelines with; null when there is none.
@@ -53,21 +44,15 @@ impl PipelineCache {
         self.handle
     }
 
-    /// The file it is kept in, if it is kept.
-    #[cfg(test)]
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-
-    /// Bytes that its file gave at opening or got since.
+    /// Bytes that were kept at opening or since.
     #[cfg(test)]
     pub(crate) fn stored_bytes(&self) -> Option<usize> {
         self.stored.lock().map(|(_, length)| length)
     }
 
-    /// Writes the cache to its file if it changed since it was read or written.
+    /// Keeps the cache's data if it changed since it was read or written.
     pub(crate) fn flush(&self, device: &ash::Device) {
-        let Some(path) = &self.path else { return };
+        let Some(store) = &self.store else { return };
         if self.handle == vk::PipelineCache::null() {
             return;
         }
@@ -80,16 +65,23 @@ impl PipelineCache {
                 return;
             }
         };
-        let now = (file::hash(&data), data.len());
-        if *stored == Some(now) || data.len() <= file::EMPTY_DATA || data.len() > file::MAX_DATA {
+        if data.len() <= kept::EMPTY_DATA || data.len() > kept::MAX_DATA {
             return;
         }
-        match file::write(path, &self.identity, &data) {
+        let now = (Digest::of(&data), data.len());
+        if *stored == Some(now) {
+            return;
+        }
+        match kept::write(store, &self.identity, &data) {
             Ok(()) => {
                 *stored = Some(now);
-                log::debug!("wrote {} bytes of pipeline cache to '{}'", data.len(), path.display());
+                log::debug!(
+                    "wrote {} bytes of pipeline cache to '{}'",
+                    data.len(),
+                    store.folder().path().display()
+                );
             }
-            Err(error) => log::debug!("pipeline cache '{}' was not written: {error}", path.display()),
+            Err(error) => log::info!("compiled pipelines were not kept: {error}"),
         }
     }
 
@@ -105,22 +97,9 @@ impl PipelineCache {
     }
 }
 
-fn load(path: &Path, identity: &file::Identity) -> Option<Vec<u8>> {
-    match file::read(path, identity) {
-        Ok(data) => {
-            log::debug!("read {} bytes of pipeline cache from '{}'", data.len(), path.display());
-            Some(data)
-        }
-        Err(why) => {
-            log::debug!("pipeline cache '{}' is not used: {why}", path.display());
-            None
-        }
-    }
-}
-
 fn create(device: &ash::Device, data: &[u8]) -> Option<vk::PipelineCache> {
     let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
-    // SAFETY: the device is alive, and the data carries this driver's own header and our hash over it.
+    // SAFETY: the device is alive, and the data is what this driver gave: its identity and digest were checked.
     match unsafe { device.create_pipeline_cache(&info, None) } {
         Ok(handle) => Some(handle),
         Err(result) => {
@@ -130,14 +109,21 @@ fn create(device: &ash::Device, data: &[u8]) -> Option<vk::PipelineCache> {
     }
 }
 
-/// Whether a file would be used for a device with these caps.
+/// What is kept in a folder for a device with these caps.
 #[cfg(test)]
-pub(crate) fn is_intact(path: &Path, caps: &DeviceCaps) -> bool {
-    file::read(path, &file::Identity::of(caps)).is_ok()
+pub(crate) fn kept_in(folder: &std::path::Path, caps: &DeviceCaps) -> Option<Vec<u8>> {
+    kept::read(&in_folder(folder), &kept::Identity::of(caps))
 }
 
-/// Writes a file as a flush would, for a device with these caps.
+/// Keeps data as a flush would, for a device with these caps.
 #[cfg(test)]
-pub(crate) fn store(path: &Path, caps: &DeviceCaps, data: &[u8]) {
-    file::write(path, &file::Identity::of(caps), data).expect("the test's folder can be written");
+pub(crate) fn keep_in(folder: &std::path::Path, caps: &DeviceCaps, data: &[u8]) {
+    kept::write(&in_folder(folder), &kept::Identity::of(caps), data)
+        .expect("the test's folder can be written");
+}
+
+#[cfg(test)]
+fn in_folder(folder: &std::path::Path) -> Store {
+    let choice = crate::options::PipelineCacheChoice::Directory(folder.to_owned());
+    kept::place(&choice).expect("the test's folder is its own")
 }

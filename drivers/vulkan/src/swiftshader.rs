@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use halite_hal::user_cache::{Os, user_cache};
+use halite_cache::{CacheError, Os, check_trusted, user_cache};
 
 /// Environment variable that names the library, or the folder it is in.
 pub(crate) const VARIABLE: &str = "HALITE_SWIFTSHADER";
@@ -61,12 +61,22 @@ pub(crate) struct Place {
     pub what: &'static str,
     /// The library; components may have a `*`, for versions.
     pub pattern: PathBuf,
+    /// Whether it is in this user's cache: only what nobody else could have put there is loaded from that.
+    pub in_cache: bool,
 }
 
 impl Place {
     /// The files that are there, the newest version first.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         wildcard::expand(&self.pattern)
+    }
+
+    /// Whether a file of this place may be loaded.
+    ///
+    /// # Errors
+    /// Others could have written it. The text says what to do.
+    pub(crate) fn judge(&self, file: &Path) -> Result<(), CacheError> {
+        if self.in_cache { check_trusted(file) } else { Ok(()) }
     }
 }
 
@@ -88,15 +98,15 @@ pub(crate) fn library_in(path: &Path) -> PathBuf {
 /// fills, beside this program, then what other programs install.
 pub(crate) fn places(around: &Surroundings<'_>) -> Vec<Place> {
     let name = file_name(around.os);
-    let named = around.folder(VARIABLE).map(|path| ("HALITE_SWIFTSHADER", library_in(&path)));
-    let cache = user_cache(around.os, around.variable)
-        .map(|cache| ("cache of cargo xtask swiftshader", cache.join("swiftshader").join(name)));
-    let beside = around.program.as_ref().map(|folder| ("beside this program", folder.join(name)));
-    let own = [named, cache, beside].into_iter().flatten();
+    let place = |what, pattern, in_cache| Place { what, pattern, in_cache };
+    let named = around.folder(VARIABLE).map(|path| place("HALITE_SWIFTSHADER", library_in(&path), false));
+    let cache = user_cache(around.os, around.variable).map(|cache| cache.join("swiftshader").join(name));
+    let cache = cache.map(|path| place("cache of cargo xtask swiftshader", path, true));
+    let program = around.program.as_ref();
+    let beside = program.map(|folder| place("beside this program", folder.join(name), false));
     let others = places::of_other_programs(around).into_iter();
-    own.chain(others.map(|(what, folder)| (what, folder.join(name))))
-        .map(|(what, pattern)| Place { what, pattern })
-        .collect()
+    let others = others.map(|(what, folder)| place(what, folder.join(name), false));
+    [named, cache, beside].into_iter().flatten().chain(others).collect()
 }
 
 /// The places in one line, those of one kind together.

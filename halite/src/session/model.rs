@@ -284,7 +284,9 @@ impl ModelProgram {
             _ => self.version_for(place, values, limits)?,
         };
         limits.check("copying inputs")?;
-        let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
+        // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
+        let given = values.iter().filter(|value| !matches!(value, Value::Null));
+        let arguments = given.map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
         version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
     }
 

@@ -139,6 +139,11 @@ impl Slots<'_> {
     /// A text that names no port.
     fn in_order(&mut self, reader: &mut InputReader, text: &str) -> Result<()> {
         let free = self.free();
+        if free.is_empty() && archive(text).is_none() && !looks_named(text) {
+            let all = ports::list(self.ports);
+            let why = format!("function expected fewer input values; it takes {}: {all}", self.ports.len());
+            return Err(Failure::invalid(why).context(format!("parsing {} `{text}`", self.what.one)));
+        }
         let read = if let Some(path) = archive(text) {
             return self
                 .archive(path)

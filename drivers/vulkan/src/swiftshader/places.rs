@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::Surroundings;
-use halite_hal::user_cache::Os;
+use halite_cache::Os;
 
 const CHROME: &str = "Chrome";
 const CHROMIUM: &str = "Chromium";

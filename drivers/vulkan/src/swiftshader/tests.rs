@@ -80,7 +80,46 @@ fn a_folder_may_be_named_instead_of_the_file() {
 
 #[test]
 fn the_description_groups_places() {
-    let place = |what, path: &str| Place { what, pattern: path.into() };
+    let place = |what, path: &str| Place { what, pattern: path.into(), in_cache: false };
     let text = describe(&[place("Edge", "/a"), place("Edge", "/b"), place("Chrome", "/c")]);
     assert_eq!(text, "Edge: /a, /b; Chrome: /c");
+}
+
+/// Audit H4: a library in a cache that everybody may write to was loaded.
+#[cfg(unix)]
+#[test]
+fn only_the_users_own_library_is_taken_from_the_cache() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".cache/halite/swiftshader");
+    let library = folder.join("libvk_swiftshader.so");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&library, "").unwrap();
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let around = Surroundings {
+        os: Os::Unix,
+        variable: &|name| (name == "HOME").then(|| home.path().into()),
+        program: None,
+        root: home.path().join("root"),
+    };
+    let judged = || {
+        let found = places(&around);
+        let mut files =
+            found.iter().flat_map(|place| place.files().into_iter().map(move |file| place.judge(&file)));
+        files.next().expect("the library is there").map_err(|error| error.to_string())
+    };
+    for (path, good) in [(library.as_path(), 0o644), (&folder, 0o755)] {
+        set(path, good);
+    }
+    judged().unwrap();
+    for (path, bad, good) in [(library.as_path(), 0o666, 0o644), (&folder, 0o777, 0o755)] {
+        set(path, bad);
+        let told = judged().unwrap_err();
+        assert!(told.contains(&format!("chmod go-w '{}'", path.display())), "{told}");
+        set(path, good);
+    }
+    judged().unwrap();
 }

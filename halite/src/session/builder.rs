@@ -77,7 +77,7 @@ pub struct SessionBuilder {
     pub(super) options: RunOptions,
     pub(super) program_limits: runtime::Limits,
     #[cfg(feature = "compiler")]
-    pub(super) model: super::model::ModelOptions,
+    pub(super) model: super::choices::ModelOptions,
 }
 
 impl SessionBuilder {

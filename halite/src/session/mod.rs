@@ -4,6 +4,8 @@
 mod builder;
 mod check;
 #[cfg(feature = "compiler")]
+mod choices;
+#[cfg(feature = "compiler")]
 mod model;
 mod module;
 mod pending;

@@ -14,92 +14,21 @@ use parking_lot::Mutex;
 
 use super::{
     Program, Session, SessionBuilder,
+    choices::ModelOptions,
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, Tuning, Value, ValueInfo,
-    ValueType,
-    compile::{self, Files, Sizes},
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Result, Value, ValueInfo, ValueType,
+    compile::{self, Files},
     kept::{Kept, Lookup, Request},
     options::Limits,
     source::Loaded,
 };
 
-/// Versions of a model that stay loaded, unless the caller says otherwise.
-const MOST_VERSIONS: usize = 16;
 /// Executables that models are compiled to.
 const FORMAT: &str = "vulkan-spirv-fb";
 /// Scope of the weights of a model.
 const SCOPE: &str = "model";
-
-/// What a caller chooses for models.
-#[derive(Clone, Debug)]
-pub(crate) struct ModelOptions {
-    pub precision: Precision,
-    pub tuning: Tuning,
-    pub sizes: Sizes,
-    pub most_versions: usize,
-}
-
-impl Default for ModelOptions {
-    fn default() -> Self {
-        ModelOptions {
-            precision: Precision::default(),
-            tuning: Tuning::default(),
-            sizes: Sizes::default(),
-            most_versions: MOST_VERSIONS,
-        }
-    }
-}
-
-impl SessionBuilder {
-    /// Which floats a model computes with inside; by default its own. Inputs and outputs keep their types.
-    #[must_use]
-    pub fn precision(mut self, precision: Precision) -> Self {
-        self.model.precision = precision;
-        self
-    }
-
-    /// Which measurements decide the choice of kernels; by default those that ship with Halite, and this user's own.
-    #[must_use]
-    pub fn tuning(mut self, tuning: Tuning) -> Self {
-        self.model.tuning = tuning;
-        self
-    }
-
-    /// The size of an open dimension of a model, by its name. When all of them have sizes, the model is compiled when the session
-    /// is built, and takes no other sizes.
-    #[must_use]
-    pub fn dimension(mut self, name: impl Into<String>, size: usize) -> Self {
-        self.model.sizes.merge(Sizes::new().dimension(name, [size]));
-        self
-    }
-
-    /// The bounds of an open dimension of a model, by its name: the model is compiled for all sizes within them when the session is
-    /// built, and takes no other sizes.
-    #[must_use]
-    pub fn bound(mut self, name: impl Into<String>, sizes: std::ops::RangeInclusive<usize>) -> Self {
-        self.model.sizes.merge(Sizes::new().dimension(name, sizes));
-        self
-    }
-
-    /// Sizes and values that a model leaves open, in all forms. If they leave nothing open, the model is compiled when the session
-    /// is built.
-    #[must_use]
-    pub fn sizes(mut self, sizes: Sizes) -> Self {
-        self.model.sizes.merge(sizes);
-        self
-    }
-
-    /// Most compiled versions of a model that stay loaded, each for other sizes and with weights of its own on the device; 16
-    /// unless this says otherwise. Those that were used longest ago go first, and all go when the device has no memory for
-    /// another.
-    #[must_use]
-    pub fn max_loaded_versions(mut self, count: usize) -> Self {
-        self.model.most_versions = count;
-        self
-    }
-}
 
 /// The format, if it is a model.
 pub(super) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {

@@ -101,6 +101,24 @@ fn crates_depend_on_each_other_as_the_table_says() {
     assert!(wrong.is_empty(), "ARCHITECTURE.md, the table under \"The rooms\":\n{}", wrong.join("\n"));
 }
 
+/// What the tools may use beside the public crate: readers of files, and what they show and list.
+const TOOLS: [&str; 6] =
+    ["halite", "halite-formats", "halite-shaders", "halite-spirv", "halite-targets", "halite-vm"];
+
+#[test]
+fn the_tools_are_users_of_the_public_crate() {
+    let all = packages();
+    let tools = all.iter().find(|p| p.name == "halite-tools").expect("the tools are a crate");
+    let names: BTreeSet<&str> = all.iter().map(|p| p.name.as_str()).collect();
+    let inner =
+        tools.dependencies.iter().filter(|d| names.contains(d.as_str()) && !TOOLS.contains(&d.as_str()));
+    let inner: Vec<_> = inner.collect();
+    assert!(
+        inner.is_empty(),
+        "what the tools need of {inner:?}, the crate `halite` has to offer to all programs"
+    );
+}
+
 #[test]
 fn every_difference_is_told() {
     let package = |name: &str, folder: &str, dependencies: &[&str]| Package {

@@ -48,7 +48,7 @@ pub use element::{ElementKind, ElementType, Encoding};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};
 pub use file::{File, FileAccess, FileSource};
 pub use footprint::{ByteRuns, Footprint};
-pub use halite_status::{Code, Result, ResultExt, Status, bail, status};
+pub use halite_abi::{Code, Result, ResultExt, Status, bail, status};
 pub use inventory;
 pub use pattern::matches_pattern;
 pub use registry::{

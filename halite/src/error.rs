@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path};
 
-use halite_status::{Code, Status};
+use halite_abi::{Code, Status};
 
 /// `Result` of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use halite_abi::{Result as StatusResult, ResultExt, status};
 use halite_hal::{Deadline, Fence};
-use halite_status::{Result as StatusResult, ResultExt, status};
 use halite_vm::{Invocation, Value as VmValue};
 
 use crate::{

@@ -3,8 +3,8 @@
 
 use std::{fmt, sync::Arc};
 
+use halite_abi::{Result as StatusResult, ResultExt, status};
 use halite_hal::{Deadline, Device, Fence};
-use halite_status::{Result as StatusResult, ResultExt, status};
 use halite_vm::{Context, Entered, FunctionHandle, Invocation, Kind, Ref, Value as VmValue};
 use parking_lot::Mutex;
 

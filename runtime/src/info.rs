@@ -1,8 +1,8 @@
 //! Owns the facts about functions that modules tell: what they take and return, and how they are called. Does not own:
 //! calling them (`function` does).
 
+use halite_abi::{Result, ResultExt, status};
 use halite_formats::vmfb::FunctionSignature;
-use halite_status::{Result, ResultExt, status};
 use halite_vm::{Kind, Signature};
 
 use crate::declaration::{Declaration, Field, TypeInfo};

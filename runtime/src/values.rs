@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Result, bail, status};
 use halite_hal::{BufferSpan, Device};
-use halite_status::{Result, bail, status};
 use halite_vm::{Kind, Ref, Value as VmValue};
 
 use crate::{
@@ -143,7 +143,7 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halite_status::Code;
+    use halite_abi::Code;
 
     #[test]
     fn kinds_must_fit() {

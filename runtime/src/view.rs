@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Result, status};
 use halite_hal::{BufferParams, BufferSpan, Device, ElementType, Encoding};
-use halite_status::{Result, status};
 use halite_vm::Ref;
 use smallvec::SmallVec;
 

@@ -1,7 +1,7 @@
 //! Owns access to the VM's own objects from native functions: byte buffers, strings, lists. Does not own: the objects.
 
 use bytes::Bytes;
-use halite_status::{Result, status};
+use halite_abi::{Result, status};
 use halite_vm::{Buffer, List, Ref, Value};
 
 /// Names in error messages are cut to this many bytes.
@@ -81,7 +81,7 @@ pub(crate) fn list_values(reference: &Ref, limit: usize) -> Option<Result<Vec<Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halite_status::Code;
+    use halite_abi::Code;
 
     #[test]
     fn ranges_are_checked() {

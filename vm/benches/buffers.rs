@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 
-use halite_status::Result;
+use halite_abi::Result;
 use halite_vm::{
     Buffer, Context, HostMemory, Invocation, Module, Ref, Value,
     asm::{FunctionBuilder, ModuleBuilder, Reg, cell, reference as r},

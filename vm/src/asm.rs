@@ -2,10 +2,10 @@
 //! it builds is checked by [`crate::Module::load`].
 
 use bytes::Bytes;
+use halite_abi::{Result, bail, status};
 use halite_formats::vmfb::{
     BYTECODE_VERSION, Dependency, Export, Function, FunctionSignature, Import, ModuleDef, requirement,
 };
-use halite_status::{Result, bail, status};
 
 use crate::isa::{self, CALLEE_IMPORT, Op, OpSet, Operand, REG_MOVE, REG_REF, SEGMENT_PLAIN};
 

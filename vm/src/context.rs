@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_status::{Result, ResultExt, bail};
+use halite_abi::{Result, ResultExt, bail};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use halite_abi::{Result, bail, status};
 use halite_formats::vmfb::ModuleDef;
-use halite_status::{Result, bail, status};
 
 use crate::{
     decode::{Decoder, Field, RawEdge, RawInsn, U16s},

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 
 /// Limits of one invocation. The VM checks them on calls and backward branches; native functions that block should
 /// check them too (see [`crate::Arguments::invocation`]).

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Result, ResultExt, bail};
 use halite_formats::vmfb::Import;
-use halite_status::{Result, ResultExt, bail};
 
 use crate::{
     Module, NativeModule,

@@ -3,7 +3,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use halite_status::{Result, bail, status};
+use halite_abi::{Result, bail, status};
 use parking_lot::Mutex;
 
 use crate::{
@@ -358,20 +358,20 @@ fn convert(value: Value, kind: Kind) -> Result<Value> {
 }
 
 #[cold]
-fn unsupported(value: &Value, wanted: Kind) -> halite_status::Status {
+fn unsupported(value: &Value, wanted: Kind) -> halite_abi::Status {
     let actual = Kind::of(value).name();
     status!(InvalidArgument, "a list element of kind {actual} cannot be converted to {}", wanted.name())
 }
 
 #[cold]
-fn out_of_range(index: usize, len: usize) -> halite_status::Status {
+fn out_of_range(index: usize, len: usize) -> halite_abi::Status {
     status!(OutOfRange, "list index {index} is out of range; the list has {len} elements")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halite_status::Code;
+    use halite_abi::Code;
 
     #[test]
     fn conversions() {

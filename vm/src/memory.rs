@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 use parking_lot::Mutex;
 
 use crate::{Object, Ref, cycles};

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use halite_abi::{Result, ResultExt, bail};
 use halite_formats::vmfb::{BYTECODE_VERSION, DebugDatabase, Location, ModuleDef, requirement};
-use halite_status::{Result, ResultExt, bail};
 
 use crate::{Buffer, Ref, code::Function, signature::Signature, types::Type, verify};
 

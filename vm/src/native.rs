@@ -2,7 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use halite_status::{Result, status};
+use halite_abi::{Result, status};
 use smallvec::SmallVec;
 
 use crate::{Invocation, Object, Ref, Value};
@@ -85,7 +85,7 @@ impl Arguments {
         self.values.get_mut(self.next_value - 1)
     }
 
-    fn mismatch(&self, wanted: &str) -> halite_status::Status {
+    fn mismatch(&self, wanted: &str) -> halite_abi::Status {
         status!(Internal, "native function read argument {} as {wanted}", self.next_value.saturating_sub(1))
     }
 

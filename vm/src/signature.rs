@@ -1,7 +1,7 @@
 //! Owns calling conventions such as `0rIi_r`: parsing, and how arguments are laid out in registers.
 //! Does not own: calls.
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 
 use crate::Value;
 

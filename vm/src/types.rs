@@ -1,6 +1,6 @@
 //! Owns the meaning of type-table entries. Does not own: objects.
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 
 use crate::Ref;
 

@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use halite_status::{Result, status};
+use halite_abi::{Result, status};
 
 /// Something a ref may point to: a VM buffer or list, or an object of a native module.
 pub trait Object: Any + fmt::Debug + Send + Sync {

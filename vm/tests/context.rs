@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_status::{Code, Result, bail};
+use halite_abi::{Code, Result, bail};
 use halite_vm::{
     Arguments, Buffer, Context, ContextOptions, Invocation, Limits, Module, NativeFunction, NativeModule,
     Ref, Results, Value,

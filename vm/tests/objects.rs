@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::HashSet;
 
-use halite_status::{Code, Result, Status};
+use halite_abi::{Code, Result, Status};
 use halite_vm::{
     Buffer, Context, ContextOptions, Limits, List, Module, Ref, Value,
     asm::{Arg, FunctionBuilder, ModuleBuilder, Reg, cell, moved, reference as r},

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::HashSet;
 
-use halite_status::{Code, Result};
+use halite_abi::{Code, Result};
 use halite_vm::{
     Value,
     asm::{Arg, FunctionBuilder, Reg, cell},

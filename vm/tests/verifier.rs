@@ -3,8 +3,8 @@
 
 mod common;
 
+use halite_abi::Code;
 use halite_formats::vmfb::{Export, Function, ModuleDef};
-use halite_status::Code;
 use halite_vm::{
     Module,
     asm::{Arg, FunctionBuilder, ModuleBuilder, PLAIN, Reg, cell, moved, reference as r},

@@ -3,8 +3,8 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
+use halite_abi::{Result, Status, status};
 use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryType};
-use halite_status::{Result, Status, status};
 use parking_lot::Mutex;
 
 use crate::{

@@ -3,8 +3,8 @@
 
 use std::{fmt, ops::Range};
 
+use halite_abi::{Result, status};
 use halite_hal::FunctionInfo;
-use halite_status::{Result, status};
 use smallvec::SmallVec;
 
 /// Most bindings of a function; IREE's limit for CPU executables.

@@ -2,11 +2,11 @@
 
 use std::{any::Any, sync::Arc};
 
+use halite_abi::{Result, ResultExt};
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
     ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, matches_pattern, next_device_id,
 };
-use halite_status::{Result, ResultExt};
 use halite_targets::{Capabilities, Target, rank_of};
 use parking_lot::Mutex;
 

@@ -2,10 +2,10 @@
 
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
+use halite_abi::{Result, bail};
 use halite_hal::{
     Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver, UnconfinedCode,
 };
-use halite_status::{Result, bail};
 use halite_targets::Target;
 
 use crate::{cpu, device::LocalDevice, memory, vmvx};

@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// Raises a semaphore of whatever device to its point.
-    pub fn reach(&self, point: &SemaphorePoint) -> halite_status::Result<()> {
+    pub fn reach(&self, point: &SemaphorePoint) -> halite_abi::Result<()> {
         match self.own_semaphore(point.semaphore.as_ref()) {
             Some(own) => own.advance(point.value),
             None if point.semaphore.query()? >= point.value => Ok(()),

@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
+use halite_abi::{Result, ResultExt, bail};
 use halite_hal::{Executable, ExecutableDesc, FunctionInfo};
-use halite_status::{Result, ResultExt, bail};
 
 use crate::{code::Code, cpu, library::NativeCode, vmvx};
 

@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use halite_abi::{Result, bail, status};
 use halite_hal::{BindingTable, Deadline};
-use halite_status::{Result, bail, status};
 
 use crate::{
     code::workgroup_total,

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_status::{Result, ResultExt, Status, status};
+use halite_abi::{Result, ResultExt, Status, status};
 use parking_lot::Mutex;
 
 use crate::{

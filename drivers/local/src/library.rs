@@ -10,8 +10,8 @@ use std::{
     ptr,
 };
 
+use halite_abi::{Result, ResultExt, bail, status};
 use halite_hal::{ExecutableDesc, FunctionInfo};
-use halite_status::{Result, ResultExt, bail, status};
 
 use crate::{
     abi::{self, DispatchFunction, DispatchState, Environment, WorkgroupState},

@@ -11,8 +11,8 @@ use std::{
     sync::Arc,
 };
 
+use halite_abi::{Result, Status, status};
 use halite_hal::MemoryStats;
-use halite_status::{Result, Status, status};
 use parking_lot::Mutex;
 
 use crate::code::HostRange;
@@ -235,7 +235,7 @@ mod tests {
         let kept = memory.take(2048).unwrap();
         for bytes in [2049, 4097, 1 << 40, u64::MAX] {
             let status = memory.take(bytes).unwrap_err();
-            assert_eq!(status.code(), halite_status::Code::ResourceExhausted, "{bytes}");
+            assert_eq!(status.code(), halite_abi::Code::ResourceExhausted, "{bytes}");
             assert!(status.message().contains("4096 bytes"), "{status}");
         }
         memory.give_back(kept);
@@ -243,6 +243,6 @@ mod tests {
         assert_eq!(memory.take(4096).unwrap().len(), 4096);
         let unlimited = Memory::new(u64::MAX);
         let status = unlimited.take(1 << 62).unwrap_err();
-        assert_eq!(status.code(), halite_status::Code::ResourceExhausted);
+        assert_eq!(status.code(), halite_abi::Code::ResourceExhausted);
     }
 }

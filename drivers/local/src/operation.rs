@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Code, Result, ResultExt, Status, bail, status};
 use halite_hal::{Buffer, BufferSpan, Deadline, Fence, File, QueueOp};
-use halite_status::{Code, Result, ResultExt, Status, bail, status};
 
 use crate::{
     buffer::LocalBuffer, code::HostRange, engine::Engine, execution::Execution, program::LocalCommandBuffer,

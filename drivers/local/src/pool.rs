@@ -17,8 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use halite_abi::{Result, status};
 use halite_hal::Deadline;
-use halite_status::{Result, status};
 use parking_lot::{Condvar, Mutex};
 
 use crate::{

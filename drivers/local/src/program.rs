@@ -10,11 +10,11 @@ use std::{
 };
 
 use bytes::Bytes;
+use halite_abi::{Result, ResultExt, bail, status};
 use halite_hal::{
     BindingTable, Buffer, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
     FunctionInfo,
 };
-use halite_status::{Result, ResultExt, bail, status};
 use smallvec::SmallVec;
 
 use crate::{

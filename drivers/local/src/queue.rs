@@ -11,8 +11,8 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc, thread};
 
+use halite_abi::{Code, Result, Status, bail};
 use halite_hal::{Deadline, Fence};
-use halite_status::{Code, Result, Status, bail};
 use parking_lot::{Condvar, Mutex};
 
 use crate::{

@@ -10,8 +10,8 @@ use std::{
     },
 };
 
+use halite_abi::{Code, Result, Status};
 use halite_hal::{Deadline, Semaphore, SoftSemaphore, Timepoint};
-use halite_status::{Code, Result, Status};
 
 use crate::{
     engine::Engine,

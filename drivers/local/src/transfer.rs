@@ -3,7 +3,7 @@
 //! Memory is touched through raw pointers only: a kernel or a host access on another thread may touch the same bytes,
 //! which is a fault of the program that ordered them so, and yields some mixture of bytes.
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 
 use crate::code::HostRange;
 

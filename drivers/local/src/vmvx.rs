@@ -18,9 +18,9 @@ mod memory;
 use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
+use halite_abi::{Result, ResultExt, bail, status};
 use halite_formats::vmfb::{self, Export, Function, ModuleDef};
 use halite_hal::{ExecutableDesc, FunctionInfo};
-use halite_status::{Result, ResultExt, bail, status};
 use halite_vm::{Buffer, Context, FunctionHandle, Invocation, List, Module, NativeModule, Ref, Type, Value};
 use parking_lot::Mutex;
 

@@ -2,8 +2,8 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
+use halite_abi::{Result, bail, status};
 use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryStats, MemoryType};
-use halite_status::{Result, bail, status};
 use parking_lot::Mutex;
 
 /// Bytes that a copy holds at a time.
@@ -169,7 +169,7 @@ impl NullBuffer {
     }
 }
 
-fn given_back() -> halite_status::Status {
+fn given_back() -> halite_abi::Status {
     status!(FailedPrecondition, "the buffer's memory was given back by dealloca; only its handle is left")
 }
 

@@ -3,10 +3,10 @@
 
 use std::any::Any;
 
+use halite_abi::{Result, ResultExt, bail, status};
 use halite_hal::{
     BindingTable, Buffer, BufferRef, BufferSpan, Command, CommandBuffer, CommandList, CommandTarget,
 };
-use halite_status::{Result, ResultExt, bail, status};
 
 use crate::buffer::NullBuffer;
 

@@ -2,12 +2,12 @@
 
 use std::{any::Any, sync::Arc};
 
+use halite_abi::Result;
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
     ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, SoftSemaphore, matches_pattern,
     next_device_id,
 };
-use halite_status::Result;
 
 use crate::{
     buffer::{Memory, NullBuffer},

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Result, bail};
 use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, Options, ScoreItem, StaticDriver};
-use halite_status::{Result, bail};
 
 use crate::{buffer::Memory, device::NullDevice, executable::EXECUTABLE_FORMAT};
 

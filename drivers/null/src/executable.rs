@@ -2,8 +2,8 @@
 
 use std::any::Any;
 
+use halite_abi::{Result, bail, status};
 use halite_hal::{ByteRuns, Executable, ExecutableDesc, Footprint, FunctionInfo};
-use halite_status::{Result, bail, status};
 use serde::Deserialize;
 
 /// The only executable format: a JSON array with an object per function,

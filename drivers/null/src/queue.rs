@@ -7,8 +7,8 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
+use halite_abi::{Code, Result, ResultExt, Status, bail, status};
 use halite_hal::{BufferSpan, Deadline, Fence, File, QueueOp};
-use halite_status::{Code, Result, ResultExt, Status, bail, status};
 use parking_lot::{Condvar, Mutex};
 
 use crate::{

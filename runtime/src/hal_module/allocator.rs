@@ -1,7 +1,7 @@
 //! Owns the functions `hal.allocator.*` and `hal.ex.file.from_memory`. Does not own: memory (drivers do).
 
+use halite_abi::{Result, bail, status};
 use halite_hal::{BufferSpan, File};
-use halite_status::{Result, bail, status};
 use halite_vm::{Arguments, Ref, Results};
 
 use super::{

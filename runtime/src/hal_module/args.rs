@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Result, status};
 use halite_hal::{
     BufferParams, BufferSpan, BufferUsage, Device, Fence, MemoryType, QueueAffinity, WHOLE_BUFFER,
 };
-use halite_status::{Result, status};
 use halite_vm::Arguments;
 
 use super::objects::{BufferObject, DeviceObject, FenceObject};

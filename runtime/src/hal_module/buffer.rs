@@ -1,7 +1,7 @@
 //! Owns the functions `hal.buffer.*`. Does not own: buffers themselves (drivers do).
 
+use halite_abi::{Result, bail, status};
 use halite_hal::{BufferUsage, MemoryType};
-use halite_status::{Result, bail, status};
 use halite_vm::{Arguments, Results};
 
 use super::{

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use halite_abi::{Result, bail};
 use halite_hal::{ElementType, Encoding};
-use halite_status::{Result, bail};
 use halite_vm::{Arguments, Ref, Results};
 
 use super::{

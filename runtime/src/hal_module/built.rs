@@ -6,8 +6,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use halite_abi::{Result, ResultExt};
 use halite_hal::{Deadline, Executable};
-use halite_status::{Result, ResultExt};
 use halite_vm::Invocation;
 use parking_lot::Mutex;
 
@@ -126,8 +126,8 @@ impl Executables {
 mod tests {
     use std::{any::Any, sync::atomic::AtomicUsize};
 
+    use halite_abi::Code;
     use halite_hal::FunctionInfo;
-    use halite_status::Code;
 
     use super::*;
     use crate::{CancelToken, progress::PIPELINES};

@@ -1,6 +1,6 @@
 //! Owns the functions `hal.channel.*`: collectives between devices, which no driver of Halite has.
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 use halite_vm::{Arguments, Results};
 
 use super::{Entry, HalModule, entry};

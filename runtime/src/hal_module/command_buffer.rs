@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Result, bail};
 use halite_hal::{
     BufferRef, BufferSpan, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget,
     DispatchCounts, DispatchFlags,
 };
-use halite_status::{Result, bail};
 use halite_vm::{Arguments, Results};
 use smallvec::SmallVec;
 

@@ -1,6 +1,6 @@
 //! Owns the functions `hal.device.*` that are not queue operations, and `hal.devices.*`.
 
-use halite_status::Result;
+use halite_abi::Result;
 use halite_vm::{Arguments, Ref, Results};
 
 use super::{Entry, HalModule, args::device, entry};

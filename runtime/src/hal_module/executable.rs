@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use halite_abi::{Result, bail, status};
 use halite_hal::ExecutableDesc;
-use halite_status::{Result, bail, status};
 use halite_vm::{Arguments, Ref, Results};
 
 use super::{

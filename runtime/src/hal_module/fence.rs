@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use halite_abi::{Result, ResultExt};
 use halite_hal::{Code, Deadline, Fence, Status};
-use halite_status::{Result, ResultExt};
 use halite_vm::{Arguments, Invocation, Ref, Results};
 
 use super::{

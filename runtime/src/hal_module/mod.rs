@@ -16,8 +16,8 @@ mod queue;
 
 use std::{any::Any, fmt, sync::Arc};
 
+use halite_abi::{Result, ResultExt, status};
 use halite_hal::Device;
-use halite_status::{Result, ResultExt, status};
 use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results};
 
 use self::built::Executables;

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use halite_abi::{Result, bail, status};
 use halite_hal::{BufferSpan, Command, CommandBuffer, CommandList, Device, Fence, File};
-use halite_status::{Result, bail, status};
 use halite_vm::{Invocation, Object, Ref};
 use parking_lot::Mutex;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use halite_abi::{Result, bail};
 use halite_hal::{BindingTable, BufferSpan, CommandBuffer, QueueOp};
-use halite_status::{Result, bail};
 use halite_vm::{Arguments, Results};
 
 use super::{

@@ -6,8 +6,8 @@ use std::{
 };
 
 use bytes::Bytes;
+use halite_abi::{Code, Result, Status};
 use halite_hal::{BufferParams, BufferSpan, DriverRegistry, ElementType, Encoding, Options};
-use halite_status::{Code, Result, Status};
 use halite_vm::{Arguments, Buffer, NativeModule, Param, Ref, Results, Signature, Value};
 use smallvec::smallvec;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
+use halite_abi::{Result, Status, status};
 use halite_hal::File;
-use halite_status::{Result, Status, status};
 
 /// How many near names an error shows.
 const SUGGESTIONS: usize = 3;

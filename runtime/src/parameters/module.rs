@@ -2,8 +2,8 @@
 
 use std::any::Any;
 
+use halite_abi::{Result, ResultExt, bail, status};
 use halite_hal::{BufferSpan, QueueAffinity};
-use halite_status::{Result, ResultExt, bail, status};
 use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results, Value};
 
 use super::{

@@ -1,7 +1,7 @@
 //! Owns the tables that programs pass: keys and spans as packed little-endian records. All of it is untrusted.
 
 use bytes::Bytes;
-use halite_status::{Result, bail, status};
+use halite_abi::{Result, bail, status};
 
 /// Bytes of a key record: offset and length of the key in the key data.
 const KEY_RECORD: usize = 8;
@@ -83,7 +83,7 @@ fn read_span(record: &[u8; SPAN_RECORD]) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halite_status::Code;
+    use halite_abi::Code;
 
     fn words(words: &[u32]) -> Bytes {
         words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>().into()

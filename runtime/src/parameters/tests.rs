@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
+use halite_abi::{Code, Result};
 use halite_formats::params::{NewEntry, NewStorage, write_irpa};
 use halite_hal::{BufferParams, BufferSpan, DriverRegistry, Fence, File, Options};
-use halite_status::{Code, Result};
 use halite_vm::{Arguments, Invocation, NativeModule, Ref, Results, Value};
 use smallvec::SmallVec;
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use halite_abi::{Result, ResultExt, bail, status};
 use halite_hal::{BufferSpan, Fence, File, FileAccess, QueueOp, Semaphore};
-use halite_status::{Result, ResultExt, bail, status};
 
 use halite_vm::Invocation;
 

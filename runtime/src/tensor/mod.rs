@@ -13,8 +13,8 @@ mod number;
 mod print;
 mod text;
 
+use halite_abi::{Result, status};
 use halite_hal::ElementType;
-use halite_status::{Result, status};
 
 pub use compare::{Mismatch, Tolerance, compare};
 pub use element::element_to_f64;

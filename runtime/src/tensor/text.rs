@@ -1,7 +1,7 @@
 //! Owns the text form of tensors: `2x2xf32=[1 2][3 4]`. Does not own: file references inside it (`input` does).
 
+use halite_abi::{Result, status};
 use halite_hal::{ElementKind, ElementType};
-use halite_status::{Result, status};
 
 use super::{HostTensor, byte_length, element::Codec, reserve};
 use crate::Shape;

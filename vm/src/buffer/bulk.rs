@@ -3,7 +3,7 @@
 
 use std::{hash::Hasher, ops::Range, sync::Arc};
 
-use halite_status::{Result, status};
+use halite_abi::{Result, status};
 use parking_lot::RwLock;
 
 use super::{

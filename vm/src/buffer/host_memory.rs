@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use halite_status::Result;
+use halite_abi::Result;
 
 /// Mutable host memory that a [`Buffer`](crate::Buffer) gives a program access to without copying it.
 ///

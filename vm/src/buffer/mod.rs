@@ -7,7 +7,7 @@ mod host_memory;
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use halite_status::{Result, Status, status};
+use halite_abi::{Result, Status, status};
 use parking_lot::RwLock;
 
 use crate::{

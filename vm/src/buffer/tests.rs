@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU8, Ordering},
 };
 
-use halite_status::Code;
+use halite_abi::Code;
 use siphasher::sip::SipHasher24;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use halite_status::{Result, status};
+use halite_abi::{Result, status};
 use siphasher::sip::SipHasher24;
 
 use super::{

@@ -1,7 +1,7 @@
 //! Owns calls and returns: between functions, to native modules, and from and to the host.
 //! Does not own: checks that verification and linking made already.
 
-use halite_status::{Result, ResultExt, Status, bail, status};
+use halite_abi::{Result, ResultExt, Status, bail, status};
 
 use super::{Frame, Machine, Stack, Target, no_frame, registers};
 use crate::{

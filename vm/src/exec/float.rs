@@ -4,7 +4,7 @@
 
 use std::ops::{Div, Mul};
 
-use halite_status::Result;
+use halite_abi::Result;
 
 use super::{Env, Insn, object};
 use crate::isa::Op;

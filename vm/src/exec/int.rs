@@ -3,7 +3,7 @@
 
 use std::cmp;
 
-use halite_status::{Result, Status, status};
+use halite_abi::{Result, Status, status};
 
 use super::{Env, Insn, float};
 use crate::isa::Op;

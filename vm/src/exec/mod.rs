@@ -10,7 +10,7 @@ mod stack;
 
 use std::{any::Any, sync::Arc};
 
-use halite_status::{Result, Status, status};
+use halite_abi::{Result, Status, status};
 
 use crate::{
     Arguments, Module, NativeModule, Ref, Results, Value,

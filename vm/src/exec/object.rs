@@ -1,6 +1,6 @@
 //! Owns the instructions on references, lists and ref globals, and `fail`. Does not own: buffer instructions.
 
-use halite_status::{Code, Result, Status, bail, status};
+use halite_abi::{Code, Result, Status, bail, status};
 
 use super::{Env, Insn, buffer, registers::index};
 use crate::{

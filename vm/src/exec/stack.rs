@@ -1,6 +1,6 @@
 //! Owns the frames and register storage of a context. Does not own: what runs in them.
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 
 use crate::{Ref, code::Function};
 

@@ -6,8 +6,8 @@ mod operands;
 
 use std::sync::Arc;
 
+use halite_abi::{Result, Status, status};
 use halite_formats::vmfb::{ModuleDef, requirement};
-use halite_status::{Result, Status, status};
 
 use crate::{
     code::{Function, Insn, Span},

@@ -4,8 +4,8 @@
 use std::{fs, path::PathBuf, sync::Arc, time::Duration, time::Instant};
 
 use bytes::Bytes;
+use halite_abi::Result;
 use halite_formats::vmfb::{ModuleDef, read_module};
-use halite_status::Result;
 use halite_vm::{
     Context, Invocation, Module, Value,
     asm::{FunctionBuilder, ModuleBuilder},

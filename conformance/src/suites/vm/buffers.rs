@@ -1,8 +1,8 @@
 //! Cases of operations on buffers: loads, stores and fills of every width, against slices; copies, clones, comparisons,
 //! hashes; what is out of bounds.
 
+use halite_abi::Result;
 use halite_hal::Code;
-use halite_status::Result;
 use halite_vm::{
     Value,
     asm::{Arg, cell, reference as r},

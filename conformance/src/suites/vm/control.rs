@@ -2,8 +2,8 @@
 
 use std::{any::Any, sync::Arc};
 
+use halite_abi::Result;
 use halite_hal::Code;
-use halite_status::Result;
 use halite_vm::{
     Arguments, NativeFunction, NativeModule, Results, Value,
     asm::{Arg, FunctionBuilder, PLAIN, Reg, cell, import, moved, reference as r},

@@ -1,7 +1,7 @@
 //! Cases of operations on lists, globals and references.
 
+use halite_abi::Result;
 use halite_hal::Code;
-use halite_status::Result;
 use halite_vm::{
     Ref, Value,
     asm::{Arg, cell, moved, reference as r},

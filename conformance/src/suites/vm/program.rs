@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Instant};
 
+use halite_abi::{Result, Status};
 use halite_hal::Code;
-use halite_status::{Result, Status};
 use halite_vm::{
     Buffer, Context, ContextOptions, FunctionHandle, Invocation, Limits, Module, NativeModule, Ref, Value,
     asm::{Arg, FunctionBuilder, ModuleBuilder, Reg, cell},

@@ -1,8 +1,8 @@
 //! Cases of operations that work on numbers alone: every one over the edges of its types, and over random values. Owns the
 //! inputs and the comparison; the rules are in `integers.rs` and `floats.rs`.
 
+use halite_abi::Result;
 use halite_hal::Code;
-use halite_status::Result;
 use halite_vm::{
     Value,
     asm::{Arg, cell},

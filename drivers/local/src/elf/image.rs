@@ -3,7 +3,7 @@
 
 use std::{ffi::c_void, io, ops::Range, ptr::NonNull};
 
-use halite_status::{Result, ResultExt, Status, bail, status};
+use halite_abi::{Result, ResultExt, Status, bail, status};
 
 use super::{ElfError, ElfFile, Machine, Protection, relocate};
 

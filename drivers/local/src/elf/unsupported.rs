@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, ffi::c_void};
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 
 /// No image: there is no value of this type.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use halite_status::{Result, Status, bail, status};
+use halite_abi::{Result, Status, bail, status};
 use halite_vm::HostMemory;
 
 use crate::code::HostRange;
@@ -133,7 +133,7 @@ impl HostMemory for LeasedMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halite_status::Code;
+    use halite_abi::Code;
 
     #[test]
     fn accesses_stay_within_range_and_lease() {

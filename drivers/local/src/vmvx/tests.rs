@@ -1,7 +1,7 @@
 //! Modules of bytecode as executables: what is refused, what runs, and that nothing outlives a dispatch.
 
+use halite_abi::Code as StatusCode;
 use halite_formats::vmfb::{Attr, WriteOptions, write_module};
-use halite_status::Code as StatusCode;
 use halite_vm::{
     asm::{Arg, FunctionBuilder, ModuleBuilder, Reg, cell, reference as r},
     isa::Op,

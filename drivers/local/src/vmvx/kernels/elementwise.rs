@@ -1,6 +1,6 @@
 //! Owns the kernels that look at one element at a time. Does not own: the functions of elements (`super` has them).
 
-use halite_status::Result;
+use halite_abi::Result;
 use halite_vm::{Arguments, Results};
 
 use super::region::{PIECE, Region, Size, in_pieces};

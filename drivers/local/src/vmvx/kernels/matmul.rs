@@ -5,7 +5,7 @@ use std::{
     ops::{Add, Mul},
 };
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 use halite_vm::{Arguments, Results};
 
 use super::region::{Region, Size, count, product, scratch};

@@ -12,7 +12,7 @@ mod tiles;
 
 use std::any::Any;
 
-use halite_status::{Result, ResultExt, status};
+use halite_abi::{Result, ResultExt, status};
 use halite_vm::{Arguments, NativeFunction, NativeModule, Results};
 
 const UNARY: &str = "0rIIIrIIIII_v";

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use halite_status::{Result, bail, status};
+use halite_abi::{Result, bail, status};
 use halite_vm::{Arguments, Buffer};
 
 /// Rows and columns, in elements. IREE's limit of 32 bits for each keeps products small.

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, sync::atomic::AtomicBool};
 
-use halite_status::Code;
+use halite_abi::Code;
 use halite_vm::{Buffer, Invocation, NativeModule, Object, Ref, Results, Value};
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Owns bringing matrices into tiles and back. Does not own: what is done with tiles.
 
-use halite_status::{Result, bail};
+use halite_abi::{Result, bail};
 use halite_vm::{Arguments, Results};
 
 use super::region::{Region, Size, count, product, scratch};

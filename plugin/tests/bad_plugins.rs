@@ -1,5 +1,5 @@
 //! Driver libraries that are broken, each a real library: every one is told with a message that names it, and never takes
-//! another driver down. What no program can survive, a library that ends the process, is in docs/drivers.md.
+//! another driver down. What no program can survive, a library that ends the process, is in docs/reference/drivers.md.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
 #[path = "../../layers/tests/common/mod.rs"]
@@ -77,7 +77,7 @@ fn with_manifest(library: &Path, name: &str) -> DriverRegistry {
 /// The null driver, which is linked into this test, does work.
 #[track_caller]
 fn others_work(registry: &DriverRegistry) {
-    let device = open(&registry, "null", &Options::new()).unwrap();
+    let device = open(registry, "null", &Options::new()).unwrap();
     let buffer = common::buffer(&device, 16);
     let target = common::span(&buffer, 0, 16);
     submit(&device, QueueOp::Fill { target, pattern: 7, pattern_length: 1 }).unwrap();

@@ -20,10 +20,10 @@
 mod buffer;
 pub mod choice;
 mod command;
+mod deadline;
 mod device;
 mod driver;
 mod dump;
-mod element;
 mod executable;
 mod file;
 mod footprint;
@@ -33,7 +33,6 @@ pub mod peer;
 pub mod plugin;
 mod registry;
 mod semaphore;
-mod types;
 pub mod uri;
 pub mod validation;
 
@@ -41,14 +40,18 @@ pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER};
 pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
 };
+pub use deadline::Deadline;
 pub use device::{Device, MemoryStats, QueueOp, foreign_object, next_device_id};
 pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, UnconfinedCode};
 pub use dump::CommandDump;
-pub use element::{ElementKind, ElementType, Encoding};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};
 pub use file::{File, FileAccess, FileSource};
 pub use footprint::{ByteRuns, Footprint};
-pub use halite_abi::{Code, Result, ResultExt, Status, bail, status};
+// What the signatures of this crate name, so that drivers need no other.
+pub use halite_abi::{
+    BufferUsage, Code, CommandBufferMode, CommandCategory, DispatchFlags, ElementKind, ElementType, Encoding,
+    MemoryAccess, MemoryType, QueueAffinity, Result, ResultExt, Status, bail, status,
+};
 pub use inventory;
 pub use pattern::matches_pattern;
 pub use registry::{
@@ -56,7 +59,3 @@ pub use registry::{
     verify_linked,
 };
 pub use semaphore::{Fence, Semaphore, SemaphorePoint, SoftSemaphore, Timepoint};
-pub use types::{
-    BufferUsage, CommandBufferMode, CommandCategory, Deadline, DispatchFlags, MemoryAccess, MemoryType,
-    QueueAffinity,
-};

@@ -6,6 +6,7 @@ use crate::{
     CompileError, ModelFormat,
     graph::{Graph, Port},
 };
+use halite_abi::export;
 
 /// Functions that become one module. Constants that several of them share are stored once.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +55,7 @@ impl Program {
         let mut names = HashSet::new();
         for function in &self.functions {
             let name = &function.name;
-            if name.is_empty() || name.starts_with("__") || name.contains(['$', '@', '\0']) {
+            if name.is_empty() || !export::is_for_users(name) || name.contains(['@', '\0']) {
                 return Err(CompileError::Request(format!(
                     "'{name}' cannot be the name of a function: it must not be empty, begin with '__' or contain '$' or '@'"
                 )));

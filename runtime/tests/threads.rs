@@ -8,8 +8,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use halite_abi::ElementType;
 use halite_compiler::{CompileOptions, Control, Model, ModelFormat, Precision, compile, signature::Bindings};
-use halite_hal::{Device, DriverRegistry, ElementType, Options};
+use halite_hal::{Device, DriverRegistry, Options};
 use halite_runtime::{BufferView, CallOptions, Deadline, Function, HostTensor, Session, Value};
 use halite_vulkan as _;
 

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use halite_abi::Code as StatusCode;
 use halite_formats::vmfb::requirement;
 use halite_vm::{
     asm::{Arg, FunctionBuilder, Label, PLAIN, Reg, cell, reference},
@@ -294,8 +295,8 @@ impl Code {
     }
 
     /// Ends the call with an error, and leaves the block.
-    pub fn fail_with(&mut self, code: i32, message: &str) {
-        let code = self.i32(code);
+    pub fn fail_with(&mut self, code: StatusCode, message: &str) {
+        let code = self.u32(code as u32);
         let mut end = message.len().min(usize::from(u16::MAX));
         while !message.is_char_boundary(end) {
             end -= 1;

@@ -1,9 +1,10 @@
 //! Owns branches and loops of a version: the host reads what decides, and goes on from there. Does not own: what runs
 //! between ([`super::call`]).
 
+use halite_abi::import::hal;
 use halite_vm::{asm::Reg, isa::Op};
 
-use super::{call::Call, code::Code, hal};
+use super::{call::Call, code::Code, needs};
 use crate::plan::flow::{Item, Number};
 
 /// Runs of a loop that are handed to the device without waiting, where their number is known.
@@ -86,7 +87,7 @@ impl Call<'_> {
                 self.wait();
                 let (offset, bytes) = (self.code.size(offset), self.code.i32(1));
                 let args = [self.readback, offset, bytes];
-                self.writer.call(&mut self.code, "hal.buffer.load", &args, &[self.flag]);
+                self.writer.call(&mut self.code, hal::BUFFER_LOAD, &args, &[self.flag]);
             }
         }
     }
@@ -103,7 +104,7 @@ impl Call<'_> {
                 for (at, half) in [(offset, to), (offset + 4, high)] {
                     let (at, bytes) = (self.code.size(at), self.code.i32(4));
                     let args = [self.readback, at, bytes];
-                    self.writer.call(&mut self.code, "hal.buffer.load", &args, &[self.flag]);
+                    self.writer.call(&mut self.code, hal::BUFFER_LOAD, &args, &[self.flag]);
                     self.code.op(Op::ExtI32I64U, &[self.flag.into(), half.into()]);
                 }
                 let bits = self.code.i32(32);
@@ -149,10 +150,10 @@ impl Call<'_> {
         let zero = self.code.i64(0);
         self.code.op(Op::BufferStoreI64, &[data.into(), zero.into(), number.into()]);
         self.writer.new_fence(&mut self.code, self.device, self.signal);
-        let (queue, offset) = (self.code.i64(hal::ANY_QUEUE), self.code.size(offset));
+        let (queue, offset) = (self.code.i64(needs::ANY_QUEUE), self.code.size(offset));
         let args =
             [self.device, queue, self.fence, self.signal, data, zero, self.transient.0, offset, bytes, zero];
-        self.writer.call(&mut self.code, "hal.device.queue.update", &args, &[]);
+        self.writer.call(&mut self.code, hal::DEVICE_QUEUE_UPDATE, &args, &[]);
         self.advance();
     }
 }

@@ -12,14 +12,13 @@
 mod call;
 mod code;
 mod course;
-mod element;
 mod executable;
 mod function;
 mod globals;
-mod hal;
 mod init;
 mod load;
 mod module;
+mod needs;
 mod parameters;
 mod record;
 mod refusal;
@@ -28,9 +27,10 @@ mod slots;
 mod table;
 mod values;
 
+use halite_abi::attribute;
 use halite_formats::{
     Rope,
-    vmfb::{Attr, ModuleDef, WriteOptions, attribute, write_module_while},
+    vmfb::{Attr, ModuleDef, WriteOptions, write_module_while},
 };
 
 use self::{

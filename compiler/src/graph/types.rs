@@ -42,6 +42,27 @@ impl From<DType> for ElementType {
     }
 }
 
+/// The element type of modules. Integers of modules have no sign unless they are unsigned.
+impl From<ElementType> for halite_abi::ElementType {
+    fn from(element: ElementType) -> Self {
+        match element {
+            ElementType::Bool => Self::I1,
+            ElementType::Of(DType::F64) => Self::F64,
+            ElementType::Of(DType::F32) => Self::F32,
+            ElementType::Of(DType::F16) => Self::F16,
+            ElementType::Of(DType::BF16) => Self::BF16,
+            ElementType::Of(DType::I8) => Self::I8,
+            ElementType::Of(DType::I16) => Self::I16,
+            ElementType::Of(DType::I32) => Self::I32,
+            ElementType::Of(DType::I64) => Self::I64,
+            ElementType::Of(DType::U8) => Self::UI8,
+            ElementType::Of(DType::U16) => Self::UI16,
+            ElementType::Of(DType::U32) => Self::UI32,
+            ElementType::Of(DType::U64) => Self::UI64,
+        }
+    }
+}
+
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

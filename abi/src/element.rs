@@ -1,6 +1,8 @@
-//! Owns element types and encodings of buffer views (IREE's packed u32). Does not own: printing or parsing values.
+//! Element types and encodings of tensors, as modules carry them: packed 32-bit numbers, and names.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
+
+use crate::{Status, status};
 
 /// The numerical kind of an element: the top byte of an [`ElementType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,24 +58,7 @@ impl ElementType {
 
     /// The numerical kind; `None` for a number no kind has.
     pub fn kind(self) -> Option<ElementKind> {
-        use ElementKind::*;
-        [
-            Opaque,
-            Int,
-            SInt,
-            UInt,
-            Bool,
-            Float,
-            BFloat,
-            Complex,
-            Float8E5M2,
-            Float8E4M3FN,
-            Float8E5M2FNUZ,
-            Float8E4M3FNUZ,
-            Float8E8M0FNU,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u32 == self.0 >> 24)
+        KINDS.iter().map(|(kind, _)| *kind).find(|kind| *kind as u32 == self.0 >> 24)
     }
 
     /// Width of one element in bits.
@@ -101,26 +86,77 @@ impl ElementType {
     }
 }
 
+/// How the types of a kind are named.
+#[derive(Clone, Copy)]
+enum Name {
+    /// In full; their elements take 8 bits.
+    Full(&'static str),
+    /// By these letters and the width in bits.
+    Prefix(&'static str),
+}
+
+/// Every kind with its names. Of prefixes that begin alike, the longer one comes first.
+const KINDS: [(ElementKind, Name); 13] = [
+    (ElementKind::Bool, Name::Full("i1")),
+    (ElementKind::Float8E5M2, Name::Full("f8E5M2")),
+    (ElementKind::Float8E4M3FN, Name::Full("f8E4M3FN")),
+    (ElementKind::Float8E5M2FNUZ, Name::Full("f8E5M2FNUZ")),
+    (ElementKind::Float8E4M3FNUZ, Name::Full("f8E4M3FNUZ")),
+    (ElementKind::Float8E8M0FNU, Name::Full("f8E8M0FNU")),
+    (ElementKind::SInt, Name::Prefix("si")),
+    (ElementKind::UInt, Name::Prefix("ui")),
+    (ElementKind::Int, Name::Prefix("i")),
+    (ElementKind::BFloat, Name::Prefix("bf")),
+    (ElementKind::Complex, Name::Prefix("cf")),
+    (ElementKind::Float, Name::Prefix("f")),
+    (ElementKind::Opaque, Name::Prefix(OPAQUE)),
+];
+
+const OPAQUE: &str = "*";
+/// What `*` may be written as where a shell would take it for a pattern.
+const OPAQUE_IN_SHELLS: &str = "x";
+
 impl fmt::Display for ElementType {
-    /// The name in IREE's text form: `f32`, `i1`, `si8`, `bf16`, `cf64`, `*32`.
+    /// The name in IREE's text form: `f32`, `i1`, `si8`, `bf16`, `cf64`, `*32`. Numbers that no kind has are opaque.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = self.bit_count();
-        let prefix = match self.kind() {
-            Some(ElementKind::Int) => "i",
-            Some(ElementKind::SInt) => "si",
-            Some(ElementKind::UInt) => "ui",
-            Some(ElementKind::Bool) => return f.write_str("i1"),
-            Some(ElementKind::Float) => "f",
-            Some(ElementKind::BFloat) => "bf",
-            Some(ElementKind::Complex) => "cf",
-            Some(ElementKind::Float8E5M2) => return f.write_str("f8E5M2"),
-            Some(ElementKind::Float8E4M3FN) => return f.write_str("f8E4M3FN"),
-            Some(ElementKind::Float8E5M2FNUZ) => return f.write_str("f8E5M2FNUZ"),
-            Some(ElementKind::Float8E4M3FNUZ) => return f.write_str("f8E4M3FNUZ"),
-            Some(ElementKind::Float8E8M0FNU) => return f.write_str("f8E8M0FNU"),
-            Some(ElementKind::Opaque) | None => "*",
+        let kind = self.kind().unwrap_or(ElementKind::Opaque);
+        match KINDS.iter().find(|(of, _)| *of == kind).map_or(Name::Prefix(OPAQUE), |(_, name)| *name) {
+            Name::Full(name) => f.write_str(name),
+            Name::Prefix(prefix) => write!(f, "{prefix}{}", self.bit_count()),
+        }
+    }
+}
+
+impl FromStr for ElementType {
+    type Err = Status;
+
+    /// Reads a name: `f32`, `i8`, `ui16`, `bf16`, `i1`, `f8E4M3FN`, `cf64`, `*32` (or `x32`), …
+    /// INVALID_ARGUMENT for anything else.
+    fn from_str(text: &str) -> Result<Self, Status> {
+        let full =
+            |(kind, name): &(ElementKind, Name)| matches!(name, Name::Full(n) if *n == text).then_some(*kind);
+        if let Some(kind) = KINDS.iter().find_map(full) {
+            return Ok(ElementType::new(kind, 8));
+        }
+        let prefixes = KINDS.iter().filter_map(|(kind, name)| match name {
+            Name::Prefix(prefix) => Some((*kind, *prefix)),
+            Name::Full(_) => None,
+        });
+        let mut prefixes = prefixes.chain([(ElementKind::Opaque, OPAQUE_IN_SHELLS)]);
+        let found = prefixes.find_map(|(kind, prefix)| Some((text.strip_prefix(prefix)?, kind)));
+        let Some((digits, kind)) = found else {
+            return Err(status!(
+                InvalidArgument,
+                "unhandled element type prefix in '{text}'; types are i8, si16, ui32, i1, f32, bf16, f8E4M3FN, cf64, …"
+            ));
         };
-        write!(f, "{prefix}{bits}")
+        let plain = digits.bytes().all(|b| b.is_ascii_digit());
+        match digits.parse::<u8>() {
+            Ok(bits) if bits > 0 && plain => Ok(ElementType::new(kind, bits)),
+            _ => {
+                Err(status!(InvalidArgument, "out of range bit count in '{text}'; it must be from 1 to 255"))
+            }
+        }
     }
 }
 
@@ -166,6 +202,22 @@ mod tests {
             (ElementType(32), "*32"),
         ] {
             assert_eq!(element.to_string(), name);
+        }
+    }
+
+    #[test]
+    fn every_name_is_read_as_what_it_names() {
+        for (kind, _) in KINDS {
+            for bits in [8, 16, 64] {
+                let element = ElementType::new(kind, bits);
+                let read: ElementType = element.to_string().parse().expect("it names itself");
+                let full = matches!(kind, ElementKind::Bool) || element.to_string().starts_with("f8");
+                assert_eq!(read, if full { ElementType::new(kind, 8) } else { element });
+            }
+        }
+        assert_eq!("x32".parse::<ElementType>().expect("another name of *32"), ElementType(32));
+        for wrong in ["", "g32", "f", "f+8", "i0", "i256", "i1 ", "f8E4M3"] {
+            assert!(wrong.parse::<ElementType>().is_err(), "{wrong}");
         }
     }
 

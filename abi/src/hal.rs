@@ -1,11 +1,20 @@
-//! Owns the bit sets and small values of the HAL ABI. Numbers are IREE's: compiled modules carry them.
+//! Bit sets, limits and small values of the HAL interface, as the arguments of imported functions carry them.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::fmt;
 
 use bitflags::bitflags;
+
+/// The timeout in milliseconds of a wait without an end; any negative number means that.
+pub const WAIT_FOREVER: i32 = -1;
+/// The length of a range that goes to the end of its buffer.
+pub const REST_OF_BUFFER: i64 = -1;
+/// What the offset of a binding is a multiple of, in bytes: no Vulkan device asks for more
+/// (<https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-required>,
+/// `minStorageBufferOffsetAlignment`).
+pub const BINDING_ALIGNMENT: u64 = 256;
+/// Devices pad the memory of a buffer to a multiple of this, in bytes: kernels may read and write back the last partial
+/// word or vector.
+pub const BUFFER_PADDING: u64 = 64;
 
 bitflags! {
     /// Where memory lives and who sees it.
@@ -118,6 +127,24 @@ bitflags! {
         const _ = !0;
     }
 
+    /// What a barrier of a recording waits for and what it holds back.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct ExecutionStage: u32 {
+        /// Commands begin to be issued.
+        const COMMAND_ISSUE = 1;
+        /// Commands are processed.
+        const COMMAND_PROCESS = 2;
+        /// Dispatches.
+        const DISPATCH = 4;
+        /// Transfers.
+        const TRANSFER = 8;
+        /// Commands are done.
+        const COMMAND_RETIRE = 0x10;
+        /// Work of the host.
+        const HOST = 0x20;
+        const _ = !0;
+    }
+
     /// How a dispatch takes its counts and arguments.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct DispatchFlags: u64 {
@@ -150,7 +177,15 @@ macro_rules! display_names {
     )*};
 }
 
-display_names!(MemoryType, MemoryAccess, BufferUsage, CommandBufferMode, CommandCategory, DispatchFlags);
+display_names!(
+    MemoryType,
+    MemoryAccess,
+    BufferUsage,
+    CommandBufferMode,
+    CommandCategory,
+    DispatchFlags,
+    ExecutionStage
+);
 
 /// A set of queues: bit n stands for queue n; all bits mean any queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -164,51 +199,6 @@ impl QueueAffinity {
     pub fn pick(self, queue_count: u32) -> u32 {
         let first = self.0.trailing_zeros();
         if first < queue_count { first } else { 0 }
-    }
-}
-
-/// When a wait gives up. No wait in Halite is infinite unless [`Deadline::Never`] is passed on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deadline {
-    /// Do not wait, only look.
-    Now,
-    /// Wait until this instant.
-    At(Instant),
-    /// Wait for ever.
-    Never,
-}
-
-impl Deadline {
-    /// A deadline this far in the future; [`Deadline::Never`] if the clock cannot express it.
-    pub fn after(duration: Duration) -> Self {
-        Instant::now().checked_add(duration).map_or(Deadline::Never, Deadline::At)
-    }
-
-    /// The HAL ABI's millisecond timeout: negative means for ever, zero means look once.
-    pub fn from_millis(timeout_ms: i32) -> Self {
-        match timeout_ms {
-            ..0 => Deadline::Never,
-            0 => Deadline::Now,
-            ms => Deadline::after(Duration::from_millis(ms.unsigned_abs().into())),
-        }
-    }
-
-    /// Time left: `None` for ever, zero when the deadline has passed.
-    pub fn remaining(self) -> Option<Duration> {
-        match self {
-            Deadline::Now => Some(Duration::ZERO),
-            Deadline::At(t) => Some(t.saturating_duration_since(Instant::now())),
-            Deadline::Never => None,
-        }
-    }
-
-    /// The earlier of two deadlines.
-    pub fn min(self, other: Deadline) -> Deadline {
-        match (self, other) {
-            (Deadline::Now, _) | (_, Deadline::Now) => Deadline::Now,
-            (Deadline::Never, d) | (d, Deadline::Never) => d,
-            (Deadline::At(a), Deadline::At(b)) => Deadline::At(a.min(b)),
-        }
     }
 }
 
@@ -229,17 +219,5 @@ mod tests {
         assert_eq!(QueueAffinity(0b10).pick(2), 1);
         assert_eq!(QueueAffinity(0b100).pick(2), 0);
         assert_eq!(QueueAffinity(0).pick(2), 0);
-    }
-
-    #[test]
-    fn deadlines_order_and_run_out() {
-        let soon = Deadline::after(Duration::from_secs(1));
-        let later = Deadline::after(Duration::from_secs(1000));
-        assert_eq!(soon.min(later), soon);
-        assert_eq!(Deadline::Never.min(later), later);
-        assert_eq!(later.min(Deadline::Now), Deadline::Now);
-        assert_eq!(Deadline::from_millis(-1), Deadline::Never);
-        assert_eq!(Deadline::from_millis(0).remaining(), Some(Duration::ZERO));
-        assert_eq!(Deadline::after(Duration::MAX), Deadline::Never);
     }
 }

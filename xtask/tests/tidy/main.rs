@@ -1,10 +1,11 @@
-//! Holds what ARCHITECTURE.md and CONTRIBUTING.md promise and no compiler checks: which crate depends on which, where unsafe code
-//! and the Vulkan binding may be, how long files and functions are, how many circles of files there are. Reads sources and
-//! manifests; compiles nothing.
+//! Holds what ARCHITECTURE.md and CONTRIBUTING.md promise and no compiler checks: which crate depends on which, which crates of others
+//! are used, where unsafe code and the Vulkan binding may be, how long files and functions are, how many circles of files there
+//! are. Reads sources and manifests; compiles nothing.
 #![forbid(unsafe_code)]
 
 mod arrows;
 mod circles;
+mod dependencies;
 mod lengths;
 mod limits;
 mod sources;

@@ -4,7 +4,7 @@
 //! Internal to Halite; programs use the crate `halite`.
 //!
 //! # The road
-//! A front end ([`onnx`], …) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
+//! A front end ([`frontends`]) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
 //! [`build::Builder`]. The graph's nodes are operations of the kernel library, so it is typed and shaped by construction,
 //! and knows no model format. [`passes`] rewrite it. [`plan`] picks kernels for each target and lays out memory; [`emit`]
 //! writes the module.
@@ -16,13 +16,12 @@ mod control;
 pub mod emit;
 mod error;
 pub mod explain;
+pub mod frontends;
 pub mod graph;
 mod model;
-pub mod onnx;
 pub mod passes;
 pub mod plan;
 mod program;
-pub mod pte;
 pub mod signature;
 #[cfg(test)]
 mod stops;
@@ -32,5 +31,6 @@ mod weights;
 pub use compile::{BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
 pub use error::{CompileError, Place, UnsupportedOperator};
-pub use model::{Model, ModelFormat, Precision};
+pub use frontends::ModelFormat;
+pub use model::{Model, Precision};
 pub use program::{Function, ModelInfo, Program};

@@ -8,8 +8,8 @@ use std::{
 use anyhow::Result;
 use halite_compiler::{
     CompileError,
+    frontends::onnx::Model,
     graph::Graph,
-    onnx::Model,
     passes,
     signature::{Arity, Bindings, BoundValue},
 };

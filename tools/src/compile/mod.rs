@@ -72,9 +72,9 @@ pub struct Flags {
     /// Type of floats inside: model (as the model says), or f16 where kernels take it; inputs and outputs stay as they are
     #[arg(long, value_enum, default_value = "model", value_name = "PRECISION", hide_possible_values = true)]
     precision: PrecisionFlag,
-    /// Format of the model: onnx, or pte (ExecuTorch). Default: told by its content
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
-    format: Option<FormatFlag>,
+    /// Format of the model, such as onnx or pte (ExecuTorch). Default: told by its content
+    #[arg(long, value_parser = format, value_name = "FORMAT")]
+    format: Option<ModelFormat>,
     /// Writes the weights to a parameter archive (.irpa) instead of into the module
     #[arg(long = "split-params", value_name = "FILE")]
     split_params: Option<PathBuf>,
@@ -119,12 +119,6 @@ enum PrecisionFlag {
     #[value(alias = "f32")]
     Model,
     F16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FormatFlag {
-    Onnx,
-    Pte,
 }
 
 impl Tool for Flags {
@@ -188,13 +182,10 @@ fn run(flags: &Flags) -> Result<()> {
 }
 
 /// Reads the model.
-fn open(path: &Path, format: Option<FormatFlag>, options: &RunOptions) -> Result<Model> {
+fn open(path: &Path, format: Option<ModelFormat>, options: &RunOptions) -> Result<Model> {
     let mut how = OpenOptions::new().options(options.clone());
     if let Some(format) = format {
-        how = how.format(match format {
-            FormatFlag::Onnx => ModelFormat::Onnx,
-            FormatFlag::Pte => ModelFormat::Pte,
-        });
+        how = how.format(format);
     }
     Model::open_with(session::source(path), &how).map_err(|e| match e.kind() {
         ErrorKind::InvalidInput => {
@@ -203,6 +194,11 @@ fn open(path: &Path, format: Option<FormatFlag>, options: &RunOptions) -> Result
         ErrorKind::InvalidModel if format.is_none() => Failure::from(e).context("--format says which it is"),
         _ => e.into(),
     })
+}
+
+/// A format by its name on the command line.
+fn format(text: &str) -> std::result::Result<ModelFormat, String> {
+    ModelFormat::named(text).map_err(|e| e.to_string())
 }
 
 /// The functions of the model that are wanted.

@@ -10,7 +10,6 @@ mod control;
 mod conversion;
 #[cfg(test)]
 pub(crate) mod encode;
-mod external;
 mod importer;
 mod liveness;
 mod model;
@@ -22,8 +21,7 @@ mod sequence;
 mod survey;
 
 pub use constant::read_tensor;
-pub use external::ReadFile;
-pub use model::Model;
+pub use model::{Model, Onnx};
 
 pub(crate) use node::{Import, NodeView};
 

@@ -1,24 +1,53 @@
-//! Owns a program that was read: its methods, their inputs and outputs, and the way to graphs.
+//! The front end for programs of ExecuTorch: their methods, what these take and give, and the way to graphs.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use bytes::Bytes;
-use halite_formats::pte::{DataType, Dynamism, Plan, Program, ScalarType, Tensor, Value};
+use halite_formats::pte::{DataType, Dynamism, PROGRAM_IDENTIFIER, Plan, Program, ScalarType, Tensor, Value};
 use halite_shaders::DType;
 
 use super::{Result, plan};
 use crate::{
-    CompileError, Control, Place,
+    CompileError, Control, Place, Stage,
+    frontends::{FrontEnd, Recognition, Source, SourceModel},
     graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
 };
+
+/// The front end for programs of ExecuTorch.
+#[derive(Debug)]
+pub struct ExecuTorch;
+
+impl FrontEnd for ExecuTorch {
+    fn id(&self) -> &'static str {
+        "pte"
+    }
+
+    fn name(&self) -> &'static str {
+        "ExecuTorch"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["pte"]
+    }
+
+    fn recognizes(&self, start: &[u8]) -> Recognition {
+        match start.get(4..8) == Some(PROGRAM_IDENTIFIER) {
+            true => Recognition::Certain,
+            false => Recognition::No,
+        }
+    }
+
+    fn read(&self, source: Source, control: &Control) -> Result<Box<dyn SourceModel>> {
+        control.check(Stage::Reading)?;
+        Ok(Box::new(Model::parse(source.bytes)?))
+    }
+}
 
 /// An ExecuTorch program.
 #[derive(Debug)]
 pub struct Model {
     program: Program,
-    /// The name of its file, if it comes from one.
-    name: String,
 }
 
 impl Model {
@@ -27,19 +56,7 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no program.
     pub fn open(path: &Path) -> Result<Model> {
-        let bytes =
-            fs::read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
-        Ok(Self::parse(bytes.into())?.named(path))
-    }
-
-    /// The same with the name of its file.
-    pub(crate) fn named(self, path: &Path) -> Self {
-        Model { name: crate::model::file_name(path).unwrap_or_default(), ..self }
-    }
-
-    /// The name of its file without the folder; empty for a program that came as bytes.
-    pub fn name(&self) -> &str {
-        &self.name
+        Self::parse(Source::open(path)?.bytes)
     }
 
     /// Reads a program from the bytes of its file, which may be a mapping: constants of graphs are slices of it.
@@ -49,7 +66,7 @@ impl Model {
     pub fn parse(bytes: Bytes) -> Result<Model> {
         let program =
             Program::parse(&bytes).map_err(|e| CompileError::invalid(&Place::default(), e.to_string()))?;
-        Ok(Model { program, name: String::new() })
+        Ok(Model { program })
     }
 
     /// Names of the methods; most programs have one, `forward`.
@@ -99,6 +116,29 @@ impl Model {
             let all = self.methods().join(", ");
             CompileError::Request(format!("the program has no method '{method}'; there are: {all}"))
         })
+    }
+}
+
+impl SourceModel for Model {
+    /// Programs give themselves none.
+    fn name(&self) -> &str {
+        ""
+    }
+
+    fn functions(&self) -> Vec<String> {
+        self.methods().into_iter().map(str::to_owned).collect()
+    }
+
+    fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
+        self.inputs(function)
+    }
+
+    fn outputs(&self, function: &str) -> Result<Vec<Signature>> {
+        self.outputs(function)
+    }
+
+    fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
+        self.graph_with(function, bindings, control)
     }
 }
 

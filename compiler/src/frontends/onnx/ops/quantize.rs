@@ -34,7 +34,7 @@ fn parameters(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<(Tens
 }
 
 /// What is quantized, and its scale and zero point, which are broadcast to it.
-pub(in crate::onnx) fn quantization(
+pub(in crate::frontends::onnx) fn quantization(
     b: &mut Builder,
     node: &NodeView<'_>,
 ) -> Result<(TensorId, TensorId, Option<TensorId>)> {

@@ -94,7 +94,7 @@ fn is_imported(domain: &str, op_type: &str) -> bool {
 mod tests {
     use crate::{
         CompileError,
-        onnx::{
+        frontends::onnx::{
             Model,
             encode::{FLOAT, body, function, graph, model, node, port},
         },
@@ -110,7 +110,7 @@ mod tests {
         let nodes = [
             node("Frob", &["x"], &["unused"], &[]),
             node("com.microsoft:Frob", &["x"], &["f"], &[]),
-            node("Cast", &["f"], &["c"], &[crate::onnx::encode::int("to", 9)]),
+            node("Cast", &["f"], &["c"], &[crate::frontends::onnx::encode::int("to", 9)]),
             node("If", &["c"], &["i"], &branches),
             node("ai.onnx.ml:Scaler", &["i"], &["s"], &[]),
             node("own:Wrap", &["s"], &["y"], &[]),
@@ -143,7 +143,7 @@ mod tests {
     fn attributes_of_known_operators_are_refused_as_before() {
         let of = |name: &str| port(name, FLOAT, &[4]);
         let nodes = [
-            node("Cast", &["x"], &["c"], &[crate::onnx::encode::int("to", 8)]),
+            node("Cast", &["x"], &["c"], &[crate::frontends::onnx::encode::int("to", 8)]),
             node("Frob", &["c"], &["y"], &[]),
         ];
         let bytes = model(&graph(&nodes, &[], &[of("x")], &[of("y")]), &[]);

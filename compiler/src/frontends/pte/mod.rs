@@ -17,6 +17,6 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use model::Model;
+pub use model::{ExecuTorch, Model};
 
 type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

@@ -1,5 +1,4 @@
-//! Owns the files in which ONNX models keep tensors: which may be read, and that each is read once. Does not own: what lies
-//! where in them.
+//! Files beside a model's own, which hold its weights: which of them may be read, and that each is read once.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +8,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use halite_formats::onnx::ExternalData;
 
 /// Reads a whole file, or maps it.
 pub type ReadFile = dyn Fn(&Path) -> io::Result<Bytes> + Send + Sync;
@@ -19,7 +17,7 @@ type Contents = Arc<Mutex<BTreeMap<PathBuf, Bytes>>>;
 
 /// Files beside a model's.
 #[derive(Clone)]
-pub(super) struct Folder {
+pub(crate) struct Files {
     /// The model's folder as it was named.
     path: PathBuf,
     /// Folders that files have to be in once links are followed: that of the model as it was named, and the one where its
@@ -29,17 +27,17 @@ pub(super) struct Folder {
     contents: Contents,
 }
 
-impl Folder {
-    /// The folder of a model file.
-    pub fn of(model: &Path, read: Arc<ReadFile>) -> Self {
+impl Files {
+    /// Files in the folder of a model's file.
+    pub fn beside(model: &Path, read: Arc<ReadFile>) -> Self {
         let path = folder(model);
         let real = fs::canonicalize(model).map(|model| folder(&model));
         let allowed = [fs::canonicalize(&path), real].into_iter().flatten().collect();
-        Folder { path, allowed, read, contents: Contents::default() }
+        Files { path, allowed, read, contents: Contents::default() }
     }
 
-    /// The files that were read.
-    pub fn files(&self) -> Vec<PathBuf> {
+    /// The files that were read so far.
+    pub fn read_so_far(&self) -> Vec<PathBuf> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
@@ -66,10 +64,12 @@ impl Folder {
         contents.insert(path, bytes.clone());
         Ok(bytes)
     }
-}
 
-impl ExternalData for Folder {
-    fn read(&self, location: &str, offset: u64, length: Option<u64>) -> Result<Bytes, String> {
+    /// A part of a file, up to its end where no length is given.
+    ///
+    /// # Errors
+    /// The file is outside of the folder, cannot be read, or is shorter.
+    pub fn read(&self, location: &str, offset: u64, length: Option<u64>) -> Result<Bytes, String> {
         let bytes = self.contents(location)?;
         let size = bytes.len() as u64;
         let end = length.map_or(Some(size), |length| offset.checked_add(length));
@@ -103,8 +103,8 @@ mod tests {
         tree
     }
 
-    fn of(model: &Path) -> Folder {
-        Folder::of(model, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)))
+    fn of(model: &Path) -> Files {
+        Files::beside(model, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)))
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         let part = folder.read("w.bin", 2, Some(3)).unwrap();
         assert_eq!((&all[..], &part[..]), (&b"weights"[..], &b"igh"[..]));
         assert_eq!(part.as_ptr(), all[2..].as_ptr());
-        assert_eq!(folder.files(), [tree.path().join("models/w.bin")]);
+        assert_eq!(folder.read_so_far(), [tree.path().join("models/w.bin")]);
         for (offset, length) in [(0, Some(8)), (8, None), (u64::MAX, Some(2)), (1, Some(u64::MAX))] {
             let error = folder.read("w.bin", offset, length).unwrap_err();
             assert!(error.contains("has 7 bytes"), "{error}");

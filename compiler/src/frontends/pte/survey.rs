@@ -55,7 +55,7 @@ mod tests {
     use halite_formats::pte::{Delegate, Plan, Program};
 
     use super::*;
-    use crate::{Control, Place, pte::plan::import, signature::Bindings};
+    use crate::{Control, Place, frontends::pte::plan::import, signature::Bindings};
 
     #[test]
     fn all_operators_outside_of_delegates_are_told_together() {

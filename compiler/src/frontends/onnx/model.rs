@@ -1,40 +1,71 @@
-//! Owns a model that was read: what it says of its inputs and outputs, and the way to a graph.
+//! The front end for ONNX: models that were read, what they say of their inputs and outputs, and the way to a graph.
 
-use std::{
-    collections::HashSet,
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::HashSet, path::Path};
 
 use bytes::Bytes;
 use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
 
-use super::{
-    Result,
-    constant::held_type,
-    external::{Folder, ReadFile},
-    importer::Importer,
-};
+use super::{Result, constant::held_type, importer::Importer};
 use crate::{
     CompileError, Control, Place, Stage,
+    frontends::{FrontEnd, Recognition, Source, SourceModel, files::Files},
     graph::Graph,
     signature::{Arity, Bindings, Dim, Signature},
 };
+
+/// The one function of every model.
+const MAIN: &str = "main";
+
+/// The front end for ONNX.
+#[derive(Debug)]
+pub struct Onnx;
+
+impl FrontEnd for Onnx {
+    fn id(&self) -> &'static str {
+        "onnx"
+    }
+
+    fn name(&self) -> &'static str {
+        "ONNX"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["onnx"]
+    }
+
+    /// A protocol buffer whose first field is the version of the representation, a small number.
+    fn recognizes(&self, start: &[u8]) -> Recognition {
+        match start {
+            [0x08, version, 0x12 | 0x1a | 0x22 | 0x2a | 0x32 | 0x3a, ..] if *version < 64 => {
+                Recognition::Possible
+            }
+            _ => Recognition::No,
+        }
+    }
+
+    fn read(&self, source: Source, control: &Control) -> Result<Box<dyn SourceModel>> {
+        Ok(Box::new(Model::read(source, control)?))
+    }
+}
 
 /// An ONNX model.
 pub struct Model {
     proto: onnx::Model,
     external: Box<dyn ExternalData + Send + Sync>,
-    /// Where its other files are, when it is one itself.
-    folder: Option<Folder>,
-    /// The name of its file, or of its graph.
-    name: String,
 }
 
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Model").field("producer", &self.proto.producer).finish_non_exhaustive()
+    }
+}
+
+/// Files beside a model, as the reader of tensors asks for them.
+struct Beside(Files);
+
+impl ExternalData for Beside {
+    fn read(&self, location: &str, offset: u64, length: Option<u64>) -> Result<Bytes, String> {
+        self.0.read(location, offset, length)
     }
 }
 
@@ -44,23 +75,7 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no model.
     pub fn open(path: &Path) -> Result<Model> {
-        let read = |path: &Path| fs::read(path).map(Bytes::from);
-        Self::open_with(path, Arc::new(read), &Control::default())
-    }
-
-    /// As [`Model::open`], with files read by `read`, which may map them: constants of graphs are slices of what it gives.
-    /// `read` itself is not interrupted.
-    ///
-    /// # Errors
-    /// As [`Model::open`], and when `control` ends the work.
-    pub fn open_with(path: &Path, read: Arc<ReadFile>, control: &Control) -> Result<Model> {
-        control.check(Stage::Reading)?;
-        let bytes =
-            read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
-        let folder = Folder::of(path, read);
-        let model = Self::parse(bytes, Box::new(folder.clone()), control)?;
-        let name = crate::model::file_name(path).unwrap_or(model.name);
-        Ok(Model { folder: Some(folder), name, ..model })
+        Self::read(Source::open(path)?, &Control::default())
     }
 
     /// Reads a model from bytes that hold everything.
@@ -68,34 +83,23 @@ impl Model {
     /// # Errors
     /// The bytes are no model.
     pub fn from_bytes(bytes: Bytes) -> Result<Model> {
-        Self::parse(bytes, Box::new(NoExternalData), &Control::default())
+        Self::read(Source::from_bytes(bytes), &Control::default())
     }
 
-    /// Reads a model; `external` reads the tensors that it keeps elsewhere.
+    /// Reads a model. Constants of graphs are slices of the source's bytes.
     ///
     /// # Errors
     /// The bytes are no model, or `control` ended the work.
-    pub fn parse(
-        bytes: Bytes,
-        external: Box<dyn ExternalData + Send + Sync>,
-        control: &Control,
-    ) -> Result<Model> {
+    pub fn read(source: Source, control: &Control) -> Result<Model> {
         let watch = control.at(Stage::Reading);
-        let proto = onnx::Model::parse_while(bytes, &|| watch.goes_on());
+        let proto = onnx::Model::parse_while(source.bytes, &|| watch.goes_on());
         watch.check()?;
         let proto = proto.map_err(|error| CompileError::invalid(&Place::default(), error.to_string()))?;
-        let name = proto.graph.name.clone();
-        Ok(Model { proto, external, folder: None, name })
-    }
-
-    /// The name of its file without the folder; of a model that came as bytes, that of its graph.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Files in which the model keeps tensors, as far as [`Model::graph`] has read them.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.folder.as_ref().map(Folder::files).unwrap_or_default()
+        let external: Box<dyn ExternalData + Send + Sync> = match source.files {
+            Some(files) => Box::new(Beside(files)),
+            None => Box::new(NoExternalData),
+        };
+        Ok(Model { proto, external })
     }
 
     /// What the caller has to hand in. Inputs that have a default in the model are not among them.
@@ -128,6 +132,40 @@ impl Model {
     }
 }
 
+impl SourceModel for Model {
+    fn name(&self) -> &str {
+        &self.proto.graph.name
+    }
+
+    fn functions(&self) -> Vec<String> {
+        vec![MAIN.to_owned()]
+    }
+
+    fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
+        known(function)?;
+        Ok(self.inputs())
+    }
+
+    fn outputs(&self, function: &str) -> Result<Vec<Signature>> {
+        known(function)?;
+        Ok(self.outputs())
+    }
+
+    fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
+        known(function)?;
+        self.graph_with(bindings, control)
+    }
+}
+
+/// Whether a model has a function.
+fn known(function: &str) -> Result<()> {
+    if function == MAIN {
+        return Ok(());
+    }
+    let reason = format!("there is no function '{function}'; there are: {MAIN}");
+    Err(CompileError::Request(reason))
+}
+
 fn signature(info: &ValueInfo) -> Signature {
     let mut declared = info.value.as_ref();
     let is_optional = matches!(declared, Some(Type::Optional(_)));
@@ -157,8 +195,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        frontends::onnx::encode::{FLOAT, INT4, INT64, Message, graph, info, model, node, tensor_type},
         graph::ElementType,
-        onnx::encode::{FLOAT, INT4, INT64, Message, graph, info, model, node, tensor_type},
     };
 
     /// A `TypeProto` that is a list (4) or optional (9) of another.
@@ -197,6 +235,6 @@ mod tests {
             ]
         );
         assert_eq!(model.outputs()[0].element, some(DType::F32));
-        assert_eq!(model.name(), "test");
+        assert_eq!(SourceModel::name(&model), "test");
     }
 }

@@ -122,7 +122,7 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
 
     /// Answer to a module's `hal.device.query.i64`; `None` when the key is not known. `hal.device.id` and
     /// `hal.executable.format` must be answered by every driver. `halite.target` asks how well the target triple
-    /// in the key fits: 0 for not at all, higher for better, as `docs/targets.md` defines it.
+    /// in the key fits: 0 for not at all, higher for better, as `docs/reference/targets.md` defines it.
     fn query_i64(&self, category: &str, key: &str) -> Option<i64>;
 
     /// Memory held for buffers.

@@ -1,5 +1,5 @@
 //! Driver libraries that are broken, each a real library: every one is told with a message that names it, and never takes
-//! another driver down. What no program can survive, a library that ends the process, is in docs/drivers.md.
+//! another driver down. What no program can survive, a library that ends the process, is in docs/reference/drivers.md.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
 mod common;

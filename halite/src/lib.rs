@@ -21,8 +21,8 @@
 //! }
 //! ```
 //!
-//! `docs/getting-started-library.md` is a tutorial, `docs/embedding.md` says how to do the rest, and `halite/examples` has programs
-//! that run. The command line is the program `halite` (`docs/getting-started.md`).
+//! `docs/tutorials/getting-started-library.md` is a tutorial, `docs/how-to/embedding.md` says how to do the rest, and `halite/examples` has programs
+//! that run. The command line is the program `halite` (`docs/tutorials/getting-started.md`).
 //!
 //! # What is where
 //! | to | use |
@@ -54,7 +54,7 @@
 //! # Trust
 //! Models, modules and parameter files may be damaged or hostile: they cause errors, not undefined behaviour. Machine code in a
 //! module never runs unless the program names a device for it (`local-task`, `local-sync`). A module may loop for ever: give calls a
-//! timeout with [`RunOptions`]. `docs/embedding.md` has the whole recipe.
+//! timeout with [`RunOptions`]. `docs/how-to/embedding.md` has the whole recipe.
 //!
 //! # Stability
 //! The interface is meant to stay as it is, except for [`hal`], [`host`], and functions that name their types. [`hal`] is the layer
@@ -143,8 +143,8 @@ mod linked {
 mod documents {
     #[doc = include_str!("../../README.md")]
     mod readme {}
-    #[doc = include_str!("../../docs/getting-started-library.md")]
+    #[doc = include_str!("../../docs/tutorials/getting-started-library.md")]
     mod getting_started {}
-    #[doc = include_str!("../../docs/embedding.md")]
+    #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

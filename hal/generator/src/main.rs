@@ -11,7 +11,7 @@ const HEADER: &str = "hal/include/halite/driver.h";
 
 const PREAMBLE: &str = "\
 // The C interface between Halite and a driver library. Generated from hal/src/plugin/abi.rs by `cargo xtask header`;
-// do not edit. The contract is written there, and docs/writing-a-driver.md leads through a driver.
+// do not edit. The contract is written there, and docs/how-to/writing-a-driver.md leads through a driver.
 ";
 
 const TRAILER: &str = "\

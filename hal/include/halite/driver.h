@@ -1,5 +1,5 @@
 // The C interface between Halite and a driver library. Generated from hal/src/plugin/abi.rs by `cargo xtask header`;
-// do not edit. The contract is written there, and docs/writing-a-driver.md leads through a driver.
+// do not edit. The contract is written there, and docs/how-to/writing-a-driver.md leads through a driver.
 //
 // * One symbol. A driver library exports `halite_driver_query_v1` of type `HaliteQueryFn`; nothing else is looked up.
 //   It does no device work, starts no thread, and may be called any number of times.

@@ -1,5 +1,4 @@
-//! From models to modules. Owns: front ends, the graph, passes over it, plans for targets, and the modules that are
-//! written. Does not own: file formats (`halite-formats`), kernels (`halite-shaders`), or devices.
+//! From models to modules: front ends, the graph, passes over it, plans for targets, and the modules that are written.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
@@ -18,7 +17,10 @@ mod error;
 pub mod explain;
 pub mod frontends;
 pub mod graph;
+mod location;
 mod model;
+mod options;
+mod parameters;
 pub mod passes;
 pub mod plan;
 mod program;
@@ -28,9 +30,13 @@ mod stops;
 #[cfg(test)]
 mod weights;
 
-pub use compile::{BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, compile};
+pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
-pub use error::{CompileError, Place, UnsupportedOperator};
+pub use error::{CompileError, UnsupportedOperator};
 pub use frontends::ModelFormat;
-pub use model::{Model, Precision};
+pub use location::SourceLocation;
+pub use model::Model;
+pub use options::{BASELINE, CompileOptions};
+pub use parameters::{ParameterArchive, ParameterStorage};
+pub use passes::{Precision, PrintGraph};
 pub use program::{Function, ModelInfo, Program};

@@ -8,22 +8,11 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    CompileError, Control, Function, ModelInfo, Place, Program, Progress, Stage,
+    CompileError, Control, Function, ModelInfo, Program, Progress, SourceLocation, Stage,
     frontends::{ModelFormat, ReadFile, Source, SourceModel},
-    graph::Graph,
-    passes::{self, Halved},
+    passes::{self, HalfPrecision, Observer, Precision, PrintGraph, print::Printer},
     signature::{Bindings, Signature},
 };
-
-/// Which tensors are 16-bit floats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Precision {
-    /// Those that the model has.
-    #[default]
-    Model,
-    /// All that kernels take so; what the caller hands in and gets keeps its type.
-    F16,
-}
 
 /// A model that was read.
 #[derive(Debug)]
@@ -69,7 +58,7 @@ impl Model {
         control.check(Stage::Reading)?;
         let inner = format.front_end().read(source.clone(), control)?;
         if inner.functions().is_empty() {
-            return Err(CompileError::invalid(&Place::default(), "the program has no methods"));
+            return Err(CompileError::invalid(&SourceLocation::default(), "the program has no methods"));
         }
         control.report(Progress { stage: Stage::Reading, done: 1, total: 1 });
         Ok(Model { format, inner, source })
@@ -134,9 +123,38 @@ impl Model {
         versions: &[Bindings],
         precision: Precision,
         control: &Control,
-    ) -> Result<(Function, Halved), CompileError> {
+    ) -> Result<(Function, HalfPrecision), CompileError> {
+        self.observed(name, versions, precision, control, &mut |_, _| ())
+    }
+
+    /// The graphs of a function as text, at a time between passes.
+    ///
+    /// # Errors
+    /// As [`Model::function`].
+    pub fn print_graphs(
+        &self,
+        name: &str,
+        versions: &[Bindings],
+        precision: Precision,
+        when: PrintGraph,
+        control: &Control,
+    ) -> Result<String, CompileError> {
+        let mut text = String::new();
+        let mut printer = Printer::new(when, name, &mut text);
+        self.observed(name, versions, precision, control, &mut |pass, graph| printer.observe(pass, graph))?;
+        Ok(text)
+    }
+
+    fn observed(
+        &self,
+        name: &str,
+        versions: &[Bindings],
+        precision: Precision,
+        control: &Control,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Function, HalfPrecision), CompileError> {
         self.known(name)?;
-        let mut halved = Halved::default();
+        let mut half = HalfPrecision::default();
         let mut graphs = Vec::new();
         let total = versions.len();
         // Of several versions each is one step.
@@ -145,30 +163,14 @@ impl Model {
             if total > 1 {
                 control.report(Progress { stage: Stage::Importing, done, total });
             }
-            graphs.push(self.version(name, bindings, precision, &mut halved, &inner)?);
+            let mut graph = self.inner.graph(name, bindings, &inner)?;
+            half.add(passes::optimize_with(&mut graph, precision, &inner, observer)?);
+            graphs.push(graph);
         }
         if total > 1 {
             control.report(Progress { stage: Stage::Importing, done: total, total });
         }
-        Ok((Function { name: name.to_owned(), versions: graphs }, halved))
-    }
-
-    fn version(
-        &self,
-        name: &str,
-        bindings: &Bindings,
-        precision: Precision,
-        halved: &mut Halved,
-        control: &Control,
-    ) -> Result<Graph, CompileError> {
-        let mut graph = self.inner.graph(name, bindings, control)?;
-        if precision == Precision::F16 {
-            let count = passes::halve(&mut graph, control)?;
-            halved.halved += count.halved;
-            halved.kept += count.kept;
-        }
-        passes::optimize_with(&mut graph, control)?;
-        Ok(graph)
+        Ok((Function { name: name.to_owned(), versions: graphs }, half))
     }
 
     /// A program of one function; see [`Model::function`].

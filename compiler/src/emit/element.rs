@@ -1,5 +1,4 @@
-//! Owns the element types of tensors as modules write them: numbers and names. Source: docs/formats/vmfb.md. Does not own:
-//! the types.
+//! The element types of tensors as modules write them: numbers and names. Source: docs/formats/vmfb.md.
 
 use halite_shaders::DType;
 

@@ -1,5 +1,4 @@
-//! Owns the imports that modules use and the numbers of their interface. Source: docs/formats/vmfb.md. Does not own: when
-//! they are called.
+//! The imports that modules use and the numbers of their interface. Source: docs/formats/vmfb.md.
 
 /// Memory of the device.
 pub const DEVICE_LOCAL: i32 = 0x30;

@@ -1,7 +1,7 @@
-//! Owns how a plan becomes a module: the host code, and the order of things in the file. The functions of a module:
+//! How a plan becomes a module: the host code, and the order of things in the file. The functions of a module:
 //!
-//! * `record.TARGET.F.G.S`: makes the recording of segment S of a version of group G of function F; groups are versions that
-//!   are alike, whose numbers come from a table,
+//! * `record.TARGET.F.G.S`: makes the recording of segment S of a version of group G of function F; groups are versions with the
+//!   same code, whose numbers come from a table,
 //! * `load.TARGET`: executables, constants, what is computed of them, recordings,
 //! * `equals`: whether an input has a certain value, where versions ask for one,
 //! * `NAME$async` and `NAME`, which are exported, and `NAME.G` where there are several versions,
@@ -11,7 +11,7 @@
 
 mod call;
 mod code;
-mod course;
+mod control_flow;
 mod element;
 mod executable;
 mod function;

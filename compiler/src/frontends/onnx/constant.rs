@@ -1,11 +1,13 @@
-//! Owns how types and constants of ONNX become those of graphs.
+//! How types and constants of ONNX become those of graphs.
 
 use bytes::Bytes;
 use halite_formats::onnx::{DataType, ExternalData, NoExternalData, Tensor};
 use halite_shaders::DType;
 
 use super::{Result, narrow};
-use crate::{CompileError, Control, Place, Stage, control::Watch, graph::ElementType, signature::BoundValue};
+use crate::{
+    CompileError, Control, SourceLocation, Stage, control::Watch, graph::ElementType, signature::BoundValue,
+};
 
 /// The type of elements, if graphs have it.
 pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
@@ -31,11 +33,11 @@ pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
 ///
 /// # Errors
 /// There is no such type, or graphs do not have it.
-pub(crate) fn element_of_number(number: i64, place: &Place) -> Result<ElementType> {
+pub(crate) fn element_of_number(number: i64, location: &SourceLocation) -> Result<ElementType> {
     let data_type = DataType::from_number(number)
-        .ok_or_else(|| CompileError::invalid(place, format!("{number} is no element type of ONNX")))?;
+        .ok_or_else(|| CompileError::invalid(location, format!("{number} is no element type of ONNX")))?;
     element_type(data_type).ok_or_else(|| {
-        CompileError::unsupported(place, format!("elements of type {data_type} are not supported here"))
+        CompileError::unsupported(location, format!("elements of type {data_type} are not supported here"))
     })
 }
 
@@ -44,9 +46,9 @@ pub(crate) fn held_type(data_type: DataType) -> Option<ElementType> {
     element_type(data_type).or_else(|| narrow::held_in(data_type))
 }
 
-fn supported(data_type: DataType, place: &Place) -> Result<ElementType> {
+fn supported(data_type: DataType, location: &SourceLocation) -> Result<ElementType> {
     held_type(data_type).ok_or_else(|| {
-        CompileError::unsupported(place, format!("elements of type {data_type} are not supported"))
+        CompileError::unsupported(location, format!("elements of type {data_type} are not supported"))
     })
 }
 
@@ -56,10 +58,10 @@ fn supported(data_type: DataType, place: &Place) -> Result<ElementType> {
 /// # Errors
 /// Its type is not supported, or its data are damaged.
 pub fn read_tensor(tensor: &Tensor) -> Result<BoundValue> {
-    let place = Place::new(format!("tensor '{}'", tensor.name));
+    let location = SourceLocation::new(format!("tensor '{}'", tensor.name));
     let control = Control::new();
     let watch = control.at(Stage::Importing);
-    let (element, dims, bytes) = constant(tensor, &NoExternalData, &place, watch)?;
+    let (element, dims, bytes) = constant(tensor, &NoExternalData, &location, watch)?;
     Ok(BoundValue { element, dims, bytes })
 }
 
@@ -73,12 +75,12 @@ pub(crate) type Constant = (ElementType, Vec<u64>, Bytes);
 pub(crate) fn constant(
     tensor: &Tensor,
     external: &dyn ExternalData,
-    place: &Place,
+    location: &SourceLocation,
     watch: Watch<'_>,
 ) -> Result<Constant> {
-    let invalid = |error: halite_formats::onnx::OnnxError| CompileError::invalid(place, error.to_string());
+    let invalid = |error: halite_formats::onnx::OnnxError| CompileError::invalid(location, error.to_string());
     let data_type = tensor.data_type().map_err(invalid)?;
-    let element = supported(data_type, place)?;
+    let element = supported(data_type, location)?;
     let mut bytes = tensor.bytes(external).map_err(invalid)?;
     if let Some(held) = narrow::unpack(data_type, tensor.elements(), &bytes, watch)? {
         bytes = held;

@@ -1,5 +1,5 @@
-//! Owns branches of ONNX models, and which importer is asked for control flow. A branch that is known is put in as what it
-//! does; others become a node with regions.
+//! Branches of ONNX models, and which importer is asked for control flow. A branch that is known is put in as what it does;
+//! others become a node with regions.
 
 use halite_formats::onnx::Graph as GraphProto;
 
@@ -28,14 +28,14 @@ pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
 
 fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let Some(Some(Value::Tensor(condition))) = importer.inputs(site)?.into_iter().next() else {
-        return Err(CompileError::invalid(&site.place, "the condition is missing"));
+        return Err(CompileError::invalid(&site.location, "the condition is missing"));
     };
     let graphs = [site.graph("then_branch")?, site.graph("else_branch")?];
     // The error is for branches that do not give tensors of one shape.
     let unknown = match importer.builder.need_ints(condition, "which branch is taken") {
         Ok(known) => {
             let taken = usize::from(known.first().is_none_or(|holds| *holds == 0));
-            return importer.inner(&site.place, |importer| importer.run(graphs[taken]));
+            return importer.inner(&site.location, |importer| importer.run(graphs[taken]));
         }
         Err(unknown) => unknown,
     };
@@ -62,7 +62,7 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
         return Err(unknown);
     }
     let condition = importer.builder.reshape(condition, &[])?;
-    importer.builder.at(site.place.clone());
+    importer.builder.at(site.location.clone());
     let made = importer.builder.push(NodeOp::If(Box::new([then, other])), &[condition], &outputs)?;
     Ok(made.into_iter().map(Value::Tensor).collect())
 }
@@ -70,7 +70,7 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
 /// A branch as a region; none if it gives what is no tensor.
 fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, graph: &'m GraphProto) -> Result<Option<Region>> {
     importer.builder.region(&[])?;
-    let values = importer.inner(&site.place, |importer| importer.run(graph))?;
+    let values = importer.inner(&site.location, |importer| importer.run(graph))?;
     let results = tensors(&values, site).ok();
     Ok(results.map(|results| importer.builder.close(&results)))
 }
@@ -80,11 +80,11 @@ pub(super) fn tensors(values: &[Value], site: &Site<'_>) -> Result<Vec<TensorId>
     let tensor = |value: &Value| match value {
         Value::Tensor(id) => Ok(*id),
         Value::Narrow(_, data_type) => Err(CompileError::unsupported(
-            &site.place,
+            &site.location,
             format!("control flow and lists with elements of type {data_type}"),
         )),
         _ => Err(CompileError::unsupported(
-            &site.place,
+            &site.location,
             "lists and optional values that are known at run time only",
         )),
     };

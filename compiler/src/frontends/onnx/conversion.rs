@@ -1,5 +1,4 @@
-//! Owns constants, conversions and quantization where a type is narrow, which importers of operators do not see. Does not
-//! own: how narrow types are held and rounded ([`super::narrow`]).
+//! Constants, conversions and quantization where a type is narrow, which importers of operators do not see.
 
 use halite_formats::onnx::{AttributeValue, DataType};
 
@@ -70,7 +69,7 @@ fn constant<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<V
         return Ok(None);
     };
     let (element, dims, bytes) =
-        constant::constant(tensor, importer.external(), &site.place, importer.builder.watch())?;
+        constant::constant(tensor, importer.external(), &site.location, importer.builder.watch())?;
     let id = importer.builder.constant("", element, &dims, bytes)?;
     Ok(Some(vec![Value::Narrow(id, own)]))
 }
@@ -94,7 +93,7 @@ fn cast<'m>(
             Value::Narrow(narrow::cast(&mut importer.builder, id, to, saturates)?, to)
         }
         (None, Some(element)) if is_narrow => Value::Tensor(importer.builder.cast(id, element)?),
-        _ if is_narrow => return Err(CompileError::unsupported(&site.place, "a conversion to this type")),
+        _ if is_narrow => return Err(CompileError::unsupported(&site.location, "a conversion to this type")),
         _ => return Ok(None),
     };
     Ok(Some(vec![value]))

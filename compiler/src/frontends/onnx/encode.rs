@@ -1,4 +1,4 @@
-//! Owns writing ONNX models for tests: messages as bytes. Does not own: reading them (`halite_formats::onnx`).
+//! Writing ONNX models for tests: messages as bytes.
 
 use bytes::Bytes;
 

@@ -1,5 +1,4 @@
-//! Owns the walk over a model's nodes: names and what they stand for, functions, and which importer is asked. Does not own:
-//! what operators compute.
+//! The walk over a model's nodes: names and what they stand for, functions, and which importer is asked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +8,7 @@ use halite_formats::onnx::{
 
 use super::{NodeView, Result, constant, control, conversion, liveness, narrow, ops, sequence, survey};
 use crate::{
-    CompileError, Control, Place,
+    CompileError, Control, SourceLocation,
     build::Builder,
     graph::{Graph, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
@@ -74,7 +73,7 @@ pub(super) struct Scope<'m> {
     /// Whether names of the scope around it are seen: of graphs, not of functions.
     sees_outer: bool,
     /// Where it is.
-    place: String,
+    location: String,
 }
 
 /// Imports one model.
@@ -92,7 +91,7 @@ pub(super) struct Site<'m> {
     /// Domain, with ONNX's own always empty.
     pub(super) domain: &'m str,
     pub(super) version: i64,
-    pub(super) place: Place,
+    pub(super) location: SourceLocation,
     pub(super) used: Vec<bool>,
     pub(super) attributes: Vec<(&'m str, &'m AttributeValue)>,
 }
@@ -102,7 +101,7 @@ impl<'m> Site<'m> {
     pub(super) fn graph(&self, name: &str) -> Result<&'m GraphProto> {
         match self.attribute(name) {
             Some(AttributeValue::Graph(graph)) => Ok(graph),
-            _ => Err(CompileError::invalid(&self.place, format!("there is no graph '{name}'"))),
+            _ => Err(CompileError::invalid(&self.location, format!("there is no graph '{name}'"))),
         }
     }
 
@@ -152,7 +151,7 @@ impl<'m> Importer<'m> {
     fn input(&mut self, input: &Signature, dims: &[u64], bindings: &Bindings) -> Result<TensorId> {
         let Some(element) = input.element else {
             let reason = format!("the type of the input {input} is not supported");
-            return Err(CompileError::unsupported(&Place::default(), reason));
+            return Err(CompileError::unsupported(&SourceLocation::default(), reason));
         };
         let Some(value) = bindings.values.get(&input.name) else {
             return self.builder.input(&input.name, element, dims);
@@ -166,10 +165,10 @@ impl<'m> Importer<'m> {
 
     /// Imports the nodes of a graph whose inputs are defined in the innermost scope; its outputs.
     pub(super) fn run(&mut self, graph: &'m GraphProto) -> Result<Vec<Value>> {
-        let place = self.scope().place.clone();
+        let location = self.scope().location.clone();
         if graph.sparse_initializers > 0 {
             let reason = "sparse constants are not supported";
-            return Err(CompileError::unsupported(&Place::new(place), reason));
+            return Err(CompileError::unsupported(&SourceLocation::new(location), reason));
         }
         let scope = self.scopes.last_mut().expect("a scope is open");
         scope.initializers.extend(graph.initializers.iter().map(|tensor| (tensor.name.as_str(), tensor)));
@@ -178,7 +177,7 @@ impl<'m> Importer<'m> {
         }
         let outputs = || graph.outputs.iter().map(|output| output.name.as_str());
         self.nodes(&graph.nodes, outputs())?;
-        outputs().map(|name| self.value(name, &Place::new(place.as_str()))).collect()
+        outputs().map(|name| self.value(name, &SourceLocation::new(location.as_str()))).collect()
     }
 
     /// Imports those of the nodes that the outputs need.
@@ -198,18 +197,22 @@ impl<'m> Importer<'m> {
     }
 
     /// Runs `work` in a new scope for an inner graph.
-    pub(super) fn inner<T>(&mut self, place: &Place, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn inner<T>(
+        &mut self,
+        location: &SourceLocation,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let opsets = self.scope().opsets;
         let attributes = self.scope().attributes.clone();
-        let place = place.as_str().to_owned();
-        let scope = Scope { opsets, attributes, sees_outer: true, place, ..Scope::default() };
+        let location = location.as_str().to_owned();
+        let scope = Scope { opsets, attributes, sees_outer: true, location, ..Scope::default() };
         self.scoped(scope, work)
     }
 
     fn scoped<T>(&mut self, scope: Scope<'m>, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.scopes.len() >= MOST_DEPTH {
             let reason = format!("more than {MOST_DEPTH} functions and graphs inside of each other");
-            return Err(CompileError::invalid(&Place::new(scope.place), reason));
+            return Err(CompileError::invalid(&SourceLocation::new(scope.location), reason));
         }
         self.scopes.push(scope);
         let result = work(self);
@@ -229,7 +232,7 @@ impl<'m> Importer<'m> {
     }
 
     /// What a name stands for.
-    pub(super) fn value(&mut self, name: &str, place: &Place) -> Result<Value> {
+    pub(super) fn value(&mut self, name: &str, location: &SourceLocation) -> Result<Value> {
         for index in (0..self.scopes.len()).rev() {
             let scope = &self.scopes[index];
             if let Some(value) = scope.values.get(name) {
@@ -238,7 +241,7 @@ impl<'m> Importer<'m> {
             if let Some((name, tensor)) = scope.initializers.get_key_value(name) {
                 let name = *name;
                 let (element, dims, bytes) =
-                    constant::constant(tensor, self.external, place, self.builder.watch())?;
+                    constant::constant(tensor, self.external, location, self.builder.watch())?;
                 let id = self.builder.constant(name, element, &dims, bytes)?;
                 let value = Value::of(id, tensor.data_type().ok());
                 self.scopes[index].values.insert(name, value.clone());
@@ -249,7 +252,7 @@ impl<'m> Importer<'m> {
             }
         }
         Err(CompileError::invalid(
-            place,
+            location,
             format!("the value '{name}' is read, but nothing defines it before"),
         ))
     }
@@ -258,7 +261,7 @@ impl<'m> Importer<'m> {
     pub(super) fn inputs(&mut self, site: &Site<'m>) -> Result<Vec<Option<Value>>> {
         let read = |name: &String| match name.as_str() {
             "" => Ok(None),
-            name => self.value(name, &site.place).map(Some),
+            name => self.value(name, &site.location).map(Some),
         };
         site.node.inputs.iter().map(read).collect()
     }
@@ -268,16 +271,16 @@ impl<'m> Importer<'m> {
         self.imported += 1;
         if self.imported > MOST_NODES {
             let reason = format!("with all functions and loops there are more than {MOST_NODES} nodes");
-            return Err(CompileError::unsupported(&site.place, reason));
+            return Err(CompileError::unsupported(&site.location, reason));
         }
-        self.builder.at(site.place.clone());
+        self.builder.at(site.location.clone());
         let values = self.compute(&site)?;
         for (index, name) in node.outputs.iter().enumerate() {
             match values.get(index) {
                 Some(value) => self.define(name, value.clone()),
                 None if site.used[index] => {
                     let reason = format!("the output {index}, '{name}', is not supported");
-                    return Err(CompileError::unsupported(&site.place, reason));
+                    return Err(CompileError::unsupported(&site.location, reason));
                 }
                 None => {}
             }
@@ -297,7 +300,7 @@ impl<'m> Importer<'m> {
             return Ok(values);
         }
         let Some(import) = ops::find(domain, op_type) else {
-            let found = survey::operator(site.node, domain, site.version, site.place.clone());
+            let found = survey::operator(site.node, domain, site.version, site.location.clone());
             return Err(CompileError::UnsupportedOperators {
                 operators: survey::all(self.model, found, self.builder.watch())?,
             });
@@ -319,7 +322,7 @@ impl<'m> Importer<'m> {
                 }
                 None | Some(Value::Nothing) => None,
                 Some(Value::Sequence(_)) => {
-                    return Err(CompileError::invalid(&site.place, format!("input {index} is a list")));
+                    return Err(CompileError::invalid(&site.location, format!("input {index} is a list")));
                 }
             });
         }
@@ -328,7 +331,7 @@ impl<'m> Importer<'m> {
             Some(_) if matches!(op_type, "DequantizeLinear" | "Shape" | "Size") => narrow = None,
             Some(data_type) if !narrow::is_move(op_type) => {
                 let reason = format!("{op_type} of elements of type {data_type} is not supported");
-                return Err(CompileError::unsupported(&site.place, reason));
+                return Err(CompileError::unsupported(&site.location, reason));
             }
             _ => {}
         }
@@ -346,7 +349,7 @@ impl<'m> Importer<'m> {
             version: site.version,
             inputs,
             used: site.used.clone(),
-            place: site.place.clone(),
+            location: site.location.clone(),
             attributes: site.attributes.clone(),
             external: self.external,
         }
@@ -354,7 +357,7 @@ impl<'m> Importer<'m> {
 
     fn site(&self, node: &'m Node, index: usize, names: &HashSet<&str>) -> Result<Site<'m>> {
         let scope = self.scope();
-        let place = place_of(node, index, &scope.place);
+        let location = location_of(node, index, &scope.location);
         let domain = own_domain(&node.domain);
         let mut attributes = Vec::new();
         for attribute in &node.attributes {
@@ -376,9 +379,9 @@ impl<'m> Importer<'m> {
                 "the model uses version {version} of ONNX's operators; {first} to {last} are supported (the onnx package \
                  has a version converter)"
             );
-            return Err(CompileError::unsupported(&place, reason));
+            return Err(CompileError::unsupported(&location, reason));
         }
-        Ok(Site { node, domain, version, place, used, attributes })
+        Ok(Site { node, domain, version, location, used, attributes })
     }
 
     fn function(&self, site: &Site<'m>) -> Option<&'m Function> {
@@ -389,20 +392,20 @@ impl<'m> Importer<'m> {
         let inputs = self.inputs(site)?;
         if inputs.len() > function.inputs.len() {
             let reason = format!("the function takes {} inputs, not {}", function.inputs.len(), inputs.len());
-            return Err(CompileError::invalid(&site.place, reason));
+            return Err(CompileError::invalid(&site.location, reason));
         }
         let defaults = function.defaults.iter().map(|default| (default.name.as_str(), &default.value));
         let attributes = defaults.chain(site.attributes.iter().copied()).collect();
         let opsets = if function.opsets.is_empty() { self.scope().opsets } else { &function.opsets };
-        let place = site.place.as_str().to_owned();
-        let scope = Scope { opsets, attributes, place, ..Scope::default() };
+        let location = site.location.as_str().to_owned();
+        let scope = Scope { opsets, attributes, location, ..Scope::default() };
         self.scoped(scope, |importer| {
             for (index, name) in function.inputs.iter().enumerate() {
                 let value = inputs.get(index).cloned().flatten();
                 importer.define(name, value.unwrap_or(Value::Nothing));
             }
             importer.nodes(&function.nodes, function.outputs.iter().map(String::as_str))?;
-            function.outputs.iter().map(|name| importer.value(name, &site.place)).collect()
+            function.outputs.iter().map(|name| importer.value(name, &site.location)).collect()
         })
     }
 }
@@ -417,12 +420,12 @@ pub(super) fn function_of<'m>(model: &'m Model, node: &Node) -> Option<&'m Funct
 }
 
 /// Where a node is: its operator and name, behind the place that it is in.
-pub(super) fn place_of(node: &Node, index: usize, outer: &str) -> Place {
+pub(super) fn location_of(node: &Node, index: usize, outer: &str) -> SourceLocation {
     let own = match node.name.as_str() {
         "" => format!("{} #{index}", node.op_type),
         name => format!("{} '{name}'", node.op_type),
     };
-    Place::new(if outer.is_empty() { own } else { format!("{outer} / {own}") })
+    SourceLocation::new(if outer.is_empty() { own } else { format!("{outer} / {own}") })
 }
 
 /// The version of a domain's operators.

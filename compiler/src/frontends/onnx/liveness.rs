@@ -1,4 +1,4 @@
-//! Owns which nodes of a list are needed for its outputs.
+//! Which nodes of a list are needed for its outputs.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,4 @@
-//! Owns the ONNX front end: models to graphs. Does not own: the file format (`halite_formats::onnx`), or what the graph's
-//! operations are ([`crate::build`]).
+//! The ONNX front end: models to graphs.
 //!
 //! [`Model::graph`] walks the nodes that the outputs need. An *importer* (`ops`) per operator says with the builder what
 //! the node computes. What is not a tensor (lists, optional values) exists while the graph is built only; control flow is

@@ -7,7 +7,7 @@ use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
 
 use super::{Result, constant::held_type, importer::Importer};
 use crate::{
-    CompileError, Control, Place, Stage,
+    CompileError, Control, SourceLocation, Stage,
     frontends::{FrontEnd, Recognition, Source, SourceModel, files::Files},
     graph::Graph,
     signature::{Arity, Bindings, Dim, Signature},
@@ -94,7 +94,8 @@ impl Model {
         let watch = control.at(Stage::Reading);
         let proto = onnx::Model::parse_while(source.bytes, &|| watch.goes_on());
         watch.check()?;
-        let proto = proto.map_err(|error| CompileError::invalid(&Place::default(), error.to_string()))?;
+        let proto =
+            proto.map_err(|error| CompileError::invalid(&SourceLocation::default(), error.to_string()))?;
         let external: Box<dyn ExternalData + Send + Sync> = match source.files {
             Some(files) => Box::new(Beside(files)),
             None => Box::new(NoExternalData),

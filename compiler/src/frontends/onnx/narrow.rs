@@ -1,6 +1,5 @@
-//! Owns element types of less than a byte and of 8-bit floats, which graphs do not have: tensors of them are *held* in the
-//! next wider type (`i8`, `u8`, `f32`), with values of the narrow type only. Inputs and outputs of the function are held
-//! so, too. Does not own: operators on other types.
+//! Element types of less than a byte and of 8-bit floats, which graphs do not have: tensors of them are *held* in the next
+//! wider type (`i8`, `u8`, `f32`), with values of the narrow type only. Inputs and outputs of the function are held so, too.
 //!
 //! Operators that only move elements keep the type; conversions and quantization know it; all others are refused.
 

@@ -1,4 +1,4 @@
-//! Owns what importers of operators see of a node: its inputs as tensors, its attributes, its version.
+//! What importers of operators see of a node: its inputs as tensors, its attributes, its version.
 
 use halite_formats::onnx::{AttributeValue, ExternalData};
 
@@ -6,7 +6,7 @@ use super::{
     Result,
     constant::{self, Constant},
 };
-use crate::{CompileError, Place, build::Builder, graph::TensorId};
+use crate::{CompileError, SourceLocation, build::Builder, graph::TensorId};
 
 /// Says with the builder what a node computes; gives its outputs in order. Outputs behind the last one that is used may be
 /// left out.
@@ -21,7 +21,7 @@ pub(crate) struct NodeView<'m> {
     /// For each of its outputs, whether somebody wants it.
     pub(crate) used: Vec<bool>,
     /// Where it is, for messages.
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
     pub(super) attributes: Vec<(&'m str, &'m AttributeValue)>,
     pub(super) external: &'m dyn ExternalData,
 }
@@ -55,12 +55,12 @@ impl<'m> NodeView<'m> {
 
     /// The error that the model is wrong here.
     pub(crate) fn invalid(&self, reason: impl Into<String>) -> CompileError {
-        CompileError::invalid(&self.place, reason)
+        CompileError::invalid(&self.location, reason)
     }
 
     /// The error that the model asks here for what is not supported.
     pub(crate) fn unsupported(&self, reason: impl Into<String>) -> CompileError {
-        CompileError::unsupported(&self.place, reason)
+        CompileError::unsupported(&self.location, reason)
     }
 
     /// Whether an attribute is there.
@@ -153,7 +153,7 @@ impl<'m> NodeView<'m> {
         match self.attribute(name) {
             None => Ok(None),
             Some(AttributeValue::Tensor(tensor)) => {
-                constant::constant(tensor, self.external, &self.place, b.watch()).map(Some)
+                constant::constant(tensor, self.external, &self.location, b.watch()).map(Some)
             }
             Some(_) => Err(self.wrong_type(name, "tensor")),
         }
@@ -161,7 +161,7 @@ impl<'m> NodeView<'m> {
 
     /// The element type that an attribute names by its number.
     pub(crate) fn element(&self, name: &str) -> Result<Option<crate::graph::ElementType>> {
-        self.int_if(name)?.map(|number| constant::element_of_number(number, &self.place)).transpose()
+        self.int_if(name)?.map(|number| constant::element_of_number(number, &self.location)).transpose()
     }
 
     /// An axis that may count from the end.

@@ -1,5 +1,5 @@
-//! Owns loops of ONNX models. One whose number of runs is known is put in that often; others become a node with a region,
-//! if what they carry keeps its shape.
+//! Loops of ONNX models. One whose number of runs is known is put in that often; others become a node with a region, if what
+//! they carry keeps its shape.
 
 use halite_formats::onnx::{AttributeValue, Graph as GraphProto, Type};
 use halite_shaders::{DType, Values};
@@ -54,7 +54,7 @@ pub(super) fn loops<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<
     let start = Start { body, most: scalar(&inputs[0]), condition: scalar(&inputs[1]), carried };
     if body.inputs.len() != start.carried.len() + 2 || body.outputs.len() <= start.carried.len() {
         return Err(CompileError::invalid(
-            &site.place,
+            &site.location,
             "the body does not take or give what the loop carries",
         ));
     }
@@ -102,7 +102,7 @@ fn unrolled<'m>(
         importer.builder.watch().check()?;
         if run >= MOST_RUNS || importer.builder.nodes() > MOST_NODES {
             let reason = format!("a loop that becomes more than {MOST_RUNS} runs or {MOST_NODES} nodes");
-            return Ok(Err(CompileError::unsupported(&site.place, reason)));
+            return Ok(Err(CompileError::unsupported(&site.location, reason)));
         }
         let number = importer.builder.values(DType::I64, &[], &Values::Int(vec![run]))?;
         let go = importer.builder.values(ElementType::Bool, &[], &Values::Int(vec![1]))?;
@@ -115,7 +115,7 @@ fn unrolled<'m>(
                 Err(_) if run + 1 == most => {}
                 Err(unknown) => return Ok(Err(unknown)),
             },
-            _ => return Err(CompileError::invalid(&site.place, "the condition is no tensor")),
+            _ => return Err(CompileError::invalid(&site.location, "the condition is no tensor")),
         }
         done.carried = results.by_ref().take(start.carried.len()).collect();
         for (all, value) in done.gathered.iter_mut().zip(tensors(&results.collect::<Vec<_>>(), site)?) {
@@ -132,7 +132,7 @@ fn body<'m>(
     graph: &'m GraphProto,
     arguments: Vec<Value>,
 ) -> Result<Vec<Value>> {
-    importer.inner(&site.place, |importer| {
+    importer.inner(&site.location, |importer| {
         for (input, value) in graph.inputs.iter().zip(arguments) {
             importer.define(&input.name, value);
         }
@@ -149,7 +149,7 @@ fn finished<'m>(
 ) -> Result<Vec<Value>> {
     let mut outputs = done.carried;
     let declared = &start.body.outputs[1 + start.carried.len()..];
-    importer.builder.at(site.place.clone());
+    importer.builder.at(site.location.clone());
     for (all, info) in done.gathered.into_iter().zip(declared) {
         let joined = match all.is_empty() {
             true => nothing(importer, site, info.value.as_ref())?,
@@ -165,12 +165,12 @@ fn nothing(importer: &mut Importer<'_>, site: &Site<'_>, declared: Option<&Type>
     use halite_formats::onnx::Dim;
     let Some(Type::Tensor(Some(data_type), Some(dims))) = declared else {
         return Err(CompileError::unsupported(
-            &site.place,
+            &site.location,
             "a loop without runs whose body does not say its types",
         ));
     };
     let element = constant::element_type(*data_type)
-        .ok_or_else(|| CompileError::unsupported(&site.place, format!("elements of type {data_type}")))?;
+        .ok_or_else(|| CompileError::unsupported(&site.location, format!("elements of type {data_type}")))?;
     let size = |dim: &Dim| if let Dim::Known(size) = dim { *size } else { 0 };
     let dims: Vec<u64> = std::iter::once(0).chain(dims.iter().map(size)).collect();
     importer.builder.constant("", element, &dims, bytes::Bytes::new())
@@ -211,7 +211,7 @@ fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -
         return Ok(None);
     }
     let region = importer.builder.close(&results);
-    importer.builder.at(site.place.clone());
+    importer.builder.at(site.location.clone());
     let b = &mut importer.builder;
     let most = match start.most {
         Some(most) => b.reshape(most, &[])?,
@@ -250,13 +250,13 @@ fn ints<'m>(site: &Site<'m>, name: &str) -> &'m [i64] {
 }
 
 pub(super) fn scan<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
-    let wrong = |reason: &str| CompileError::invalid(&site.place, reason);
+    let wrong = |reason: &str| CompileError::invalid(&site.location, reason);
     let body = site.graph("body")?;
     let mut inputs = importer.inputs(site)?;
     // Until version 9 there were lengths in front, and a batch in each tensor.
     let is_batched = site.version < 9;
     if is_batched && !inputs.is_empty() && inputs.remove(0).is_some() {
-        return Err(CompileError::unsupported(&site.place, "a scan with lengths of sequences"));
+        return Err(CompileError::unsupported(&site.location, "a scan with lengths of sequences"));
     }
     let inputs: Option<Vec<Value>> = inputs.into_iter().collect();
     let mut inputs = tensors(&inputs.ok_or_else(|| wrong("an input is missing"))?, site)?;
@@ -308,7 +308,7 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
     if lengths.iter().any(|other| *other != length) || length == 0 || length > MOST_RUNS as u64 {
         let reason =
             format!("a scan along axes of {lengths:?} places; there must be equally many, 1 to {MOST_RUNS}");
-        return Err(CompileError::unsupported(&site.place, reason));
+        return Err(CompileError::unsupported(&site.location, reason));
     }
     let mut states = scan.states.clone();
     let mut gathered = vec![Vec::new(); scan.joined.len()];
@@ -325,7 +325,7 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
             all.push(*value);
         }
     }
-    importer.builder.at(site.place.clone());
+    importer.builder.at(site.location.clone());
     let mut outputs = states;
     for (mut all, (axis, reverse)) in gathered.into_iter().zip(&scan.joined) {
         if *reverse {
@@ -344,7 +344,7 @@ fn batched<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
     let all = || scan.states.iter().copied().chain(scan.walked.iter().map(|walked| walked.tensor));
     let same = all().all(|id| importer.builder.dims(id).first() == Some(&batch));
     if !same || batch == 0 || batch > MOST_RUNS as u64 {
-        return Err(CompileError::invalid(&site.place, "inputs are not of one batch"));
+        return Err(CompileError::invalid(&site.location, "inputs are not of one batch"));
     }
     let mut results: Vec<Vec<TensorId>> = Vec::new();
     for index in 0..batch {

@@ -1,4 +1,4 @@
-//! Owns operators on lists and optional values, which exist only while a graph is built.
+//! Operators on lists and optional values, which exist only while a graph is built.
 
 use halite_formats::onnx::AttributeValue;
 use halite_shaders::{DType, Values};
@@ -41,7 +41,7 @@ pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
 }
 
 fn wrong(site: &Site<'_>, reason: &str) -> CompileError {
-    CompileError::invalid(&site.place, reason)
+    CompileError::invalid(&site.location, reason)
 }
 
 fn int(site: &Site<'_>, name: &str, default: i64) -> i64 {
@@ -179,7 +179,7 @@ fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
     let counted = usize::try_from(size).unwrap_or(usize::MAX);
     if counted > MOST_PARTS {
         let reason = format!("a list of the parts of {size} places; {MOST_PARTS} are supported");
-        return Err(CompileError::unsupported(&site.place, reason));
+        return Err(CompileError::unsupported(&site.location, reason));
     }
     let (sizes, keeps) = match tensor(&values, 1) {
         None => (vec![1; counted], int(site, "keepdims", 1) != 0),
@@ -227,7 +227,7 @@ fn map<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     }
     let mut results: Vec<Vec<TensorId>> = vec![Vec::new(); body.outputs.len()];
     for place in 0..count {
-        let outputs = importer.inner(&site.place, |importer| {
+        let outputs = importer.inner(&site.location, |importer| {
             for (input, value) in body.inputs.iter().zip(&values) {
                 let value = match value {
                     Some(Value::Sequence(all)) => {

@@ -1,5 +1,4 @@
-//! Owns the list of all operators of a model that nothing imports, for the error that one of them is met. Does not own: the
-//! importers.
+//! The list of all operators of a model that nothing imports, for the error that one of them is met.
 
 use std::collections::HashSet;
 
@@ -7,13 +6,18 @@ use halite_formats::onnx::{AttributeValue, Graph, Model, Node, OpsetId};
 
 use super::{
     Result, control,
-    importer::{function_of, own_domain, place_of, version_of},
+    importer::{function_of, location_of, own_domain, version_of},
     liveness, ops, sequence,
 };
-use crate::{Place, UnsupportedOperator, control::Watch};
+use crate::{SourceLocation, UnsupportedOperator, control::Watch};
 
 /// The operator of a node, as an error lists it.
-pub(super) fn operator(node: &Node, domain: &str, version: i64, first: Place) -> UnsupportedOperator {
+pub(super) fn operator(
+    node: &Node,
+    domain: &str,
+    version: i64,
+    first: SourceLocation,
+) -> UnsupportedOperator {
     let domain = if domain.is_empty() { "ai.onnx" } else { domain };
     let domain = Some((domain.to_owned(), version));
     UnsupportedOperator { name: node.op_type.clone(), domain, count: 1, first, reason: None }
@@ -24,13 +28,13 @@ struct Open<'m> {
     nodes: &'m [Node],
     outputs: Vec<&'m str>,
     opsets: &'m [OpsetId],
-    place: String,
+    location: String,
 }
 
 impl<'m> Open<'m> {
-    fn graph(graph: &'m Graph, opsets: &'m [OpsetId], place: String) -> Self {
+    fn graph(graph: &'m Graph, opsets: &'m [OpsetId], location: String) -> Self {
         let outputs = graph.outputs.iter().map(|output| output.name.as_str()).collect();
-        Open { nodes: &graph.nodes, outputs, opsets, place }
+        Open { nodes: &graph.nodes, outputs, opsets, location }
     }
 }
 
@@ -47,11 +51,11 @@ pub(super) fn all(
     let mut all = Vec::new();
     let mut called: HashSet<*const halite_formats::onnx::Function> = HashSet::new();
     let mut open = vec![Open::graph(&model.graph, &model.opsets, String::new())];
-    while let Some(Open { nodes, outputs, opsets, place }) = open.pop() {
+    while let Some(Open { nodes, outputs, opsets, location }) = open.pop() {
         let (live, _) = liveness::needed(nodes, outputs.into_iter());
         for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
             watch.check()?;
-            let own = place_of(node, index, &place);
+            let own = location_of(node, index, &location);
             let inner = node.attributes.iter().flat_map(|attribute| match &attribute.value {
                 AttributeValue::Graph(graph) => std::slice::from_ref(&**graph),
                 AttributeValue::Graphs(graphs) => graphs,
@@ -66,7 +70,7 @@ pub(super) fn all(
                         nodes: &function.nodes,
                         outputs,
                         opsets,
-                        place: own.as_str().to_owned(),
+                        location: own.as_str().to_owned(),
                     });
                 }
                 continue;

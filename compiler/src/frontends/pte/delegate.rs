@@ -1,11 +1,10 @@
-//! Owns the walk over a graph of the Vulkan delegate: its values, constants, and calls in order. Does not own: what
-//! operators compute (`ops`).
+//! The walk over a graph of the Vulkan delegate: its values, constants, and calls in order.
 
 use halite_formats::pte::{Constant, Program, VulkanGraph, VulkanTensor, VulkanValue};
 
 use super::{Result, model::element_inside, node::Node, ops};
 use crate::{
-    CompileError, Place,
+    CompileError, SourceLocation,
     build::Builder,
     graph::{TensorId, elements},
 };
@@ -43,28 +42,28 @@ pub(super) fn import(
     let slots = graph.values.iter().map(|_| None).collect();
     let read = read_values(graph);
     let mut delegate = Delegate { builder, program, graph, slots, exact: true, read };
-    delegate.builder.at(Place::new(name.as_str()));
+    delegate.builder.at(SourceLocation::new(name.as_str()));
     for (id, value) in graph.inputs.iter().zip(inputs) {
         delegate.take(*id, *value)?;
     }
     for (i, call) in graph.calls.iter().enumerate() {
         delegate.builder.watch().step(i, graph.calls.len())?;
-        delegate.builder.at(Place::new(format!("{} (call {i} of {name})", call.name)));
+        delegate.builder.at(SourceLocation::new(format!("{} (call {i} of {name})", call.name)));
         let Some(import) = ops::find(&call.name) else {
-            let operators = vec![ops::unknown(&call.name, call_place(i, &name))];
+            let operators = vec![ops::unknown(&call.name, call_location(i, &name))];
             return Err(CompileError::UnsupportedOperators { operators });
         };
         import(&mut Node { delegate: &mut delegate, call })?;
     }
     delegate.builder.watch().step(graph.calls.len(), graph.calls.len())?;
-    delegate.builder.at(Place::new(format!("outputs of {name}")));
+    delegate.builder.at(SourceLocation::new(format!("outputs of {name}")));
     let results: Result<Vec<_>> = graph.outputs.iter().map(|id| delegate.give(*id)).collect();
     Ok((delegate.builder, results?))
 }
 
 /// Where a call is, without the operator.
-pub(super) fn call_place(index: usize, delegate: &str) -> Place {
-    Place::new(format!("call {index} of {delegate}"))
+pub(super) fn call_location(index: usize, delegate: &str) -> SourceLocation {
+    SourceLocation::new(format!("call {index} of {delegate}"))
 }
 
 /// Values that somebody reads. The last argument of a call is its result.

@@ -1,5 +1,5 @@
-//! Owns what the few operators compute that exports of common networks leave outside of the delegate: means without the
-//! reduced dimensions, and what remains of decomposed attention. Does not own: the walk over instructions.
+//! What the few operators compute that exports of common networks leave outside of the delegate: means without the reduced
+//! dimensions, and what remains of decomposed attention.
 
 use halite_formats::pte::Value;
 use halite_shaders::{

@@ -1,5 +1,4 @@
-//! Owns the ExecuTorch front end: `.pte` programs to graphs. Does not own: the file format (`halite_formats::pte`), or what
-//! the graph's operations are ([`crate::build`]).
+//! The ExecuTorch front end: `.pte` programs to graphs.
 //!
 //! What is compiled are methods whose work the Vulkan delegate does: `plan` walks the instructions around the
 //! delegate's calls, `delegate` the operators of its graphs, and `ops` says with the builder what each one computes.

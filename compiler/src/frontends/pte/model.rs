@@ -8,7 +8,7 @@ use halite_shaders::DType;
 
 use super::{Result, plan};
 use crate::{
-    CompileError, Control, Place, Stage,
+    CompileError, Control, SourceLocation, Stage,
     frontends::{FrontEnd, Recognition, Source, SourceModel},
     graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
@@ -64,8 +64,8 @@ impl Model {
     /// # Errors
     /// The bytes are no program.
     pub fn parse(bytes: Bytes) -> Result<Model> {
-        let program =
-            Program::parse(&bytes).map_err(|e| CompileError::invalid(&Place::default(), e.to_string()))?;
+        let program = Program::parse(&bytes)
+            .map_err(|e| CompileError::invalid(&SourceLocation::default(), e.to_string()))?;
         Ok(Model { program })
     }
 

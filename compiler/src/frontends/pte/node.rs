@@ -1,4 +1,4 @@
-//! Owns a call of an operator as importers see it: typed access to its arguments, and its results.
+//! A call of an operator as importers see it: typed access to its arguments, and its results.
 
 use halite_formats::pte::{Call, VulkanTensor, VulkanValue};
 use halite_shaders::DType;

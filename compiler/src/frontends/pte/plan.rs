@@ -1,5 +1,4 @@
-//! Owns methods: the instructions around calls of delegates, and what the caller hands in and gets. Does not own: the
-//! graphs of delegates.
+//! Methods: the instructions around calls of delegates, and what the caller hands in and gets.
 
 use std::collections::HashMap;
 
@@ -13,7 +12,7 @@ use super::{
     survey,
 };
 use crate::{
-    CompileError, Control, Place, Stage, UnsupportedOperator,
+    CompileError, Control, SourceLocation, Stage, UnsupportedOperator,
     build::Builder,
     graph::{ElementType, Graph, TensorId, elements},
     signature::{Bindings, Signature},
@@ -58,32 +57,32 @@ pub(super) fn import(
     bindings: &Bindings,
     control: &Control,
 ) -> Result<Graph> {
-    let place = Place::new(format!("method '{}'", plan.name));
+    let location = SourceLocation::new(format!("method '{}'", plan.name));
     let [instructions] = &plan.chains[..] else {
         let count = plan.chains.len();
         return Err(CompileError::unsupported(
-            &place,
+            &location,
             format!("{count} chains of instructions; there is one"),
         ));
     };
     let mut builder = Builder::controlled(control);
-    builder.at(place);
+    builder.at(location);
     let values = plan.values.iter().map(|_| None).collect();
     let mut method = Method { program, plan, builder, values, written: HashMap::new() };
     method.take_inputs(inputs, bindings)?;
     for (i, instruction) in instructions.iter().enumerate() {
         control.check(Stage::Importing)?;
-        method.builder.at(instruction_place(i, plan));
+        method.builder.at(instruction_location(i, plan));
         method.run(instruction).map_err(|error| survey::with_all(error, plan, instructions))?;
     }
-    method.builder.at(Place::new(format!("outputs of method '{}'", plan.name)));
+    method.builder.at(SourceLocation::new(format!("outputs of method '{}'", plan.name)));
     method.give_outputs()?;
     method.builder.finish()
 }
 
 /// Where an instruction is.
-pub(super) fn instruction_place(index: usize, plan: &Plan) -> Place {
-    Place::new(format!("instruction {index} of method '{}'", plan.name))
+pub(super) fn instruction_location(index: usize, plan: &Plan) -> SourceLocation {
+    SourceLocation::new(format!("instruction {index} of method '{}'", plan.name))
 }
 
 /// A delegate by name.
@@ -97,7 +96,7 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 /// An operator outside of delegates that is not supported.
-pub(super) fn outside(name: &str, first: Place) -> UnsupportedOperator {
+pub(super) fn outside(name: &str, first: SourceLocation) -> UnsupportedOperator {
     let reason = Some(OUTSIDE.to_owned());
     UnsupportedOperator { name: name.to_owned(), domain: None, count: 1, first, reason }
 }
@@ -130,16 +129,18 @@ impl Method<'_> {
 
     /// Notes where in memory a tensor is written.
     fn note(&mut self, tensor: &Tensor, made: TensorId) {
-        if let Some(place) = tensor.allocation {
-            self.written.insert((place.memory, place.offset), made);
+        if let Some(location) = tensor.allocation {
+            self.written.insert((location.memory, location.offset), made);
         }
     }
 
     /// A tensor that no instruction computes because it is another one under other sizes: the export drops such views and
     /// plans both at one place.
     fn view(&mut self, tensor: &Tensor) -> Result<Option<TensorId>> {
-        let Some(place) = tensor.allocation.filter(|_| tensor.data == 0) else { return Ok(None) };
-        let Some(other) = self.written.get(&(place.memory, place.offset)).copied() else { return Ok(None) };
+        let Some(location) = tensor.allocation.filter(|_| tensor.data == 0) else { return Ok(None) };
+        let Some(other) = self.written.get(&(location.memory, location.offset)).copied() else {
+            return Ok(None);
+        };
         let same = self.builder.tensor(other).elements() == elements(&tensor.sizes)
             && self.builder.element(other) == self.element(tensor)?;
         if !same {
@@ -244,7 +245,7 @@ impl Method<'_> {
         if is_known(name) {
             return self.builder.unsupported(format!("the operator {name}, as it is used here: {OUTSIDE}"));
         }
-        let operators = vec![outside(name, self.builder.place().clone())];
+        let operators = vec![outside(name, self.builder.location().clone())];
         CompileError::UnsupportedOperators { operators }
     }
 
@@ -333,8 +334,8 @@ impl Method<'_> {
         let dims: Vec<u64> = order.iter().map(|d| tensor.sizes[*d]).collect();
         let made = self.builder.constant(&format!("constant {id}"), element, &dims, bytes)?;
         let mut back = vec![0; order.len()];
-        for (place, dim) in order.iter().enumerate() {
-            back[*dim] = place;
+        for (position, dim) in order.iter().enumerate() {
+            back[*dim] = position;
         }
         self.builder.transpose(made, &back)
     }

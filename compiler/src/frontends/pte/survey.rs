@@ -1,12 +1,11 @@
-//! Owns the list of all operators of a method that nothing imports, for the error that one of them is met. Does not own: the
-//! importers.
+//! The list of all operators of a method that nothing imports, for the error that one of them is met.
 
 use halite_formats::pte::{Instruction, Plan, VulkanGraph};
 
 use super::{
-    delegate::call_place,
+    delegate::call_location,
     ops,
-    plan::{BACK_END, delegate_name, instruction_place, is_known, outside},
+    plan::{BACK_END, delegate_name, instruction_location, is_known, outside},
 };
 use crate::{CompileError, UnsupportedOperator};
 
@@ -20,7 +19,7 @@ pub(super) fn with_all(error: CompileError, plan: &Plan, instructions: &[Instruc
             Instruction::Kernel { operator, .. } => {
                 let name = &plan.operators[*operator];
                 if !is_known(name) {
-                    outside(name, instruction_place(index, plan)).add_to(&mut operators);
+                    outside(name, instruction_location(index, plan)).add_to(&mut operators);
                 }
             }
             Instruction::Delegate { delegate, .. } => in_delegate(*delegate, plan, &mut operators),
@@ -45,7 +44,7 @@ fn in_delegate(index: usize, plan: &Plan, operators: &mut Vec<UnsupportedOperato
     let name = delegate_name(index, plan);
     for (index, call) in graph.calls.iter().enumerate() {
         if ops::find(&call.name).is_none() {
-            ops::unknown(&call.name, call_place(index, &name)).add_to(operators);
+            ops::unknown(&call.name, call_location(index, &name)).add_to(operators);
         }
     }
 }
@@ -55,7 +54,7 @@ mod tests {
     use halite_formats::pte::{Delegate, Plan, Program};
 
     use super::*;
-    use crate::{Control, Place, frontends::pte::plan::import, signature::Bindings};
+    use crate::{Control, SourceLocation, frontends::pte::plan::import, signature::Bindings};
 
     #[test]
     fn all_operators_outside_of_delegates_are_told_together() {
@@ -83,7 +82,7 @@ mod tests {
         let CompileError::UnsupportedOperators { operators } = error else { panic!("{text}") };
         let told: Vec<_> = operators.iter().map(|o| (o.name.as_str(), o.count)).collect();
         assert_eq!(told, [("aten::cumsum.out", 2), ("aten::sort.values", 1)]);
-        assert_eq!(operators[0].first, Place::new("instruction 0 of method 'forward'"));
+        assert_eq!(operators[0].first, SourceLocation::new("instruction 0 of method 'forward'"));
         assert!(text.contains("2 operators") && text.contains("left outside of the delegate"), "{text}");
     }
 

@@ -1,4 +1,4 @@
-//! Owns operators on the elements of several tensors: arithmetic, comparisons, logic, choices, conversions.
+//! Operators on the elements of several tensors: arithmetic, comparisons, logic, choices, conversions.
 
 use halite_shaders::{
     DType,

@@ -1,4 +1,4 @@
-//! Owns convolutions.
+//! Convolutions.
 
 use super::{
     Import, NodeView, Result,

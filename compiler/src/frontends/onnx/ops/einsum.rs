@@ -1,5 +1,5 @@
-//! Owns Einstein sums: a product of tensors whose dimensions have labels, summed over the labels that the result lacks.
-//! They become products of matrices, two operands at a time, from the left.
+//! Einstein sums: a product of tensors whose dimensions have labels, summed over the labels that the result lacks. They
+//! become products of matrices, two operands at a time, from the left.
 
 use std::collections::BTreeMap;
 

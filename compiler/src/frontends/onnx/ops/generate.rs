@@ -1,4 +1,4 @@
-//! Owns operators that make tensors of nothing, or of numbers alone: constants, ranges, masks.
+//! Operators that make tensors of nothing, or of numbers alone: constants, ranges, masks.
 
 use halite_formats::onnx::AttributeValue;
 use halite_shaders::{

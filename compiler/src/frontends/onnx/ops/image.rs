@@ -1,5 +1,5 @@
-//! Owns operators on images whose places come from tensors: sampling, regions of interest, deformed convolution; and the
-//! images that columns are made of.
+//! Operators on images whose places come from tensors: sampling, regions of interest, deformed convolution; and the images
+//! that columns are made of.
 
 use halite_shaders::{
     DType, Values,

@@ -1,4 +1,4 @@
-//! Owns operators that read or write elements by index.
+//! Operators that read or write elements by index.
 
 use halite_shaders::{DType, emit::Function, ops::Reduction};
 

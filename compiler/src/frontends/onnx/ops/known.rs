@@ -1,5 +1,5 @@
-//! Owns operators whose results have as many elements as data say: they are computed while the graph is built, of data that
-//! are known then.
+//! Operators whose results have as many elements as data say: they are computed while the graph is built, of data that are
+//! known then.
 
 use std::cmp::Ordering;
 

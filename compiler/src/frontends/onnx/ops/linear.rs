@@ -1,4 +1,4 @@
-//! Owns products of matrices. Does not own: quantized ones.
+//! Products of matrices.
 
 use halite_shaders::{
     DType,

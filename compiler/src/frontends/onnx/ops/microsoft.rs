@@ -1,5 +1,4 @@
-//! Owns operators of `com.microsoft` that ONNX Runtime's optimizer writes for what it fused. Does not own: those on
-//! quantized tensors.
+//! Operators of `com.microsoft` that ONNX Runtime's optimizer writes for what it fused.
 
 use halite_shaders::{
     DType,

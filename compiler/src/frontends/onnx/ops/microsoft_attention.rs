@@ -1,5 +1,4 @@
-//! Owns attention as `com.microsoft` has it: packed inputs, masks of several forms, keys and values of earlier calls. Does not
-//! own: what attention computes ([`Builder::attention`]).
+//! Attention as `com.microsoft` has it: packed inputs, masks of several forms, keys and values of earlier calls.
 
 use halite_shaders::{
     DType, Values,

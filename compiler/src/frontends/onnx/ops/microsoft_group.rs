@@ -1,5 +1,5 @@
-//! Owns `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch
-//! with a length of its own. Does not own: what attention computes ([`Builder::attention`]).
+//! `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch with
+//! a length of its own.
 
 use halite_shaders::{
     DType,

@@ -1,4 +1,4 @@
-//! Owns operators of `com.microsoft` on quantized tensors. Does not own: ONNX's own quantization.
+//! Operators of `com.microsoft` on quantized tensors.
 
 use halite_shaders::{
     DType, Operation, Values,

@@ -1,5 +1,5 @@
-//! Owns the operators: for each its importer, which says with the builder what a node computes. One file for each family;
-//! a file's tables are named below.
+//! The operators: for each its importer, which says with the builder what a node computes. One file for each family; a
+//! file's tables are named below.
 
 mod attention;
 mod binary;

@@ -1,4 +1,4 @@
-//! Owns operators that move elements, by rules that do not depend on data: transposing, joining, cutting, repeating.
+//! Operators that move elements, by rules that do not depend on data: transposing, joining, cutting, repeating.
 
 use halite_shaders::{
     DType,

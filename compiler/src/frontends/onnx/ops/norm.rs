@@ -1,4 +1,4 @@
-//! Owns normalizations.
+//! Normalizations.
 
 use halite_shaders::{
     DType,

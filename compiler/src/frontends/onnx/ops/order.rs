@@ -1,4 +1,4 @@
-//! Owns operators that put elements in order or go along them: extremes, sorting, running sums.
+//! Operators that put elements in order or go along them: extremes, sorting, running sums.
 
 use halite_shaders::emit::Function;
 

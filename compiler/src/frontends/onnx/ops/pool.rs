@@ -1,4 +1,4 @@
-//! Owns pooling.
+//! Pooling.
 
 use halite_shaders::{
     DType, Values,

@@ -1,4 +1,4 @@
-//! Owns quantization, and products of what is quantized.
+//! Quantization, and products of what is quantized.
 
 use halite_shaders::{
     DType, Values,

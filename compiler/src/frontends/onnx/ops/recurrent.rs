@@ -1,4 +1,4 @@
-//! Owns recurrent networks, step by step over the sequence.
+//! Recurrent networks, step by step over the sequence.
 
 use halite_shaders::{
     DType, Values,

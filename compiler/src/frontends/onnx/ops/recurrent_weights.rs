@@ -1,5 +1,5 @@
-//! Owns the matrices of recurrent networks: floats, or bytes by which vectors are multiplied as bytes (`DynamicQuantizeLSTM` of
-//! `com.microsoft`). Does not own: the networks.
+//! The matrices of recurrent networks: floats, or bytes by which vectors are multiplied as bytes (`DynamicQuantizeLSTM` of
+//! `com.microsoft`).
 
 use halite_shaders::emit::Function;
 

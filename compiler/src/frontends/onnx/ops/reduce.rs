@@ -1,4 +1,4 @@
-//! Owns reductions along axes.
+//! Reductions along axes.
 
 use halite_shaders::ops::reduce::ReduceKind;
 

@@ -1,4 +1,4 @@
-//! Owns resizing of images.
+//! Resizing of images.
 
 use halite_shaders::ops::resize::{Coordinates, Interpolation, Nearest};
 

@@ -1,4 +1,4 @@
-//! Owns operators that tell the shape of tensors, or change it without moving elements.
+//! Operators that tell the shape of tensors, or change it without moving elements.
 
 use halite_shaders::{DType, Values, emit};
 

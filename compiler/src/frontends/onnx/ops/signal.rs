@@ -1,4 +1,4 @@
-//! Owns operators on signals: Fourier transforms as products with matrices, windows, weights of mel bands.
+//! Operators on signals: Fourier transforms as products with matrices, windows, weights of mel bands.
 
 use std::f64::consts::PI;
 

@@ -1,4 +1,4 @@
-//! Owns softmax and its relatives, and losses made of its logarithm.
+//! Softmax and its relatives, and losses made of its logarithm.
 
 use halite_shaders::{
     DType,

@@ -1,4 +1,4 @@
-//! Owns operators that are a function of one tensor's elements: mathematics and activations.
+//! Operators that are a function of one tensor's elements: mathematics and activations.
 
 use halite_shaders::emit::{Expression, Function, Operand};
 

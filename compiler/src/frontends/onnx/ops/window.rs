@@ -1,5 +1,4 @@
-//! Owns what convolutions and pools share: windows by their attributes, with automatic padding. Does not own: what is
-//! computed in them.
+//! What convolutions and pools share: windows by their attributes, with automatic padding.
 
 use super::{NodeView, Result};
 use crate::build::Sliding;

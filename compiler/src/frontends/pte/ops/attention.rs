@@ -1,4 +1,4 @@
-//! Owns attention and rotary position embedding.
+//! Attention and rotary position embedding.
 
 use halite_shaders::{
     Operation,

@@ -1,4 +1,4 @@
-//! Owns functions of two tensors, which broadcast, and choices between tensors.
+//! Functions of two tensors, which broadcast, and choices between tensors.
 
 use halite_shaders::emit::{Function as F, Operand, Scalar};
 

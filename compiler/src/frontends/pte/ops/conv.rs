@@ -1,4 +1,4 @@
-//! Owns convolutions.
+//! Convolutions.
 
 use super::{Node, Result, Table, unary::limit};
 use crate::{build::Sliding, graph::TensorId};

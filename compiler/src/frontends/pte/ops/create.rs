@@ -1,4 +1,4 @@
-//! Owns operators that make tensors of nothing but numbers.
+//! Operators that make tensors of nothing but numbers.
 
 use halite_shaders::{DType, Values};
 

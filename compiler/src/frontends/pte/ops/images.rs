@@ -1,4 +1,4 @@
-//! Owns operators on images: pools, resizing, sampling, shuffling of pixels.
+//! Operators on images: pools, resizing, sampling, shuffling of pixels.
 
 use halite_shaders::{
     DType, Operation,

@@ -1,4 +1,4 @@
-//! Owns products of matrices.
+//! Products of matrices.
 
 use halite_shaders::emit::Function as F;
 

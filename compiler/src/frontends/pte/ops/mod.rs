@@ -1,5 +1,5 @@
-//! Owns what the operators of the Vulkan delegate compute, one importer for each. Names, argument orders and rules are those
-//! of ExecuTorch 1.5 (`backends/vulkan/op_registry.py`, `backends/vulkan/runtime/graph/ops`); where the delegate's shaders
+//! What the operators of the Vulkan delegate compute, one importer for each. Names, argument orders and rules are those of
+//! ExecuTorch 1.5 (`backends/vulkan/op_registry.py`, `backends/vulkan/runtime/graph/ops`); where the delegate's shaders
 //! differ from PyTorch, PyTorch's rules hold.
 
 mod attention;
@@ -16,7 +16,7 @@ mod sizes;
 mod unary;
 
 use super::{Result, node::Node};
-use crate::{Place, UnsupportedOperator};
+use crate::{SourceLocation, UnsupportedOperator};
 
 /// Says with the builder what a call computes.
 pub(super) type Import = fn(&mut Node<'_, '_>) -> Result<()>;
@@ -68,7 +68,7 @@ pub(super) fn find(name: &str) -> Option<Import> {
 }
 
 /// An operator that has no importer, as an error lists it.
-pub(super) fn unknown(name: &str, first: Place) -> UnsupportedOperator {
+pub(super) fn unknown(name: &str, first: SourceLocation) -> UnsupportedOperator {
     let known = REFUSED.iter().find(|(start, _)| name.starts_with(start));
     let reason = known.map(|(_, reason)| (*reason).to_owned());
     UnsupportedOperator { name: name.to_owned(), domain: None, count: 1, first, reason }

@@ -1,4 +1,4 @@
-//! Owns operators that move elements: joining, cutting, turning, repeating.
+//! Operators that move elements: joining, cutting, turning, repeating.
 
 use halite_shaders::ops::pad::Border;
 

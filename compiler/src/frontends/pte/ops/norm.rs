@@ -1,4 +1,4 @@
-//! Owns normalizations and softmax.
+//! Normalizations and softmax.
 
 use halite_shaders::{DType, emit::Function as F, ops::norm::NormKind};
 

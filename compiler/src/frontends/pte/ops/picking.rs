@@ -1,4 +1,4 @@
-//! Owns operators that pick elements by index.
+//! Operators that pick elements by index.
 
 use super::{Node, Result, Table};
 use crate::graph::{ElementType, TensorId, elements};

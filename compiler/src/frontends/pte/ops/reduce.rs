@@ -1,4 +1,4 @@
-//! Owns reductions along dimensions.
+//! Reductions along dimensions.
 
 use halite_shaders::{DType, emit::Function as F, ops::reduce::ReduceKind};
 

@@ -1,4 +1,4 @@
-//! Owns numbers that depend on sizes. All sizes are known when a graph is built, and so are these.
+//! Numbers that depend on sizes. All sizes are known when a graph is built, and so are these.
 
 use super::{Node, Result, Table};
 use crate::build::Range;

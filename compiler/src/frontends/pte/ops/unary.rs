@@ -1,4 +1,4 @@
-//! Owns functions of one tensor, and conversions.
+//! Functions of one tensor, and conversions.
 
 use halite_shaders::emit::{Expression, Function as F, Operand, Scalar};
 

@@ -1,5 +1,4 @@
-//! Owns branches and loops of a version: the host reads what decides, and goes on from there. Does not own: what runs
-//! between ([`super::call`]).
+//! Branches and loops of a version: the host reads what decides, and goes on from there.
 
 use halite_vm::{asm::Reg, isa::Op};
 
@@ -23,7 +22,7 @@ pub struct LoopNumbers {
 /// Registers of all loops, in the order in which they begin.
 pub type Numbers = std::vec::IntoIter<LoopNumbers>;
 
-/// Registers for the loops of a course.
+/// Registers for the loops of a control flow.
 pub fn numbers(code: &mut Code, items: &[Item]) -> Numbers {
     let mut numbers = Vec::new();
     let mut open: Vec<&Item> = items.iter().collect();
@@ -41,8 +40,8 @@ pub fn numbers(code: &mut Code, items: &[Item]) -> Numbers {
 }
 
 impl Call<'_> {
-    /// Writes a course. As deep as branches and loops are nested, which plans limit.
-    pub fn course(&mut self, items: &[Item], numbers: &mut Numbers) {
+    /// Writes a control flow. As deep as branches and loops are nested, which plans limit.
+    pub fn control_flow(&mut self, items: &[Item], numbers: &mut Numbers) {
         for item in items {
             match item {
                 Item::Segment(segment) => {
@@ -56,7 +55,7 @@ impl Call<'_> {
                     self.code.branch(self.flag, yes, no);
                     for (label, branch) in [yes, no].into_iter().zip(branches.iter()) {
                         self.code.block(label);
-                        self.course(branch, numbers);
+                        self.control_flow(branch, numbers);
                         self.code.jump(join);
                     }
                     self.code.block(join);
@@ -129,7 +128,7 @@ impl Call<'_> {
         if let Some(offset) = counter {
             self.count(number, *offset);
         }
-        self.course(body, numbers);
+        self.control_flow(body, numbers);
         let one = self.code.i64(1);
         self.code.op(Op::AddI64, &[number.into(), one.into(), number.into()]);
         let ahead = matches!((most, next), (Number::Known(..=MOST_AHEAD), Number::Known(_)));

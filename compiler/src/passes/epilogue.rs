@@ -1,5 +1,5 @@
-//! Owns giving convolutions and products what follows them: an added value for each filter or column, an added tensor like
-//! the result, and an activation go into the kernel. Does not own: joining elementwise nodes (`fuse`, which runs before).
+//! Giving convolutions and products what follows them: an added value for each filter or column, an added tensor like the
+//! result, and an activation go into the kernel.
 
 use halite_shaders::{
     Activation, DType, Operation, Values,
@@ -9,7 +9,7 @@ use halite_shaders::{
 
 use super::{
     Result, Uses,
-    heavy::{Heavy, each_after, heavy},
+    linear::{LinearOp, each_after, linear_op},
     merge::{Reader, is_call},
 };
 use crate::{
@@ -39,7 +39,7 @@ struct Follower<'a> {
 
 impl<'a> Follower<'a> {
     fn new(before: &'a Node, node: &Node) -> Option<Self> {
-        let NodeOp::Kernel(Operation::Elementwise(elementwise)) = &node.op else { return None };
+        let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
         let reader = Reader::new(elementwise, &node.inputs);
         let input = reader.input_of(before.outputs[0])?;
         Some(Follower { before, reader, input, inputs: before.inputs.clone() })
@@ -68,7 +68,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Takes an added value for each filter or column, if that is what follows.
-    fn bias(&mut self, own: &mut Heavy<'_>) -> bool {
+    fn bias(&mut self, own: &mut LinearOp<'_>) -> bool {
         let Some(sum) = self.sum().filter(|_| !*own.bias) else { return false };
         let (_, dtype, dims) = &self.reader.inputs[sum.1];
         let rank = self.reader.inputs[self.input].2.len();
@@ -86,7 +86,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Takes an added tensor like the result, if that is what follows.
-    fn residual(&mut self, own: &mut Heavy<'_>) -> bool {
+    fn residual(&mut self, own: &mut LinearOp<'_>) -> bool {
         let Some(there) = own.residual.as_mut().filter(|there| !***there) else { return false };
         let Some(sum) = self.sum() else { return false };
         let (result, added) = (&self.reader.inputs[self.input], &self.reader.inputs[sum.1]);
@@ -101,8 +101,8 @@ impl<'a> Follower<'a> {
 
 /// The operation that does all that the elementwise node behind it does.
 fn whole(graph: &Graph, before: &Node, node: &Node) -> Option<Vec<Node>> {
-    let NodeOp::Kernel(mut operation) = before.op.clone() else { return None };
-    let mut own = heavy(&mut operation)?;
+    let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
+    let mut own = linear_op(&mut operation)?;
     let of = |id| (graph.tensor(id).element, graph.tensor(id).elements());
     if *own.activation != Activation::None
         || node.outputs.len() != 1
@@ -117,15 +117,15 @@ fn whole(graph: &Graph, before: &Node, node: &Node) -> Option<Vec<Node>> {
     }
     *own.activation = function_of(&follower.reader)?;
     let inputs = follower.inputs;
-    let (op, outputs) = (NodeOp::Kernel(operation), node.outputs.clone());
-    Some(vec![Node { op, inputs, outputs, place: before.place.clone() }])
+    let (op, outputs) = (NodeOp::Operation(operation), node.outputs.clone());
+    Some(vec![Node { op, inputs, outputs, location: before.location.clone() }])
 }
 
 /// The convolution with the first steps of the elementwise node behind it, and what is left of that: steps that every
 /// kernel does by itself.
 fn beginning(before: &Node, node: &Node) -> Option<Vec<Node>> {
-    let NodeOp::Kernel(mut operation) = before.op.clone() else { return None };
-    let mut own = heavy(&mut operation)?;
+    let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
+    let mut own = linear_op(&mut operation)?;
     if *own.activation != Activation::None || !own.is_convolution() {
         return None;
     }
@@ -140,11 +140,11 @@ fn beginning(before: &Node, node: &Node) -> Option<Vec<Node>> {
     if !changed {
         return None;
     }
-    let place = before.place.clone();
-    let op = NodeOp::Kernel(operation);
+    let location = before.location.clone();
+    let op = NodeOp::Operation(operation);
     let (rest, ids) = reader.into_operation();
-    let rest = Node { op: NodeOp::Kernel(Operation::Elementwise(rest)), inputs: ids, ..node.clone() };
-    Some(vec![Node { op, inputs, outputs: before.outputs.clone(), place }, rest])
+    let rest = Node { op: NodeOp::Operation(Operation::Elementwise(rest)), inputs: ids, ..node.clone() };
+    Some(vec![Node { op, inputs, outputs: before.outputs.clone(), location }, rest])
 }
 
 /// The activation that an expression of one input and one output is.

@@ -1,5 +1,4 @@
-//! Owns what convolutions and products have in common for passes, and giving convolutions the batch normalization behind
-//! them. Does not own: what is added to sums and their functions (`finish`).
+//! What convolutions and products have in common for passes, and giving convolutions the batch normalization behind them.
 
 use std::collections::HashMap;
 
@@ -20,7 +19,7 @@ use crate::{
 };
 
 /// The fields of convolutions and products that passes change.
-pub(super) struct Heavy<'a> {
+pub(super) struct LinearOp<'a> {
     pub bias: &'a mut bool,
     /// `None` where kernels add none.
     pub residual: Option<&'a mut bool>,
@@ -44,9 +43,9 @@ struct Filters {
 }
 
 /// Views an operation so, if it is one of these.
-pub(super) fn heavy(operation: &mut Operation) -> Option<Heavy<'_>> {
+pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
     Some(match operation {
-        Operation::Conv2d(c) if c.layout == Layout::Nchw => Heavy {
+        Operation::Conv2d(c) if c.layout == Layout::Nchw => LinearOp {
             values: c.filter[0],
             behind: 2,
             filters: Some(Filters { beside: vec![c.filter[0], 1, 1, 1], dims: c.filter.into() }),
@@ -55,7 +54,7 @@ pub(super) fn heavy(operation: &mut Operation) -> Option<Heavy<'_>> {
             residual: Some(&mut c.residual),
             activation: &mut c.activation,
         },
-        Operation::Conv1d(c) if c.layout == Layout::Nchw => Heavy {
+        Operation::Conv1d(c) if c.layout == Layout::Nchw => LinearOp {
             values: c.filter[0],
             behind: 1,
             filters: Some(Filters { beside: vec![c.filter[0], 1, 1], dims: c.filter.into() }),
@@ -64,7 +63,7 @@ pub(super) fn heavy(operation: &mut Operation) -> Option<Heavy<'_>> {
             residual: Some(&mut c.residual),
             activation: &mut c.activation,
         },
-        Operation::ConvTranspose2d(c) if c.groups == 1 => Heavy {
+        Operation::ConvTranspose2d(c) if c.groups == 1 => LinearOp {
             values: c.filter[1],
             behind: 2,
             filters: Some(Filters { beside: vec![1, c.filter[1], 1, 1], dims: c.filter.into() }),
@@ -73,7 +72,7 @@ pub(super) fn heavy(operation: &mut Operation) -> Option<Heavy<'_>> {
             residual: None,
             activation: &mut c.activation,
         },
-        Operation::MatMul(product) if product.out.is_float() => Heavy {
+        Operation::MatMul(product) if product.out.is_float() => LinearOp {
             values: product.n,
             behind: 0,
             filters: None,
@@ -86,7 +85,7 @@ pub(super) fn heavy(operation: &mut Operation) -> Option<Heavy<'_>> {
     })
 }
 
-impl Heavy<'_> {
+impl LinearOp<'_> {
     /// Whether it is a convolution.
     pub fn is_convolution(&self) -> bool {
         self.filters.is_some()
@@ -94,9 +93,14 @@ impl Heavy<'_> {
 }
 
 /// Batch normalization by constants goes into the weights of the convolution before it.
-pub(super) fn normalize(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+pub(super) fn fold_batch_norm(
+    graph: &mut Graph,
+    region: &mut Region,
+    uses: &mut Uses,
+    watch: Watch<'_>,
+) -> Result {
     each_after(graph, region, uses, watch, &|graph, before, node| {
-        let NodeOp::Kernel(Operation::Norm(norm)) = &node.op else { return None };
+        let NodeOp::Operation(Operation::Norm(norm)) = &node.op else { return None };
         if norm.kind != NormKind::Batch {
             return None;
         }
@@ -117,27 +121,27 @@ pub(super) fn each_after(
     rewrite: &Rewrite,
 ) -> Result {
     let mut nodes: Vec<Vec<Node>> = region.nodes.drain(..).map(|node| vec![node]).collect();
-    let mut makers: HashMap<TensorId, usize> = HashMap::new();
+    let mut producers: HashMap<TensorId, usize> = HashMap::new();
     for index in 0..nodes.len() {
         watch.check()?;
         let node = nodes[index].last().expect("one was put there").clone();
         let rewritten = node.inputs.iter().find_map(|id| {
-            let maker = *makers.get(id).filter(|_| uses.count(*id) == 1)?;
-            let before = nodes[maker].last()?.clone();
-            let NodeOp::Kernel(operation) = &before.op else { return None };
-            heavy(&mut operation.clone())?;
-            rewrite(graph, &before, &node).map(|new| (maker, before, new))
+            let producer = *producers.get(id).filter(|_| uses.count(*id) == 1)?;
+            let before = nodes[producer].last()?.clone();
+            let NodeOp::Operation(operation) = &before.op else { return None };
+            linear_op(&mut operation.clone())?;
+            rewrite(graph, &before, &node).map(|new| (producer, before, new))
         });
-        if let Some((maker, before, new)) = rewritten {
+        if let Some((producer, before, new)) = rewritten {
             for old in [&before, &node] {
                 old.inputs.iter().for_each(|id| uses.remove(*id));
             }
             new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
-            nodes[maker].pop();
+            nodes[producer].pop();
             nodes[index] = new;
         }
         let outputs = nodes[index].last().map(|node| node.outputs.clone()).unwrap_or_default();
-        makers.extend(outputs.into_iter().map(|id| (id, index)));
+        producers.extend(outputs.into_iter().map(|id| (id, index)));
     }
     region.nodes = nodes.into_iter().flatten().collect();
     Ok(())
@@ -145,8 +149,8 @@ pub(super) fn each_after(
 
 /// The convolution with scaled weights: `(conv(x) + b - mean) * s + beta` with `s = scale / sqrt(variance + epsilon)`.
 fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Option<Vec<Node>> {
-    let NodeOp::Kernel(mut operation) = before.op.clone() else { return None };
-    let own = heavy(&mut operation)?;
+    let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
+    let own = linear_op(&mut operation)?;
     let filters = own.filters?;
     let constant = |id: &TensorId| graph.tensor(*id).constant.is_some();
     let fits = *own.activation == Activation::None && norm.channels == own.values && norm.dtype == own.dtype;
@@ -162,7 +166,7 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
 
     let mut new = Vec::new();
     let vector = vec![values];
-    let mut s = Maker { graph, new: &mut new, dtype, node };
+    let mut s = NodeBuilder { graph, new: &mut new, dtype, node };
     let epsilon = norm.epsilon;
     let inputs: Vec<_> =
         [Some(variance), scale].into_iter().flatten().map(|id| (id, vector.clone())).collect();
@@ -185,20 +189,20 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
         rest.next().map_or(scaled, |beta| p.call(Function::Add, &[scaled, *beta]))
     });
     let inputs = vec![before.inputs[0], filter, added];
-    let (outputs, place) = (node.outputs.clone(), before.place.clone());
-    new.push(Node { op: NodeOp::Kernel(operation), inputs, outputs, place });
+    let (outputs, location) = (node.outputs.clone(), before.location.clone());
+    new.push(Node { op: NodeOp::Operation(operation), inputs, outputs, location });
     Some(new)
 }
 
 /// Makes elementwise nodes over constants.
-struct Maker<'a> {
+struct NodeBuilder<'a> {
     graph: &'a mut Graph,
     new: &'a mut Vec<Node>,
     dtype: DType,
     node: &'a Node,
 }
 
-impl Maker<'_> {
+impl NodeBuilder<'_> {
     fn make(
         &mut self,
         inputs: &[(TensorId, Vec<u64>)],
@@ -209,15 +213,15 @@ impl Maker<'_> {
         let mut program = Expression::default();
         let value = compute(&mut program, &operands);
         program.store(value, self.dtype);
-        let name = self.node.place.as_str().to_owned();
+        let name = self.node.location.as_str().to_owned();
         let element = ElementType::Of(self.dtype);
         let id = self.graph.add_tensor(Tensor { name, element, dims: dims.to_vec(), constant: None });
         let shapes: Vec<_> = inputs.iter().map(|(_, dims)| (self.dtype, dims.clone())).collect();
         self.new.push(Node {
-            op: NodeOp::Kernel(Operation::Elementwise(Elementwise::new(shapes, program))),
+            op: NodeOp::Operation(Operation::Elementwise(Elementwise::new(shapes, program))),
             inputs: inputs.iter().map(|(id, _)| *id).collect(),
             outputs: vec![id],
-            place: self.node.place.clone(),
+            location: self.node.location.clone(),
         });
         id
     }

@@ -78,7 +78,7 @@ fn hammer(
 /// `x -> 2x` where x is positive and `x` elsewhere, compiled here.
 fn compiled() -> Bytes {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/functions.onnx");
-    let model = Model::open(&path, ModelFormat::Onnx).unwrap();
+    let model = Model::open(&path, ModelFormat::named("onnx").unwrap()).unwrap();
     let program = model.program(&[Bindings::default()], Precision::Model, &Control::default()).unwrap();
     compile(&program, &CompileOptions::default(), &Control::default()).unwrap().module.to_vec().into()
 }

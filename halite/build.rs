@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 /// What decides which module comes out of a model; the lock file has the versions of outside crates.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "Cargo.lock",
     "halite/src",
     "compiler/src",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 11] = [
     "shaders/ops",
     "shaders/spirv",
     "shaders/tuning.json",
+    "spirv/src",
     "targets/src",
     "targets/data",
     "formats/src",

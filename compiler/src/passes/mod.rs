@@ -195,7 +195,7 @@ fn each(
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Operation(_) | NodeOp::View => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
         }
     }
     watch.check()?;

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     CompileError, SourceLocation,
+    backend::Computation,
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
 };
@@ -67,13 +68,13 @@ pub struct Storage {
 /// Something that is done.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// An operation.
-    Operation {
+    /// A computation.
+    Compute {
         /// What is computed.
-        operation: Box<Operation>,
-        /// What is read, in the operation's order.
+        computation: Computation,
+        /// What is read, in the computation's order.
         inputs: Vec<StorageId>,
-        /// What is written, in the operation's order.
+        /// What is written, in the computation's order.
         outputs: Vec<StorageId>,
         /// Where in the model it comes from.
         location: SourceLocation,
@@ -259,7 +260,8 @@ impl FlowBuilder<'_> {
                     let from = self.of(node.inputs[0])?;
                     self.of.insert(node.outputs[0], from);
                 }
-                NodeOp::Operation(operation) => self.kernel(node, operation)?,
+                NodeOp::Operation(operation) => self.operation(node, operation)?,
+                NodeOp::Foreign(kernel) => self.compute(node, Computation::Foreign(kernel.clone()))?,
                 NodeOp::If(branches) => self.branch(node, branches, items)?,
                 NodeOp::Loop(body) => self.repeat(node, body, items)?,
             }
@@ -267,7 +269,7 @@ impl FlowBuilder<'_> {
         Ok(())
     }
 
-    fn kernel(&mut self, node: &Node, operation: &Operation) -> Result<(), CompileError> {
+    fn operation(&mut self, node: &Node, operation: &Operation) -> Result<(), CompileError> {
         if matches!(operation, Operation::KvAppend(append) if append.in_place) {
             let reason = "a cache is updated in place; a graph's operations give new tensors";
             return Err(CompileError::invalid(&node.location, reason));
@@ -289,9 +291,15 @@ impl FlowBuilder<'_> {
             }
             return Ok(());
         }
+        self.compute(node, Computation::Operation(Box::new(operation.clone())))
+    }
+
+    /// A step that calls run.
+    fn compute(&mut self, node: &Node, computation: Computation) -> Result<(), CompileError> {
+        let inputs = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
         let outputs = node.outputs.iter().map(|id| self.local(*id)).collect();
-        let (operation, location) = (Box::new(operation.clone()), node.location.clone());
-        self.flow.steps.push(Step::Operation { operation, inputs, outputs, location });
+        let location = node.location.clone();
+        self.flow.steps.push(Step::Compute { computation, inputs, outputs, location });
         Ok(())
     }
 
@@ -463,7 +471,7 @@ impl Step {
     /// What it reads.
     pub fn reads(&self) -> &[StorageId] {
         match self {
-            Step::Operation { inputs, .. } => inputs,
+            Step::Compute { inputs, .. } => inputs,
             Step::Copy { from, .. } => std::slice::from_ref(from),
             Step::HostWrites(_) => &[],
         }
@@ -472,7 +480,7 @@ impl Step {
     /// What it writes.
     pub fn writes(&self) -> &[StorageId] {
         match self {
-            Step::Operation { outputs, .. } => outputs,
+            Step::Compute { outputs, .. } => outputs,
             Step::Copy { to, .. } => std::slice::from_ref(to),
             Step::HostWrites(id) => std::slice::from_ref(id),
         }

@@ -2,16 +2,21 @@
 
 use std::rc::Rc;
 
-use halite_shaders::{Operation, Slot, Step as Dispatch};
+use halite_shaders::Operation;
 
 use super::{
-    choose::{Choice, Chooser, Codes, Kernel, Kernels},
     flow::{Flow, Step, StorageClass, StorageId},
+    kernels::{Chooser, Codes, Kernel, Kernels},
     memory::{Need, arrange},
-    schedule::{Command, Memory, Schedule, Span, Use},
+    schedule::{Binding, Command, Memory, Schedule, Span},
     slabs::Slabs,
 };
-use crate::{CompileError, control::Watch, graph::storage_bytes};
+use crate::{
+    CompileError,
+    backend::{Choice, Computation, Dispatch, Slot},
+    control::Watch,
+    graph::storage_bytes,
+};
 
 /// Largest elements that are overwritten by what is computed of them: those that a kernel reads and writes as a whole.
 const IN_PLACE_ELEMENT: u64 = 4;
@@ -61,8 +66,8 @@ impl Lowering<'_, '_> {
         for (index, step) in flow.steps.iter().enumerate() {
             self.watch.step(self.before + index, self.total)?;
             choices.push(match step {
-                Step::Operation { operation, location, .. } => {
-                    Some(self.chooser.choose(operation, location)?)
+                Step::Compute { computation, location, .. } => {
+                    Some(self.chooser.choose(computation, location)?)
                 }
                 _ => None,
             });
@@ -97,47 +102,43 @@ impl Lowering<'_, '_> {
         schedule: &mut Schedule,
     ) {
         match (&flow.steps[index], choice) {
-            (Step::Operation { operation, inputs, outputs, .. }, Some(choice)) => {
-                let mut uses = Vec::new();
-                for step in choice.plan.steps.iter().filter(|step| !step.grid.contains(&0)) {
+            (Step::Compute { inputs, outputs, .. }, Some(choice)) => {
+                let mut commands = Vec::new();
+                for dispatch in &choice.dispatches {
                     let bind = |slot: &Slot| match slot {
-                        Slot::Input(i) => self.bound(flow, inputs[*i], addresses),
-                        Slot::Output(i) => self.bound(flow, outputs[*i], addresses),
-                        Slot::Scratch(i) => addresses.scratch(index, *i, choice.plan.scratch[*i]),
+                        Slot::Input(i) => {
+                            Binding { span: self.bound(flow, inputs[*i], addresses), written: false }
+                        }
+                        // Kernels may read what they write, and what an earlier dispatch left in scratch memory.
+                        Slot::Output(i) => {
+                            Binding { span: self.bound(flow, outputs[*i], addresses), written: true }
+                        }
+                        Slot::Scratch(i) => {
+                            Binding { span: addresses.scratch(index, *i, choice.scratch[*i]), written: true }
+                        }
                     };
-                    let bindings: Vec<Span> = step.bindings.iter().map(bind).collect();
-                    uses.push(self.dispatch(step, choice.variant, bindings));
+                    let bindings: Vec<Binding> = dispatch.bindings.iter().map(bind).collect();
+                    commands.push(self.dispatch(dispatch, &choice.variant, bindings));
                 }
-                if operation.steps_are_independent() {
-                    schedule.push(uses);
+                if choice.independent {
+                    schedule.push(commands);
                 } else {
-                    uses.into_iter().for_each(|one| schedule.push(vec![one]));
+                    commands.into_iter().for_each(|one| schedule.push(vec![one]));
                 }
             }
             (Step::Copy { from, to }, _) => {
                 let bytes = flow.storages[to.index()].bytes;
                 let part = |id| Span { bytes, ..self.span(flow, id, addresses) };
-                let (from, to) = (part(*from), part(*to));
-                let command = Command::Copy { from, to };
-                schedule.push(vec![Use { command, reads: vec![from], writes: vec![to] }]);
+                schedule.push(vec![Command::Copy { from: part(*from), to: part(*to) }]);
             }
             _ => {}
         }
     }
 
-    fn dispatch(&mut self, step: &Dispatch, variant: &str, bindings: Vec<Span>) -> Use {
-        let code = self.codes.index(step, variant);
-        let kernel = self.kernels.index(Kernel { code, constants: step.constants.clone() });
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        for (slot, span) in step.bindings.iter().zip(&bindings) {
-            match slot {
-                Slot::Input(_) => reads.push(*span),
-                // Kernels may read what they write, and what an earlier step left in scratch memory.
-                Slot::Output(_) | Slot::Scratch(_) => writes.push(*span),
-            }
-        }
-        let command = Command::Dispatch { kernel, grid: step.grid, push: step.push.clone(), bindings };
-        Use { command, reads, writes }
+    fn dispatch(&mut self, dispatch: &Dispatch, variant: &str, bindings: Vec<Binding>) -> Command {
+        let code = self.codes.index(dispatch, variant);
+        let kernel = self.kernels.index(Kernel { code, constants: dispatch.constants.clone() });
+        Command::Dispatch { kernel, grid: dispatch.grid, push: dispatch.push.clone(), bindings }
     }
 
     /// What a kernel binds: whole words, and at least one.
@@ -200,7 +201,7 @@ impl Addresses {
         let unshared_bytes = shared + saved.map(|id| whole(flow.storages[id].bytes)).sum::<u64>();
         let (tensors, mut extra) = (needs.len(), 0);
         for (step, choice) in choices.iter().enumerate() {
-            for bytes in choice.iter().flat_map(|choice| &choice.plan.scratch) {
+            for bytes in choice.iter().flat_map(|choice| &choice.scratch) {
                 let time = flow.levels[step];
                 needs.push(Need { bytes: whole(*bytes), from: time, to: time });
                 extra += whole(*bytes);
@@ -209,7 +210,7 @@ impl Addresses {
         let arranged = arrange(&needs, flow.reserved_bytes, watch)?;
         let offset = |id: usize| index_of[lives.group[id]].map_or(0, |index: usize| arranged.offsets[index]);
         let mut rest = arranged.offsets[tensors..].iter().copied();
-        let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.plan.scratch.len());
+        let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.scratch.len());
         Ok(Addresses {
             offsets: (0..flow.storages.len()).map(offset).collect(),
             scratch: choices.iter().map(|choice| rest.by_ref().take(count(choice)).collect()).collect(),
@@ -258,10 +259,11 @@ impl Lives {
     fn share(&mut self, flow: &Flow, choices: &[Option<Rc<Choice>>]) -> usize {
         let mut shared = 0;
         for (time, (step, choice)) in flow.steps.iter().zip(choices).enumerate() {
-            let (Step::Operation { operation, inputs, outputs, .. }, Some(choice)) = (step, choice) else {
+            let (Step::Compute { computation, inputs, outputs, .. }, Some(choice)) = (step, choice) else {
                 continue;
             };
-            if choice.plan.steps.len() != 1 || outputs.len() != 1 {
+            let Computation::Operation(operation) = computation else { continue };
+            if !choice.elementwise || outputs.len() != 1 {
                 continue;
             }
             let output = outputs[0].index();
@@ -286,9 +288,8 @@ impl Lives {
     }
 }
 
-/// Whether each element of the result depends on the same element of an input alone, which has its type's size.
+/// Whether an input of an elementwise operation has an element of the same size for each of the result.
 fn overwritable(operation: &Operation, input: usize) -> bool {
-    let Operation::Elementwise(_) = operation else { return false };
     let (inputs, outputs) = (operation.inputs(), operation.outputs());
     let (input, output) = (&inputs[input], &outputs[0]);
     input.elements() == output.elements()

@@ -8,7 +8,7 @@ use halite_formats::vmfb::{
     write_vulkan_executable,
 };
 
-use crate::{CompileError, plan::choose::Code};
+use crate::{CompileError, backend::Code};
 
 /// `VK_DESCRIPTOR_TYPE_STORAGE_BUFFER`.
 const STORAGE_BUFFER: u32 = 7;
@@ -40,7 +40,7 @@ pub fn executable(code: &Code) -> Result<Vec<u8>, CompileError> {
         }],
         set_layouts: vec![(0..code.bindings).map(binding).collect()],
         pipeline_layouts: vec![PipelineLayout { set_layouts: vec![0], push_constants }],
-        shader_modules: vec![named(&code.module.to_bytes(), &code.name).into()],
+        shader_modules: vec![named(&code.binary.to_bytes(), &code.name).into()],
         source_files: Vec::new(),
     };
     write_vulkan_executable(&executable).map_err(|e| CompileError::Write(format!("{}: {e}", code.name)))

@@ -16,7 +16,7 @@ pub struct Options {
     list: bool,
     /// Only kernels whose name contains this.
     #[arg(long)]
-    only: Option<String>,
+    pub only: Option<String>,
 }
 
 /// Builds the generator if need be and runs it.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use halite_conformance::{
     corpus,
-    drivers::registry,
     hazards::{Findings, Watched},
     replay,
 };
 use halite_hal::{Device, Options, hazards::HazardCheck};
+use halite_testing::drivers::registry;
 
 /// Programs whose recordings are put on trial. What IREE's compiler makes of them has no hazard that is none.
 fn trial(set: &str) -> Option<Findings> {

@@ -6,12 +6,12 @@ use halite_hal::{
     Buffer, BufferParams, Command, CommandBufferMode, CommandCategory, CommandList, Device, Executable,
     Fence, QueueOp, Result,
 };
-
-use super::{Plan, Times, timed};
-use crate::suites::hal::{
+use halite_testing::hal::{
     kernels::{AFFINE, Kernels},
     support::{ANY, Dev, dispatch, execute, fence, semaphore, slot, soon, span, whole, words_buffer},
 };
+
+use super::{Plan, Times, timed};
 
 /// Bytes from one command's target to the next: no command touches what another does, so none has to wait.
 const STRIDE: u64 = 256;
@@ -174,12 +174,10 @@ fn objects(device: &Dev) -> Result<Times> {
 #[cfg(test)]
 mod tests {
     use halite_hal::Options;
+    use halite_testing::drivers::{opener, registry};
 
     use super::*;
-    use crate::{
-        calls::compare,
-        drivers::{opener, registry},
-    };
+    use crate::calls::compare;
 
     #[test]
     fn every_pattern_runs_with_dispatches_that_do_their_work() {

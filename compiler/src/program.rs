@@ -1,9 +1,9 @@
-//! Owns what is compiled: functions and the versions of each. Does not own: how graphs are made.
+//! What is compiled: functions, and the versions of each.
 
 use std::collections::HashSet;
 
 use crate::{
-    CompileError, ModelFormat,
+    CompileError,
     graph::{Graph, Port},
 };
 use halite_abi::export;
@@ -20,8 +20,8 @@ pub struct Program {
 /// What a module says of the model that it was compiled from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// Its format.
-    pub format: ModelFormat,
+    /// The name of its format, such as `ONNX`.
+    pub format: String,
     /// The name of its file without the folder; or, of a model that came as bytes, the name that it gives itself. May be
     /// empty.
     pub name: String,

@@ -13,8 +13,9 @@ use halite_conformance::suites::{Runner, Summary, hal};
 use halite_hal::{
     BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, DeviceInfo,
     Driver as _, Executable, ExecutableDesc, Fence, MemoryStats, Options, QueueAffinity, QueueOp, Result,
-    Semaphore, Status, validation::ValidatedDevice,
+    Semaphore, Status,
 };
+use halite_layers::validation::ValidatedDevice;
 use halite_null::NullDriver;
 use halite_testing::drivers::Opener;
 

@@ -94,6 +94,12 @@ pub use value::{DeviceBuffer, Inputs, Object, Outputs, Value};
 /// The layer below, for programs that bring a driver or look into devices: drivers, devices, queues. It changes with every release.
 pub use halite_hal as hal;
 
+/// What stands between callers and drivers: validation, the check of barriers. Like [`hal`], it changes with every release.
+pub use halite_layers as layers;
+
+/// Drivers in libraries: where they are looked for, and loading them. Like [`hal`], it changes with every release.
+pub use halite_plugin as plugin;
+
 /// Tensors as text and as `.npy` files, in the form of IREE's tools, and comparison with tolerances. The tools are made from it; like
 /// [`hal`], it changes with every release.
 ///

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use halite_hal::{DeviceInfo, DriverEntry, DriverSource};
+use halite_hal::DeviceInfo;
+use halite_plugin::LibrarySource;
 
 use crate::drivers::{self, Opener};
 
@@ -27,7 +28,7 @@ impl DeviceFlags {
         let registry = drivers::registry(&self.driver_path);
         let mut text = format!("# {} ({})", info.uri(), info.name);
         let entry = registry.entries().iter().find(|e| e.name() == info.driver);
-        if let Some(DriverSource::Library(library)) = entry.map(DriverEntry::source) {
+        if let Some(library) = entry.and_then(LibrarySource::of) {
             text.push_str(&format!(", driver from {library}"));
         }
         text

@@ -189,7 +189,7 @@ mod tests {
             let phases = compare([&sides[0], &sides[1]], pattern, &plan).expect("the pattern runs");
             assert_eq!(phases.last().map(|p| p.name), Some("all"), "{pattern:?}");
         }
-        let words = crate::suites::hal::support::read_words(&sides[1].target).expect("it is read back");
+        let words = halite_testing::hal::support::read_words(&sides[1].target).expect("it is read back");
         for n in 0..20 {
             // 1 * 2 + n, at every stride.
             assert_eq!(words[n * STRIDE as usize / 4], 2 + n as u32);

@@ -1,5 +1,4 @@
-//! Owns the code of a version of a function, or of several that are alike: from tensors to tensors. Does not own: which
-//! version is run ([`super::function`]), or branches and loops ([`super::course`]).
+//! The code of a version of a function, or of several with the same code: from tensors to tensors.
 
 use halite_abi::{
     BufferUsage, Code as StatusCode, ElementType, Encoding, MemoryType, export, import::hal, object,
@@ -12,7 +11,7 @@ use halite_vm::{
 
 use super::{
     code::{Code, Part},
-    course::{self, Numbers},
+    control_flow::{self, Numbers},
     globals::{DEVICE, Globals, TARGET},
     module::Writer,
     needs,
@@ -29,13 +28,13 @@ use crate::{
     },
 };
 
-/// What the code of versions that are alike is written from; most often of one.
+/// What the code of versions with the same code is written from; most often of one.
 pub struct Version<'a> {
     /// Name of the function that they become.
     pub name: &'a str,
     /// Their graphs.
     pub graphs: Vec<&'a Graph>,
-    /// Their courses.
+    /// Their flows.
     pub flows: Vec<&'a Flow>,
     /// Their binding table.
     pub slots: &'a Slots,
@@ -52,7 +51,7 @@ pub struct Version<'a> {
 }
 
 impl Version<'_> {
-    /// What versions that are alike have in common.
+    /// What versions with the same code have in common.
     fn flow(&self) -> &Flow {
         self.flows[0]
     }
@@ -88,7 +87,7 @@ pub struct Call<'a> {
     done: Reg,
 }
 
-/// Writes the function of versions that are alike: inputs, a fence to wait for and one to signal, the table and its row if
+/// Writes the function of versions with the same code: inputs, a fence to wait for and one to signal, the table and its row if
 /// there are several; results. Gives its ordinal.
 pub fn version(
     writer: &mut Writer,
@@ -110,7 +109,7 @@ pub fn version(
     let (wait, done) = (argument(inputs), argument(inputs + 1));
     let bytes = code.pair();
     let flag = code.word();
-    let numbers = course::numbers(&mut code, &version.flow().items);
+    let numbers = control_flow::numbers(&mut code, &version.flow().items);
     let mut call = Call {
         device: code.reference(),
         fence: code.reference(),
@@ -258,14 +257,14 @@ impl Call<'_> {
         fence
     }
 
-    /// Runs the course, gives the transient memory back and signals the caller's fence.
+    /// Runs the control flow, gives the transient memory back and signals the caller's fence.
     fn run(&mut self, mut numbers: Numbers) {
         let items = &self.version.flow().items;
         if let ([Item::Segment(segment)], false) = (&items[..], self.version.transient) {
             self.execute(*segment, self.done);
             return;
         }
-        self.course(items, &mut numbers);
+        self.control_flow(items, &mut numbers);
         let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
         if self.version.transient {
             let args = [self.device, queue, self.fence, self.done, self.transient.0, zero];

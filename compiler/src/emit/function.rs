@@ -1,5 +1,4 @@
-//! Owns what a function is from outside: its exports, its reflection, and the choice of a version. Does not own: what a
-//! version does ([`super::call`]).
+//! What a function is from outside: its exports, its reflection, and the choice of a version.
 
 use halite_abi::{Code as StatusCode, attribute, export, import::hal, object};
 use halite_formats::vmfb::Attr;

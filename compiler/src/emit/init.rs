@@ -1,4 +1,4 @@
-//! Owns `__init`: which device, which target, and loading on it. Does not own: loading ([`super::load`]).
+//! `__init`: which device, which target, and loading on it.
 
 use halite_abi::{Code as StatusCode, export, format, import::hal, object, query};
 use halite_vm::{asm::Reg, isa::Op};

@@ -1,5 +1,5 @@
-//! Owns what a module does when it is loaded on a target: executables, constants, what is computed of them, recordings; and
-//! the functions that make recordings later. Does not own: which target it is ([`super::init`]).
+//! What a module does when it is loaded on a target: executables, constants, what is computed of them, recordings; and the
+//! functions that make recordings later.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Owns the module that is being written: imports, read-only data and functions, each once. Does not own: their content.
+//! The module that is being written: imports, read-only data and functions, each once.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,4 @@
-//! Owns how constants are stored: as data of the module, or as parameters in an archive beside it. Does not own: archives'
-//! format (`halite-formats`).
+//! How constants are stored: as data of the module, or as parameters in an archive beside it.
 
 use std::collections::HashSet;
 

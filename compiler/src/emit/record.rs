@@ -1,5 +1,4 @@
-//! Owns how commands are recorded: in functions that make a recording of a version's segment, and at load. Does not own:
-//! which commands.
+//! How commands are recorded: in functions that make a recording of a version's segment, and at load.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +49,7 @@ pub struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Makes a recording in `self.target` of the commands of the version at work: these are all versions that are alike.
+    /// Makes a recording in `self.target` of the commands of the version at work: these are all versions with the same code.
     ///
     /// # Errors
     /// The work was ended.
@@ -165,7 +164,7 @@ impl Recorder<'_> {
     }
 }
 
-/// What a command touches: bindings, or source and target.
+/// What a command accesses: bindings, or source and target.
 fn spans(command: &Command) -> impl Iterator<Item = &Span> {
     let (bindings, ends) = match command {
         Command::Dispatch { bindings, .. } => (&bindings[..], [None, None]),
@@ -176,7 +175,7 @@ fn spans(command: &Command) -> impl Iterator<Item = &Span> {
 }
 
 fn span(command: &Command, index: usize) -> &Span {
-    spans(command).nth(index).expect("versions that are alike touch as many spans")
+    spans(command).nth(index).expect("versions with the same code access as many spans")
 }
 
 fn grid(command: &Command) -> [u32; 3] {

@@ -1,5 +1,4 @@
-//! Owns finding the version for the sizes of the inputs at hand: a binary search in a sorted table. Does not own: versions
-//! for values of inputs ([`super::function`]), or what a version does ([`super::call`]).
+//! Finding the version for the sizes of the inputs at hand: a binary search in a sorted table.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,7 @@ use crate::{CompileError, Function, graph::Graph, plan::group::Groups};
 pub struct Search<'a> {
     /// The function.
     pub function: &'a Function,
-    /// Its versions that are alike.
+    /// Its versions with the same code.
     pub groups: &'a Groups,
     /// Their tables.
     pub tables: &'a [Option<Table>],

@@ -1,4 +1,4 @@
-//! Owns the function that tells whether an input has a certain value. Does not own: which values versions were made for.
+//! The function that tells whether an input has a certain value.
 
 use halite_abi::{import::hal, object};
 use halite_vm::{

@@ -1,4 +1,4 @@
-//! Owns the types of elements in graphs. Does not own: the types that kernels compute with.
+//! The types of elements in graphs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Owns where in one piece of memory things go that are needed at different times. Does not own: what they are.
+//! Where in one piece of memory things go that are needed at different times.
 
 use halite_abi::BINDING_ALIGNMENT;
 

@@ -1,5 +1,4 @@
-//! Owns where constants lie: in a few large buffers, those that calls need apart from those that loading needs. Does not
-//! own: which constants there are.
+//! Where constants lie: in a few large buffers, those that calls need apart from those that loading needs.
 
 use std::collections::BTreeMap;
 

@@ -28,8 +28,8 @@ use halite_targets::{Capabilities, Facts, Os};
 
 pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
 pub(crate) use files::{Files, read};
-pub use halite_compiler::explain::Report;
-pub use model::{Model, ModelFormat, OpenOptions};
+pub use halite_compiler::{ModelFormat, PrintGraph, explain::Report};
+pub use model::{Model, OpenOptions};
 pub use sizes::Sizes;
 pub(crate) use sizes::digest as digest_sizes;
 pub use tuning::Tuning;

@@ -342,7 +342,7 @@ impl ModelProgram {
         let built = loop {
             match model.function(&function.name, &bindings, precision, &control) {
                 Ok((built, _)) => break built,
-                Err(compiler::CompileError::NeedsValues { inputs, place, what }) => {
+                Err(compiler::CompileError::NeedsValues { inputs, location, what }) => {
                     let before = bound.len();
                     for input in &inputs {
                         bind(function, input, values, &mut bindings, &mut bound)?;
@@ -351,7 +351,7 @@ impl ModelProgram {
                         if let (Some(fixed), [_], []) = (&function.fixed, &bindings[..], values) {
                             fixed.by_values.get_or_init(|| ());
                         }
-                        let again = compiler::CompileError::NeedsValues { inputs, place, what };
+                        let again = compiler::CompileError::NeedsValues { inputs, location, what };
                         return Err(compile::error(again));
                     }
                 }

@@ -1,4 +1,5 @@
 //! Measures devices: the variants of the kernel library, and what calls into a driver cost.
+#![forbid(unsafe_code)]
 
 mod calls;
 mod kernels;

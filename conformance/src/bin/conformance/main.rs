@@ -1,4 +1,5 @@
 //! Checks devices: suites of cases, replays of compiled modules, soak runs.
+#![forbid(unsafe_code)]
 
 mod onnx;
 mod replay;

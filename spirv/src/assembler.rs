@@ -1,23 +1,42 @@
-//! Owns the assembly of a SPIR-V module with one entry point: ids, types and constants without duplicates, the order of
-//! sections, branches, and value numbering. Does not own: what the kernel computes.
+//! The assembler: a module with one entry point made from nothing. It gives ids, keeps types and constants without
+//! duplicates, puts sections in order, and makes branches and loops.
 //!
-//! A pure instruction whose result is there already is not emitted again, so whoever generates code need not look for
-//! common subexpressions. Layout: SPIR-V specification 1.3, section 2.4.
+//! A pure instruction whose result is there already is not made again (value numbering), so whoever generates code need not
+//! look for common subexpressions. Layout: SPIR-V specification 1.3, section 2.4.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
+use spirv::{
+    Capability, Decoration, ExecutionMode, ExecutionModel, GlslStd450Op, MemoryModel, Op, StorageClass,
+};
+
+use crate::{
+    module::GLSL,
+    words::{literal, push},
+};
 
 /// A result of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Id(pub(crate) u32);
+pub struct Id(
+    /// The number.
+    pub u32,
+);
 
 /// `1.3`, which every Vulkan 1.1 device takes.
 const VERSION: u32 = 0x0001_0300;
 
+/// Types that need a capability: the instruction, its width in bits, and the capability.
+const OF_TYPES: [(Op, u32, Capability); 5] = [
+    (Op::TypeFloat, 16, Capability::Float16),
+    (Op::TypeFloat, 64, Capability::Float64),
+    (Op::TypeInt, 64, Capability::Int64),
+    (Op::TypeInt, 16, Capability::Int16),
+    (Op::TypeInt, 8, Capability::Int8),
+];
+
 /// A branch in the making.
 #[derive(Debug)]
-pub(crate) struct If {
+pub struct If {
     no: Id,
     merge: Id,
     yes_end: Id,
@@ -27,24 +46,24 @@ pub(crate) struct If {
 
 /// Types and constants that loops count with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counter {
+pub struct Counter {
     /// Type of the counter.
-    pub(crate) word: Id,
+    pub word: Id,
     /// Type of the comparison.
-    pub(crate) boolean: Id,
+    pub boolean: Id,
     /// The first number.
-    pub(crate) zero: Id,
+    pub zero: Id,
     /// What is added.
-    pub(crate) one: Id,
+    pub one: Id,
     /// Number of rounds.
-    pub(crate) count: Id,
+    pub count: Id,
 }
 
 /// A loop in the making.
 #[derive(Debug)]
-pub(crate) struct Repeat<const N: usize> {
+pub struct Repeat<const N: usize> {
     /// The values at the beginning of a round; after the loop, the results.
-    pub(crate) values: [Id; N],
+    pub values: [Id; N],
     /// Where in the code the values of the next round are named.
     next: [usize; N],
     counter: Counter,
@@ -58,7 +77,7 @@ pub(crate) struct Repeat<const N: usize> {
 
 /// A module in the making.
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
+pub struct Assembler {
     last: u32,
     decorations: Vec<u32>,
     /// Types, constants and variables.
@@ -83,12 +102,12 @@ impl Assembler {
     }
 
     /// A result id for what comes later, such as a label.
-    pub(crate) fn reserve(&mut self) -> Id {
+    pub fn reserve(&mut self) -> Id {
         self.id()
     }
 
     /// A type by its instruction; the same words give the same id.
-    pub(crate) fn ty(&mut self, op: Op, operands: &[u32]) -> Id {
+    pub fn ty(&mut self, op: Op, operands: &[u32]) -> Id {
         let mut key = vec![op as u32];
         key.extend(operands);
         if let Some(id) = self.known.get(&key) {
@@ -101,14 +120,14 @@ impl Assembler {
     }
 
     /// A type that is distinct from all others, because its decorations are its own.
-    pub(crate) fn own_type(&mut self, op: Op, operands: &[u32]) -> Id {
+    pub fn own_type(&mut self, op: Op, operands: &[u32]) -> Id {
         let id = self.id();
         push(&mut self.declarations, op, &[&[id.0], operands]);
         id
     }
 
     /// A constant by its instruction; the same words give the same id.
-    pub(crate) fn constant(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+    pub fn constant(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
         let mut key = vec![op as u32, ty.0];
         key.extend(operands);
         if let Some(id) = self.known.get(&key) {
@@ -121,7 +140,7 @@ impl Assembler {
     }
 
     /// A variable outside of functions. Those of class `Input` go into the interface.
-    pub(crate) fn variable(&mut self, pointer: Id, class: StorageClass) -> Id {
+    pub fn variable(&mut self, pointer: Id, class: StorageClass) -> Id {
         let id = self.id();
         push(&mut self.declarations, Op::Variable, &[&[pointer.0, id.0, class as u32]]);
         if class == StorageClass::Input {
@@ -131,17 +150,17 @@ impl Assembler {
     }
 
     /// `OpDecorate`.
-    pub(crate) fn decorate(&mut self, id: Id, decoration: Decoration, operands: &[u32]) {
+    pub fn decorate(&mut self, id: Id, decoration: Decoration, operands: &[u32]) {
         push(&mut self.decorations, Op::Decorate, &[&[id.0, decoration as u32], operands]);
     }
 
     /// `OpMemberDecorate`.
-    pub(crate) fn decorate_member(&mut self, id: Id, member: u32, decoration: Decoration, operands: &[u32]) {
+    pub fn decorate_member(&mut self, id: Id, member: u32, decoration: Decoration, operands: &[u32]) {
         push(&mut self.decorations, Op::MemberDecorate, &[&[id.0, member, decoration as u32], operands]);
     }
 
     /// A pure instruction: not emitted where its result is there already.
-    pub(crate) fn pure(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+    pub fn pure(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
         let mut key = vec![op as u32, ty.0];
         key.extend(operands);
         if let Some(id) = self.in_block.get(&key) {
@@ -154,7 +173,7 @@ impl Assembler {
 
     /// A pure instruction on floats whose result must be that of this instruction alone. Without `NoContraction`, compilers
     /// (Mesa's, for one) do not only fuse multiplications with additions but also cancel and regroup terms.
-    pub(crate) fn exact(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+    pub fn exact(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
         let id = self.pure(op, ty, operands);
         if self.exact.insert(id) {
             self.decorate(id, Decoration::NoContraction, &[]);
@@ -163,36 +182,37 @@ impl Assembler {
     }
 
     /// A pure instruction of `GLSL.std.450`.
-    pub(crate) fn ext(&mut self, op: GlslStd450Op, ty: Id, operands: &[Id]) -> Id {
-        let set = *self.ext.get_or_insert_with(|| {
-            self.last += 1;
-            Id(self.last)
-        });
+    pub fn ext(&mut self, op: GlslStd450Op, ty: Id, operands: &[Id]) -> Id {
+        let set = match self.ext {
+            Some(set) => set,
+            None => self.id(),
+        };
+        self.ext = Some(set);
         let mut words = vec![set.0, op as u32];
         words.extend(operands.iter().map(|id| id.0));
         self.pure(Op::ExtInst, ty, &words)
     }
 
     /// An instruction with a result that is emitted each time.
-    pub(crate) fn effect(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+    pub fn effect(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
         let id = self.id();
         push(&mut self.body, op, &[&[ty.0, id.0], operands]);
         id
     }
 
     /// An instruction without a result.
-    pub(crate) fn statement(&mut self, op: Op, operands: &[u32]) {
+    pub fn statement(&mut self, op: Op, operands: &[u32]) {
         push(&mut self.body, op, &[operands]);
     }
 
     /// Begins a block. What was computed before stays known: whoever leaves the blocks that it was computed in restores.
-    pub(crate) fn block(&mut self, label: Id) {
+    pub fn block(&mut self, label: Id) {
         push(&mut self.body, Op::Label, &[&[label.0]]);
         self.current = label;
     }
 
     /// `if (condition)`: what follows is computed where it holds, until [`Assembler::otherwise`] or [`Assembler::end_if`].
-    pub(crate) fn begin_if(&mut self, condition: Id) -> If {
+    pub fn begin_if(&mut self, condition: Id) -> If {
         let [yes, no, merge] = [self.reserve(), self.reserve(), self.reserve()];
         self.statement(Op::SelectionMerge, &[merge.0, 0]);
         self.statement(Op::BranchConditional, &[condition.0, yes.0, no.0]);
@@ -202,7 +222,7 @@ impl Assembler {
     }
 
     /// `else`.
-    pub(crate) fn otherwise(&mut self, branch: &mut If) {
+    pub fn otherwise(&mut self, branch: &mut If) {
         branch.yes_end = self.current;
         self.statement(Op::Branch, &[branch.merge.0]);
         self.in_block.clone_from(&branch.before);
@@ -211,7 +231,7 @@ impl Assembler {
     }
 
     /// The end of both parts. Gives the blocks that they ended in, for [`Assembler::phi`].
-    pub(crate) fn end_if(&mut self, mut branch: If) -> (Id, Id) {
+    pub fn end_if(&mut self, mut branch: If) -> (Id, Id) {
         if !branch.has_else {
             self.otherwise(&mut branch);
         }
@@ -223,12 +243,7 @@ impl Assembler {
     }
 
     /// A loop over values of type `ty`; what follows is a round, until [`Assembler::end_repeat`].
-    pub(crate) fn begin_repeat<const N: usize>(
-        &mut self,
-        counter: Counter,
-        ty: Id,
-        initial: [Id; N],
-    ) -> Repeat<N> {
+    pub fn begin_repeat<const N: usize>(&mut self, counter: Counter, ty: Id, initial: [Id; N]) -> Repeat<N> {
         let [header, body, continued, merge, next_number] = [(); 5].map(|()| self.reserve());
         let entry = self.current;
         self.statement(Op::Branch, &[header.0]);
@@ -251,7 +266,7 @@ impl Assembler {
     }
 
     /// The end of a loop: the values of the next round. Gives those after the last.
-    pub(crate) fn end_repeat<const N: usize>(&mut self, repeat: Repeat<N>, next: [Id; N]) -> [Id; N] {
+    pub fn end_repeat<const N: usize>(&mut self, repeat: Repeat<N>, next: [Id; N]) -> [Id; N] {
         for (place, value) in repeat.next.iter().zip(next) {
             self.body[*place] = value.0;
         }
@@ -267,40 +282,31 @@ impl Assembler {
     }
 
     /// The one of two values that was computed on the way here.
-    pub(crate) fn phi(&mut self, ty: Id, (yes, no): (Id, Id), ends: (Id, Id)) -> Id {
+    pub fn phi(&mut self, ty: Id, (yes, no): (Id, Id), ends: (Id, Id)) -> Id {
         self.effect(Op::Phi, ty, &[yes.0, ends.0.0, no.0, ends.1.0])
     }
 
-    /// The module: `body` is the one function `main`, with workgroups of `lanes` x 1 x 1.
-    pub(crate) fn finish(mut self, function: Id, lanes: u32) -> Vec<u32> {
-        let half = [Op::TypeFloat as u32, 16];
-        let main = [u32::from_le_bytes(*b"main"), 0];
+    /// The module: its one entry point is `function`, with this name and so many invocations in a workgroup. Capabilities are
+    /// those of the types that are used.
+    pub fn finish(mut self, function: Id, name: &str, local_size: [u32; 3]) -> Vec<u32> {
         let mut words = vec![spirv::MAGIC_NUMBER, VERSION, 0, self.last + 1, 0];
-        push(&mut words, Op::Capability, &[&[spirv::Capability::Shader as u32]]);
-        if self.known.contains_key(&half[..]) {
-            push(&mut words, Op::Capability, &[&[spirv::Capability::Float16 as u32]]);
+        push(&mut words, Op::Capability, &[&[Capability::Shader as u32]]);
+        for (ty, width, capability) in OF_TYPES {
+            if self.known.keys().any(|key| key.starts_with(&[ty as u32, width])) {
+                push(&mut words, Op::Capability, &[&[capability as u32]]);
+            }
         }
         if let Some(set) = self.ext {
-            let name = b"GLSL.std.450\0\0\0\0".as_chunks::<4>().0.iter().map(|c| u32::from_le_bytes(*c));
-            push(&mut words, Op::ExtInstImport, &[&[set.0], &name.collect::<Vec<_>>()]);
+            push(&mut words, Op::ExtInstImport, &[&[set.0], &literal(GLSL)]);
         }
-        push(&mut words, Op::MemoryModel, &[&[0, spirv::MemoryModel::GLSL450 as u32]]);
-        let model = spirv::ExecutionModel::GLCompute as u32;
+        push(&mut words, Op::MemoryModel, &[&[0, MemoryModel::GLSL450 as u32]]);
         let inputs: Vec<u32> = self.inputs.iter().map(|id| id.0).collect();
-        push(&mut words, Op::EntryPoint, &[&[model, function.0], &main, &inputs]);
-        let size = [function.0, spirv::ExecutionMode::LocalSize as u32, lanes, 1, 1];
-        push(&mut words, Op::ExecutionMode, &[&size]);
+        let head = [ExecutionModel::GLCompute as u32, function.0];
+        push(&mut words, Op::EntryPoint, &[&head, &literal(name), &inputs]);
+        push(&mut words, Op::ExecutionMode, &[&[function.0, ExecutionMode::LocalSize as u32], &local_size]);
         words.append(&mut self.decorations);
         words.append(&mut self.declarations);
         words.append(&mut self.body);
         words
     }
-}
-
-/// Appends an instruction.
-fn push(words: &mut Vec<u32>, op: Op, parts: &[&[u32]]) {
-    let length = 1 + parts.iter().map(|p| p.len()).sum::<usize>();
-    let length = u32::try_from(length).unwrap_or(u32::MAX);
-    words.push(length << 16 | op as u32);
-    words.extend(parts.iter().copied().flatten());
 }

@@ -5,14 +5,14 @@ use spirv::Op;
 
 use crate::{
     error::SpirvError,
+    grammar::{is_constant, is_type},
     module::Module,
-    types::{is_constant, is_type},
 };
 
 /// Checks the order of the sections; returns the index of the first function.
 pub(crate) fn check(module: &Module<'_>) -> Result<usize, SpirvError> {
     let (mut rank, mut models) = (0, 0);
-    for (index, inst) in module.insts.iter().enumerate() {
+    for (index, inst) in module.insts().iter().enumerate() {
         if inst.op == Op::Function {
             if models != 1 {
                 return Err(SpirvError::at(

@@ -18,6 +18,7 @@ mod init;
 mod load;
 mod module;
 mod needs;
+mod numbers;
 mod parameters;
 mod record;
 mod refusal;
@@ -34,18 +35,16 @@ use halite_formats::{
     vmfb::{Attr, ModuleDef, WriteOptions, write_module_while},
 };
 
-use self::{
-    function::Functions,
-    globals::Globals,
-    load::{Load, Recorders, Tables},
-    module::Writer,
-    slots::Slots,
-    table::Table,
-};
 use crate::{
     CompileError, CompileOptions, Control, ParameterArchive, ParameterStorage, Program, Progress, Stage,
     backend::Backend, plan::ModulePlan,
 };
+use function::Functions;
+use globals::Globals;
+use load::{Load, Recorders, Tables};
+use module::Writer;
+use slots::Slots;
+use table::Table;
 
 /// What modules name as their producer.
 const PRODUCER: &str = concat!("halite ", env!("CARGO_PKG_VERSION"));

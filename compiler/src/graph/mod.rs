@@ -15,9 +15,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use halite_shaders::Operation;
 
-pub use self::foreign::{ForeignBinding, ForeignKernel};
-pub use self::types::{ElementType, elements, storage_bytes};
 use crate::SourceLocation;
+pub use foreign::{ForeignBinding, ForeignKernel};
+pub use types::{ElementType, elements, storage_bytes};
 
 /// A tensor of a [`Graph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -23,11 +23,9 @@ mod strides;
 mod tests;
 mod uses;
 
-pub(crate) use self::uses::Uses;
-pub use self::{
-    precision::{HalfPrecision, Precision},
-    print::PrintGraph,
-};
+pub use precision::{HalfPrecision, Precision};
+pub use print::PrintGraph;
+pub(crate) use uses::Uses;
 
 use crate::{
     CompileError, Control, Progress, Stage,

@@ -4,8 +4,10 @@
 //! A graph becomes a line of steps ([`flow`]), the same for all targets; a line becomes commands for one target ([`lower`]).
 
 pub mod flow;
+mod from_graph;
 pub mod group;
 pub mod kernels;
+mod lives;
 mod load;
 pub mod lower;
 pub mod memory;
@@ -18,15 +20,13 @@ mod tests;
 
 use halite_targets::{Capabilities, Target};
 
-use self::{
-    flow::Flow,
-    group::Groups,
-    kernels::{Chooser, Codes, Kernel, Kernels},
-    lower::{Lowered, Lowering},
-    pool::Pool,
-    slabs::Slabs,
-};
 use crate::{BASELINE, CompileError, CompileOptions, Control, Program, Stage, backend::Backend};
+use flow::Flow;
+use group::Groups;
+use kernels::{Chooser, Codes, Kernel, Kernels};
+use lower::{Lowered, Lowering};
+use pool::Pool;
+use slabs::Slabs;
 
 /// What a module does.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub fn plan(
         let mut flows = Vec::new();
         for graph in &function.versions {
             watch.step(done, total)?;
-            flows.push(flow::flow(graph, &mut pool, watch)?);
+            flows.push(from_graph::flow(graph, &mut pool, watch)?);
             done += 1;
         }
         functions.push(flows);

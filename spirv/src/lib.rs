@@ -2,7 +2,7 @@
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
-//! [`analyze`] validates a module and says what it declares, [`required_features`] which Vulkan features it needs,
+//! [`analyze`] validates a module and says what it declares (`halite-facts` says which features of a device that asks for),
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
 //! [`rebase`] makes a kernel of which parts can be dispatched, [`touch`] which bytes of its bindings a kernel touches.
 //! Does not own: reading `.vmfb` files, or talking to Vulkan.
@@ -11,7 +11,6 @@
 mod cfg;
 mod error;
 mod facts;
-mod features;
 mod grammar;
 mod module;
 mod normalize;
@@ -24,7 +23,6 @@ mod validate;
 
 pub use error::SpirvError;
 pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant};
-pub use features::{Feature, Requirement, required_features};
 pub use normalize::normalize;
 pub use rebase::{REBASE_BYTES, RebaseError, rebase};
 
@@ -32,7 +30,7 @@ pub use rebase::{REBASE_BYTES, RebaseError, rebase};
 ///
 /// The checks are structural: header, instruction lengths, ids, dominance, block structure, and the types of the
 /// instructions that kernels are made of. A module that passes does not crash a driver's parser; whether its
-/// capabilities are allowed on a device is what [`required_features`] is for.
+/// capabilities are allowed on a device is what the table of features in `halite-facts` says.
 ///
 /// # Errors
 /// [`SpirvError::Invalid`] names the word at which the first broken rule was found.

@@ -125,7 +125,7 @@ impl Allocator {
             ctx.device.destroy_buffer(probe, None);
             needs
         };
-        let limits = &ctx.caps.limits;
+        let limits = &ctx.facts.limits;
         let granule = [
             limits.min_storage_buffer_offset_alignment,
             limits.min_uniform_buffer_offset_alignment,
@@ -144,7 +144,7 @@ impl Allocator {
         let shared = &self.shared;
         let candidates = memory_types::candidates(
             params,
-            &shared.ctx.caps.memory,
+            &shared.ctx.facts.memory,
             &shared.ctx.plan.memory,
             shared.type_bits,
         );
@@ -270,8 +270,8 @@ impl Shared {
         candidate: MemoryCandidate,
         size: u64,
     ) -> Result<(Arc<Block>, u64), Failure> {
-        let limits = &self.ctx.caps.limits;
-        let heap_size = self.ctx.caps.memory.heap_size(candidate.index);
+        let limits = &self.ctx.facts.limits;
+        let heap_size = self.ctx.facts.memory.heap_size(candidate.index);
         let largest = limits.max_memory_allocation_size.min(limits.max_buffer_size).min(heap_size);
         if size > largest {
             return Err(Failure::TooLarge);
@@ -300,7 +300,7 @@ impl Shared {
         dedicated: bool,
     ) -> Result<(Arc<Block>, u64), Failure> {
         let live_blocks: usize = state.types.values().map(|p| p.blocks.len()).sum();
-        if live_blocks as u64 >= u64::from(self.ctx.caps.limits.max_memory_allocation_count) {
+        if live_blocks as u64 >= u64::from(self.ctx.facts.limits.max_memory_allocation_count) {
             return Err(Failure::TooMany);
         }
         let id = state.next_block;

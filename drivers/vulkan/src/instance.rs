@@ -10,6 +10,7 @@ use std::{
 };
 
 use ash::vk;
+use halite_facts::VERSION_1_1;
 use halite_hal::{Result, Status, status};
 use parking_lot::Mutex;
 
@@ -18,7 +19,6 @@ pub(crate) use messages::COUNTING;
 pub use messages::validation_message_count;
 
 use crate::{
-    caps::VERSION_1_1,
     error::vk_error,
     loader::{Origin, VulkanLibrary, install_advice},
     options::{ValidationModes, VulkanOptions},

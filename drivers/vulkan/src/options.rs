@@ -2,12 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use halite_facts::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4};
 use halite_hal::{Options, Result, status};
 
-use crate::{
-    caps::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4},
-    workarounds::WorkaroundOverrides,
-};
+use crate::workarounds::WorkaroundOverrides;
 
 /// (name, meaning) of every option, sorted by name.
 pub const OPTIONS: &[(&str, &str)] = &[

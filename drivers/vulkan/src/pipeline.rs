@@ -115,7 +115,7 @@ impl Kernel {
             "the driver of device '{}' ({}) has been compiling kernel '{}' for {limit:?}; the option \
              stall_limit=<seconds>|off changes how long is waited",
             self.ctx.info.name,
-            self.ctx.caps.driver_text(),
+            self.ctx.facts.driver_text(),
             self.name
         )
     }

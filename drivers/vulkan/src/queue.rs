@@ -14,6 +14,7 @@ mod watch;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ash::vk;
+use halite_facts::DeviceType;
 use halite_hal::{Fence, QueueOp, Result, Status};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -24,7 +25,6 @@ pub(crate) use story::Story;
 
 use crate::{
     allocator::Progress,
-    caps::DeviceType,
     context::{DeviceContext, QueueHandle},
     device::Core,
     semaphore::QueuePoint,
@@ -126,7 +126,7 @@ impl Queue {
             handle: queue.queue,
             family: queue.family,
             timeline: timeline::create(ctx, &format!("queue {index} timeline"))?,
-            spin: ctx.caps.device_type != DeviceType::Cpu,
+            spin: ctx.facts.device_type != DeviceType::Cpu,
             state: Mutex::new(state),
             watcher: watch::Watcher::default(),
         })

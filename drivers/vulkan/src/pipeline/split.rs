@@ -48,7 +48,7 @@ impl Kernel {
 
     fn build_split(&self, counts: [u32; 3]) -> Result<SplitPipeline> {
         let offset = self.split_offset();
-        let (bytes, limits) = (offset + REBASE_BYTES, &self.ctx.caps.limits);
+        let (bytes, limits) = (offset + REBASE_BYTES, &self.ctx.facts.limits);
         if bytes > limits.max_push_constants_size {
             let most = limits.max_push_constants_size;
             return Err(
@@ -76,7 +76,7 @@ impl Kernel {
              it cannot be dispatched in parts: {why}; use smaller inputs or recompile with larger workgroups",
             self.name,
             self.ctx.info.name,
-            self.ctx.caps.limits.max_compute_workgroup_count
+            self.ctx.facts.limits.max_compute_workgroup_count
         )
     }
 

@@ -13,7 +13,7 @@ use halite_shaders::{Operation, Plan, Slot, Tuning, rank, variants_of};
 
 /// The Vulkan device at hand.
 fn vulkan() -> Option<Arc<dyn Device>> {
-    match registry(&[]).open("vulkan?pipeline_cache=off", &Options::new()) {
+    match halite_layers::open(&registry(&[]), "vulkan?pipeline_cache=off", &Options::new()) {
         Ok(device) => Some(device),
         Err(e) => {
             assert!(std::env::var("HALITE_TEST_DEVICE").is_err(), "the tests were to run on a device: {e}");

@@ -21,8 +21,8 @@
 //! }
 //! ```
 //!
-//! `docs/getting-started-library.md` is a tutorial, `docs/embedding.md` says how to do the rest, and `halite/examples` has programs
-//! that run. The command line is the program `halite` (`docs/getting-started.md`).
+//! `docs/tutorials/getting-started-library.md` is a tutorial, `docs/how-to/embedding.md` says how to do the rest, and `halite/examples` has programs
+//! that run. The command line is the program `halite` (`docs/tutorials/getting-started.md`).
 //!
 //! # What is where
 //! | to | use |
@@ -54,7 +54,7 @@
 //! # Trust
 //! Models, modules and parameter files may be damaged or hostile: they cause errors, not undefined behaviour. Machine code in a
 //! module never runs unless the program names a device for it (`local-task`, `local-sync`). A module may loop for ever: give calls a
-//! timeout with [`RunOptions`]. `docs/embedding.md` has the whole recipe.
+//! timeout with [`RunOptions`]. `docs/how-to/embedding.md` has the whole recipe.
 //!
 //! # Stability
 //! The interface is meant to stay as it is, except for [`hal`], [`host`], and functions that name their types. [`hal`] is the layer
@@ -93,6 +93,12 @@ pub use value::{DeviceBuffer, Inputs, Object, Outputs, Value};
 
 /// The layer below, for programs that bring a driver or look into devices: drivers, devices, queues. It changes with every release.
 pub use halite_hal as hal;
+
+/// What stands between callers and drivers: validation, the check of barriers. Like [`hal`], it changes with every release.
+pub use halite_layers as layers;
+
+/// Drivers in libraries: where they are looked for, and loading them. Like [`hal`], it changes with every release.
+pub use halite_plugin as plugin;
 
 /// Tensors as text and as `.npy` files, in the form of IREE's tools, and comparison with tolerances. The tools are made from it; like
 /// [`hal`], it changes with every release.
@@ -147,8 +153,8 @@ mod linked {
 mod documents {
     #[doc = include_str!("../../README.md")]
     mod readme {}
-    #[doc = include_str!("../../docs/getting-started-library.md")]
+    #[doc = include_str!("../../docs/tutorials/getting-started-library.md")]
     mod getting_started {}
-    #[doc = include_str!("../../docs/embedding.md")]
+    #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

@@ -4,7 +4,8 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use halite_formats::vmfb::{self, ModuleDef};
-use halite_hal::{Device, DriverRegistry, Options, ResultExt, peer, validation::ValidatedDevice};
+use halite_hal::{Device, DriverRegistry, Options, ResultExt};
+use halite_layers::{peer, validation::ValidatedDevice};
 use halite_vm::{Context, ContextOptions, Limits, Module, NativeModule};
 
 use crate::{
@@ -205,7 +206,7 @@ impl SessionBuilder {
             return Ok(vec![choose::open_default(&registry, &self.device_options, hints)?]);
         }
         let open = |source: &DeviceSource| match source {
-            DeviceSource::Uri(uri) => Ok(registry.open(uri, &self.device_options)?),
+            DeviceSource::Uri(uri) => Ok(halite_layers::open(&registry, uri, &self.device_options)?),
             DeviceSource::Open(device) => Ok(ValidatedDevice::wrap(device.clone())),
         };
         let devices = self.devices.iter().map(open).collect::<Result<Vec<_>>>()?;

@@ -54,7 +54,7 @@ pub(crate) fn open_default(
     let info = &devices[best.index];
     log::info!("device {} chosen with {} points", info.uri(), best.score.total);
     warn_of_cpu(info, &ranked, devices);
-    Ok(registry.open(&info.uri(), &found.options[best.index])?)
+    Ok(halite_layers::open(registry, &info.uri(), &found.options[best.index])?)
 }
 
 impl Candidates {

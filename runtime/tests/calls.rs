@@ -71,7 +71,7 @@ impl Bench {
     fn new(attrs: &[(&str, &str)]) -> Self {
         let mut registry = DriverRegistry::empty();
         registry.register(Arc::new(halite_null::NullDriver));
-        let device = registry.open("null", &Options::new()).unwrap();
+        let device = halite_layers::open(&registry, "null", &Options::new()).unwrap();
         let bytes = write_module(&module(attrs), &WriteOptions::default()).unwrap();
         let session = Session::builder().devices(vec![device.clone()]).module_bytes(bytes).build().unwrap();
         let main = session.function("main").unwrap();

@@ -20,7 +20,8 @@ fn devices() -> Vec<Arc<dyn Device>> {
     let registry = DriverRegistry::with_static_drivers();
     let found = registry.driver("vulkan").unwrap().enumerate(&Options::new()).unwrap_or_default();
     let usable = found.iter().filter(|info| info.unusable.is_none());
-    let devices: Vec<_> = usable.map(|info| registry.open(&info.uri(), &Options::new()).unwrap()).collect();
+    let devices: Vec<_> =
+        usable.map(|info| halite_layers::open(&registry, &info.uri(), &Options::new()).unwrap()).collect();
     if devices.is_empty() {
         eprintln!("SKIPPED: no usable Vulkan device");
     }

@@ -1,4 +1,4 @@
-//! Prints the table of families as `docs/targets.md` shows it.
+//! Prints the table of families as `docs/reference/targets.md` shows it.
 
 fn main() {
     print!("{}", halite_targets::families_table());

@@ -25,8 +25,9 @@ enum Policy {
 use Policy::{Ignore, Refuse};
 
 const OTHER_DRIVER: Policy = Ignore("it configures a driver that this tool does not have");
-const CPU_DRIVER: Policy =
-    Ignore("CPU devices are configured by their URI here, such as local-task?threads=4 (docs/cpu-driver.md)");
+const CPU_DRIVER: Policy = Ignore(
+    "CPU devices are configured by their URI here, such as local-task?threads=4 (docs/reference/cpu-driver.md)",
+);
 const PROFILE: Policy = Refuse(
     "device profiles are not written; benchmark-module measures calls, and GPU tools see named objects",
 );

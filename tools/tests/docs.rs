@@ -7,28 +7,18 @@ mod common;
 
 use std::{fs, path::PathBuf};
 
-const DOCUMENTS: &[&str] = &[
-    "getting-started.md",
-    "getting-started-library.md",
-    "run-module.md",
-    "benchmark-module.md",
-    "compile-module.md",
-    "dump-module.md",
-    "list-devices.md",
-    "parameters.md",
-    "vulkan-driver.md",
-    "cpu-driver.md",
-    "drivers.md",
-    "several-devices.md",
-    "subgroups.md",
-    "embedding.md",
-    "kernels.md",
-];
+/// Pages about other programs: the runner of conformance, chores.
+const OF_OTHERS: &[&str] =
+    &["how-to/testing.md", "how-to/test-a-device.md", "reference/conformance-report.md"];
 const TOOLS: &[&str] =
     &["run", "bench", "compile", "dump", "kernels", "devices", "cache", "links", "man", "completions"];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
     "--against-iree",
+    "--host",
+    "--tests",
+    "--no-deps",
+    "--drivers",
     "--clock",
     "--iree-",
     "--example",
@@ -54,9 +44,20 @@ const FOREIGN: &[&str] = &[
     "--user",
 ];
 
+fn docs() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs")
+}
+
 fn document(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
+    let path = docs().join(name);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Pages of one kind, as `how-to/embedding.md`.
+fn pages(kind: &str) -> Vec<String> {
+    let entries = fs::read_dir(docs().join(kind)).expect("docs has a folder for each kind of page");
+    let names = entries.map(|entry| entry.expect("it can be listed").file_name());
+    names.map(|name| format!("{kind}/{}", name.to_string_lossy())).collect()
 }
 
 /// Everything that begins like a long flag.
@@ -73,8 +74,9 @@ fn flags_in_documents_exist() {
     let helps: Vec<String> =
         TOOLS.iter().map(|tool| common::run("halite", &[tool, "--help"]).stdout.replace('-', "_")).collect();
     let mut checked = 0;
-    for name in DOCUMENTS {
-        for flag in flags(&document(name)) {
+    let pages = ["tutorials", "how-to", "reference"].iter().flat_map(|kind| pages(kind));
+    for name in pages.filter(|name| !OF_OTHERS.contains(&name.as_str())) {
+        for flag in flags(&document(&name)) {
             if FOREIGN.iter().any(|f| flag.starts_with(f)) {
                 continue;
             }
@@ -111,15 +113,18 @@ fn check_options(name: &str, options: &[(&str, &str)]) {
 fn every_option_of_a_driver_is_in_its_table() {
     let drivers = halite::Drivers::linked();
     let options = |name: &str| drivers.registry().driver(name).expect("it is linked").options().to_vec();
-    check_options("vulkan-driver.md", &options("vulkan"));
-    check_options("cpu-driver.md", &options("local-task"));
-    check_options("cpu-driver.md", &options("local-sync"));
+    check_options("reference/vulkan-driver.md", &options("vulkan"));
+    check_options("reference/cpu-driver.md", &options("local-task"));
+    check_options("reference/cpu-driver.md", &options("local-sync"));
 }
 
 #[test]
 fn the_index_names_every_document() {
     let index = document("README.md");
-    for name in DOCUMENTS {
+    let pages: Vec<_> =
+        ["tutorials", "how-to", "reference", "results"].iter().flat_map(|kind| pages(kind)).collect();
+    assert!(pages.len() > 20, "only {} pages were found: the search is broken", pages.len());
+    for name in pages {
         assert!(index.contains(&format!("]({name})")), "{name} is not in the index");
     }
 }

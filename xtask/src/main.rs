@@ -45,7 +45,7 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Put faults into the code, one at a time, and see that some test notices each.
     Mutate(mutate::Options),
-    /// Make hal/include/halite/driver.h from the Rust definitions, or check that it is current.
+    /// Make plugin/include/halite/driver.h from the Rust definitions, or check that it is current.
     Header(header::Options),
     /// Build the driver plug-ins and put them beside the executables or into a folder.
     Plugins(plugins::Options),

@@ -111,7 +111,7 @@ impl CommandBufferObject {
         let recording = self.recording.lock().take();
         let recording =
             recording.ok_or_else(|| status!(FailedPrecondition, "command buffer is finalized already"))?;
-        log::trace!("recorded commands:\n{}", recording.list.dump());
+        log::trace!("recorded commands:\n{}", halite_layers::dump(&recording.list));
         let finished = self.device.create_command_buffer(recording.list)?;
         self.finished
             .set(finished)

@@ -19,7 +19,7 @@ type Traced = Arc<Mutex<Vec<(String, usize)>>>;
 fn hal() -> (HalModule, Traced) {
     let mut registry = DriverRegistry::empty();
     registry.register(Arc::new(halite_null::NullDriver));
-    let device = registry.open("null", &Options::new()).unwrap();
+    let device = halite_layers::open(&registry, "null", &Options::new()).unwrap();
     let traced = Traced::default();
     let sink = traced.clone();
     let trace = Arc::new(move |key: &str, views: &[BufferView]| {

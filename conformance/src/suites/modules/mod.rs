@@ -155,8 +155,7 @@ fn devices(t: &Context, program: &Program) -> std::result::Result<Vec<Arc<dyn ha
     for wanted in &program.devices {
         let device = if wanted != own.name() {
             let uri = if wanted == "local" { "local-task" } else { wanted };
-            drivers::registry(&[])
-                .open(uri, &Options::new())
+            halite_layers::open(&drivers::registry(&[]), uri, &Options::new())
                 .map_err(|e| Stop::Skip(format!("the program wants a second device, {wanted}: {e}")))?
         } else if std::mem::replace(&mut used, true) {
             t.open()?

@@ -1,13 +1,21 @@
-//! Owns variants: data that says which build with which parameters computes an operation, and what it needs of a
-//! device. Does not own: which one is best (`select`, `tuning`).
+//! Variants: data that says which build with which parameters computes an operation, and what it needs of a device. Which
+//! one is best is for `select` and `tuning` to say.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, OnceLock},
+};
 
 use halite_facts::{Feature, FeatureSet, MatrixShape, kernel_keys};
 use halite_targets::Capabilities;
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::{Operation, Plan, Unfit, library};
+use crate::{
+    Operation, Plan, Unfit,
+    expand::{self, ExpandError, expand},
+    library,
+};
 
 /// Parameters of a variant by name: tile sizes, vector widths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -180,23 +188,34 @@ impl Variant {
     }
 }
 
-/// All variants, by operation and then in the order of their data.
-pub fn variants() -> &'static [Variant] {
-    static ALL: LazyLock<Vec<Variant>> = LazyLock::new(|| {
-        let read = |(operation, text): &(&'static str, &str)| {
-            let mut list: Vec<Variant> =
-                serde_json::from_str(text).expect("the crate's own data, read by every test");
-            list.iter_mut().for_each(|variant| variant.operation = operation);
-            list
-        };
-        library::VARIANTS.iter().flat_map(read).collect()
-    });
-    &ALL
+/// All variants, by operation.
+pub fn variants() -> impl Iterator<Item = &'static Variant> {
+    library::VARIANTS.iter().flat_map(|(operation, _)| variants_of(operation))
 }
 
-/// The variants of an operation by its name.
-pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + use<'_> {
-    variants().iter().filter(move |v| v.operation == operation)
+/// The variants of an operation by its name, in the order in which they are chosen where nothing was measured: by `order`, then
+/// by name. Operations are read one by one, when they are first asked for: a model needs few of them.
+pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + use<> {
+    static LISTS: LazyLock<Vec<OnceLock<Vec<Variant>>>> =
+        LazyLock::new(|| library::VARIANTS.iter().map(|_| OnceLock::new()).collect());
+    let index = library::VARIANTS.binary_search_by(|(name, _)| (*name).cmp(operation));
+    index.into_iter().flat_map(|index| {
+        let (operation, text) = library::VARIANTS[index];
+        LISTS[index].get_or_init(|| read(operation, text).expect("the crate's own data, read by every test"))
+    })
+}
+
+fn read(operation: &'static str, text: &str) -> Result<Vec<Variant>, ExpandError> {
+    let variant = |item| {
+        let mut variant: Variant = serde_json::from_value(Value::Object(item))?;
+        variant.operation = operation;
+        Ok(variant)
+    };
+    let variants: Result<Vec<Variant>, ExpandError> =
+        expand(text, &expand::VARIANTS)?.into_iter().map(variant).collect();
+    let mut variants = variants?;
+    variants.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
+    Ok(variants)
 }
 
 #[cfg(test)]
@@ -215,7 +234,7 @@ mod tests {
             assert!(variant.build.is_empty() || builds.contains(variant.build.as_str()), "{}", variant.name);
             assert!(!variant.note.is_empty() && !variant.signatures.is_empty(), "{}", variant.name);
         }
-        let mut used: BTreeSet<&str> = variants().iter().map(|v| v.build.as_str()).collect();
+        let mut used: BTreeSet<&str> = variants().map(|v| v.build.as_str()).collect();
         // Plans of several steps use further builds.
         for sample in Operation::NAMES.iter().flat_map(|name| Operation::samples(name)) {
             let plans = variants_of(sample.name()).filter_map(|v| v.plan(&sample).ok());

@@ -1,4 +1,5 @@
 //! Checks and measures devices: suites of cases, replays of compiled modules, soak runs, the cost of calls.
+#![forbid(unsafe_code)]
 
 mod abi_bench;
 mod kernels_bench;

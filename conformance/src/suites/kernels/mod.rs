@@ -9,6 +9,7 @@ mod memory;
 
 use std::sync::Arc;
 
+use halite_abi::{format, query};
 use halite_facts::Feature;
 use halite_hal::{Deadline, Device};
 use halite_shaders::{Needs, Operation, Plan, Values, Variant, variants_of};
@@ -87,7 +88,7 @@ fn run(
     seed: u64,
 ) -> Outcome {
     let device = t.device();
-    if device.query_i64("hal.executable.format", "vulkan-spirv-fb") != Some(1) {
+    if device.query_i64(query::EXECUTABLE_FORMAT, format::VULKAN_SPIRV) != Some(1) {
         return Err(Stop::Skip("the device takes no SPIR-V".to_owned()));
     }
     let target = capabilities(device.info()).map_err(Stop::Skip)?;

@@ -1,5 +1,4 @@
-//! Owns device memory: big blocks divided into ranges, and the reuse of ranges in queue order. Does not own: which
-//! memory types fit (`memory_types`) or the arithmetic of dividing (`suballoc`).
+//! Device memory: big blocks divided into ranges, and the reuse of ranges in queue order.
 //!
 //! Ranges that come back are kept by size before they are merged into their block again, and the lowest fitting one
 //! is taken first. A program that allocates the same sizes in every iteration thus gets the same places in every

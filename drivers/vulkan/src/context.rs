@@ -1,5 +1,4 @@
-//! Owns an open device: its handle, functions, queues and everything that was decided about it.
-//! Does not own: what is done with it (queues, buffers and pipelines hold an `Arc` of it).
+//! An open device: its handle, functions, queues and everything that was decided about it.
 
 mod enumerate;
 mod open;

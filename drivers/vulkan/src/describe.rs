@@ -1,5 +1,4 @@
-//! Owns what is told about a device beside its first facts: points for choosing it, and long lists for bug reports.
-//! Does not own: the facts themselves (`halite-facts`), or weighing devices (`halite_hal::choice`).
+//! What is told about a device beside its first facts: points for choosing it, and long lists for bug reports.
 
 use halite_facts::{
     ComponentType, CooperativeMatrixProperties, DeviceFacts, Feature, MemoryTypeFacts, QueueFamily,

@@ -1,5 +1,4 @@
-//! Owns which libraries are asked for devices, and the joint list of what they have. Does not own: the facts of a device
-//! (`context::enumerate`), or where SwiftShader is looked for (`swiftshader`).
+//! Which libraries are asked for devices, and the joint list of what they have.
 
 use std::{
     path::Path,

@@ -1,5 +1,4 @@
-//! Owns the Vulkan instance: version, layers, extensions, and the list of instances that are alive.
-//! Does not own: devices.
+//! The Vulkan instance: version, layers, extensions, and the list of instances that are alive.
 
 mod messages;
 

@@ -1,4 +1,4 @@
-//! The Vulkan driver of the Halite HAL, on ash. Owns everything Vulkan; no type of a binding is in its interface.
+//! The Vulkan driver of the Halite HAL, on ash. No type of a binding is in its interface.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!

@@ -1,4 +1,4 @@
-//! Owns the choice of memory types for a buffer: an ordered list of candidates. Does not own: allocation.
+//! The choice of memory types for a buffer: an ordered list of candidates.
 
 use halite_facts::{Memory, MemoryTypeFacts};
 use halite_hal::{BufferParams, BufferUsage, MemoryType};

@@ -1,4 +1,4 @@
-//! Owns the options that the driver understands and their parsing. Does not own: what they lead to (`plan`).
+//! The options that the driver understands and their parsing.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,5 +1,4 @@
-//! Owns kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
-//! Does not own: parsing executables or deciding whether a kernel may run here (`executable`).
+//! Kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
 
 mod compile_pool;
 mod layout;

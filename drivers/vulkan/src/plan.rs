@@ -1,5 +1,4 @@
-//! Owns every decision about how a device is opened, as pure functions from facts and options to plain data.
-//! Does not own: asking the device (`probe`), opening it (`context`).
+//! Every decision about how a device is opened, as pure functions from facts and options to plain data.
 
 mod memory;
 mod queues;

@@ -1,5 +1,5 @@
-//! Owns asking a physical device for its facts, safely on every version since 1.1: a structure is chained only
-//! when the device's version or an extension defines it. Does not own: what the facts lead to (`plan`).
+//! Asking a physical device for its facts, safely on every version since 1.1: a structure is chained only when the device's
+//! version or an extension defines it.
 
 pub(crate) mod features;
 mod properties;

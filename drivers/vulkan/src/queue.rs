@@ -1,5 +1,4 @@
-//! Owns queues: batching, submission, the timeline, and retirement of what finished. Does not own: what operations
-//! mean (`device::operations`) or how commands are recorded (`lower`).
+//! Queues: batching, submission, the timeline, and retirement of what finished.
 //!
 //! Operations are accepted in program order into one open batch. A batch is one `vkQueueSubmit` that raises the
 //! queue's only timeline semaphore by one; HAL semaphores remember the value that stands for them.
@@ -7,7 +6,7 @@
 mod batch;
 mod recorder;
 mod retire;
-mod story;
+mod unfinished;
 mod timeline;
 mod watch;
 
@@ -21,7 +20,7 @@ use smallvec::SmallVec;
 
 pub(crate) use batch::{Batch, Keeper, RecorderSource};
 pub(crate) use recorder::Recorder;
-pub(crate) use story::Story;
+pub(crate) use unfinished::Unfinished;
 
 use crate::{
     allocator::Progress,

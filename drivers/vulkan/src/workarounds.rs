@@ -1,5 +1,5 @@
-//! Owns the known faults of drivers that the planner steers around: the types, which entries are in force on a device,
-//! and the text that tools print. Does not own: the entries (`table`), or the steering (`plan`).
+//! The known faults of drivers that the planner steers around: the types, which entries are in force on a device, and the text
+//! that tools print.
 
 mod table;
 

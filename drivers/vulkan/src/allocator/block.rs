@@ -1,4 +1,4 @@
-//! Owns one piece of device memory with the buffer over it, and the ranges handed out of it.
+//! One piece of device memory with the buffer over it, and the ranges handed out of it.
 
 use std::sync::{
     Arc,

@@ -1,5 +1,4 @@
-//! Owns the error of an allocation that failed: what was asked, what the heap has, who uses it, and what to do. Does not
-//! own: trying other memory first (`allocator`).
+//! The error of an allocation that failed: what was asked, what the heap has, who uses it, and what to do.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Owns the list of devices: order, paths, and the facts that tools print.
+//! The list of devices: order, paths, and the facts that tools print.
 
 use std::{collections::HashMap, sync::Arc};
 

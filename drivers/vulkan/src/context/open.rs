@@ -1,4 +1,4 @@
-//! Owns creating the device as its plan says.
+//! Creating the device as its plan says.
 
 use std::{
     ffi::{CStr, CString, c_char, c_void},

@@ -1,4 +1,4 @@
-//! Owns the answers to a module's `hal.device.query.i64`. The keys are part of compiled modules.
+//! The answers to a module's `hal.device.query.i64`. The keys are part of compiled modules.
 
 use halite_abi::{descriptor::COMPUTE_STAGE, query};
 use halite_facts::{DeviceFacts, Feature, FeatureSet};

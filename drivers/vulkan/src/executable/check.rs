@@ -1,5 +1,5 @@
-//! Owns the checks between a kernel and the device: format, features, limits, interface, subgroups. What passes is
-//! safe to hand to the Vulkan driver.
+//! The checks between a kernel and the device: format, features, limits, interface, subgroups. What passes is safe to hand to
+//! the Vulkan driver.
 
 use std::sync::{
     Arc,

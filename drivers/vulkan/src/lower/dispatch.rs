@@ -1,5 +1,5 @@
-//! Owns the translation of dispatches: bindings to descriptors or addresses, constants, counts, and the limits that
-//! only a dispatch can break.
+//! The translation of dispatches: bindings to descriptors or addresses, constants, counts, and the limits that only a dispatch
+//! can break.
 
 use std::sync::Arc;
 

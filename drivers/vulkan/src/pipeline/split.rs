@@ -1,6 +1,5 @@
-//! Owns the second pipeline of a kernel, for dispatches with more workgroups than the device allows: its code takes its
-//! first workgroup and the total number as push constants. Does not own: cutting the dispatches (`lower`), or the
-//! change of the code (`halite_spirv::rebase`).
+//! The second pipeline of a kernel, for dispatches with more workgroups than the device allows: its code takes its first
+//! workgroup and the total number as push constants.
 
 use ash::vk;
 use halite_hal::{Result, Status, status};

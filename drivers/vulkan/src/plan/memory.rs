@@ -1,4 +1,4 @@
-//! Owns the choice between mapped device memory and staging.
+//! The choice between mapped device memory and staging.
 
 use halite_facts::{DeviceFacts, DeviceType, MemoryTypeFacts};
 

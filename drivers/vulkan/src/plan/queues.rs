@@ -1,4 +1,4 @@
-//! Owns the choice of queue families.
+//! The choice of queue families.
 
 use halite_facts::DeviceFacts;
 

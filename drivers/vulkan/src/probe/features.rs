@@ -1,5 +1,5 @@
-//! Owns the mapping between our feature set and Vulkan's feature structures, in both directions: asking a
-//! device, and enabling features when one is opened.
+//! The mapping between our feature set and Vulkan's feature structures, in both directions: asking a device, and enabling
+//! features when one is opened.
 //!
 //! Each structure is used in its own form, never through the collected `PhysicalDeviceVulkan1xFeatures`: the
 //! own forms work on a Vulkan 1.1 device with extensions just as on a newer one.

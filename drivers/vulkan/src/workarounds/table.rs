@@ -1,5 +1,5 @@
-//! Owns the entries. A fault gets in when somebody has described it in public and it can hit a compute driver; its text
-//! says what was seen, not what is guessed.
+//! The entries. A fault gets in when somebody has described it in public and it can hit a compute driver; its text says what
+//! was seen, not what is guessed.
 
 use super::{Avoid, Match, Workaround};
 use halite_facts::{DeviceFacts, DeviceType, api_version, driver_id, vendor};

@@ -26,7 +26,7 @@ pub use self::{
     timing::{Clock, Pace, Recorded, Side, Stopwatch, Timing, measure, measure_job},
     tune::{Subject, measurements, rows},
 };
-use crate::suites::kernels::Prepared;
+use halite_testing::library::Prepared;
 
 /// A run that is checked takes at most so long.
 const LIMIT: Duration = Duration::from_secs(300);

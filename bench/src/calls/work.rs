@@ -6,12 +6,12 @@ use halite_hal::{
     Buffer, BufferParams, Command, CommandBufferMode, CommandCategory, CommandList, Device, Executable,
     Fence, QueueOp, Result,
 };
-
-use super::{Plan, Times, timed};
-use crate::suites::hal::{
+use halite_testing::hal::{
     kernels::{AFFINE, Kernels},
     support::{ANY, Dev, dispatch, execute, fence, semaphore, slot, soon, span, whole, words_buffer},
 };
+
+use super::{Plan, Times, timed};
 
 /// Bytes from one command's target to the next: no command touches what another does, so none has to wait.
 const STRIDE: u64 = 256;
@@ -174,12 +174,10 @@ fn objects(device: &Dev) -> Result<Times> {
 #[cfg(test)]
 mod tests {
     use halite_hal::Options;
+    use halite_testing::drivers::{opener, registry};
 
     use super::*;
-    use crate::{
-        calls::compare,
-        drivers::{opener, registry},
-    };
+    use crate::calls::compare;
 
     #[test]
     fn every_pattern_runs_with_dispatches_that_do_their_work() {
@@ -191,7 +189,7 @@ mod tests {
             let phases = compare([&sides[0], &sides[1]], pattern, &plan).expect("the pattern runs");
             assert_eq!(phases.last().map(|p| p.name), Some("all"), "{pattern:?}");
         }
-        let words = crate::suites::hal::support::read_words(&sides[1].target).expect("it is read back");
+        let words = halite_testing::hal::support::read_words(&sides[1].target).expect("it is read back");
         for n in 0..20 {
             // 1 * 2 + n, at every stride.
             assert_eq!(words[n * STRIDE as usize / 4], 2 + n as u32);

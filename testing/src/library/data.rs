@@ -2,7 +2,7 @@
 
 use halite_shaders::{DType, Operation, TensorDesc, Tolerance, Values};
 
-use crate::suites::{Numbers, Outcome, Random, Stop, Wrong, ulp};
+use crate::{Numbers, Random, Wrong, ulp};
 
 /// What inputs are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +70,16 @@ fn float(dtype: DType, kind: Inputs, random: &mut Random) -> f64 {
 }
 
 /// Compares an output with what the twin says; the failure names the first wrong element and how many there are.
-pub fn compare(tensor: &TensorDesc, got: &[u8], expected: &Values, tolerance: Tolerance) -> Outcome {
+pub fn compare(
+    tensor: &TensorDesc,
+    got: &[u8],
+    expected: &Values,
+    tolerance: Tolerance,
+) -> Result<(), Box<Wrong>> {
     let length = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
     let found = Values::from_bytes(tensor.dtype, &got[..length.min(got.len())]);
     if found.len() != expected.len() {
-        return Err(Stop::Fail(format!(
+        return Err(Wrong::words(format!(
             "{} has {} elements, not {}",
             tensor.name,
             found.len(),
@@ -109,7 +114,7 @@ pub fn compare(tensor: &TensorDesc, got: &[u8], expected: &Values, tolerance: To
         numbers.wrong,
         numbers.of,
     );
-    Err(Stop::Wrong(Box::new(Wrong { what, numbers: Some(numbers) })))
+    Err(Box::new(Wrong { what, numbers: Some(numbers) }))
 }
 
 fn distance(dtype: DType, found: &Values, expected: &Values, index: usize) -> Option<String> {
@@ -161,9 +166,7 @@ mod tests {
         let tolerance = Tolerance::of_value(1.0, DType::F32, DType::F32);
         assert_eq!(compare(&tensor, &bytes, &expected, tolerance), Ok(()));
         bytes[16..20].copy_from_slice(&9.0f32.to_le_bytes());
-        let Err(Stop::Wrong(wrong)) = compare(&tensor, &bytes, &expected, tolerance) else {
-            panic!("it is wrong")
-        };
+        let Err(wrong) = compare(&tensor, &bytes, &expected, tolerance) else { panic!("it is wrong") };
         let text = wrong.what;
         assert!(
             text.starts_with("out[1, 1] of 2x3xf32: got 9, expected 4")

@@ -10,7 +10,7 @@ All take an input from host memory and give the result back there. Halite and nc
 default. A time is the median of all turns' medians; beside it stands the time that processors worked for a call, summed over
 threads, which other load on the machine changes less.
 
-    python3 conformance/bench/compare_models.py --ours target/release/benchmark-module --device=vulkan MODEL.onnx …
+    python3 bench/compare_models.py --ours target/release/benchmark-module --device=vulkan MODEL.onnx …
 
 needs PyPI's ncnn, pnnx, numpy, onnx and onnxruntime, and with --pytorch torch. A machine without pnnx takes what --converted left
 in a folder elsewhere.

@@ -1,4 +1,4 @@
-//! The command `kernels-tune`: measures variants on one device and writes what follows to the tuning file of this user.
+//! The command `tune`: measures variants on one device and writes what follows to the tuning file of this user.
 
 use std::{
     path::PathBuf,
@@ -7,13 +7,12 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use halite_conformance::{
-    kernel_bench::{self, Bench, Caches, Clock, Options, Pace, Report, Size, Subject},
-    suites::kernels,
-};
+use halite_bench::kernels::{self, Bench, Caches, Clock, Options, Pace, Report, Size, Subject};
 use halite_shaders::{Operation, Tuning, TuningError, TuningFile, rank};
+use halite_testing::flags::DeviceFlags;
+use halite_tools::kernels::capabilities;
 
-use crate::{DeviceFlags, kernels_bench};
+use crate::kernels::{Choice, seconds};
 
 /// Flags of the command.
 #[derive(Args)]
@@ -21,10 +20,10 @@ pub struct Flags {
     #[command(flatten)]
     device: DeviceFlags,
     #[command(flatten)]
-    what: kernels_bench::Choice,
+    what: Choice,
     /// How long all measurements may take beside those of the device's ceilings, in seconds. More time makes better medians; operations that no time is left for
     /// are named.
-    #[arg(long, default_value_t = 120.0, value_parser = kernels_bench::seconds)]
+    #[arg(long, default_value_t = 120.0, value_parser = seconds)]
     budget: f64,
     /// File to write; what it has about other shapes stays. Default: the tuning file of this user.
     #[arg(long, value_name = "FILE")]
@@ -44,7 +43,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let mut file = if path.exists() { TuningFile::read(&path)? } else { TuningFile::default() };
     let device = flags.device.opener()()?;
     let info = device.info().clone();
-    let target = kernels::capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;
+    let target = capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;
     let operations = flags.what.operations(Size::of(&target))?;
     let subject = Subject::new(&info, target.target.to_string());
     eprintln!("{}, target {}", flags.device.headline(&info), subject.target);
@@ -57,10 +56,10 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let options = options(flags.budget / variants.max(1) as f64);
     let bench = Bench::new(device, target, Tuning::shipped().clone(), options).context("the ceilings")?;
     let reports = measure(&bench, &operations, Duration::from_secs_f64(flags.budget))?;
-    let rows = kernel_bench::rows(&subject, &reports);
+    let rows = kernels::rows(&subject, &reports);
     println!("{}", serde_json::to_string_pretty(&rows)?);
     if !flags.dry_run {
-        file.replace(rows, kernel_bench::measurements(&subject, &reports));
+        file.replace(rows, kernels::measurements(&subject, &reports));
         file.write(&path)?;
         eprintln!("\nwritten to {}; the rows above are what shaders/tuning.json would need", path.display());
     }
@@ -96,7 +95,7 @@ fn measure(bench: &Bench, operations: &[Operation], budget: Duration) -> Result<
             break;
         }
         let report = bench.measure(operation)?;
-        eprint!("{}", kernel_bench::text(&report));
+        eprint!("{}", kernels::text(&report));
         reports.push(report);
     }
     Ok(reports)

@@ -32,15 +32,15 @@ pub const BIAS: u32 = 3;
 pub const FUNCTIONS: [(&str, u32, u32); 4] = [("affine", 2, 2), ("ids", 1, 0), ("mix", 4, 4), ("bias", 2, 0)];
 
 const MODULES: [&[u8]; 4] = [
-    include_bytes!("../../../kernels/affine.spv"),
-    include_bytes!("../../../kernels/ids.spv"),
-    include_bytes!("../../../kernels/mix.spv"),
-    include_bytes!("../../../kernels/bias.spv"),
+    include_bytes!("../../kernels/affine.spv"),
+    include_bytes!("../../kernels/ids.spv"),
+    include_bytes!("../../kernels/mix.spv"),
+    include_bytes!("../../kernels/bias.spv"),
 ];
 
-const X86_64: &[u8] = include_bytes!("../../../kernels/kernels.x86_64.so");
-const AARCH64: &[u8] = include_bytes!("../../../kernels/kernels.aarch64.so");
-const VMVX: &[u8] = include_bytes!("../../../kernels/kernels.vmvx");
+const X86_64: &[u8] = include_bytes!("../../kernels/kernels.x86_64.so");
+const AARCH64: &[u8] = include_bytes!("../../kernels/kernels.aarch64.so");
+const VMVX: &[u8] = include_bytes!("../../kernels/kernels.vmvx");
 
 /// What `ids` writes for workgroup `id` of `count` workgroups, at word `x + 4 * (y + 4 * z)`.
 pub fn id_word(id: [u32; 3], count: [u32; 3]) -> u32 {

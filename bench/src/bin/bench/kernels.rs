@@ -1,21 +1,18 @@
-//! The command `kernels-bench`: how fast the variants of the kernel library are on one device.
+//! The command `kernels`: how fast the variants of the kernel library are on one device.
 
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
-use halite_conformance::{
-    kernel_bench::{self, Bench, Caches, Clock, Compiler, Options, Pace, Size},
-    suites::kernels,
-};
+use halite_bench::kernels::{self, Bench, Caches, Clock, Compiler, Options, Pace, Size};
 use halite_shaders::{Operation, TuningFile};
-
-use crate::DeviceFlags;
+use halite_testing::flags::DeviceFlags;
+use halite_tools::kernels::capabilities;
 
 /// Flags that choose operations.
 #[derive(Args)]
 pub struct Choice {
-    /// Operation to measure, such as matmul:m=64,n=64,k=64; the ones of conformance/bench/kernels.txt when none is named.
+    /// Operation to measure, such as matmul:m=64,n=64,k=64; the ones of bench/kernels.txt when none is named.
     #[arg(long = "op", value_name = "OPERATION")]
     operations: Vec<String>,
     /// Only operations of the list whose text contains this.
@@ -90,7 +87,7 @@ impl Choice {
         if !self.operations.is_empty() {
             return self.operations.iter().map(|text| Ok(Operation::parse(text)?)).collect();
         }
-        let mut list = kernel_bench::defaults(size).map_err(|why| anyhow!("bench/kernels.txt: {why}"))?;
+        let mut list = kernels::defaults(size).map_err(|why| anyhow!("bench/kernels.txt: {why}"))?;
         list.retain(|operation| operation.to_string().contains(&self.filter));
         ensure!(!list.is_empty(), "no operation has '{}' in its text; --list shows them", self.filter);
         Ok(list)
@@ -134,7 +131,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let compiler = compiler.map_err(|why| anyhow!("--against-iree: {why}"))?;
     let device = flags.device.opener()()?;
     let info = device.info().clone();
-    let target = kernels::capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;
+    let target = capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;
     let operations = flags.what.operations(Size::of(&target))?;
     if flags.list {
         operations.iter().for_each(|operation| println!("{operation}"));
@@ -154,18 +151,18 @@ pub fn run(flags: &Flags) -> Result<bool> {
     }
     let bench = Bench::new(device, target, TuningFile::of_user()?.tuning(), flags.options(compiler))?;
     if !flags.json {
-        print!("{}", kernel_bench::heading(bench.ceilings()));
+        print!("{}", kernels::heading(bench.ceilings()));
     }
     let mut reports = Vec::new();
     for operation in &operations {
         let report = bench.measure(operation)?;
         if !flags.json {
-            print!("{}", kernel_bench::text(&report));
+            print!("{}", kernels::text(&report));
         }
         reports.push(report);
     }
     if flags.json {
-        println!("{:#}", kernel_bench::json(&info, &triple, bench.ceilings(), &reports));
+        println!("{:#}", kernels::json(&info, &triple, bench.ceilings(), &reports));
     }
-    Ok(!reports.iter().any(kernel_bench::Report::failed))
+    Ok(!reports.iter().any(kernels::Report::failed))
 }

@@ -12,7 +12,6 @@ use std::{
 };
 
 use halite_abi::ElementType;
-use halite_compiler::graph;
 use halite_hal::{BufferParams, BufferSpan, Device, Result, status};
 use halite_runtime::{BufferView, CallOptions, Deadline, Encoding, Function, Session, Value};
 use halite_shaders::Operation;
@@ -117,7 +116,9 @@ impl<'a> Original<'a> {
         };
         let mut arguments = Vec::new();
         for ((tensor, shape), bytes) in operation.inputs().iter().zip(&source.inputs).zip(inputs) {
-            let element_type = ElementType::from(graph::ElementType::from(tensor.dtype));
+            let Ok(element_type) = tensor.dtype.name().parse::<ElementType>() else {
+                return Ok(Err(format!("its runtime has no name for {}", tensor.dtype)));
+            };
             let buffer = device.allocate_buffer(&BufferParams::DEVICE, (bytes.len() as u64).max(1))?;
             buffer.write(0, bytes)?;
             arguments.push(Value::View(BufferView {

@@ -6,9 +6,9 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 use halite_hal::{BufferParams, BufferRef, BufferSpan, Command, Device, Result, status};
 use halite_shaders::{DType, Probe, ProbePlan};
 use halite_targets::Capabilities;
+use halite_testing::library::{Guards, Job, Prepared};
 
 use super::timing::{Pace, measure_job};
-use crate::suites::kernels::{Guards, Job, Prepared};
 
 /// Workgroups of a probe of arithmetic: enough for the largest GPU, a whole number of rounds on most.
 const GROUPS: u32 = 4096;

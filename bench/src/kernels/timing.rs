@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use halite_hal::{Deadline, Result};
-
-use crate::suites::kernels::Job;
+use halite_testing::library::Job;
 
 /// A submission that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(300);

@@ -1,10 +1,10 @@
-//! Owns which operations are measured when none is named: the list in `conformance/bench/kernels.txt`. Does not own: what
+//! Owns which operations are measured when none is named: the list in `bench/kernels.txt`. Does not own: what
 //! operations there are.
 
 use halite_shaders::Operation;
 use halite_targets::Capabilities;
 
-const LIST: &str = include_str!("../../bench/kernels.txt");
+const LIST: &str = include_str!("../../kernels.txt");
 
 /// How large shapes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

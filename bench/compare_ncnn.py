@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times matrix products and convolutions in ncnn's Vulkan kernels, in turns with `conformance kernels-bench`.
+"""Times matrix products and convolutions in ncnn's Vulkan kernels, in turns with `bench kernels`.
 
 Owns: networks of one operation for ncnn, and the table. Does not own: how Halite or the original are measured.
 
@@ -8,7 +8,7 @@ each with weights of its own, and a crop to one place behind each, so that next 
 the same network with one of them is the operation's time. ncnn computes in f32 with its other defaults (packed layouts,
 Winograd for 3x3). Its result at that place is compared with NumPy's.
 
-    python3 conformance/bench/compare_ncnn.py --ours target/release/conformance --device=vulkan --rounds 3
+    python3 bench/compare_ncnn.py --ours target/release/bench --device=vulkan --rounds 3
 
 needs PyPI's ncnn and numpy. With --iree-compile the original's code is measured too.
 """
@@ -32,7 +32,7 @@ TURN = 6
 
 
 def parse(text):
-    """An operation of kernels-bench: its name and its fields, lists as lists."""
+    """An operation of `bench kernels`: its name and its fields, lists as lists."""
     name, rest = text.split(":", 1)
     fields = dict(field.split("=", 1) for field in rest.split(","))
     return name, {k: [int(n) for n in v.split("x")] if k in LISTS else v for k, v in fields.items()}
@@ -154,8 +154,8 @@ class Ncnn:
 
 
 def ours(options, texts):
-    """What kernels-bench says of these operations."""
-    command = [options.ours, "kernels-bench", f"--device={options.device}", "--json"]
+    """What `bench kernels` says of these operations."""
+    command = [options.ours, "kernels", f"--device={options.device}", "--json"]
     command += [part for text in texts for part in ("--op", text)]
     command += ["--seconds", str(options.seconds), "--warm-up", "0.05", "--clock", options.clock]
     if options.variant:
@@ -171,7 +171,7 @@ def ours(options, texts):
 def operations(options):
     if options.op:
         return options.op
-    command = [options.ours, "kernels-bench", f"--device={options.device}", "--list"]
+    command = [options.ours, "kernels", f"--device={options.device}", "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
     wanted = [line for line in listed if line.startswith(("matmul:", "conv2d:")) and options.match in line]
     return [line for line in wanted if usable(line)]
@@ -257,7 +257,7 @@ def blas(kind):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ours", required=True, metavar="PROGRAM", help="the program conformance, in release mode")
+    parser.add_argument("--ours", required=True, metavar="PROGRAM", help="the program bench, in release mode")
     parser.add_argument("--device", default="vulkan", help="device URI for it")
     parser.add_argument("--op", action="append", help="an operation; those of bench/kernels.txt when none is named")
     parser.add_argument("--match", default="", help="only operations of the list with this in their text")

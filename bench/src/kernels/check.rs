@@ -1,10 +1,9 @@
 //! Owns whether what was timed is right: inputs of any size, and what results are compared with. Does not own: running.
 
 use halite_shaders::{Operation, TensorDesc, Values};
-
-use crate::suites::{
+use halite_testing::{
     Random,
-    kernels::data::{self, Inputs},
+    library::data::{self, Inputs},
 };
 
 /// Elements after which large inputs repeat: a prime, so that no tile sees the same as its neighbour.
@@ -50,7 +49,7 @@ impl Reference {
             tolerance.relative *= 2.0;
         }
         for ((tensor, bytes), expected) in operation.outputs().iter().zip(outputs).zip(self.values()) {
-            data::compare(tensor, bytes, expected, tolerance).map_err(|stop| stop.to_string())?;
+            data::compare(tensor, bytes, expected, tolerance).map_err(|wrong| wrong.what)?;
         }
         Ok(())
     }

@@ -1,14 +1,13 @@
-//! The command `abi-bench`: what calls into a driver cost, linked and as a plug-in, or on two devices.
+//! The command `calls`: what calls into a driver cost, linked and as a plug-in, or on two devices.
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use halite_conformance::{
-    calls::{Bench, Pattern, Phase, Plan, compare},
+use halite_bench::calls::{Bench, Pattern, Phase, Plan, compare};
+use halite_testing::{
     drivers::{self, Opener},
+    flags::DeviceFlags,
 };
 use serde_json::{Value as Json, json};
-
-use crate::DeviceFlags;
 
 /// Flags of the command.
 #[derive(Args)]

@@ -1,20 +1,17 @@
-//! Owns the decisions about real and hand-made kernels: each fixture has the answer that its README gives.
-//! Does not own: damaged input (`robustness.rs`).
+//! The decisions about real and hand-made kernels: each fixture has the answer that its README gives.
 
-use std::{path::PathBuf, process::Command};
+mod common;
 
+use std::process::Command;
+
+use common::fixture;
 use halite_spirv::{
-    Feature, analyze, required_features,
+    Feature, Module, analyze, required_features,
     subgroup::{Decision, Policy, SubgroupSupport, SubgroupUse, plan, subgroup_use},
-    words_from_bytes,
 };
+use spirv::Op;
 
 const REPAIR: Policy = Policy { repair: true, allow_mismatch: false };
-
-fn fixture(name: &str) -> Vec<u32> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
-    words_from_bytes(&std::fs::read(&path).expect("a committed fixture")).expect("whole words")
-}
 
 fn fixed(size: u32) -> SubgroupSupport {
     SubgroupSupport {
@@ -47,12 +44,8 @@ fn decide(words: &[u32], assumed: &[u32], device: &SubgroupSupport, policy: &Pol
 }
 
 fn barriers(words: &[u32]) -> usize {
-    let (mut at, mut count) = (5, 0);
-    while at < words.len() {
-        count += usize::from(words[at] & 0xFFFF == 224);
-        at += (words[at] >> 16) as usize;
-    }
-    count
+    let module = Module::parse(words).expect("valid");
+    module.insts().iter().filter(|inst| inst.op == Op::ControlBarrier).count()
 }
 
 fn local_size(words: &[u32]) -> [u32; 3] {

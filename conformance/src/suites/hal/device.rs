@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use halite_abi::query;
 use halite_hal::{Code, Deadline, Device, DeviceInfo, Fence, QueueAffinity, QueueOp};
+use halite_testing::hal::support::{after, buffer, fence, fill, read, soon, whole};
 
-use super::support::{after, buffer, fence, fill, read, soon, whole};
 use crate::suites::{
     Cases, Context, Outcome, Stop,
     case::{check, same, same_bytes},

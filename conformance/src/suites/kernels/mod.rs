@@ -3,23 +3,21 @@
 //! A case is a variant with one of the sample operations. Outputs and scratch memory are poisoned before each run,
 //! with guard words around them that no kernel may write, inputs are new for each case, and a variant that the device cannot run is skipped with what the device lacks.
 
-pub mod data;
-mod launch;
-mod memory;
-
 use std::sync::Arc;
 
 use halite_abi::{format, query};
 use halite_hal::{Deadline, Device};
 use halite_shaders::{Needs, Operation, Plan, Values, Variant, variants_of};
-pub use halite_tools::kernels::capabilities;
-
-use self::data::Inputs;
-pub use self::{
-    launch::{Job, Prepared, compile},
-    memory::Guards,
+use halite_testing::{
+    Random,
+    library::{
+        Prepared,
+        data::{self, Inputs},
+    },
 };
-use super::{Case, Cases, Context, Outcome, Random, Stop, case::same_bytes};
+use halite_tools::kernels::capabilities;
+
+use super::{Case, Cases, Context, Outcome, Stop, case::same_bytes};
 
 /// Bytes that no right result consists of.
 const POISON: u8 = 0xA5;

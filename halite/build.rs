@@ -9,8 +9,9 @@ use std::{
 use sha2::{Digest, Sha256};
 
 /// What decides which module comes out of a model; the lock file has the versions of outside crates.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 14] = [
     "Cargo.lock",
+    "abi/src",
     "halite/src",
     "compiler/src",
     "shaders/src",
@@ -20,6 +21,7 @@ const SOURCES: [&str; 12] = [
     "spirv/src",
     "targets/src",
     "targets/data",
+    "facts/src",
     "formats/src",
     "vm/src",
 ];

@@ -55,12 +55,12 @@ fn foreign_kernels_run_between_operations() {
         eprintln!("SKIPPED: no usable Vulkan device");
     }
     for info in found.iter().filter(|info| info.unusable.is_none()) {
-        let device = registry.open(&info.uri(), &Options::new()).unwrap();
+        let device = halite_layers::open(&registry, &info.uri(), &Options::new()).unwrap();
         let session = Session::builder().devices(vec![device.clone()]).module_bytes(compiled.module.to_vec());
         let function = session.build().unwrap().default_function().unwrap();
         let x: Vec<f32> = (0..8u8).map(|i| f32::from(i) - 2.5).collect();
         let bytes: Vec<u8> = x.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let tensor = HostTensor::new(halite_hal::ElementType::F32, &[8], bytes).unwrap();
+        let tensor = HostTensor::new(halite_abi::ElementType::F32, &[8u64][..], bytes).unwrap();
         let argument = Value::View(BufferView::from_host(&device, &tensor).unwrap());
         let results = function.call_with(&[argument], &CallOptions::default()).unwrap();
         let result = results[0].as_view().unwrap().to_host().unwrap();

@@ -3,7 +3,7 @@
 use halite_abi::import::hal;
 use halite_vm::{asm::Reg, isa::Op};
 
-use super::{call::Call, code::Code, needs, numbers::Numbers};
+use super::{call::Call, needs, numbers::Numbers};
 use crate::plan::flow::{Item, Number};
 
 /// Runs of a loop that are handed to the device without waiting, where their number is known.

@@ -1,7 +1,8 @@
 //! Kernels that a model brings along: whether a target can run them.
 
+use halite_facts::{Need, required_features};
 use halite_shaders::Work;
-use halite_spirv::{Feature, ModuleFacts, required_features};
+use halite_spirv::ModuleFacts;
 use halite_targets::Capabilities;
 
 use crate::{
@@ -42,22 +43,12 @@ pub(super) fn choose(kernel: &ForeignKernel, target: &Capabilities, work: Work) 
 
 /// Whether the target has the features that the module declares.
 fn features(facts: &ModuleFacts, target: &Capabilities) -> Result<(), String> {
-    for required in required_features(facts) {
-        let there = match required.feature {
-            Feature::ShaderFloat16 => target.float16,
-            Feature::ShaderFloat64 => target.float64,
-            Feature::ShaderInt8 => target.int8,
-            Feature::ShaderInt16 => target.int16,
-            Feature::ShaderInt64 => target.int64,
-            Feature::StorageBuffer8BitAccess => target.storage_8bit,
-            Feature::StorageBuffer16BitAccess => target.storage_16bit,
-            Feature::ShaderIntegerDotProduct => target.integer_dot_product,
-            Feature::VulkanMemoryModel => target.vulkan_memory_model,
-            // Others are not among what is known of targets.
-            _ => false,
-        };
+    let capabilities = facts.capabilities.iter().map(String::as_str);
+    for required in required_features(capabilities, &facts.memory_model) {
+        // Of features that kernels of the library do not choose by, nothing is known of targets.
+        let there = matches!(required.need, Need::Feature(feature) if target.features.has(feature));
         if !there {
-            let (feature, why) = (required.feature.vulkan_name(), required.needed_by);
+            let (feature, why) = (required.need.vulkan_name(), required.needed_by);
             return Err(format!("it needs {feature} ({why}), which the target is not known to have"));
         }
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     CompileError,
-    graph::{ElementType, NodeOp, Region, TensorId},
+    graph::{NodeOp, Region, TensorId},
 };
 
 /// The importer of a control flow operator.

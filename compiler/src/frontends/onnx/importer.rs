@@ -14,7 +14,7 @@ use super::{
 use crate::{
     CompileError, Control, SourceLocation,
     build::Builder,
-    graph::{Graph, TensorId},
+    graph::{ElementType, Graph, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
 };
 

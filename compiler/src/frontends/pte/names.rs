@@ -8,7 +8,7 @@ use crate::{SourceLocation, UnsupportedOperator};
 /// Name of the back end whose graphs are understood.
 pub(super) const BACK_END: &str = "VulkanBackend";
 /// Why operators outside of delegates are refused.
-const OUTSIDE: &str =
+pub(super) const OUTSIDE: &str =
     "it was left outside of the delegate; only methods whose work the Vulkan delegate does are compiled";
 /// Operators outside of delegates that change nothing but the shape, the type or the order in memory. What they give has
 /// the sizes of their last argument.

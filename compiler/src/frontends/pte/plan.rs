@@ -8,13 +8,13 @@ use super::{
     Result,
     delegate::Passed,
     kernels,
-    names::{BACK_END, COPIES, delegate_name, instruction_location, outside},
+    names::{BACK_END, COPIES, OUTSIDE, delegate_name, instruction_location, is_known, outside},
     survey,
     types::element_of,
     walk,
 };
 use crate::{
-    CompileError, Control, SourceLocation, Stage, UnsupportedOperator,
+    CompileError, Control, SourceLocation, Stage,
     build::Builder,
     graph::{ElementType, Graph, TensorId, elements},
     signature::{Bindings, Signature},

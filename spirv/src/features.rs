@@ -1,5 +1,4 @@
-//! Owns the map from SPIR-V capabilities to the Vulkan features and properties that a device must have.
-//! Does not own: the device's answer.
+//! The map from SPIR-V capabilities to the Vulkan features and properties that a device must have.
 
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{path::PathBuf, process::Command};
+use std::process::Command;
 
 use common::fixture;
 use halite_spirv::{

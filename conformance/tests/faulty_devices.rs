@@ -9,10 +9,7 @@ use std::{
     time::Duration,
 };
 
-use halite_conformance::{
-    drivers::Opener,
-    suites::{Runner, Summary, hal},
-};
+use halite_conformance::suites::{Runner, Summary, hal};
 use halite_hal::{
     BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, DeviceInfo,
     Driver as _, Executable, ExecutableDesc, Fence, MemoryStats, Options, QueueAffinity, QueueOp, Result,
@@ -20,6 +17,7 @@ use halite_hal::{
 };
 use halite_layers::validation::ValidatedDevice;
 use halite_null::NullDriver;
+use halite_testing::drivers::Opener;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {

@@ -69,20 +69,19 @@ impl FunctionInfo {
         let fences = if is_async { export::FENCES } else { 0 };
         let inputs: Vec<Kind> = convention.plain_args().take(convention.args.len() - fences).collect();
         let outputs = convention.results;
-        let all = || [Some(signature), sibling.map(|(_, signature)| signature)].into_iter().flatten();
+        let all = [Some(signature), sibling.map(|(_, signature)| signature)];
+        let listed = |names: fn(&FunctionSignature) -> Option<Vec<String>>| {
+            all.into_iter().flatten().filter_map(names)
+        };
         let fields = |of: fn(&Declaration) -> &Vec<Field>| parsed.as_ref().map(of);
         Ok(FunctionInfo {
             module: module.to_owned(),
             name: name.to_owned(),
             calling_convention: signature.calling_convention.clone(),
             is_async,
-            input_names: names(
-                all().filter_map(FunctionSignature::input_names),
-                fields(|d| &d.inputs),
-                inputs.len(),
-            ),
+            input_names: names(listed(FunctionSignature::input_names), fields(|d| &d.inputs), inputs.len()),
             output_names: names(
-                all().filter_map(FunctionSignature::output_names),
+                listed(FunctionSignature::output_names),
                 fields(|d| &d.outputs),
                 outputs.len(),
             ),

@@ -2,7 +2,7 @@
 #![no_main]
 
 use halite_spirv::{
-    analyze, required_features,
+    analyze,
     subgroup::{Decision, Policy, SubgroupSupport, plan},
     touch::{Launch, TouchPlan},
 };
@@ -12,7 +12,6 @@ fuzz_target!(|data: &[u8]| {
     let words: Vec<u32> =
         data.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     let Ok(facts) = analyze(&words) else { return };
-    required_features(&facts);
     let device = SubgroupSupport {
         default_size: 8,
         min_size: 8,

@@ -84,7 +84,7 @@ pub struct SpecConstant {
 ///
 /// The checks are structural: header, instruction lengths, ids, dominance, block structure, and the types of the
 /// instructions that kernels are made of. A module that passes does not crash a driver's parser; whether its
-/// capabilities are allowed on a device is what [`required_features`](crate::required_features) is for.
+/// capabilities are allowed on a device is what the table of features in `halite-facts` says.
 ///
 /// # Errors
 /// [`SpirvError::Invalid`] names the word at which the first broken rule was found.

@@ -8,7 +8,7 @@
 //! looks at or changes SPIR-V in this repository does it with these three.
 //!
 //! # What is made of it
-//! [`analyze`] validates a module and says what it declares, [`required_features`] which Vulkan features it needs,
+//! [`analyze`] validates a module and says what it declares (`halite-facts` says which features of a device that asks for),
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
 //! and [`touch`] which bytes of its bindings a kernel accesses. [`rebase`] makes a kernel of which parts can be dispatched,
 //! [`rebind`] moves what it binds, [`rename_entry`] gives it a name, [`normalize`] removes what its version does not know.
@@ -21,7 +21,6 @@ mod edit;
 mod entry;
 mod error;
 mod facts;
-mod features;
 mod grammar;
 mod module;
 mod normalize;
@@ -40,7 +39,6 @@ pub use assembler::{Assembler, Counter, Id, If, Repeat};
 pub use edit::Editor;
 pub use error::{ChangeError, SpirvError};
 pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant, analyze};
-pub use features::{Feature, Requirement, required_features};
 pub use module::{EntryPoint, IdUse, Inst, Module};
 pub use normalize::normalize;
 pub use rebase::{REBASE_BYTES, rebase};

@@ -13,7 +13,7 @@ pub struct Options {
     pub check: bool,
     /// Print every build with its template and its definitions.
     #[arg(long, conflicts_with = "check")]
-    list: bool,
+    pub list: bool,
     /// Only kernels whose name contains this.
     #[arg(long)]
     pub only: Option<String>,

@@ -1,4 +1,4 @@
-//! Owns shapes of cooperative matrices, and how the table writes them: `16x8x16 f16 f16 f32 f32`.
+//! Shapes of cooperative matrices, and how the table of GPUs writes them: `16x8x16 f16 f16 f32 f32`.
 
 use std::{fmt, str::FromStr};
 

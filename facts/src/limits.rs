@@ -1,9 +1,9 @@
-//! Owns the device limits that the driver looks at.
+//! The limits of a device.
 
 use serde::{Deserialize, Serialize};
 
-/// Limits of a device. Sizes in bytes. The default is what every Vulkan device must at least offer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Limits of a device. Sizes in bytes. 0 means that the device does not say, as in the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
     /// Most workgroups of a dispatch in x, y, z.
@@ -54,32 +54,42 @@ pub struct Limits {
     pub timestamp_period: f32,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            max_compute_workgroup_count: [65535; 3],
-            max_compute_workgroup_size: [128, 128, 64],
-            max_compute_workgroup_invocations: 128,
-            max_compute_shared_memory_size: 16384,
-            max_push_constants_size: 128,
-            max_storage_buffer_range: 1 << 27,
-            max_uniform_buffer_range: 16384,
-            min_storage_buffer_offset_alignment: 256,
-            min_uniform_buffer_offset_alignment: 256,
-            max_bound_descriptor_sets: 4,
-            max_per_stage_descriptor_storage_buffers: 4,
-            max_descriptor_set_storage_buffers: 24,
-            max_per_stage_resources: 128,
-            max_push_descriptors: 0,
-            max_memory_allocation_count: 4096,
-            max_memory_allocation_size: u64::MAX,
-            max_buffer_size: u64::MAX,
-            non_coherent_atom_size: 256,
-            buffer_image_granularity: 131_072,
-            min_memory_map_alignment: 64,
-            min_imported_host_pointer_alignment: 0,
-            max_timeline_semaphore_value_difference: (1 << 31) - 1,
-            timestamp_period: 1.0,
-        }
+impl Limits {
+    /// What every Vulkan device must at least offer:
+    /// <https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-minmax>.
+    pub const LEAST: Limits = Limits {
+        max_compute_workgroup_count: [65535; 3],
+        max_compute_workgroup_size: [128, 128, 64],
+        max_compute_workgroup_invocations: 128,
+        max_compute_shared_memory_size: 16384,
+        max_push_constants_size: 128,
+        max_storage_buffer_range: 1 << 27,
+        max_uniform_buffer_range: 16384,
+        min_storage_buffer_offset_alignment: 256,
+        min_uniform_buffer_offset_alignment: 256,
+        max_bound_descriptor_sets: 4,
+        max_per_stage_descriptor_storage_buffers: 4,
+        max_descriptor_set_storage_buffers: 24,
+        max_per_stage_resources: 128,
+        max_push_descriptors: 0,
+        max_memory_allocation_count: 4096,
+        max_memory_allocation_size: u64::MAX,
+        max_buffer_size: u64::MAX,
+        non_coherent_atom_size: 256,
+        buffer_image_granularity: 131_072,
+        min_memory_map_alignment: 64,
+        min_imported_host_pointer_alignment: 0,
+        max_timeline_semaphore_value_difference: (1 << 31) - 1,
+        timestamp_period: 1.0,
+    };
+
+    /// Storage buffers that a kernel can bind: as many as all limits on them allow; `None` when the device does not say.
+    pub fn storage_buffers(&self) -> Option<u32> {
+        let limits = [
+            self.max_per_stage_descriptor_storage_buffers,
+            self.max_descriptor_set_storage_buffers,
+            self.max_per_stage_resources,
+        ];
+        (limits[0] != 0).then(|| limits.into_iter().filter(|limit| *limit != 0).fold(u32::MAX, u32::min))
     }
 }

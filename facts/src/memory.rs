@@ -1,4 +1,4 @@
-//! Owns the description of a device's memory heaps and types.
+//! A device's memory heaps and types.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,14 @@ pub struct MemoryHeap {
 
 /// A memory type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryTypeCaps {
+pub struct MemoryTypeFacts {
     /// Index of its heap.
     pub heap: u32,
     /// `VkMemoryPropertyFlags`.
     pub flags: u32,
 }
 
-impl MemoryTypeCaps {
+impl MemoryTypeFacts {
     /// `VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT`.
     pub const DEVICE_LOCAL: u32 = 1;
     /// `VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT`.
@@ -62,14 +62,14 @@ impl MemoryTypeCaps {
 
 /// The memory of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryCaps {
+pub struct Memory {
     /// Heaps, by index.
     pub heaps: Vec<MemoryHeap>,
     /// Types, by index.
-    pub types: Vec<MemoryTypeCaps>,
+    pub types: Vec<MemoryTypeFacts>,
 }
 
-impl MemoryCaps {
+impl Memory {
     /// Size of a type's heap; 0 for an index that does not exist.
     pub fn heap_size(&self, type_index: u32) -> u64 {
         let heap = self.types.get(type_index as usize).map(|t| t.heap as usize);

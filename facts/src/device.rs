@@ -1,72 +1,12 @@
-//! Owns what the driver knows about a device before it opens it: plain data that can be written to a file,
-//! read back, and planned from on a machine without that device. Does not own: asking the device (`probe`).
-
-mod features;
-mod limits;
-mod memory;
+//! What is known about a device before it is opened: plain data that can be written to a file, read back, and planned from on a
+//! machine without that device.
 
 use serde::{Deserialize, Serialize};
 
-pub use features::Features;
-pub use limits::Limits;
-pub use memory::{MemoryCaps, MemoryHeap, MemoryTypeCaps};
-
-/// Packs a Vulkan version the way `VK_MAKE_API_VERSION(0, major, minor, patch)` does.
-pub const fn api_version(major: u32, minor: u32, patch: u32) -> u32 {
-    (major << 22) | (minor << 12) | patch
-}
-
-/// Vulkan 1.1: the lowest version that the driver accepts.
-pub const VERSION_1_1: u32 = api_version(1, 1, 0);
-/// Vulkan 1.2.
-pub const VERSION_1_2: u32 = api_version(1, 2, 0);
-/// Vulkan 1.3.
-pub const VERSION_1_3: u32 = api_version(1, 3, 0);
-/// Vulkan 1.4: the highest version that the driver asks for.
-pub const VERSION_1_4: u32 = api_version(1, 4, 0);
-
-/// PCI vendor ids that decisions depend on.
-pub mod vendor {
-    /// NVIDIA.
-    pub const NVIDIA: u32 = 0x10DE;
-    /// AMD.
-    pub const AMD: u32 = 0x1002;
-    /// Intel.
-    pub const INTEL: u32 = 0x8086;
-    /// Arm.
-    pub const ARM: u32 = 0x13B5;
-    /// Qualcomm.
-    pub const QUALCOMM: u32 = 0x5143;
-    /// Google (SwiftShader).
-    pub const GOOGLE: u32 = 0x1AE0;
-    /// Mesa's software drivers.
-    pub const MESA: u32 = 0x1_0005;
-}
-
-/// `VkDriverId` numbers that decisions depend on.
-pub mod driver_id {
-    /// AMD's own driver.
-    pub const AMD_PROPRIETARY: u32 = 1;
-    /// NVIDIA's own driver.
-    pub const NVIDIA_PROPRIETARY: u32 = 4;
-    /// Intel's own driver for Windows.
-    pub const INTEL_PROPRIETARY_WINDOWS: u32 = 5;
-    /// Mesa's driver for Intel.
-    pub const INTEL_OPEN_SOURCE_MESA: u32 = 6;
-    /// Qualcomm's own driver.
-    pub const QUALCOMM_PROPRIETARY: u32 = 8;
-    /// Arm's own driver.
-    pub const ARM_PROPRIETARY: u32 = 9;
-    /// SwiftShader.
-    pub const GOOGLE_SWIFTSHADER: u32 = 10;
-    /// Mesa's llvmpipe.
-    pub const MESA_LLVMPIPE: u32 = 13;
-    /// MoltenVK.
-    pub const MOLTENVK: u32 = 14;
-}
+use crate::{ComponentType, FeatureFacts, Limits, MatrixShape, Memory, driver_id};
 
 /// What kind of hardware Vulkan says a device is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceType {
     /// A GPU with its own memory.
@@ -77,15 +17,16 @@ pub enum DeviceType {
     Virtual,
     /// The host's processor.
     Cpu,
-    /// Something else.
+    /// Something else, or not said.
+    #[default]
     Other,
 }
 
-/// Subgroup abilities.
+/// Subgroups, as the device reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SubgroupCaps {
-    /// Invocations in a subgroup when nothing else is asked for.
+pub struct SubgroupFacts {
+    /// Invocations in a subgroup when nothing else is asked for; 0 when the device does not say.
     pub size: u32,
     /// Smallest size that can be required; equals `size` without subgroup size control.
     pub min_size: u32,
@@ -104,7 +45,7 @@ pub struct SubgroupCaps {
 /// Which 4x8-bit packed dot products are faster than spelling them out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct DotProductCaps {
+pub struct DotProductFacts {
     /// Both operands unsigned.
     pub packed_4x8_unsigned: bool,
     /// Both operands signed.
@@ -115,7 +56,7 @@ pub struct DotProductCaps {
 
 /// One shape and type combination of cooperative matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CooperativeMatrixShape {
+pub struct CooperativeMatrixProperties {
     /// Rows of A and C.
     pub m: u32,
     /// Columns of B and C.
@@ -134,6 +75,26 @@ pub struct CooperativeMatrixShape {
     pub saturating: bool,
     /// `VkScopeKHR` that cooperates: 3 is the subgroup.
     pub scope: u32,
+}
+
+impl CooperativeMatrixProperties {
+    /// The shape, if a subgroup multiplies it with types that kernels use.
+    pub fn shape(&self) -> Option<MatrixShape> {
+        /// `VK_SCOPE_SUBGROUP_KHR`.
+        const SUBGROUP: u32 = 3;
+        let kind = ComponentType::from_vulkan;
+        (self.scope == SUBGROUP).then_some(())?;
+        Some(MatrixShape {
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a: kind(self.a_type)?,
+            b: kind(self.b_type)?,
+            c: kind(self.c_type)?,
+            result: kind(self.result_type)?,
+            saturating: self.saturating,
+        })
+    }
 }
 
 /// One queue family.
@@ -159,62 +120,94 @@ impl QueueFamily {
     }
 }
 
-/// Everything the driver knows about a device. Sizes in bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DeviceCaps {
+/// Everything that is known about a device: a driver makes one when it lists its devices, and all decisions are made from it.
+/// Sizes in bytes. What is not known keeps its default.
+///
+/// As JSON it is the record that `list-devices --json` shows, that bug reports carry and that tests plan from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceFacts {
     /// Name for people.
     pub name: String,
     /// PCI or Khronos vendor id.
     pub vendor_id: u32,
     /// Device id of that vendor.
+    #[serde(default)]
     pub device_id: u32,
     /// Kind of hardware.
     pub device_type: DeviceType,
-    /// Packed API version that may be used: the lower of the device's and the instance's.
+    /// Packed API version that may be used: the lower of the device's and the instance's; 0 when not said.
     pub api_version: u32,
     /// Driver version in the vendor's own packing.
+    #[serde(default)]
     pub driver_version: u32,
     /// `VkDriverId`; 0 when the device does not say.
+    #[serde(default)]
     pub driver_id: u32,
     /// Name of the Vulkan driver; empty when the device does not say.
+    #[serde(default)]
     pub driver_name: String,
     /// What the Vulkan driver says about itself, often its version.
+    #[serde(default)]
     pub driver_info: String,
     /// Device UUID, 32 hexadecimal digits.
+    #[serde(default)]
     pub uuid: String,
     /// Driver UUID, 32 hexadecimal digits.
+    #[serde(default)]
     pub driver_uuid: String,
     /// UUID of the pipeline cache format, 32 hexadecimal digits.
+    #[serde(default)]
     pub pipeline_cache_uuid: String,
     /// Limits.
     pub limits: Limits,
-    /// Subgroup abilities.
-    pub subgroup: SubgroupCaps,
+    /// Subgroups.
+    pub subgroup: SubgroupFacts,
     /// Features that the device has.
-    pub features: Features,
-    /// Accelerated dot products.
-    #[serde(default)]
-    pub dot_product: DotProductCaps,
+    pub features: FeatureFacts,
+    /// Accelerated dot products; `None` when not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dot_product: Option<DotProductFacts>,
     /// Cooperative matrix shapes; empty without the feature.
     #[serde(default)]
-    pub cooperative_matrices: Vec<CooperativeMatrixShape>,
+    pub cooperative_matrices: Vec<CooperativeMatrixProperties>,
     /// Memory heaps and types.
-    pub memory: MemoryCaps,
+    #[serde(default)]
+    pub memory: Memory,
     /// Queue families, by index.
+    #[serde(default)]
     pub queue_families: Vec<QueueFamily>,
     /// Device extensions, sorted.
+    #[serde(default)]
     pub extensions: Vec<String>,
+    /// System of the device as triples have it, such as `linux` or `android30`; empty when not said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub os: String,
 }
 
-impl DeviceCaps {
-    /// Reads caps from the JSON that [`DeviceCaps::to_json`] writes.
-    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+/// Why a record of a device cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("device capabilities cannot be read: {0}")]
+pub struct FactsError(#[from] serde_json::Error);
+
+impl DeviceFacts {
+    /// Reads the JSON that [`DeviceFacts::to_json`] writes. Fields and features that are not known are ignored.
+    ///
+    /// # Errors
+    /// It is no JSON, or not of a device: names what is missing or of another type.
+    pub fn from_json(text: &str) -> Result<Self, FactsError> {
+        Ok(serde_json::from_str(text)?)
     }
 
-    /// The caps as indented JSON.
+    /// The facts as indented JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("caps are strings, numbers and lists, which JSON can hold")
+        serde_json::to_string_pretty(self).expect("facts are strings, numbers and lists, which JSON can hold")
+    }
+
+    /// These facts with this system.
+    #[must_use]
+    pub fn on(mut self, os: impl ToString) -> Self {
+        self.os = os.to_string();
+        self
     }
 
     /// Whether the device offers an extension.
@@ -250,6 +243,31 @@ impl DeviceCaps {
             format!("{name} {}", self.driver_version_text())
         } else {
             format!("{name} {}", self.driver_info)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Feature;
+
+    #[test]
+    fn json_holds_everything() {
+        let mut facts =
+            DeviceFacts { name: "a".to_owned(), vendor_id: 7, ..DeviceFacts::default() }.on("linux");
+        facts.features.set(Feature::ShaderInt8, true);
+        facts.features.set(Feature::ShaderInt16, false);
+        facts.dot_product = Some(DotProductFacts { packed_4x8_signed: true, ..DotProductFacts::default() });
+        facts.limits = Limits::LEAST;
+        assert_eq!(DeviceFacts::from_json(&facts.to_json()).unwrap(), facts);
+    }
+
+    #[test]
+    fn what_is_no_record_is_an_error() {
+        for bad in ["", "{}", "[]", "{\"name\": 3}"] {
+            let message = DeviceFacts::from_json(bad).unwrap_err().to_string();
+            assert!(message.contains("device capabilities"), "{message}");
         }
     }
 }

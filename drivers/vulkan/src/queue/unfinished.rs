@@ -1,5 +1,5 @@
-//! Owns telling what a queue is busy with, for errors: which batches are unfinished, and which kernels are in them. Reads
-//! what batches keep anyway, so that nothing is noted while all is well.
+//! What a queue is busy with, for errors: which batches are unfinished, and which kernels are in them. Reads what
+//! batches keep anyway, so that nothing is noted while all is well.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const DESCRIBED: usize = 4;
 
 /// What a queue has not finished.
 #[derive(Debug, Default)]
-pub(crate) struct Story {
+pub(crate) struct Unfinished {
     /// For a message: the oldest unfinished batch, and how many there are. Empty when everything has finished.
     pub summary: String,
     /// One entry per unfinished batch, the oldest first.
@@ -24,24 +24,24 @@ pub(crate) struct Story {
 impl Queue {
     /// What the queue works on, for a message.
     pub fn busy_with(&self) -> String {
-        let summary = self.story().summary;
+        let summary = self.unfinished().summary;
         if summary.is_empty() { "nothing is unfinished".to_owned() } else { summary }
     }
 
     /// What is submitted and unfinished, as far as the timeline still tells.
-    pub fn story(&self) -> Story {
+    pub fn unfinished(&self) -> Unfinished {
         let state = self.state.lock();
         // The timeline of a lost device may say anything.
         let reached = timeline::value(&self.ctx, self.timeline).ok().filter(|v| *v < state.open.value);
-        let unfinished = || state.in_flight.iter().filter(|b| reached.is_none_or(|r| b.value > r));
-        let Some(oldest) = unfinished().next() else { return Story::default() };
+        let batches = || state.in_flight.iter().filter(|b| reached.is_none_or(|r| b.value > r));
+        let Some(oldest) = batches().next() else { return Unfinished::default() };
         let mut summary = format!("unfinished is {}", oldest.describe(self.index, NAMED));
-        let more = unfinished().count() - 1;
+        let more = batches().count() - 1;
         if more > 0 {
             _ = write!(summary, " and {more} later");
         }
-        let batches = unfinished().take(DESCRIBED).map(|b| b.describe(self.index, NAMED_IN_DETAIL)).collect();
-        Story { summary, batches }
+        let batches = batches().take(DESCRIBED).map(|b| b.describe(self.index, NAMED_IN_DETAIL)).collect();
+        Unfinished { summary, batches }
     }
 }
 

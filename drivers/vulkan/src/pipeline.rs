@@ -3,7 +3,7 @@
 mod compile_pool;
 mod layout;
 mod split;
-mod touches;
+mod footprints;
 
 use std::{
     ffi::CString,
@@ -48,7 +48,7 @@ pub(crate) struct Kernel {
     changed: Condvar,
     split: Mutex<SplitState>,
     /// What its code says about memory, once somebody asked.
-    touches: OnceLock<Option<TouchPlan>>,
+    access_plan: OnceLock<Option<TouchPlan>>,
 }
 
 enum State {
@@ -71,7 +71,7 @@ impl Kernel {
             state,
             changed: Condvar::new(),
             split: Mutex::default(),
-            touches: OnceLock::new(),
+            access_plan: OnceLock::new(),
         }
     }
 

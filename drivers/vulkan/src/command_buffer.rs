@@ -109,8 +109,11 @@ impl VulkanCommandBuffer {
         bindings: &BindingTable,
     ) -> Result<()> {
         let core = &self.core;
-        let slots: SmallVec<[Option<MemoryRange>; 8]> =
-            bindings.entries.iter().map(|e| e.as_ref().map(MemoryRange::of).transpose()).collect::<Result<_>>()?;
+        let slots: SmallVec<[Option<MemoryRange>; 8]> = bindings
+            .entries
+            .iter()
+            .map(|e| e.as_ref().map(MemoryRange::of).transpose())
+            .collect::<Result<_>>()?;
         if self.list.mode.contains(CommandBufferMode::ONE_SHOT) {
             let program = Program::of_commands(core, &self.list.commands, &Resolver { slots: &slots })?;
             return core.queues[queue]

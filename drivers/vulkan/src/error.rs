@@ -31,7 +31,9 @@ fn exhausted(result: vk::Result) -> Option<&'static str> {
     Some(match result {
         vk::Result::ERROR_OUT_OF_HOST_MEMORY => "host memory ran out",
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => "device memory ran out",
-        vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL => "a descriptor pool ran out",
+        vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL => {
+            "a descriptor pool ran out"
+        }
         vk::Result::ERROR_FRAGMENTATION => "memory is too fragmented",
         vk::Result::ERROR_TOO_MANY_OBJECTS => "the driver holds as many objects of this kind as it can",
         vk::Result::ERROR_MEMORY_MAP_FAILED => {

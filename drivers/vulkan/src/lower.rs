@@ -37,8 +37,12 @@ pub(crate) struct MemoryRange {
 impl MemoryRange {
     /// The range of a span.
     pub fn of(span: &BufferSpan) -> Result<Self> {
-        MemoryRange { allocation: storage_of(span.buffer.as_ref())?, offset: span.offset, length: span.length }
-            .checked()
+        MemoryRange {
+            allocation: storage_of(span.buffer.as_ref())?,
+            offset: span.offset,
+            length: span.length,
+        }
+        .checked()
     }
 
     /// First byte in the block's Vulkan buffer.

@@ -1,9 +1,9 @@
 //! Kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
 
 mod compile_pool;
+mod footprints;
 mod layout;
 mod split;
-mod footprints;
 
 use std::{
     ffi::CString,

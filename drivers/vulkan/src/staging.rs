@@ -147,7 +147,8 @@ impl Core {
             }
             let staging = self.upload_memory(length)?;
             fill(&staging, done, length)?;
-            let to = MemoryRange { allocation: target.allocation.clone(), offset: target.offset + done, length };
+            let to =
+                MemoryRange { allocation: target.allocation.clone(), offset: target.offset + done, length };
             let from = MemoryRange { allocation: staging, offset: 0, length };
             // Later copies are behind the first on the queue, and so behind what it waits for.
             let waits = if done == 0 { waits } else { &[] };
@@ -176,8 +177,11 @@ impl Core {
             let next = if done < source.length {
                 let length = CHUNK.min(source.length - done);
                 let staging = self.readback_memory(length)?;
-                let from =
-                    MemoryRange { allocation: source.allocation.clone(), offset: source.offset + done, length };
+                let from = MemoryRange {
+                    allocation: source.allocation.clone(),
+                    offset: source.offset + done,
+                    length,
+                };
                 let to = MemoryRange { allocation: staging.clone(), offset: 0, length };
                 let waits = if done == 0 { waits } else { &[] };
                 let point = self.enqueue_copy(queue, waits, &from, &to)?;

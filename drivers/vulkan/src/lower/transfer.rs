@@ -17,7 +17,13 @@ const PATTERN_CHUNK: u64 = 1 << 20;
 
 impl Program {
     /// Repeats a pattern over a range of any alignment.
-    pub fn fill(&mut self, core: &Core, target: &MemoryRange, pattern: u64, pattern_length: u32) -> Result<()> {
+    pub fn fill(
+        &mut self,
+        core: &Core,
+        target: &MemoryRange,
+        pattern: u64,
+        pattern_length: u32,
+    ) -> Result<()> {
         let period = match pattern_length {
             1 | 2 | 4 | 8 => pattern_length as usize,
             n => {

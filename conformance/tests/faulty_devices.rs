@@ -8,16 +8,14 @@ use std::{
     time::Duration,
 };
 
-use halite_conformance::{
-    drivers::Opener,
-    suites::{Runner, Summary, hal},
-};
+use halite_conformance::suites::{Runner, Summary, hal};
 use halite_hal::{
     BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device,
     Driver as _, Fence, Options, QueueAffinity, QueueOp, Result, Status,
 };
 use halite_layers::{Layer, Layered, validation::ValidatedDevice};
 use halite_null::NullDriver;
+use halite_testing::drivers::Opener;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use halite_conformance::{
     corpus,
-    drivers::registry,
     hazards::{Findings, Watched},
     replay,
 };
 use halite_hal::{Device, Options};
 use halite_layers::hazards::HazardCheck;
+use halite_testing::drivers::registry;
 
 /// Programs whose recordings are put on trial. What IREE's compiler makes of them has no hazard that is none.
 fn trial(set: &str) -> Option<Findings> {

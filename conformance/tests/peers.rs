@@ -5,12 +5,10 @@
 
 use std::{any::Any, sync::Arc, time::Duration};
 
-use halite_conformance::{
-    drivers::{Opener, registry},
-    suites::{Case, Runner, hal},
-};
+use halite_conformance::suites::{Case, Runner, hal};
 use halite_hal::*;
 use halite_layers::{Layer, Layered, open, peer};
+use halite_testing::drivers::{Opener, registry};
 
 /// The Vulkan device at hand, without the pipelines that this user keeps.
 const VULKAN: &str = "vulkan?pipeline_cache=off";

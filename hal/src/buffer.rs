@@ -35,7 +35,7 @@ pub trait Buffer: fmt::Debug + Send + Sync + 'static {
     /// Identity of the device that made it ([`crate::Device::id`]).
     fn device_id(&self) -> u64;
 
-    /// Logical size in bytes. Drivers pad the memory behind it to at least the next 64-byte boundary, so a
+    /// Logical size in bytes. Drivers pad the memory behind it to at least the next multiple of [`halite_abi::BUFFER_PADDING`], so a
     /// kernel may read (and write back) the last partial word.
     fn byte_length(&self) -> u64;
 

@@ -19,29 +19,32 @@
 mod buffer;
 pub mod choice;
 mod command;
+mod deadline;
 mod device;
 mod driver;
-mod element;
 mod executable;
 mod file;
 mod footprint;
 mod pattern;
 mod registry;
 mod semaphore;
-mod types;
 pub mod uri;
 
 pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER};
 pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
 };
+pub use deadline::Deadline;
 pub use device::{Device, MemoryStats, QueueOp, count_devices_with, foreign_object, next_device_id};
 pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, UnconfinedCode};
-pub use element::{ElementKind, ElementType, Encoding};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};
 pub use file::{File, FileAccess, FileSource};
 pub use footprint::{ByteRuns, Footprint};
-pub use halite_abi::{Code, Result, ResultExt, Status, bail, status};
+// What the signatures of this crate name, so that drivers need no other.
+pub use halite_abi::{
+    BufferUsage, Code, CommandBufferMode, CommandCategory, DispatchFlags, ElementKind, ElementType, Encoding,
+    MemoryAccess, MemoryType, QueueAffinity, Result, ResultExt, Status, bail, status,
+};
 pub use inventory;
 pub use pattern::matches_pattern;
 pub use registry::{
@@ -49,7 +52,3 @@ pub use registry::{
     StaticDriver, verify_linked,
 };
 pub use semaphore::{Fence, Semaphore, SemaphorePoint, SoftSemaphore, Timepoint};
-pub use types::{
-    BufferUsage, CommandBufferMode, CommandCategory, Deadline, DispatchFlags, MemoryAccess, MemoryType,
-    QueueAffinity,
-};

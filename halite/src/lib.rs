@@ -83,7 +83,7 @@ pub use compile::{Precision, Sizes, Tuning};
 pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, TransferStats, devices};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
-pub use halite_runtime::ElementType;
+pub use halite_abi::{ElementKind, ElementType};
 pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
 pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
 pub use signature::{Dimension, FunctionInfo, ValueInfo, ValueType};
@@ -116,9 +116,13 @@ pub use halite_plugin as plugin;
 pub mod host {
     pub use halite_runtime::tensor::{
         ArgumentKind, HostTensor, HostValue, InputReader, Mismatch, Printed, Tolerance, compare,
-        element_to_f64, format_g, npy, parse_type,
+        element_to_f64, format_g, npy,
     };
 }
+
+/// What a driver knows of a device ([`hal::DeviceInfo`] has it), and the features that devices have and kernels need. Like [`hal`],
+/// they change with every release.
+pub use halite_facts::{DeviceFacts, Feature, FeatureSet};
 
 /// What a device or target can do, which is what kernels are chosen by. Like [`hal`], it changes with every release.
 #[cfg(feature = "compiler")]

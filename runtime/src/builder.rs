@@ -3,6 +3,7 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
+use halite_abi::{attribute, export, import};
 use halite_formats::vmfb::{self, ModuleDef};
 use halite_hal::{Device, DriverRegistry, Options, ResultExt};
 use halite_layers::{peer, validation::ValidatedDevice};
@@ -235,9 +236,9 @@ fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
 
 /// Whether a module reaches for devices, directly or through parameters, or takes tensors, which live on one.
 fn needs_device(def: &ModuleDef) -> bool {
-    let native = |name: &str| name == "hal" || name == "io_parameters";
+    let native = |name: &str| name == import::hal::NAME || name == import::io_parameters::NAME;
     let takes_tensors = |f: &vmfb::Function| {
-        f.signature.attr("iree.abi.declaration").is_some_and(|text| text.contains("tensor<"))
+        f.signature.attr(attribute::DECLARATION).is_some_and(|text| text.contains("tensor<"))
     };
     def.dependencies.iter().any(|d| native(&d.name))
         || def.imports.iter().any(|i| i.full_name.split_once('.').is_some_and(|(module, _)| native(module)))
@@ -249,13 +250,13 @@ fn module_info(def: &ModuleDef) -> Result<ModuleInfo> {
     // Of exports with one name the first counts, as in the VM.
     let ordinals: HashMap<&str, usize> = exports().collect();
     let sibling = |name: &str| {
-        let (name, ordinal) = ordinals.get_key_value(format!("{name}$async").as_str())?;
+        let (name, ordinal) = ordinals.get_key_value(format!("{name}{}", export::ASYNC_SUFFIX).as_str())?;
         Some((*name, &def.functions.get(*ordinal)?.signature))
     };
     let functions = def
         .exports
         .iter()
-        .filter(|export| !export.local_name.starts_with("__") && !export.local_name.contains('$'))
+        .filter(|export| export::is_for_users(&export.local_name))
         .filter_map(|export| Some((export, def.functions.get(export.ordinal as usize)?)))
         .map(|(export, function)| {
             let (name, sibling) = (&export.local_name, sibling(&export.local_name));

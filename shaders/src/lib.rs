@@ -22,6 +22,7 @@ mod activation;
 mod divider;
 mod dtype;
 pub mod emit;
+pub mod expand;
 mod fit;
 mod library;
 mod local;

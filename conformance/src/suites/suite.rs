@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use halite_abi::format;
 use halite_hal::DeviceInfo;
 
 use super::{Case, hal, kernels, models, modules, vm};
@@ -165,7 +166,7 @@ impl Suite for Kernels {
 
 /// Whether a device takes Vulkan's kernels.
 pub fn takes_spirv(device: &DeviceInfo) -> bool {
-    device.executable_formats.iter().any(|format| format == "vulkan-spirv-fb")
+    device.executable_formats.iter().any(|format| format == format::VULKAN_SPIRV)
 }
 
 /// All suites, in the order in which they are run.

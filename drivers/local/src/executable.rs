@@ -1,4 +1,4 @@
-//! Owns executables and the choice of what reads their format. Does not own: any format (`library`, `vmvx`).
+//! Executables and the choice of what reads their format.
 
 use std::{
     any::Any,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use halite_abi::{Result, ResultExt, bail};
+use halite_abi::{Result, ResultExt, bail, format};
 use halite_hal::{Executable, ExecutableDesc, FunctionInfo};
 
 use crate::{code::Code, cpu, library::NativeCode, vmvx};
@@ -67,7 +67,7 @@ impl LocalExecutable {
             );
         };
         let code: Arc<dyn Code> = match *format {
-            vmvx::FORMAT => Arc::new(vmvx::VmvxCode::load(desc).context(|| context(desc))?),
+            format::VMVX => Arc::new(vmvx::VmvxCode::load(desc).context(|| context(desc))?),
             _ => Arc::new(NativeCode::load(desc).context(|| context(desc))?),
         };
         Ok(LocalExecutable::with_code(device_id, code))

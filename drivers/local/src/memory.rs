@@ -1,5 +1,4 @@
-//! Owns host memory for buffers: blocks, the cache of blocks that were given back, and the account of both. Does not
-//! own: buffers (`buffer`), nor when they give memory back (`queue`).
+//! Host memory for buffers: blocks, the cache of blocks that were given back, and the account of both.
 //!
 //! Programs allocate the same sizes in every call. A block that was given back is kept and given out again, so its
 //! pages are not faulted in anew; sizes are rounded so that lengths that differ a little share blocks.
@@ -11,14 +10,14 @@ use std::{
     sync::Arc,
 };
 
-use halite_abi::{Result, Status, status};
+use halite_abi::{BUFFER_PADDING, Result, Status, status};
 use halite_hal::MemoryStats;
 use parking_lot::Mutex;
 
 use crate::code::HostRange;
 
-/// Alignment of every block, and what its length is a multiple of. The HAL promises buffers padded to 64 bytes.
-pub(crate) const ALIGNMENT: usize = 64;
+/// Alignment of every block, and what its length is a multiple of.
+pub(crate) const ALIGNMENT: usize = BUFFER_PADDING as usize;
 
 /// The part of the limit that given-back blocks may take.
 const CACHE_SHARE: u64 = 4;

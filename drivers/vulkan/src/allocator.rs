@@ -1,5 +1,4 @@
-//! Owns device memory: big blocks divided into ranges, and the reuse of ranges in queue order. Does not own: which
-//! memory types fit (`memory_types`) or the arithmetic of dividing (`suballoc`).
+//! Device memory: big blocks divided into ranges, and the reuse of ranges in queue order.
 //!
 //! Ranges that come back are kept by size before they are merged into their block again, and the lowest fitting one
 //! is taken first. A program that allocates the same sizes in every iteration thus gets the same places in every
@@ -17,6 +16,7 @@ use std::{
 };
 
 use ash::vk;
+use halite_abi::{BINDING_ALIGNMENT, BUFFER_PADDING};
 use halite_hal::{BufferParams, MemoryStats, Result, status};
 use parking_lot::Mutex;
 
@@ -35,10 +35,6 @@ use crate::{
 const FIRST_BLOCK: u64 = 16 << 20;
 /// Size of the largest shared block. Requests above half of it get a block of their own.
 const LARGEST_BLOCK: u64 = 128 << 20;
-/// Granularity of ranges: no device asks for more than this between two buffer bindings.
-const GRANULE: u64 = 256;
-/// Readable bytes behind the 64-byte boundary that follows a buffer.
-const PADDING: u64 = 64;
 
 /// How far each queue has come: shared between queues, semaphores and the allocator.
 #[derive(Debug)]
@@ -116,7 +112,7 @@ type Reserved = (Arc<Allocation>, Option<QueuePoint>);
 impl Allocator {
     /// An allocator without memory.
     pub fn new(ctx: Arc<DeviceContext>, progress: Arc<Progress>) -> Result<Self> {
-        let info = vk::BufferCreateInfo::default().size(GRANULE).usage(block::block_usage(&ctx));
+        let info = vk::BufferCreateInfo::default().size(BINDING_ALIGNMENT).usage(block::block_usage(&ctx));
         // SAFETY: the buffer is only asked what it needs, then destroyed.
         let needs = unsafe {
             let probe =
@@ -125,14 +121,14 @@ impl Allocator {
             ctx.device.destroy_buffer(probe, None);
             needs
         };
-        let limits = &ctx.caps.limits;
+        let limits = &ctx.facts.limits;
         let granule = [
             limits.min_storage_buffer_offset_alignment,
             limits.min_uniform_buffer_offset_alignment,
             limits.non_coherent_atom_size,
             needs.alignment,
         ];
-        let granule = granule.into_iter().fold(GRANULE, u64::max).next_power_of_two();
+        let granule = granule.into_iter().fold(BINDING_ALIGNMENT, u64::max).next_power_of_two();
         let shared =
             Shared { ctx, progress, type_bits: needs.memory_type_bits, granule, state: Mutex::default() };
         Ok(Allocator { shared: Arc::new(shared) })
@@ -144,7 +140,7 @@ impl Allocator {
         let shared = &self.shared;
         let candidates = memory_types::candidates(
             params,
-            &shared.ctx.caps.memory,
+            &shared.ctx.facts.memory,
             &shared.ctx.plan.memory,
             shared.type_bits,
         );
@@ -188,7 +184,8 @@ impl Allocator {
 
 impl Shared {
     fn padded(&self, length: u64) -> Result<u64> {
-        let padded = length.checked_next_multiple_of(64).and_then(|l| l.checked_add(PADDING));
+        let padded =
+            length.checked_next_multiple_of(BUFFER_PADDING).and_then(|l| l.checked_add(BUFFER_PADDING));
         padded.and_then(|l| l.checked_next_multiple_of(self.granule)).ok_or_else(|| {
             status!(ResourceExhausted, "a buffer of {length} bytes is larger than any memory; ask for less")
         })
@@ -270,8 +267,8 @@ impl Shared {
         candidate: MemoryCandidate,
         size: u64,
     ) -> Result<(Arc<Block>, u64), Failure> {
-        let limits = &self.ctx.caps.limits;
-        let heap_size = self.ctx.caps.memory.heap_size(candidate.index);
+        let limits = &self.ctx.facts.limits;
+        let heap_size = self.ctx.facts.memory.heap_size(candidate.index);
         let largest = limits.max_memory_allocation_size.min(limits.max_buffer_size).min(heap_size);
         if size > largest {
             return Err(Failure::TooLarge);
@@ -300,7 +297,7 @@ impl Shared {
         dedicated: bool,
     ) -> Result<(Arc<Block>, u64), Failure> {
         let live_blocks: usize = state.types.values().map(|p| p.blocks.len()).sum();
-        if live_blocks as u64 >= u64::from(self.ctx.caps.limits.max_memory_allocation_count) {
+        if live_blocks as u64 >= u64::from(self.ctx.facts.limits.max_memory_allocation_count) {
             return Err(Failure::TooMany);
         }
         let id = state.next_block;

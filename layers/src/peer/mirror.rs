@@ -23,9 +23,8 @@ impl Access {
     }
 }
 
-/// Mirrors begin at multiples of this, so that what was aligned in a buffer is aligned in its mirror: no larger
-/// alignment of bindings is allowed to Vulkan devices.
-pub(super) const ALIGNMENT: u64 = 256;
+/// Mirrors begin at multiples of this, so that what was aligned in a buffer is aligned in its mirror.
+pub(super) const ALIGNMENT: u64 = halite_abi::BINDING_ALIGNMENT;
 
 /// Usage bits that say what operations do with a buffer.
 const USES: BufferUsage = BufferUsage::from_bits_retain(BufferUsage::SHARING_EXPORT.bits() - 1);

@@ -2,8 +2,9 @@
 
 use spirv::{GlslStd450Op, Op};
 
+use halite_spirv::Id;
+
 use super::{
-    assembler::Id,
     function::Type,
     lanes::{LANES, Lanes, Register},
 };

@@ -5,7 +5,9 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use super::{assembler::Id, function::Function, lanes::Lanes};
+use halite_spirv::Id;
+
+use super::{function::Function, lanes::Lanes};
 
 impl Lanes {
     /// A function of one float that gives a float.

@@ -3,8 +3,9 @@
 
 use spirv::{GlslStd450Op, Op};
 
+use halite_spirv::Id;
+
 use super::{
-    assembler::Id,
     function::Function,
     lanes::{LANES, Lanes, Register},
 };

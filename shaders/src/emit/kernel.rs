@@ -7,8 +7,9 @@
 
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
+use halite_spirv::Id;
+
 use super::{
-    assembler::Id,
     expression::Expression,
     function::Type,
     lanes::{LANES, Lanes, Register},
@@ -82,7 +83,7 @@ pub(crate) fn emit(
     asm.statement(Op::Return, &[]);
     asm.statement(Op::FunctionEnd, &[]);
     Ok(Emitted {
-        words: asm.finish(function, grid.invocations),
+        words: asm.finish(function, "main", [grid.invocations, 1, 1]),
         push: if in_push { numbers } else { Vec::new() },
     })
 }

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 
 use spirv::{Decoration, Op, StorageClass};
 
-use super::{
-    assembler::Id,
-    lanes::{LANES, Lanes, Register},
-};
+use halite_spirv::Id;
+
+use super::lanes::{LANES, Lanes, Register};
 use crate::DType;
 
 /// The buffers of a kernel: set 0, binding n is tensor n.

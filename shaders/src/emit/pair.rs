@@ -3,8 +3,9 @@
 
 use spirv::Op;
 
+use halite_spirv::{Counter, Id, Repeat};
+
 use super::{
-    assembler::{Counter, Id, Repeat},
     function::Function,
     lanes::{Lanes, Register},
 };

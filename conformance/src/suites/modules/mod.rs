@@ -14,12 +14,14 @@ use std::{
 };
 
 use anyhow::Result;
+use halite_abi::format;
 use halite_hal::{DeviceInfo, Options};
+use halite_testing::drivers;
 
 use super::{Cases, Context, Offer, Outcome, Settings, Stop, takes_spirv};
 use crate::{
     corpus::{self, Program},
-    drivers, replay,
+    replay,
 };
 
 /// What a device is to programs.
@@ -45,7 +47,7 @@ impl Kind {
 pub fn offer(settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
     let kind = if takes_spirv(device) {
         Kind::Vulkan
-    } else if device.executable_formats.iter().any(|format| format == "vmvx-bytecode-fb") {
+    } else if device.executable_formats.iter().any(|format| format == format::VMVX) {
         Kind::Local
     } else {
         return Ok(Offer::nothing("the device executes neither SPIR-V nor code for processors"));

@@ -6,8 +6,8 @@
 mod batch;
 mod recorder;
 mod retire;
-mod unfinished;
 mod timeline;
+mod unfinished;
 mod watch;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};

@@ -143,7 +143,10 @@ fn a_loss_noticed_by_a_wait_names_what_was_running() {
             &failure,
             &["failed with ERROR_DEVICE_LOST", "timeline of queue 0", "unfinished is batch"],
         );
-        assert_failure(&failure, &["2 dispatches: 'affine' 2 times in command buffer", "an invented page fault"]);
+        assert_failure(
+            &failure,
+            &["2 dispatches: 'affine' 2 times in command buffer", "an invented page fault"],
+        );
         assert!(failure.detail("vk.unfinished.0").is_some_and(|t| t.contains("'affine'")), "{failure:?}");
         assert_eq!(failure.detail("vk.fault.address.0"), Some("invalid write at 0xdeadb000..=0xdeadbfff"));
         let vendor = failure.detail("vk.fault.vendor.0");

@@ -8,12 +8,12 @@ use std::fmt::Display;
 use halite_formats::vmfb::{VulkanExecutable, write_vulkan_executable};
 use halite_spirv::{rename_entry, words_from_bytes, words_to_bytes};
 
-use crate::{CompileError, plan::choose::Code};
+use crate::{CompileError, backend::Code};
 
 /// An executable with the one kernel that has this code.
 pub fn executable(code: &Code) -> Result<Vec<u8>, CompileError> {
     let failed = |e: &dyn Display| CompileError::Write(format!("{}: {e}", code.name));
-    let spirv = words_from_bytes(&code.module.to_bytes()).and_then(|words| rename_entry(&words, &code.name));
+    let spirv = words_from_bytes(&code.binary.to_bytes()).and_then(|words| rename_entry(&words, &code.name));
     let spirv = words_to_bytes(&spirv.map_err(|e| failed(&e))?);
     let push_bytes = code.push_words * 4;
     let executable =

@@ -13,7 +13,7 @@ use std::{
 
 use ash::vk;
 use halite_hal::{Code, Deadline, Result, Status, status};
-use halite_spirv::touch::TouchPlan;
+use halite_spirv::access::AccessPlan;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 pub(crate) use compile_pool::CompilePool;
@@ -48,7 +48,7 @@ pub(crate) struct Kernel {
     changed: Condvar,
     split: Mutex<SplitState>,
     /// What its code says about memory, once somebody asked.
-    access_plan: OnceLock<Option<TouchPlan>>,
+    access_plan: OnceLock<Option<AccessPlan>>,
 }
 
 enum State {

@@ -1,4 +1,4 @@
-//! Owns the check that crates depend on each other as the table of ARCHITECTURE.md says, and not otherwise.
+//! Checks that crates depend on each other as the table of ARCHITECTURE.md says, and not otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 

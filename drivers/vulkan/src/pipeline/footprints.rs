@@ -1,7 +1,7 @@
 //! Which bytes of its bindings a dispatch of a kernel accesses, by the kernel's code.
 
 use halite_hal::{ByteRuns, Footprint};
-use halite_spirv::touch::{Launch, Resource, Touch, TouchPlan};
+use halite_spirv::access::{Access, AccessPlan, Launch, Resource};
 
 use super::Kernel;
 use crate::lower::ROOT_WORDS;
@@ -11,7 +11,7 @@ impl Kernel {
     pub fn footprints(&self, constants: &[u32], workgroups: Option<[u32; 3]>) -> Option<Vec<Footprint>> {
         let plan = self.access_plan.get_or_init(|| {
             let entry = self.source.entry_point.to_str().ok()?;
-            TouchPlan::new(&self.source.words, entry).ok()
+            AccessPlan::new(&self.source.words, entry).ok()
         });
         let root = if self.layout.addresses { ROOT_WORDS } else { 0 };
         let push_constants: Vec<u32> =
@@ -20,7 +20,7 @@ impl Kernel {
         accesses.into_iter().map(|access| self.footprint(access)).collect()
     }
 
-    fn footprint(&self, access: Touch) -> Option<Footprint> {
+    fn footprint(&self, access: Access) -> Option<Footprint> {
         let binding = match access.resource {
             Resource::Address(index) => index,
             Resource::Descriptor { set, binding } => {

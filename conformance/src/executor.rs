@@ -9,8 +9,8 @@ use halite_compiler::{
     graph::{ElementType, Graph, Port},
 };
 use halite_hal::{Device, ElementType as HalElement};
+use halite_ops::{DType, Values};
 use halite_runtime::{BufferView, HostTensor, LoadMode, Session, Value};
-use halite_shaders::{DType, Values};
 
 /// A device that modules are run on.
 #[derive(Clone)]

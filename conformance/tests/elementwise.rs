@@ -10,7 +10,8 @@ use halite_conformance::{
     suites::kernels::{self, capabilities, data::Inputs},
 };
 use halite_hal::{Deadline, Device, Options};
-use halite_shaders::{DType, Operation, Plan, Tuning, emit::Function, rank};
+use halite_ops::{DType, Operation, expression::Function};
+use halite_shaders::{Plan, Tuning, rank};
 
 /// Elements of each tensor: some words of the last vector are no elements.
 const ELEMENTS: u64 = 131;

@@ -9,7 +9,8 @@ use halite_conformance::{
     suites::kernels::{self, capabilities, data::Inputs},
 };
 use halite_hal::{Deadline, Device, Options};
-use halite_shaders::{Operation, Plan, Slot, Tuning, rank, variants_of};
+use halite_ops::Operation;
+use halite_shaders::{Plan, Slot, Tuning, rank, variants_of};
 
 /// The Vulkan device at hand.
 fn vulkan() -> Option<Arc<dyn Device>> {

@@ -18,31 +18,21 @@
 //! against, with the tolerance that [`Operation::tolerance`] derives from the types and the length of sums.
 #![forbid(unsafe_code)]
 
-mod activation;
 mod divider;
-mod dtype;
-pub mod emit;
+mod emit;
 mod fit;
 mod library;
 mod local;
-mod operation;
-pub mod ops;
 mod plan;
+mod plans;
 mod probe;
 mod select;
-mod tolerance;
 mod tuning;
-mod values;
 mod variant;
 
-pub use activation::Activation;
-pub use dtype::DType;
 pub use local::{Measurement, TUNING_VARIABLE, TuningError, TuningFile, VariantTime};
-pub use operation::{Operation, OperationError, Work};
 pub use plan::{Module, Plan, Slot, Step, Unfit};
 pub use probe::{Probe, ProbePlan};
 pub use select::{Candidate, Verdict, rank};
-pub use tolerance::Tolerance;
 pub use tuning::{Tuning, TuningRow};
-pub use values::{TensorDesc, Values};
-pub use variant::{Needs, Params, Variant, variants, variants_of};
+pub use variant::{Needs, Params, Variant, check, parse, variants, variants_of};

@@ -1,9 +1,10 @@
 //! Owns the kernels that measure what a device can do at most: copies of memory, and arithmetic in registers. They compute no
 //! operation; speeds of kernels are told beside theirs. Does not own: measuring.
 
+use halite_ops::DType;
 use halite_targets::{Capabilities, ComponentType, MatrixShape};
 
-use crate::{DType, Needs, Plan, Slot, Step, Unfit, library, plan::narrow};
+use crate::{Needs, Plan, Slot, Step, Unfit, library, plan::narrow};
 
 /// Invocations in a workgroup of a probe.
 const LANES: u32 = 128;

@@ -3,10 +3,11 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use halite_ops::{Operation, OperationError};
 use halite_targets::{Capabilities, MatrixShape};
 use serde::Deserialize;
 
-use crate::{Operation, Plan, Unfit, library};
+use crate::{Plan, Unfit, library, plans};
 
 /// Parameters of a variant by name: tile sizes, vector widths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -186,7 +187,7 @@ impl Variant {
         if !self.signatures.contains(&signature) {
             return Err(Unfit(format!("computes {}, not {signature}", self.signatures.join(", "))));
         }
-        let mut plan = operation.plan(&self.template, &self.build, &self.params)?;
+        let mut plan = plans::of(operation).lower(&self.template, &self.build, &self.params)?;
         for step in &mut plan.steps {
             step.subgroup_size = self.needs.subgroup_size;
         }
@@ -211,6 +212,32 @@ pub fn variants() -> &'static [Variant] {
 /// The variants of an operation by its name.
 pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + use<'_> {
     variants().iter().filter(move |v| v.operation == operation)
+}
+
+/// Whether an operation makes sense and some variant is for its types; the reason when not.
+///
+/// # Errors
+/// Says what is wrong with its numbers, or which types there are kernels for.
+pub fn check(operation: &Operation) -> Result<(), String> {
+    operation.check()?;
+    let (name, signature) = (operation.name(), operation.signature());
+    if variants_of(name).any(|variant| variant.signatures.contains(&signature)) {
+        return Ok(());
+    }
+    let mut known: Vec<_> = variants_of(name).flat_map(|v| &v.signatures).map(String::as_str).collect();
+    known.sort_unstable();
+    known.dedup();
+    Err(format!("no kernel of {name} has the types {signature}; there are: {}", known.join(", ")))
+}
+
+/// Reads an operation, as [`Operation::parse`] does, that some variant is for.
+///
+/// # Errors
+/// Says which name, field or type is wrong and what there is.
+pub fn parse(text: &str) -> Result<Operation, OperationError> {
+    let operation = Operation::parse(text)?;
+    check(&operation).map_err(|reason| OperationError::Invalid { text: text.to_owned(), reason })?;
+    Ok(operation)
 }
 
 #[cfg(test)]

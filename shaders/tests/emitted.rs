@@ -3,7 +3,8 @@
 
 use std::{io::Write, process::Command};
 
-use halite_shaders::{Operation, Plan, variants_of};
+use halite_ops::Operation;
+use halite_shaders::{Plan, variants_of};
 
 fn plan(text: &str) -> Plan {
     let operation = Operation::parse(text).expect("an operation");

@@ -9,7 +9,8 @@ use std::{
     process::Command,
 };
 
-use halite_shaders::{Module, Operation, Plan, Slot, Step, Tuning, rank};
+use halite_ops::Operation;
+use halite_shaders::{Module, Plan, Slot, Step, Tuning, rank};
 use halite_targets::{Capabilities, Target};
 
 /// The required limits: <https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-minmax>.

@@ -1,9 +1,11 @@
 //! Owns reductions over any axes, running sums, and places of extremes. Does not own: sorting, or norms of windows.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation,
-    emit::{Function, Operand, Scalar},
-    ops::{arg_reduce::ArgReduce, cumulative_sum::CumulativeSum, reduce::Reduce, reduce::ReduceKind},
+    arg_reduce::ArgReduce,
+    cumulative_sum::CumulativeSum,
+    expression::{Function, Operand, Scalar},
+    reduce::{Reduce, ReduceKind},
 };
 
 use super::{Builder, Result, order::Line, types::FLOATS};

@@ -1,9 +1,9 @@
 //! Owns the values of images between their places: what is at coordinates that tensors give. Does not own: resizing,
 //! whose coordinates are known.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Expression, Function, Operand, Scalar, Type},
+    expression::{Expression, Function, Operand, Scalar, Type},
 };
 
 use super::{Builder, Result};

@@ -1,7 +1,7 @@
 //! Owns operations that move elements without computing: reshaping, transposing, slicing, joining. Does not own: picking
 //! by index.
 
-use halite_shaders::{Operation, ops::concat::Concat, ops::copy::StridedCopy};
+use halite_ops::{Operation, concat::Concat, copy::StridedCopy};
 
 use super::{Builder, Result};
 use crate::graph::{TensorId, elements};
@@ -236,7 +236,7 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::{DType, Values};
+    use halite_ops::{DType, Values};
 
     use super::*;
 

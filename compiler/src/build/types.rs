@@ -1,7 +1,7 @@
 //! Owns the types that operations compute with: what a tensor is cast to where kernels lack its type. Does not own: the
 //! operations.
 
-use halite_shaders::DType;
+use halite_ops::DType;
 
 use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};

@@ -1,7 +1,7 @@
 //! Owns the element types of tensors as modules write them: numbers and names. Source: docs/formats/vmfb.md. Does not own:
 //! the types.
 
-use halite_shaders::DType;
+use halite_ops::DType;
 
 use crate::graph::ElementType;
 

@@ -106,7 +106,7 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::{DType, Values, emit::Function as Call};
+    use halite_ops::{DType, Values, expression::Function as Call};
 
     use super::*;
     use crate::{CompileOptions, Control, Program, build::Builder, graph::TensorId, plan::plan};

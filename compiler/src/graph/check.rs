@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use halite_shaders::TensorDesc;
+use halite_ops::TensorDesc;
 
 use super::{Graph, Node, NodeOp, Region, TensorId};
 use crate::{CompileError, Control, Place, Stage, control::Watch};
@@ -88,7 +88,8 @@ impl Graph {
     fn check_node(&self, node: &Node) -> Result<(), CompileError> {
         match &node.op {
             NodeOp::Kernel(operation) => {
-                operation.check().map_err(|reason| wrong(&node.place, format!("{operation}: {reason}")))?;
+                halite_shaders::check(operation)
+                    .map_err(|reason| wrong(&node.place, format!("{operation}: {reason}")))?;
                 self.same_as(node, &node.inputs, &operation.inputs())?;
                 self.same_as(node, &node.outputs, &operation.outputs())
             }

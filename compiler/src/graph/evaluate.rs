@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 use super::{Graph, Node, NodeOp, Region, TensorId};
 use crate::{CompileError, Place};
@@ -77,7 +77,7 @@ impl Graph {
             let outputs = match &node.op {
                 NodeOp::Kernel(operation) => {
                     let inputs: Vec<Values> = inputs.iter().map(|v| v.as_ref().clone()).collect();
-                    let made = operation.twin(&inputs).into_iter().zip(&node.outputs);
+                    let made = operation.reference(&inputs).into_iter().zip(&node.outputs);
                     made.map(|(values, id)| Rc::new(stored(&values, self.storage(*id)))).collect()
                 }
                 NodeOp::View => vec![self.seen(node, &inputs[0])],
@@ -141,7 +141,7 @@ fn stored(values: &Values, dtype: DType) -> Values {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::emit::Function;
+    use halite_ops::expression::Function;
 
     use super::*;
     use crate::{

@@ -11,7 +11,7 @@ mod text;
 mod types;
 
 use bytes::Bytes;
-use halite_shaders::Operation;
+use halite_ops::Operation;
 
 pub use self::types::{ElementType, elements, storage_bytes};
 use crate::Place;

@@ -1,13 +1,11 @@
 //! Owns finding normalizations in graphs that exporters take apart: by the root of the mean of squares, and by mean and
 //! variance. Does not own: those by constants (`heavy`).
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation,
-    emit::{Function, Node as Call, Operand, Scalar},
-    ops::{
-        norm::{Norm, NormKind},
-        reduce::{Reduce, ReduceKind},
-    },
+    expression::{Function, Node as Call, Operand, Scalar},
+    norm::{Norm, NormKind},
+    reduce::{Reduce, ReduceKind},
 };
 
 use super::{
@@ -83,6 +81,7 @@ fn normalized(
         None => (x, NormKind::Rms),
     };
     let (scale, bias, dtype, groups) = (false, false, *dtype, 1);
+    let epsilon = epsilon.into();
     let norm = Norm { kind, batch: rows, channels, spatial: 1, groups, scale, bias, epsilon, dtype };
     let dims = dims.clone();
     Some(Found { reader: reader.clone(), call, inputs, norm, source, dims })

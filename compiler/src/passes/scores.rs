@@ -1,7 +1,7 @@
 //! Owns reading what happens to the scores of attention between the product and the softmax: a factor, a cap, a mask. Does
 //! not own: the rest of the pattern (`attend`).
 
-use halite_shaders::emit::{Expression, Function, Operand, Scalar};
+use halite_ops::expression::{Expression, Function, Operand, Scalar};
 
 use super::{chain::factor, merge::Reader};
 
@@ -108,7 +108,7 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::DType;
+    use halite_ops::DType;
 
     use super::*;
     use crate::graph::TensorId;

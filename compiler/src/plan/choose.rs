@@ -7,7 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use halite_shaders::{Module, Operation, Plan, Step, Tuning, Variant, Verdict, Work, rank};
+use halite_ops::{Operation, Work};
+use halite_shaders::{Module, Plan, Step, Tuning, Variant, Verdict, rank};
 use halite_targets::Capabilities;
 
 use crate::{CompileError, Place};

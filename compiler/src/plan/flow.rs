@@ -6,7 +6,7 @@ use std::{
     ops::Range,
 };
 
-use halite_shaders::Operation;
+use halite_ops::Operation;
 
 use super::{
     order::by_level,

@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use halite_shaders::{Operation, Slot, Step};
+use halite_ops::Operation;
+use halite_shaders::{Slot, Step};
 
 use super::{
     choose::{Choice, Chooser, Codes, Kernel, Kernels},
@@ -96,7 +97,7 @@ impl Lowering<'_, '_> {
         schedule: &mut Schedule,
     ) {
         match (&flow.acts[index], choice) {
-            (Act::Kernel { operation, inputs, outputs, .. }, Some(choice)) => {
+            (Act::Kernel { inputs, outputs, .. }, Some(choice)) => {
                 let mut uses = Vec::new();
                 for step in choice.plan.steps.iter().filter(|step| !step.grid.contains(&0)) {
                     let bind = |slot: &Slot| match slot {
@@ -107,7 +108,7 @@ impl Lowering<'_, '_> {
                     let bindings: Vec<Span> = step.bindings.iter().map(bind).collect();
                     uses.push(self.dispatch(step, choice.variant, bindings));
                 }
-                if operation.steps_are_independent() {
+                if choice.plan.independent {
                     schedule.push(uses);
                 } else {
                     uses.into_iter().for_each(|one| schedule.push(vec![one]));

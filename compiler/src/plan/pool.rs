@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use halite_shaders::Operation;
+use halite_ops::Operation;
 
 use crate::{CompileError, Place, control::Watch, graph::Tensor};
 
@@ -173,7 +173,7 @@ fn sample(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::DType;
+    use halite_ops::DType;
 
     use super::*;
     use crate::{Control, Stage};

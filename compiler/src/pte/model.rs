@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use bytes::Bytes;
 use halite_formats::pte::{DataType, Dynamism, Plan, Program, ScalarType, Tensor, Value};
-use halite_shaders::DType;
+use halite_ops::DType;
 
 use super::{Result, plan};
 use crate::{

@@ -1,6 +1,6 @@
 //! Owns whether what was timed is right: inputs of any size, and what results are compared with. Does not own: running.
 
-use halite_shaders::{Operation, TensorDesc, Values};
+use halite_ops::{Operation, TensorDesc, Values};
 
 use crate::suites::{
     Random,
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(inputs.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16]);
         let magnitudes = magnitudes(&operation, &inputs);
         assert!(magnitudes.iter().all(|m| (0.01..=1.0).contains(m)), "{magnitudes:?}");
-        let expected = operation.twin(&input_values(&operation, &inputs));
+        let expected = operation.reference(&input_values(&operation, &inputs));
         let mut bytes = vec![expected[0].to_bytes(operation.outputs()[0].dtype)];
         let reference = Reference::Twin(expected);
         assert_eq!(reference.compare(&operation, &magnitudes, &bytes), Ok(()));

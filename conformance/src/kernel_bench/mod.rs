@@ -13,7 +13,8 @@ mod tune;
 use std::{sync::Arc, time::Duration};
 
 use halite_hal::{Deadline, Device, Result};
-use halite_shaders::{Candidate, DType, Operation, Plan, Probe, Tuning, Verdict, Work, rank};
+use halite_ops::{DType, Operation, Work};
+use halite_shaders::{Candidate, Plan, Probe, Tuning, Verdict, rank};
 use halite_targets::Capabilities;
 
 pub use self::{
@@ -202,7 +203,7 @@ impl Bench {
     fn twin(&self, operation: &Operation, inputs: &[Vec<u8>]) -> Option<Reference> {
         let work = operation.work();
         (work.flops.max(work.bytes) <= self.options.twin_flops)
-            .then(|| Reference::Twin(operation.twin(&check::input_values(operation, inputs))))
+            .then(|| Reference::Twin(operation.reference(&check::input_values(operation, inputs))))
     }
 
     /// The results of the plainest variant.

@@ -98,7 +98,7 @@ fn fastest_first(report: &Report) -> Vec<(&'static str, &Measured)> {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::Operation;
+    use halite_ops::Operation;
 
     use super::{
         super::{CopySpeed, Row, Timing},

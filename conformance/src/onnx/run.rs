@@ -13,7 +13,7 @@ use halite_compiler::{
     passes,
     signature::{Arity, Bindings, BoundValue},
 };
-use halite_shaders::Values;
+use halite_ops::Values;
 
 use super::{Case, Cost, Measured, Outcome, case, compare};
 

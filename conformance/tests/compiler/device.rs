@@ -9,8 +9,8 @@ use halite_conformance::{
     suites::{kernels::capabilities, models},
 };
 use halite_hal::Options;
+use halite_ops::Values;
 use halite_runtime::{HostTensor, Session};
-use halite_shaders::Values;
 use halite_targets::Capabilities;
 
 /// The Vulkan device at hand.

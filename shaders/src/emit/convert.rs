@@ -1,13 +1,12 @@
 //! Owns conversions between types as instructions, and the bits of small floats. Does not own: arithmetic.
 
+use halite_ops::{DType, expression::Type};
 use spirv::{GlslStd450Op, Op};
 
 use super::{
     assembler::Id,
-    function::Type,
     lanes::{LANES, Lanes, Register},
 };
-use crate::DType;
 
 impl Lanes {
     /// A value of type `from` as one of type `to`.

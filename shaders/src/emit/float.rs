@@ -3,9 +3,10 @@
 //!
 //! NaN is found by its bits, as a device need not know it.
 
+use halite_ops::expression::Function;
 use spirv::{GlslStd450Op, Op};
 
-use super::{assembler::Id, function::Function, lanes::Lanes};
+use super::{assembler::Id, lanes::Lanes};
 
 impl Lanes {
     /// A function of one float that gives a float.

@@ -1,14 +1,13 @@
 //! Owns the functions of integers and booleans of up to 32 bits as instructions. Does not own: 64 bits (`pair`),
 //! or conversions.
 
+use halite_ops::{DType, expression::Function};
 use spirv::{GlslStd450Op, Op};
 
 use super::{
     assembler::Id,
-    function::Function,
     lanes::{LANES, Lanes, Register},
 };
-use crate::DType;
 
 impl Lanes {
     /// A function of one word.

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use halite_ops::DType;
 use spirv::{Decoration, Op, StorageClass};
 
 use super::{
     assembler::Id,
     lanes::{LANES, Lanes, Register},
 };
-use crate::DType;
 
 /// The buffers of a kernel: set 0, binding n is tensor n.
 #[derive(Debug, Default)]

@@ -15,13 +15,9 @@
 
 mod address;
 mod assembler;
-mod bound;
 mod convert;
 mod double;
-mod evaluate;
-mod expression;
 mod float;
-mod function;
 mod integer;
 mod inverse;
 mod kernel;
@@ -30,18 +26,8 @@ mod layout;
 mod lower;
 mod memory;
 mod pair;
-mod simplify;
-mod text;
 mod transcendental;
 
-pub use expression::{Expression, Node, Operand, Output, Scalar};
-pub use function::{Function, Type};
-
-pub(crate) use bound::tolerance;
-pub(crate) use evaluate::{evaluate, value};
 pub(crate) use kernel::{Grid, emit};
 pub(crate) use lanes::LANES;
 pub(crate) use layout::Layout;
-pub use layout::broadcast;
-pub(crate) use simplify::simplify;
-pub(crate) use text::range;

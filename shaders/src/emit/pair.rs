@@ -1,11 +1,11 @@
 //! Owns the functions of 64-bit integers as instructions on pairs of words, low and high, for all devices: Vulkan promises
 //! no 64-bit integers. `signed` tells whether the high word has a sign. Does not own: conversions.
 
+use halite_ops::expression::Function;
 use spirv::Op;
 
 use super::{
     assembler::{Counter, Id, Repeat},
-    function::Function,
     lanes::{Lanes, Register},
 };
 

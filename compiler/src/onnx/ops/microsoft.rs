@@ -1,10 +1,10 @@
 //! Owns operators of `com.microsoft` that ONNX Runtime's optimizer writes for what it fused. Does not own: those on
 //! quantized tensors.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Expression, Function, Operand, Scalar, Type},
-    ops::norm::NormKind,
+    expression::{Expression, Function, Operand, Scalar, Type},
+    norm::NormKind,
 };
 
 use super::{

@@ -1,10 +1,10 @@
 //! Owns `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch
 //! with a length of its own. Does not own: what attention computes ([`Builder::attention`]).
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar},
-    ops::pad::Border,
+    expression::{Function, Operand, Scalar},
+    pad::Border,
 };
 
 use super::{

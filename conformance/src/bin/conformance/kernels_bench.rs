@@ -8,7 +8,8 @@ use halite_conformance::{
     kernel_bench::{self, Bench, Caches, Clock, Compiler, Options, Pace, Size},
     suites::kernels,
 };
-use halite_shaders::{Operation, TuningFile};
+use halite_ops::Operation;
+use halite_shaders::TuningFile;
 
 use crate::DeviceFlags;
 
@@ -88,7 +89,7 @@ impl Choice {
     /// The operations that are named, or those of the list for a size.
     pub fn operations(&self, size: Size) -> Result<Vec<Operation>> {
         if !self.operations.is_empty() {
-            return self.operations.iter().map(|text| Ok(Operation::parse(text)?)).collect();
+            return self.operations.iter().map(|text| Ok(halite_shaders::parse(text)?)).collect();
         }
         let mut list = kernel_bench::defaults(size).map_err(|why| anyhow!("bench/kernels.txt: {why}"))?;
         list.retain(|operation| operation.to_string().contains(&self.filter));

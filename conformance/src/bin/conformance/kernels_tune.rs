@@ -11,7 +11,8 @@ use halite_conformance::{
     kernel_bench::{self, Bench, Caches, Clock, Options, Pace, Report, Size, Subject},
     suites::kernels,
 };
-use halite_shaders::{Operation, Tuning, TuningError, TuningFile, rank};
+use halite_ops::Operation;
+use halite_shaders::{Tuning, TuningError, TuningFile, rank};
 
 use crate::{DeviceFlags, kernels_bench};
 

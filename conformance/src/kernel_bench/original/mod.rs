@@ -12,8 +12,8 @@ use std::{
 };
 
 use halite_hal::{BufferParams, BufferSpan, Device, ElementType, Result, status};
+use halite_ops::{DType, Operation};
 use halite_runtime::{BufferView, CallOptions, Deadline, Encoding, Function, Session, Value};
-use halite_shaders::{DType, Operation};
 
 use super::timing::{Clock, Pace, Side, Stopwatch};
 

@@ -1,6 +1,6 @@
 //! Owns the inputs that kernels are tried with, and the comparison of what comes out. Does not own: running them.
 
-use halite_shaders::{DType, Operation, TensorDesc, Tolerance, Values};
+use halite_ops::{DType, Operation, TensorDesc, Tolerance, Values};
 
 use crate::suites::{Numbers, Outcome, Random, Stop, Wrong, ulp};
 

@@ -10,7 +10,8 @@ mod memory;
 use std::sync::Arc;
 
 use halite_hal::{Deadline, Device};
-use halite_shaders::{Needs, Operation, Plan, Values, Variant, variants_of};
+use halite_ops::{Operation, Values};
+use halite_shaders::{Needs, Plan, Variant, variants_of};
 pub use halite_tools::kernels::capabilities;
 
 use self::data::Inputs;
@@ -132,7 +133,9 @@ pub fn trial(
     }
     let magnitudes: Vec<f64> = inputs.iter().map(Values::magnitude).collect();
     let tolerance = operation.tolerance(&magnitudes);
-    for (index, (tensor, expected)) in outputs.iter().zip(operation.twin_over(&inputs, &before)).enumerate() {
+    for (index, (tensor, expected)) in
+        outputs.iter().zip(operation.reference_over(&inputs, &before)).enumerate()
+    {
         data::compare(tensor, &prepared.read_output(index)?, &expected, tolerance)?;
     }
     Ok(())

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use halite_compiler::{CompileError, CompileOptions, Control, compile, graph::Graph};
 use halite_hal::DeviceInfo;
-use halite_shaders::Values;
+use halite_ops::Values;
 
 use self::programs::Sample;
 use super::{

@@ -1,5 +1,4 @@
-//! Owns how a compilation is watched and stopped from outside: its stages, deadline, cancellation and progress. Does not
-//! own: what the stages do.
+//! How a compilation is watched and stopped from outside: its stages, deadline, cancellation and progress.
 
 use std::{
     fmt,

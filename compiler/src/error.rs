@@ -1,65 +1,29 @@
-//! Owns why a model is not compiled, and where in it. Does not own: errors of file formats.
+//! Why a model is not compiled, and where in it.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use crate::Stage;
-
-/// Most bytes of a place's text, which goes with every node and tensor that comes of it.
-const MOST_TEXT: usize = 256;
+use crate::{SourceLocation, Stage};
 
 /// Most operators that a message lists.
 const MOST_OPERATORS: usize = 32;
-
-/// Where in a model something is: for people.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place(Arc<str>);
-
-impl Place {
-    /// A place by what it is called, such as `Conv 'features.0'`. Of a long text the end is kept, which is where the names
-    /// of places inside of others differ.
-    pub fn new(text: impl Into<Arc<str>>) -> Self {
-        let text = text.into();
-        if text.len() <= MOST_TEXT {
-            return Place(text);
-        }
-        let from = text.ceil_char_boundary(text.len() - MOST_TEXT);
-        Place(format!("…{}", &text[from..]).into())
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether nothing is known of it.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "the model" } else { &self.0 })
-    }
-}
 
 /// Why a model is not compiled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
     /// The model is damaged, or contradicts itself or its format's rules.
-    #[error("{place}: {reason}")]
+    #[error("{location}: {reason}")]
     Invalid {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// What is wrong.
         reason: String,
     },
     /// The model is right, but something in it is not supported.
-    #[error("{place}: {reason}")]
+    #[error("{location}: {reason}")]
     Unsupported {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// What is not supported, and what would be.
         reason: String,
     },
@@ -70,10 +34,13 @@ pub enum CompileError {
         operators: Vec<UnsupportedOperator>,
     },
     /// What decides the sizes of tensors depends on inputs whose values are not known.
-    #[error("{place}: {what} has to be known when the model is compiled; it depends on {}", depends(inputs))]
+    #[error(
+        "{location}: {what} has to be known when the model is compiled; it depends on {}",
+        depends(inputs)
+    )]
     NeedsValues {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// What has to be known.
         what: String,
         /// The inputs of the function that it depends on; empty when it comes out of a loop or branch.
@@ -83,10 +50,10 @@ pub enum CompileError {
     #[error("{0}")]
     Request(String),
     /// No kernel of a target computes an operation.
-    #[error("{place}: no kernel for {target} computes {operation}: {reason}")]
+    #[error("{location}: no kernel for {target} computes {operation}: {reason}")]
     NoKernel {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// The target's triple.
         target: String,
         /// The operation.
@@ -123,8 +90,8 @@ pub enum CompileError {
 
 impl CompileError {
     /// A model that is wrong at a place.
-    pub fn invalid(place: &Place, reason: impl Into<String>) -> Self {
-        CompileError::Invalid { place: place.clone(), reason: reason.into() }
+    pub fn invalid(location: &SourceLocation, reason: impl Into<String>) -> Self {
+        CompileError::Invalid { location: location.clone(), reason: reason.into() }
     }
 
     /// Whether the model is right, as far as it was read, and asks for what is not supported.
@@ -143,8 +110,8 @@ impl CompileError {
     }
 
     /// Something that is not supported at a place.
-    pub fn unsupported(place: &Place, reason: impl Into<String>) -> Self {
-        CompileError::Unsupported { place: place.clone(), reason: reason.into() }
+    pub fn unsupported(location: &SourceLocation, reason: impl Into<String>) -> Self {
+        CompileError::Unsupported { location: location.clone(), reason: reason.into() }
     }
 }
 
@@ -158,7 +125,7 @@ pub struct UnsupportedOperator {
     /// Nodes of the model that use it. Those of a function or a loop's body count once.
     pub count: usize,
     /// The first of them.
-    pub first: Place,
+    pub first: SourceLocation,
     /// Why it is not supported, where there is more to say than that nobody has written it.
     pub reason: Option<String>,
 }
@@ -225,20 +192,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_keep_the_end_of_long_names() {
-        let place = Place::new(format!("If '{}' / Add 'last'", "ä".repeat(60_000)));
-        assert!(place.as_str().len() < MOST_TEXT + 4, "{}", place.as_str().len());
-        assert!(place.as_str().starts_with("…ä") && place.as_str().ends_with(" / Add 'last'"), "{place}");
-        assert_eq!(Place::new("Add 'a'").as_str(), "Add 'a'");
-    }
-
-    #[test]
     fn operators_are_told_by_reason() {
         let of = |name: &str, count, reason: Option<&str>| UnsupportedOperator {
             name: name.to_owned(),
             domain: None,
             count,
-            first: Place::new(format!("call of {name}")),
+            first: SourceLocation::new(format!("call of {name}")),
             reason: reason.map(str::to_owned),
         };
         let told = |operators| CompileError::UnsupportedOperators { operators }.to_string();

@@ -1,5 +1,4 @@
-//! Owns the account of a compilation: which kernels were chosen and why, memory, and sizes; as data and as text. Does not
-//! own: any decision.
+//! The account of a compilation: which kernels were chosen and why, memory, and sizes; as data and as text.
 
 mod text;
 
@@ -7,12 +6,12 @@ use halite_formats::vmfb::read_vulkan_executable;
 use serde::Serialize;
 
 use crate::{
-    CompileOptions, Place, Program,
+    CompileOptions, Program, SourceLocation,
     emit::Emitted,
     graph::Graph,
     plan::{
         ModulePlan, TargetPlan,
-        flow::{Act, Flow},
+        flow::{Flow, Step},
         lower::Lowered,
         schedule::Command,
     },
@@ -46,7 +45,7 @@ pub struct TargetReport {
     /// Operations that these kernels serve, of all versions and of loading: all of them, as what has no kernel is refused.
     pub served: usize,
     /// What is done once, when the module is loaded.
-    pub load: CourseReport,
+    pub load: WorkReport,
     /// What is done in calls.
     pub functions: Vec<FunctionReport>,
 }
@@ -63,12 +62,12 @@ pub struct FunctionReport {
     /// Bytes of memory that a call takes for values in between: what the version with the most needs.
     pub transient_bytes: u64,
     /// Its versions; where they are many, the first and the one with the most work.
-    pub versions: Vec<CourseReport>,
+    pub versions: Vec<WorkReport>,
 }
 
 /// What is done in a call of a version, or at load. Parts of loops and branches count once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CourseReport {
+pub struct WorkReport {
     /// The inputs as text.
     pub inputs: Vec<String>,
     /// The outputs as text.
@@ -101,7 +100,8 @@ pub struct CourseReport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OperationReport {
     /// Where in the model it comes from.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub location: String,
     /// The operation as text.
     pub operation: String,
     /// Name of the variant.
@@ -169,10 +169,10 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
     let functions = program.functions.iter().enumerate().map(|(f, function)| {
         let version = |v: usize| {
             let graph = &function.versions[v];
-            CourseReport {
+            WorkReport {
                 inputs: ports(graph, &graph.inputs),
                 outputs: ports(graph, &graph.outputs),
-                ..course(&plan.functions[f][v], &target.functions[f][v])
+                ..work_report(&plan.functions[f][v], &target.functions[f][v])
             }
         };
         FunctionReport {
@@ -189,7 +189,7 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
         kernels: target.kernels.len(),
         served: served(target),
         functions: functions.collect(),
-        load: course(&plan.load, &target.load),
+        load: work_report(&plan.load, &target.load),
     }
 }
 
@@ -220,12 +220,12 @@ fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
     ports.iter().map(one).collect()
 }
 
-fn course(flow: &Flow, lowered: &Lowered) -> CourseReport {
+fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
     let commands = || lowered.segments.iter().flatten();
-    let operations = flow.acts.iter().zip(&lowered.choices).filter_map(|(act, choice)| {
-        let (Act::Kernel { operation, place, .. }, Some(choice)) = (act, choice) else { return None };
+    let operations = flow.steps.iter().zip(&lowered.choices).filter_map(|(step, choice)| {
+        let (Step::Operation { operation, location, .. }, Some(choice)) = (step, choice) else { return None };
         Some(OperationReport {
-            place: named(place),
+            location: named(location),
             operation: operation.to_string(),
             variant: choice.variant.to_owned(),
             why: choice.why.clone(),
@@ -235,7 +235,7 @@ fn course(flow: &Flow, lowered: &Lowered) -> CourseReport {
         })
     });
     let operations: Vec<_> = operations.collect();
-    CourseReport {
+    WorkReport {
         inputs: Vec::new(),
         outputs: Vec::new(),
         flops: operations.iter().fold(0.0, |sum, o| sum + o.flops),
@@ -252,8 +252,8 @@ fn course(flow: &Flow, lowered: &Lowered) -> CourseReport {
     }
 }
 
-fn named(place: &Place) -> String {
-    place.as_str().to_owned()
+fn named(location: &SourceLocation) -> String {
+    location.as_str().to_owned()
 }
 
 fn constants(plan: &ModulePlan, emitted: &Emitted) -> ConstantReport {

@@ -1,10 +1,9 @@
-//! From models to modules. Owns: front ends, the graph, passes over it, plans for targets, and the modules that are
-//! written. Does not own: file formats (`halite-formats`), kernels (`halite-shaders`), or devices.
+//! From models to modules: front ends, the graph, passes over it, plans for targets, and the modules that are written.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
 //! # The road
-//! A front end ([`onnx`], …) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
+//! A front end ([`frontends`]) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
 //! [`build::Builder`]. The graph's nodes are operations of the kernel library, so it is typed and shaped by construction,
 //! and knows no model format. [`passes`] rewrite it. [`plan`] picks kernels for each target and lays out memory; [`emit`]
 //! writes the module.
@@ -16,21 +15,28 @@ mod control;
 pub mod emit;
 mod error;
 pub mod explain;
+pub mod frontends;
 pub mod graph;
+mod location;
 mod model;
-pub mod onnx;
+mod options;
+mod parameters;
 pub mod passes;
 pub mod plan;
 mod program;
-pub mod pte;
 pub mod signature;
 #[cfg(test)]
 mod stops;
 #[cfg(test)]
 mod weights;
 
-pub use compile::{BASELINE, CompileOptions, Compiled, ParameterArchive, ParameterStorage, compile};
+pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
-pub use error::{CompileError, Place, UnsupportedOperator};
-pub use model::{Model, ModelFormat, Precision};
+pub use error::{CompileError, UnsupportedOperator};
+pub use frontends::ModelFormat;
+pub use location::SourceLocation;
+pub use model::Model;
+pub use options::{BASELINE, CompileOptions};
+pub use parameters::{ParameterArchive, ParameterStorage};
+pub use passes::{Precision, PrintGraph};
 pub use program::{Function, ModelInfo, Program};

@@ -1,11 +1,12 @@
-//! Owns what is compiled: functions and the versions of each. Does not own: how graphs are made.
+//! What is compiled: functions, and the versions of each.
 
 use std::collections::HashSet;
 
 use crate::{
-    CompileError, ModelFormat,
+    CompileError,
     graph::{Graph, Port},
 };
+use halite_abi::export;
 
 /// Functions that become one module. Constants that several of them share are stored once.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +20,8 @@ pub struct Program {
 /// What a module says of the model that it was compiled from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// Its format.
-    pub format: ModelFormat,
+    /// The name of its format, such as `ONNX`.
+    pub format: String,
     /// The name of its file without the folder; or, of a model that came as bytes, the name that it gives itself. May be
     /// empty.
     pub name: String,
@@ -54,7 +55,7 @@ impl Program {
         let mut names = HashSet::new();
         for function in &self.functions {
             let name = &function.name;
-            if name.is_empty() || name.starts_with("__") || name.contains(['$', '@', '\0']) {
+            if name.is_empty() || !export::is_for_users(name) || name.contains(['@', '\0']) {
                 return Err(CompileError::Request(format!(
                     "'{name}' cannot be the name of a function: it must not be empty, begin with '__' or contain '$' or '@'"
                 )));

@@ -1,5 +1,4 @@
-//! Owns what models say of their inputs and outputs, and the sizes and values that a caller gives for them. Does not own:
-//! what a model makes of these.
+//! What models say of their inputs and outputs, and the sizes and values that a caller gives for them.
 
 use std::collections::BTreeMap;
 

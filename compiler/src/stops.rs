@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::{
     CompileError, CompileOptions, Compiled, Control, Model, ModelFormat, Precision, Program, Stage, compile,
-    onnx::encode::{
+    frontends::onnx::encode::{
         BOOL, FLOAT, INT4, INT64, body, floats, function, graph, int, model, node, port, tensor, value,
     },
     signature::Bindings,
@@ -20,7 +20,7 @@ use crate::{
 
 /// From bytes to a module.
 fn whole(bytes: &Bytes, precision: Precision, control: &Control) -> Result<Compiled, CompileError> {
-    let model = Model::from_bytes(bytes.clone(), ModelFormat::Onnx, control)?;
+    let model = Model::from_bytes(bytes.clone(), ModelFormat::named("onnx").unwrap(), control)?;
     let (function, _) = model.function("main", &[Bindings::default()], precision, control)?;
     compile(&Program { functions: vec![function], model: None }, &CompileOptions::default(), control)
 }
@@ -55,7 +55,7 @@ fn ends_at(k: usize, stages: &[Stage], bytes: &Bytes, precision: Precision) {
 }
 
 /// Runs of a body that adds `step` to what it carries, which is called `name`.
-fn adding(name: &str, step: &str) -> crate::onnx::encode::Message {
+fn adding(name: &str, step: &str) -> crate::frontends::onnx::encode::Message {
     let (before, after, on) = (format!("{name}_before"), format!("{name}_after"), format!("{name}_on"));
     let (given, number) = (format!("{name}_given"), format!("{name}_number"));
     graph(
@@ -205,7 +205,7 @@ fn what_was_cancelled_leaves_nothing_behind() {
     // The model that was read serves again, and gives the same bytes.
     let (bytes, options) = (mixed(), CompileOptions::default());
     let control = Control::new();
-    let read = Model::from_bytes(bytes.clone(), ModelFormat::Onnx, &control).unwrap();
+    let read = Model::from_bytes(bytes.clone(), ModelFormat::named("onnx").unwrap(), &control).unwrap();
     let function = |control: &Control| {
         let (function, _) = read.function("main", &[Bindings::default()], Precision::Model, control)?;
         Ok::<_, CompileError>(Program { functions: vec![function], model: Some(read.info()) })

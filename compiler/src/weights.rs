@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::{
     CompileOptions, Control, Model, ModelFormat, ParameterArchive, ParameterStorage, Precision, compile,
-    onnx::encode::{FLOAT, Message, external, floats, graph, model, node, port, tensor},
+    frontends::onnx::encode::{FLOAT, Message, external, floats, graph, model, node, port, tensor},
     signature::{Bindings, Dim},
 };
 
@@ -69,7 +69,8 @@ fn weights_of_an_onnx_file_are_slices_of_it() {
         tensor("w", FLOAT, &[256, 100], &matrix()),
         typed,
     ]);
-    let read = Model::from_bytes(bytes.clone(), ModelFormat::Onnx, &Control::new()).unwrap();
+    let read =
+        Model::from_bytes(bytes.clone(), ModelFormat::named("onnx").unwrap(), &Control::new()).unwrap();
     let archive = archive(&read);
     let names: Vec<&str> = archive.entries.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.len(), 3, "{names:?}");
@@ -99,7 +100,8 @@ fn weights_beside_an_onnx_file_are_slices_of_theirs() {
         to.lock().unwrap().push(bytes.clone());
         Ok(bytes)
     };
-    let read = Model::open_with(&file, ModelFormat::Onnx, Arc::new(read), &Control::new()).unwrap();
+    let read = Model::open_with(&file, ModelFormat::named("onnx").unwrap(), Arc::new(read), &Control::new())
+        .unwrap();
     assert_eq!(read.info().name, "model.onnx");
     let archive = archive(&read);
     assert_eq!((archive.entries.len(), files.lock().unwrap().len()), (3, 2));
@@ -117,7 +119,8 @@ fn weights_of_an_executorch_program_are_slices_of_it() {
             continue;
         }
         let bytes = Bytes::from(fs::read(&file).unwrap());
-        let read = Model::from_bytes(bytes.clone(), ModelFormat::Pte, &Control::new()).unwrap();
+        let read =
+            Model::from_bytes(bytes.clone(), ModelFormat::named("pte").unwrap(), &Control::new()).unwrap();
         // What the compiler computes has no name of the model, and is called `constant.0` and so on.
         for (name, entry) in archive(&read).entries.iter().filter(|(name, _)| name.starts_with("constant ")) {
             assert!(

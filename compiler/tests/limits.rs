@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use halite_compiler::{
-    BASELINE, CompileError, CompileOptions, Control, Place, Program,
+    BASELINE, CompileError, CompileOptions, Control, Program, SourceLocation,
     build::Builder,
     compile,
     graph::{ElementType, Graph, TensorId},
@@ -31,8 +31,8 @@ fn refused(graph: Graph, target: Capabilities) -> CompileError {
     compile(&Program::of("main", graph), &options, &Control::default()).unwrap_err()
 }
 
-fn place(text: &str) -> Place {
-    Place::new(text)
+fn place(text: &str) -> SourceLocation {
+    SourceLocation::new(text)
 }
 
 fn floats(b: &mut Builder, dims: &[u64]) -> TensorId {
@@ -65,10 +65,10 @@ fn a_tensor_that_no_binding_holds_is_told_with_its_place_and_the_limit() {
     b.output("y", y);
     let target = with_bindings_of(4096);
     let error = refused(b.finish().unwrap(), target);
-    let CompileError::NoKernel { ref place, ref operation, ref reason, .. } = error else {
+    let CompileError::NoKernel { ref location, ref operation, ref reason, .. } = error else {
         panic!("{error}")
     };
-    assert_eq!(place.as_str(), "MatMul '/layer/MatMul'");
+    assert_eq!(location.as_str(), "MatMul '/layer/MatMul'");
     assert!(operation.starts_with("matmul:m=1,n=32,k=64"), "{operation}");
     assert!(reason.contains("8192 bytes") && reason.contains("(4096 bytes)"), "{reason}");
     let text = error.to_string();

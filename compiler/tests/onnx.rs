@@ -6,8 +6,8 @@ use std::path::Path;
 
 use halite_compiler::{
     CompileError,
+    frontends::onnx::Model,
     graph::{Graph, NodeOp},
-    onnx::Model,
     signature::{Bindings, BoundValue},
 };
 use halite_ops::{DType, Values};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::{Array, compare};
 use halite_compiler::{
     CompileError,
-    pte::Model,
+    frontends::pte::Model,
     signature::{Bindings, BoundValue, Dim},
 };
 use serde_json::Value as Json;

@@ -5,9 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use halite_hal::{Device, DriverRegistry, Options, Result, plugin::discovery::Discovery};
+use halite_hal::{Device, DriverRegistry, Options, Result};
 use halite_local as _;
 use halite_null as _;
+use halite_plugin::discovery::Discovery;
 use halite_vulkan as _;
 
 halite_hal::expect_drivers!("local-sync", "local-task", "null", "vulkan");
@@ -19,7 +20,7 @@ pub type Opener = Arc<dyn Fn() -> Result<Arc<dyn Device>> + Send + Sync>;
 /// folders), which replace linked ones of the same name. Plug-ins that nobody names are not looked for: what is tested is
 /// what was asked for.
 pub fn registry(paths: &[PathBuf]) -> DriverRegistry {
-    DriverRegistry::discover(&Discovery::none().given(paths))
+    halite_plugin::discover(&Discovery::none().given(paths))
 }
 
 /// Opens a device of a registry by URI, as often as it is called. What the first call found is what all get, also if
@@ -27,7 +28,7 @@ pub fn registry(paths: &[PathBuf]) -> DriverRegistry {
 pub fn opener(registry: DriverRegistry, uri: &str, options: Options) -> Opener {
     let (uri, found) = (uri.to_owned(), OnceLock::<String>::new());
     Arc::new(move || {
-        let device = registry.open(found.get().unwrap_or(&uri), &options)?;
+        let device = halite_layers::open(&registry, found.get().unwrap_or(&uri), &options)?;
         found.get_or_init(|| {
             let query = uri.split_once('?').map(|(_, query)| format!("?{query}")).unwrap_or_default();
             device.info().uri() + &query

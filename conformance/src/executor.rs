@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use halite_abi::ElementType;
 use halite_compiler::{
     Compiled,
-    graph::{ElementType, Graph, Port},
+    graph::{Graph, Port},
 };
-use halite_hal::{Device, ElementType as HalElement};
-use halite_ops::{DType, Values};
+use halite_hal::Device;
+use halite_ops::Values;
 use halite_runtime::{BufferView, HostTensor, LoadMode, Session, Value};
 
 /// A device that modules are run on.
@@ -57,7 +58,7 @@ impl Executor {
         let inputs = graph.inputs.iter().zip(inputs).map(|(port, values)| {
             let tensor = graph.tensor(port.tensor);
             let bytes = values.to_bytes(tensor.element.storage());
-            Ok(HostTensor::new(hal_type(tensor.element), tensor.dims.as_slice(), bytes)?)
+            Ok(HostTensor::new(ElementType::from(tensor.element), tensor.dims.as_slice(), bytes)?)
         });
         let results = self.call_with(session, function, &inputs.collect::<Result<Vec<_>>>()?)?;
         let (got, wanted) = (results.len(), graph.outputs.len());
@@ -65,7 +66,7 @@ impl Executor {
         let read = |(host, port): (&HostTensor, &Port)| {
             let tensor = graph.tensor(port.tensor);
             let (shape, element) = (host.shape.as_slice(), host.element_type);
-            let fits = shape == tensor.dims && element == hal_type(tensor.element);
+            let fits = shape == tensor.dims && element == ElementType::from(tensor.element);
             ensure!(fits, "'{}' is {}, not {:?}", port.name, host.metadata(), tensor.dims);
             Ok(Values::from_bytes(tensor.element.storage(), &host.data))
         };
@@ -100,23 +101,4 @@ impl Executor {
 /// A result is no tensor, or the device failed.
 pub fn tensors(results: &[Value]) -> Result<Vec<HostTensor>> {
     results.iter().map(|value| Ok(value.as_view().context("a result is no tensor")?.to_host()?)).collect()
-}
-
-/// An element type as devices know it.
-pub fn hal_type(element: ElementType) -> HalElement {
-    match element {
-        ElementType::Bool => HalElement::I1,
-        ElementType::Of(DType::F64) => HalElement::F64,
-        ElementType::Of(DType::F32) => HalElement::F32,
-        ElementType::Of(DType::F16) => HalElement::F16,
-        ElementType::Of(DType::BF16) => HalElement::BF16,
-        ElementType::Of(DType::I8) => HalElement::I8,
-        ElementType::Of(DType::U8) => HalElement::UI8,
-        ElementType::Of(DType::I16) => HalElement::I16,
-        ElementType::Of(DType::U16) => HalElement::UI16,
-        ElementType::Of(DType::I32) => HalElement::I32,
-        ElementType::Of(DType::U32) => HalElement::UI32,
-        ElementType::Of(DType::I64) => HalElement::I64,
-        ElementType::Of(DType::U64) => HalElement::UI64,
-    }
 }

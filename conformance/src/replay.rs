@@ -106,7 +106,7 @@ pub fn session(
 fn allowing(device: &Arc<dyn Device>) -> Arc<dyn Device> {
     let info = device.info();
     let options = info.unconfined.iter().map(|code| (code.option.clone(), code.allow.clone())).collect();
-    let opened = drivers::registry(&[]).open(&info.uri(), &options);
+    let opened = halite_layers::open(&drivers::registry(&[]), &info.uri(), &options);
     opened.unwrap_or_else(|_| device.clone())
 }
 

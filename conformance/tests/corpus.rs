@@ -13,8 +13,8 @@ use halite_hal::{Device, DriverRegistry, Options};
 fn device() -> Option<Arc<dyn Device>> {
     halite_vulkan::link();
     let wanted = std::env::var("HALITE_TEST_DEVICE").ok();
-    match DriverRegistry::with_static_drivers().open("vulkan?hazards=on&pipeline_cache=off", &Options::new())
-    {
+    let registry = DriverRegistry::with_static_drivers();
+    match halite_layers::open(&registry, "vulkan?hazards=on&pipeline_cache=off", &Options::new()) {
         Ok(device) => {
             let name = device.info().name.to_lowercase();
             let fits = wanted.as_ref().is_none_or(|w| name.contains(&w.to_lowercase()));

@@ -16,8 +16,9 @@ use halite_conformance::{
 use halite_hal::{
     BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, DeviceInfo,
     Driver as _, Executable, ExecutableDesc, Fence, MemoryStats, Options, QueueAffinity, QueueOp, Result,
-    Semaphore, Status, validation::ValidatedDevice,
+    Semaphore, Status,
 };
+use halite_layers::validation::ValidatedDevice;
 use halite_null::NullDriver;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

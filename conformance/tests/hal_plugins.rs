@@ -13,13 +13,13 @@ use halite_conformance::{
     drivers::{opener, registry},
     suites::{Runner, Verdict, hal},
 };
-use halite_hal::{DriverSource, Options};
+use halite_hal::Options;
 
 /// Runs the suite; returns the areas that were skipped.
 fn run(library: PathBuf, driver: &str) -> BTreeSet<String> {
     let registry = registry(&[library]);
     let entry = registry.entries().iter().find(|e| e.name() == driver).unwrap();
-    assert!(matches!(entry.source(), DriverSource::Library(_)), "'{driver}' is not the library's");
+    assert!(entry.source().is_some(), "'{driver}' is not the library's");
     let runner = Runner::new(opener(registry, driver, Options::new()), Duration::from_secs(110));
     let summary = runner.run(&hal::cases(1, 10), |_| ()).unwrap();
     let failures: Vec<_> = summary.failures().map(ToString::to_string).collect();

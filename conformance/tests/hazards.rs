@@ -10,7 +10,8 @@ use halite_conformance::{
     hazards::{Findings, Watched},
     replay,
 };
-use halite_hal::{Device, Options, hazards::HazardCheck};
+use halite_hal::{Device, Options};
+use halite_layers::hazards::HazardCheck;
 
 /// Programs whose recordings are put on trial. What IREE's compiler makes of them has no hazard that is none.
 fn trial(set: &str) -> Option<Findings> {
@@ -18,7 +19,7 @@ fn trial(set: &str) -> Option<Findings> {
         eprintln!("SKIPPED: the shared corpus is not beside this checkout");
         return None;
     };
-    let device = match registry(&[]).open("vulkan?pipeline_cache=off", &Options::new()) {
+    let device = match halite_layers::open(&registry(&[]), "vulkan?pipeline_cache=off", &Options::new()) {
         Ok(device) => device,
         Err(e) => {
             assert!(std::env::var("HALITE_TEST_DEVICE").is_err(), "{e}");

@@ -14,7 +14,7 @@ use halite_shaders::{Plan, Slot, Tuning, rank, variants_of};
 
 /// The Vulkan device at hand.
 fn vulkan() -> Option<Arc<dyn Device>> {
-    match registry(&[]).open("vulkan?pipeline_cache=off", &Options::new()) {
+    match halite_layers::open(&registry(&[]), "vulkan?pipeline_cache=off", &Options::new()) {
         Ok(device) => Some(device),
         Err(e) => {
             assert!(std::env::var("HALITE_TEST_DEVICE").is_err(), "the tests were to run on a device: {e}");
@@ -81,7 +81,7 @@ fn what_a_kernel_writes_to_an_input_is_seen() {
 fn kernels_compute_the_same_where_few_buffers_can_be_bound() {
     /// What Vulkan promises.
     const BINDINGS: usize = 4;
-    /// Arithmetic operations of a sample: the twins compute them on the host.
+    /// Arithmetic operations of a sample: the references compute them on the host.
     const WORK: f64 = 1e6;
     let Some(device) = vulkan() else { return };
     let mut target = capabilities(device.info()).unwrap();

@@ -13,7 +13,7 @@ use halite_runtime::{
 };
 
 fn device(driver: &str) -> Arc<dyn Device> {
-    DriverRegistry::with_static_drivers().open(driver, &Options::new()).unwrap()
+    halite_layers::open(&DriverRegistry::with_static_drivers(), driver, &Options::new()).unwrap()
 }
 
 /// Replays a set on a device; `module` names another file beside each program's own.

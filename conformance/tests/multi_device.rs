@@ -20,7 +20,7 @@ fn root() -> &'static Path {
 }
 
 fn open(uri: &str) -> D {
-    DriverRegistry::with_static_drivers().open(uri, &Options::new()).unwrap()
+    halite_layers::open(&DriverRegistry::with_static_drivers(), uri, &Options::new()).unwrap()
 }
 
 /// A Vulkan device that leaves the pipelines that this user keeps alone.

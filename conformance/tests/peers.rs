@@ -1,4 +1,4 @@
-//! The device suite with every buffer on another device than the one that works: what `halite_hal::peer` does must not be
+//! The device suite with every buffer on another device than the one that works: what `halite_layers::peer` does must not be
 //! seen.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -10,6 +10,7 @@ use halite_conformance::{
     suites::{Case, Runner, hal},
 };
 use halite_hal::*;
+use halite_layers::{open, peer};
 
 /// The Vulkan device at hand, without the pipelines that this user keeps.
 const VULKAN: &str = "vulkan?pipeline_cache=off";
@@ -99,7 +100,7 @@ const OTHERWISE: [&str; 6] = [
 fn run(worker: &'static str, memory: &'static str) {
     let registry = registry(&[]);
     let opener: Opener = Arc::new(move || {
-        let devices = [registry.open(worker, &Options::new())?, registry.open(memory, &Options::new())?];
+        let devices = [open(&registry, worker, &Options::new())?, open(&registry, memory, &Options::new())?];
         let connected = peer::connect(devices.to_vec());
         let (worker, memory) = (connected[0].clone(), connected[1].clone());
         Ok(Arc::new(Displaced { worker, memory }) as Arc<dyn Device>)
@@ -121,7 +122,7 @@ fn work_on_a_processor_with_the_memory_of_another() {
 
 #[test]
 fn work_on_a_processor_with_the_memory_of_a_gpu_and_the_reverse() {
-    if let Err(e) = registry(&[]).open(VULKAN, &Options::new()) {
+    if let Err(e) = open(&registry(&[]), VULKAN, &Options::new()) {
         assert!(std::env::var_os("HALITE_TEST_DEVICE").is_none(), "the Vulkan device cannot be opened: {e}");
         eprintln!("SKIPPED: no Vulkan device: {e}");
         return;

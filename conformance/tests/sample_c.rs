@@ -24,7 +24,9 @@ fn repository() -> &'static Path {
 /// Runs a compiler; `false` when it is not installed.
 fn compile(compiler: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(compiler);
-    command.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]).arg(repository().join("hal/include"));
+    command
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"])
+        .arg(repository().join("plugin/include"));
     match command.args(arguments).output() {
         Ok(output) => {
             assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

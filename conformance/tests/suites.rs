@@ -48,7 +48,7 @@ fn a_part_of_all_suites_on_the_cpu_devices() {
 #[test]
 fn a_part_of_all_suites_on_the_vulkan_device() {
     let wanted = std::env::var("HALITE_TEST_DEVICE").ok();
-    if let Err(e) = registry(&[]).open("vulkan", &Options::new()) {
+    if let Err(e) = halite_layers::open(&registry(&[]), "vulkan", &Options::new()) {
         assert!(wanted.is_none(), "the tests were to run on {wanted:?}: {e}");
         eprintln!("SKIPPED: no Vulkan device: {e}");
         return;

@@ -2,7 +2,6 @@
 #![no_main]
 
 use bytes::Bytes;
-use halite_compiler::ModelFormat;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| halite_fuzz::compile(Bytes::copy_from_slice(data), ModelFormat::Onnx));
+fuzz_target!(|data: &[u8]| halite_fuzz::compile(Bytes::copy_from_slice(data), "onnx"));

@@ -3,7 +3,6 @@
 #![no_main]
 
 use bytes::Bytes;
-use halite_compiler::ModelFormat;
 use halite_formats::pte::{Program, Value, VulkanGraph};
 use libfuzzer_sys::fuzz_target;
 
@@ -27,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
             let _ = VulkanGraph::parse(&delegate.data).map(|graph| check(&graph));
         }
     }
-    halite_fuzz::compile(file, ModelFormat::Pte);
+    halite_fuzz::compile(file, "pte");
 });
 
 fn check(graph: &VulkanGraph) {

@@ -14,9 +14,10 @@ const SIZE: u64 = 2;
 /// Most bytes of values that are given.
 const MOST_BYTES: u64 = 1 << 16;
 
-/// Reads a model and compiles each of its functions for small sizes and the baseline. Inputs whose values are asked for are
+/// Reads a model of a format, by its id, and compiles each of its functions for small sizes and the baseline. Inputs whose values are asked for are
 /// given zeros. Errors are fine; panics, hangs and memory out of proportion are findings.
-pub fn compile(bytes: Bytes, format: ModelFormat) {
+pub fn compile(bytes: Bytes, format: &str) {
+    let Ok(format) = ModelFormat::named(format) else { panic!("the compiler reads no {format}") };
     let Ok(model) = Model::from_bytes(bytes, format, &Control::default()) else { return };
     for name in model.functions().iter().take(4) {
         function(&model, name);

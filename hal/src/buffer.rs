@@ -1,10 +1,8 @@
-//! Owns the buffer trait, its parameters and sub-ranges. Does not own: allocation (drivers do).
+//! Buffers: the trait that drivers implement, what a buffer is asked to be, and ranges of one.
 
 use std::{any::Any, fmt, sync::Arc};
 
-use crate::{
-    BufferUsage, MemoryAccess, MemoryType, QueueAffinity, Result, status, validation::check_host_access,
-};
+use crate::{BufferUsage, MemoryAccess, MemoryType, QueueAffinity, Result, bail, status};
 
 /// Length that means "to the end of the buffer" in the HAL ABI (-1 as i64).
 pub const WHOLE_BUFFER: u64 = u64::MAX;
@@ -37,7 +35,7 @@ pub trait Buffer: fmt::Debug + Send + Sync + 'static {
     /// Identity of the device that made it ([`crate::Device::id`]).
     fn device_id(&self) -> u64;
 
-    /// Logical size in bytes. Drivers pad the memory behind it to at least the next 64-byte boundary, so a
+    /// Logical size in bytes. Drivers pad the memory behind it to at least the next multiple of [`halite_abi::BUFFER_PADDING`], so a
     /// kernel may read (and write back) the last partial word.
     fn byte_length(&self) -> u64;
 
@@ -67,6 +65,30 @@ pub trait Buffer: fmt::Debug + Send + Sync + 'static {
 
     /// The driver's own type, for downcasts inside that driver.
     fn as_any(&self) -> &dyn Any;
+}
+
+impl dyn Buffer + '_ {
+    /// OUT_OF_RANGE when a range does not lie in the buffer. Its length is a number of bytes, never [`WHOLE_BUFFER`];
+    /// `what` names it in the message.
+    pub fn check_bounds(&self, what: &str, offset: u64, length: u64) -> Result<()> {
+        let limit = self.byte_length();
+        if offset.checked_add(length).is_none_or(|end| end > limit) {
+            bail!(
+                OutOfRange,
+                "{what} covers {length} bytes at offset {offset}, beyond the {limit} bytes that exist"
+            );
+        }
+        Ok(())
+    }
+
+    /// PERMISSION_DENIED when the buffer does not allow this access; `what` names who asks.
+    pub fn check_access(&self, what: &str, needed: MemoryAccess) -> Result<()> {
+        let access = self.access();
+        if access.intersects(MemoryAccess::ANY | needed) {
+            return Ok(());
+        }
+        bail!(PermissionDenied, "{what} needs {needed} access to a buffer that allows {access}")
+    }
 }
 
 /// A byte range of a buffer. Cheap to clone.
@@ -107,17 +129,23 @@ impl BufferSpan {
         )
     }
 
+    /// Host access to the span: bounds and access bits.
+    fn check_host_access(&self, access: MemoryAccess) -> Result<()> {
+        self.buffer.check_bounds("host access", self.offset, self.length)?;
+        self.buffer.check_access("host access", access)
+    }
+
     /// Reads from `offset` within the span; blocks. OUT_OF_RANGE outside of span or buffer, PERMISSION_DENIED when
     /// the buffer's access bits forbid it.
     pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
         let span = self.subspan(offset, target.len() as u64)?;
-        check_host_access(span.buffer.as_ref(), span.offset, span.length, MemoryAccess::READ)?;
+        span.check_host_access(MemoryAccess::READ)?;
         span.buffer.read(span.offset, target)
     }
 
     /// Reads the whole span; blocks.
     pub fn read_all(&self) -> Result<Vec<u8>> {
-        check_host_access(self.buffer.as_ref(), self.offset, self.length, MemoryAccess::READ)?;
+        self.check_host_access(MemoryAccess::READ)?;
         let length = usize::try_from(self.length)
             .map_err(|_| status!(ResourceExhausted, "{} bytes do not fit in host memory", self.length))?;
         let mut bytes = vec![0; length];
@@ -128,7 +156,7 @@ impl BufferSpan {
     /// Writes at `offset` within the span; blocks. Errors as for [`BufferSpan::read`].
     pub fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
         let span = self.subspan(offset, source.len() as u64)?;
-        check_host_access(span.buffer.as_ref(), span.offset, span.length, MemoryAccess::WRITE)?;
+        span.check_host_access(MemoryAccess::WRITE)?;
         span.buffer.write(span.offset, source)
     }
 

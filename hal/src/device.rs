@@ -1,6 +1,13 @@
-//! Owns the device trait and the queue operations. Does not own: checks a caller can foresee (`validation` does).
+//! The device trait and the queue operations. What a caller can foresee is checked above drivers, in the layers.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 
@@ -164,8 +171,8 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     /// Waits until all queues are idle. Used at teardown and in tests. DEADLINE_EXCEEDED when work goes on for longer.
     fn wait_idle(&self, deadline: Deadline) -> Result<()>;
 
-    /// Whether what callers can foresee is checked before the driver sees it: true for
-    /// [`crate::validation::ValidatedDevice`] only.
+    /// Whether what callers can foresee is checked before the driver sees it: true behind the layers (crate
+    /// `halite-layers`), false for drivers.
     fn is_validated(&self) -> bool {
         false
     }
@@ -174,9 +181,19 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// Who counts device identities, where it is not this copy of the crate.
+static COUNTER: OnceLock<fn() -> u64> = OnceLock::new();
+
 /// A new process-unique device identity. In a driver library it comes from the program that loaded it.
 pub fn next_device_id() -> u64 {
-    crate::plugin::host::device_id()
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    COUNTER.get().map_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed), |count| count())
+}
+
+/// Lets somebody else count device identities: a library with a copy of this crate asks the program that loaded it. Only
+/// the first call counts.
+pub fn count_devices_with(counter: fn() -> u64) {
+    _ = COUNTER.set(counter);
 }
 
 /// The error for an object that another device made.

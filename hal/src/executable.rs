@@ -1,4 +1,4 @@
-//! Owns executables: device code with named functions. Does not own: any code format (drivers do).
+//! Executables: device code with named functions. Drivers know the formats of code.
 
 use std::{any::Any, fmt};
 
@@ -58,7 +58,7 @@ pub trait Executable: fmt::Debug + Send + Sync + 'static {
         Ok(functions.len())
     }
 
-    /// What a dispatch of this function touches, for the check of barriers ([`crate::hazards`]): for each binding what is
+    /// What a dispatch of this function touches, for the check of barriers (`halite_layers::hazards`): for each binding what is
     /// read and what is written, and no less than the code does. `None` for the workgroups where only the device knows
     /// them. The answer is `None` where the driver cannot look into the code. May take long: nobody asks unless the check
     /// is switched on.

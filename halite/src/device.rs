@@ -10,7 +10,8 @@ use std::{
 
 #[cfg(feature = "compiler")]
 use halite_hal::choice;
-use halite_hal::{self as hal, DriverRegistry, plugin::discovery::Discovery};
+use halite_hal::{self as hal, DriverRegistry};
+use halite_plugin::discovery::Discovery;
 
 pub use hal::Options;
 
@@ -110,7 +111,7 @@ impl Drivers {
     /// The linked drivers and the plug-ins that are found in `HALITE_DRIVER_PATH` and beside the executable. Reads manifests;
     /// a library is loaded when its driver is asked for.
     pub fn with_plugins() -> Self {
-        Drivers::from_registry(DriverRegistry::discover(&Discovery::standard()))
+        Drivers::from_registry(halite_plugin::discover(&Discovery::standard()))
     }
 
     /// Drivers that the layer [`hal`](crate::hal) put together.
@@ -179,7 +180,7 @@ impl Drivers {
                 options.entry(name).or_insert(value);
             }
         }
-        Ok(Device::new(self.registry.open(uri, &options)?))
+        Ok(Device::new(halite_layers::open(&self.registry, uri, &options)?))
     }
 
     /// The same drivers, whose devices keep compiled pipelines in this place unless somebody said otherwise: a folder, or `off`.
@@ -353,7 +354,7 @@ impl Device {
 
     /// A device that the layer [`hal`](crate::hal) opened.
     pub fn from_hal(device: Arc<dyn hal::Device>) -> Device {
-        Device::new(hal::validation::ValidatedDevice::wrap(device))
+        Device::new(halite_layers::validation::ValidatedDevice::wrap(device))
     }
 
     /// What is known of it.

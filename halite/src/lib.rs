@@ -83,7 +83,7 @@ pub use compile::{Precision, Sizes, Tuning};
 pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, TransferStats, devices};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
-pub use halite_runtime::ElementType;
+pub use halite_abi::{ElementKind, ElementType};
 pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
 pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
 pub use signature::{Dimension, FunctionInfo, ValueInfo, ValueType};
@@ -93,6 +93,12 @@ pub use value::{DeviceBuffer, Inputs, Object, Outputs, Value};
 
 /// The layer below, for programs that bring a driver or look into devices: drivers, devices, queues. It changes with every release.
 pub use halite_hal as hal;
+
+/// What stands between callers and drivers: validation, the check of barriers. Like [`hal`], it changes with every release.
+pub use halite_layers as layers;
+
+/// Drivers in libraries: where they are looked for, and loading them. Like [`hal`], it changes with every release.
+pub use halite_plugin as plugin;
 
 /// Tensors as text and as `.npy` files, in the form of IREE's tools, and comparison with tolerances. The tools are made from it; like
 /// [`hal`], it changes with every release.
@@ -110,7 +116,7 @@ pub use halite_hal as hal;
 pub mod host {
     pub use halite_runtime::tensor::{
         ArgumentKind, HostTensor, HostValue, InputReader, Mismatch, Printed, Tolerance, compare,
-        element_to_f64, format_g, npy, parse_type,
+        element_to_f64, format_g, npy,
     };
 }
 

@@ -162,7 +162,7 @@ fn value_type(ty: &TypeInfo) -> ValueType {
                 dim.and_then(|size| usize::try_from(size).ok()).map_or(Dimension::Open, Dimension::Fixed)
             };
             ValueType::Tensor {
-                element_type: runtime::tensor::parse_type(element).ok(),
+                element_type: element.parse().ok(),
                 shape: Some(dims.iter().map(dimension).collect()),
             }
         }

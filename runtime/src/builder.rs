@@ -3,8 +3,10 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
+use halite_abi::{attribute, export, import};
 use halite_formats::vmfb::{self, ModuleDef};
-use halite_hal::{Device, DriverRegistry, Options, ResultExt, peer, validation::ValidatedDevice};
+use halite_hal::{Device, DriverRegistry, Options, ResultExt};
+use halite_layers::{peer, validation::ValidatedDevice};
 use halite_vm::{Context, ContextOptions, Limits, Module, NativeModule};
 
 use crate::{
@@ -205,7 +207,7 @@ impl SessionBuilder {
             return Ok(vec![choose::open_default(&registry, &self.device_options, hints)?]);
         }
         let open = |source: &DeviceSource| match source {
-            DeviceSource::Uri(uri) => Ok(registry.open(uri, &self.device_options)?),
+            DeviceSource::Uri(uri) => Ok(halite_layers::open(&registry, uri, &self.device_options)?),
             DeviceSource::Open(device) => Ok(ValidatedDevice::wrap(device.clone())),
         };
         let devices = self.devices.iter().map(open).collect::<Result<Vec<_>>>()?;
@@ -234,9 +236,9 @@ fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
 
 /// Whether a module reaches for devices, directly or through parameters, or takes tensors, which live on one.
 fn needs_device(def: &ModuleDef) -> bool {
-    let native = |name: &str| name == "hal" || name == "io_parameters";
+    let native = |name: &str| name == import::hal::NAME || name == import::io_parameters::NAME;
     let takes_tensors = |f: &vmfb::Function| {
-        f.signature.attr("iree.abi.declaration").is_some_and(|text| text.contains("tensor<"))
+        f.signature.attr(attribute::DECLARATION).is_some_and(|text| text.contains("tensor<"))
     };
     def.dependencies.iter().any(|d| native(&d.name))
         || def.imports.iter().any(|i| i.full_name.split_once('.').is_some_and(|(module, _)| native(module)))
@@ -248,13 +250,13 @@ fn module_info(def: &ModuleDef) -> Result<ModuleInfo> {
     // Of exports with one name the first counts, as in the VM.
     let ordinals: HashMap<&str, usize> = exports().collect();
     let sibling = |name: &str| {
-        let (name, ordinal) = ordinals.get_key_value(format!("{name}$async").as_str())?;
+        let (name, ordinal) = ordinals.get_key_value(format!("{name}{}", export::ASYNC_SUFFIX).as_str())?;
         Some((*name, &def.functions.get(*ordinal)?.signature))
     };
     let functions = def
         .exports
         .iter()
-        .filter(|export| !export.local_name.starts_with("__") && !export.local_name.contains('$'))
+        .filter(|export| export::is_for_users(&export.local_name))
         .filter_map(|export| Some((export, def.functions.get(export.ordinal as usize)?)))
         .map(|(export, function)| {
             let (name, sibling) = (&export.local_name, sibling(&export.local_name));

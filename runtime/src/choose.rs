@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use halite_abi::query;
 use halite_hal::{
     Device, DeviceInfo, DeviceKind, DriverEntry, DriverRegistry, Options, Status, UnconfinedCode, choice,
     status,
@@ -54,7 +55,7 @@ pub(crate) fn open_default(
     let info = &devices[best.index];
     log::info!("device {} chosen with {} points", info.uri(), best.score.total);
     warn_of_cpu(info, &ranked, devices);
-    Ok(registry.open(&info.uri(), &found.options[best.index])?)
+    Ok(halite_layers::open(registry, &info.uri(), &found.options[best.index])?)
 }
 
 impl Candidates {
@@ -92,7 +93,7 @@ fn uri_that_allows(info: &DeviceInfo, code: &UnconfinedCode) -> String {
 pub(crate) fn explain(failure: Status, devices: &[Arc<dyn Device>], hints: &[ModuleHints]) -> Status {
     let named = |format: &&String| hints.iter().any(|h| h.names_format(format));
     let refuses =
-        |device: &dyn Device, format: &str| device.query_i64("hal.executable.format", format) == Some(0);
+        |device: &dyn Device, format: &str| device.query_i64(query::EXECUTABLE_FORMAT, format) == Some(0);
     for device in devices {
         for code in &device.info().unconfined {
             let mut formats = code.formats.iter().filter(named);

@@ -1,19 +1,11 @@
 //! Owns the facts about functions that modules tell: what they take and return, and how they are called. Does not own:
 //! calling them (`function` does).
 
-use halite_abi::{Result, ResultExt, status};
+use halite_abi::{Result, ResultExt, attribute, export, status};
 use halite_formats::vmfb::FunctionSignature;
 use halite_vm::{Kind, Signature};
 
 use crate::declaration::{Declaration, Field, TypeInfo};
-
-/// Arguments that an asynchronous function takes after the declared ones: the fence to wait for, the fence to signal.
-const ASYNC_FENCES: usize = 2;
-
-/// Attribute in which a module says what its calls have to do with each other.
-const CALLS: &str = "halite.calls";
-/// Its value where calls share nothing that they write. A module that says so and is wrong gets wrong numbers.
-const INDEPENDENT: &str = "independent";
 
 /// Facts about an exported function.
 #[derive(Clone, Debug)]
@@ -53,12 +45,12 @@ impl FunctionInfo {
         signature: &FunctionSignature,
         sibling: Option<(&str, &FunctionSignature)>,
     ) -> Result<Self> {
-        let declaration = signature.attr("iree.abi.declaration").map(str::to_owned);
+        let declaration = signature.attr(attribute::DECLARATION).map(str::to_owned);
         let parsed = declaration.as_deref().and_then(Declaration::parse);
         let is_async = is_async(signature);
         let convention = Signature::parse(&signature.calling_convention)
             .context(|| format!("reading the signature of '{module}.{name}'"))?;
-        if convention.is_variadic() || (is_async && convention.args.len() < ASYNC_FENCES) {
+        if convention.is_variadic() || (is_async && convention.args.len() < export::FENCES) {
             return Err(status!(
                 InvalidArgument,
                 "exported function '{module}.{name}' cannot have the signature '{}'",
@@ -72,9 +64,9 @@ impl FunctionInfo {
         };
         let launch = launch.map(|(name, signature)| Launch {
             name: name.to_owned(),
-            independent: signature.attr(CALLS) == Some(INDEPENDENT),
+            independent: signature.attr(attribute::CALLS) == Some(attribute::INDEPENDENT),
         });
-        let fences = if is_async { ASYNC_FENCES } else { 0 };
+        let fences = if is_async { export::FENCES } else { 0 };
         let inputs: Vec<Kind> = convention.plain_args().take(convention.args.len() - fences).collect();
         let outputs = convention.results;
         let all = || [Some(signature), sibling.map(|(_, signature)| signature)].into_iter().flatten();
@@ -84,8 +76,16 @@ impl FunctionInfo {
             name: name.to_owned(),
             calling_convention: signature.calling_convention.clone(),
             is_async,
-            input_names: names(all(), "halite.inputs", fields(|d| &d.inputs), inputs.len()),
-            output_names: names(all(), "halite.outputs", fields(|d| &d.outputs), outputs.len()),
+            input_names: names(
+                all().filter_map(FunctionSignature::input_names),
+                fields(|d| &d.inputs),
+                inputs.len(),
+            ),
+            output_names: names(
+                all().filter_map(FunctionSignature::output_names),
+                fields(|d| &d.outputs),
+                outputs.len(),
+            ),
             inputs,
             outputs,
             declaration,
@@ -145,13 +145,13 @@ impl FunctionInfo {
 }
 
 fn is_async(signature: &FunctionSignature) -> bool {
-    signature.attr("iree.abi.model") == Some("coarse-fences")
+    signature.attr(attribute::CALL_MODEL) == Some(attribute::COARSE_FENCES)
 }
 
 /// Whether a function does what one of this convention does, but takes fences.
 fn launches(sibling: &FunctionSignature, convention: &Signature) -> bool {
     let Ok(with_fences) = Signature::parse(&sibling.calling_convention) else { return false };
-    let fences = with_fences.args.len().checked_sub(ASYNC_FENCES);
+    let fences = with_fences.args.len().checked_sub(export::FENCES);
     is_async(sibling)
         && !with_fences.is_variadic()
         && fences == Some(convention.args.len())
@@ -160,21 +160,14 @@ fn launches(sibling: &FunctionSignature, convention: &Signature) -> bool {
         && with_fences.results == convention.results
 }
 
-/// Names of inputs or outputs: the list that the attribute `key` holds, else those of the declaration.
-fn names<'a>(
-    mut signatures: impl Iterator<Item = &'a FunctionSignature>,
-    key: &str,
+/// Names of inputs or outputs: the first list of as many, else those of the declaration.
+fn names(
+    mut listed: impl Iterator<Item = Vec<String>>,
     declared: Option<&Vec<Field>>,
     count: usize,
 ) -> Vec<String> {
-    let listed = |signature: &FunctionSignature| {
-        let names: Vec<String> = serde_json::from_str(signature.attr(key)?).ok()?;
-        (names.len() == count).then_some(names)
-    };
-    if let Some(names) = signatures.find_map(listed) {
-        return names;
-    }
-    declared.into_iter().flatten().map(|field| field.name.clone()).collect()
+    let fits = listed.find(|names| names.len() == count);
+    fits.unwrap_or_else(|| declared.into_iter().flatten().map(|field| field.name.clone()).collect())
 }
 
 #[cfg(test)]
@@ -191,8 +184,8 @@ mod tests {
     }
 
     const DECLARED: (&str, &str) =
-        ("iree.abi.declaration", "sync func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (%y: tensor<4xf32>)");
-    const FENCES: (&str, &str) = ("iree.abi.model", "coarse-fences");
+        (attribute::DECLARATION, "sync func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (%y: tensor<4xf32>)");
+    const FENCES: (&str, &str) = (attribute::CALL_MODEL, attribute::COARSE_FENCES);
 
     fn names(info: &FunctionInfo) -> [Option<&str>; 4] {
         [info.input_name(0), info.input_name(1), info.output_name(0), info.output_name(1)]
@@ -203,12 +196,12 @@ mod tests {
         let info = FunctionInfo::new("m", "f", &signature("0rr_r", &[DECLARED]), None).unwrap();
         assert_eq!(names(&info), [Some("a"), Some("b"), Some("y"), None]);
         let of_model =
-            [DECLARED, ("halite.inputs", r#"["ids:0","mask"]"#), ("halite.outputs", r#"["out 1"]"#)];
+            [DECLARED, (attribute::INPUTS, r#"["ids:0","mask"]"#), (attribute::OUTPUTS, r#"["out 1"]"#)];
         let info = FunctionInfo::new("m", "f", &signature("0rr_r", &of_model), None).unwrap();
         assert_eq!(names(&info), [Some("ids:0"), Some("mask"), Some("out 1"), None]);
         // What does not fit the function is nobody's names.
         for wrong in ["[\"a\"]", "[1, 2]", "a, b", ""] {
-            let attrs = [DECLARED, ("halite.inputs", wrong)];
+            let attrs = [DECLARED, (attribute::INPUTS, wrong)];
             let info = FunctionInfo::new("m", "f", &signature("0rr_r", &attrs), None).unwrap();
             assert_eq!(names(&info)[..2], [Some("a"), Some("b")], "{wrong}");
         }
@@ -222,7 +215,7 @@ mod tests {
         let with = |sibling: &FunctionSignature| {
             FunctionInfo::new("m", "f", &plain, Some(("f$async", sibling))).unwrap()
         };
-        let info = with(&signature("0rIrr_r", &[FENCES, (CALLS, INDEPENDENT)]));
+        let info = with(&signature("0rIrr_r", &[FENCES, (attribute::CALLS, attribute::INDEPENDENT)]));
         let launch = info.launch().unwrap();
         assert!(launch.independent && launch.name == "f$async" && info.can_overlap() && !info.is_async);
         assert!(!with(&signature("0rIrr_r", &[FENCES])).launch().unwrap().independent);

@@ -60,10 +60,9 @@ pub use cancel::CancelToken;
 pub use declaration::{Declaration, Field, TypeInfo};
 pub use error::{Error, Result};
 pub use function::{CallOptions, Function};
-pub use hal_module::{
-    BufferObject, DeviceObject, FenceObject, FileObject, HalModule, TraceSink, VERSION as HAL_MODULE_VERSION,
-};
-pub use halite_hal::{Deadline, ElementType, Encoding};
+pub use hal_module::{BufferObject, DeviceObject, FenceObject, FileObject, HalModule, TraceSink};
+pub use halite_abi::{ElementType, Encoding};
+pub use halite_hal::Deadline;
 pub use halite_vm::{Kind, Limits};
 pub use info::FunctionInfo;
 pub use mapping::LoadMode;

@@ -192,7 +192,7 @@ mod tests {
         let ignored = HostValue::Ignored(ArgumentKind::I64);
         assert!(matches!(Value::from_host(None, &ignored), Ok(Value::I64(0))));
         let tensor =
-            HostValue::Tensor(HostTensor::zeros(halite_hal::ElementType::F32, [2u64].as_slice()).unwrap());
+            HostValue::Tensor(HostTensor::zeros(halite_abi::ElementType::F32, [2u64].as_slice()).unwrap());
         assert_eq!(Value::from_host(None, &tensor).unwrap_err().code(), Code::FailedPrecondition);
     }
 }

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use halite_abi::{Result, status};
-use halite_hal::{BufferParams, BufferSpan, Device, ElementType, Encoding};
+use halite_abi::{ElementType, Encoding};
+use halite_abi::{Result, object, status};
+use halite_hal::{BufferParams, BufferSpan, Device};
 use halite_vm::Ref;
 use smallvec::SmallVec;
 
@@ -60,7 +61,7 @@ impl Value {
             Value::F32(_) => "f32",
             Value::F64(_) => "f64",
             Value::View(_) => "tensor",
-            Value::Buffer(_) => "hal.buffer",
+            Value::Buffer(_) => object::BUFFER,
             Value::List(_) => "list",
             Value::Bytes(_) => "vm.buffer",
             Value::Opaque(reference) => reference.type_name().unwrap_or("null"),

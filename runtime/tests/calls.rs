@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use halite_abi::{Import, attribute, import::hal};
 use halite_formats::vmfb::{Attr, ModuleDef, WriteOptions, write_module};
 use halite_hal::{Code, Device, DriverRegistry, Fence, Options, Status};
 use halite_runtime::{
@@ -15,6 +16,10 @@ use halite_vm::{
     isa::Op,
 };
 
+fn import(b: &mut ModuleBuilder, import: Import) -> u32 {
+    b.import(import.full_name, import.signature, false)
+}
+
 fn regs(of: &[Reg]) -> halite_vm::asm::Arg {
     of.to_vec().into()
 }
@@ -22,9 +27,9 @@ fn regs(of: &[Reg]) -> halite_vm::asm::Arg {
 /// `NAME$async(gate, wait, signal)`: signals when the gate is open and what is to be waited for is there. Its result is the
 /// gate.
 fn behind_a_gate(b: &mut ModuleBuilder) -> FunctionBuilder {
-    let get = b.import("hal.devices.get", "0i_r", false);
-    let join = b.import("hal.fence.join", "0ICrD_r", false);
-    let barrier = b.import("hal.device.queue.barrier", "0rIrrI_v", false);
+    let get = import(b, hal::DEVICES_GET);
+    let join = import(b, hal::FENCE_JOIN);
+    let barrier = import(b, hal::DEVICE_QUEUE_BARRIER);
     let mut f = FunctionBuilder::new("0rrr_r");
     let (index, any, zero) = (cell(0), cell(2), cell(4));
     let [gate, wait, signal, device, both] = [0, 1, 2, 3, 4].map(reference);
@@ -54,12 +59,12 @@ fn module(attrs: &[(&str, &str)]) -> ModuleDef {
     b.function(Some("plain"), same()).unwrap();
     let mut def = b.finish();
     let attr = |(key, value): &(&str, &str)| Attr { key: (*key).to_owned(), value: (*value).to_owned() };
-    let all = [("iree.abi.model", "coarse-fences")];
+    let all = [(attribute::CALL_MODEL, attribute::COARSE_FENCES)];
     def.functions[ordinal as usize].signature.attrs = all.iter().chain(attrs).map(attr).collect();
     def
 }
 
-const INDEPENDENT: (&str, &str) = ("halite.calls", "independent");
+const INDEPENDENT: (&str, &str) = (attribute::CALLS, attribute::INDEPENDENT);
 
 struct Bench {
     device: Arc<dyn Device>,
@@ -71,7 +76,7 @@ impl Bench {
     fn new(attrs: &[(&str, &str)]) -> Self {
         let mut registry = DriverRegistry::empty();
         registry.register(Arc::new(halite_null::NullDriver));
-        let device = registry.open("null", &Options::new()).unwrap();
+        let device = halite_layers::open(&registry, "null", &Options::new()).unwrap();
         let bytes = write_module(&module(attrs), &WriteOptions::default()).unwrap();
         let session = Session::builder().devices(vec![device.clone()]).module_bytes(bytes).build().unwrap();
         let main = session.function("main").unwrap();

@@ -154,7 +154,8 @@ fn device_for(name: &str, addresses: bool) -> Option<std::sync::Arc<dyn halite_h
 }
 
 fn device(name: &str) -> Option<std::sync::Arc<dyn halite_hal::Device>> {
-    match DriverRegistry::with_static_drivers().open(&format!("vulkan://{name}"), &Options::new()) {
+    let registry = DriverRegistry::with_static_drivers();
+    match halite_layers::open(&registry, &format!("vulkan://{name}"), &Options::new()) {
         Ok(device) => Some(device),
         Err(e) => {
             eprintln!("SKIPPED: no {name}: {e}");

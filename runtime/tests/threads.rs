@@ -8,8 +8,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use halite_abi::ElementType;
 use halite_compiler::{CompileOptions, Control, Model, ModelFormat, Precision, compile, signature::Bindings};
-use halite_hal::{Device, DriverRegistry, ElementType, Options};
+use halite_hal::{Device, DriverRegistry, Options};
 use halite_runtime::{BufferView, CallOptions, Deadline, Function, HostTensor, Session, Value};
 use halite_vulkan as _;
 
@@ -20,7 +21,8 @@ fn devices() -> Vec<Arc<dyn Device>> {
     let registry = DriverRegistry::with_static_drivers();
     let found = registry.driver("vulkan").unwrap().enumerate(&Options::new()).unwrap_or_default();
     let usable = found.iter().filter(|info| info.unusable.is_none());
-    let devices: Vec<_> = usable.map(|info| registry.open(&info.uri(), &Options::new()).unwrap()).collect();
+    let devices: Vec<_> =
+        usable.map(|info| halite_layers::open(&registry, &info.uri(), &Options::new()).unwrap()).collect();
     if devices.is_empty() {
         eprintln!("SKIPPED: no usable Vulkan device");
     }
@@ -76,7 +78,7 @@ fn hammer(
 /// `x -> 2x` where x is positive and `x` elsewhere, compiled here.
 fn compiled() -> Bytes {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/functions.onnx");
-    let model = Model::open(&path, ModelFormat::Onnx).unwrap();
+    let model = Model::open(&path, ModelFormat::named("onnx").unwrap()).unwrap();
     let program = model.program(&[Bindings::default()], Precision::Model, &Control::default()).unwrap();
     compile(&program, &CompileOptions::default(), &Control::default()).unwrap().module.to_vec().into()
 }

@@ -13,8 +13,8 @@
 //! [`Operation::inputs`], then outputs. Buffers are padded to multiples of four bytes, which kernels for devices without
 //! 8- and 16-bit storage read and write whole.
 //!
-//! # The twin
-//! [`Operation::twin`] computes the same in `f64` on the host, as simply as possible. It is what kernels are tested
+//! # The reference
+//! [`Operation::reference`] computes the same in `f64` on the host, as simply as possible. It is what kernels are tested
 //! against, with the tolerance that [`Operation::tolerance`] derives from the types and the length of sums.
 #![forbid(unsafe_code)]
 

@@ -270,6 +270,15 @@ mod tests {
     }
 
     #[test]
+    fn types_without_a_kernel_are_refused_with_those_that_have_one() {
+        let matmul = parse("matmul:m=1,n=1,k=1,lhs=i16,rhs=u16,out=i32").unwrap_err().to_string();
+        assert!(
+            matmul.contains("types i16xu16_i32; there are: ") && matmul.contains("i8xi8_i32"),
+            "{matmul}"
+        );
+    }
+
+    #[test]
     fn every_signature_has_a_baseline_variant_that_plans_every_sample() {
         for name in Operation::NAMES {
             let mut asked: BTreeMap<String, Vec<Operation>> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Owns which types of the library the tools use for values: one place to look at. Does not own: the library.
 
 pub(crate) use halite::{
-    ElementType, FunctionInfo, Value, ValueInfo,
-    hal::{Code, ElementKind, Status, status},
-    host::{ArgumentKind, HostTensor, HostValue, InputReader, element_to_f64, format_g, npy, parse_type},
+    ElementKind, ElementType, FunctionInfo, Value, ValueInfo,
+    hal::{Code, Status, status},
+    host::{ArgumentKind, HostTensor, HostValue, InputReader, element_to_f64, format_g, npy},
 };

@@ -9,8 +9,9 @@ use std::{
 use clap::{Args, ValueEnum};
 use halite::{
     Cache, LoadMode,
-    hal::{DriverRegistry, Options, plugin::discovery::Discovery},
+    hal::{DriverRegistry, Options},
     host::Tolerance,
+    plugin::{self, discovery::Discovery},
 };
 
 use crate::{
@@ -74,7 +75,7 @@ impl PluginFlags {
         halite::hal::verify_linked()?;
         if !self.no_plugins {
             let discovery = Discovery::standard().given(&self.driver_path);
-            return Ok(DriverRegistry::discover(&discovery));
+            return Ok(plugin::discover(&discovery));
         }
         if let Some(path) = self.driver_path.first() {
             let text = format!("--driver-path={} contradicts --no-plugins", path.display());

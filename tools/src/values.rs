@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use halite::{Device, DeviceBuffer, Inputs, Tensor};
+use halite_abi::object;
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -92,8 +93,8 @@ fn to_value(device: Option<&Device>, value: &HostValue) -> Result<Value> {
 /// Name of a value's type as IREE's tools print it before a reference.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
-        Value::Tensor(_) => "hal.buffer_view",
-        Value::Buffer(_) => "hal.buffer",
+        Value::Tensor(_) => object::BUFFER_VIEW,
+        Value::Buffer(_) => object::BUFFER,
         Value::List(_) => "vm.list",
         Value::Bytes(_) => "vm.buffer",
         Value::Null => "empty",

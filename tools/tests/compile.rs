@@ -135,6 +135,12 @@ fn targets_get_their_kernels_and_the_account_says_which() {
     }
     let text = compile(&folder, &[args[0], "--print-graph"]).stdout;
     assert!(text.starts_with("function main\ninput 'picture'"), "{text}");
+    let fused = compile(&folder, &[args[0], "--print-graph=after:fuse-elementwise"]).stdout;
+    assert!(fused.starts_with("function main, after fuse-elementwise\n"), "{fused}");
+    assert!(!text.contains(fused.split_once('\n').unwrap().1), "passes that follow change this model");
+    let all = compile(&folder, &[args[0], "--print-graph=all"]).stdout;
+    let imported = all.find("function main, as imported\n").unwrap();
+    assert!(imported < all.find("after epilogues").unwrap(), "{all}");
     assert!(!folder.join("digits.vmfb").exists(), "--print-graph compiles nothing");
 }
 

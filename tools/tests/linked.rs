@@ -2,7 +2,7 @@
 
 use halite::hal::DriverRegistry;
 #[cfg(feature = "static-drivers")]
-use halite::hal::plugin::{discovery::Discovery, manifest::Manifest};
+use halite::plugin::{discovery::Discovery, manifest::Manifest};
 #[allow(
     clippy::single_component_path_imports,
     reason = "links the tools' library, which links the drivers"

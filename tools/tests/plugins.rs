@@ -13,7 +13,7 @@ use std::{
 };
 
 use common::{Ran, command, finish, run};
-use halite::hal::plugin::manifest::{Manifest, SUFFIX};
+use halite::plugin::manifest::{Manifest, SUFFIX};
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -37,7 +37,7 @@ fn build() -> Option<Vec<u8>> {
     let path = dir.path().join(LIBRARY);
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-pthread", "-I"]);
-    cc.arg(Path::new(ROOT).join("hal/include")).args(sources).arg("-o").arg(&path);
+    cc.arg(Path::new(ROOT).join("plugin/include")).args(sources).arg("-o").arg(&path);
     match cc.output() {
         Ok(output) => {
             assert!(output.status.success(), "{cc:?}: {}", String::from_utf8_lossy(&output.stderr));

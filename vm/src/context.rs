@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_abi::{Result, ResultExt, bail};
+use halite_abi::{Result, ResultExt, bail, export};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
@@ -19,7 +19,6 @@ use crate::{
     invocation::Watch,
     link,
     memory::Memory,
-    module::{DEINIT, INIT},
     signature::Signature,
 };
 
@@ -137,7 +136,7 @@ impl Context {
             initialized: 0,
         };
         for i in 0..modules.len() {
-            context.call_export(i, INIT, &options.init)?;
+            context.call_export(i, export::INIT, &options.init)?;
             context.initialized = i + 1;
         }
         Ok(context)
@@ -165,7 +164,8 @@ impl Context {
             }
             Some((_, linked)) => {
                 let exports = linked.module.def().exports.iter().map(|e| e.local_name.as_str());
-                let names: Vec<_> = exports.filter(|n| !n.starts_with("__")).take(20).collect();
+                let names: Vec<_> =
+                    exports.filter(|n| !n.starts_with(export::HIDDEN_PREFIX)).take(20).collect();
                 bail!(NotFound, "module '{module}' exports no function '{export}'; exports are {names:?}")
             }
         }
@@ -227,7 +227,7 @@ impl Context {
     fn teardown(&mut self, invocation: &Invocation) -> Result<()> {
         let mut result = Ok(());
         for i in (0..std::mem::take(&mut self.initialized)).rev() {
-            let done = self.call_export(i, DEINIT, invocation);
+            let done = self.call_export(i, export::DEINIT, invocation);
             result = result.and(done);
         }
         result

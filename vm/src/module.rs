@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use halite_abi::{Result, ResultExt, bail};
+use halite_abi::{Result, ResultExt, bail, export};
 use halite_formats::vmfb::{BYTECODE_VERSION, DebugDatabase, Location, ModuleDef, requirement};
 
 use crate::{Buffer, Ref, code::Function, signature::Signature, types::Type, verify};
@@ -133,11 +133,6 @@ fn function_signatures(def: &ModuleDef) -> Result<Vec<Arc<Signature>>> {
         .collect()
 }
 
-/// Exports that the context calls by itself take and return nothing.
-pub(crate) const INIT: &str = "__init";
-/// As [`INIT`], at teardown.
-pub(crate) const DEINIT: &str = "__deinit";
-
 fn exports(def: &ModuleDef, signatures: &[Arc<Signature>]) -> Result<HashMap<String, u32>> {
     let mut exports = HashMap::new();
     for export in &def.exports {
@@ -150,7 +145,8 @@ fn exports(def: &ModuleDef, signatures: &[Arc<Signature>]) -> Result<HashMap<Str
                 export.ordinal
             );
         };
-        if (name == INIT || name == DEINIT) && **signature != Signature::default() {
+        // Exports that the context calls by itself take and return nothing.
+        if (name == export::INIT || name == export::DEINIT) && **signature != Signature::default() {
             bail!(InvalidArgument, "export '{name}' must neither take nor return values");
         }
         exports.entry(name.clone()).or_insert(export.ordinal);

@@ -1,4 +1,4 @@
-//! Owns the chore that makes the C header of the driver interface. Does not own how: `hal/generator` is a workspace of its own, so
+//! Owns the chore that makes the C header of the driver interface. Does not own how: `plugin/generator` is a workspace of its own, so
 //! that the other chores need not wait for cbindgen.
 
 use anyhow::Result;
@@ -17,7 +17,7 @@ pub struct Options {
 /// Builds the generator if need be and runs it.
 pub fn run(options: &Options) -> Result<()> {
     let mut command =
-        cargo(&["run", "--quiet", "--locked", "--manifest-path", "hal/generator/Cargo.toml", "--"]);
+        cargo(&["run", "--quiet", "--locked", "--manifest-path", "plugin/generator/Cargo.toml", "--"]);
     if options.check {
         command.arg("--check");
     }

@@ -1,14 +1,16 @@
-//! The project's own chores, run as `cargo xtask NAME`. Owns set-up of a development machine and the order of checks;
-//! does not own any test or benchmark itself.
+//! The project's own chores, run as `cargo xtask NAME`: they set up a development machine and run checks, tests and benchmarks that
+//! lie elsewhere.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod ci;
 mod clock;
 mod demo;
 mod fuzz;
 mod header;
 mod mutate;
 mod plugins;
+mod prebuilt;
 mod setup;
 mod shaders;
 mod shell;
@@ -35,8 +37,8 @@ enum Chore {
     Demo,
     /// Set up, then run all tests on every Vulkan driver at hand.
     Test(test::Options),
-    /// Format, lints, documentation, tests: what has to pass before a change lands.
-    Ci,
+    /// Format, spelling, lints, other systems, documentation, tests: what has to pass before a change lands.
+    Ci(ci::Options),
     /// Install or find what tests need: a Vulkan loader, Mesa's llvmpipe, SwiftShader, the validation layer, a C compiler.
     Setup,
     /// Fetch SwiftShader, a Vulkan driver for the processor, to where Halite finds it; nothing is installed.
@@ -45,7 +47,7 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Put faults into the code, one at a time, and see that some test notices each.
     Mutate(mutate::Options),
-    /// Make hal/include/halite/driver.h from the Rust definitions, or check that it is current.
+    /// Make plugin/include/halite/driver.h from the Rust definitions, or check that it is current.
     Header(header::Options),
     /// Build the driver plug-ins and put them beside the executables or into a folder.
     Plugins(plugins::Options),
@@ -63,7 +65,7 @@ fn main() -> Result<()> {
     match Cli::parse().chore {
         Chore::Demo => demo::run(),
         Chore::Test(options) => test::run(&options),
-        Chore::Ci => test::ci(),
+        Chore::Ci(options) => ci::run(&options),
         Chore::Setup => setup::everything().map(drop),
         Chore::Swiftshader(options) => swiftshader::fetch_and_tell(&options),
         Chore::Fuzz(options) => fuzz::run(&options),

@@ -1,5 +1,5 @@
 //! Owns building driver plug-ins and putting them where programs look: beside the executables, into a folder, or into the
-//! tree that is installed. Does not own: where programs look (`halite_hal::plugin::discovery`).
+//! tree that is installed. Does not own: where programs look (`halite_plugin::discovery`).
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
     tools,
 };
 
-/// How names of manifests end (`halite_hal::plugin::manifest`).
+/// How names of manifests end (`halite_plugin::manifest`).
 const SUFFIX: &str = ".halite-driver.json";
 
 /// Which plug-ins, and where to.

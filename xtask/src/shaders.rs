@@ -14,7 +14,7 @@ pub struct Options {
     pub check: bool,
     /// Only kernels whose name contains this.
     #[arg(long)]
-    only: Option<String>,
+    pub only: Option<String>,
 }
 
 /// Builds the generator if need be and runs it.

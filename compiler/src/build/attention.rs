@@ -1,4 +1,4 @@
-//! Owns scaled dot-product attention and rotary position embedding. Does not own: how masks come about.
+//! Scaled dot-product attention and rotary position embedding.
 
 use halite_ops::{
     DType, Operation, Values,

@@ -1,5 +1,4 @@
-//! Owns convolutions and transposed convolutions in any number of dimensions, and those of bytes. Does not own: what is
-//! applied to their results (`passes`).
+//! Convolutions and transposed convolutions in any number of dimensions, and those of bytes.
 
 use halite_ops::{
     DType, Operation, conv_transpose2d::ConvTranspose2d, conv1d::Conv1d, conv2d::Conv2d,

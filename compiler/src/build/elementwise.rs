@@ -1,4 +1,4 @@
-//! Owns elementwise operations of models: broadcasting, booleans, casts. Does not own: their fusion (`passes`).
+//! Elementwise operations of models: broadcasting, booleans, casts.
 
 use halite_ops::{
     DType, Operation,

@@ -1,4 +1,4 @@
-//! Owns picking and updating of elements by index. Does not own: slices whose places are known.
+//! Picking and updating of elements by index.
 
 use halite_ops::{
     DType, Operation, gather::Gather, gather_elements::GatherElements, gather_nd::GatherNd,

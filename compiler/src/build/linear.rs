@@ -1,5 +1,4 @@
-//! Owns products of matrices: NumPy's rules for batches and vectors, and integers with zero points. Does not own:
-//! convolutions, or weights quantized by groups.
+//! Products of matrices: NumPy's rules for batches and vectors, and integers with zero points.
 
 use halite_ops::{
     DType, Operation, Values,

@@ -1,5 +1,5 @@
-//! Owns how front ends make graphs: a builder whose methods are the operations of models, with broadcasting, any number of
-//! dimensions and any types, in terms of the kernel library's operations. Does not own: model formats.
+//! How front ends make graphs: a builder whose methods are the operations of models, with broadcasting, any number of
+//! dimensions and any types, in terms of the kernel library's operations.
 //!
 //! What depends on constants alone is computed at once when it is small ([`FOLD_LIMIT`]), so that a front end can ask for
 //! the values of shape arithmetic with [`Builder::ints`].
@@ -36,7 +36,7 @@ use bytes::Bytes;
 use halite_ops::{DType, Operation, Values};
 
 use crate::{
-    CompileError, Control, Place, Stage,
+    CompileError, Control, SourceLocation, Stage,
     control::Watch,
     graph::{ElementType, Graph, Node, NodeOp, Port, Region, Tensor, TensorId, elements},
 };
@@ -71,7 +71,7 @@ pub struct Builder {
     graph: Graph,
     /// The regions that are open, the innermost last.
     open: Vec<Region>,
-    place: Place,
+    location: SourceLocation,
     /// Bytes of results that were computed so far.
     folded: u64,
     /// Bytes of constants that were made of values so far.
@@ -106,23 +106,23 @@ impl Builder {
     }
 
     /// Says where in the model the nodes that follow come from.
-    pub fn at(&mut self, place: Place) {
-        self.place = place;
+    pub fn at(&mut self, location: SourceLocation) {
+        self.location = location;
     }
 
     /// Where the nodes come from now.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn location(&self) -> &SourceLocation {
+        &self.location
     }
 
     /// The error that the model is wrong here.
     pub fn invalid(&self, reason: impl Into<String>) -> CompileError {
-        CompileError::invalid(&self.place, reason)
+        CompileError::invalid(&self.location, reason)
     }
 
     /// The error that the model asks here for what is not supported.
     pub fn unsupported(&self, reason: impl Into<String>) -> CompileError {
-        CompileError::unsupported(&self.place, reason)
+        CompileError::unsupported(&self.location, reason)
     }
 
     /// The graph so far.
@@ -300,7 +300,7 @@ impl Builder {
         }
         let ports = self.graph.inputs.iter().filter(|port| wanted.contains(&port.tensor));
         CompileError::NeedsValues {
-            place: self.place.clone(),
+            location: self.location.clone(),
             what: what.to_owned(),
             inputs: ports.map(|port| port.name.clone()).collect(),
         }
@@ -336,7 +336,7 @@ impl Builder {
             let made = values.iter().zip(outputs).map(|(v, (element, dims))| self.values(*element, dims, v));
             return made.collect();
         }
-        self.push(NodeOp::Kernel(operation), inputs, outputs)
+        self.push(NodeOp::Operation(operation), inputs, outputs)
     }
 
     /// An operation with one output.
@@ -368,11 +368,12 @@ impl Builder {
             );
             return Err(self.unsupported(reason));
         }
-        let name = self.place.as_str().to_owned();
+        let name = self.location.as_str().to_owned();
         let made: Result<Vec<_>> =
             outputs.iter().map(|(element, dims)| self.define(&name, *element, dims)).collect();
         let outputs = made?;
-        let node = Node { op, inputs: inputs.to_vec(), outputs: outputs.clone(), place: self.place.clone() };
+        let node =
+            Node { op, inputs: inputs.to_vec(), outputs: outputs.clone(), location: self.location.clone() };
         self.open.last_mut().expect("the body stays open until the end").nodes.push(node);
         Ok(outputs)
     }

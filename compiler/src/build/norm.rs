@@ -1,4 +1,4 @@
-//! Owns normalizations. Does not own: which of them a model format means by a name.
+//! Normalizations.
 
 use halite_ops::{
     Operation,

@@ -1,4 +1,4 @@
-//! Owns what works along one axis in order: softmax, sorting, the first k. Does not own: reductions.
+//! What works along one axis in order: softmax, sorting, the first k.
 
 use halite_ops::{DType, Operation, softmax::Softmax, sort::Sort, top_k::TopK};
 

@@ -1,4 +1,4 @@
-//! Owns borders around tensors. Does not own: the padding that convolutions and pools bring.
+//! Borders around tensors.
 
 use halite_ops::{
     Operation,

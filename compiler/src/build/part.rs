@@ -1,5 +1,5 @@
-//! Owns parts of constants: what selects neighbouring elements of a constant gives a constant with the same bytes, which are
-//! not copied. Does not own: other computing with constants.
+//! Parts of constants: what selects neighbouring elements of a constant gives a constant with the same bytes, which are not
+//! copied.
 
 use bytes::Bytes;
 use halite_ops::{Operation, copy::StridedCopy, gather::Gather};
@@ -40,12 +40,12 @@ impl Builder {
 /// The number of elements of a copy that takes neighbours in their order.
 fn neighbours(copy: &StridedCopy) -> Option<u64> {
     let count = elements(&copy.shape);
-    let mut place = 1i64;
+    let mut location = 1i64;
     for (size, stride) in copy.shape.iter().zip(&copy.strides).rev() {
-        if *size != 1 && *stride != place {
+        if *size != 1 && *stride != location {
             return None;
         }
-        place = place.checked_mul(i64::try_from(*size).ok()?)?;
+        location = location.checked_mul(i64::try_from(*size).ok()?)?;
     }
     Some(count)
 }

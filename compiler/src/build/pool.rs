@@ -1,4 +1,4 @@
-//! Owns pooling in any number of dimensions. Does not own: convolutions.
+//! Pooling in any number of dimensions.
 
 use halite_ops::{
     DType, Operation,

@@ -1,4 +1,4 @@
-//! Owns quantization by scales and zero points, for tensors, axes and blocks. Does not own: products of what is quantized.
+//! Quantization by scales and zero points, for tensors, axes and blocks.
 
 use halite_ops::{
     DType,

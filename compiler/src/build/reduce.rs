@@ -1,4 +1,4 @@
-//! Owns reductions over any axes, running sums, and places of extremes. Does not own: sorting, or norms of windows.
+//! Reductions over any axes, running sums, and places of extremes.
 
 use halite_ops::{
     DType, Operation,

@@ -1,5 +1,4 @@
-//! Owns resizing of tensors along any axes: by the kernel where it does, else axis by axis with tables of places or
-//! weights. Does not own: what sizes a model asks for.
+//! Resizing of tensors along any axes: by the kernel where it does, else axis by axis with tables of places or weights.
 
 use halite_ops::{
     DType, Operation, Values,

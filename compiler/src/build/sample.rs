@@ -1,5 +1,4 @@
-//! Owns the values of images between their places: what is at coordinates that tensors give. Does not own: resizing,
-//! whose coordinates are known.
+//! The values of images between their places: what is at coordinates that tensors give.
 
 use halite_ops::{
     DType,

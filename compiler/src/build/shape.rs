@@ -1,5 +1,4 @@
-//! Owns operations that move elements without computing: reshaping, transposing, slicing, joining. Does not own: picking
-//! by index.
+//! Operations that move elements without computing: reshaping, transposing, slicing, joining.
 
 use halite_ops::{Operation, concat::Concat, copy::StridedCopy};
 

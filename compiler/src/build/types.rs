@@ -1,12 +1,11 @@
-//! Owns the types that operations compute with: what a tensor is cast to where kernels lack its type. Does not own: the
-//! operations.
+//! The types that operations compute with: what a tensor is cast to where kernels lack its type.
 
 use halite_ops::DType;
 
 use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};
 
-/// The types of floats that heavy kernels take, besides others.
+/// The types of floats that matrix kernels take, besides others.
 pub(super) const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
 
 /// The type, of those that kernels take, in which values of `element` are computed: the type itself, or the widest of its

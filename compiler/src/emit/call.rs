@@ -1,6 +1,8 @@
-//! Owns the code of a version of a function, or of several that are alike: from tensors to tensors. Does not own: which
-//! version is run ([`super::function`]), or branches and loops ([`super::course`]).
+//! The code of a version of a function, or of several with the same code: from tensors to tensors.
 
+use halite_abi::{
+    BufferUsage, Code as StatusCode, ElementType, Encoding, MemoryType, export, import::hal, object,
+};
 use halite_formats::vmfb::Attr;
 use halite_vm::{
     asm::{Label, Reg, reference},
@@ -9,11 +11,10 @@ use halite_vm::{
 
 use super::{
     code::{Code, Part},
-    course::{self, Numbers},
-    element::element_type,
+    control_flow::{self, Numbers},
     globals::{DEVICE, Globals, TARGET},
-    hal,
     module::Writer,
+    needs,
     slots::Slots,
     table::Table,
 };
@@ -27,13 +28,13 @@ use crate::{
     },
 };
 
-/// What the code of versions that are alike is written from; most often of one.
+/// What the code of versions with the same code is written from; most often of one.
 pub struct Version<'a> {
     /// Name of the function that they become.
     pub name: &'a str,
     /// Their graphs.
     pub graphs: Vec<&'a Graph>,
-    /// Their courses.
+    /// Their flows.
     pub flows: Vec<&'a Flow>,
     /// Their binding table.
     pub slots: &'a Slots,
@@ -50,7 +51,7 @@ pub struct Version<'a> {
 }
 
 impl Version<'_> {
-    /// What versions that are alike have in common.
+    /// What versions with the same code have in common.
     fn flow(&self) -> &Flow {
         self.flows[0]
     }
@@ -86,7 +87,7 @@ pub struct Call<'a> {
     done: Reg,
 }
 
-/// Writes the function of versions that are alike: inputs, a fence to wait for and one to signal, the table and its row if
+/// Writes the function of versions with the same code: inputs, a fence to wait for and one to signal, the table and its row if
 /// there are several; results. Gives its ordinal.
 pub fn version(
     writer: &mut Writer,
@@ -96,18 +97,19 @@ pub fn version(
     exported: Option<Vec<Attr>>,
 ) -> Result<u32, CompileError> {
     let (inputs, outputs) = (version.graphs[0].inputs.len(), version.graphs[0].outputs.len());
+    let arguments = inputs + export::FENCES;
     let mut code = match table.take() {
-        None => Code::new(&convention(inputs + 2, outputs), inputs as u16 + 2),
+        None => Code::new(&convention(arguments, outputs), arguments as u16),
         Some(table) => {
-            let convention = convention(inputs + 3, outputs).replacen('_', "I_", 1);
-            Code::with_rows(&convention, inputs as u16 + 3, table)
+            let convention = convention(arguments + 1, outputs).replacen('_', "I_", 1);
+            Code::with_rows(&convention, arguments as u16 + 1, table)
         }
     };
     let argument = |index: usize| reference(index as u16);
     let (wait, done) = (argument(inputs), argument(inputs + 1));
     let bytes = code.pair();
     let flag = code.word();
-    let numbers = course::numbers(&mut code, &version.flow().items);
+    let numbers = control_flow::numbers(&mut code, &version.flow().items);
     let mut call = Call {
         device: code.reference(),
         fence: code.reference(),
@@ -124,7 +126,7 @@ pub fn version(
         globals,
         version,
     };
-    call.writer.load(&mut call.code, DEVICE, "!hal.device", call.device);
+    call.writer.load(&mut call.code, DEVICE, object::DEVICE, call.device);
     call.check_inputs(&argument);
     call.check_values(&argument, wait)?;
     call.allocate(wait);
@@ -162,27 +164,27 @@ impl Call<'_> {
     /// Checks the inputs' types, dimensions and memory, and takes their buffers.
     fn check_inputs(&mut self, argument: &dyn Fn(usize) -> Reg) {
         let (text, allocator) = (self.code.reference(), self.code.reference());
-        self.writer.call(&mut self.code, "hal.device.allocator", &[self.device], &[allocator]);
+        self.writer.call(&mut self.code, hal::DEVICE_ALLOCATOR, &[self.device], &[allocator]);
         let first = self.version.graphs[0];
         for (index, port) in first.inputs.iter().enumerate() {
             self.writer.text(&mut self.code, &describe(port, index), text);
-            let element = element_type(first.tensor(port.tensor).element);
-            let (element, encoding) = (self.code.i32(element), self.code.i32(hal::DENSE));
+            let element = ElementType::from(first.tensor(port.tensor).element);
+            let (element, encoding) = (self.code.u32(element.0), self.code.u32(Encoding::DENSE_ROW_MAJOR.0));
             let dims = self.dims(&|graph| graph.inputs[index].tensor);
             let one = Part::One;
             let view = argument(index);
             let parts = [one(view), one(text), one(element), one(encoding), Part::Span(dims.len(), &dims)];
-            self.writer.call_variadic(&mut self.code, "hal.buffer_view.assert", &parts, &[]);
+            self.writer.call_variadic(&mut self.code, hal::BUFFER_VIEW_ASSERT, &parts, &[]);
             let buffer = self.inputs[index];
-            self.writer.call(&mut self.code, "hal.buffer_view.buffer", &[view], &[buffer]);
+            self.writer.call(&mut self.code, hal::BUFFER_VIEW_BUFFER, &[view], &[buffer]);
             if !self.version.flow().inputs_used[index] {
                 continue;
             }
             let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).bytes());
-            let memory = self.code.i32(hal::DEVICE_VISIBLE);
-            let usage = self.code.i32(hal::TENSOR_USAGE);
+            let memory = self.code.u32(MemoryType::DEVICE_VISIBLE.bits());
+            let usage = self.code.u32(needs::TENSOR_USAGE.bits());
             let args = [buffer, text, allocator, bytes, memory, usage];
-            self.writer.call(&mut self.code, "hal.buffer.assert", &args, &[]);
+            self.writer.call(&mut self.code, hal::BUFFER_ASSERT, &args, &[]);
         }
     }
 
@@ -203,7 +205,7 @@ impl Call<'_> {
                 describe(port, index),
                 self.version.name
             );
-            self.code.fail_with(hal::status::INVALID_ARGUMENT, &message);
+            self.code.fail_with(StatusCode::InvalidArgument, &message);
             self.code.block(same);
         }
         Ok(())
@@ -214,18 +216,18 @@ impl Call<'_> {
         let mut fences = Vec::new();
         for index in 0..self.version.flow().outputs.len() {
             let bytes = self.varied(|_, flow| whole(flow.outputs[index]));
-            let params = (hal::DEVICE_LOCAL, hal::TENSOR_USAGE);
+            let params = (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE);
             fences.push(self.alloca(wait, params, bytes, self.outputs[index]));
         }
         if self.version.transient {
             let (buffer, bytes) = self.transient;
             let global = self.globals.transient_bytes(self.version.function);
             self.code.op(Op::GlobalLoadI64, &[global.into(), bytes.into()]);
-            fences.push(self.alloca(wait, (hal::DEVICE_LOCAL, hal::TENSOR_USAGE), bytes, buffer));
+            fences.push(self.alloca(wait, (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE), bytes, buffer));
         }
         if self.version.flow().readback_bytes > 0 {
             let bytes = self.code.size(self.version.flow().readback_bytes);
-            fences.push(self.alloca(wait, (hal::HOST_READS, hal::READBACK_USAGE), bytes, self.readback));
+            fences.push(self.alloca(wait, (needs::HOST_READS, needs::READBACK_USAGE), bytes, self.readback));
         }
         match &fences[..] {
             [] => self.code.op(Op::AssignRef, &[wait.into(), self.fence.into()]),
@@ -233,44 +235,50 @@ impl Call<'_> {
             several => {
                 let flags = self.code.i64(0);
                 let parts = [Part::One(flags), Part::Span(several.len(), several)];
-                self.writer.call_variadic(&mut self.code, "hal.fence.join", &parts, &[self.fence]);
+                self.writer.call_variadic(&mut self.code, hal::FENCE_JOIN, &parts, &[self.fence]);
             }
         }
     }
 
     /// Allocates a buffer in the queue's order; gives the fence of that.
-    fn alloca(&mut self, wait: Reg, (memory, usage): (i32, i32), bytes: Reg, buffer: Reg) -> Reg {
+    fn alloca(
+        &mut self,
+        wait: Reg,
+        (memory, usage): (MemoryType, BufferUsage),
+        bytes: Reg,
+        buffer: Reg,
+    ) -> Reg {
         let fence = self.code.reference();
         self.writer.new_fence(&mut self.code, self.device, fence);
-        let (queue, zero) = (self.code.i64(hal::ANY_QUEUE), self.code.i64(0));
-        let (memory, usage) = (self.code.i32(memory), self.code.i32(usage));
+        let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
+        let (memory, usage) = (self.code.u32(memory.bits()), self.code.u32(usage.bits()));
         let args = [self.device, queue, wait, fence, zero, memory, usage, bytes, zero];
-        self.writer.call(&mut self.code, "hal.device.queue.alloca", &args, &[buffer]);
+        self.writer.call(&mut self.code, hal::DEVICE_QUEUE_ALLOCA, &args, &[buffer]);
         fence
     }
 
-    /// Runs the course, gives the transient memory back and signals the caller's fence.
+    /// Runs the control flow, gives the transient memory back and signals the caller's fence.
     fn run(&mut self, mut numbers: Numbers) {
         let items = &self.version.flow().items;
         if let ([Item::Segment(segment)], false) = (&items[..], self.version.transient) {
             self.execute(*segment, self.done);
             return;
         }
-        self.course(items, &mut numbers);
-        let (queue, zero) = (self.code.i64(hal::ANY_QUEUE), self.code.i64(0));
+        self.control_flow(items, &mut numbers);
+        let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
         if self.version.transient {
             let args = [self.device, queue, self.fence, self.done, self.transient.0, zero];
-            self.writer.call(&mut self.code, "hal.device.queue.dealloca", &args, &[]);
+            self.writer.call(&mut self.code, hal::DEVICE_QUEUE_DEALLOCA, &args, &[]);
         } else {
             let args = [self.device, queue, self.fence, self.done, zero];
-            self.writer.call(&mut self.code, "hal.device.queue.barrier", &args, &[]);
+            self.writer.call(&mut self.code, hal::DEVICE_QUEUE_BARRIER, &args, &[]);
         }
     }
 
     /// Executes the recording of a segment after `self.fence`.
     pub fn execute(&mut self, segment: usize, signal: Reg) {
         self.recording(segment);
-        let (queue, zero) = (self.code.i64(hal::ANY_QUEUE), self.code.i64(0));
+        let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
         let mut table = Vec::new();
         for memory in self.version.slots.iter() {
             let (buffer, bytes) = match memory {
@@ -298,12 +306,12 @@ impl Call<'_> {
             one(zero),
             Part::Span(table.len() / 3, &table),
         ];
-        self.writer.call_variadic(&mut self.code, "hal.device.queue.execute.indirect", &parts, &[]);
+        self.writer.call_variadic(&mut self.code, hal::DEVICE_QUEUE_EXECUTE_INDIRECT, &parts, &[]);
     }
 
     /// Puts the recording of a segment into `self.recording`. The first call makes it, if loading has not.
     fn recording(&mut self, segment: usize) {
-        let (version, ty) = (self.version, "!hal.command_buffer");
+        let (version, ty) = (self.version, object::COMMAND_BUFFER);
         let globals: Vec<u32> =
             version.versions.iter().map(|v| self.globals.recording(version.function, *v, segment)).collect();
         let [global] = globals[..] else { return self.recording_of_row(segment, &globals) };
@@ -317,7 +325,7 @@ impl Call<'_> {
 
     /// The same where the row decides which recording it is.
     fn recording_of_row(&mut self, segment: usize, globals: &[u32]) {
-        let ty = self.writer.ty("!hal.command_buffer");
+        let ty = self.writer.ty(object::COMMAND_BUFFER);
         let global = self.code.varied_word(globals);
         self.code.op(Op::GlobalLoadIndirectRef, &[global.into(), ty.into(), self.recording.into()]);
         let Some(recorders) = &self.version.recorders else { return };
@@ -356,8 +364,8 @@ impl Call<'_> {
         for (index, port) in first.outputs.iter().enumerate() {
             let zero = self.code.i64(0);
             let bytes = self.varied(|graph, _| graph.tensor(graph.outputs[index].tensor).bytes());
-            let element = element_type(first.tensor(port.tensor).element);
-            let (element, encoding) = (self.code.i32(element), self.code.i32(hal::DENSE));
+            let element = ElementType::from(first.tensor(port.tensor).element);
+            let (element, encoding) = (self.code.u32(element.0), self.code.u32(Encoding::DENSE_ROW_MAJOR.0));
             let dims = self.dims(&|graph| graph.outputs[index].tensor);
             let one = Part::One;
             let buffer = self.outputs[index];
@@ -369,7 +377,7 @@ impl Call<'_> {
                 one(encoding),
                 Part::Span(dims.len(), &dims),
             ];
-            self.writer.call_variadic(&mut self.code, "hal.buffer_view.create", &parts, &[buffer]);
+            self.writer.call_variadic(&mut self.code, hal::BUFFER_VIEW_CREATE, &parts, &[buffer]);
             views.push(buffer);
         }
         self.code.op(Op::Return, &[views.into()]);

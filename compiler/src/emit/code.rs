@@ -1,8 +1,8 @@
-//! Owns how the code of a function is put together: registers, constants in registers, calls of imports. Does not own:
-//! encoding (`halite-vm`), or what functions do.
+//! How the code of a function is put together: registers, constants in registers, calls of imports.
 
 use std::collections::{HashMap, HashSet};
 
+use halite_abi::Code as StatusCode;
 use halite_formats::vmfb::requirement;
 use halite_vm::{
     asm::{Arg, FunctionBuilder, Label, PLAIN, Reg, cell, reference},
@@ -39,7 +39,7 @@ pub struct Code {
     error: Option<String>,
 }
 
-/// What a function for versions that are alike reads of its table.
+/// What a function for versions with the same code reads of its table.
 #[derive(Debug)]
 struct Rows {
     table: Table,
@@ -79,7 +79,7 @@ impl Code {
         }
     }
 
-    /// The function of versions that are alike: its last arguments are their table and a row of it, and
+    /// The function of versions with the same code: its last arguments are their table and a row of it, and
     /// [`Code::varied`] are numbers of that row. `ref_arguments` counts the table.
     pub fn with_rows(convention: &str, ref_arguments: u16, table: Table) -> Self {
         let mut code = Code::new(convention, ref_arguments);
@@ -294,8 +294,8 @@ impl Code {
     }
 
     /// Ends the call with an error, and leaves the block.
-    pub fn fail_with(&mut self, code: i32, message: &str) {
-        let code = self.i32(code);
+    pub fn fail_with(&mut self, code: StatusCode, message: &str) {
+        let code = self.u32(code as u32);
         let mut end = message.len().min(usize::from(u16::MAX));
         while !message.is_char_boundary(end) {
             end -= 1;

@@ -1,4 +1,4 @@
-//! Owns the executables of kernels. Does not own: their code.
+//! The executables of kernels.
 //!
 //! Runtimes find a kernel by the name of its entry point. The library calls all of them `main`; here each gets the name of
 //! its code, which profilers and messages show.

@@ -1,7 +1,7 @@
-//! Owns what a function is from outside: its exports, its reflection, and the choice of a version. Does not own: what a
-//! version does ([`super::call`]).
+//! What a function is from outside: its exports, its reflection, and the choice of a version.
 
-use halite_formats::vmfb::{Attr, attribute};
+use halite_abi::{Code as StatusCode, attribute, export, import::hal, object};
+use halite_formats::vmfb::Attr;
 use halite_vm::{
     asm::{Reg, reference},
     isa::Op,
@@ -10,9 +10,7 @@ use halite_vm::{
 use super::{
     call::{self, convention},
     code::Code,
-    element::element_name,
     globals::{DEVICE, Globals},
-    hal,
     load::Recorders,
     module::Writer,
     refusal::refusal,
@@ -50,12 +48,12 @@ impl<'a> Functions<'a> {
         function: &Function,
         tables: &mut [Option<Table>],
     ) -> Result<(), CompileError> {
-        let name = format!("{}$async", function.name);
+        let name = format!("{}{}", function.name, export::ASYNC_SUFFIX);
         let attrs = |kind| declaration(kind, function).into_iter().chain(names(function)).collect::<Vec<_>>();
         let mut asynchronous = attrs("async");
-        asynchronous.push(Attr::new("iree.abi.model", "coarse-fences"));
+        asynchronous.push(Attr::new(attribute::CALL_MODEL, attribute::COARSE_FENCES));
         // All that a call writes is allocated by that call, so any number may be under way at one time.
-        asynchronous.push(Attr::new("halite.calls", "independent"));
+        asynchronous.push(Attr::new(attribute::CALLS, attribute::INDEPENDENT));
         let ordinal = match &function.versions[..] {
             [_] => {
                 let version = self.version(&name, index, 0, function, self.equals);
@@ -122,7 +120,7 @@ impl<'a> Functions<'a> {
         let mut code = Code::new(&convention(inputs, outputs), inputs as u16);
         let (device, fence, status) = (code.reference(), code.reference(), code.word());
         let results: Vec<Reg> = (0..outputs).map(|_| code.reference()).collect();
-        self.writer.load(&mut code, DEVICE, "!hal.device", device);
+        self.writer.load(&mut code, DEVICE, object::DEVICE, device);
         self.writer.new_fence(&mut code, device, fence);
         let mut args: Vec<Reg> = (0..inputs).map(|index| reference(index as u16)).collect();
         args.extend([code.null(), fence]);
@@ -142,7 +140,8 @@ impl<'a> Functions<'a> {
     ) -> Result<u32, CompileError> {
         let graph = &function.versions[0];
         let (inputs, outputs) = (graph.inputs.len(), graph.outputs.len());
-        let mut code = Code::new(&convention(inputs + 2, outputs), inputs as u16 + 2);
+        let arguments = inputs + export::FENCES;
+        let mut code = Code::new(&convention(arguments, outputs), arguments as u16);
         code.requirements |= halite_formats::vmfb::requirement::YIELD;
         let test = Test {
             fits: code.word(),
@@ -152,7 +151,7 @@ impl<'a> Functions<'a> {
             wait: reference(inputs as u16),
         };
         let results: Vec<Reg> = (0..outputs).map(|_| code.reference()).collect();
-        let args: Vec<Reg> = (0..inputs as u16 + 2).map(reference).collect();
+        let args: Vec<Reg> = (0..arguments as u16).map(reference).collect();
         let differing = differing(function);
         for (graph, version) in function.versions.iter().zip(versions) {
             let next = code.label();
@@ -161,7 +160,7 @@ impl<'a> Functions<'a> {
             code.op(Op::Return, &[results.clone().into()]);
             code.block(next);
         }
-        code.fail_with(hal::status::INVALID_ARGUMENT, &refusal(function));
+        code.fail_with(StatusCode::InvalidArgument, &refusal(function));
         self.writer.reflected_function(name, true, code, attrs)
     }
 
@@ -181,13 +180,13 @@ impl<'a> Functions<'a> {
         };
         for (index, port) in graph.inputs.iter().enumerate().filter(|(index, _)| differing[*index]) {
             let (view, dims) = (reference(index as u16), &graph.tensor(port.tensor).dims);
-            self.writer.call(code, "hal.buffer_view.rank", &[view], &[test.equal]);
+            self.writer.call(code, hal::BUFFER_VIEW_RANK, &[view], &[test.equal]);
             let rank = code.i32(dims.len() as i32);
             code.op(Op::CmpEqI32, &[test.equal.into(), rank.into(), test.equal.into()]);
             and(code);
             for (axis, dim) in dims.iter().enumerate() {
                 let axis = code.i32(axis as i32);
-                self.writer.call(code, "hal.buffer_view.dim", &[view, axis], &[test.dim]);
+                self.writer.call(code, hal::BUFFER_VIEW_DIM, &[view, axis], &[test.dim]);
                 let wanted = code.size(*dim);
                 code.op(Op::CmpEqI64, &[test.dim.into(), wanted.into(), test.equal.into()]);
                 and(code);
@@ -261,7 +260,7 @@ fn declaration(kind: &str, function: &Function) -> Option<Attr> {
             format!(
                 "%{}: tensor<{text}{}>",
                 identifier(&port.name, what, index),
-                element_name(tensor.element)
+                halite_abi::ElementType::from(tensor.element)
             )
         };
         ports(first).iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
@@ -269,7 +268,7 @@ fn declaration(kind: &str, function: &Function) -> Option<Attr> {
     let inputs = list("input", &|graph| graph.inputs.clone());
     let outputs = list("output", &|graph| graph.outputs.clone());
     let text = format!("{kind} func @{}({inputs}) -> ({outputs})", function.name);
-    Some(Attr::new("iree.abi.declaration", text))
+    Some(Attr::new(attribute::DECLARATION, text))
 }
 
 /// A name in a declaration: the model's, where it can be one.

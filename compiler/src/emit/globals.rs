@@ -1,4 +1,4 @@
-//! Owns which global holds what. The same for all targets: only one of them is at work. Does not own: when they are read.
+//! Which global holds what. The same for all targets: only one of them is at work.
 
 use crate::plan::ModulePlan;
 

@@ -1,8 +1,9 @@
-//! Owns `__init`: which device, which target, and loading on it. Does not own: loading ([`super::load`]).
+//! `__init`: which device, which target, and loading on it.
 
+use halite_abi::{Code as StatusCode, export, format, import::hal, object, query};
 use halite_vm::{asm::Reg, isa::Op};
 
-use super::{code::Code, globals::DEVICE, hal, module::Writer};
+use super::{code::Code, globals::DEVICE, module::Writer};
 use crate::{CompileError, plan::ModulePlan};
 
 struct Registers {
@@ -59,7 +60,7 @@ pub fn init(writer: &mut Writer, plan: &ModulePlan, loads: &[u32]) -> Result<(),
     code.block(done);
     writer.wait(&mut code, registers.fence, registers.yes);
     code.op(Op::Return, &[Vec::<Reg>::new().into()]);
-    writer.function("__init", true, code).map(drop)
+    writer.function(export::INIT, true, code).map(drop)
 }
 
 /// Asks the device for a number: (whether it answered, the number).
@@ -67,21 +68,21 @@ fn query(writer: &mut Writer, code: &mut Code, registers: &Registers, category: 
     writer.text(code, category, registers.category);
     writer.text(code, key, registers.key);
     let args = [registers.device, registers.category, registers.key];
-    writer.call(code, "hal.device.query.i64", &args, &[registers.answered, registers.value]);
+    writer.call(code, hal::DEVICE_QUERY_I64, &args, &[registers.answered, registers.value]);
 }
 
 /// Finds the first device that takes the kernels' format.
 fn device(writer: &mut Writer, code: &mut Code, registers: &Registers, plan: &ModulePlan) {
     let [next, look, step, none, found] = [(); 5].map(|()| code.label());
-    writer.call(code, "hal.devices.count", &[], &[registers.count]);
+    writer.call(code, hal::DEVICES_COUNT, &[], &[registers.count]);
     code.op(Op::ConstI32Zero, &[registers.index.into()]);
     code.jump(next);
     code.block(next);
     code.op(Op::CmpLtI32S, &[registers.index.into(), registers.count.into(), registers.yes.into()]);
     code.branch(registers.yes, look, none);
     code.block(look);
-    writer.call(code, "hal.devices.get", &[registers.index], &[registers.device]);
-    query(writer, code, registers, "hal.executable.format", hal::FORMAT);
+    writer.call(code, hal::DEVICES_GET, &[registers.index], &[registers.device]);
+    query(writer, code, registers, query::EXECUTABLE_FORMAT, format::VULKAN_SPIRV);
     code.op(Op::CmpNzI64, &[registers.value.into(), registers.yes.into()]);
     code.op(Op::AndI32, &[registers.yes.into(), registers.answered.into(), registers.yes.into()]);
     code.branch(registers.yes, found, step);
@@ -94,12 +95,12 @@ fn device(writer: &mut Writer, code: &mut Code, registers: &Registers, plan: &Mo
     let message = format!(
         "no device of the session runs Vulkan kernels (executable format {}); the module was compiled for {}: choose a \
          Vulkan device, such as --device=vulkan",
-        hal::FORMAT,
+        format::VULKAN_SPIRV,
         targets.join(", ")
     );
-    code.fail_with(hal::status::INCOMPATIBLE, &message);
+    code.fail_with(StatusCode::Incompatible, &message);
     code.block(found);
-    writer.store(code, DEVICE, "!hal.device", registers.device);
+    writer.store(code, DEVICE, object::DEVICE, registers.device);
 }
 
 /// Puts the number of the target that fits the device best into `best`.
@@ -115,7 +116,7 @@ fn choose(writer: &mut Writer, code: &mut Code, registers: &Registers, plan: &Mo
         if plan.baseline == Some(index) {
             continue;
         }
-        query(writer, code, registers, "halite.target", &target.target.to_string());
+        query(writer, code, registers, query::TARGET, &target.target.to_string());
         let (yes, known) = (registers.yes, registers.known);
         code.op(Op::OrI32, &[known.into(), registers.answered.into(), known.into()]);
         code.op(Op::CmpLtI64S, &[registers.rank.into(), registers.value.into(), yes.into()]);
@@ -144,6 +145,6 @@ fn refuse(code: &mut Code, registers: &Registers, plan: &ModulePlan) {
          with the baseline",
         targets.join(", ")
     );
-    code.fail_with(hal::status::INCOMPATIBLE, &message);
+    code.fail_with(StatusCode::Incompatible, &message);
     code.block(go);
 }

@@ -1,17 +1,22 @@
-//! Owns what a module does when it is loaded on a target: executables, constants, what is computed of them, recordings; and
-//! the functions that make recordings later. Does not own: which target it is ([`super::init`]).
+//! What a module does when it is loaded on a target: executables, constants, what is computed of them, recordings; and the
+//! functions that make recordings later.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use halite_abi::{
+    BufferUsage, MemoryAccess, MemoryType, format,
+    import::{hal, io_parameters},
+    object,
+};
 use halite_vm::{asm::Reg, isa::Op};
 
 use super::{
     code::{Code, Part},
     executable::executable,
     globals::{DEVICE, Globals, TARGET},
-    hal,
     module::Writer,
+    needs,
     parameters::Source,
     record::{Buffers, Recorder},
     slots::Slots,
@@ -96,8 +101,8 @@ impl Load<'_> {
         let kernels = self.kernels(target);
         let mut code = Code::new("0v_r", 0);
         let registers = Registers::new(&mut code);
-        self.writer.load(&mut code, DEVICE, "!hal.device", registers.device);
-        self.writer.call(&mut code, "hal.device.allocator", &[registers.device], &[registers.allocator]);
+        self.writer.load(&mut code, DEVICE, object::DEVICE, registers.device);
+        self.writer.call(&mut code, hal::DEVICE_ALLOCATOR, &[registers.device], &[registers.allocator]);
         self.executables(&mut code, target, &registers)?;
         let mut buffers = self.constants(&mut code, &registers, target);
         if let Some(commands) = target.load.segments.first() {
@@ -110,7 +115,7 @@ impl Load<'_> {
             for (segment, ordinal) in groups[0].iter().enumerate() {
                 code.call(*ordinal, &[], &[registers.object]);
                 let global = self.globals.recording(function, 0, segment);
-                self.writer.store(&mut code, global, "!hal.command_buffer", registers.object);
+                self.writer.store(&mut code, global, object::COMMAND_BUFFER, registers.object);
             }
         }
         self.sizes(&mut code, target);
@@ -160,7 +165,7 @@ impl Load<'_> {
         };
         let [device, recording, executable, text] = [(); 4].map(|()| code.reference());
         let ordinal = code.pair();
-        self.writer.load(&mut code, DEVICE, "!hal.device", device);
+        self.writer.load(&mut code, DEVICE, object::DEVICE, device);
         let mut buffers = Buffers { slots: slots.clone(), ..Buffers::default() };
         for memory in memories(commands[0]) {
             let global = match memory {
@@ -169,7 +174,7 @@ impl Load<'_> {
                 _ => continue,
             };
             let buffer = code.reference();
-            self.writer.load(&mut code, global, "!hal.buffer", buffer);
+            self.writer.load(&mut code, global, object::BUFFER, buffer);
             buffers.known.insert(memory, buffer);
         }
         let (writer, buffers) = (&mut *self.writer, &buffers);
@@ -187,7 +192,7 @@ impl Load<'_> {
         target: &TargetPlan,
         registers: &Registers,
     ) -> Result<(), CompileError> {
-        self.writer.text(code, hal::FORMAT, registers.text);
+        self.writer.text(code, format::VULKAN_SPIRV, registers.text);
         for (index, kernel) in target.kernels.iter().enumerate() {
             self.watch.check()?;
             let data = self.writer.data(executable(&self.plan.codes.all[kernel.code])?);
@@ -202,11 +207,11 @@ impl Load<'_> {
                     registers.file
                 }
             };
-            let queue = code.i64(hal::ANY_QUEUE);
+            let queue = code.i64(needs::ANY_QUEUE);
             let args = [registers.device, queue, registers.text, registers.data, constants];
-            self.writer.call(code, "hal.executable.create", &args, &[registers.object]);
+            self.writer.call(code, hal::EXECUTABLE_CREATE, &args, &[registers.object]);
             let global = self.globals.executable(index);
-            self.writer.store(code, global, "!hal.executable", registers.object);
+            self.writer.store(code, global, object::EXECUTABLE, registers.object);
         }
         Ok(())
     }
@@ -222,11 +227,11 @@ impl Load<'_> {
                 continue;
             }
             let (buffer, fence) = (code.reference(), code.reference());
-            self.allocate(code, registers, slab.bytes, hal::CONSTANT_USAGE, buffer);
+            self.allocate(code, registers, slab.bytes, needs::CONSTANT_USAGE, buffer);
             self.writer.new_fence(code, registers.device, fence);
             self.fill(code, registers, slab, &self.sources[index as usize].clone(), buffer, fence);
             if slab.resident {
-                self.writer.store(code, self.globals.constants(index), "!hal.buffer", buffer);
+                self.writer.store(code, self.globals.constants(index), object::BUFFER, buffer);
             }
             buffers.known.insert(memory, buffer);
             fences.push(fence);
@@ -234,15 +239,15 @@ impl Load<'_> {
         if !fences.is_empty() {
             let flags = code.i64(0);
             let parts = [Part::One(flags), Part::Span(fences.len(), &fences)];
-            self.writer.call_variadic(code, "hal.fence.join", &parts, &[registers.done]);
+            self.writer.call_variadic(code, hal::FENCE_JOIN, &parts, &[registers.done]);
         }
         buffers
     }
 
-    fn allocate(&mut self, code: &mut Code, registers: &Registers, bytes: u64, usage: i32, to: Reg) {
-        let (queue, memory) = (code.i64(hal::ANY_QUEUE), code.i32(hal::DEVICE_LOCAL));
-        let args = [registers.allocator, queue, memory, code.i32(usage), code.size(bytes)];
-        self.writer.call(code, "hal.allocator.allocate", &args, &[to]);
+    fn allocate(&mut self, code: &mut Code, registers: &Registers, bytes: u64, usage: BufferUsage, to: Reg) {
+        let (queue, memory) = (code.i64(needs::ANY_QUEUE), code.u32(MemoryType::DEVICE_LOCAL.bits()));
+        let args = [registers.allocator, queue, memory, code.u32(usage.bits()), code.size(bytes)];
+        self.writer.call(code, hal::ALLOCATOR_ALLOCATE, &args, &[to]);
     }
 
     fn fill(
@@ -254,15 +259,15 @@ impl Load<'_> {
         buffer: Reg,
         fence: Reg,
     ) {
-        let (queue, zero) = (code.i64(hal::ANY_QUEUE), code.i64(0));
+        let (queue, zero) = (code.i64(needs::ANY_QUEUE), code.i64(0));
         let nothing = code.null();
         match source {
             Source::Data(ordinal) => {
                 code.op(Op::ConstRefRodata, &[(*ordinal).into(), registers.data.into()]);
-                let (access, flags) = (code.i32(hal::READ_ACCESS), code.i32(0));
+                let (access, flags) = (code.u32(MemoryAccess::READ.bits()), code.i32(0));
                 let bytes = code.size(slab.bytes);
                 let args = [registers.device, queue, access, registers.data, zero, bytes, flags];
-                self.writer.call(code, "hal.ex.file.from_memory", &args, &[registers.file]);
+                self.writer.call(code, hal::EX_FILE_FROM_MEMORY, &args, &[registers.file]);
                 let args = [
                     registers.device,
                     queue,
@@ -275,7 +280,7 @@ impl Load<'_> {
                     bytes,
                     zero,
                 ];
-                self.writer.call(code, "hal.device.queue.read", &args, &[]);
+                self.writer.call(code, hal::DEVICE_QUEUE_READ, &args, &[]);
             }
             Source::Parameters { scope, tables } => {
                 self.writer.text(code, scope, registers.text);
@@ -289,7 +294,7 @@ impl Load<'_> {
                 let [keys, key_data, spans] = tables;
                 let scope = if scope.is_empty() { nothing } else { registers.text };
                 let args = [registers.device, queue, nothing, fence, scope, buffer, keys, key_data, spans];
-                self.writer.call(code, "io_parameters.gather", &args, &[]);
+                self.writer.call(code, io_parameters::GATHER, &args, &[]);
             }
         }
     }
@@ -306,13 +311,13 @@ impl Load<'_> {
     ) -> Result<(), CompileError> {
         for (index, slab) in (0..).zip(&self.plan.slabs.packed_slabs) {
             let buffer = code.reference();
-            self.allocate(code, registers, slab.bytes, hal::TENSOR_USAGE, buffer);
-            self.writer.store(code, self.globals.packed(index), "!hal.buffer", buffer);
+            self.allocate(code, registers, slab.bytes, needs::TENSOR_USAGE, buffer);
+            self.writer.store(code, self.globals.packed(index), object::BUFFER, buffer);
             buffers.known.insert(Memory::Packed(index), buffer);
         }
         if transient_bytes > 0 {
             let buffer = code.reference();
-            self.allocate(code, registers, transient_bytes, hal::TENSOR_USAGE, buffer);
+            self.allocate(code, registers, transient_bytes, needs::TENSOR_USAGE, buffer);
             buffers.known.insert(Memory::Transient, buffer);
         }
         let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
@@ -323,9 +328,9 @@ impl Load<'_> {
             &[commands],
         )?;
         self.writer.new_fence(code, device, registers.signal);
-        let (queue, flags) = (code.i64(hal::ANY_QUEUE), code.i64(0));
+        let (queue, flags) = (code.i64(needs::ANY_QUEUE), code.i64(0));
         let args = [device, queue, registers.done, registers.signal, target, flags];
-        self.writer.call(code, "hal.device.queue.execute", &args, &[]);
+        self.writer.call(code, hal::DEVICE_QUEUE_EXECUTE, &args, &[]);
         code.op(Op::AssignRef, &[registers.signal.into(), registers.done.into()]);
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! Owns how a plan becomes a module: the host code, and the order of things in the file. The functions of a module:
+//! How a plan becomes a module: the host code, and the order of things in the file. The functions of a module:
 //!
-//! * `record.TARGET.F.G.S`: makes the recording of segment S of a version of group G of function F; groups are versions that
-//!   are alike, whose numbers come from a table,
+//! * `record.TARGET.F.G.S`: makes the recording of segment S of a version of group G of function F; groups are versions with the
+//!   same code, whose numbers come from a table,
 //! * `load.TARGET`: executables, constants, what is computed of them, recordings,
 //! * `equals`: whether an input has a certain value, where versions ask for one,
 //! * `NAME$async` and `NAME`, which are exported, and `NAME.G` where there are several versions,
@@ -11,15 +11,14 @@
 
 mod call;
 mod code;
-mod course;
-mod element;
+mod control_flow;
 mod executable;
 mod function;
 mod globals;
-mod hal;
 mod init;
 mod load;
 mod module;
+mod needs;
 mod parameters;
 mod record;
 mod refusal;
@@ -28,9 +27,10 @@ mod slots;
 mod table;
 mod values;
 
+use halite_abi::attribute;
 use halite_formats::{
     Rope,
-    vmfb::{Attr, ModuleDef, WriteOptions, attribute, write_module_while},
+    vmfb::{Attr, ModuleDef, WriteOptions, write_module_while},
 };
 
 use self::{
@@ -123,7 +123,7 @@ pub fn emit(
 fn about(program: &Program, plan: &ModulePlan) -> Vec<Attr> {
     let mut attrs = vec![Attr::new(attribute::PRODUCER, PRODUCER)];
     if let Some(model) = &program.model {
-        attrs.push(Attr::new(attribute::MODEL_FORMAT, model.format.name()));
+        attrs.push(Attr::new(attribute::MODEL_FORMAT, &model.format));
         attrs.push(Attr::new(attribute::MODEL_NAME, &model.name));
     }
     let targets: Vec<String> = plan.targets.iter().map(|target| target.target.to_string()).collect();
@@ -156,9 +156,7 @@ mod tests {
     use halite_ops::{DType, expression::Function as Call};
     use halite_targets::Target;
 
-    use crate::{
-        BASELINE, CompileOptions, Control, Function, ModelFormat, ModelInfo, Program, build::Builder, compile,
-    };
+    use crate::{BASELINE, CompileOptions, Control, Function, ModelInfo, Program, build::Builder, compile};
 
     fn program(sizes: &[u64]) -> Program {
         let version = |size: &u64| {
@@ -170,7 +168,7 @@ mod tests {
             b.finish().unwrap()
         };
         let versions = sizes.iter().map(version).collect();
-        let model = ModelInfo { format: ModelFormat::Onnx, name: "a model.onnx".to_owned() };
+        let model = ModelInfo { format: "ONNX".to_owned(), name: "a model.onnx".to_owned() };
         let functions = vec![Function { name: "main".to_owned(), versions }];
         Program { functions, model: Some(model) }
     }

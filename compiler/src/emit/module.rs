@@ -1,8 +1,12 @@
-//! Owns the module that is being written: imports, read-only data and functions, each once. Does not own: their content.
+//! The module that is being written: imports, read-only data and functions, each once.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use halite_abi::{
+    Import,
+    import::{hal, io_parameters},
+};
 use halite_formats::{
     Rope,
     vmfb::{Attr, DebugDatabase, FunctionDebug, LargeData, ModuleDef},
@@ -12,10 +16,7 @@ use halite_vm::{
     isa::Op,
 };
 
-use super::{
-    code::{Code, Part},
-    hal,
-};
+use super::code::{Code, Part};
 use crate::CompileError;
 
 /// Data of fewer bytes stay with the code; a piece of their own would be mostly padding.
@@ -39,18 +40,18 @@ impl Writer {
     /// A module without anything.
     pub fn new(name: &str, attrs: Vec<Attr>, needs_parameters: bool) -> Self {
         let mut builder = ModuleBuilder::new(name);
-        builder.dependency("hal", hal::HAL_VERSION, false);
+        builder.dependency(hal::NAME, hal::VERSION, false);
         if needs_parameters {
-            builder.dependency("io_parameters", 0, false);
+            builder.dependency(io_parameters::NAME, io_parameters::VERSION, false);
         }
         let (imports, data, large) = (HashMap::new(), HashMap::new(), LargeData::new());
         Writer { builder, attrs, imports, data, large, functions: Vec::new() }
     }
 
     /// The function operand of an import.
-    pub fn import(&mut self, name: &'static str) -> u32 {
-        let builder = &mut self.builder;
-        *self.imports.entry(name).or_insert_with(|| builder.import(name, hal::signature(name), false))
+    pub fn import(&mut self, import: Import) -> u32 {
+        let (builder, name) = (&mut self.builder, import.full_name);
+        *self.imports.entry(name).or_insert_with(|| builder.import(name, import.signature, false))
     }
 
     /// The ordinal of read-only data, which is stored once.
@@ -74,26 +75,20 @@ impl Writer {
         ordinal
     }
 
-    /// Index of a type.
-    pub fn ty(&mut self, name: &str) -> u32 {
-        self.builder.ty(name)
+    /// Index of the type of an object, such as `hal.buffer`.
+    pub fn ty(&mut self, object: &str) -> u32 {
+        self.builder.ty(&format!("!{object}"))
     }
 
     /// Calls an import that is not variadic.
-    pub fn call(&mut self, code: &mut Code, name: &'static str, args: &[Reg], results: &[Reg]) {
-        let function = self.import(name);
+    pub fn call(&mut self, code: &mut Code, import: Import, args: &[Reg], results: &[Reg]) {
+        let function = self.import(import);
         code.call(function, args, results);
     }
 
     /// Calls a variadic import.
-    pub fn call_variadic(
-        &mut self,
-        code: &mut Code,
-        name: &'static str,
-        parts: &[Part<'_>],
-        results: &[Reg],
-    ) {
-        let function = self.import(name);
+    pub fn call_variadic(&mut self, code: &mut Code, import: Import, parts: &[Part<'_>], results: &[Reg]) {
+        let function = self.import(import);
         code.call_variadic(function, parts, results);
     }
 
@@ -118,13 +113,13 @@ impl Writer {
     /// Makes a new fence.
     pub fn new_fence(&mut self, code: &mut Code, device: Reg, to: Reg) {
         let flags = code.i64(0);
-        self.call(code, "hal.fence.create", &[device, flags], &[to]);
+        self.call(code, hal::FENCE_CREATE, &[device, flags], &[to]);
     }
 
     /// Waits until a fence is reached; ends the call with its failure.
     pub fn wait(&mut self, code: &mut Code, fence: Reg, status: Reg) {
         let (forever, flags) = (code.i32(-1), code.i64(0));
-        let function = self.import("hal.fence.await");
+        let function = self.import(hal::FENCE_AWAIT);
         let parts = [Part::One(forever), Part::One(flags), Part::Span(1, &[fence])];
         code.call_yieldable(function, &parts, &[status]);
         let (failed, reached) = (code.label(), code.label());

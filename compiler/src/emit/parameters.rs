@@ -1,9 +1,9 @@
-//! Owns how constants are stored: as data of the module, or as parameters in an archive beside it. Does not own: archives'
-//! format (`halite-formats`).
+//! How constants are stored: as data of the module, or as parameters in an archive beside it.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use halite_abi::parameters::{KeyRecord, SpanRecord};
 use halite_formats::Rope;
 
 use super::module::Writer;
@@ -29,14 +29,14 @@ pub enum Source {
     },
 }
 
-/// The tables of a gather of parameters: docs/formats/vmfb.md.
+/// The tables of a gather of parameters.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// (offset, length) of each key, as `u32`.
+    /// A [`KeyRecord`] of each.
     pub keys: Bytes,
     /// The keys.
     pub key_data: Bytes,
-    /// (parameter offset, buffer offset, length) of each, as `u64`.
+    /// A [`SpanRecord`] of each.
     pub spans: Bytes,
 }
 
@@ -80,10 +80,11 @@ fn tables(pool: &Pool, slab: &Slab, names: &mut Names, archive: &mut ParameterAr
     for (index, offset) in &slab.items {
         let constant = &pool.constants[*index];
         let name = names.unique(&constant.name, *index);
-        keys.extend((key_data.len() as u32).to_le_bytes());
-        keys.extend((name.len() as u32).to_le_bytes());
+        let key = KeyRecord { offset: key_data.len() as u32, length: name.len() as u32 };
+        keys.extend(key.to_bytes());
         key_data.extend(name.as_bytes());
-        spans.extend([0, *offset, constant.bytes.len() as u64].iter().flat_map(|v: &u64| v.to_le_bytes()));
+        let length = constant.bytes.len() as u64;
+        spans.extend(SpanRecord { parameter_offset: 0, buffer_offset: *offset, length }.to_bytes());
         archive.entries.push((name, constant.bytes.clone()));
     }
     Tables { keys: keys.into(), key_data: key_data.into(), spans: spans.into() }

@@ -1,14 +1,14 @@
-//! Owns how commands are recorded: in functions that make a recording of a version's segment, and at load. Does not own:
-//! which commands.
+//! How commands are recorded: in functions that make a recording of a version's segment, and at load.
 
 use std::collections::BTreeMap;
 
+use halite_abi::{CommandBufferMode, CommandCategory, import::hal, object};
 use halite_vm::asm::Reg;
 
 use super::{
     code::{Code, Part},
-    hal,
     module::Writer,
+    needs,
     slots::Slots,
 };
 use crate::{
@@ -49,7 +49,7 @@ pub struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Makes a recording in `self.target` of the commands of the version at work: these are all versions that are alike.
+    /// Makes a recording in `self.target` of the commands of the version at work: these are all versions with the same code.
     ///
     /// # Errors
     /// The work was ended.
@@ -59,11 +59,13 @@ impl Recorder<'_> {
         one_shot: bool,
         versions: &[&[Command]],
     ) -> Result<(), CompileError> {
-        let mode = self.code.i32(if one_shot { hal::ONE_SHOT } else { 0 });
-        let (categories, queue) = (self.code.i32(hal::CATEGORIES), self.code.i64(hal::ANY_QUEUE));
+        let mode = if one_shot { CommandBufferMode::ONE_SHOT } else { CommandBufferMode::empty() };
+        let mode = self.code.u32(mode.bits());
+        let (categories, queue) =
+            (self.code.u32(CommandCategory::ANY.bits()), self.code.i64(needs::ANY_QUEUE));
         let capacity = self.code.u32(self.buffers.slots.len());
         let args = [device, mode, categories, queue, capacity];
-        self.writer.call(self.code, "hal.command_buffer.create", &args, &[self.target]);
+        self.writer.call(self.code, hal::COMMAND_BUFFER_CREATE, &args, &[self.target]);
         let mut current = None;
         for index in 0..versions.first().map_or(0, |commands| commands.len()) {
             self.watch.check()?;
@@ -80,16 +82,16 @@ impl Recorder<'_> {
                 Command::Barrier => self.barrier(),
             }
         }
-        self.writer.call(self.code, "hal.command_buffer.finalize", &[self.target], &[]);
+        self.writer.call(self.code, hal::COMMAND_BUFFER_FINALIZE, &[self.target], &[]);
         Ok(())
     }
 
     fn select(&mut self, kernel: usize) {
         let (global, name) = &self.kernels[kernel];
-        self.writer.load(self.code, *global, "!hal.executable", self.executable);
+        self.writer.load(self.code, *global, object::EXECUTABLE, self.executable);
         self.writer.text(self.code, name, self.text);
         let args = [self.executable, self.text];
-        self.writer.call(self.code, "hal.executable.lookup.function", &args, &[self.ordinal]);
+        self.writer.call(self.code, hal::EXECUTABLE_LOOKUP_FUNCTION, &args, &[self.ordinal]);
     }
 
     /// Slot and buffer of a memory; the slot counts where the register holds nothing.
@@ -140,7 +142,7 @@ impl Recorder<'_> {
             Part::Span(constants.len(), &constants),
             Part::Span(count, &bound),
         ];
-        self.writer.call_variadic(self.code, "hal.command_buffer.dispatch", &parts, &[]);
+        self.writer.call_variadic(self.code, hal::COMMAND_BUFFER_DISPATCH, &parts, &[]);
     }
 
     fn copy(&mut self, versions: &[&Command]) {
@@ -151,18 +153,18 @@ impl Recorder<'_> {
         let bytes = self.number(versions, |command| span(command, 1).bytes);
         let flags = self.code.i64(0);
         let args = [self.target, from_slot, to_slot, source, from_offset, target, to_offset, bytes, flags];
-        self.writer.call(self.code, "hal.command_buffer.copy_buffer", &args, &[]);
+        self.writer.call(self.code, hal::COMMAND_BUFFER_COPY_BUFFER, &args, &[]);
     }
 
     fn barrier(&mut self) {
-        let (source, target) = hal::BARRIER_STAGES;
-        let (source, target, flags) = (self.code.i32(source), self.code.i32(target), self.code.i64(0));
+        let (source, target) = (needs::BARRIER_SOURCE.bits(), needs::BARRIER_TARGET.bits());
+        let (source, target, flags) = (self.code.u32(source), self.code.u32(target), self.code.i64(0));
         let args = [self.target, source, target, flags];
-        self.writer.call(self.code, "hal.command_buffer.execution_barrier", &args, &[]);
+        self.writer.call(self.code, hal::COMMAND_BUFFER_EXECUTION_BARRIER, &args, &[]);
     }
 }
 
-/// What a command touches: bindings, or source and target.
+/// What a command accesses: bindings, or source and target.
 fn spans(command: &Command) -> impl Iterator<Item = &Span> {
     let (bindings, ends) = match command {
         Command::Dispatch { bindings, .. } => (&bindings[..], [None, None]),
@@ -173,7 +175,7 @@ fn spans(command: &Command) -> impl Iterator<Item = &Span> {
 }
 
 fn span(command: &Command, index: usize) -> &Span {
-    spans(command).nth(index).expect("versions that are alike touch as many spans")
+    spans(command).nth(index).expect("versions with the same code access as many spans")
 }
 
 fn grid(command: &Command) -> [u32; 3] {

@@ -1,4 +1,4 @@
-//! Owns what a caller is told whose inputs no version of a function is for. Does not own: how versions are told apart.
+//! What a caller is told whose inputs no version of a function is for.
 
 use std::collections::BTreeSet;
 

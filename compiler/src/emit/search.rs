@@ -1,22 +1,22 @@
-//! Owns finding the version for the sizes of the inputs at hand: a binary search in a sorted table. Does not own: versions
-//! for values of inputs ([`super::function`]), or what a version does ([`super::call`]).
+//! Finding the version for the sizes of the inputs at hand: a binary search in a sorted table.
 
 use std::collections::BTreeSet;
 
+use halite_abi::{Code as StatusCode, export, import::hal};
 use halite_formats::vmfb::{Attr, requirement};
 use halite_vm::{
     asm::{Label, Reg, reference},
     isa::Op,
 };
 
-use super::{call::convention, code::Code, hal, module::Writer, refusal::refusal, table::Table};
+use super::{call::convention, code::Code, module::Writer, refusal::refusal, table::Table};
 use crate::{CompileError, Function, graph::Graph, plan::group::Groups};
 
 /// What the search is written from.
 pub struct Search<'a> {
     /// The function.
     pub function: &'a Function,
-    /// Its versions that are alike.
+    /// Its versions with the same code.
     pub groups: &'a Groups,
     /// Their tables.
     pub tables: &'a [Option<Table>],
@@ -46,7 +46,8 @@ impl Search<'_> {
         let (axes, rows) = (self.axes(), self.rows());
         let graph = &self.function.versions[0];
         let (inputs, outputs) = (graph.inputs.len(), graph.outputs.len());
-        let mut code = Code::new(&convention(inputs + 2, outputs), inputs as u16 + 2);
+        let arguments = inputs + export::FENCES;
+        let mut code = Code::new(&convention(arguments, outputs), arguments as u16);
         code.requirements |= requirement::YIELD;
         let registers = Registers {
             low: code.pair(),
@@ -70,7 +71,7 @@ impl Search<'_> {
         search(&mut code, &registers, stride, count, missing);
         self.calls(writer, &mut code, &registers, stride, &results);
         code.block(missing);
-        code.fail_with(hal::status::INVALID_ARGUMENT, &refusal(self.function));
+        code.fail_with(StatusCode::InvalidArgument, &refusal(self.function));
         writer.reflected_function(name, true, code, attrs)
     }
 
@@ -129,7 +130,7 @@ impl Search<'_> {
             let view = reference(*input as u16);
             if checked.insert(*input) {
                 let rank = first.tensor(first.inputs[*input].tensor).dims.len();
-                writer.call(code, "hal.buffer_view.rank", &[view], &[registers.flag]);
+                writer.call(code, hal::BUFFER_VIEW_RANK, &[view], &[registers.flag]);
                 let rank = code.i32(rank as i32);
                 code.op(Op::CmpEqI32, &[registers.flag.into(), rank.into(), registers.flag.into()]);
                 let go = code.label();
@@ -137,7 +138,7 @@ impl Search<'_> {
                 code.block(go);
             }
             let axis = code.i32(*axis as i32);
-            writer.call(code, "hal.buffer_view.dim", &[view, axis], &[*size]);
+            writer.call(code, hal::BUFFER_VIEW_DIM, &[view, axis], &[*size]);
         }
     }
 
@@ -164,7 +165,7 @@ impl Search<'_> {
         code.op(Op::BrTable, &[entry.into(), cases.into()]);
         for ((block, own), ordinal) in blocks.iter().zip(self.tables).zip(self.ordinals) {
             code.block(*block);
-            let mut args: Vec<Reg> = (0..inputs as u16 + 2).map(reference).collect();
+            let mut args: Vec<Reg> = (0..(inputs + export::FENCES) as u16).map(reference).collect();
             if let Some(own) = own {
                 let data = writer.data(own.to_bytes());
                 code.op(Op::ConstRefRodata, &[data.into(), table.into()]);

@@ -1,4 +1,4 @@
-//! Owns the binding table of a version: which memory is in which slot. The same for all targets. Does not own: the buffers.
+//! The binding table of a version: which memory is in which slot. The same for all targets.
 
 use crate::plan::{flow::Flow, schedule::Memory};
 

@@ -1,5 +1,5 @@
-//! Owns the numbers in which versions that are alike differ: a table in the module's read-only data, with a column for
-//! each number and a row for each version. Does not own: which versions these are ([`crate::plan::group`]).
+//! The numbers in which versions with the same code differ: a table in the module's read-only data, with a column for each
+//! number and a row for each version.
 
 use std::collections::HashMap;
 

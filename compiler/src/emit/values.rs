@@ -1,5 +1,6 @@
-//! Owns the function that tells whether an input has a certain value. Does not own: which values versions were made for.
+//! The function that tells whether an input has a certain value.
 
+use halite_abi::{import::hal, object};
 use halite_vm::{
     asm::{Reg, reference},
     isa::Op,
@@ -8,8 +9,8 @@ use halite_vm::{
 use super::{
     code::{Code, Part},
     globals::DEVICE,
-    hal,
     module::Writer,
+    needs,
 };
 use crate::CompileError;
 
@@ -20,20 +21,20 @@ pub fn equals(writer: &mut Writer) -> Result<u32, CompileError> {
     let [device, buffer, staging, allocated, copied] = [(); 5].map(|()| code.reference());
     let (status, found, wanted) = (code.word(), code.word(), code.word());
     let (bytes, at, left) = (code.pair(), code.pair(), code.pair());
-    writer.load(&mut code, DEVICE, "!hal.device", device);
-    writer.call(&mut code, "hal.buffer_view.buffer", &[view], &[buffer]);
+    writer.load(&mut code, DEVICE, object::DEVICE, device);
+    writer.call(&mut code, hal::BUFFER_VIEW_BUFFER, &[view], &[buffer]);
     code.op(Op::BufferLength, &[data.into(), bytes.into()]);
     writer.new_fence(&mut code, device, allocated);
-    let (queue, zero) = (code.i64(hal::ANY_QUEUE), code.i64(0));
-    let (memory, usage) = (code.i32(hal::HOST_READS), code.i32(hal::READBACK_USAGE));
+    let (queue, zero) = (code.i64(needs::ANY_QUEUE), code.i64(0));
+    let (memory, usage) = (code.u32(needs::HOST_READS.bits()), code.u32(needs::READBACK_USAGE.bits()));
     let nothing = code.null();
     let args = [device, queue, nothing, allocated, zero, memory, usage, bytes, zero];
-    writer.call(&mut code, "hal.device.queue.alloca", &args, &[staging]);
+    writer.call(&mut code, hal::DEVICE_QUEUE_ALLOCA, &args, &[staging]);
     let parts = [Part::One(zero), Part::Span(2, &[wait, allocated])];
-    writer.call_variadic(&mut code, "hal.fence.join", &parts, &[allocated]);
+    writer.call_variadic(&mut code, hal::FENCE_JOIN, &parts, &[allocated]);
     writer.new_fence(&mut code, device, copied);
     let args = [device, queue, allocated, copied, buffer, zero, staging, zero, bytes, zero];
-    writer.call(&mut code, "hal.device.queue.copy", &args, &[]);
+    writer.call(&mut code, hal::DEVICE_QUEUE_COPY, &args, &[]);
     writer.wait(&mut code, copied, status);
     let compare = Compare { staging, data, bytes, at, left, found, wanted };
     compare.write(writer, &mut code);
@@ -70,7 +71,7 @@ impl Compare {
             code.block(block);
             let size = 1 << shift;
             let count = code.i32(size);
-            writer.call(code, "hal.buffer.load", &[self.staging, at, count], &[found]);
+            writer.call(code, hal::BUFFER_LOAD, &[self.staging, at, count], &[found]);
             // Buffers of the VM count in elements.
             let shift = code.i32(shift);
             code.op(Op::ShrI64U, &[at.into(), shift.into(), left.into()]);

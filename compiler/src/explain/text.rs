@@ -1,8 +1,8 @@
-//! Owns the text form of the account. Does not own: what is in it.
+//! The text form of the account.
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{CourseReport, OperationReport, Report, TargetReport};
+use super::{OperationReport, Report, TargetReport, WorkReport};
 
 /// Most characters of an operation that are shown.
 const MOST_SHOWN: usize = 180;
@@ -47,7 +47,7 @@ fn write_target(target: &TargetReport, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     writeln!(f, "\ntarget {}{note}: {kernels} kernels serve all {served} operations", target.target)?;
     if !target.load.operations.is_empty() {
         writeln!(f, "  at load")?;
-        write_course(&target.load, f)?;
+        write_work(&target.load, f)?;
     }
     for function in &target.functions {
         if function.version_count > 1 {
@@ -63,34 +63,34 @@ fn write_target(target: &TargetReport, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         for version in &function.versions {
             let (inputs, outputs) = (version.inputs.join(", "), version.outputs.join(", "));
             writeln!(f, "  {}({inputs}) -> {outputs}", function.name)?;
-            write_course(version, f)?;
+            write_work(version, f)?;
         }
     }
     Ok(())
 }
 
-fn write_course(course: &CourseReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for operation in &course.operations {
+fn write_work(work: &WorkReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for operation in &work.operations {
         write_operation(operation, f)?;
     }
-    writeln!(f, "    operations: {}", counted(&course.operations))?;
+    writeln!(f, "    operations: {}", counted(&work.operations))?;
     writeln!(
         f,
         "    total: {} flops, {} moved; recordings: {} with {} dispatches, {} copies, {} barriers",
-        Count(course.flops),
-        Bytes(course.bytes as u64),
-        course.segments,
-        course.dispatches,
-        course.copies,
-        course.barriers
+        Count(work.flops),
+        Bytes(work.bytes as u64),
+        work.segments,
+        work.dispatches,
+        work.copies,
+        work.barriers
     )?;
     writeln!(
         f,
         "    memory: {} for values in between ({} without sharing, {} results in place), {} of outputs",
-        Bytes(course.transient_bytes),
-        Bytes(course.unshared_bytes),
-        course.in_place,
-        Bytes(course.output_bytes)
+        Bytes(work.transient_bytes),
+        Bytes(work.unshared_bytes),
+        work.in_place,
+        Bytes(work.output_bytes)
     )
 }
 
@@ -111,7 +111,7 @@ fn write_operation(operation: &OperationReport, f: &mut fmt::Formatter<'_>) -> f
     if text.len() < operation.operation.len() {
         text.push('…');
     }
-    let place = if operation.place.is_empty() { "?" } else { &operation.place };
+    let place = if operation.location.is_empty() { "?" } else { &operation.location };
     writeln!(f, "    {place}: {text}")?;
     let (flops, bytes) = (Count(operation.flops), Bytes(operation.bytes as u64));
     let times = if operation.dispatches == 1 { String::new() } else { format!(" x{}", operation.dispatches) };

@@ -1,11 +1,11 @@
-//! Owns the rules that every graph keeps, as a check. Does not own: rules of particular operations.
+//! The rules that every graph keeps, as a check.
 
 use std::collections::HashSet;
 
 use halite_ops::TensorDesc;
 
 use super::{Graph, Node, NodeOp, Region, TensorId};
-use crate::{CompileError, Control, Place, Stage, control::Watch};
+use crate::{CompileError, Control, SourceLocation, Stage, control::Watch};
 
 impl Graph {
     /// Whether the graph keeps its rules: every tensor is defined once and before it is used, and has the type and size that
@@ -24,13 +24,13 @@ impl Graph {
         for (id, tensor) in self.tensors.iter().enumerate() {
             if let Some(bytes) = tensor.constant.as_ref().filter(|c| c.len() as u64 != tensor.bytes()) {
                 let what = self.describe(TensorId(id as u32));
-                return Err(wrong(&Place::default(), format!("{what} has {} bytes", bytes.len())));
+                return Err(wrong(&SourceLocation::default(), format!("{what} has {} bytes", bytes.len())));
             }
         }
         let same =
             |ports: &[super::Port], ids: &[TensorId]| ports.iter().map(|p| p.tensor).eq(ids.iter().copied());
         if !same(&self.inputs, &self.body.parameters) || !same(&self.outputs, &self.body.results) {
-            return Err(wrong(&Place::default(), "ports are not those of the body".to_owned()));
+            return Err(wrong(&SourceLocation::default(), "ports are not those of the body".to_owned()));
         }
         self.check_region(&self.body, &mut known, watch)
     }
@@ -48,7 +48,7 @@ impl Graph {
             watch.check()?;
             if let Some(id) = node.inputs.iter().find(|id| !known.contains(id)) {
                 return Err(wrong(
-                    &node.place,
+                    &node.location,
                     format!("{} is read before it is computed", self.describe(*id)),
                 ));
             }
@@ -66,16 +66,16 @@ impl Graph {
                     self.same_types(node, &body.results, &node.inputs[1..])?;
                     self.same_types(node, &node.outputs, &node.inputs[2..])?;
                 }
-                NodeOp::Kernel(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::View => {}
             }
             if let Some(id) = node.outputs.iter().find(|id| !known.insert(**id)) {
-                return Err(wrong(&node.place, format!("{} is computed twice", self.describe(*id))));
+                return Err(wrong(&node.location, format!("{} is computed twice", self.describe(*id))));
             }
             own.extend(&node.outputs);
         }
         if let Some(id) = region.results.iter().find(|id| !known.contains(id)) {
             return Err(wrong(
-                &Place::default(),
+                &SourceLocation::default(),
                 format!("the result {} is not computed", self.describe(*id)),
             ));
         }
@@ -87,9 +87,9 @@ impl Graph {
 
     fn check_node(&self, node: &Node) -> Result<(), CompileError> {
         match &node.op {
-            NodeOp::Kernel(operation) => {
+            NodeOp::Operation(operation) => {
                 halite_shaders::check(operation)
-                    .map_err(|reason| wrong(&node.place, format!("{operation}: {reason}")))?;
+                    .map_err(|reason| wrong(&node.location, format!("{operation}: {reason}")))?;
                 self.same_as(node, &node.inputs, &operation.inputs())?;
                 self.same_as(node, &node.outputs, &operation.outputs())
             }
@@ -99,12 +99,12 @@ impl Graph {
                 if node.inputs.len() == 1 && sizes.len() == 2 && sizes[0] == sizes[1] {
                     return Ok(());
                 }
-                Err(wrong(&node.place, format!("a view of tensors of {sizes:?} bytes")))
+                Err(wrong(&node.location, format!("a view of tensors of {sizes:?} bytes")))
             }
             NodeOp::If(_) if node.inputs.len() == 1 => Ok(()),
-            NodeOp::If(_) => Err(wrong(&node.place, "an if has one input".to_owned())),
+            NodeOp::If(_) => Err(wrong(&node.location, "an if has one input".to_owned())),
             NodeOp::Loop(_) if node.inputs.len() >= 2 => Ok(()),
-            NodeOp::Loop(_) => Err(wrong(&node.place, "a loop has at least two inputs".to_owned())),
+            NodeOp::Loop(_) => Err(wrong(&node.location, "a loop has at least two inputs".to_owned())),
         }
     }
 
@@ -117,7 +117,7 @@ impl Graph {
         if ids.len() == descs.len() && ids.iter().zip(descs).all(fits) {
             return Ok(());
         }
-        Err(wrong(&node.place, format!("tensors [{}] where the operation has {descs:?}", self.list(ids))))
+        Err(wrong(&node.location, format!("tensors [{}] where the operation has {descs:?}", self.list(ids))))
     }
 
     fn same_types(&self, node: &Node, some: &[TensorId], others: &[TensorId]) -> Result<(), CompileError> {
@@ -126,10 +126,10 @@ impl Graph {
             return Ok(());
         }
         let (some, others) = (self.list(some), self.list(others));
-        Err(wrong(&node.place, format!("tensors [{some}] where there should be [{others}]")))
+        Err(wrong(&node.location, format!("tensors [{some}] where there should be [{others}]")))
     }
 }
 
-fn wrong(place: &Place, reason: String) -> CompileError {
-    CompileError::invalid(place, format!("internal: {reason}"))
+fn wrong(location: &SourceLocation, reason: String) -> CompileError {
+    CompileError::invalid(location, format!("internal: {reason}"))
 }

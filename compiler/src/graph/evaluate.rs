@@ -1,12 +1,11 @@
-//! Owns running graphs on the host with the kernels' twins: slow, and the reference for everything faster. Does not own:
-//! what operations mean (`halite-shaders`).
+//! Running graphs on the host with the operations' references: slow, and the reference for everything faster.
 
 use std::{collections::HashMap, rc::Rc};
 
 use halite_ops::{DType, Values};
 
 use super::{Graph, Node, NodeOp, Region, TensorId};
-use crate::{CompileError, Place};
+use crate::{CompileError, SourceLocation};
 
 /// Most runs of one loop.
 const MOST_RUNS: i64 = 1 << 20;
@@ -46,26 +45,26 @@ impl Graph {
 
     /// Refuses graphs with more elements than are kept here, and names what has the most.
     fn fits_the_host(&self) -> Result<(), CompileError> {
-        let (mut total, mut largest) = (0u64, None::<(u64, Place, TensorId)>);
+        let (mut total, mut largest) = (0u64, None::<(u64, SourceLocation, TensorId)>);
         self.each_region(&mut |region| {
             for node in &region.nodes {
                 for id in &node.outputs {
                     let count = self.tensor(*id).elements();
                     total = total.saturating_add(count);
                     if largest.as_ref().is_none_or(|(most, ..)| count > *most) {
-                        largest = Some((count, node.place.clone(), *id));
+                        largest = Some((count, node.location.clone(), *id));
                     }
                 }
             }
         });
         match largest {
-            Some((_, place, id)) if total > MOST_ELEMENTS => {
+            Some((_, location, id)) if total > MOST_ELEMENTS => {
                 let what = self.describe(id);
                 let reason = format!(
                     "{what} is too large to be computed on the host: all results together have {total} elements, and up \
                      to {MOST_ELEMENTS} are kept"
                 );
-                Err(CompileError::unsupported(&place, reason))
+                Err(CompileError::unsupported(&location, reason))
             }
             _ => Ok(()),
         }
@@ -75,7 +74,7 @@ impl Graph {
         for node in &region.nodes {
             let inputs: Vec<Rc<Values>> = node.inputs.iter().map(|id| self.value(*id, known)).collect();
             let outputs = match &node.op {
-                NodeOp::Kernel(operation) => {
+                NodeOp::Operation(operation) => {
                     let inputs: Vec<Values> = inputs.iter().map(|v| v.as_ref().clone()).collect();
                     let made = operation.reference(&inputs).into_iter().zip(&node.outputs);
                     made.map(|(values, id)| Rc::new(stored(&values, self.storage(*id)))).collect()
@@ -101,7 +100,10 @@ impl Graph {
     ) -> Result<Vec<Rc<Values>>, CompileError> {
         let most = inputs[0].int(0);
         if most > MOST_RUNS {
-            return Err(CompileError::unsupported(&node.place, format!("a loop of {most} runs on the host")));
+            return Err(CompileError::unsupported(
+                &node.location,
+                format!("a loop of {most} runs on the host"),
+            ));
         }
         // The condition and what is carried.
         let mut state = inputs[1..].to_vec();

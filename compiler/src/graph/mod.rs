@@ -1,5 +1,4 @@
-//! Owns graphs: tensors and the nodes that compute them. Does not own: how they are built from a model ([`crate::build`])
-//! or what becomes of them ([`crate::passes`], [`crate::plan`]).
+//! Graphs: tensors and the nodes that compute them.
 //!
 //! A graph is in single-assignment form: a tensor is an input, a constant, a parameter of the region that it is in, or
 //! the output of one node. Nodes are in an order in which they can be computed. All sizes are known: a model with symbolic
@@ -14,7 +13,7 @@ use bytes::Bytes;
 use halite_ops::Operation;
 
 pub use self::types::{ElementType, elements, storage_bytes};
-use crate::Place;
+use crate::SourceLocation;
 
 /// A tensor of a [`Graph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,8 +54,8 @@ impl Tensor {
 /// What a node does.
 #[derive(Clone, Debug)]
 pub enum NodeOp {
-    /// An operation of the kernel library; inputs and outputs in its order.
-    Kernel(Operation),
+    /// An operation by its meaning; inputs and outputs in its order. How it is computed is the back end's matter.
+    Operation(Operation),
     /// The bytes of its one input under other dimensions, or as another type of the same size. Costs nothing.
     View,
     /// One of two regions, by its one input, a boolean scalar: the first when it is true. Regions have no parameters and as
@@ -78,7 +77,7 @@ pub struct Node {
     /// What it defines.
     pub outputs: Vec<TensorId>,
     /// Where in the model it comes from.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// Nodes that are run together. Regions inside of nodes may read the tensors of those around them.
@@ -146,7 +145,7 @@ pub fn each_region(region: &Region, visit: &mut dyn FnMut(&Region)) {
             match &node.op {
                 NodeOp::If(branches) => open.extend(branches.iter()),
                 NodeOp::Loop(body) => open.push(body),
-                NodeOp::Kernel(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::View => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Owns the text form of graphs, for people. Does not own: a form that is read back.
+//! The text form of graphs, for people.
 
 use std::fmt;
 
@@ -22,13 +22,13 @@ impl Graph {
         let indent = "  ".repeat(depth);
         for node in &region.nodes {
             let op = match &node.op {
-                NodeOp::Kernel(operation) => operation.to_string(),
+                NodeOp::Operation(operation) => operation.to_string(),
                 NodeOp::View => "view".to_owned(),
                 NodeOp::If(_) => "if".to_owned(),
                 NodeOp::Loop(_) => "loop".to_owned(),
             };
             let (outputs, inputs) = (self.list(&node.outputs), self.list(&node.inputs));
-            writeln!(f, "{indent}{outputs} = {op}({inputs})  // {}", node.place)?;
+            writeln!(f, "{indent}{outputs} = {op}({inputs})  // {}", node.location)?;
             match &node.op {
                 NodeOp::If(branches) => {
                     for (branch, name) in branches.iter().zip(["then", "else"]) {
@@ -40,7 +40,7 @@ impl Graph {
                     writeln!(f, "{indent}body({})", self.list(&body.parameters))?;
                     self.write_region(body, depth + 1, f)?;
                 }
-                NodeOp::Kernel(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::View => {}
             }
         }
         writeln!(f, "{indent}return {}", self.list(&region.results))

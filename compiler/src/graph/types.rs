@@ -1,4 +1,4 @@
-//! Owns the types of elements in graphs. Does not own: the types that kernels compute with.
+//! The types of elements in graphs.
 
 use std::fmt;
 
@@ -39,6 +39,27 @@ impl ElementType {
 impl From<DType> for ElementType {
     fn from(dtype: DType) -> Self {
         ElementType::Of(dtype)
+    }
+}
+
+/// The element type of modules. Integers of modules have no sign unless they are unsigned.
+impl From<ElementType> for halite_abi::ElementType {
+    fn from(element: ElementType) -> Self {
+        match element {
+            ElementType::Bool => Self::I1,
+            ElementType::Of(DType::F64) => Self::F64,
+            ElementType::Of(DType::F32) => Self::F32,
+            ElementType::Of(DType::F16) => Self::F16,
+            ElementType::Of(DType::BF16) => Self::BF16,
+            ElementType::Of(DType::I8) => Self::I8,
+            ElementType::Of(DType::I16) => Self::I16,
+            ElementType::Of(DType::I32) => Self::I32,
+            ElementType::Of(DType::I64) => Self::I64,
+            ElementType::Of(DType::U8) => Self::UI8,
+            ElementType::Of(DType::U16) => Self::UI16,
+            ElementType::Of(DType::U32) => Self::UI32,
+            ElementType::Of(DType::U64) => Self::UI64,
+        }
     }
 }
 

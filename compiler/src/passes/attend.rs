@@ -1,5 +1,5 @@
-//! Owns finding attention in graphs: a product, a softmax of it, and a second product become one operation, with factors,
-//! masks, transposed keys and repeated heads around them. Does not own: what happens to the scores (`scores`).
+//! Finding attention in graphs: a product, a softmax of it, and a second product become one operation, with factors, masks,
+//! transposed keys and repeated heads around them.
 
 use halite_ops::{
     DType, Operation, Values,
@@ -69,7 +69,7 @@ fn product(operation: &Operation) -> Option<&MatMul> {
 }
 
 fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
-    let NodeOp::Kernel(operation) = &node.op else { return None };
+    let NodeOp::Operation(operation) = &node.op else { return None };
     let second = product(operation).filter(|product| !product.rhs_transposed)?;
     let dtype = second.out;
     let (weights, operation) = chain.only_maker(node.inputs[0])?;
@@ -186,8 +186,8 @@ impl Source {
                 self.0 = vec![Strided { tensor: chain.behind_views(from), ..last }];
                 continue;
             }
-            let Some(Node { op: NodeOp::Kernel(Operation::StridedCopy(copy)), inputs, .. }) =
-                chain.maker(last.tensor)
+            let Some(Node { op: NodeOp::Operation(Operation::StridedCopy(copy)), inputs, .. }) =
+                chain.producer(last.tensor)
             else {
                 return (scale, self.0);
             };
@@ -311,44 +311,44 @@ impl Pattern {
     /// The nodes in the place of the second product.
     fn write(self, graph: &mut Graph, node: &Node) -> Vec<Node> {
         let dtype = self.operation.dtype;
-        let mut maker = Maker { graph, new: Vec::new(), node, dtype };
-        let (k, v) = (maker.read(&self.k), maker.read(&self.v));
+        let mut builder = NodeBuilder { graph, new: Vec::new(), node, dtype };
+        let (k, v) = (builder.read(&self.k), builder.read(&self.v));
         let mut inputs = vec![self.q, k, v];
         if let Some((added, own, wanted)) = self.mask {
             let mut mask = match added {
                 Added::Tensor(id) => id,
                 Added::Computed(elementwise, ids) => {
-                    maker.make(Operation::Elementwise(elementwise), ids, &own)
+                    builder.make(Operation::Elementwise(elementwise), ids, &own)
                 }
             };
             if own != wanted {
                 let copy = StridedCopy::expand(&own, &wanted, dtype);
-                mask = maker.make(Operation::StridedCopy(copy), vec![mask], &wanted);
+                mask = builder.make(Operation::StridedCopy(copy), vec![mask], &wanted);
             }
             inputs.push(mask);
         }
-        let mut new = maker.new;
-        let op = NodeOp::Kernel(Operation::Attention(self.operation));
-        new.push(Node { op, inputs, outputs: node.outputs.clone(), place: node.place.clone() });
+        let mut new = builder.new;
+        let op = NodeOp::Operation(Operation::Attention(self.operation));
+        new.push(Node { op, inputs, outputs: node.outputs.clone(), location: node.location.clone() });
         new
     }
 }
 
 /// Makes nodes.
-struct Maker<'a> {
+struct NodeBuilder<'a> {
     graph: &'a mut Graph,
     new: Vec<Node>,
     node: &'a Node,
     dtype: DType,
 }
 
-impl Maker<'_> {
+impl NodeBuilder<'_> {
     fn make(&mut self, operation: Operation, inputs: Vec<TensorId>, dims: &[u64]) -> TensorId {
-        let name = self.node.place.as_str().to_owned();
+        let name = self.node.location.as_str().to_owned();
         let element = ElementType::Of(self.dtype);
         let id = self.graph.add_tensor(Tensor { name, element, dims: dims.to_vec(), constant: None });
-        let place = self.node.place.clone();
-        self.new.push(Node { op: NodeOp::Kernel(operation), inputs, outputs: vec![id], place });
+        let location = self.node.location.clone();
+        self.new.push(Node { op: NodeOp::Operation(operation), inputs, outputs: vec![id], location });
         id
     }
 

@@ -1,5 +1,4 @@
-//! Owns looking back from a tensor at what computes it: nodes that came before, through views. Does not own: what is looked
-//! for.
+//! Looking back from a tensor at what computes it: nodes that came before, through views.
 
 use std::collections::HashMap;
 
@@ -26,10 +25,10 @@ pub(super) fn replace<F>(
     write: impl Fn(F, &mut Graph, &Node) -> Vec<Node>,
 ) -> Result {
     let mut done: Vec<Node> = Vec::with_capacity(region.nodes.len());
-    let mut makers: HashMap<TensorId, usize> = HashMap::new();
+    let mut producers: HashMap<TensorId, usize> = HashMap::new();
     for node in std::mem::take(&mut region.nodes) {
         watch.check()?;
-        let found = find(&Chain { graph, nodes: &done, makers: &makers, uses }, &node);
+        let found = find(&Chain { graph, nodes: &done, producers: &producers, uses }, &node);
         let new = match found {
             Some(found) => {
                 let new = write(found, graph, &node);
@@ -40,7 +39,7 @@ pub(super) fn replace<F>(
             None => vec![node],
         };
         for node in new {
-            makers.extend(node.outputs.iter().map(|id| (*id, done.len())));
+            producers.extend(node.outputs.iter().map(|id| (*id, done.len())));
             done.push(node);
         }
     }
@@ -53,19 +52,19 @@ pub(super) struct Chain<'a> {
     pub(super) graph: &'a Graph,
     pub(super) nodes: &'a [Node],
     /// The place of the node that computes a tensor.
-    pub(super) makers: &'a HashMap<TensorId, usize>,
+    pub(super) producers: &'a HashMap<TensorId, usize>,
     pub(super) uses: &'a Uses,
 }
 
 impl Chain<'_> {
     /// The node that computes a tensor; none for inputs, constants, and tensors of regions around.
-    pub(super) fn maker(&self, id: TensorId) -> Option<&Node> {
-        self.makers.get(&id).map(|index| &self.nodes[*index])
+    pub(super) fn producer(&self, id: TensorId) -> Option<&Node> {
+        self.producers.get(&id).map(|index| &self.nodes[*index])
     }
 
     /// The tensor whose bytes a tensor shows: behind views that keep the type.
     pub(super) fn behind_views(&self, mut id: TensorId) -> TensorId {
-        while let Some(Node { op: NodeOp::View, inputs, .. }) = self.maker(id) {
+        while let Some(Node { op: NodeOp::View, inputs, .. }) = self.producer(id) {
             if self.graph.tensor(inputs[0]).element != self.graph.tensor(id).element {
                 break;
             }
@@ -80,14 +79,14 @@ impl Chain<'_> {
             if self.uses.count(id) != 1 {
                 return None;
             }
-            let node = self.maker(id)?;
+            let node = self.producer(id)?;
             match &node.op {
                 NodeOp::View
                     if self.graph.tensor(node.inputs[0]).element == self.graph.tensor(id).element =>
                 {
                     id = node.inputs[0];
                 }
-                NodeOp::Kernel(operation) => return Some((node, operation)),
+                NodeOp::Operation(operation) => return Some((node, operation)),
                 _ => return None,
             }
         }
@@ -95,8 +94,8 @@ impl Chain<'_> {
 
     /// The factor and the input of a node that only scales, which computes a tensor.
     pub(super) fn scaled(&self, id: TensorId) -> Option<(f64, TensorId)> {
-        let node = self.maker(id)?;
-        let NodeOp::Kernel(Operation::Elementwise(Elementwise { inputs, program })) = &node.op else {
+        let node = self.producer(id)?;
+        let NodeOp::Operation(Operation::Elementwise(Elementwise { inputs, program })) = &node.op else {
             return None;
         };
         let ([(dtype, dims)], [call], [output]) = (&inputs.0[..], &program.nodes[..], &program.outputs[..])

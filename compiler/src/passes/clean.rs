@@ -1,5 +1,4 @@
-//! Owns leaving out what is not needed: nodes whose results nobody reads, and nodes that compute what another one
-//! computed. Does not own: anything that changes a node.
+//! Leaving out what is not needed: nodes whose results nobody reads, and nodes that compute what another one computed.
 
 use std::collections::HashMap;
 
@@ -27,7 +26,7 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
         let inner: &[Region] = match &node.op {
             NodeOp::If(branches) => branches.as_slice(),
             NodeOp::Loop(body) => std::slice::from_ref(body),
-            NodeOp::Kernel(_) | NodeOp::View => &[],
+            NodeOp::Operation(_) | NodeOp::View => &[],
         };
         for gone in inner.iter().map(Uses::of) {
             uses.subtract(&gone);
@@ -47,7 +46,7 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -
         watch.check()?;
         rename(&mut node, &now, uses);
         let text = match &node.op {
-            NodeOp::Kernel(operation) => operation.to_string(),
+            NodeOp::Operation(operation) => operation.to_string(),
             NodeOp::View => {
                 let to = graph.tensor(node.outputs[0]);
                 format!("{} {:?}", to.element, to.dims)
@@ -81,7 +80,7 @@ fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
     match &mut node.op {
         NodeOp::If(branches) => branches.iter_mut().for_each(|branch| rename_region(branch, now, uses)),
         NodeOp::Loop(body) => rename_region(body, now, uses),
-        NodeOp::Kernel(_) | NodeOp::View => {}
+        NodeOp::Operation(_) | NodeOp::View => {}
     }
 }
 

@@ -1,5 +1,4 @@
-//! Owns joining elementwise nodes into one: what one computes for another alone needs no tensor. Does not own: joining
-//! with other operations (`heavy`).
+//! Joining elementwise nodes into one: what one computes for another alone needs no tensor.
 
 use std::collections::HashMap;
 
@@ -19,21 +18,21 @@ const MOST_NODES: usize = 96;
 
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let mut nodes: Vec<Option<Node>> = region.nodes.drain(..).map(Some).collect();
-    let mut makers: HashMap<TensorId, usize> = HashMap::new();
+    let mut producers: HashMap<TensorId, usize> = HashMap::new();
     for index in 0..nodes.len() {
         watch.check()?;
         while let Some(merged) =
-            nodes[index].as_ref().and_then(|node| grow(graph, node, &nodes, &makers, uses))
+            nodes[index].as_ref().and_then(|node| grow(graph, node, &nodes, &producers, uses))
         {
             let old = nodes[index].replace(merged.node).expect("it was just looked at");
             uses.replace(&old, nodes[index].as_ref().expect("it was just put there"));
             for gone in merged.gone {
-                let gone = nodes[gone].take().expect("makers are there");
+                let gone = nodes[gone].take().expect("producers are there");
                 gone.inputs.iter().for_each(|id| uses.remove(*id));
             }
         }
         let outputs = nodes[index].iter().flat_map(|node| node.outputs.clone());
-        makers.extend(outputs.map(|id| (id, index)));
+        producers.extend(outputs.map(|id| (id, index)));
     }
     region.nodes = nodes.into_iter().flatten().collect();
     Ok(())
@@ -50,22 +49,22 @@ fn grow(
     graph: &Graph,
     node: &Node,
     nodes: &[Option<Node>],
-    makers: &HashMap<TensorId, usize>,
+    producers: &HashMap<TensorId, usize>,
     uses: &Uses,
 ) -> Option<Merged> {
     let elementwise = elementwise(node)?;
     let reader = Reader::new(elementwise, &node.inputs);
     let dims = elementwise_dims(elementwise)?;
     (0..node.inputs.len()).find_map(|input| {
-        let (maker, gone) = maker(node.inputs[input], nodes, makers, uses)?;
-        let from = elementwise_of(&nodes[maker])?;
+        let (producer, gone) = producer(node.inputs[input], nodes, producers, uses)?;
+        let from = elementwise_of(&nodes[producer])?;
         let seen = &reader.inputs[input].2;
         let made = elementwise_dims(from)?;
         let whole = crate::graph::elements(&made) == crate::graph::elements(&dims);
         if !whole || from.program.outputs.len() != 1 || reader.input_of(node.inputs[input]).is_none() {
             return None;
         }
-        let mut producer = Reader::new(from, &nodes[maker].as_ref()?.inputs);
+        let mut producer = Reader::new(from, &nodes[producer].as_ref()?.inputs);
         for own in &mut producer.inputs {
             own.2 = reseen(&own.2, &made, seen)?;
         }
@@ -81,17 +80,17 @@ fn grow(
         {
             return None;
         }
-        let node = Node { op: NodeOp::Kernel(operation), inputs, ..node.clone() };
+        let node = Node { op: NodeOp::Operation(operation), inputs, ..node.clone() };
         Some(Merged { node, gone })
     })
 }
 
 /// The node that computes a tensor, through a view if there is one, and all that goes when it is joined: only when the
 /// tensor is read once.
-fn maker(
+fn producer(
     id: TensorId,
     nodes: &[Option<Node>],
-    makers: &HashMap<TensorId, usize>,
+    producers: &HashMap<TensorId, usize>,
     uses: &Uses,
 ) -> Option<(usize, Vec<usize>)> {
     let mut gone = Vec::new();
@@ -100,20 +99,20 @@ fn maker(
         if uses.count(id) != 1 {
             return None;
         }
-        let index = *makers.get(&id)?;
+        let index = *producers.get(&id)?;
         gone.push(index);
         let node = nodes[index].as_ref()?;
         match &node.op {
             NodeOp::View => id = node.inputs[0],
-            NodeOp::Kernel(Operation::Elementwise(_)) => return Some((index, gone)),
-            NodeOp::Kernel(_) | NodeOp::If(_) | NodeOp::Loop(_) => return None,
+            NodeOp::Operation(Operation::Elementwise(_)) => return Some((index, gone)),
+            NodeOp::Operation(_) | NodeOp::If(_) | NodeOp::Loop(_) => return None,
         }
     }
 }
 
 fn elementwise(node: &Node) -> Option<&Elementwise> {
     match &node.op {
-        NodeOp::Kernel(Operation::Elementwise(elementwise)) => Some(elementwise),
+        NodeOp::Operation(Operation::Elementwise(elementwise)) => Some(elementwise),
         _ => None,
     }
 }

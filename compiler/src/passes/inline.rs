@@ -1,4 +1,4 @@
-//! Owns writing constants of one element into the expressions that read them. Does not own: other constants.
+//! Writing constants of one element into the expressions that read them.
 
 use halite_ops::{
     DType, Operation, Values,
@@ -22,7 +22,7 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, _: &mut Uses, watch: W
 
 /// Replaces inputs of one known element by constants, as long as one input stays and the results keep their dimensions.
 fn inline(graph: &Graph, node: &mut Node) {
-    let NodeOp::Kernel(Operation::Elementwise(elementwise)) = &node.op else { return };
+    let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return };
     let scalars: Vec<Option<Scalar>> = node.inputs.iter().map(|id| scalar(graph, *id)).collect();
     if scalars.iter().all(Option::is_none) || scalars.iter().all(Option::is_some) {
         return;
@@ -45,7 +45,7 @@ fn inline(graph: &Graph, node: &mut Node) {
         return;
     }
     node.inputs = kept.iter().map(|i| node.inputs[*i]).collect();
-    node.op = NodeOp::Kernel(new);
+    node.op = NodeOp::Operation(new);
 }
 
 /// Puts other operands in the place of inputs.

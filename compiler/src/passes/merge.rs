@@ -1,4 +1,4 @@
-//! Owns putting one expression into another, and taking parts out of one. Does not own: when that is right.
+//! Putting one expression into another, and taking parts out of one.
 
 use halite_ops::{
     DType,

@@ -1,28 +1,33 @@
-//! Owns rewriting of graphs into graphs that compute the same with less work. Does not own: how kernels are chosen.
+//! Rewriting of graphs into graphs that compute the same with less work.
 //!
-//! Passes work on one region at a time and look at the uses of tensors in the whole graph (`Uses`). None of them knows
-//! a target.
+//! [`PASSES`] is the list in its order. Passes over regions look at one region at a time, and at the uses of tensors in the
+//! whole graph (`Uses`). None of them knows a target. In debug builds the rules of graphs are checked after each.
+//! `docs/how-to/add-a-pass.md` says how one is added.
 
 mod attend;
 #[cfg(test)]
 mod attend_tests;
 mod chain;
 mod clean;
-mod finish;
+mod epilogue;
 mod fuse;
-mod heavy;
 mod inline;
+mod linear;
 mod merge;
 mod norms;
 mod precision;
+pub(crate) mod print;
 mod scores;
 mod strides;
 #[cfg(test)]
 mod tests;
 mod uses;
 
-pub use self::precision::{Halved, halve};
 pub(crate) use self::uses::Uses;
+pub use self::{
+    precision::{HalfPrecision, Precision},
+    print::PrintGraph,
+};
 
 use crate::{
     CompileError, Control, Progress, Stage,
@@ -33,47 +38,155 @@ use crate::{
 /// What passes give: nothing, or the control's error.
 type Result<T = ()> = std::result::Result<T, CompileError>;
 
-/// A pass over one region.
-type Pass = fn(&mut Graph, &mut Region, &mut Uses, Watch<'_>) -> Result;
+/// A rewriting of graphs.
+#[derive(Debug)]
+pub struct Pass {
+    /// Its name, which no other has.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Passes that come before it, because it looks for what they leave.
+    pub needs: &'static [&'static str],
+    run: Run,
+}
+
+/// What a pass works on.
+#[derive(Debug)]
+enum Run {
+    /// The whole graph, in the precision that is asked for.
+    Graph(fn(&mut Graph, Precision, &Control) -> Result<HalfPrecision>),
+    /// One region after the other, inner ones first.
+    Regions(fn(&mut Graph, &mut Region, &mut Uses, Watch<'_>) -> Result),
+}
 
 /// All passes, in their order.
-const PASSES: [Pass; 8] =
-    [clean::run, heavy::normalize, inline::run, fuse::run, attend::run, norms::run, finish::run, clean::run];
+pub static PASSES: &[Pass] = &[
+    Pass {
+        name: "half-precision",
+        summary: "computes with 16-bit floats where kernels take them, if that is asked for",
+        needs: &[],
+        run: Run::Graph(precision::run),
+    },
+    Pass {
+        name: "clean",
+        summary: "leaves out unused nodes, and all but one of equal ones",
+        needs: &[],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "fold-batch-norm",
+        summary: "puts batch normalization by constants into the weights of the convolution before it",
+        needs: &["clean"],
+        run: Run::Regions(linear::fold_batch_norm),
+    },
+    Pass {
+        name: "inline-scalars",
+        summary: "writes constants of one element into the expressions that read them",
+        needs: &["fold-batch-norm"],
+        run: Run::Regions(inline::run),
+    },
+    Pass {
+        name: "fuse-elementwise",
+        summary: "joins elementwise operations into one",
+        needs: &["clean", "inline-scalars"],
+        run: Run::Regions(fuse::run),
+    },
+    Pass {
+        name: "find-attention",
+        summary: "makes attention of a product, a softmax and a product",
+        needs: &["fuse-elementwise"],
+        run: Run::Regions(attend::run),
+    },
+    Pass {
+        name: "find-norms",
+        summary: "makes normalizations of the arithmetic that exporters write for them",
+        needs: &["fuse-elementwise"],
+        run: Run::Regions(norms::run),
+    },
+    Pass {
+        name: "epilogues",
+        summary: "puts added values, added tensors and activations into the product or convolution before them",
+        needs: &["fuse-elementwise", "find-attention", "find-norms"],
+        run: Run::Regions(epilogue::run),
+    },
+    Pass {
+        name: "clean-again",
+        summary: "leaves out what the passes before replaced",
+        needs: &["find-attention", "find-norms", "epilogues"],
+        run: Run::Regions(clean::run),
+    },
+];
+
+/// Is shown the graph before the first pass (`None`), and after each.
+pub type Observer<'a> = dyn FnMut(Option<&Pass>, &Graph) + 'a;
 
 /// Runs all passes.
 ///
 /// # Errors
 /// A pass broke a rule of graphs, which is a fault of the compiler.
 pub fn optimize(graph: &mut Graph) -> Result {
-    optimize_with(graph, &Control::default())
+    optimize_with(graph, Precision::Model, &Control::default(), &mut |_, _| ()).map(drop)
 }
 
-/// As [`optimize`], watched and stopped by `control`.
+/// As [`optimize`], in a precision, watched and stopped by `control`, and shown to `observer`. Gives what became of the
+/// operations with [`Precision::F16`].
 ///
 /// # Errors
 /// As [`optimize`], and when `control` ends the work; the graph is not whole then, and good for nothing.
-pub fn optimize_with(graph: &mut Graph, control: &Control) -> Result {
+pub fn optimize_with(
+    graph: &mut Graph,
+    precision: Precision,
+    control: &Control,
+    observer: &mut Observer<'_>,
+) -> Result<HalfPrecision> {
     let watch = control.at(Stage::Optimizing);
-    let mut body = std::mem::take(&mut graph.body);
-    for (done, pass) in PASSES.into_iter().enumerate() {
+    let mut half = HalfPrecision::default();
+    observer(None, graph);
+    for (done, pass) in PASSES.iter().enumerate() {
         control.report(Progress { stage: Stage::Optimizing, done, total: PASSES.len() });
-        let mut uses = Uses::of(&body);
-        each(graph, &mut body, &mut uses, pass, watch)?;
+        match pass.run {
+            Run::Graph(run) => half.add(run(graph, precision, control)?),
+            Run::Regions(run) => {
+                let mut body = std::mem::take(&mut graph.body);
+                let mut uses = Uses::of(&body);
+                each(graph, &mut body, &mut uses, run, watch)?;
+                graph.body = body;
+            }
+        }
+        // Equal nodes are one now, of which results and ports have to have the same.
+        for (port, id) in graph.outputs.iter_mut().zip(&graph.body.results) {
+            port.tensor = *id;
+        }
+        if cfg!(debug_assertions) {
+            graph.check_while(watch).map_err(|error| broken(pass, error))?;
+        }
+        observer(Some(pass), graph);
     }
     control.report(Progress { stage: Stage::Optimizing, done: PASSES.len(), total: PASSES.len() });
-    graph.body = body;
-    // Equal nodes are one now, of which results and ports have to have the same.
-    for (port, id) in graph.outputs.iter_mut().zip(&graph.body.results) {
-        port.tensor = *id;
-    }
-    if cfg!(debug_assertions) {
-        graph.check_while(watch)?;
-    }
-    Ok(())
+    Ok(half)
 }
 
+/// The error of a check, with the pass after which it was found.
+fn broken(pass: &Pass, error: CompileError) -> CompileError {
+    match error {
+        CompileError::Invalid { location, reason } => {
+            CompileError::Invalid { location, reason: format!("{reason} (after the pass {})", pass.name) }
+        }
+        other => other,
+    }
+}
+
+/// A pass over one region.
+type RegionPass = fn(&mut Graph, &mut Region, &mut Uses, Watch<'_>) -> Result;
+
 /// Runs a pass over every region, inner ones first.
-fn each(graph: &mut Graph, region: &mut Region, uses: &mut Uses, pass: Pass, watch: Watch<'_>) -> Result {
+fn each(
+    graph: &mut Graph,
+    region: &mut Region,
+    uses: &mut Uses,
+    pass: RegionPass,
+    watch: Watch<'_>,
+) -> Result {
     for node in &mut region.nodes {
         match &mut node.op {
             NodeOp::If(branches) => {
@@ -82,7 +195,7 @@ fn each(graph: &mut Graph, region: &mut Region, uses: &mut Uses, pass: Pass, wat
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Kernel(_) | NodeOp::View => {}
+            NodeOp::Operation(_) | NodeOp::View => {}
         }
     }
     watch.check()?;

@@ -1,5 +1,4 @@
-//! Owns finding normalizations in graphs that exporters take apart: by the root of the mean of squares, and by mean and
-//! variance. Does not own: those by constants (`heavy`).
+//! Finding normalizations in graphs that exporters take apart: by the root of the mean of squares, and by mean and variance.
 
 use halite_ops::{
     DType, Operation,
@@ -38,7 +37,7 @@ struct Found {
 }
 
 fn found(chain: &Chain<'_>, node: &Node) -> Option<Found> {
-    let NodeOp::Kernel(Operation::Elementwise(elementwise)) = &node.op else { return None };
+    let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
     let reader = Reader::new(elementwise, &node.inputs);
     let calls = elementwise.program.nodes.iter().enumerate();
     calls.into_iter().find_map(|(call, of)| {
@@ -67,12 +66,12 @@ fn normalized(
     if !dtype.is_small_float() || !(*own == per_row || elements(own) == 1 && rows == 1) {
         return None;
     }
-    let (maker, operation) = chain.only_maker(*root)?;
+    let (producer, operation) = chain.only_maker(*root)?;
     let epsilon = epsilon(operation, inverse)?;
-    let squares = mean(chain, maker.inputs[0], rows, channels, *dtype)?;
-    let (maker, operation) = chain.only_maker(squares)?;
+    let squares = mean(chain, producer.inputs[0], rows, channels, *dtype)?;
+    let (producer, operation) = chain.only_maker(squares)?;
     let x = chain.behind_views(*x);
-    let same = maker.inputs.iter().all(|id| chain.behind_views(*id) == x);
+    let same = producer.inputs.iter().all(|id| chain.behind_views(*id) == x);
     if !same || !is_square(operation) || chain.graph.tensor(x).elements() != elements(dims) {
         return None;
     }
@@ -96,8 +95,8 @@ fn mean(chain: &Chain<'_>, id: TensorId, rows: u64, channels: u64, dtype: DType)
 
 /// What a tensor was before its means were taken off.
 fn centred(chain: &Chain<'_>, x: TensorId, rows: u64, channels: u64, dtype: DType) -> Option<TensorId> {
-    let node = chain.maker(x)?;
-    let NodeOp::Kernel(Operation::Elementwise(elementwise)) = &node.op else { return None };
+    let node = chain.producer(x)?;
+    let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
     let ([call], [from, means]) = (&elementwise.program.nodes[..], &node.inputs[..]) else { return None };
     let plain = call.function == Function::Sub && call.operands == [Operand::Input(0), Operand::Input(1)];
     let source = chain.behind_views(*from);
@@ -161,7 +160,7 @@ impl Found {
     fn write(mut self, graph: &mut Graph, node: &Node) -> Vec<Node> {
         let dtype = self.norm.dtype;
         let tensor = Tensor {
-            name: node.place.as_str().to_owned(),
+            name: node.location.as_str().to_owned(),
             element: dtype.into(),
             dims: self.dims.clone(),
             constant: None,
@@ -190,15 +189,15 @@ impl Found {
             inputs.push(bias);
             self.norm.bias = true;
         }
-        let place = node.place.clone();
-        let op = NodeOp::Kernel(Operation::Norm(self.norm));
+        let location = node.location.clone();
+        let op = NodeOp::Operation(Operation::Norm(self.norm));
         let only = self.reader.program.nodes.is_empty() && self.reader.inputs.len() == 1;
         if only && graph.tensor(node.outputs[0]).element == dtype.into() {
-            return vec![Node { op, inputs, outputs: node.outputs.clone(), place }];
+            return vec![Node { op, inputs, outputs: node.outputs.clone(), location }];
         }
         let (rest, ids) = self.reader.into_operation();
-        let rest = Node { op: NodeOp::Kernel(Operation::Elementwise(rest)), inputs: ids, ..node.clone() };
-        vec![Node { op, inputs, outputs: vec![made], place }, rest]
+        let rest = Node { op: NodeOp::Operation(Operation::Elementwise(rest)), inputs: ids, ..node.clone() };
+        vec![Node { op, inputs, outputs: vec![made], location }, rest]
     }
 
     /// Takes what a function does with the normalized value and a number for each channel out of the expression.

@@ -1,5 +1,4 @@
-//! Owns computing with 16-bit floats where a model says 32: a choice of the caller, since it changes results. Does not own:
-//! how kernels sum up (in 32 bits, whatever the type of their tensors).
+//! Computing with 16-bit floats where a model says 32: a choice of the caller, since it changes results.
 //!
 //! Every operation whose kernels take 16-bit tensors gets them; others keep theirs, with conversions in between. What the
 //! caller hands in and gets keeps its type.
@@ -27,27 +26,48 @@ const CHUNK: usize = 1 << 20;
 const FULL: ElementType = ElementType::Of(DType::F32);
 const HALF: ElementType = ElementType::Of(DType::F16);
 
+/// Which tensors are 16-bit floats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Those that the model has.
+    #[default]
+    Model,
+    /// All that kernels take so; what the caller hands in and gets keeps its type.
+    F16,
+}
+
 /// What became of a graph's operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Halved {
+pub struct HalfPrecision {
     /// Operations on 16-bit floats now.
-    pub halved: usize,
+    pub half: usize,
     /// Operations that keep 32 bits, because no kernel takes less or a constant does not fit.
     pub kept: usize,
 }
 
-/// Computes with 16-bit floats wherever kernels take them.
+impl HalfPrecision {
+    /// Counts the operations of another graph too.
+    pub fn add(&mut self, other: HalfPrecision) {
+        self.half += other.half;
+        self.kept += other.kept;
+    }
+}
+
+/// The pass: computes with 16-bit floats wherever kernels take them, if that is asked for.
 ///
 /// # Errors
 /// `control` ended the work; the graph is not whole then, and good for nothing.
-pub fn halve(graph: &mut Graph, control: &Control) -> Result<Halved> {
+pub(super) fn run(graph: &mut Graph, precision: Precision, control: &Control) -> Result<HalfPrecision> {
+    if precision == Precision::Model {
+        return Ok(HalfPrecision::default());
+    }
     let mut body = std::mem::take(&mut graph.body);
     let mut state = State {
         graph,
         halves: HashMap::new(),
         defined: HashSet::new(),
         nodes: Vec::new(),
-        count: Halved::default(),
+        count: HalfPrecision::default(),
         watch: control.at(Stage::Optimizing),
     };
     state.defined.extend(&body.parameters);
@@ -70,19 +90,19 @@ struct State<'a> {
     defined: HashSet<TensorId>,
     /// What has come about so far.
     nodes: Vec<Node>,
-    count: Halved,
+    count: HalfPrecision,
     watch: Watch<'a>,
 }
 
 impl State<'_> {
     fn node(&mut self, node: Node) -> Result {
         match &node.op {
-            NodeOp::Kernel(operation) => match self.smaller(operation, &node)? {
-                Some(smaller) => self.halved(node, smaller)?,
+            NodeOp::Operation(operation) => match self.smaller(operation, &node)? {
+                Some(smaller) => self.in_half(node, smaller)?,
                 None => self.unchanged(node),
             },
             NodeOp::View if self.halves.contains_key(&node.inputs[0]) && self.is_full(node.outputs[0]) => {
-                self.halved(node, NodeOp::View)?;
+                self.in_half(node, NodeOp::View)?;
             }
             NodeOp::View => self.unchanged(node),
             NodeOp::If(branches) => {
@@ -99,8 +119,8 @@ impl State<'_> {
     }
 
     /// The node on 16-bit tensors.
-    fn halved(&mut self, node: Node, op: NodeOp) -> Result {
-        self.count.halved += usize::from(matches!(op, NodeOp::Kernel(_)));
+    fn in_half(&mut self, node: Node, op: NodeOp) -> Result {
+        self.count.half += usize::from(matches!(op, NodeOp::Operation(_)));
         let half = |id: &TensorId| if self.is_full(*id) { self.half(*id) } else { Ok(*id) };
         let inputs = node.inputs.iter().map(half).collect::<Result<_>>()?;
         let mut outputs = Vec::new();
@@ -114,13 +134,13 @@ impl State<'_> {
                 outputs.push(*id);
             }
         }
-        self.nodes.push(Node { op, inputs, outputs, place: node.place });
+        self.nodes.push(Node { op, inputs, outputs, location: node.location });
         Ok(())
     }
 
     fn unchanged(&mut self, node: Node) {
-        let touches = node.inputs.iter().chain(&node.outputs).any(|id| self.is_full(*id));
-        self.count.kept += usize::from(touches && matches!(node.op, NodeOp::Kernel(_)));
+        let reads_or_writes = node.inputs.iter().chain(&node.outputs).any(|id| self.is_full(*id));
+        self.count.kept += usize::from(reads_or_writes && matches!(node.op, NodeOp::Operation(_)));
         node.inputs.iter().for_each(|id| self.whole(*id));
         self.defined.extend(&node.outputs);
         self.nodes.push(node);
@@ -137,7 +157,7 @@ impl State<'_> {
                 return Ok(None);
             }
         }
-        Ok(Some(NodeOp::Kernel(smaller)))
+        Ok(Some(NodeOp::Operation(smaller)))
     }
 
     fn is_full(&self, id: TensorId) -> bool {
@@ -186,12 +206,12 @@ impl State<'_> {
         program.store(Operand::Input(0), self.graph.tensor(to).element.storage());
         let input = self.graph.tensor(from);
         let operation = Elementwise::new(vec![(input.element.storage(), input.dims.clone())], program);
-        let op = NodeOp::Kernel(Operation::Elementwise(operation));
+        let op = NodeOp::Operation(Operation::Elementwise(operation));
         self.nodes.push(Node {
             op,
             inputs: vec![from],
             outputs: vec![to],
-            place: crate::Place::new("precision"),
+            location: crate::SourceLocation::new("precision"),
         });
     }
 }

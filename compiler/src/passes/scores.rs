@@ -1,5 +1,4 @@
-//! Owns reading what happens to the scores of attention between the product and the softmax: a factor, a cap, a mask. Does
-//! not own: the rest of the pattern (`attend`).
+//! Reading what happens to the scores of attention between the product and the softmax: a factor, a cap, a mask.
 
 use halite_ops::expression::{Expression, Function, Operand, Scalar};
 

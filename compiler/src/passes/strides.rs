@@ -1,5 +1,4 @@
-//! Owns tensors that are seen in another order of their elements: what a chain of views and strided copies reads. Does not
-//! own: which operation wants to see them so.
+//! Tensors that are seen in another order of their elements: what a chain of views and strided copies reads.
 
 use halite_ops::copy::StridedCopy;
 

@@ -86,9 +86,11 @@ pub(super) fn optimized(graph: Graph) -> Graph {
 }
 
 pub(super) fn kernels(graph: &Graph) -> Vec<&Operation> {
-    let of = |node: &'_ crate::graph::Node| matches!(node.op, NodeOp::Kernel(_));
+    let of = |node: &'_ crate::graph::Node| matches!(node.op, NodeOp::Operation(_));
     let nodes = graph.body.nodes.iter().filter(|n| of(n));
-    nodes.filter_map(|n| if let NodeOp::Kernel(operation) = &n.op { Some(operation) } else { None }).collect()
+    nodes
+        .filter_map(|n| if let NodeOp::Operation(operation) = &n.op { Some(operation) } else { None })
+        .collect()
 }
 
 /// Convolutions of the graph, and the operations on what is not constant.
@@ -111,7 +113,7 @@ fn normalization_and_rectifiers_go_into_convolutions() {
     let [conv] = convs(&graph)[..] else { panic!("{graph}") };
     assert!(conv.bias && conv.activation == Activation::Relu, "{graph}");
     let last = graph.body.nodes.last().unwrap();
-    assert!(matches!(&last.op, NodeOp::Kernel(Operation::Conv2d(_))), "{graph}");
+    assert!(matches!(&last.op, NodeOp::Operation(Operation::Conv2d(_))), "{graph}");
     // Factor, filter, bias, convolution.
     assert_eq!(kernels(&graph).len(), 4, "{graph}");
 }
@@ -186,7 +188,7 @@ fn residuals_go_into_the_convolution_behind_them() {
     b.output("sum", sum);
     let graph = optimized(b.finish().unwrap());
     let last = graph.body.nodes.last().unwrap();
-    let NodeOp::Kernel(Operation::Conv2d(last)) = &last.op else { panic!("{graph}") };
+    let NodeOp::Operation(Operation::Conv2d(last)) = &last.op else { panic!("{graph}") };
     assert!(last.bias && last.residual && last.activation == Activation::Relu, "{graph}");
     let first: Vec<_> = convs(&graph).iter().map(|c| (c.bias, c.residual)).collect();
     assert_eq!(first, [(true, false), (true, true)], "{graph}");
@@ -242,9 +244,9 @@ fn half_precision_is_near_and_keeps_the_ports() {
     let mut graph = b.finish().unwrap();
     let inputs = [floats(60, 3)];
     let before = graph.evaluate(&inputs).unwrap();
-    let count = super::halve(&mut graph, &crate::Control::new()).unwrap();
+    let count = super::precision::run(&mut graph, super::Precision::F16, &crate::Control::new()).unwrap();
     graph.check().unwrap();
-    assert_eq!((count.halved, count.kept), (2, 1), "{graph}");
+    assert_eq!((count.half, count.kept), (2, 1), "{graph}");
     let after = graph.evaluate(&inputs).unwrap();
     for (a, b) in before[0].floats().iter().zip(after[0].floats()) {
         assert!((a - b).abs() < 1e-2 && a != &b, "{a} became {b}");

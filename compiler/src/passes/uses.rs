@@ -1,4 +1,4 @@
-//! Owns how often tensors are read. Does not own: by whom.
+//! How often tensors are read.
 
 use std::collections::HashMap;
 

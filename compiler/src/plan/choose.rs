@@ -1,5 +1,4 @@
-//! Owns the choice of a kernel for an operation on a target, and the code that the chosen kernels have. Does not own: the
-//! order of variants (`halite-shaders`).
+//! The choice of a kernel for an operation on a target, and the code that the chosen kernels have.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,7 +10,7 @@ use halite_ops::{Operation, Work};
 use halite_shaders::{Module, Plan, Step, Tuning, Variant, Verdict, rank};
 use halite_targets::Capabilities;
 
-use crate::{CompileError, Place};
+use crate::{CompileError, SourceLocation};
 
 /// Reasons that are named when no candidate of an operation can run.
 const MOST_REASONS: usize = 8;
@@ -47,7 +46,11 @@ impl<'a> Chooser<'a> {
     ///
     /// # Errors
     /// There is none.
-    pub fn choose(&mut self, operation: &Operation, place: &Place) -> Result<Rc<Choice>, CompileError> {
+    pub fn choose(
+        &mut self,
+        operation: &Operation,
+        location: &SourceLocation,
+    ) -> Result<Rc<Choice>, CompileError> {
         let key = operation.to_string();
         if let Some(choice) = self.known.get(&key) {
             return Ok(choice.clone());
@@ -68,7 +71,7 @@ impl<'a> Chooser<'a> {
         }
         let reason = reasons(refused, &operation.signature());
         Err(CompileError::NoKernel {
-            place: place.clone(),
+            location: location.clone(),
             target: self.target.target.to_string(),
             operation: key,
             reason,

@@ -1,5 +1,5 @@
-//! Owns a graph as a line of acts with the places that its tensors have: views share the place of what they view, control
-//! flow is a tree over parts of the line. The same for all targets. Does not own: kernels, and addresses.
+//! A graph as a line of steps with the places that its tensors have: views share the place of what they view, control flow
+//! is a tree over parts of the line. The same for all targets.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +13,7 @@ use super::{
     pool::{ConstantId, Known, PackedId, Pool},
 };
 use crate::{
-    CompileError, Place,
+    CompileError, SourceLocation,
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
 };
@@ -25,9 +25,9 @@ pub(super) const COUNTER_BYTES: u64 = 256;
 /// Bytes of the readback memory that a value takes.
 const READ_BYTES: u64 = 8;
 
-/// Where the bytes of a [`Storage`] are.
+/// The storage class of a [`Storage`]: where its bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Home {
+pub enum StorageClass {
     /// In a buffer of the caller.
     Input(u32),
     /// In a buffer for the caller.
@@ -37,7 +37,7 @@ pub enum Home {
     /// Computed at load.
     Packed(PackedId),
     /// In the transient memory.
-    Local,
+    Transient,
     /// At an offset of the transient memory.
     Counter(u64),
     /// At an offset of the memory that the host reads.
@@ -59,16 +59,16 @@ impl StorageId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// Where they are.
-    pub home: Home,
+    pub class: StorageClass,
     /// How many; the place has whole words.
     pub bytes: u64,
 }
 
 /// Something that is done.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum Step {
     /// An operation.
-    Kernel {
+    Operation {
         /// What is computed.
         operation: Box<Operation>,
         /// What is read, in the operation's order.
@@ -76,7 +76,7 @@ pub enum Act {
         /// What is written, in the operation's order.
         outputs: Vec<StorageId>,
         /// Where in the model it comes from.
-        place: Place,
+        location: SourceLocation,
     },
     /// Bytes are copied.
     Copy {
@@ -98,19 +98,19 @@ pub enum Number {
     Read(u64),
 }
 
-/// A part of a function's course.
+/// A part of a function's control flow.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// Acts that are recorded together: an index into [`Flow::segments`].
+    /// Steps that are recorded together: an index into [`Flow::segments`].
     Segment(usize),
-    /// One of two courses: the first when the number is not 0.
+    /// One of two control flows: the first when the number is not 0.
     If {
         /// What decides.
         condition: Number,
         /// The two.
         branches: Box<[Vec<Item>; 2]>,
     },
-    /// A course again and again: while `next` is not 0, and at most `most` times.
+    /// A control flow again and again: while `next` is not 0, and at most `most` times.
     Loop {
         /// The most runs.
         most: Number,
@@ -130,15 +130,15 @@ pub enum Item {
 pub struct Flow {
     /// All places.
     pub storages: Vec<Storage>,
-    /// All acts, in the order in which they are done; a loop's body once.
-    pub acts: Vec<Act>,
-    /// The time of each act: acts of one time do not depend on each other.
+    /// All steps, in the order in which they are done; a loop's body once.
+    pub steps: Vec<Step>,
+    /// The time of each step: steps of one time do not depend on each other.
     pub levels: Vec<usize>,
-    /// Parts of `acts` without control flow between them.
+    /// Parts of `steps` without control flow between them.
     pub segments: Vec<Range<usize>>,
-    /// The course over the segments.
+    /// The control flow over the segments.
     pub items: Vec<Item>,
-    /// The acts of each loop's body.
+    /// The steps of each loop's body.
     pub loops: Vec<Range<usize>>,
     /// Bytes at the beginning of the transient memory that are taken.
     pub reserved_bytes: u64,
@@ -157,15 +157,15 @@ pub struct Flow {
 pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
     let (flow, of) = (Flow::default(), HashMap::new());
     let read = read(graph);
-    let mut maker = Maker { graph, pool, watch, read, flow, of, open: 0, level: 0 };
-    maker.inputs();
+    let mut builder = FlowBuilder { graph, pool, watch, read, flow, of, open: 0, level: 0 };
+    builder.inputs();
     let mut items = Vec::new();
-    maker.region(&graph.body, &mut items)?;
-    maker.outputs()?;
-    maker.close(&mut items);
-    maker.flow.items = items;
-    maker.finish();
-    let mut flow = maker.flow;
+    builder.region(&graph.body, &mut items)?;
+    builder.outputs()?;
+    builder.close(&mut items);
+    builder.flow.items = items;
+    builder.finish();
+    let mut flow = builder.flow;
     by_level(&mut flow, watch)?;
     Ok(flow)
 }
@@ -180,7 +180,7 @@ fn read(graph: &Graph) -> HashSet<TensorId> {
     read
 }
 
-struct Maker<'a> {
+struct FlowBuilder<'a> {
     graph: &'a Graph,
     pool: &'a mut Pool,
     watch: Watch<'a>,
@@ -188,26 +188,26 @@ struct Maker<'a> {
     read: HashSet<TensorId>,
     flow: Flow,
     of: HashMap<TensorId, StorageId>,
-    /// The first act that is in no segment yet.
+    /// The first step that is in no segment yet.
     open: usize,
     level: usize,
 }
 
-impl Maker<'_> {
-    fn storage(&mut self, home: Home, bytes: u64) -> StorageId {
+impl FlowBuilder<'_> {
+    fn storage(&mut self, class: StorageClass, bytes: u64) -> StorageId {
         let id = StorageId(self.flow.storages.len() as u32);
-        self.flow.storages.push(Storage { home, bytes });
+        self.flow.storages.push(Storage { class, bytes });
         id
     }
 
     fn local(&mut self, tensor: TensorId) -> StorageId {
-        let id = self.storage(Home::Local, self.graph.tensor(tensor).bytes());
+        let id = self.storage(StorageClass::Transient, self.graph.tensor(tensor).bytes());
         self.of.insert(tensor, id);
         id
     }
 
-    fn home(&self, id: StorageId) -> Home {
-        self.flow.storages[id.index()].home
+    fn class(&self, id: StorageId) -> StorageClass {
+        self.flow.storages[id.index()].class
     }
 
     /// Inputs that are read. Those that do not end with a whole word are copied to where they do; those without bytes have
@@ -219,7 +219,7 @@ impl Maker<'_> {
                 self.local(port.tensor);
                 continue;
             }
-            let input = self.storage(Home::Input(index as u32), bytes);
+            let input = self.storage(StorageClass::Input(index as u32), bytes);
             self.of.insert(port.tensor, input);
             if !bytes.is_multiple_of(4) {
                 let whole = self.local(port.tensor);
@@ -233,19 +233,21 @@ impl Maker<'_> {
             return Ok(*id);
         }
         let data = self.graph.tensor(tensor);
-        let home = match &data.constant {
-            Some(bytes) if !bytes.is_empty() => Home::Constant(self.pool.constant(data, bytes, self.watch)?),
+        let class = match &data.constant {
+            Some(bytes) if !bytes.is_empty() => {
+                StorageClass::Constant(self.pool.constant(data, bytes, self.watch)?)
+            }
             // Nothing defines it, or it has no bytes: any memory will do.
-            _ => Home::Local,
+            _ => StorageClass::Transient,
         };
-        let id = self.storage(home, data.bytes());
+        let id = self.storage(class, data.bytes());
         self.of.insert(tensor, id);
         Ok(id)
     }
 
     fn copy(&mut self, from: StorageId, to: StorageId) {
         if from != to && self.flow.storages[to.index()].bytes > 0 {
-            self.flow.acts.push(Act::Copy { from, to });
+            self.flow.steps.push(Step::Copy { from, to });
         }
     }
 
@@ -257,7 +259,7 @@ impl Maker<'_> {
                     let from = self.of(node.inputs[0])?;
                     self.of.insert(node.outputs[0], from);
                 }
-                NodeOp::Kernel(operation) => self.kernel(node, operation)?,
+                NodeOp::Operation(operation) => self.kernel(node, operation)?,
                 NodeOp::If(branches) => self.branch(node, branches, items)?,
                 NodeOp::Loop(body) => self.repeat(node, body, items)?,
             }
@@ -268,36 +270,36 @@ impl Maker<'_> {
     fn kernel(&mut self, node: &Node, operation: &Operation) -> Result<(), CompileError> {
         if matches!(operation, Operation::KvAppend(append) if append.in_place) {
             let reason = "a cache is updated in place; a graph's operations give new tensors";
-            return Err(CompileError::invalid(&node.place, reason));
+            return Err(CompileError::invalid(&node.location, reason));
         }
         let inputs: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
-        let known = inputs.iter().map(|id| match self.home(*id) {
-            Home::Constant(id) => Some(Known::Constant(id)),
-            Home::Packed(id) => Some(Known::Packed(id)),
+        let known = inputs.iter().map(|id| match self.class(*id) {
+            StorageClass::Constant(id) => Some(Known::Constant(id)),
+            StorageClass::Packed(id) => Some(Known::Packed(id)),
             _ => None,
         });
         let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
         if let Some(known) = known.collect::<Option<Vec<_>>>()
             && sizes.iter().all(|bytes| *bytes > 0)
         {
-            let packed = self.pool.pack(operation, known, &sizes, &node.place);
+            let packed = self.pool.pack(operation, known, &sizes, &node.location);
             for ((tensor, packed), bytes) in node.outputs.iter().zip(packed).zip(sizes) {
-                let id = self.storage(Home::Packed(packed), bytes);
+                let id = self.storage(StorageClass::Packed(packed), bytes);
                 self.of.insert(*tensor, id);
             }
             return Ok(());
         }
         let outputs = node.outputs.iter().map(|id| self.local(*id)).collect();
-        let (operation, place) = (Box::new(operation.clone()), node.place.clone());
-        self.flow.acts.push(Act::Kernel { operation, inputs, outputs, place });
+        let (operation, location) = (Box::new(operation.clone()), node.location.clone());
+        self.flow.steps.push(Step::Operation { operation, inputs, outputs, location });
         Ok(())
     }
 
-    fn deeper(&mut self, place: &Place) -> Result<(), CompileError> {
+    fn deeper(&mut self, location: &SourceLocation) -> Result<(), CompileError> {
         self.level += 1;
         if self.level > MOST_LEVELS {
             let reason = format!("branches and loops in more than {MOST_LEVELS} levels");
-            return Err(CompileError::unsupported(place, reason));
+            return Err(CompileError::unsupported(location, reason));
         }
         Ok(())
     }
@@ -313,15 +315,15 @@ impl Maker<'_> {
         }
         let offset = self.flow.readback_bytes;
         self.flow.readback_bytes += READ_BYTES;
-        let to = self.storage(Home::Readback(offset), data.bytes());
+        let to = self.storage(StorageClass::Readback(offset), data.bytes());
         let from = self.of(tensor)?;
         self.copy(from, to);
         Ok(Number::Read(offset))
     }
 
-    /// Ends the segment at the last act.
+    /// Ends the segment at the last step.
     fn close(&mut self, items: &mut Vec<Item>) {
-        let end = self.flow.acts.len();
+        let end = self.flow.steps.len();
         if self.open < end {
             items.push(Item::Segment(self.flow.segments.len()));
             self.flow.segments.push(self.open..end);
@@ -335,7 +337,7 @@ impl Maker<'_> {
         branches: &[Region; 2],
         items: &mut Vec<Item>,
     ) -> Result<(), CompileError> {
-        self.deeper(&node.place)?;
+        self.deeper(&node.location)?;
         let condition = self.number(node.inputs[0])?;
         if let Number::Known(value) = condition {
             let region = &branches[usize::from(value == 0)];
@@ -349,22 +351,22 @@ impl Maker<'_> {
         }
         self.close(items);
         let outputs: Vec<_> = node.outputs.iter().map(|id| self.local(*id)).collect();
-        let mut courses = [Vec::new(), Vec::new()];
-        for (region, course) in branches.iter().zip(&mut courses) {
-            self.region(region, course)?;
+        let mut flows = [Vec::new(), Vec::new()];
+        for (region, inner) in branches.iter().zip(&mut flows) {
+            self.region(region, inner)?;
             for (result, output) in region.results.iter().zip(&outputs) {
                 let from = self.of(*result)?;
                 self.copy(from, *output);
             }
-            self.close(course);
+            self.close(inner);
         }
-        items.push(Item::If { condition, branches: Box::new(courses) });
+        items.push(Item::If { condition, branches: Box::new(flows) });
         self.level -= 1;
         Ok(())
     }
 
     fn repeat(&mut self, node: &Node, body: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
-        self.deeper(&node.place)?;
+        self.deeper(&node.location)?;
         let (most, first) = (self.number(node.inputs[0])?, self.number(node.inputs[1])?);
         // The condition is carried too, for those bodies that look at it.
         let skip = if self.read.contains(&body.parameters[1]) { 1 } else { 2 };
@@ -378,20 +380,20 @@ impl Maker<'_> {
         let counter = self.read.contains(&body.parameters[0]).then(|| self.counter(body.parameters[0]));
         self.close(items);
         if let Some((id, _)) = counter {
-            self.flow.acts.push(Act::HostWrites(id));
-            self.open = self.flow.acts.len();
+            self.flow.steps.push(Step::HostWrites(id));
+            self.open = self.flow.steps.len();
         }
-        let start = self.flow.acts.len();
-        let mut course = Vec::new();
-        self.region(body, &mut course)?;
+        let start = self.flow.steps.len();
+        let mut inner = Vec::new();
+        self.region(body, &mut inner)?;
         let next = self.number(body.results[0])?;
         self.carry(&body.results[skip - 1..], &places)?;
-        self.close(&mut course);
-        self.flow.loops.push(start..self.flow.acts.len());
+        self.close(&mut inner);
+        self.flow.loops.push(start..self.flow.steps.len());
         for (output, place) in node.outputs.iter().zip(&places[2 - skip..]) {
             self.of.insert(*output, *place);
         }
-        items.push(Item::Loop { most, first, next, counter: counter.map(|(_, at)| at), body: course });
+        items.push(Item::Loop { most, first, next, counter: counter.map(|(_, at)| at), body: inner });
         self.level -= 1;
         Ok(())
     }
@@ -399,7 +401,7 @@ impl Maker<'_> {
     fn counter(&mut self, parameter: TensorId) -> (StorageId, u64) {
         let at = self.flow.reserved_bytes;
         self.flow.reserved_bytes += COUNTER_BYTES;
-        let id = self.storage(Home::Counter(at), self.graph.tensor(parameter).bytes());
+        let id = self.storage(StorageClass::Counter(at), self.graph.tensor(parameter).bytes());
         self.of.insert(parameter, id);
         (id, at)
     }
@@ -413,7 +415,7 @@ impl Maker<'_> {
                 from.push(id);
                 continue;
             }
-            let saved = self.storage(Home::Local, self.flow.storages[id.index()].bytes);
+            let saved = self.storage(StorageClass::Transient, self.flow.storages[id.index()].bytes);
             self.copy(id, saved);
             from.push(saved);
         }
@@ -429,11 +431,11 @@ impl Maker<'_> {
             let id = self.of(port.tensor)?;
             let bytes = self.flow.storages[id.index()].bytes;
             self.flow.outputs.push(bytes);
-            let home = Home::Output(index as u32);
-            if self.home(id) == Home::Local {
-                self.flow.storages[id.index()].home = home;
+            let class = StorageClass::Output(index as u32);
+            if self.class(id) == StorageClass::Transient {
+                self.flow.storages[id.index()].class = class;
             } else {
-                let output = self.storage(home, bytes);
+                let output = self.storage(class, bytes);
                 self.copy(id, output);
             }
         }
@@ -443,12 +445,12 @@ impl Maker<'_> {
     /// Notes what is used: inputs, and what calls need of the pool.
     fn finish(&mut self) {
         let mut used = vec![false; self.graph.inputs.len()];
-        for act in &self.flow.acts {
-            for id in act.reads() {
-                match self.flow.storages[id.index()].home {
-                    Home::Input(index) => used[index as usize] = true,
-                    Home::Constant(id) => self.pool.constants[id.index()].resident = true,
-                    Home::Packed(id) => self.pool.packed[id.index()].resident = true,
+        for step in &self.flow.steps {
+            for id in step.reads() {
+                match self.flow.storages[id.index()].class {
+                    StorageClass::Input(index) => used[index as usize] = true,
+                    StorageClass::Constant(id) => self.pool.constants[id.index()].resident = true,
+                    StorageClass::Packed(id) => self.pool.packed[id.index()].resident = true,
                     _ => {}
                 }
             }
@@ -457,22 +459,22 @@ impl Maker<'_> {
     }
 }
 
-impl Act {
+impl Step {
     /// What it reads.
     pub fn reads(&self) -> &[StorageId] {
         match self {
-            Act::Kernel { inputs, .. } => inputs,
-            Act::Copy { from, .. } => std::slice::from_ref(from),
-            Act::HostWrites(_) => &[],
+            Step::Operation { inputs, .. } => inputs,
+            Step::Copy { from, .. } => std::slice::from_ref(from),
+            Step::HostWrites(_) => &[],
         }
     }
 
     /// What it writes.
     pub fn writes(&self) -> &[StorageId] {
         match self {
-            Act::Kernel { outputs, .. } => outputs,
-            Act::Copy { to, .. } => std::slice::from_ref(to),
-            Act::HostWrites(id) => std::slice::from_ref(id),
+            Step::Operation { outputs, .. } => outputs,
+            Step::Copy { to, .. } => std::slice::from_ref(to),
+            Step::HostWrites(id) => std::slice::from_ref(id),
         }
     }
 }

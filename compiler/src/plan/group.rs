@@ -1,5 +1,5 @@
-//! Owns which versions of a function are alike: those that do the same with other numbers are written once, and the numbers
-//! are data. Does not own: how they are written (`emit`).
+//! Which versions of a function have the same code: those that do the same with other numbers are written once, and the
+//! numbers are data.
 
 use std::collections::HashMap;
 
@@ -64,7 +64,7 @@ pub fn by_sizes(function: &Function) -> bool {
         .all(|graph| Some(ranks(graph)) == first && graph.inputs.iter().all(|port| port.value.is_none()))
 }
 
-/// What versions that are alike have in common.
+/// What versions with the same code have in common.
 #[derive(Default)]
 struct Key(Vec<u64>);
 

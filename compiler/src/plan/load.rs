@@ -1,9 +1,9 @@
-//! Owns what is done at load as a line of acts. Does not own: which operations these are ([`super::pool`]).
+//! What is done at load as a line of steps.
 
 use std::collections::HashMap;
 
 use super::{
-    flow::{Act, Flow, Home, Item, Storage, StorageId},
+    flow::{Flow, Item, Step, Storage, StorageClass, StorageId},
     order::by_level,
     pool::{ConstantId, Known, PackedId, Pool},
 };
@@ -14,31 +14,32 @@ use crate::{CompileError, control::Watch};
 /// # Errors
 /// The work was ended.
 pub(crate) fn flow(pool: &Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
-    let mut maker = Maker { pool, flow: Flow::default(), constants: HashMap::new(), packed: HashMap::new() };
+    let mut builder =
+        FlowBuilder { pool, flow: Flow::default(), constants: HashMap::new(), packed: HashMap::new() };
     for packing in &pool.packings {
         watch.check()?;
-        let inputs = packing.inputs.iter().map(|known| maker.known(*known)).collect();
-        let outputs = packing.outputs.iter().map(|id| maker.packed(*id)).collect();
-        let (operation, place) = (Box::new(packing.operation.clone()), packing.place.clone());
-        maker.flow.acts.push(Act::Kernel { operation, inputs, outputs, place });
+        let inputs = packing.inputs.iter().map(|known| builder.known(*known)).collect();
+        let outputs = packing.outputs.iter().map(|id| builder.packed(*id)).collect();
+        let (operation, location) = (Box::new(packing.operation.clone()), packing.location.clone());
+        builder.flow.steps.push(Step::Operation { operation, inputs, outputs, location });
     }
-    let mut flow = maker.flow;
-    if !flow.acts.is_empty() {
-        flow.segments.push(0..flow.acts.len());
+    let mut flow = builder.flow;
+    if !flow.steps.is_empty() {
+        flow.segments.push(0..flow.steps.len());
         flow.items.push(Item::Segment(0));
         by_level(&mut flow, watch)?;
     }
     Ok(flow)
 }
 
-struct Maker<'a> {
+struct FlowBuilder<'a> {
     pool: &'a Pool,
     flow: Flow,
     constants: HashMap<ConstantId, StorageId>,
     packed: HashMap<PackedId, StorageId>,
 }
 
-impl Maker<'_> {
+impl FlowBuilder<'_> {
     fn known(&mut self, known: Known) -> StorageId {
         match known {
             Known::Constant(id) => {
@@ -46,7 +47,7 @@ impl Maker<'_> {
                     return *storage;
                 }
                 let bytes = self.pool.constants[id.index()].bytes.len() as u64;
-                let storage = self.storage(Home::Constant(id), bytes);
+                let storage = self.storage(StorageClass::Constant(id), bytes);
                 self.constants.insert(id, storage);
                 storage
             }
@@ -59,15 +60,15 @@ impl Maker<'_> {
             return *storage;
         }
         let packed = &self.pool.packed[id.index()];
-        let home = if packed.resident { Home::Packed(id) } else { Home::Local };
-        let storage = self.storage(home, packed.bytes);
+        let class = if packed.resident { StorageClass::Packed(id) } else { StorageClass::Transient };
+        let storage = self.storage(class, packed.bytes);
         self.packed.insert(id, storage);
         storage
     }
 
-    fn storage(&mut self, home: Home, bytes: u64) -> StorageId {
+    fn storage(&mut self, class: StorageClass, bytes: u64) -> StorageId {
         let id = StorageId(self.flow.storages.len() as u32);
-        self.flow.storages.push(Storage { home, bytes });
+        self.flow.storages.push(Storage { class, bytes });
         id
     }
 }

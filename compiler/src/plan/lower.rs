@@ -1,14 +1,13 @@
-//! Owns how a line of acts becomes commands for one target: kernels are chosen, places get addresses. Does not own: the
-//! line, or how commands are written down.
+//! How a line of steps becomes commands for one target: kernels are chosen, places get addresses.
 
 use std::rc::Rc;
 
 use halite_ops::Operation;
-use halite_shaders::{Slot, Step};
+use halite_shaders::{Slot, Step as Dispatch};
 
 use super::{
     choose::{Choice, Chooser, Codes, Kernel, Kernels},
-    flow::{Act, Flow, Home, StorageId},
+    flow::{Flow, Step, StorageClass, StorageId},
     memory::{Need, arrange},
     schedule::{Command, Memory, Schedule, Span, Use},
     slabs::Slabs,
@@ -30,13 +29,13 @@ pub struct Lowering<'a, 'b> {
     pub slabs: &'b Slabs,
     /// Whether the work goes on.
     pub(crate) watch: Watch<'b>,
-    /// Acts of other lines that are done.
+    /// Steps of other lines that are done.
     pub before: usize,
-    /// Acts of all lines.
+    /// Steps of all lines.
     pub total: usize,
 }
 
-/// A line of acts as commands.
+/// A line of steps as commands.
 #[derive(Debug, Default)]
 pub struct Lowered {
     /// Commands of each segment.
@@ -49,7 +48,7 @@ pub struct Lowered {
     pub in_place: usize,
     /// Barriers in all segments.
     pub barriers: usize,
-    /// What computes each act; none for those that are no operations.
+    /// What computes each step; none for those that are no operations.
     pub choices: Vec<Option<Rc<Choice>>>,
 }
 
@@ -59,11 +58,13 @@ impl Lowering<'_, '_> {
     /// # Errors
     /// No kernel computes an operation on the target, or the work was ended.
     pub fn lower(&mut self, flow: &Flow) -> Result<Lowered, CompileError> {
-        let mut choices: Vec<Option<Rc<Choice>>> = Vec::with_capacity(flow.acts.len());
-        for (index, act) in flow.acts.iter().enumerate() {
+        let mut choices: Vec<Option<Rc<Choice>>> = Vec::with_capacity(flow.steps.len());
+        for (index, step) in flow.steps.iter().enumerate() {
             self.watch.step(self.before + index, self.total)?;
-            choices.push(match act {
-                Act::Kernel { operation, place, .. } => Some(self.chooser.choose(operation, place)?),
+            choices.push(match step {
+                Step::Operation { operation, location, .. } => {
+                    Some(self.chooser.choose(operation, location)?)
+                }
                 _ => None,
             });
         }
@@ -78,7 +79,7 @@ impl Lowering<'_, '_> {
             let mut schedule = Schedule::default();
             for index in segment.clone() {
                 self.watch.check()?;
-                self.act(flow, index, choices[index].as_deref(), &addresses, &mut schedule);
+                self.step(flow, index, choices[index].as_deref(), &addresses, &mut schedule);
             }
             let (commands, barriers) = schedule.finish();
             lowered.barriers += barriers;
@@ -88,7 +89,7 @@ impl Lowering<'_, '_> {
         Ok(lowered)
     }
 
-    fn act(
+    fn step(
         &mut self,
         flow: &Flow,
         index: usize,
@@ -96,8 +97,8 @@ impl Lowering<'_, '_> {
         addresses: &Addresses,
         schedule: &mut Schedule,
     ) {
-        match (&flow.acts[index], choice) {
-            (Act::Kernel { inputs, outputs, .. }, Some(choice)) => {
+        match (&flow.steps[index], choice) {
+            (Step::Operation { inputs, outputs, .. }, Some(choice)) => {
                 let mut uses = Vec::new();
                 for step in choice.plan.steps.iter().filter(|step| !step.grid.contains(&0)) {
                     let bind = |slot: &Slot| match slot {
@@ -114,7 +115,7 @@ impl Lowering<'_, '_> {
                     uses.into_iter().for_each(|one| schedule.push(vec![one]));
                 }
             }
-            (Act::Copy { from, to }, _) => {
+            (Step::Copy { from, to }, _) => {
                 let bytes = flow.storages[to.index()].bytes;
                 let part = |id| Span { bytes, ..self.span(flow, id, addresses) };
                 let (from, to) = (part(*from), part(*to));
@@ -125,7 +126,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn dispatch(&mut self, step: &Step, variant: &str, bindings: Vec<Span>) -> Use {
+    fn dispatch(&mut self, step: &Dispatch, variant: &str, bindings: Vec<Span>) -> Use {
         let code = self.codes.index(step, variant);
         let kernel = self.kernels.index(Kernel { code, constants: step.constants.clone() });
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
@@ -148,20 +149,20 @@ impl Lowering<'_, '_> {
 
     fn span(&self, flow: &Flow, id: StorageId, addresses: &Addresses) -> Span {
         let storage = &flow.storages[id.index()];
-        let (memory, offset) = match storage.home {
-            Home::Input(index) => (Memory::Input(index), 0),
-            Home::Output(index) => (Memory::Output(index), 0),
-            Home::Constant(id) => {
+        let (memory, offset) = match storage.class {
+            StorageClass::Input(index) => (Memory::Input(index), 0),
+            StorageClass::Output(index) => (Memory::Output(index), 0),
+            StorageClass::Constant(id) => {
                 let (slab, offset) = self.slabs.constants[id.index()];
                 (Memory::Constants(slab), offset)
             }
-            Home::Packed(id) => {
+            StorageClass::Packed(id) => {
                 let (slab, offset) = self.slabs.packed[id.index()];
                 (Memory::Packed(slab), offset)
             }
-            Home::Local => (Memory::Transient, addresses.offsets[id.index()]),
-            Home::Counter(offset) => (Memory::Transient, offset),
-            Home::Readback(offset) => (Memory::Readback, offset),
+            StorageClass::Transient => (Memory::Transient, addresses.offsets[id.index()]),
+            StorageClass::Counter(offset) => (Memory::Transient, offset),
+            StorageClass::Readback(offset) => (Memory::Readback, offset),
         };
         Span { memory, offset, bytes: storage.bytes }
     }
@@ -176,7 +177,7 @@ pub(crate) fn whole(bytes: u64) -> u64 {
 struct Addresses {
     /// Of each storage; 0 for those that are elsewhere.
     offsets: Vec<u64>,
-    /// Of each act's scratch buffers.
+    /// Of each step's scratch buffers.
     scratch: Vec<Vec<u64>>,
     bytes: u64,
     unshared_bytes: u64,
@@ -199,9 +200,9 @@ impl Addresses {
         let saved = (0..lives.group.len()).filter(|id| lives.group[*id] != *id);
         let unshared_bytes = shared + saved.map(|id| whole(flow.storages[id].bytes)).sum::<u64>();
         let (tensors, mut extra) = (needs.len(), 0);
-        for (act, choice) in choices.iter().enumerate() {
+        for (step, choice) in choices.iter().enumerate() {
             for bytes in choice.iter().flat_map(|choice| &choice.plan.scratch) {
-                let time = flow.levels[act];
+                let time = flow.levels[step];
                 needs.push(Need { bytes: whole(*bytes), from: time, to: time });
                 extra += whole(*bytes);
             }
@@ -219,12 +220,12 @@ impl Addresses {
         })
     }
 
-    fn scratch(&self, act: usize, index: usize, bytes: u64) -> Span {
-        Span { memory: Memory::Transient, offset: self.scratch[act][index], bytes: whole(bytes) }
+    fn scratch(&self, step: usize, index: usize, bytes: u64) -> Span {
+        Span { memory: Memory::Transient, offset: self.scratch[step][index], bytes: whole(bytes) }
     }
 }
 
-/// When each local storage is needed: the first and the last act.
+/// When each local storage is needed: the first and the last step.
 pub(super) struct Lives {
     pub(super) of: Vec<Option<(usize, usize)>>,
     /// The storage whose memory each one has; itself, unless it is written over another.
@@ -234,9 +235,9 @@ pub(super) struct Lives {
 impl Lives {
     pub(super) fn of(flow: &Flow, watch: Watch<'_>) -> Result<Self, CompileError> {
         let mut of: Vec<Option<(usize, usize)>> = vec![None; flow.storages.len()];
-        for (time, act) in flow.acts.iter().enumerate() {
-            for id in act.reads().iter().chain(act.writes()) {
-                if flow.storages[id.index()].home == Home::Local {
+        for (time, step) in flow.steps.iter().enumerate() {
+            for id in step.reads().iter().chain(step.writes()) {
+                if flow.storages[id.index()].class == StorageClass::Transient {
                     let (_, last) = of[id.index()].get_or_insert((time, time));
                     *last = time;
                 }
@@ -257,8 +258,8 @@ impl Lives {
     /// Lets results of elementwise operations be written over an input that nothing needs afterwards. Gives how many.
     fn share(&mut self, flow: &Flow, choices: &[Option<Rc<Choice>>]) -> usize {
         let mut shared = 0;
-        for (time, (act, choice)) in flow.acts.iter().zip(choices).enumerate() {
-            let (Act::Kernel { operation, inputs, outputs, .. }, Some(choice)) = (act, choice) else {
+        for (time, (step, choice)) in flow.steps.iter().zip(choices).enumerate() {
+            let (Step::Operation { operation, inputs, outputs, .. }, Some(choice)) = (step, choice) else {
                 continue;
             };
             if choice.plan.steps.len() != 1 || outputs.len() != 1 {
@@ -267,14 +268,15 @@ impl Lives {
             let output = outputs[0].index();
             let fits = |(index, id): &(usize, &StorageId)| {
                 let group = self.group[id.index()];
-                flow.storages[id.index()].home == Home::Local
+                flow.storages[id.index()].class == StorageClass::Transient
                     && whole(flow.storages[group].bytes) == whole(flow.storages[output].bytes)
                     && self.of[group].is_some_and(|(_, last)| last == time)
                     && overwritable(operation, *index)
             };
             let target = inputs.iter().enumerate().find(fits).map(|(_, id)| self.group[id.index()]);
             let Some(target) = target else { continue };
-            let (Some((_, last)), Home::Local) = (self.of[output], flow.storages[output].home) else {
+            let (Some((_, last)), StorageClass::Transient) = (self.of[output], flow.storages[output].class)
+            else {
                 continue;
             };
             self.group[output] = target;

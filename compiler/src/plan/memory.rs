@@ -1,11 +1,8 @@
-//! Owns where in one piece of memory things go that are needed at different times. Does not own: what they are.
+//! Where in one piece of memory things go that are needed at different times.
+
+use halite_abi::BINDING_ALIGNMENT;
 
 use crate::{CompileError, control::Watch};
-
-/// Alignment of everything that is bound: no device asks for more
-/// (<https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-required>,
-/// `minStorageBufferOffsetAlignment`).
-pub const ALIGNMENT: u64 = 256;
 
 /// Something that needs memory for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +30,7 @@ pub struct Arrangement {
 /// # Errors
 /// The work was ended.
 pub(crate) fn arrange(needs: &[Need], reserved: u64, watch: Watch<'_>) -> Result<Arrangement, CompileError> {
-    let base = reserved.next_multiple_of(ALIGNMENT);
+    let base = reserved.next_multiple_of(BINDING_ALIGNMENT);
     let mut order: Vec<usize> = (0..needs.len()).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(needs[*i].bytes), needs[*i].from, *i));
     let mut offsets = vec![base; needs.len()];
@@ -63,7 +60,7 @@ fn best_gap(taken: impl Iterator<Item = (u64, u64)>, bytes: u64, base: u64) -> u
                 best = Some((gap, free));
             }
         }
-        free = free.max(end.next_multiple_of(ALIGNMENT));
+        free = free.max(end.next_multiple_of(BINDING_ALIGNMENT));
     }
     best.map_or(free, |(_, at)| at)
 }
@@ -104,11 +101,11 @@ mod tests {
                 })
                 .collect();
             let found = arrange(&needs, 300);
-            let sum: u64 = needs.iter().map(|n| n.bytes.next_multiple_of(ALIGNMENT)).sum();
+            let sum: u64 = needs.iter().map(|n| n.bytes.next_multiple_of(BINDING_ALIGNMENT)).sum();
             assert!(found.bytes <= sum + 512);
             for (i, a) in needs.iter().enumerate() {
                 let at = found.offsets[i];
-                assert!(at >= 512 && at.is_multiple_of(ALIGNMENT) && at + a.bytes <= found.bytes);
+                assert!(at >= 512 && at.is_multiple_of(BINDING_ALIGNMENT) && at + a.bytes <= found.bytes);
                 for (j, b) in needs.iter().enumerate().skip(i + 1) {
                     let times = a.from <= b.to && b.from <= a.to;
                     let places = at < found.offsets[j] + b.bytes && found.offsets[j] < at + a.bytes;

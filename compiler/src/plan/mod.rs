@@ -1,7 +1,7 @@
-//! Owns what a module does, decided before anything is written: kernels for each target, memory, barriers, what is computed
-//! at load. Pure. Does not own: how modules are written ([`crate::emit`]).
+//! What a module does, decided before anything is written: kernels for each target, memory, barriers, what is computed at
+//! load. Pure.
 //!
-//! A graph becomes a line of acts ([`flow`]), the same for all targets; a line becomes commands for one target ([`lower`]).
+//! A graph becomes a line of steps ([`flow`]), the same for all targets; a line becomes commands for one target ([`lower`]).
 
 pub mod choose;
 pub mod flow;
@@ -37,7 +37,7 @@ pub struct ModulePlan {
     pub slabs: Slabs,
     /// Each function's versions.
     pub functions: Vec<Vec<Flow>>,
-    /// Which versions of each function are alike.
+    /// Which versions of each function have the same code.
     pub groups: Vec<Groups>,
     /// What is computed at load, as a line.
     pub load: Flow,
@@ -109,13 +109,13 @@ fn lowered(
     control: &Control,
 ) -> Result<TargetPlan, CompileError> {
     let watch = control.at(Stage::ChoosingKernels(target.target));
-    let total = load.acts.len() + functions.iter().flatten().map(|flow| flow.acts.len()).sum::<usize>();
+    let total = load.steps.len() + functions.iter().flatten().map(|flow| flow.steps.len()).sum::<usize>();
     let mut chooser = Chooser::new(target, &options.tuning);
     let (mut kernels, mut done) = (Kernels::default(), 0);
     let mut lower = |flow: &Flow| {
         let (chooser, codes, kernels) = (&mut chooser, &mut *codes, &mut kernels);
         let made = Lowering { chooser, codes, kernels, slabs, watch, before: done, total }.lower(flow);
-        done += flow.acts.len();
+        done += flow.steps.len();
         made
     };
     let load = lower(load)?;

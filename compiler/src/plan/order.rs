@@ -1,5 +1,5 @@
-//! Owns the order of acts: what does not depend on each other comes together, so that few barriers are needed and
-//! dispatches overlap. Does not own: barriers, or addresses.
+//! The order of steps: what does not depend on each other comes together, so that few barriers are needed and dispatches
+//! overlap.
 
 use std::collections::HashMap;
 
@@ -13,21 +13,21 @@ use crate::{CompileError, control::Watch};
 /// Memory that the order may cost, beside a quarter of what it was.
 const SLACK: u64 = 1 << 20;
 
-/// Sorts the acts of each segment by how many others have to come before, and numbers these levels. Keeps the order where
-/// the other would take much more memory; each act is a level of its own then.
+/// Sorts the steps of each segment by how many others have to come before, and numbers these levels. Keeps the order where
+/// the other would take much more memory; each step is a level of its own then.
 ///
 /// # Errors
 /// The work was ended.
 pub(crate) fn by_level(flow: &mut Flow, watch: Watch<'_>) -> Result<(), CompileError> {
-    let own: Vec<usize> = (0..flow.acts.len()).collect();
+    let own: Vec<usize> = (0..flow.steps.len()).collect();
     let levels = levels(flow);
     let before = bytes(flow, &own, watch)?;
-    let kept = flow.acts.clone();
+    let kept = flow.steps.clone();
     sort(flow, &levels);
     let mut sorted = levels;
     sorted.sort_unstable();
     if bytes(flow, &sorted, watch)? > before.saturating_add(before / 4).saturating_add(SLACK) {
-        flow.acts = kept;
+        flow.steps = kept;
         flow.levels = own;
     } else {
         flow.levels = sorted;
@@ -35,13 +35,13 @@ pub(crate) fn by_level(flow: &mut Flow, watch: Watch<'_>) -> Result<(), CompileE
     Ok(())
 }
 
-/// The level of each act: behind everything that it has to wait for. Levels grow from segment to segment, and what the host
+/// The level of each step: behind everything that it has to wait for. Levels grow from segment to segment, and what the host
 /// writes between them has its own.
 fn levels(flow: &Flow) -> Vec<usize> {
-    let mut levels = Vec::with_capacity(flow.acts.len());
+    let mut levels = Vec::with_capacity(flow.steps.len());
     let mut next = 0;
     let mut segments = flow.segments.iter().peekable();
-    while levels.len() < flow.acts.len() {
+    while levels.len() < flow.steps.len() {
         let first = levels.len();
         let end = match segments.peek() {
             Some(segment) if segment.start == first => segments.next().map_or(first + 1, |s| s.end),
@@ -50,15 +50,15 @@ fn levels(flow: &Flow) -> Vec<usize> {
         let base = next;
         // The levels from which on a storage can be read, and be written.
         let mut ready: HashMap<StorageId, (usize, usize)> = HashMap::new();
-        for act in &flow.acts[first..end] {
-            let reads = act.reads().iter().map(|id| ready.get(id).map_or(base, |(read, _)| *read));
-            let writes = act.writes().iter().map(|id| ready.get(id).map_or(base, |(_, write)| *write));
+        for step in &flow.steps[first..end] {
+            let reads = step.reads().iter().map(|id| ready.get(id).map_or(base, |(read, _)| *read));
+            let writes = step.writes().iter().map(|id| ready.get(id).map_or(base, |(_, write)| *write));
             let level = reads.chain(writes).max().unwrap_or(base);
-            for id in act.reads() {
+            for id in step.reads() {
                 let (_, write) = ready.entry(*id).or_insert((base, base));
                 *write = (*write).max(level + 1);
             }
-            for id in act.writes() {
+            for id in step.writes() {
                 ready.insert(*id, (level + 1, level + 1));
             }
             levels.push(level);
@@ -71,13 +71,13 @@ fn levels(flow: &Flow) -> Vec<usize> {
 fn sort(flow: &mut Flow, levels: &[usize]) {
     for segment in flow.segments.clone() {
         let mut order: Vec<usize> = segment.clone().collect();
-        order.sort_by_key(|act| levels[*act]);
-        let sorted: Vec<_> = order.into_iter().map(|act| flow.acts[act].clone()).collect();
-        flow.acts[segment].clone_from_slice(&sorted);
+        order.sort_by_key(|step| levels[*step]);
+        let sorted: Vec<_> = order.into_iter().map(|step| flow.steps[step].clone()).collect();
+        flow.steps[segment].clone_from_slice(&sorted);
     }
 }
 
-/// Bytes of memory between acts at these times.
+/// Bytes of memory between steps at these times.
 fn bytes(flow: &Flow, times: &[usize], watch: Watch<'_>) -> Result<u64, CompileError> {
     let lives = Lives::of(flow, watch)?;
     let needs = lives.of.iter().zip(&flow.storages).filter_map(|(life, storage)| {
@@ -92,18 +92,18 @@ mod tests {
     use super::*;
     use crate::{
         Control, Stage,
-        plan::flow::{Act, Home, Storage},
+        plan::flow::{Step, Storage, StorageClass},
     };
 
     fn line(copies: &[(u32, u32)], storages: usize, bytes: u64) -> Flow {
-        let copy = |(from, to): &(u32, u32)| Act::Copy { from: StorageId(*from), to: StorageId(*to) };
+        let copy = |(from, to): &(u32, u32)| Step::Copy { from: StorageId(*from), to: StorageId(*to) };
         let segments = std::iter::once(0..copies.len()).collect();
-        let storages = vec![Storage { home: Home::Local, bytes }; storages];
-        Flow { acts: copies.iter().map(copy).collect(), segments, storages, ..Flow::default() }
+        let storages = vec![Storage { class: StorageClass::Transient, bytes }; storages];
+        Flow { steps: copies.iter().map(copy).collect(), segments, storages, ..Flow::default() }
     }
 
     fn order(flow: &Flow) -> Vec<(u32, u32)> {
-        flow.acts.iter().map(|act| (act.reads()[0].0, act.writes()[0].0)).collect()
+        flow.steps.iter().map(|step| (step.reads()[0].0, step.writes()[0].0)).collect()
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         }
         let mut flow = line(&copies, 21, 1 << 20);
         for end in (2..21).step_by(2) {
-            flow.storages[end].home = Home::Output(0);
+            flow.storages[end].class = StorageClass::Output(0);
         }
         by_level(&mut flow, Control::new().at(Stage::Planning)).unwrap();
         assert_eq!(order(&flow), copies);

@@ -1,12 +1,12 @@
-//! Owns what functions and targets share: constants, each stored once, and the operations on constants that run once, when
-//! a module is loaded. Does not own: where in memory they go.
+//! What functions and targets share: constants, each stored once, and the operations on constants that run once, when a
+//! module is loaded.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use halite_ops::Operation;
 
-use crate::{CompileError, Place, control::Watch, graph::Tensor};
+use crate::{CompileError, SourceLocation, control::Watch, graph::Tensor};
 
 /// Bytes from each end of a constant that are looked at before whole constants are compared.
 const SAMPLE: usize = 4096;
@@ -74,7 +74,7 @@ pub struct Packing {
     /// What it defines, in the operation's order.
     pub outputs: Vec<PackedId>,
     /// Where in the model it comes from.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// Constants and operations on them, each once for all functions, versions and targets.
@@ -120,7 +120,7 @@ impl Pool {
         operation: &Operation,
         inputs: Vec<Known>,
         outputs: &[u64],
-        place: &Place,
+        location: &SourceLocation,
     ) -> Vec<PackedId> {
         let key = (operation.to_string(), inputs.clone());
         if let Some(ids) = self.by_operation.get(&key) {
@@ -132,7 +132,12 @@ impl Pool {
             self.packed.push(Packed { bytes: *bytes, resident: false });
         }
         let outputs = ids.clone();
-        self.packings.push(Packing { operation: operation.clone(), inputs, outputs, place: place.clone() });
+        self.packings.push(Packing {
+            operation: operation.clone(),
+            inputs,
+            outputs,
+            location: location.clone(),
+        });
         self.by_operation.insert(key, ids.clone());
         ids
     }
@@ -207,10 +212,10 @@ mod tests {
         let mut pool = Pool::default();
         let a = add(&mut pool, "a", &[1, 2, 3]);
         let turn = Operation::parse("concat:outer=1,sizes=1x2,inner=1,dtype=u8").unwrap();
-        let place = Place::default();
-        let one = pool.pack(&turn, vec![Known::Constant(a)], &[3], &place);
-        assert_eq!(pool.pack(&turn, vec![Known::Constant(a)], &[3], &place), one);
-        let two = pool.pack(&turn, vec![Known::Packed(one[0])], &[3], &place);
+        let location = SourceLocation::default();
+        let one = pool.pack(&turn, vec![Known::Constant(a)], &[3], &location);
+        assert_eq!(pool.pack(&turn, vec![Known::Constant(a)], &[3], &location), one);
+        let two = pool.pack(&turn, vec![Known::Packed(one[0])], &[3], &location);
         assert_ne!(one, two);
         assert_eq!(pool.packings.len(), 2);
     }

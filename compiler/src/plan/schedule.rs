@@ -1,5 +1,4 @@
-//! Owns commands: dispatches and copies at addresses, and barriers where one has to wait for another. Does not own: the
-//! choice of kernels, or addresses.
+//! Commands: dispatches and copies at addresses, and barriers where one has to wait for another.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,10 @@
-//! Owns where constants lie: in a few large buffers, those that calls need apart from those that loading needs. Does not
-//! own: which constants there are.
+//! Where constants lie: in a few large buffers, those that calls need apart from those that loading needs.
 
 use std::collections::BTreeMap;
 
-use super::{lower::whole, memory::ALIGNMENT, pool::Pool};
+use halite_abi::BINDING_ALIGNMENT;
+
+use super::{lower::whole, pool::Pool};
 use crate::{CompileError, control::Watch};
 
 /// Most bytes of a slab with more than one thing in it: allocations of this size work on every Vulkan device
@@ -78,7 +79,7 @@ fn inside(pool: &Pool, needed: &[usize]) -> BTreeMap<usize, (usize, u64)> {
         let found = root.filter(|root| own.start < range(*root).end && own.end <= range(*root).end);
         let offset = found.map(|root| (own.start.addr() - range(root).start.addr()) as u64);
         match (found, offset) {
-            (Some(root), Some(offset)) if offset.is_multiple_of(ALIGNMENT) => {
+            (Some(root), Some(offset)) if offset.is_multiple_of(BINDING_ALIGNMENT) => {
                 inside.insert(index, (root, offset));
             }
             (Some(_), _) => {}
@@ -95,14 +96,14 @@ fn fill(items: &[(usize, u64, bool)], count: usize) -> (Vec<Slab>, Vec<(u32, u64
     for wanted in [true, false] {
         let begin = slabs.len();
         for (index, bytes, _) in items.iter().filter(|(.., resident)| *resident == wanted) {
-            let open = slabs[begin..].last().map(|slab| slab.bytes.next_multiple_of(ALIGNMENT));
+            let open = slabs[begin..].last().map(|slab| slab.bytes.next_multiple_of(BINDING_ALIGNMENT));
             let fits = open.is_some_and(|offset| offset.saturating_add(whole(*bytes)) <= MOST_BYTES);
             if !fits {
                 slabs.push(Slab { resident: wanted, ..Slab::default() });
             }
             let number = slabs.len() - 1;
             let slab = &mut slabs[number];
-            let offset = slab.bytes.next_multiple_of(ALIGNMENT);
+            let offset = slab.bytes.next_multiple_of(BINDING_ALIGNMENT);
             slab.bytes = offset + whole(*bytes);
             slab.items.push((*index, offset));
             places[*index] = (number as u32, offset);

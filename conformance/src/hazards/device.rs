@@ -9,8 +9,9 @@ use std::{
 
 use halite_hal::{
     BindingTable, Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore, hazards::HazardCheck,
+    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
 };
+use halite_layers::hazards::HazardCheck;
 
 use super::{Findings, trial::Trial};
 

@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use halite_hal::{
     BindingTable, Buffer, BufferRef, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget,
     Deadline, Device, DispatchCounts, Fence, QueueOp, Result,
-    hazards::{self, HazardCheck, Touch},
 };
+use halite_layers::hazards::{self, HazardCheck, Touch};
 
 use super::Findings;
 

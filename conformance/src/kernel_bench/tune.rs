@@ -112,7 +112,7 @@ mod tests {
             place: 1,
             outcome: if *median > 0.0 {
                 let timing = Timing { median: *median, ..Timing::default() };
-                Ok(Measured { timing, checked: "the twin".to_owned() })
+                Ok(Measured { timing, checked: "the reference".to_owned() })
             } else {
                 Err("wrong".to_owned())
             },

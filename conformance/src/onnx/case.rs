@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use halite_compiler::{
     CompileError,
-    onnx::{Model, read_tensor},
+    frontends::onnx::{Model, read_tensor},
     signature::{Arity, BoundValue, Signature},
 };
 use halite_formats::onnx::{Optional, Sequence, Tensor};

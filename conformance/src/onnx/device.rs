@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use halite_abi::ElementType;
 use halite_compiler::{
     CompileOptions, Control, Program, compile, graph::Graph, passes, signature::BoundValue,
 };
@@ -15,7 +16,7 @@ use halite_runtime::HostTensor;
 use halite_targets::Capabilities;
 
 use super::{Cost, Engine, Ran};
-use crate::executor::{Executor, hal_type, tensors};
+use crate::executor::{Executor, tensors};
 
 /// Time of calls after which none is repeated.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
@@ -56,7 +57,11 @@ impl Engine for OnDevice {
         let session = self.executor.session(&compiled).context("loading the module")?;
         let load = began.elapsed();
         let tensor = |input: &BoundValue| {
-            Ok(HostTensor::new(hal_type(input.element), input.dims.as_slice(), input.bytes.to_vec())?)
+            Ok(HostTensor::new(
+                ElementType::from(input.element),
+                input.dims.as_slice(),
+                input.bytes.to_vec(),
+            )?)
         };
         let arguments = inputs.iter().map(tensor).collect::<Result<Vec<_>>>()?;
         let (function, arguments) = (session.function("main")?, self.executor.arguments(&arguments)?);
@@ -73,7 +78,7 @@ impl Engine for OnDevice {
         }
         ensure!(results.len() == outputs.len(), "{} results, {} outputs", results.len(), outputs.len());
         let read = |(host, tensor): (HostTensor, &halite_compiler::graph::Tensor)| {
-            let (got, wanted) = (host.element_type, hal_type(tensor.element));
+            let (got, wanted) = (host.element_type, ElementType::from(tensor.element));
             ensure!(got == wanted, "a result has elements of type {got:?}, not {wanted:?}");
             let dims = host.shape.as_slice().to_vec();
             Ok(BoundValue { element: tensor.element, dims, bytes: host.data.into() })

@@ -8,8 +8,8 @@ use std::{
 use anyhow::Result;
 use halite_compiler::{
     CompileError,
+    frontends::onnx::Model,
     graph::Graph,
-    onnx::Model,
     passes,
     signature::{Arity, Bindings, BoundValue},
 };
@@ -35,7 +35,7 @@ pub trait Engine {
     fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Ran>;
 }
 
-/// The host: graphs are evaluated by the kernels' twins.
+/// The host: graphs are evaluated by the operations' references.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// Whether the passes rewrite graphs before.
@@ -158,14 +158,14 @@ fn graph(model: &Model, inputs: &case::Values) -> Result<Graph, CompileError> {
     });
     loop {
         match model.graph(&bindings) {
-            Err(CompileError::NeedsValues { inputs: names, place, what }) => {
+            Err(CompileError::NeedsValues { inputs: names, location, what }) => {
                 let before = bindings.values.len();
                 for name in &names {
                     let value = inputs.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
                     bindings.values.extend(value.map(|value| (name.clone(), value)));
                 }
                 if bindings.values.len() == before {
-                    return Err(CompileError::NeedsValues { inputs: names, place, what });
+                    return Err(CompileError::NeedsValues { inputs: names, location, what });
                 }
             }
             other => return other,

@@ -2,7 +2,8 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use halite_hal::{Options, hazards};
+use halite_hal::Options;
+use halite_layers::hazards;
 
 use crate::{
     drivers::{self, Opener},

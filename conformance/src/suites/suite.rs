@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use halite_abi::format;
 use halite_hal::DeviceInfo;
 
 use super::{Case, hal, kernels, models, modules, vm};
@@ -136,7 +137,7 @@ impl Suite for Models {
     }
 
     fn about(&self) -> &'static str {
-        "programs and models through the compiler, with the results of the kernels' twins, PyTorch or ONNX Runtime"
+        "programs and models through the compiler, with the results of the operations' references, PyTorch or ONNX Runtime"
     }
 
     fn offer(&self, settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
@@ -152,7 +153,7 @@ impl Suite for Kernels {
     }
 
     fn about(&self) -> &'static str {
-        "every variant of the kernel library against its twin on the processor"
+        "every variant of the kernel library against its reference on the processor"
     }
 
     fn offer(&self, settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
@@ -165,7 +166,7 @@ impl Suite for Kernels {
 
 /// Whether a device takes Vulkan's kernels.
 pub fn takes_spirv(device: &DeviceInfo) -> bool {
-    device.executable_formats.iter().any(|format| format == "vulkan-spirv-fb")
+    device.executable_formats.iter().any(|format| format == format::VULKAN_SPIRV)
 }
 
 /// All suites, in the order in which they are run.

@@ -20,7 +20,7 @@ impl Device {
     /// Opens it, and has it check that no recording lacks a barrier. Says so where there is none. `HALITE_TEST_DEVICE` names the one that the tests are to run on.
     pub fn vulkan() -> Option<Device> {
         let wanted = std::env::var("HALITE_TEST_DEVICE");
-        match registry(&[]).open("vulkan?hazards=on&pipeline_cache=off", &Options::new()) {
+        match halite_layers::open(&registry(&[]), "vulkan?hazards=on&pipeline_cache=off", &Options::new()) {
             Ok(device) => {
                 let name = device.info().name.to_lowercase();
                 let other = wanted.as_ref().is_ok_and(|wanted| !name.contains(&wanted.to_lowercase()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use halite_compiler::CompileOptions;
 use halite_conformance::hazards::{Findings, Watched};
-use halite_hal::hazards::HazardCheck;
+use halite_layers::hazards::HazardCheck;
 
 use crate::{all, compiled, device::Device};
 

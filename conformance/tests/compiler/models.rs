@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use halite_compiler::{
-    CompileError, CompileOptions, Control, Function, Program, compile, graph::Graph, onnx::Model,
+    CompileError, CompileOptions, Control, Function, Program, compile, frontends::onnx::Model, graph::Graph,
     passes::optimize, signature::Bindings,
 };
 use halite_conformance::corpus;

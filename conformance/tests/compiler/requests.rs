@@ -111,7 +111,7 @@ fn the_target_that_fits_the_device_is_run() {
 fn devices_without_vulkan_are_refused() {
     let case = case("product, bias, rectifier");
     let module = compiled(&case.program, &CompileOptions::default());
-    let cpu = Device::of(registry(&[]).open("local-sync", &Options::new()).unwrap());
+    let cpu = Device::of(halite_layers::open(&registry(&[]), "local-sync", &Options::new()).unwrap());
     let told = cpu.try_session(&module).unwrap_err().to_string();
     assert!(told.contains("no device of the session runs Vulkan kernels"), "{told}");
 }

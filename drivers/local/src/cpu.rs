@@ -2,21 +2,23 @@
 
 use std::{num::NonZeroUsize, thread};
 
+use halite_abi::format;
+
 /// Formats of native code, of any processor.
 pub(crate) const ELF_FORMATS: &[&str] = &[
-    "embedded-elf-x86_64",
-    "embedded-elf-arm_64",
-    "embedded-elf-x86_32",
-    "embedded-elf-arm_32",
-    "embedded-elf-riscv_32",
-    "embedded-elf-riscv_64",
+    format::ELF_X86_64,
+    format::ELF_ARM_64,
+    format::ELF_X86_32,
+    format::ELF_ARM_32,
+    format::ELF_RISCV_32,
+    format::ELF_RISCV_64,
 ];
 
 /// The format of native code that this build can load, if any.
 pub(crate) const NATIVE_FORMAT: Option<&str> = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-    Some("embedded-elf-x86_64")
+    Some(format::ELF_X86_64)
 } else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
-    Some("embedded-elf-arm_64")
+    Some(format::ELF_ARM_64)
 } else {
     None
 };

@@ -2,7 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use halite_abi::{Result, ResultExt};
+use halite_abi::{Result, ResultExt, query};
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
     ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, matches_pattern, next_device_id,
@@ -78,14 +78,14 @@ impl Device for LocalDevice {
 
     fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
         match (category, key) {
-            ("hal.device.id", pattern) => {
+            (query::DEVICE_ID, pattern) => {
                 let names = [DEVICE_ID, self.info.driver.as_str()];
                 Some(names.iter().any(|name| matches_pattern(pattern, name)).into())
             }
-            ("hal.executable.format", format) => Some(self.formats.contains(&format).into()),
-            ("halite.target", triple) => Some(target_rank(triple)),
-            ("hal.device", "concurrency") => Some(1),
-            ("hal.dispatch", "concurrency") => i64::try_from(self.threads).ok(),
+            (query::EXECUTABLE_FORMAT, format) => Some(self.formats.contains(&format).into()),
+            (query::TARGET, triple) => Some(target_rank(triple)),
+            (query::DEVICE, query::CONCURRENCY) => Some(1),
+            (query::DISPATCH, query::CONCURRENCY) => i64::try_from(self.threads).ok(),
             _ => None,
         }
     }

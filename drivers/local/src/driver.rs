@@ -2,13 +2,13 @@
 
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
-use halite_abi::{Result, bail};
+use halite_abi::{Result, bail, format};
 use halite_hal::{
     Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver, UnconfinedCode,
 };
 use halite_targets::Target;
 
-use crate::{cpu, device::LocalDevice, memory, vmvx};
+use crate::{cpu, device::LocalDevice, memory};
 
 /// Name of the driver that works on its callers' threads.
 pub const SYNC_NAME: &str = "local-sync";
@@ -172,7 +172,7 @@ impl Settings {
 
     /// Formats of executables, best first.
     pub fn formats(&self) -> Vec<&'static str> {
-        cpu::NATIVE_FORMAT.filter(|_| self.native_code).into_iter().chain([vmvx::FORMAT]).collect()
+        cpu::NATIVE_FORMAT.filter(|_| self.native_code).into_iter().chain([format::VMVX]).collect()
     }
 }
 

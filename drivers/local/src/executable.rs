@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use halite_abi::{Result, ResultExt, bail};
+use halite_abi::{Result, ResultExt, bail, format};
 use halite_hal::{Executable, ExecutableDesc, FunctionInfo};
 
 use crate::{code::Code, cpu, library::NativeCode, vmvx};
@@ -67,7 +67,7 @@ impl LocalExecutable {
             );
         };
         let code: Arc<dyn Code> = match *format {
-            vmvx::FORMAT => Arc::new(vmvx::VmvxCode::load(desc).context(|| context(desc))?),
+            format::VMVX => Arc::new(vmvx::VmvxCode::load(desc).context(|| context(desc))?),
             _ => Arc::new(NativeCode::load(desc).context(|| context(desc))?),
         };
         Ok(LocalExecutable::with_code(device_id, code))

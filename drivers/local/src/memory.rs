@@ -11,14 +11,14 @@ use std::{
     sync::Arc,
 };
 
-use halite_abi::{Result, Status, status};
+use halite_abi::{BUFFER_PADDING, Result, Status, status};
 use halite_hal::MemoryStats;
 use parking_lot::Mutex;
 
 use crate::code::HostRange;
 
-/// Alignment of every block, and what its length is a multiple of. The HAL promises buffers padded to 64 bytes.
-pub(crate) const ALIGNMENT: usize = 64;
+/// Alignment of every block, and what its length is a multiple of.
+pub(crate) const ALIGNMENT: usize = BUFFER_PADDING as usize;
 
 /// The part of the limit that given-back blocks may take.
 const CACHE_SHARE: u64 = 4;

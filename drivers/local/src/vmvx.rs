@@ -18,7 +18,7 @@ mod memory;
 use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use halite_abi::{Result, ResultExt, bail, status};
+use halite_abi::{Result, ResultExt, bail, export, status};
 use halite_formats::vmfb::{self, Export, Function, ModuleDef};
 use halite_hal::{ExecutableDesc, FunctionInfo};
 use halite_vm::{Buffer, Context, FunctionHandle, Invocation, List, Module, NativeModule, Ref, Type, Value};
@@ -27,9 +27,6 @@ use parking_lot::Mutex;
 use self::memory::{Lease, LeasedMemory};
 use crate::code::{Call, Code, HostRange, MAX_BINDINGS, MAX_CONSTANTS, Needs, Worker, workgroup_position};
 
-/// Format string of modules.
-pub(crate) const FORMAT: &str = "vmvx-bytecode-fb";
-
 /// Calling convention of every kernel.
 const SIGNATURE: &str = "0rrriiiiiiiii_v";
 
@@ -37,7 +34,7 @@ const SIGNATURE: &str = "0rrriiiiiiiii_v";
 const SET_CONSTANTS: &str = "__set_constants";
 
 /// Exports that are no kernels. Other names may begin like these: `__builtin_splat_i64` is a kernel.
-const HOOKS: [&str; 3] = ["__init", "__deinit", SET_CONSTANTS];
+const HOOKS: [&str; 3] = [export::INIT, export::DEINIT, SET_CONSTANTS];
 
 /// Most bytes of local memory that a kernel may ask for.
 const MAX_LOCAL_MEMORY: usize = 64 << 20;

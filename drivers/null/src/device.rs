@@ -2,7 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use halite_abi::Result;
+use halite_abi::{Result, query};
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
     ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, SoftSemaphore, matches_pattern,
@@ -44,8 +44,8 @@ impl Device for NullDevice {
 
     fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
         match category {
-            "hal.device.id" => Some(matches_pattern(key, NAME).into()),
-            "hal.executable.format" => Some((key == EXECUTABLE_FORMAT).into()),
+            query::DEVICE_ID => Some(matches_pattern(key, NAME).into()),
+            query::EXECUTABLE_FORMAT => Some((key == EXECUTABLE_FORMAT).into()),
             _ => None,
         }
     }

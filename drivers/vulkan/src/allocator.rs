@@ -17,6 +17,7 @@ use std::{
 };
 
 use ash::vk;
+use halite_abi::{BINDING_ALIGNMENT, BUFFER_PADDING};
 use halite_hal::{BufferParams, MemoryStats, Result, status};
 use parking_lot::Mutex;
 
@@ -35,10 +36,6 @@ use crate::{
 const FIRST_BLOCK: u64 = 16 << 20;
 /// Size of the largest shared block. Requests above half of it get a block of their own.
 const LARGEST_BLOCK: u64 = 128 << 20;
-/// Granularity of ranges: no device asks for more than this between two buffer bindings.
-const GRANULE: u64 = 256;
-/// Readable bytes behind the 64-byte boundary that follows a buffer.
-const PADDING: u64 = 64;
 
 /// How far each queue has come: shared between queues, semaphores and the allocator.
 #[derive(Debug)]
@@ -116,7 +113,7 @@ type Reserved = (Arc<Allocation>, Option<QueuePoint>);
 impl Allocator {
     /// An allocator without memory.
     pub fn new(ctx: Arc<DeviceContext>, progress: Arc<Progress>) -> Result<Self> {
-        let info = vk::BufferCreateInfo::default().size(GRANULE).usage(block::block_usage(&ctx));
+        let info = vk::BufferCreateInfo::default().size(BINDING_ALIGNMENT).usage(block::block_usage(&ctx));
         // SAFETY: the buffer is only asked what it needs, then destroyed.
         let needs = unsafe {
             let probe =
@@ -132,7 +129,7 @@ impl Allocator {
             limits.non_coherent_atom_size,
             needs.alignment,
         ];
-        let granule = granule.into_iter().fold(GRANULE, u64::max).next_power_of_two();
+        let granule = granule.into_iter().fold(BINDING_ALIGNMENT, u64::max).next_power_of_two();
         let shared =
             Shared { ctx, progress, type_bits: needs.memory_type_bits, granule, state: Mutex::default() };
         Ok(Allocator { shared: Arc::new(shared) })
@@ -188,7 +185,8 @@ impl Allocator {
 
 impl Shared {
     fn padded(&self, length: u64) -> Result<u64> {
-        let padded = length.checked_next_multiple_of(64).and_then(|l| l.checked_add(PADDING));
+        let padded =
+            length.checked_next_multiple_of(BUFFER_PADDING).and_then(|l| l.checked_add(BUFFER_PADDING));
         padded.and_then(|l| l.checked_next_multiple_of(self.granule)).ok_or_else(|| {
             status!(ResourceExhausted, "a buffer of {length} bytes is larger than any memory; ask for less")
         })

@@ -4,6 +4,7 @@
 mod memory;
 mod queues;
 
+use halite_abi::{descriptor::COMPUTE_STAGE, format};
 use halite_hal::UnconfinedCode;
 use thiserror::Error;
 
@@ -75,7 +76,7 @@ impl DispatchAbis {
         let both = self.descriptors && self.buffer_device_address;
         let mut formats = Vec::new();
         let [with_descriptors, versioned, raw] = ADDRESS_FORMATS;
-        formats.extend(self.descriptors.then_some("vulkan-spirv-fb"));
+        formats.extend(self.descriptors.then_some(format::VULKAN_SPIRV));
         formats.extend(both.then_some(with_descriptors));
         formats.extend(self.buffer_device_address.then_some(versioned));
         formats.extend(self.buffer_device_address.then_some(raw));
@@ -84,7 +85,8 @@ impl DispatchAbis {
 }
 
 /// Formats whose kernels may take device addresses.
-const ADDRESS_FORMATS: [&str; 3] = ["vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", "vulkan-spirv-bda-raw"];
+const ADDRESS_FORMATS: [&str; 3] =
+    [format::VULKAN_SPIRV_PTR, format::VULKAN_SPIRV_BDA, format::VULKAN_SPIRV_BDA_RAW];
 
 /// Kernels that take device addresses, on devices where nothing keeps those within the program's buffers: there the
 /// device's memory is the process's own, and no hardware stands between a kernel and the rest of it. `None` where an
@@ -316,7 +318,6 @@ fn push_descriptors(caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Wo
 }
 
 fn subgroup(caps: &DeviceCaps, features: &Features) -> SubgroupPlan {
-    const COMPUTE_STAGE: u32 = 0x20;
     let s = &caps.subgroup;
     let sizes = features.subgroup_size_control && s.required_size_stages & COMPUTE_STAGE != 0;
     SubgroupPlan {

@@ -1,23 +1,8 @@
-//! Owns what modules that Halite writes say of themselves: the keys of their attributes, and reading them. Does not own:
-//! attributes in general. Other runtimes ignore these keys, and modules of other compilers lack them.
+//! Attributes of modules and functions with the meanings that [`halite_abi::attribute`] lists.
+
+use halite_abi::attribute;
 
 use super::{Attr, FunctionSignature, ModuleDef};
-
-/// Keys of attributes.
-pub mod attribute {
-    /// Of a module: what wrote it, and which version, such as `halite 0.1.0`.
-    pub const PRODUCER: &str = "halite.producer";
-    /// Of a module: the format of the model that it was compiled from, such as `ONNX`.
-    pub const MODEL_FORMAT: &str = "halite.model.format";
-    /// Of a module: the name of that model, mostly that of its file without the folder.
-    pub const MODEL_NAME: &str = "halite.model.name";
-    /// Of a module: the targets that it has kernels for, a JSON list of triples.
-    pub const TARGETS: &str = "halite.targets";
-    /// Of a function: the model's names of the inputs in order, a JSON list of texts.
-    pub const INPUTS: &str = "halite.inputs";
-    /// Of a function: the model's names of the outputs in order, a JSON list of texts.
-    pub const OUTPUTS: &str = "halite.outputs";
-}
 
 impl Attr {
     /// A key and a value.

@@ -1,6 +1,7 @@
 //! Owns the decoded form of Vulkan executables (`VKE1`). Does not own: SPIR-V (`halite-spirv`) or pipelines.
 
 use bytes::Bytes;
+use halite_abi::descriptor::{COMPUTE_STAGE, STORAGE_BUFFER};
 
 /// How a pipeline takes its bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,4 +96,37 @@ pub struct VulkanExecutable {
     pub shader_modules: Vec<Bytes>,
     /// Embedded sources: (path, content).
     pub source_files: Vec<(String, Bytes)>,
+}
+
+impl VulkanExecutable {
+    /// An executable of one kernel, whose module, `spirv` as little-endian bytes, has the entry point `name`. Its buffers are
+    /// the bindings 0 to `bindings` of set 0; `push_bytes` and `subgroup_size` may be 0.
+    pub fn of_kernel(name: &str, spirv: Bytes, bindings: u32, push_bytes: u32, subgroup_size: u32) -> Self {
+        let buffer = |binding| DescriptorBinding {
+            binding,
+            descriptor_type: STORAGE_BUFFER,
+            count: 1,
+            stage_flags: COMPUTE_STAGE,
+        };
+        let push = PushConstantRange { stage_flags: COMPUTE_STAGE, offset: 0, size: push_bytes };
+        VulkanExecutable {
+            pipelines: vec![Pipeline {
+                name: name.to_owned(),
+                entry_point: name.to_owned(),
+                shader_module: 0,
+                layout: 0,
+                subgroup_size,
+                abi: DispatchAbi::Descriptors,
+                bda: None,
+                location: None,
+            }],
+            set_layouts: vec![(0..bindings).map(buffer).collect()],
+            pipeline_layouts: vec![PipelineLayout {
+                set_layouts: vec![0],
+                push_constants: (push_bytes > 0).then_some(push).into_iter().collect(),
+            }],
+            shader_modules: vec![spirv],
+            source_files: Vec::new(),
+        }
+    }
 }

@@ -14,7 +14,6 @@ mod write_executable;
 mod write_module;
 mod zip;
 
-pub use about::attribute;
 pub use container::Container;
 pub use error::VmfbError;
 pub use executable::{

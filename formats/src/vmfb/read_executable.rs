@@ -8,6 +8,7 @@ use super::{
 };
 use crate::flatbuffer::{Reader, Table};
 use bytes::Bytes;
+use halite_abi::descriptor::{COMPUTE_STAGE, STORAGE_BUFFER, UNIFORM_BUFFER};
 
 /// Bytes of the wrapper in front of the FlatBuffer.
 pub(super) const HEADER: usize = 64;
@@ -16,9 +17,6 @@ pub(super) const VERSION: u32 = 0;
 const BDA_VERSION: u32 = 1;
 /// Bytes of the root struct of BDA pipelines.
 const BDA_ROOT: u32 = 32;
-const UNIFORM_BUFFER: u32 = 6;
-const STORAGE_BUFFER: u32 = 7;
-const STAGE_COMPUTE: u32 = 0x20;
 /// Drivers size tables by the highest binding number, so an untrusted one is bounded.
 const MAX_BINDING: u32 = 1023;
 /// No device has more push constants than this.
@@ -105,7 +103,7 @@ fn read_set_layout(table: Table<'_>, at: &dyn Fn() -> String) -> Result<Vec<Desc
         if b.count != 1 {
             return refuse(b, format!("array of {}; only single buffers are supported", b.count));
         }
-        if b.stage_flags & STAGE_COMPUTE == 0 {
+        if b.stage_flags & COMPUTE_STAGE == 0 {
             return refuse(b, format!("stage flags {:#x} lack the compute stage (0x20)", b.stage_flags));
         }
     }
@@ -135,7 +133,7 @@ fn read_push_range(bytes: &[u8; 12], at: &dyn Fn() -> String) -> Result<PushCons
     let word = |i: usize| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
     let range = PushConstantRange { stage_flags: word(0), offset: word(4), size: word(8) };
     check_push(range.offset, u64::from(range.size), at)?;
-    if range.stage_flags & STAGE_COMPUTE == 0 {
+    if range.stage_flags & COMPUTE_STAGE == 0 {
         let problem =
             format!("push constant stage flags {:#x} lack the compute stage (0x20)", range.stage_flags);
         return Err(VmfbError::invalid(at(), problem));

@@ -1,58 +1,25 @@
-//! Owns one driver that the registry knows: what is told of it without loading it, and loading it once. Does not own: how a
-//! library is loaded (`plugin`), or which of several drivers of one name counts (`registry`).
+//! One driver that the registry knows: what is said of it before it is loaded, and loading it once.
 
 use std::{
+    any::Any,
     fmt,
-    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
-use crate::{
-    Driver, Result, ResultExt, Status,
-    plugin::{self, DriverLibrary, discovery::Origin},
-    status,
-};
+use crate::{Driver, Result, Status, status};
 
-/// Loads a library.
-pub(super) type Loader = fn(&Path) -> Result<DriverLibrary>;
+/// Where a driver comes from that is not linked into the program. Driver libraries implement it (crate `halite-plugin`); the
+/// registry knows nothing else of them. Any thread may call it. Its text names it in messages: `'/opt/libx.so'`.
+pub trait DriverSource: fmt::Debug + fmt::Display + Send + Sync + 'static {
+    /// Makes the driver, which has to have this name. May take milliseconds and run code that is not the program's. The
+    /// registry calls it once and remembers the answer.
+    fn load(&self, name: &str) -> Result<Arc<dyn Driver>>;
 
-/// Where a driver comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DriverSource {
-    /// It is part of the program.
-    Linked,
-    /// It is a plug-in.
-    Library(LibrarySource),
-}
+    /// Whether the user named this source for this program: it then replaces a linked driver of its name.
+    fn is_given(&self) -> bool;
 
-/// A driver's library.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LibrarySource {
-    /// The library.
-    pub library: PathBuf,
-    /// The manifest that names it; `None` for a library that was given itself.
-    pub manifest: Option<PathBuf>,
-    /// The version that the manifest or the library tells; empty when it tells none.
-    pub version: String,
-    /// How it was found.
-    pub origin: Origin,
-}
-
-impl LibrarySource {
-    /// SHA-256 of the library as it lies on disk now, in lower-case hexadecimal digits. Reads the whole file.
-    pub fn sha256(&self) -> Result<String> {
-        plugin::digest::sha256(&self.library)
-    }
-}
-
-impl fmt::Display for LibrarySource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}'", self.library.display())?;
-        match &self.manifest {
-            Some(manifest) => write!(f, " (named by '{}')", manifest.display()),
-            None => Ok(()),
-        }
-    }
+    /// The type behind it, for listings.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A driver as the registry knows it. Clones share what is loaded.
@@ -60,33 +27,30 @@ impl fmt::Display for LibrarySource {
 pub struct DriverEntry {
     name: String,
     description: String,
-    source: DriverSource,
+    source: Option<Arc<dyn DriverSource>>,
     driver: Arc<OnceLock<Result<Arc<dyn Driver>>>>,
-    loader: Loader,
 }
 
 impl DriverEntry {
-    /// A driver that is there already.
-    pub(super) fn ready(driver: Arc<dyn Driver>, source: DriverSource, loader: Loader) -> Self {
+    /// A driver that exists already; `source` is `None` for one that is part of the program.
+    pub fn ready(driver: Arc<dyn Driver>, source: Option<Arc<dyn DriverSource>>) -> Self {
         DriverEntry {
             name: driver.name().to_owned(),
             description: driver.description().to_owned(),
             source,
             driver: Arc::new(OnceLock::from(Ok(driver))),
-            loader,
         }
     }
 
-    /// A driver that cannot be used, and why.
-    pub(super) fn failed(name: &str, source: DriverSource, loader: Loader, why: Status) -> Self {
-        let driver = Arc::new(OnceLock::from(Err(why)));
-        DriverEntry { name: name.to_owned(), description: String::new(), source, driver, loader }
+    /// A driver that is loaded when it is needed.
+    pub fn lazy(name: String, description: String, source: Arc<dyn DriverSource>) -> Self {
+        DriverEntry { name, description, source: Some(source), driver: Arc::default() }
     }
 
-    /// A driver that is loaded when it is needed.
-    pub(super) fn lazy(name: String, description: String, source: LibrarySource, loader: Loader) -> Self {
-        let source = DriverSource::Library(source);
-        DriverEntry { name, description, source, driver: Arc::default(), loader }
+    /// A driver of the program that cannot be used, and why.
+    pub(super) fn failed(name: &str, why: Status) -> Self {
+        let driver = Arc::new(OnceLock::from(Err(why)));
+        DriverEntry { name: name.to_owned(), description: String::new(), source: None, driver }
     }
 
     /// The name that device URIs begin with.
@@ -94,53 +58,28 @@ impl DriverEntry {
         &self.name
     }
 
-    /// One line for people, from the driver or its manifest.
+    /// One line for people, from the driver or its source.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Where it comes from.
-    pub fn source(&self) -> &DriverSource {
-        &self.source
+    /// Where it comes from; `None` for a driver that is part of the program.
+    pub fn source(&self) -> Option<&Arc<dyn DriverSource>> {
+        self.source.as_ref()
     }
 
-    /// The driver. Its library is loaded on the first call, which runs code of it and may take milliseconds; a failure is
-    /// remembered, so that every later call tells the same.
+    /// The driver. It is loaded on the first call; a failure is remembered, so that every later call says the same.
     pub fn driver(&self) -> Result<Arc<dyn Driver>> {
-        self.driver.get_or_init(|| self.load()).clone()
+        let load = || match &self.source {
+            Some(source) => source.load(&self.name),
+            None => Err(status!(Internal, "driver '{}' is linked in and was not made", self.name)),
+        };
+        self.driver.get_or_init(load).clone()
     }
 
-    /// What [`DriverEntry::driver`] answered; `None` when it was not asked yet. Loads nothing.
+    /// What [`DriverEntry::driver`] answered; `None` when nobody asked yet. Loads nothing.
     pub fn loaded(&self) -> Option<Result<Arc<dyn Driver>>> {
         self.driver.get().cloned()
-    }
-
-    fn load(&self) -> Result<Arc<dyn Driver>> {
-        let DriverSource::Library(source) = &self.source else {
-            return Err(status!(Internal, "driver '{}' is linked in and was not made", self.name));
-        };
-        let load = || {
-            let driver = (self.loader)(&source.library)?.driver;
-            if driver.name() == self.name {
-                return Ok(driver);
-            }
-            Err(status!(
-                FailedPrecondition,
-                "the library '{}' calls itself driver '{}', its manifest says '{}'; one of them is of another \
-                 installation",
-                source.library.display(),
-                driver.name(),
-                self.name
-            ))
-        };
-        load().context(|| {
-            let manifest = source.manifest.as_deref().unwrap_or(&source.library);
-            format!(
-                "asked for as driver '{}' of '{}'; install it anew or remove it, other drivers are not affected",
-                self.name,
-                manifest.display()
-            )
-        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use halite_compiler::{self as inner, ParameterStorage, Program, explain::Report};
+use halite_compiler::{self as inner, ParameterStorage, PrintGraph, Program, explain::Report};
 use halite_targets::Capabilities;
 
 use super::{Model, Sizes, Tuning};
@@ -170,7 +170,7 @@ impl Compiler {
             ));
         }
         let limits = options.begin();
-        let (program, halved) = self.program(model, &limits)?;
+        let (program, half) = self.program(model, &limits)?;
         let options = inner::CompileOptions {
             targets: self.targets.iter().map(|target| target.0.clone()).collect(),
             baseline: !self.no_baseline,
@@ -182,44 +182,44 @@ impl Compiler {
             },
         };
         let compiled = inner::compile(&program, &options, &super::control(&limits)).map_err(super::error)?;
-        let half_precision = HalfPrecision { half: halved.halved, kept: halved.kept };
+        let half_precision = HalfPrecision { half: half.half, kept: half.kept };
         Ok(Compiled { inner: compiled, half_precision })
     }
 
-    /// The model as operations of the kernel library, after all passes, as text.
+    /// The model's graphs as text: after all passes, or at another time between them.
     ///
     /// # Errors
     /// As [`Compiler::compile`].
-    pub fn print_graph(&self, model: &Model) -> Result<String> {
-        use std::fmt::Write as _;
-        let mut text = String::new();
-        for function in self.program(model, &Limits::default())?.0.functions {
-            for graph in &function.versions {
-                writeln!(text, "function {}\n{graph}", function.name)
-                    .expect("writing to a string cannot fail");
-            }
-        }
-        Ok(text)
+    pub fn print_graph(&self, model: &Model, when: PrintGraph) -> Result<String> {
+        let control = super::control(&Limits::default());
+        let (model, versions) = (model.inner(), self.sizes.combinations()?);
+        let print =
+            |name: &String| model.print_graphs(name, &versions, self.precision.into(), when, &control);
+        self.names(model)?.iter().map(print).collect::<std::result::Result<_, _>>().map_err(super::error)
     }
 
-    fn program(&self, model: &Model, limits: &Limits) -> Result<(Program, inner::passes::Halved)> {
-        let control = super::control(limits);
-        let known = model.inner().functions();
+    /// Names of the functions that are compiled.
+    fn names(&self, model: &inner::Model) -> Result<Vec<String>> {
+        let known = model.functions();
         if let Some(name) = self.functions.iter().find(|name| !known.contains(name)) {
             return Err(Error::invalid(format!(
                 "there is no function '{name}'; the model has {}",
                 known.join(", ")
             )));
         }
-        let names = if self.functions.is_empty() { &known } else { &self.functions };
+        Ok(if self.functions.is_empty() { known } else { self.functions.clone() })
+    }
+
+    fn program(&self, model: &Model, limits: &Limits) -> Result<(Program, inner::passes::HalfPrecision)> {
+        let control = super::control(limits);
+        let names = self.names(model.inner())?;
         let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };
-        let mut total = inner::passes::Halved::default();
+        let mut total = inner::passes::HalfPrecision::default();
         let versions = self.sizes.combinations()?;
-        for name in names {
+        for name in &names {
             let built = model.inner().function(name, &versions, self.precision.into(), &control);
-            let (function, halved) = built.map_err(super::error)?;
-            total.halved += halved.halved;
-            total.kept += halved.kept;
+            let (function, half) = built.map_err(super::error)?;
+            total.add(half);
             program.functions.push(function);
         }
         Ok((program, total))

@@ -1,49 +1,10 @@
 //! Owns models that are compiled ahead of time. Does not own: reading them (`files`).
 
-use std::path::Path;
-
-use halite_compiler as inner;
+use halite_compiler::{self as inner, ModelFormat};
 
 use crate::{
     Error, ErrorKind, FunctionInfo, LoadMode, Result, RunOptions, Source, session::model_info, source::Loaded,
 };
-
-/// A format of model files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ModelFormat {
-    /// ONNX, `.onnx`.
-    Onnx,
-    /// A program of ExecuTorch, `.pte`.
-    Pte,
-}
-
-impl ModelFormat {
-    /// The format of a file by its first bytes (16 are enough), or by the end of its name where these do not tell; `None` for
-    /// modules and for what is unknown.
-    pub fn detect(start: &[u8], name: &Path) -> Option<ModelFormat> {
-        inner::ModelFormat::detect(start, name).map(ModelFormat::of)
-    }
-
-    /// Its name, for people.
-    pub fn name(self) -> &'static str {
-        self.inner().name()
-    }
-
-    fn of(format: inner::ModelFormat) -> ModelFormat {
-        match format {
-            inner::ModelFormat::Onnx => ModelFormat::Onnx,
-            inner::ModelFormat::Pte => ModelFormat::Pte,
-        }
-    }
-
-    fn inner(self) -> inner::ModelFormat {
-        match self {
-            ModelFormat::Onnx => inner::ModelFormat::Onnx,
-            ModelFormat::Pte => inner::ModelFormat::Pte,
-        }
-    }
-}
 
 /// How a model is opened.
 #[derive(Clone, Debug, Default)]
@@ -81,11 +42,10 @@ impl OpenOptions {
     }
 }
 
-/// A model that was read: ONNX, or a program of ExecuTorch.
+/// A model that was read.
 #[derive(Debug)]
 pub struct Model {
     inner: inner::Model,
-    format: ModelFormat,
     name: String,
 }
 
@@ -107,8 +67,8 @@ impl Model {
         let file = source.into().load(options.load_mode, &limits)?;
         let format = options.format.map_or_else(|| detect(&file), Ok)?;
         let name = file.stem().to_owned();
-        let (inner, _) = super::read(file, format.inner(), options.load_mode, &limits)?;
-        Ok(Model { inner, format, name })
+        let (inner, _) = super::read(file, format, options.load_mode, &limits)?;
+        Ok(Model { inner, name })
     }
 
     /// Name of its file without folders and ending.
@@ -118,7 +78,7 @@ impl Model {
 
     /// Its format.
     pub fn format(&self) -> ModelFormat {
-        self.format
+        self.inner.format()
     }
 
     /// Its functions: what they take and give, and which sizes are open.
@@ -142,13 +102,13 @@ impl Model {
 fn detect(file: &Loaded) -> Result<ModelFormat> {
     let start = &file.bytes[..file.bytes.len().min(16)];
     ModelFormat::detect(start, file.name.as_ref()).ok_or_else(|| {
-        if inner::ModelFormat::is_module(start) {
+        if ModelFormat::is_module(start) {
             return Error::invalid(format!(
                 "'{}' is a compiled module, not a model; a session runs it",
                 file.name
             ));
         }
-        let known: Vec<_> = inner::ModelFormat::ALL.iter().map(|format| format.name()).collect();
+        let known: Vec<_> = ModelFormat::all().map(ModelFormat::name).collect();
         let text = format!("'{}' is no model of a format that is known ({})", file.name, known.join(", "));
         Error::new(ErrorKind::InvalidModel, text)
     })

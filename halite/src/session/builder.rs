@@ -284,12 +284,12 @@ fn refuse_model(file: &Loaded, count: usize) -> Result<()> {
         )));
     }
     #[cfg(not(feature = "compiler"))]
-    if file.name.ends_with(".onnx") || file.name.ends_with(".pte") {
+    if !file.name.ends_with(".vmfb") {
         return Err(Error::new(
             crate::ErrorKind::Unsupported,
             format!(
-                "'{}' is a model, and this program was built without the feature `compiler`: compile it to a module first \
-                 (`halite compile`)",
+                "'{}' is no module, and this program was built without the feature `compiler`: if it is a model, compile it \
+                 to a module first (`halite compile`)",
                 file.name
             ),
         ));

@@ -2,7 +2,7 @@
 //! of a program about sizes that depend on each other (the compiler and the module check them).
 
 use crate::{Dimension, ElementType, Error, FunctionInfo, Result, Tensor, Value, ValueInfo, ValueType};
-use halite_hal::ElementKind;
+use halite_abi::ElementKind;
 
 /// The values as the function takes them.
 pub(super) fn inputs(info: &FunctionInfo, values: Vec<Value>) -> Result<Vec<Value>> {

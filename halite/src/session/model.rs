@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use halite_abi::{ElementType, format};
 use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
     self as compiler, ModelFormat,
@@ -25,8 +26,6 @@ use crate::{
     source::Loaded,
 };
 
-/// Executables that models are compiled to.
-const FORMAT: &str = "vulkan-spirv-fb";
 /// Scope of the weights of a model.
 const SCOPE: &str = "model";
 
@@ -140,12 +139,12 @@ fn open_device(builder: &SessionBuilder, file: &Loaded) -> Result<Device> {
     let what = format!("the model '{}'", file.name);
     let devices = builder.open_devices()?;
     let device = match &devices[..] {
-        [] => builder.drivers_or_linked().open_best(&[FORMAT], &what)?,
+        [] => builder.drivers_or_linked().open_best(&[format::VULKAN_SPIRV], &what)?,
         [only] => only.clone(),
         _ => return Err(Error::invalid(format!("{what} runs on one device; {} were named", devices.len()))),
     };
     let info = device.hal().info();
-    if !info.executable_formats.iter().any(|format| format == FORMAT) {
+    if !info.executable_formats.iter().any(|known| known == format::VULKAN_SPIRV) {
         return Err(Error::new(
             ErrorKind::Unsupported,
             format!(
@@ -180,7 +179,7 @@ pub(crate) fn value_info(signature: &Signature) -> ValueInfo {
     let value_type = match signature.arity {
         Arity::Sequence => ValueType::Sequence,
         Arity::Tensor => ValueType::Tensor {
-            element_type: signature.element.and_then(compile::element_type),
+            element_type: signature.element.map(ElementType::from),
             shape: signature.dims.as_ref().map(|dims| dims.iter().map(dimension).collect()),
         },
     };
@@ -343,7 +342,7 @@ impl ModelProgram {
         let built = loop {
             match model.function(&function.name, &bindings, precision, &control) {
                 Ok((built, _)) => break built,
-                Err(compiler::CompileError::NeedsValues { inputs, place, what }) => {
+                Err(compiler::CompileError::NeedsValues { inputs, location, what }) => {
                     let before = bound.len();
                     for input in &inputs {
                         bind(function, input, values, &mut bindings, &mut bound)?;
@@ -352,7 +351,7 @@ impl ModelProgram {
                         if let (Some(fixed), [_], []) = (&function.fixed, &bindings[..], values) {
                             fixed.by_values.get_or_init(|| ());
                         }
-                        let again = compiler::CompileError::NeedsValues { inputs, place, what };
+                        let again = compiler::CompileError::NeedsValues { inputs, location, what };
                         return Err(compile::error(again));
                     }
                 }

@@ -1,6 +1,6 @@
 //! Owns the functions `hal.allocator.*` and `hal.ex.file.from_memory`. Does not own: memory (drivers do).
 
-use halite_abi::{Result, bail, status};
+use halite_abi::{MemoryAccess, Result, bail, import::hal, object, status};
 use halite_hal::{BufferSpan, File};
 use halite_vm::{Arguments, Ref, Results};
 
@@ -13,10 +13,10 @@ use super::{
 use crate::vmdata;
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("allocator.select", "0iiICrID_rI", select),
-    entry("allocator.allocate", "0rIiiI_r", allocate),
-    entry("allocator.import", "0riIiirII_r", import),
-    entry("ex.file.from_memory", "0rIirIIi_r", file_from_memory),
+    entry(hal::ALLOCATOR_SELECT, select),
+    entry(hal::ALLOCATOR_ALLOCATE, allocate),
+    entry(hal::ALLOCATOR_IMPORT, import),
+    entry(hal::EX_FILE_FROM_MEMORY, file_from_memory),
 ];
 
 /// Without a placement policy the first candidate is as good as any.
@@ -26,14 +26,14 @@ fn select(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<
         bail!(InvalidArgument, "allocator.select was given no device to choose from");
     }
     let device = args.reference()?;
-    device.expect::<DeviceObject>("hal.device")?;
+    device.expect::<DeviceObject>(object::DEVICE)?;
     results.reference(device);
     results.i64(args.i64()?);
     Ok(())
 }
 
 fn allocate(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
-    let allocator = args.object::<AllocatorObject>("hal.allocator")?;
+    let allocator = args.object::<AllocatorObject>(object::ALLOCATOR)?;
     let affinity = args::affinity(args)?;
     let params = buffer_params(args, affinity)?;
     let byte_length = size(args, "allocation size")?;
@@ -45,7 +45,7 @@ fn allocate(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Resul
 /// Module memory is never mapped to the device: a program that only tries gets null and then uploads through a
 /// queue, which batches; one that insists gets a filled allocation.
 fn import(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
-    let allocator = args.object::<AllocatorObject>("hal.allocator")?;
+    let allocator = args.object::<AllocatorObject>(object::ALLOCATOR)?;
     let only_try = args.i32()? != 0;
     let affinity = args::affinity(args)?;
     let params = buffer_params(args, affinity)?;
@@ -63,17 +63,17 @@ fn import(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<
 }
 
 fn file_from_memory(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
-    const READ: u32 = 1;
     let _device = args::device(args)?;
     let _affinity = args::affinity(args)?;
-    let access = args::bits(args)?;
+    let access = MemoryAccess::from_bits_retain(args::bits(args)?);
     let source = args.reference()?;
     let (offset, length) = (args.i64()?, args.i64()?);
     let _flags = args.i32()?;
-    if access & !READ != 0 {
+    if !MemoryAccess::READ.contains(access) {
         return Err(status!(
             PermissionDenied,
-            "files over host memory are read-only; access {access:#x} was asked for"
+            "files over host memory are read-only; access {:#x} was asked for",
+            access.bits()
         ));
     }
     results.object(FileObject(File::Memory(vmdata::range(&source, offset, length)?)));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_abi::{Result, status};
+use halite_abi::{REST_OF_BUFFER, Result, object, status};
 use halite_hal::{
     BufferParams, BufferSpan, BufferUsage, Device, Fence, MemoryType, QueueAffinity, WHOLE_BUFFER,
 };
@@ -16,10 +16,10 @@ pub(super) fn size(args: &mut Arguments, what: &str) -> Result<u64> {
     u64::try_from(value).map_err(|_| status!(InvalidArgument, "{what} {value} is negative"))
 }
 
-/// Next argument `I` as a length, where -1 stands for the rest of the buffer.
+/// Next argument `I` as a length, or [`REST_OF_BUFFER`].
 pub(super) fn length(args: &mut Arguments) -> Result<u64> {
     match args.i64()? {
-        -1 => Ok(WHOLE_BUFFER),
+        REST_OF_BUFFER => Ok(WHOLE_BUFFER),
         value => u64::try_from(value).map_err(|_| status!(InvalidArgument, "length {value} is negative")),
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn buffer_params(args: &mut Arguments, affinity: QueueAffinity) -> Re
 
 /// Next argument, a device.
 pub(super) fn device(args: &mut Arguments) -> Result<Arc<DeviceObject>> {
-    args.object("hal.device")
+    args.object(object::DEVICE)
 }
 
 /// Next argument, a fence; null is the empty fence (nothing to wait for, nothing to signal).
@@ -52,12 +52,12 @@ pub(super) fn fence(args: &mut Arguments) -> Result<Fence> {
     if reference.is_null() {
         return Ok(Fence::default());
     }
-    reference.expect::<FenceObject>("hal.fence").map(|fence| fence.0.clone())
+    reference.expect::<FenceObject>(object::FENCE).map(|fence| fence.0.clone())
 }
 
 /// Next argument, a buffer.
 pub(crate) fn buffer(args: &mut Arguments) -> Result<BufferSpan> {
-    args.reference()?.expect::<BufferObject>("hal.buffer").map(|buffer| buffer.0.clone())
+    args.reference()?.expect::<BufferObject>(object::BUFFER).map(|buffer| buffer.0.clone())
 }
 
 /// Next argument, a buffer or null.
@@ -66,7 +66,7 @@ pub(super) fn optional_buffer(args: &mut Arguments) -> Result<Option<BufferSpan>
     if reference.is_null() {
         return Ok(None);
     }
-    reference.expect::<BufferObject>("hal.buffer").map(|buffer| Some(buffer.0.clone()))
+    reference.expect::<BufferObject>(object::BUFFER).map(|buffer| Some(buffer.0.clone()))
 }
 
 /// What every queue operation begins with: `(device, affinity, wait, signal)`.

@@ -1,6 +1,6 @@
 //! Owns the functions `hal.buffer.*`. Does not own: buffers themselves (drivers do).
 
-use halite_abi::{Result, bail, status};
+use halite_abi::{Result, bail, import::hal, object, status};
 use halite_hal::{BufferUsage, MemoryType};
 use halite_vm::{Arguments, Results};
 
@@ -13,21 +13,21 @@ use super::{
 use crate::vmdata;
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("buffer.assert", "0rrrIii_v", assert),
-    entry("buffer.allocation.preserve", "0r_v", allocation_preserve),
-    entry("buffer.allocation.discard", "0r_i", allocation_shared),
-    entry("buffer.allocation.is_terminal", "0r_i", allocation_shared),
-    entry("buffer.subspan", "0rII_r", subspan),
-    entry("buffer.length", "0r_I", byte_length),
-    entry("buffer.load", "0rIi_i", load),
-    entry("buffer.store", "0irIi_v", store),
+    entry(hal::BUFFER_ASSERT, assert),
+    entry(hal::BUFFER_ALLOCATION_PRESERVE, allocation_preserve),
+    entry(hal::BUFFER_ALLOCATION_DISCARD, allocation_shared),
+    entry(hal::BUFFER_ALLOCATION_IS_TERMINAL, allocation_shared),
+    entry(hal::BUFFER_SUBSPAN, subspan),
+    entry(hal::BUFFER_LENGTH, byte_length),
+    entry(hal::BUFFER_LOAD, load),
+    entry(hal::BUFFER_STORE, store),
 ];
 
 /// A buffer of another device of the session passes: operations copy it as they need it.
 fn assert(hal: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     let span = args::buffer(args)?;
     let name = args.reference()?;
-    let allocator = args.optional_object::<AllocatorObject>("hal.allocator")?;
+    let allocator = args.optional_object::<AllocatorObject>(object::ALLOCATOR)?;
     let minimum_length = size(args, "minimum length")?;
     let memory_type = MemoryType::from_bits_retain(args::bits(args)?);
     let usage = BufferUsage::from_bits_retain(args::bits(args)?);
@@ -84,7 +84,7 @@ fn allocation_shared(_: &HalModule, args: &mut Arguments, results: &mut Results)
 
 fn subspan(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
     let reference = args.reference()?;
-    let whole = &reference.expect::<BufferObject>("hal.buffer")?.0;
+    let whole = &reference.expect::<BufferObject>(object::BUFFER)?.0;
     let part = whole.subspan(size(args, "offset")?, length(args)?)?;
     if part.same_range(whole) {
         results.reference(reference);

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use halite_abi::{Result, bail};
-use halite_hal::{ElementType, Encoding};
+use halite_abi::{ElementType, Encoding, Result, bail, import::hal, object};
 use halite_vm::{Arguments, Ref, Results};
 
 use super::{
@@ -19,17 +18,17 @@ use crate::{
 };
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("buffer_view.create", "0rIIiiCID_r", create),
-    entry("buffer_view.assert", "0rriiCID_v", assert),
-    entry("buffer_view.buffer", "0r_r", buffer),
-    entry("buffer_view.element_type", "0r_i", element_type),
-    entry("buffer_view.encoding_type", "0r_i", encoding_type),
-    entry("buffer_view.rank", "0r_i", rank),
-    entry("buffer_view.dim", "0ri_I", dim),
-    entry("buffer_view.trace", "0rCrD_v", trace),
+    entry(hal::BUFFER_VIEW_CREATE, create),
+    entry(hal::BUFFER_VIEW_ASSERT, assert),
+    entry(hal::BUFFER_VIEW_BUFFER, buffer),
+    entry(hal::BUFFER_VIEW_ELEMENT_TYPE, element_type),
+    entry(hal::BUFFER_VIEW_ENCODING_TYPE, encoding_type),
+    entry(hal::BUFFER_VIEW_RANK, rank),
+    entry(hal::BUFFER_VIEW_DIM, dim),
+    entry(hal::BUFFER_VIEW_TRACE, trace),
 ];
 
-const WANTED: &str = "hal.buffer_view";
+const WANTED: &str = object::BUFFER_VIEW;
 
 fn create(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
     let span = args::buffer(args)?.subspan(size(args, "offset")?, length(args)?)?;

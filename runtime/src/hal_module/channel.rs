@@ -1,14 +1,14 @@
 //! Owns the functions `hal.channel.*`: collectives between devices, which no driver of Halite has.
 
-use halite_abi::{Result, bail};
+use halite_abi::{Result, bail, import::hal};
 use halite_vm::{Arguments, Results};
 
 use super::{Entry, HalModule, entry};
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("channel.create", "0rIIrrii_r", unsupported),
-    entry("channel.split", "0riiI_r", unsupported),
-    entry("channel.rank_and_count", "0r_ii", unsupported),
+    entry(hal::CHANNEL_CREATE, unsupported),
+    entry(hal::CHANNEL_SPLIT, unsupported),
+    entry(hal::CHANNEL_RANK_AND_COUNT, unsupported),
 ];
 
 /// No function makes a channel, so none can be passed to the others either.

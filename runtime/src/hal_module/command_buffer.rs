@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_abi::{Result, bail};
+use halite_abi::{Result, bail, import::hal, object};
 use halite_hal::{
     BufferRef, BufferSpan, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget,
     DispatchCounts, DispatchFlags,
@@ -20,24 +20,24 @@ use super::{
 use crate::vmdata;
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("command_buffer.create", "0riiIi_r", create),
-    entry("command_buffer.finalize", "0r_v", finalize),
-    entry("command_buffer.begin_debug_group", "0rr_v", begin_debug_group),
-    entry("command_buffer.end_debug_group", "0r_v", end_debug_group),
-    entry("command_buffer.execution_barrier", "0riiI_v", execution_barrier),
-    entry("command_buffer.advise_buffer", "0rrIIIi_v", advise_buffer),
-    entry("command_buffer.fill_buffer", "0rrIIiIiI_v", fill_buffer),
-    entry("command_buffer.update_buffer", "0rrIrIIiI_v", update_buffer),
-    entry("command_buffer.copy_buffer", "0riirIrIII_v", copy_buffer),
-    entry("command_buffer.collective", "0rriiiirrIIIII_v", channel::unsupported),
-    entry("command_buffer.dispatch", "0rrIiiiICiDCiirIID_v", dispatch),
-    entry("command_buffer.dispatch.indirect", "0rrIirIICiDCiirIID_v", dispatch_indirect),
+    entry(hal::COMMAND_BUFFER_CREATE, create),
+    entry(hal::COMMAND_BUFFER_FINALIZE, finalize),
+    entry(hal::COMMAND_BUFFER_BEGIN_DEBUG_GROUP, begin_debug_group),
+    entry(hal::COMMAND_BUFFER_END_DEBUG_GROUP, end_debug_group),
+    entry(hal::COMMAND_BUFFER_EXECUTION_BARRIER, execution_barrier),
+    entry(hal::COMMAND_BUFFER_ADVISE_BUFFER, advise_buffer),
+    entry(hal::COMMAND_BUFFER_FILL_BUFFER, fill_buffer),
+    entry(hal::COMMAND_BUFFER_UPDATE_BUFFER, update_buffer),
+    entry(hal::COMMAND_BUFFER_COPY_BUFFER, copy_buffer),
+    entry(hal::COMMAND_BUFFER_COLLECTIVE, channel::unsupported),
+    entry(hal::COMMAND_BUFFER_DISPATCH, dispatch),
+    entry(hal::COMMAND_BUFFER_DISPATCH_INDIRECT, dispatch_indirect),
 ];
 
 type Recorder = Arc<CommandBufferObject>;
 
 fn recorder(args: &mut Arguments) -> Result<Recorder> {
-    args.object("hal.command_buffer")
+    args.object(object::COMMAND_BUFFER)
 }
 
 /// A range of a buffer known now, or of whatever `slot` holds at execution.
@@ -139,7 +139,7 @@ fn dispatch_indirect(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Re
 }
 
 fn function(args: &mut Arguments) -> Result<(Arc<ExecutableObject>, u32)> {
-    let executable = args.object::<ExecutableObject>("hal.executable")?;
+    let executable = args.object::<ExecutableObject>(object::EXECUTABLE)?;
     let function = args.i64()?;
     let count = executable.executable.functions().len();
     match u32::try_from(function) {

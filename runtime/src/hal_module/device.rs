@@ -1,16 +1,16 @@
 //! Owns the functions `hal.device.*` that are not queue operations, and `hal.devices.*`.
 
-use halite_abi::Result;
+use halite_abi::{Result, import::hal};
 use halite_vm::{Arguments, Ref, Results};
 
 use super::{Entry, HalModule, args::device, entry};
 use crate::vmdata;
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("device.allocator", "0r_r", allocator),
-    entry("device.query.i64", "0rrr_iI", query_i64),
-    entry("devices.count", "0v_i", count),
-    entry("devices.get", "0i_r", get),
+    entry(hal::DEVICE_ALLOCATOR, allocator),
+    entry(hal::DEVICE_QUERY_I64, query_i64),
+    entry(hal::DEVICES_COUNT, count),
+    entry(hal::DEVICES_GET, get),
 ];
 
 fn allocator(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {

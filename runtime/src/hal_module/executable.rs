@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_abi::{Result, bail, status};
+use halite_abi::{Result, bail, import::hal, object, status};
 use halite_hal::ExecutableDesc;
 use halite_vm::{Arguments, Ref, Results};
 
@@ -14,10 +14,8 @@ use super::{
 };
 use crate::{hints, vmdata};
 
-pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("executable.create", "0rIrrr_r", create),
-    entry("executable.lookup.function", "0rr_I", lookup_function),
-];
+pub(super) const FUNCTIONS: &[Entry] =
+    &[entry(hal::EXECUTABLE_CREATE, create), entry(hal::EXECUTABLE_LOOKUP_FUNCTION, lookup_function)];
 
 fn create(hal: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
     let device = device(args)?;
@@ -48,7 +46,7 @@ fn constants(source: &Ref) -> Result<Vec<u32>> {
 }
 
 fn lookup_function(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
-    let executable = args.object::<ExecutableObject>("hal.executable")?;
+    let executable = args.object::<ExecutableObject>(object::EXECUTABLE)?;
     let name = vmdata::text(&args.reference()?, "function name")?;
     let index = executable.executable.lookup(&name).ok_or_else(|| {
         let known: Vec<_> = executable.executable.functions().iter().map(|f| f.name.as_str()).collect();

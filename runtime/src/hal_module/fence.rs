@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use halite_abi::{Result, ResultExt};
+use halite_abi::{Result, ResultExt, import::hal, object};
 use halite_hal::{Code, Deadline, Fence, Status};
 use halite_vm::{Arguments, Invocation, Ref, Results};
 
@@ -14,12 +14,12 @@ use super::{
 };
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("fence.create", "0rI_r", create),
-    entry("fence.join", "0ICrD_r", join),
-    entry("fence.query", "0r_i", query),
-    entry("fence.signal", "0r_v", signal),
-    entry("fence.fail", "0ri_v", fail),
-    entry("fence.await", "0iICrD_i", wait),
+    entry(hal::FENCE_CREATE, create),
+    entry(hal::FENCE_JOIN, join),
+    entry(hal::FENCE_QUERY, query),
+    entry(hal::FENCE_SIGNAL, signal),
+    entry(hal::FENCE_FAIL, fail),
+    entry(hal::FENCE_AWAIT, wait),
 ];
 
 /// Longest wait between two looks at the caller's cancellation.
@@ -41,7 +41,7 @@ fn join(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()
         if reference.is_null() {
             continue;
         }
-        let fence = &reference.expect::<FenceObject>("hal.fence")?.0;
+        let fence = &reference.expect::<FenceObject>(object::FENCE)?.0;
         if only.is_null() && all.is_empty() {
             only = reference;
             continue;

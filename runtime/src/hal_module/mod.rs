@@ -1,5 +1,5 @@
-//! Owns the native module `hal`, version 7: what compiled modules import, one table of functions per kind of object.
-//! Does not own: the devices behind it (drivers), or the checks of what a program asks of them (HAL validation).
+//! The native module `hal`: the functions that [`halite_abi::import::hal`] lists, one table of them per kind of object.
+//! Drivers stand behind its devices, and the HAL's validation checks what a program asks of them.
 
 mod allocator;
 mod args;
@@ -16,7 +16,11 @@ mod queue;
 
 use std::{any::Any, fmt, sync::Arc};
 
-use halite_abi::{Result, ResultExt, status};
+use halite_abi::{
+    Import, Result, ResultExt,
+    import::hal::{NAME, VERSION},
+    status,
+};
 use halite_hal::Device;
 use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results};
 
@@ -31,9 +35,6 @@ pub(crate) use args::{QueueArgs, buffer as read_buffer, buffer_params as read_bu
 pub(crate) use fence::wait_for_fence;
 pub use objects::{BufferObject, DeviceObject, FenceObject, FileObject};
 
-/// Version of the `hal` module that is implemented; modules ask for at least this or lower.
-pub const VERSION: u32 = 7;
-
 /// Where `hal.buffer_view.trace` goes: the key of the trace and its tensors. Called on the thread of the call.
 pub type TraceSink = Arc<dyn Fn(&str, &[BufferView]) + Send + Sync>;
 
@@ -41,13 +42,12 @@ type Handler = fn(&HalModule, &mut Arguments, &mut Results) -> Result<()>;
 
 /// One function of the module.
 struct Entry {
-    name: &'static str,
-    signature: &'static str,
+    import: Import,
     handler: Handler,
 }
 
-const fn entry(name: &'static str, signature: &'static str, handler: Handler) -> Entry {
-    Entry { name, signature, handler }
+const fn entry(import: Import, handler: Handler) -> Entry {
+    Entry { import, handler }
 }
 
 const TABLES: [&[Entry]; 9] = [
@@ -108,7 +108,7 @@ impl fmt::Debug for HalModule {
 
 impl NativeModule for HalModule {
     fn name(&self) -> &str {
-        "hal"
+        NAME
     }
 
     fn version(&self) -> u32 {
@@ -116,8 +116,8 @@ impl NativeModule for HalModule {
     }
 
     fn lookup(&self, name: &str) -> Option<NativeFunction> {
-        let ordinal = self.functions.iter().position(|f| f.name == name)?;
-        Some(NativeFunction { ordinal: ordinal as u32, signature: self.functions[ordinal].signature })
+        let ordinal = self.functions.iter().position(|f| f.import.name == name)?;
+        Some(NativeFunction { ordinal: ordinal as u32, signature: self.functions[ordinal].import.signature })
     }
 
     fn call(
@@ -132,7 +132,7 @@ impl NativeModule for HalModule {
             .get(ordinal as usize)
             .ok_or_else(|| status!(Internal, "module 'hal' has no function {ordinal}"))?;
         (function.handler)(self, args, results)
-            .context(|| format!("while invoking native function hal.{}", function.name))
+            .context(|| format!("while invoking native function {}", function.import.full_name))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use halite_abi::{Result, bail, status};
+use halite_abi::{Result, bail, object, status};
 use halite_hal::{BufferSpan, Command, CommandBuffer, CommandList, Device, Fence, File};
 use halite_vm::{Invocation, Object, Ref};
 use parking_lot::Mutex;
@@ -111,7 +111,7 @@ impl CommandBufferObject {
         let recording = self.recording.lock().take();
         let recording =
             recording.ok_or_else(|| status!(FailedPrecondition, "command buffer is finalized already"))?;
-        log::trace!("recorded commands:\n{}", recording.list.dump());
+        log::trace!("recorded commands:\n{}", halite_layers::dump(&recording.list));
         let finished = self.device.create_command_buffer(recording.list)?;
         self.finished
             .set(finished)
@@ -127,7 +127,7 @@ impl CommandBufferObject {
 }
 
 macro_rules! objects {
-    ($($object:ty => $name:literal,)*) => {
+    ($($object:ty => $name:expr,)*) => {
         $(impl Object for $object {
             fn type_name(&self) -> &'static str {
                 $name
@@ -137,12 +137,12 @@ macro_rules! objects {
 }
 
 objects! {
-    DeviceObject => "hal.device",
-    AllocatorObject => "hal.allocator",
-    BufferObject => "hal.buffer",
-    BufferView => "hal.buffer_view",
-    FenceObject => "hal.fence",
-    FileObject => "hal.file",
-    ExecutableObject => "hal.executable",
-    CommandBufferObject => "hal.command_buffer",
+    DeviceObject => object::DEVICE,
+    AllocatorObject => object::ALLOCATOR,
+    BufferObject => object::BUFFER,
+    BufferView => object::BUFFER_VIEW,
+    FenceObject => object::FENCE,
+    FileObject => object::FILE,
+    ExecutableObject => object::EXECUTABLE,
+    CommandBufferObject => object::COMMAND_BUFFER,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use halite_abi::{Result, bail};
+use halite_abi::{Result, bail, import::hal, object};
 use halite_hal::{BindingTable, BufferSpan, CommandBuffer, QueueOp};
 use halite_vm::{Arguments, Results};
 
@@ -16,17 +16,17 @@ use super::{
 use crate::vmdata;
 
 pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("device.queue.alloca", "0rIrrIiiII_r", alloca),
-    entry("device.queue.dealloca", "0rIrrrI_v", dealloca),
-    entry("device.queue.fill", "0rIrrrIIIiI_v", fill),
-    entry("device.queue.update", "0rIrrrIrIII_v", update),
-    entry("device.queue.copy", "0rIrrrIrIII_v", copy),
-    entry("device.queue.read", "0rIrrrIrIII_v", read),
-    entry("device.queue.write", "0rIrrrIrIII_v", write),
-    entry("device.queue.barrier", "0rIrrI_v", barrier),
-    entry("device.queue.execute", "0rIrrrI_v", execute),
-    entry("device.queue.execute.indirect", "0rIrrrICrIID_v", execute_indirect),
-    entry("device.queue.flush", "0rI_v", flush),
+    entry(hal::DEVICE_QUEUE_ALLOCA, alloca),
+    entry(hal::DEVICE_QUEUE_DEALLOCA, dealloca),
+    entry(hal::DEVICE_QUEUE_FILL, fill),
+    entry(hal::DEVICE_QUEUE_UPDATE, update),
+    entry(hal::DEVICE_QUEUE_COPY, copy),
+    entry(hal::DEVICE_QUEUE_READ, read),
+    entry(hal::DEVICE_QUEUE_WRITE, write),
+    entry(hal::DEVICE_QUEUE_BARRIER, barrier),
+    entry(hal::DEVICE_QUEUE_EXECUTE, execute),
+    entry(hal::DEVICE_QUEUE_EXECUTE_INDIRECT, execute_indirect),
+    entry(hal::DEVICE_QUEUE_FLUSH, flush),
 ];
 
 fn submit(queue: &QueueArgs, op: QueueOp) -> Result<()> {
@@ -84,7 +84,7 @@ fn copy(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
 
 fn read(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     let queue = QueueArgs::read(args)?;
-    let file = args.object::<FileObject>("hal.file")?;
+    let file = args.object::<FileObject>(object::FILE)?;
     let source_offset = size(args, "file offset")?;
     let target = buffer(args)?.subspan(size(args, "target offset")?, length(args)?)?;
     submit(&queue, QueueOp::Read { source: file.0.clone(), source_offset, target })
@@ -93,7 +93,7 @@ fn read(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
 fn write(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
     let queue = QueueArgs::read(args)?;
     let (source, source_offset) = (buffer(args)?, size(args, "source offset")?);
-    let file = args.object::<FileObject>("hal.file")?;
+    let file = args.object::<FileObject>(object::FILE)?;
     let target_offset = size(args, "file offset")?;
     let source = source.subspan(source_offset, length(args)?)?;
     submit(&queue, QueueOp::Write { source, target: file.0.clone(), target_offset })
@@ -105,7 +105,7 @@ fn barrier(_: &HalModule, args: &mut Arguments, _: &mut Results) -> Result<()> {
 
 /// Next argument, a recording that was accepted, once its code is ready.
 fn recording(hal: &HalModule, args: &mut Arguments) -> Result<Arc<dyn CommandBuffer>> {
-    let command_buffer = args.object::<CommandBufferObject>("hal.command_buffer")?;
+    let command_buffer = args.object::<CommandBufferObject>(object::COMMAND_BUFFER)?;
     let finished = command_buffer.finished()?.clone();
     command_buffer.wait_built(&hal.executables, args.invocation())?;
     Ok(finished)

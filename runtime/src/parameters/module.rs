@@ -1,14 +1,19 @@
-//! Owns the native module `io_parameters`: load, gather, scatter as queue operations. Does not own: the index.
+//! The native module `io_parameters`: the functions that [`halite_abi::import::io_parameters`] lists, as queue operations.
 
 use std::any::Any;
 
-use halite_abi::{Result, ResultExt, bail, status};
+use halite_abi::{
+    Import, Result, ResultExt, bail,
+    import::io_parameters::{GATHER, LOAD, NAME, SCATTER, VERSION},
+    parameters::SpanRecord,
+    status,
+};
 use halite_hal::{BufferSpan, QueueAffinity};
 use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results, Value};
 
 use super::{
     index::{Parameter, ParameterIndex},
-    table::{Span, Table},
+    table::Table,
     transfer::Transfers,
 };
 use crate::{
@@ -17,8 +22,13 @@ use crate::{
     vmdata,
 };
 
-const FUNCTIONS: [(&str, &str); 3] =
-    [("load", "0rIrrrIiirrr_r"), ("gather", "0rIrrrrrrr_v"), ("scatter", "0rIrrrrrrr_v")];
+type Handler = fn(&ParameterModule, &mut Arguments, &mut Results) -> Result<()>;
+
+const FUNCTIONS: [(Import, Handler); 3] = [
+    (LOAD, ParameterModule::load),
+    (GATHER, |module, args, _| module.gather(args)),
+    (SCATTER, |module, args, _| module.scatter(args)),
+];
 
 /// The native module `io_parameters` over an index. Immutable; any thread may call it.
 #[derive(Debug)]
@@ -98,7 +108,7 @@ impl ParameterModule {
         transfers.finish()
     }
 
-    fn find(&self, scope: &str, key: &str, span: Span) -> Result<&Parameter> {
+    fn find(&self, scope: &str, key: &str, span: SpanRecord) -> Result<&Parameter> {
         let parameter = self.index.get(scope, key)?;
         let length = parameter.length();
         match span.parameter_offset.checked_add(span.length) {
@@ -115,16 +125,16 @@ impl ParameterModule {
 
 impl NativeModule for ParameterModule {
     fn name(&self) -> &str {
-        "io_parameters"
+        NAME
     }
 
     fn version(&self) -> u32 {
-        0
+        VERSION
     }
 
     fn lookup(&self, name: &str) -> Option<NativeFunction> {
-        let ordinal = FUNCTIONS.iter().position(|(n, _)| *n == name)?;
-        Some(NativeFunction { ordinal: ordinal as u32, signature: FUNCTIONS[ordinal].1 })
+        let ordinal = FUNCTIONS.iter().position(|(import, _)| import.name == name)?;
+        Some(NativeFunction { ordinal: ordinal as u32, signature: FUNCTIONS[ordinal].0.signature })
     }
 
     fn call(
@@ -134,14 +144,11 @@ impl NativeModule for ParameterModule {
         args: &mut Arguments,
         results: &mut Results,
     ) -> Result<()> {
-        let name = FUNCTIONS.get(ordinal as usize).map_or("?", |(name, _)| name);
-        match ordinal {
-            0 => self.load(args, results),
-            1 => self.gather(args),
-            2 => self.scatter(args),
-            _ => bail!(Internal, "module 'io_parameters' has no function {ordinal}"),
-        }
-        .context(|| format!("while invoking native function io_parameters.{name}"))
+        let (import, handler) = FUNCTIONS
+            .get(ordinal as usize)
+            .ok_or_else(|| status!(Internal, "module '{NAME}' has no function {ordinal}"))?;
+        handler(self, args, results)
+            .context(|| format!("while invoking native function {}", import.full_name))
     }
 }
 
@@ -157,4 +164,14 @@ fn table(args: &mut Arguments) -> Result<Table> {
         vmdata::bytes(&args.reference()?)?,
         vmdata::bytes(&args.reference()?)?,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_interface_is_there_and_no_other() {
+        assert_eq!(FUNCTIONS.map(|(import, _)| import), *halite_abi::import::io_parameters::ALL);
+    }
 }

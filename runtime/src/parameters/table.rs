@@ -1,20 +1,11 @@
 //! Owns the tables that programs pass: keys and spans as packed little-endian records. All of it is untrusted.
 
 use bytes::Bytes;
-use halite_abi::{Result, bail, status};
-
-/// Bytes of a key record: offset and length of the key in the key data.
-const KEY_RECORD: usize = 8;
-/// Bytes of a span record: three u64.
-const SPAN_RECORD: usize = 24;
-
-/// What is transferred between a parameter and a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub parameter_offset: u64,
-    pub buffer_offset: u64,
-    pub length: u64,
-}
+use halite_abi::{
+    Result, bail,
+    parameters::{KeyRecord, SpanRecord},
+    status,
+};
 
 /// Checked tables of one call.
 pub(super) struct Table {
@@ -25,40 +16,42 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(keys: Bytes, key_data: Bytes, spans: Bytes) -> Result<Self> {
-        let (key_count, span_count) = (keys.len() / KEY_RECORD, spans.len() / SPAN_RECORD);
-        let whole = keys.len().is_multiple_of(KEY_RECORD) && spans.len().is_multiple_of(SPAN_RECORD);
+        let (key_count, span_count) = (keys.len() / KeyRecord::SIZE, spans.len() / SpanRecord::SIZE);
+        let whole =
+            keys.len().is_multiple_of(KeyRecord::SIZE) && spans.len().is_multiple_of(SpanRecord::SIZE);
         if !whole || key_count != span_count {
             bail!(
                 InvalidArgument,
-                "parameter tables do not match: {} bytes of keys ({KEY_RECORD} each), {} bytes of spans \
-                 ({SPAN_RECORD} each)",
+                "parameter tables do not match: {} bytes of keys ({} each), {} bytes of spans ({} each)",
                 keys.len(),
-                spans.len()
+                KeyRecord::SIZE,
+                spans.len(),
+                SpanRecord::SIZE
             );
         }
         Ok(Table { keys, key_data, spans })
     }
 
     pub(super) fn len(&self) -> usize {
-        self.spans.len() / SPAN_RECORD
+        self.spans.len() / SpanRecord::SIZE
     }
 
     /// Bytes of all entries together.
     pub(super) fn byte_length(&self) -> u64 {
-        let spans = self.spans.as_chunks::<SPAN_RECORD>().0;
-        spans.iter().fold(0, |sum: u64, span| sum.saturating_add(read_span(span).length))
+        let spans = self.spans.as_chunks::<{ SpanRecord::SIZE }>().0;
+        spans.iter().fold(0, |sum: u64, span| sum.saturating_add(SpanRecord::from_bytes(span).length))
     }
 
     /// Key and span of every entry.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Result<(&str, Span)>> {
-        let keys = self.keys.as_chunks::<KEY_RECORD>().0;
-        let spans = self.spans.as_chunks::<SPAN_RECORD>().0;
-        keys.iter().zip(spans).map(|(key, span)| Ok((self.key(key)?, read_span(span))))
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<(&str, SpanRecord)>> {
+        let keys = self.keys.as_chunks::<{ KeyRecord::SIZE }>().0;
+        let spans = self.spans.as_chunks::<{ SpanRecord::SIZE }>().0;
+        keys.iter().zip(spans).map(|(key, span)| Ok((self.key(key)?, SpanRecord::from_bytes(span))))
     }
 
-    fn key(&self, record: &[u8; KEY_RECORD]) -> Result<&str> {
-        let word = u64::from_le_bytes(*record);
-        let (offset, length) = (word as u32 as usize, (word >> 32) as usize);
+    fn key(&self, record: &[u8; KeyRecord::SIZE]) -> Result<&str> {
+        let KeyRecord { offset, length } = KeyRecord::from_bytes(record);
+        let (offset, length) = (offset as usize, length as usize);
         let bytes =
             offset.checked_add(length).and_then(|end| self.key_data.get(offset..end)).ok_or_else(|| {
                 status!(
@@ -69,15 +62,6 @@ impl Table {
             })?;
         str::from_utf8(bytes).map_err(|_| status!(InvalidArgument, "a parameter key is not UTF-8 text"))
     }
-}
-
-fn read_span(record: &[u8; SPAN_RECORD]) -> Span {
-    let [parameter_offset, buffer_offset, length] = [0, 8, 16].map(|at| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&record[at..at + 8]);
-        u64::from_le_bytes(word)
-    });
-    Span { parameter_offset, buffer_offset, length }
 }
 
 #[cfg(test)]
@@ -95,8 +79,8 @@ mod tests {
         let table = Table::new(words(&[0, 4, 4, 4]), Bytes::from_static(b"key0key1"), spans).unwrap();
         assert_eq!(table.len(), 2);
         let entries: Vec<_> = table.iter().collect::<Result<_>>().unwrap();
-        assert_eq!(entries[0], ("key0", Span { parameter_offset: 0, buffer_offset: 0, length: 64 }));
-        assert_eq!(entries[1], ("key1", Span { parameter_offset: 1, buffer_offset: 2, length: 3 }));
+        assert_eq!(entries[0], ("key0", SpanRecord { parameter_offset: 0, buffer_offset: 0, length: 64 }));
+        assert_eq!(entries[1], ("key1", SpanRecord { parameter_offset: 1, buffer_offset: 2, length: 3 }));
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Bench {
     fn new() -> Self {
         let mut registry = DriverRegistry::empty();
         registry.register(Arc::new(halite_null::NullDriver));
-        Bench { device: registry.open("null", &Options::new()).unwrap() }
+        Bench { device: halite_layers::open(&registry, "null", &Options::new()).unwrap() }
     }
 
     fn buffer(&self, length: u64) -> BufferSpan {

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use halite_abi::{Result, ResultExt, bail, status};
+use halite_abi::{Result, ResultExt, bail, parameters::SpanRecord, status};
 use halite_hal::{BufferSpan, Fence, File, FileAccess, QueueOp, Semaphore};
 
 use halite_vm::Invocation;
 
-use super::{index::Parameter, table::Span};
+use super::index::Parameter;
 use crate::{hal_module::QueueArgs, progress::Progress};
 
 /// Patterns that no fill can write are written in pieces of this many bytes.
@@ -44,7 +44,12 @@ impl<'a> Transfers<'a> {
     }
 
     /// From the parameter to the buffer. The caller has checked that the span lies in the parameter.
-    pub(super) fn read(&mut self, parameter: &Parameter, span: &Span, buffer: &BufferSpan) -> Result<()> {
+    pub(super) fn read(
+        &mut self,
+        parameter: &Parameter,
+        span: &SpanRecord,
+        buffer: &BufferSpan,
+    ) -> Result<()> {
         let target = buffer.subspan(span.buffer_offset, span.length)?;
         match parameter {
             Parameter::Stored { file, offset, .. } => {
@@ -69,7 +74,12 @@ impl<'a> Transfers<'a> {
     }
 
     /// From the buffer to the parameter. PERMISSION_DENIED when the parameter cannot be written.
-    pub(super) fn write(&mut self, parameter: &Parameter, span: &Span, buffer: &BufferSpan) -> Result<()> {
+    pub(super) fn write(
+        &mut self,
+        parameter: &Parameter,
+        span: &SpanRecord,
+        buffer: &BufferSpan,
+    ) -> Result<()> {
         let source = buffer.subspan(span.buffer_offset, span.length)?;
         match parameter {
             Parameter::Stored {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use halite_hal::{ElementKind, ElementType};
+use halite_abi::{ElementKind, ElementType};
 
 use super::{HostTensor, describe, element::Codec};
 

@@ -1,8 +1,8 @@
 //! Owns one element as text and as a number, for every element type. Does not own: tensors.
 
 use half::{bf16, f16};
+use halite_abi::{ElementKind, ElementType};
 use halite_abi::{Result, Status, status};
-use halite_hal::{ElementKind, ElementType};
 
 use super::{
     float8::Float8,

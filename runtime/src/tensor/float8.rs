@@ -1,6 +1,6 @@
 //! Owns the 8-bit float formats: bits to value and back, rounding to nearest even. Does not own: text.
 
-use halite_hal::ElementKind;
+use halite_abi::ElementKind;
 
 /// One of the 8-bit float formats with a sign and a mantissa, or the exponent-only scale format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::{
     io::{BufReader, Read, Seek},
 };
 
+use halite_abi::ElementType;
 use halite_abi::{Result, ResultExt, bail, status};
-use halite_hal::ElementType;
 
 use super::{
     HostTensor, byte_length, npy,

@@ -13,15 +13,14 @@ mod number;
 mod print;
 mod text;
 
+use halite_abi::ElementType;
 use halite_abi::{Result, status};
-use halite_hal::ElementType;
 
 pub use compare::{Mismatch, Tolerance, compare};
 pub use element::element_to_f64;
 pub use input::{ArgumentKind, HostValue, InputReader};
 pub use number::{format_g, parse_f32, parse_f64, parse_i32, parse_i64};
 pub use print::Printed;
-pub use text::parse_type;
 
 use crate::Shape;
 

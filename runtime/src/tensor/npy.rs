@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 
+use halite_abi::{ElementKind, ElementType};
 use halite_abi::{Result, ResultExt, Status, bail, status};
-use halite_hal::{ElementKind, ElementType};
 
 use super::{HostTensor, byte_length};
 use crate::Shape;

@@ -1,7 +1,7 @@
 //! Owns the text form of tensors: `2x2xf32=[1 2][3 4]`. Does not own: file references inside it (`input` does).
 
+use halite_abi::ElementType;
 use halite_abi::{Result, status};
-use halite_hal::{ElementKind, ElementType};
 
 use super::{HostTensor, byte_length, element::Codec, reserve};
 use crate::Shape;
@@ -112,42 +112,5 @@ pub(super) fn parse_metadata(text: &str) -> Result<(ElementType, Shape)> {
             )
         })?);
     }
-    Ok((parse_type(type_text)?, shape))
-}
-
-/// Reads an element type: `f32`, `i8`, `ui16`, `bf16`, `i1`, `f8E4M3FN`, `cf64`, `*32`, …
-pub fn parse_type(text: &str) -> Result<ElementType> {
-    const NAMED: [(&str, ElementKind); 6] = [
-        ("i1", ElementKind::Bool),
-        ("f8E5M2", ElementKind::Float8E5M2),
-        ("f8E4M3FN", ElementKind::Float8E4M3FN),
-        ("f8E5M2FNUZ", ElementKind::Float8E5M2FNUZ),
-        ("f8E4M3FNUZ", ElementKind::Float8E4M3FNUZ),
-        ("f8E8M0FNU", ElementKind::Float8E8M0FNU),
-    ];
-    if let Some((_, kind)) = NAMED.iter().find(|(name, _)| *name == text) {
-        return Ok(ElementType::new(*kind, 8));
-    }
-    const PREFIXES: [(&str, ElementKind); 8] = [
-        ("si", ElementKind::SInt),
-        ("ui", ElementKind::UInt),
-        ("i", ElementKind::Int),
-        ("bf", ElementKind::BFloat),
-        ("cf", ElementKind::Complex),
-        ("f", ElementKind::Float),
-        ("*", ElementKind::Opaque),
-        ("x", ElementKind::Opaque),
-    ];
-    let found = PREFIXES.iter().find_map(|(prefix, kind)| Some((text.strip_prefix(prefix)?, *kind)));
-    let Some((digits, kind)) = found else {
-        return Err(status!(
-            InvalidArgument,
-            "unhandled element type prefix in '{text}'; types are i8, si16, ui32, i1, f32, bf16, f8E4M3FN, cf64, …"
-        ));
-    };
-    let plain = digits.bytes().all(|b| b.is_ascii_digit());
-    match digits.parse::<u8>() {
-        Ok(bits) if bits > 0 && plain => Ok(ElementType::new(kind, bits)),
-        _ => Err(status!(InvalidArgument, "out of range bit count in '{text}'; it must be from 1 to 255")),
-    }
+    Ok((type_text.parse()?, shape))
 }

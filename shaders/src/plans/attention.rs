@@ -210,7 +210,7 @@ pub(super) fn factors(op: &Attention) -> [u32; 2] {
 
 #[cfg(test)]
 mod tests {
-    use halite_ops::Operation;
+    use halite_ops::{DType, Operation};
 
     use super::*;
 

@@ -152,7 +152,7 @@ mod tests {
             program.store(value, DType::F32);
             let operation = Operation::Elementwise(Elementwise::new(vec![(DType::F32, vec![4])], program));
             let x = [-3.5, -0.25, 0.75, 8.0];
-            let got = operation.reference(&[crate::Values::Float(x.to_vec())]);
+            let got = operation.reference(&[halite_ops::Values::Float(x.to_vec())]);
             let got = got[0].floats();
             assert!(
                 x.iter().zip(got).all(|(x, got)| (activation.apply(*x) - got).abs() < 1e-5),

@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn pieces_cover_a_line_and_many_lines_have_one() {
-        let split = params(r#"{"across":1,"along":128,"groups":512,"max_chunks":64}"#);
-        let share = Lines { outer: 2, length: 100_000, inner: 1 }.split(&split).unwrap();
-        assert!(share.chunk * share.chunks >= 100_000 && share.chunk * (share.chunks - 1) < 100_000);
-        assert_eq!(share.chunk % 512, 0);
-        assert!(Lines { outer: 5000, length: 100_000, inner: 1 }.split(&split).is_err());
-        let tall = Lines { outer: 100_000, length: 4, inner: 1 }.share(&split).unwrap();
+        let given = params(r#"{"across":1,"along":128,"groups":512,"max_chunks":64}"#);
+        let piece = split(&Lines { outer: 2, length: 100_000, inner: 1 }, &given).unwrap();
+        assert!(piece.chunk * piece.chunks >= 100_000 && piece.chunk * (piece.chunks - 1) < 100_000);
+        assert_eq!(piece.chunk % 512, 0);
+        assert!(split(&Lines { outer: 5000, length: 100_000, inner: 1 }, &given).is_err());
+        let tall = share(&Lines { outer: 100_000, length: 4, inner: 1 }, &given).unwrap();
         assert!(tall.grid().iter().all(|n| *n <= 65535), "{:?}", tall.grid());
     }
 }

@@ -104,6 +104,8 @@ fn tiled(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
 
 #[cfg(test)]
 mod tests {
+    use halite_ops::Samples as _;
+
     use super::*;
 
     #[test]
@@ -115,7 +117,7 @@ mod tests {
             [(14336, 4096, 2), (4096, 14336, 8), (16, 64, 1), (100_000, 4096, 1), (3, 0, 1)]
         {
             let op = QuantMatMul { n, k, ..op.clone() };
-            let plan = op.matrix("quant_matmul_matrix_f16_f16", &params).unwrap();
+            let plan = matrix(&op, "quant_matmul_matrix_f16_f16", &params).unwrap();
             assert_eq!(plan.steps[0].constants[0], 32 * subgroups, "{n} x {k}");
         }
     }

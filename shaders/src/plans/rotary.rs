@@ -66,14 +66,15 @@ fn turns(op: &Rotary) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use halite_ops::DType;
+
+    use super::*;
 
     #[test]
     fn turns_are_fractions_of_64_bits() {
-        assert_eq!(Rotary::fraction(0.5), [0, 1 << 31]);
-        assert_eq!(Rotary::fraction(1.0), [u32::MAX, u32::MAX]);
-        let turns = Rotary { base: 16.0, ..Rotary::new(1, 1, 4, DType::F32) }.turns();
+        assert_eq!(fraction(0.5), [0, 1 << 31]);
+        assert_eq!(fraction(1.0), [u32::MAX, u32::MAX]);
+        let turns = turns(&Rotary { base: 16.0.into(), ..Rotary::new(1, 1, 4, DType::F32) });
         assert_eq!(turns[2..6], [0, 1 << 30, 0, 1 << 28], "shrink by 16^(-1/2), and by its square");
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use clap::{Parser, ValueEnum};
 use halite::{
     ErrorKind, FunctionInfo, Precision, RunOptions,
-    compile::{Compiled, Compiler, HalfPrecision, Model, ModelFormat, OpenOptions, Target},
+    compile::{Compiled, Compiler, HalfPrecision, Model, ModelFormat, OpenOptions, PrintGraph, Target},
 };
 use serde_json::json;
 
@@ -37,6 +37,7 @@ Examples:
   halite compile model.onnx --bound seq=128              one module for all lengths from 1 to 128
   halite compile model.onnx --split-params=weights.irpa  weights in a file of their own
   halite compile model.onnx --explain                    kernels, why they, memory, work, sizes
+  halite compile model.onnx --print-graph=after:fuse-elementwise
 
 The module runs with halite run and with iree-run-module. Targets are triples or other names of GPUs: 'halite kernels --help'.
 Exit code: 0 success, 1 the model is wrong or not supported, 2 wrong usage.
@@ -72,9 +73,9 @@ pub struct Flags {
     /// Type of floats inside: model (as the model says), or f16 where kernels take it; inputs and outputs stay as they are
     #[arg(long, value_enum, default_value = "model", value_name = "PRECISION", hide_possible_values = true)]
     precision: PrecisionFlag,
-    /// Format of the model: onnx, or pte (ExecuTorch). Default: told by its content
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
-    format: Option<FormatFlag>,
+    /// Format of the model, such as onnx or pte (ExecuTorch). Default: told by its content
+    #[arg(long, value_parser = format, value_name = "FORMAT")]
+    format: Option<ModelFormat>,
     /// Writes the weights to a parameter archive (.irpa) instead of into the module
     #[arg(long = "split-params", value_name = "FILE")]
     split_params: Option<PathBuf>,
@@ -87,9 +88,10 @@ pub struct Flags {
     /// Prints the inputs and outputs of the model and compiles nothing
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     describe: bool,
-    /// Prints the model as operations of the kernel library, after all passes, and compiles nothing
-    #[arg(long = "print-graph", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    print_graph: bool,
+    /// Prints the model's graph and compiles nothing: final (after all passes, the default), before:PASS, after:PASS, or all
+    /// (as imported, and after each pass)
+    #[arg(long = "print-graph", num_args = 0..=1, require_equals = true, default_missing_value = "final", value_parser = print_graph, value_name = "WHEN")]
+    print_graph: Option<PrintGraph>,
     /// Prints which kernels were chosen and why, the memory plan, predicted work, and sizes
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     explain: bool,
@@ -121,12 +123,6 @@ enum PrecisionFlag {
     F16,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FormatFlag {
-    Onnx,
-    Pte,
-}
-
 impl Tool for Flags {
     fn common(&self) -> &CommonFlags {
         &self.common
@@ -155,8 +151,8 @@ fn run(flags: &Flags) -> Result<()> {
     }
     functions(flags, &model)?;
     let compiler = compiler(flags)?;
-    if flags.print_graph {
-        write!(out, "{}", compiler.print_graph(&model).map_err(|e| refused(flags, e))?)?;
+    if let Some(when) = flags.print_graph {
+        write!(out, "{}", compiler.print_graph(&model, when).map_err(|e| refused(flags, e))?)?;
         return Ok(());
     }
     let compiled = compiler.compile_with(&model, &options).map_err(|e| refused(flags, e))?;
@@ -188,13 +184,10 @@ fn run(flags: &Flags) -> Result<()> {
 }
 
 /// Reads the model.
-fn open(path: &Path, format: Option<FormatFlag>, options: &RunOptions) -> Result<Model> {
+fn open(path: &Path, format: Option<ModelFormat>, options: &RunOptions) -> Result<Model> {
     let mut how = OpenOptions::new().options(options.clone());
     if let Some(format) = format {
-        how = how.format(match format {
-            FormatFlag::Onnx => ModelFormat::Onnx,
-            FormatFlag::Pte => ModelFormat::Pte,
-        });
+        how = how.format(format);
     }
     Model::open_with(session::source(path), &how).map_err(|e| match e.kind() {
         ErrorKind::InvalidInput => {
@@ -203,6 +196,16 @@ fn open(path: &Path, format: Option<FormatFlag>, options: &RunOptions) -> Result
         ErrorKind::InvalidModel if format.is_none() => Failure::from(e).context("--format says which it is"),
         _ => e.into(),
     })
+}
+
+/// A format by its name on the command line.
+fn format(text: &str) -> std::result::Result<ModelFormat, String> {
+    ModelFormat::named(text).map_err(|e| e.to_string())
+}
+
+/// A time between passes by its name on the command line.
+fn print_graph(text: &str) -> std::result::Result<PrintGraph, String> {
+    text.parse().map_err(|e: <PrintGraph as std::str::FromStr>::Err| e.to_string())
 }
 
 /// The functions of the model that are wanted.

@@ -1,6 +1,7 @@
 //! Owns what is known about a module, as data: the text and the JSON form are made from it. Does not own: printing.
 
 use bytes::Bytes;
+use halite_abi::attribute;
 use halite_formats::vmfb::{Container, FunctionSignature, ModuleDef, requirement};
 use serde::Serialize;
 
@@ -206,7 +207,7 @@ fn exports(
             name: e.local_name.clone(),
             function: e.ordinal,
             calling_convention: signature.map_or_else(String::new, |s| s.calling_convention.clone()),
-            declaration: signature.and_then(|s| s.attr("iree.abi.declaration")).map(str::to_owned),
+            declaration: signature.and_then(|s| s.attr(attribute::DECLARATION)).map(str::to_owned),
             inputs: signature.and_then(FunctionSignature::input_names),
             outputs: signature.and_then(FunctionSignature::output_names),
             attrs: signature.map(|s| pairs(&s.attrs)).unwrap_or_default(),

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use halite_formats::vmfb::{ModuleDef, attribute};
+use halite_abi::attribute;
+use halite_formats::vmfb::ModuleDef;
 
 use super::{
     executables::{ExecutableFacts, KernelFacts},

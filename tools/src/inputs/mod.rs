@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::{
     console::{Failure, Result},
-    engine::{ArgumentKind, HostTensor, HostValue, InputReader, parse_type},
+    engine::{ArgumentKind, ElementType, HostTensor, HostValue, InputReader},
     npz,
     picture::{self, PictureFlags},
     ports::{self, Port},
@@ -69,7 +69,8 @@ fn looks_named(text: &str) -> bool {
     let Some((name, _)) = text.split_once('=') else { return false };
     let plain = name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '/' | ':' | '.'));
     // `xf32` is a type without dimensions.
-    plain && parse_type(name.strip_prefix('x').unwrap_or(name)).is_err() && parse_type(name).is_err()
+    let is_type = |text: &str| text.parse::<ElementType>().is_ok();
+    plain && !is_type(name.strip_prefix('x').unwrap_or(name)) && !is_type(name)
 }
 
 /// The file of `@FILE.npz`.

@@ -1,7 +1,10 @@
 //! Owns the JSON form of devices and drivers. Fields are only ever added: reports of many machines are compared. Does not
 //! own: what is known about them (`survey`).
 
-use halite::hal::{DriverEntry, DriverRegistry, DriverSource, InfoGroup};
+use halite::{
+    hal::{DriverEntry, DriverRegistry, InfoGroup},
+    plugin::LibrarySource,
+};
 use serde_json::{Map, Value, json};
 
 use super::survey::{DriverLine, Listed, Survey, hash};
@@ -51,8 +54,8 @@ fn driver(entry: &DriverEntry) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("name".to_owned(), entry.name().into());
     object.insert("description".to_owned(), entry.description().into());
-    object.insert("linked".to_owned(), (*entry.source() == DriverSource::Linked).into());
-    if let DriverSource::Library(library) = entry.source() {
+    object.insert("linked".to_owned(), entry.source().is_none().into());
+    if let Some(library) = LibrarySource::of(entry) {
         object.insert("library".to_owned(), json!(library.library));
         object.insert("manifest".to_owned(), json!(library.manifest));
         object.insert("driver_version".to_owned(), library.version.clone().into());

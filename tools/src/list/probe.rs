@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::hal::{DeviceInfo, DriverEntry, DriverSource, Options, status};
+use halite::{
+    hal::{DeviceInfo, DriverEntry, Options, status},
+    plugin::LibrarySource,
+};
 
 use crate::{
     cli,
@@ -82,7 +85,7 @@ pub(super) fn named(uri: &str, plugins: &PluginFlags, options: &Options) -> Resu
 /// Loads a plug-in and lists its devices. An error when that ends the process or does not end; what it could report itself
 /// shows again when the library is loaded here.
 pub(super) fn driver(entry: &DriverEntry) -> halite::hal::Result<()> {
-    let DriverSource::Library(source) = entry.source() else { return Ok(()) };
+    let Some(source) = LibrarySource::of(entry) else { return Ok(()) };
     let mut path = OsString::from("--driver-path=");
     path.push(source.manifest.as_ref().unwrap_or(&source.library));
     let how = match run([path, format!("--list_devices={}", entry.name()).into()]) {

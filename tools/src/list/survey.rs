@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
-use halite::hal::{
-    DeviceInfo, DriverEntry, DriverRegistry, DriverSource, Options, Status,
-    choice::{self, Ranked},
-    status,
+use halite::{
+    hal::{
+        DeviceInfo, DriverEntry, DriverRegistry, Options, Status,
+        choice::{self, Ranked},
+        status,
+    },
+    plugin::LibrarySource,
 };
 
 use super::probe;
@@ -47,7 +50,7 @@ impl Survey {
     /// Devices that are named, each opened and closed again.
     pub fn of_named(registry: &DriverRegistry, uris: &[String]) -> Result<Self> {
         let none = Options::new();
-        let open = |uri: &String| Ok(registry.open(uri, &none)?.info().clone());
+        let open = |uri: &String| Ok(halite::layers::open(registry, uri, &none)?.info().clone());
         let found = uris.iter().map(open).collect::<Result<Vec<_>>>()?;
         let indices = vec![None; found.len()];
         Ok(Survey { devices: in_order(found, &indices), marks_choice: false })
@@ -115,16 +118,13 @@ impl<'a> DriverLine<'a> {
 
 /// Where a driver comes from, for people.
 pub(super) fn source(entry: &DriverEntry) -> String {
-    match entry.source() {
-        DriverSource::Linked => "part of this program".to_owned(),
-        DriverSource::Library(library) => format!("{library}, {}", library.origin),
+    match LibrarySource::of(entry) {
+        None => "part of this program".to_owned(),
+        Some(library) => format!("{library}, {}", library.origin),
     }
 }
 
 /// The hash of a driver's library, or why there is none.
 pub(super) fn hash(entry: &DriverEntry) -> Option<Result<String, Status>> {
-    match entry.source() {
-        DriverSource::Linked => None,
-        DriverSource::Library(library) => Some(library.sha256()),
-    }
+    LibrarySource::of(entry).map(LibrarySource::sha256)
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use halite::host::{self, Tolerance};
+use halite_abi::object;
 use serde_json::json;
 
 use crate::{
@@ -101,8 +102,8 @@ fn expected_type(value: &HostValue) -> &'static str {
         HostValue::I64(_) => "i64",
         HostValue::F32(_) => "f32",
         HostValue::F64(_) => "f64",
-        HostValue::Tensor(_) => "hal.buffer_view",
-        HostValue::Buffer(_) => "hal.buffer",
+        HostValue::Tensor(_) => object::BUFFER_VIEW,
+        HostValue::Buffer(_) => object::BUFFER,
         HostValue::Null | HostValue::Ignored(_) => "empty",
     }
 }

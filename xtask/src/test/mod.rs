@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::{
-    header, plugins,
+    plugins,
     setup::{self, Icd},
     shell::{self, cargo, repo},
     steps::Steps,
@@ -63,7 +63,7 @@ const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
 
 /// The tools without linked drivers; and a package that has the features of other crates chosen as they are for the whole
 /// workspace, so that only what is different is compiled anew.
-const WITHOUT_DRIVERS: [&str; 3] =
+pub const WITHOUT_DRIVERS: [&str; 3] =
     ["--package=halite-tools", "--package=halite-targets", "--no-default-features"];
 
 /// All that is tested, with the tests.
@@ -76,25 +76,8 @@ pub fn run(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// Everything that must pass before a change lands.
-pub fn ci() -> Result<()> {
-    let mut steps = Steps::begin();
-    steps.take("format", || shell::run(&mut cargo(&["fmt", "--all", "--check"])));
-    let strict = ["--all-targets", "--", "-D", "warnings"];
-    steps.take("lints", || shell::run(cargo(&["clippy", "--workspace", "--keep-going"]).args(strict)));
-    steps.take("lints without linked drivers", || {
-        shell::run(cargo(&["clippy", "--keep-going"]).args(WITHOUT_DRIVERS).args(strict))
-    });
-    steps.take("C header of the driver interface", || header::run(&header::Options { check: true }));
-    steps.take("documentation", || {
-        let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--keep-going"]);
-        shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
-    });
-    all(&Options::default(), &mut steps);
-    steps.finish()
-}
-
-fn all(options: &Options, steps: &mut Steps) {
+/// The same as steps of a chore.
+pub fn all(options: &Options, steps: &mut Steps) {
     let icds = steps.take("set-up", setup::everything).unwrap_or_default();
     let mut built = None;
     steps.take("building", || {

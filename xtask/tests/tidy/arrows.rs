@@ -102,8 +102,16 @@ fn crates_depend_on_each_other_as_the_table_says() {
 }
 
 /// What the tools may use beside the public crate: readers of files, and what they show and list.
-const TOOLS: [&str; 6] =
-    ["halite", "halite-formats", "halite-shaders", "halite-spirv", "halite-targets", "halite-vm"];
+const TOOLS: [&str; 8] = [
+    "halite",
+    "halite-abi",
+    "halite-formats",
+    "halite-ops",
+    "halite-shaders",
+    "halite-spirv",
+    "halite-targets",
+    "halite-vm",
+];
 
 #[test]
 fn the_tools_are_users_of_the_public_crate() {

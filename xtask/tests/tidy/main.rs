@@ -1,9 +1,15 @@
-//! Holds what ARCHITECTURE.md promises and no compiler checks: which crate depends on which, where unsafe code and the Vulkan
-//! binding may be. Reads sources and manifests; compiles nothing.
+//! Holds what ARCHITECTURE.md and CONTRIBUTING.md promise and no compiler checks: which crate depends on which, which crates of others
+//! are used, where unsafe code and the Vulkan binding may be, how long files and functions are, how many circles of files there
+//! are. Reads sources and manifests; compiles nothing.
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod circles;
+mod dependencies;
+mod lengths;
+mod limits;
 mod sources;
+mod text;
 
 use std::{
     path::{Path, PathBuf},
@@ -24,7 +30,7 @@ struct Package {
     folder: String,
     /// All crates that it depends on other than for its own tests, with their names on the registry.
     dependencies: Vec<String>,
-    /// The root of its library, if it has one, below that of the repository.
+    /// The roots of its library and its programs, below that of the repository.
     roots: Vec<PathBuf>,
 }
 
@@ -43,8 +49,8 @@ fn packages() -> Vec<Package> {
 fn package(value: &Value) -> Package {
     let manifest = below(&value["manifest_path"]);
     let dependencies = list(&value["dependencies"]).iter().filter(|d| d["kind"] != "dev");
-    let library = |target: &&Value| {
-        list(&target["kind"]).iter().any(|kind| ["lib", "rlib", "cdylib"].iter().any(|k| kind == k))
+    let product = |target: &&Value| {
+        list(&target["kind"]).iter().any(|kind| ["lib", "rlib", "cdylib", "bin"].iter().any(|k| kind == k))
     };
     Package {
         name: text(&value["name"]),
@@ -55,7 +61,7 @@ fn package(value: &Value) -> Package {
             .to_string()
             .replace('\\', "/"),
         dependencies: dependencies.map(|d| text(&d["name"])).collect(),
-        roots: list(&value["targets"]).iter().filter(library).map(|t| below(&t["src_path"])).collect(),
+        roots: list(&value["targets"]).iter().filter(product).map(|t| below(&t["src_path"])).collect(),
     }
 }
 

@@ -46,9 +46,9 @@ pub struct Flags {
     /// How long the device is kept busy before, in seconds.
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     warm_up: f64,
-    /// Operations with more arithmetic than this are checked against another variant instead of the twin.
+    /// Operations with more arithmetic than this are checked against another variant instead of the reference.
     #[arg(long, default_value_t = 6e8)]
-    twin_flops: f64,
+    reference_flops: f64,
     /// Whether runs find their inputs in caches.
     #[arg(long, value_enum, default_value_t = CacheFlag::Auto)]
     caches: CacheFlag,
@@ -117,7 +117,7 @@ impl Flags {
                 measure: Duration::from_secs_f64(self.seconds),
             },
             filter: self.variant.clone(),
-            twin_flops: self.twin_flops,
+            reference_flops: self.reference_flops,
             caches: match self.caches {
                 CacheFlag::Auto => Caches::Auto,
                 CacheFlag::Cold => Caches::Cold,

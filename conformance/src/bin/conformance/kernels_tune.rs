@@ -80,7 +80,7 @@ fn options(share: f64) -> Options {
             measure: Duration::from_secs_f64(share - warm),
         },
         filter: String::new(),
-        twin_flops: 6e8,
+        reference_flops: 6e8,
         caches: Caches::Auto,
         seed: 1,
         original: None,

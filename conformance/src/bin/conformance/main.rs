@@ -1,4 +1,5 @@
 //! Checks and measures devices: suites of cases, replays of compiled modules, soak runs, the cost of calls.
+#![forbid(unsafe_code)]
 
 mod abi_bench;
 mod kernels_bench;
@@ -14,7 +15,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand};
 use halite_conformance::drivers::{self, Opener};
-use halite_hal::{DeviceInfo, DriverEntry, DriverSource};
+use halite_hal::DeviceInfo;
+use halite_plugin::LibrarySource;
 
 /// Checks and measures devices. Without a command it replays, with the flags of `replay`.
 #[derive(Parser)]
@@ -69,7 +71,7 @@ impl DeviceFlags {
         let registry = drivers::registry(&self.driver_path);
         let mut text = format!("# {} ({})", info.uri(), info.name);
         let entry = registry.entries().iter().find(|e| e.name() == info.driver);
-        if let Some(DriverSource::Library(library)) = entry.map(DriverEntry::source) {
+        if let Some(library) = entry.and_then(LibrarySource::of) {
             text.push_str(&format!(", driver from {library}"));
         }
         text

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use halite_abi::{format, query};
 use halite_conformance::{
     corpus::{self, Call, Program},
     soak::{self, ModuleWork, Plan, Sample, TransferWork, Verdict, Work},
@@ -94,9 +95,9 @@ fn own_program(flags: &Flags, module: &Path) -> Program {
 
 /// A module that fits the device.
 fn program_for(device: &dyn Device) -> Option<(PathBuf, Program)> {
-    let takes = |format: &str| device.query_i64("hal.executable.format", format) == Some(1);
-    let local = takes("embedded-elf-x86_64") || takes("vmvx-bytecode-fb");
-    (local || takes("vulkan-spirv-fb")).then(|| corpus::digits(local))
+    let takes = |format: &str| device.query_i64(query::EXECUTABLE_FORMAT, format) == Some(1);
+    let local = takes(format::ELF_X86_64) || takes(format::VMVX);
+    (local || takes(format::VULKAN_SPIRV)).then(|| corpus::digits(local))
 }
 
 fn soak(flags: &Flags, work: &dyn Work) -> Result<bool> {

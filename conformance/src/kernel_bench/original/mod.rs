@@ -11,8 +11,10 @@ use std::{
     time::Duration,
 };
 
-use halite_hal::{BufferParams, BufferSpan, Device, ElementType, Result, status};
-use halite_ops::{DType, Operation};
+use halite_abi::ElementType;
+use halite_compiler::graph;
+use halite_hal::{BufferParams, BufferSpan, Device, Result, status};
+use halite_ops::Operation;
 use halite_runtime::{BufferView, CallOptions, Deadline, Encoding, Function, Session, Value};
 
 use super::timing::{Clock, Pace, Side, Stopwatch};
@@ -115,9 +117,7 @@ impl<'a> Original<'a> {
         };
         let mut arguments = Vec::new();
         for ((tensor, shape), bytes) in operation.inputs().iter().zip(&source.inputs).zip(inputs) {
-            let Some(element_type) = element_type(tensor.dtype) else {
-                return Ok(Err(format!("its runtime has no name for {}", tensor.dtype)));
-            };
+            let element_type = ElementType::from(graph::ElementType::from(tensor.dtype));
             let buffer = device.allocate_buffer(&BufferParams::DEVICE, (bytes.len() as u64).max(1))?;
             buffer.write(0, bytes)?;
             arguments.push(Value::View(BufferView {
@@ -186,17 +186,6 @@ impl Side for Calls<'_> {
         self.call()?;
         Ok(start.seconds())
     }
-}
-
-fn element_type(dtype: DType) -> Option<ElementType> {
-    Some(match dtype {
-        DType::F32 => ElementType::F32,
-        DType::F16 => ElementType::F16,
-        DType::BF16 => ElementType::BF16,
-        DType::I8 => ElementType::I8,
-        DType::I32 => ElementType::I32,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use halite_abi::query;
 use halite_hal::{Code, Deadline, Device, DeviceInfo, Fence, QueueAffinity, QueueOp};
 
 use super::support::{after, buffer, fence, fill, read, soon, whole};
@@ -68,7 +69,7 @@ fn identities(t: &Context) -> Outcome {
 
 fn name_queries(t: &Context) -> Outcome {
     let (device, driver) = (t.device(), &t.device().info().driver);
-    let ask = |key: &str| device.query_i64("hal.device.id", key);
+    let ask = |key: &str| device.query_i64(query::DEVICE_ID, key);
     // Several drivers may serve one kind of module, so the driver's name need not be the identifier; `*` always fits.
     same("answer to hal.device.id '*'", ask("*"), Some(1))?;
     same("answer to hal.device.id of nobody", ask("no-such-device-identifier"), Some(0))?;
@@ -80,15 +81,15 @@ fn name_queries(t: &Context) -> Outcome {
 fn format_queries(t: &Context) -> Outcome {
     let device = t.device();
     for format in &device.info().executable_formats {
-        let answer = device.query_i64("hal.executable.format", format);
+        let answer = device.query_i64(query::EXECUTABLE_FORMAT, format);
         same(&format!("answer to hal.executable.format '{format}'"), answer, Some(1))?;
     }
-    same("answer to a made-up format", device.query_i64("hal.executable.format", "no-such-format"), Some(0))
+    same("answer to a made-up format", device.query_i64(query::EXECUTABLE_FORMAT, "no-such-format"), Some(0))
 }
 
 fn unknown_queries(t: &Context) -> Outcome {
     for (category, key) in
-        [("no.such.category", "x"), ("", ""), ("hal.device", "no-such-key"), ("ÿ", "\u{1F980}")]
+        [("no.such.category", "x"), ("", ""), (query::DEVICE, "no-such-key"), ("ÿ", "\u{1F980}")]
     {
         let answer = t.device().query_i64(category, key);
         same(&format!("answer to '{category}' '{key}'"), answer, None)?;

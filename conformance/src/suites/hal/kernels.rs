@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use halite_abi::{format, query};
 use halite_formats::vmfb::{
     DescriptorBinding, DispatchAbi, Pipeline, PipelineLayout, PushConstantRange, VulkanExecutable,
     write_vulkan_executable,
@@ -59,7 +60,7 @@ pub struct Kernels {
 impl Kernels {
     /// The suite's executables in every format that both sides know, the device's best format first.
     pub fn for_device(device: &dyn Device) -> Result<Vec<Self>> {
-        let takes = |format: &str| device.query_i64("hal.executable.format", format) == Some(1);
+        let takes = |format: &str| device.query_i64(query::EXECUTABLE_FORMAT, format) == Some(1);
         let rank = |format: &str| device.info().executable_formats.iter().position(|f| f == format);
         let mut all = Self::all()?;
         all.retain(|kernels| takes(kernels.format));
@@ -72,10 +73,10 @@ impl Kernels {
             .map_err(|e| status!(Internal, "the suite's kernels as SPIR-V: {e}"))?;
         let native = |format, data| Kernels { format, data, compute: true, specialize: false };
         Ok(vec![
-            Kernels { format: "vulkan-spirv-fb", data: spirv.into(), compute: true, specialize: true },
-            native("embedded-elf-x86_64", Bytes::from_static(X86_64)),
-            native("embedded-elf-arm_64", Bytes::from_static(AARCH64)),
-            native("vmvx-bytecode-fb", Bytes::from_static(VMVX)),
+            Kernels { format: format::VULKAN_SPIRV, data: spirv.into(), compute: true, specialize: true },
+            native(format::ELF_X86_64, Bytes::from_static(X86_64)),
+            native(format::ELF_ARM_64, Bytes::from_static(AARCH64)),
+            native(format::VMVX, Bytes::from_static(VMVX)),
             Kernels { format: "null-json", data: json().into(), compute: false, specialize: false },
         ])
     }
@@ -97,7 +98,7 @@ impl Kernels {
 
     /// Whether kernels may touch the last word of a binding that has only a part of it. Interpreters need not allow it.
     pub fn pads(&self) -> bool {
-        self.format != "vmvx-bytecode-fb"
+        self.format != format::VMVX
     }
 
     /// Number of functions.

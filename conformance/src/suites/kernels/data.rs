@@ -69,7 +69,7 @@ fn float(dtype: DType, kind: Inputs, random: &mut Random) -> f64 {
     random.below(2 * steps) as f64 / steps as f64 - 1.0
 }
 
-/// Compares an output with what the twin says; the failure names the first wrong element and how many there are.
+/// Compares an output with what the reference says; the failure names the first wrong element and how many there are.
 pub fn compare(tensor: &TensorDesc, got: &[u8], expected: &Values, tolerance: Tolerance) -> Outcome {
     let length = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
     let found = Values::from_bytes(tensor.dtype, &got[..length.min(got.len())]);

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use halite_formats::vmfb::{
-    DescriptorBinding, DispatchAbi, Pipeline, PipelineLayout, PushConstantRange, VulkanExecutable,
-    write_vulkan_executable,
-};
+use halite_abi::format;
+use halite_formats::vmfb::{VulkanExecutable, write_vulkan_executable};
 use halite_hal::{
     BindingTable, Command, CommandBuffer, CommandBufferMode, CommandCategory, CommandList, Deadline, Device,
     DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueAffinity, QueueOp, Result,
@@ -17,42 +15,12 @@ use halite_shaders::{Plan, Step};
 
 use super::memory::{Guards, Memory};
 
-/// `VK_SHADER_STAGE_COMPUTE_BIT`.
-const COMPUTE: u32 = 0x20;
-/// `VK_DESCRIPTOR_TYPE_STORAGE_BUFFER`.
-const STORAGE_BUFFER: u32 = 7;
-
 /// The executable format of a step's code: a module with one pipeline.
 fn container(step: &Step) -> Result<Vec<u8>> {
-    let storage = |binding| DescriptorBinding {
-        binding,
-        descriptor_type: STORAGE_BUFFER,
-        count: 1,
-        stage_flags: COMPUTE,
-    };
+    let bindings = u32::try_from(step.bindings.len()).unwrap_or(u32::MAX);
     let push = u32::try_from(step.push.len() * 4).unwrap_or(u32::MAX);
-    let executable = VulkanExecutable {
-        pipelines: vec![Pipeline {
-            name: "main".to_owned(),
-            entry_point: "main".to_owned(),
-            shader_module: 0,
-            layout: 0,
-            subgroup_size: step.subgroup_size,
-            abi: DispatchAbi::Descriptors,
-            bda: None,
-            location: None,
-        }],
-        set_layouts: vec![(0..).map(storage).take(step.bindings.len()).collect()],
-        pipeline_layouts: vec![PipelineLayout {
-            set_layouts: vec![0],
-            push_constants: (push > 0)
-                .then_some(PushConstantRange { stage_flags: COMPUTE, offset: 0, size: push })
-                .into_iter()
-                .collect(),
-        }],
-        shader_modules: vec![Bytes::from(step.module.to_bytes())],
-        source_files: Vec::new(),
-    };
+    let spirv = Bytes::from(step.module.to_bytes());
+    let executable = VulkanExecutable::of_kernel("main", spirv, bindings, push, step.subgroup_size);
     write_vulkan_executable(&executable).map_err(|e| status!(Internal, "packing a kernel: {e}"))
 }
 
@@ -60,7 +28,7 @@ fn container(step: &Step) -> Result<Vec<u8>> {
 pub fn compile(device: &dyn Device, step: &Step, label: &str) -> Result<Arc<dyn Executable>> {
     let sizes = (step.subgroup_size > 0).then_some(step.subgroup_size).into_iter().collect();
     device.create_executable(ExecutableDesc {
-        format: "vulkan-spirv-fb".to_owned(),
+        format: format::VULKAN_SPIRV.to_owned(),
         data: container(step)?.into(),
         constants: step.constants.clone(),
         label: label.to_owned(),

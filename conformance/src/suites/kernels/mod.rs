@@ -1,4 +1,4 @@
-//! Every variant of the kernel library against its CPU twin, on the device under test. Does not own: kernels or twins.
+//! Every variant of the kernel library against its reference on the CPU, on the device under test. Does not own: kernels or references.
 //!
 //! A case is a variant with one of the sample operations. Outputs and scratch memory are poisoned before each run,
 //! with guard words around them that no kernel may write, inputs are new for each case, and a variant that the device cannot run is skipped with what the device lacks.
@@ -9,6 +9,7 @@ mod memory;
 
 use std::sync::Arc;
 
+use halite_abi::{format, query};
 use halite_hal::{Deadline, Device};
 use halite_ops::{Operation, Values};
 use halite_shaders::{Needs, Plan, Variant, variants_of};
@@ -87,7 +88,7 @@ fn run(
     seed: u64,
 ) -> Outcome {
     let device = t.device();
-    if device.query_i64("hal.executable.format", "vulkan-spirv-fb") != Some(1) {
+    if device.query_i64(query::EXECUTABLE_FORMAT, format::VULKAN_SPIRV) != Some(1) {
         return Err(Stop::Skip("the device takes no SPIR-V".to_owned()));
     }
     let target = capabilities(device.info()).map_err(Stop::Skip)?;

@@ -1,5 +1,5 @@
 //! The suite of models: what our compiler makes of programs and models, run on the device and compared with the kernels'
-//! twins, PyTorch's or ONNX Runtime's results. Does not own: the compiler.
+//! references, PyTorch's or ONNX Runtime's results. Does not own: the compiler.
 //!
 //! | area | file | models |
 //! |---|---|---|

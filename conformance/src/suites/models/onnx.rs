@@ -8,7 +8,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use halite_compiler::{Control, Program, compile, onnx::Model, passes::optimize, signature::Bindings};
+use halite_compiler::{
+    Control, Program, compile, frontends::onnx::Model, passes::optimize, signature::Bindings,
+};
 use halite_runtime::{HostTensor, tensor::npy};
 
 use super::For;

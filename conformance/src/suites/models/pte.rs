@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use halite_compiler::{
     CompileError, CompileOptions, Control, Program, compile,
+    frontends::pte::Model,
     graph::{Graph, Port},
     passes::optimize,
-    pte::Model,
     signature::{Bindings, BoundValue},
 };
 use halite_ops::Values;

@@ -14,6 +14,7 @@ use std::{
 };
 
 use anyhow::Result;
+use halite_abi::format;
 use halite_hal::{DeviceInfo, Options};
 
 use super::{Cases, Context, Offer, Outcome, Settings, Stop, takes_spirv};
@@ -45,7 +46,7 @@ impl Kind {
 pub fn offer(settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
     let kind = if takes_spirv(device) {
         Kind::Vulkan
-    } else if device.executable_formats.iter().any(|format| format == "vmvx-bytecode-fb") {
+    } else if device.executable_formats.iter().any(|format| format == format::VMVX) {
         Kind::Local
     } else {
         return Ok(Offer::nothing("the device executes neither SPIR-V nor code for processors"));
@@ -155,8 +156,7 @@ fn devices(t: &Context, program: &Program) -> std::result::Result<Vec<Arc<dyn ha
     for wanted in &program.devices {
         let device = if wanted != own.name() {
             let uri = if wanted == "local" { "local-task" } else { wanted };
-            drivers::registry(&[])
-                .open(uri, &Options::new())
+            halite_layers::open(&drivers::registry(&[]), uri, &Options::new())
                 .map_err(|e| Stop::Skip(format!("the program wants a second device, {wanted}: {e}")))?
         } else if std::mem::replace(&mut used, true) {
             t.open()?

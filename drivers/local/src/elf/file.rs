@@ -160,7 +160,7 @@ impl<'a> ElfFile<'a> {
 
     /// Addresses of functions to call before any other: DT_INIT first. Those in the array are only numbers of the
     /// file as yet: relocation gives them values, at these addresses of the image.
-    pub(super) fn initializers(&self) -> (Option<u64>, &[u64]) {
+    pub fn initializers(&self) -> (Option<u64>, &[u64]) {
         self.dynamic.initializers()
     }
 

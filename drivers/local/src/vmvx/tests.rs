@@ -79,7 +79,7 @@ fn load(
 
 fn load_bytes(data: Vec<u8>, constants: &[u32]) -> Result<VmvxCode> {
     VmvxCode::load(&ExecutableDesc {
-        format: FORMAT.to_owned(),
+        format: halite_abi::format::VMVX.to_owned(),
         data: data.into(),
         constants: constants.to_vec(),
         label: "test".to_owned(),

@@ -1,4 +1,4 @@
-//! The tests of `hal` once more, over the null driver in the library that this crate makes (`common` chooses it by the
+//! The tests of the layers once more, over the null driver in the library that this crate makes (`common` chooses it by the
 //! name of this program), and what only a library can show.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 #![allow(
@@ -6,15 +6,15 @@
     reason = "each of the files has its own `common`, as it has when it is a program"
 )]
 
-#[path = "../../../../hal/tests/common/mod.rs"]
+#[path = "../../../../layers/tests/common/mod.rs"]
 mod common;
-#[path = "../../../../hal/tests/execution.rs"]
+#[path = "../../../../layers/tests/execution.rs"]
 mod execution;
-#[path = "../../../../hal/tests/peers.rs"]
+#[path = "../../../../layers/tests/peers.rs"]
 mod peers;
-#[path = "../../../../hal/tests/queue_operations.rs"]
+#[path = "../../../../layers/tests/queue_operations.rs"]
 mod queue_operations;
-#[path = "../../../../hal/tests/recording.rs"]
+#[path = "../../../../layers/tests/recording.rs"]
 mod recording;
 
 use std::{fs, sync::Arc, thread};
@@ -24,11 +24,14 @@ use halite_hal::*;
 
 #[test]
 fn the_library_tells_what_it_is() {
-    let library = plugin::load(&library_path()).unwrap();
+    let library = halite_plugin::load(&library_path()).unwrap();
     assert_eq!(library.driver.name(), "null");
     assert_eq!(library.version, env!("CARGO_PKG_VERSION"));
     assert!(library.build.starts_with("halite-null-plugin 0."), "{}", library.build);
-    assert_eq!(library.abi_version, (plugin::abi::HALITE_ABI_MAJOR, plugin::abi::HALITE_ABI_MINOR));
+    assert_eq!(
+        library.abi_version,
+        (halite_plugin::abi::HALITE_ABI_MAJOR, halite_plugin::abi::HALITE_ABI_MINOR)
+    );
     assert_eq!(library.path, fs::canonicalize(library_path()).unwrap());
     let linked = halite_null::NullDriver;
     assert_eq!(library.driver.description(), linked.description());
@@ -46,7 +49,7 @@ fn a_file_is_loaded_once_under_all_its_names() {
     std::os::unix::fs::symlink(fs::canonicalize(library_path()).unwrap(), &link).unwrap();
     let path = library_path();
     let drivers: Vec<_> = thread::scope(|scope| {
-        let load = |path| scope.spawn(move || plugin::load(path).unwrap().driver);
+        let load = |path| scope.spawn(move || halite_plugin::load(path).unwrap().driver);
         let threads = [load(&path), load(&link), load(&path)];
         threads.map(|t| t.join().unwrap()).into()
     });
@@ -55,7 +58,7 @@ fn a_file_is_loaded_once_under_all_its_names() {
 
 #[test]
 fn devices_of_all_copies_have_identities_of_their_own() {
-    let loaded = plugin::load(&library_path()).unwrap().driver;
+    let loaded = halite_plugin::load(&library_path()).unwrap().driver;
     let linked = halite_null::NullDriver;
     let mut ids: Vec<u64> = (0..20)
         .flat_map(|_| [loaded.open("", &Options::new()), linked.open("", &Options::new())])
@@ -70,7 +73,9 @@ fn devices_of_all_copies_have_identities_of_their_own() {
 fn semaphores_of_the_program_and_of_the_library_order_each_others_work() {
     let (loaded, linked) = (
         device(),
-        validation::ValidatedDevice::wrap(halite_null::NullDriver.open("", &Options::new()).unwrap()),
+        halite_layers::validation::ValidatedDevice::wrap(
+            halite_null::NullDriver.open("", &Options::new()).unwrap(),
+        ),
     );
     for (first, second) in [(&loaded, &linked), (&linked, &loaded)] {
         let (start, middle, end) = (
@@ -101,8 +106,8 @@ fn a_damaged_copy_is_refused() {
     ] {
         let path = folder.path().join(name);
         fs::write(&path, bytes).unwrap();
-        refused(plugin::load(&path), Code::Incompatible, &[name]);
+        refused(halite_plugin::load(&path), Code::Incompatible, &[name]);
     }
-    refused(plugin::load(&folder.path().join("none.so")), Code::NotFound, &["none.so"]);
-    refused(plugin::load(folder.path()), Code::InvalidArgument, &["no file"]);
+    refused(halite_plugin::load(&folder.path().join("none.so")), Code::NotFound, &["none.so"]);
+    refused(halite_plugin::load(folder.path()), Code::InvalidArgument, &["no file"]);
 }

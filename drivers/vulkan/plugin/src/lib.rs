@@ -1,3 +1,3 @@
 //! The Vulkan driver as a library that programs load. Does not own: the driver.
 
-halite_hal::export_driver!(|| std::sync::Arc::new(halite_vulkan::VulkanDriver));
+halite_plugin::export_driver!(|| std::sync::Arc::new(halite_vulkan::VulkanDriver));

@@ -1,5 +1,8 @@
 //! Owns the answers to a module's `hal.device.query.i64`. The keys are part of compiled modules.
 
+use halite_abi::{descriptor::COMPUTE_STAGE, query};
+use halite_hal::matches_pattern;
+
 use crate::{
     caps::{DeviceCaps, Features},
     context::DeviceContext,
@@ -12,11 +15,11 @@ const DEVICE_ID: &str = "vulkan";
 /// The answer, or `None` for a key that is not known.
 pub(super) fn query_i64(ctx: &DeviceContext, category: &str, key: &str) -> Option<i64> {
     match (category, key) {
-        ("hal.device.id", pattern) => Some(matches_pattern(pattern, DEVICE_ID).into()),
-        ("hal.executable.format", format) => Some(supports_format(ctx, format).into()),
-        ("hal.device", "concurrency") => i64::try_from(ctx.queues.len()).ok(),
-        ("hal.dispatch", "concurrency") => Some(1),
-        ("halite.target", triple) => Some(ctx.targets.rank(&ctx.caps, &ctx.plan, triple)),
+        (query::DEVICE_ID, pattern) => Some(matches_pattern(pattern, DEVICE_ID).into()),
+        (query::EXECUTABLE_FORMAT, format) => Some(supports_format(ctx, format).into()),
+        (query::DEVICE, query::CONCURRENCY) => i64::try_from(ctx.queues.len()).ok(),
+        (query::DISPATCH, query::CONCURRENCY) => Some(1),
+        (query::TARGET, triple) => Some(ctx.targets.rank(&ctx.caps, &ctx.plan, triple)),
         ("vulkan.device", key) => device_fact(&ctx.caps, key).map(i64::from),
         ("vulkan.feature", key) => feature(&ctx.plan.features, key).map(i64::from),
         ("vulkan.cooperative_matrix", key) => cooperative_matrix(ctx, key),
@@ -63,59 +66,12 @@ fn feature(enabled: &Features, key: &str) -> Option<bool> {
 }
 
 fn cooperative_matrix(ctx: &DeviceContext, key: &str) -> Option<i64> {
-    /// `VK_SHADER_STAGE_COMPUTE_BIT`: the only stage that the driver uses.
-    const COMPUTE: i64 = 0x20;
     let supported = ctx.plan.features.cooperative_matrix;
     match key {
         "supported" => Some(supported.into()),
         "property_count" if supported => i64::try_from(ctx.caps.cooperative_matrices.len()).ok(),
-        "supported_stages" if supported => Some(COMPUTE),
+        "supported_stages" if supported => Some(COMPUTE_STAGE.into()),
         "property_count" | "supported_stages" => Some(0),
         _ => None,
-    }
-}
-
-/// Whether `text` matches a pattern with `*` for any run and `?` for any one character. Linear in the text for each
-/// `*`, without recursion: patterns come from modules.
-fn matches_pattern(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    let (mut p, mut t) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                retry = Some((p + 1, t));
-                p += 1;
-            }
-            Some(c) if *c == b'?' || *c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match retry {
-                Some((after_star, from)) => {
-                    retry = Some((after_star, from + 1));
-                    p = after_star;
-                    t = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p.min(pattern.len())..].iter().all(|c| *c == b'*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns() {
-        for yes in ["vulkan", "*", "vul*", "*kan", "v*k?n", "??????", "**vulkan**"] {
-            assert!(matches_pattern(yes, "vulkan"), "{yes}");
-        }
-        for no in ["", "local*", "vulka", "vulkan?", "VULKAN", "*x*"] {
-            assert!(!matches_pattern(no, "vulkan"), "{no}");
-        }
-        assert!(matches_pattern("", ""));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use halite_abi::descriptor::{COMPUTE_STAGE, STORAGE_BUFFER};
 use halite_formats::vmfb::{BdaLayout, DescriptorBinding, DispatchAbi};
 use halite_hal::{Result, status};
 use halite_spirv::{
@@ -14,11 +15,6 @@ use halite_spirv::{
 };
 
 use crate::{context::DeviceContext, lower::ROOT_WORDS};
-
-/// `VK_SHADER_STAGE_COMPUTE_BIT`.
-const COMPUTE_STAGE: u32 = 0x20;
-/// VkDescriptorType of storage buffers.
-const STORAGE_BUFFER: u32 = 7;
 
 /// Whether an executable format can run on the device.
 pub(crate) fn supports_format(ctx: &DeviceContext, format: &str) -> bool {

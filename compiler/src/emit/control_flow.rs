@@ -1,0 +1,158 @@
+//! Branches and loops of a version: the host reads what decides, and goes on from there.
+
+use halite_abi::import::hal;
+use halite_vm::{asm::Reg, isa::Op};
+
+use super::{call::Call, code::Code, needs};
+use crate::plan::flow::{Item, Number};
+
+/// Runs of a loop that are handed to the device without waiting, where their number is known.
+const MOST_AHEAD: i64 = 256;
+
+/// Registers of a loop.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopNumbers {
+    /// The number of the run.
+    run: Reg,
+    /// The most runs.
+    most: Reg,
+    /// The upper half of a number.
+    high: Reg,
+}
+
+/// Registers of all loops, in the order in which they begin.
+pub type Numbers = std::vec::IntoIter<LoopNumbers>;
+
+/// Registers for the loops of a control flow.
+pub fn numbers(code: &mut Code, items: &[Item]) -> Numbers {
+    let mut numbers = Vec::new();
+    let mut open: Vec<&Item> = items.iter().collect();
+    while let Some(item) = open.pop() {
+        match item {
+            Item::Segment(_) => {}
+            Item::If { branches, .. } => open.extend(branches.iter().flatten()),
+            Item::Loop { body, .. } => {
+                numbers.push(LoopNumbers { run: code.pair(), most: code.pair(), high: code.pair() });
+                open.extend(body);
+            }
+        }
+    }
+    numbers.into_iter()
+}
+
+impl Call<'_> {
+    /// Writes a control flow. As deep as branches and loops are nested, which plans limit.
+    pub fn control_flow(&mut self, items: &[Item], numbers: &mut Numbers) {
+        for item in items {
+            match item {
+                Item::Segment(segment) => {
+                    self.writer.new_fence(&mut self.code, self.device, self.signal);
+                    self.execute(*segment, self.signal);
+                    self.advance();
+                }
+                Item::If { condition, branches } => {
+                    self.truth(*condition);
+                    let [yes, no, join] = [(); 3].map(|()| self.code.label());
+                    self.code.branch(self.flag, yes, no);
+                    for (label, branch) in [yes, no].into_iter().zip(branches.iter()) {
+                        self.code.block(label);
+                        self.control_flow(branch, numbers);
+                        self.code.jump(join);
+                    }
+                    self.code.block(join);
+                }
+                Item::Loop { .. } => self.repeat(item, numbers),
+            }
+        }
+    }
+
+    /// What was signalled last is what comes next waits for.
+    fn advance(&mut self) {
+        self.code.op(Op::AssignRef, &[self.signal.into(), self.fence.into()]);
+    }
+
+    fn wait(&mut self) {
+        self.writer.wait(&mut self.code, self.fence, self.flag);
+    }
+
+    /// Puts whether a number is not 0 into `self.flag`.
+    fn truth(&mut self, number: Number) {
+        match number {
+            Number::Known(value) => {
+                let truth = self.code.i32((value != 0).into());
+                self.code.op(Op::OrI32, &[truth.into(), truth.into(), self.flag.into()]);
+            }
+            Number::Read(offset) => {
+                self.wait();
+                let (offset, bytes) = (self.code.size(offset), self.code.i32(1));
+                let args = [self.readback, offset, bytes];
+                self.writer.call(&mut self.code, hal::BUFFER_LOAD, &args, &[self.flag]);
+            }
+        }
+    }
+
+    /// Puts a number into a pair of cells.
+    fn number(&mut self, number: Number, to: Reg, high: Reg) {
+        match number {
+            Number::Known(value) => {
+                let value = self.code.i64(value);
+                self.code.op(Op::OrI64, &[value.into(), value.into(), to.into()]);
+            }
+            Number::Read(offset) => {
+                self.wait();
+                for (at, half) in [(offset, to), (offset + 4, high)] {
+                    let (at, bytes) = (self.code.size(at), self.code.i32(4));
+                    let args = [self.readback, at, bytes];
+                    self.writer.call(&mut self.code, hal::BUFFER_LOAD, &args, &[self.flag]);
+                    self.code.op(Op::ExtI32I64U, &[self.flag.into(), half.into()]);
+                }
+                let bits = self.code.i32(32);
+                self.code.op(Op::ShlI64, &[high.into(), bits.into(), high.into()]);
+                self.code.op(Op::OrI64, &[to.into(), high.into(), to.into()]);
+            }
+        }
+    }
+
+    fn repeat(&mut self, item: &Item, numbers: &mut Numbers) {
+        let Item::Loop { most, first, next, counter, body } = item else { return };
+        let registers = numbers.next().expect("there are registers for every loop");
+        let [head, run, exit] = [(); 3].map(|()| self.code.label());
+        self.number(*most, registers.most, registers.high);
+        self.code.op(Op::ConstI64Zero, &[registers.run.into()]);
+        self.truth(*first);
+        self.code.branch(self.flag, head, exit);
+        self.code.block(head);
+        let (number, limit) = (registers.run, registers.most);
+        self.code.op(Op::CmpLtI64S, &[number.into(), limit.into(), self.flag.into()]);
+        self.code.branch(self.flag, run, exit);
+        self.code.block(run);
+        if let Some(offset) = counter {
+            self.count(number, *offset);
+        }
+        self.control_flow(body, numbers);
+        let one = self.code.i64(1);
+        self.code.op(Op::AddI64, &[number.into(), one.into(), number.into()]);
+        let ahead = matches!((most, next), (Number::Known(..=MOST_AHEAD), Number::Known(_)));
+        if !ahead && matches!(next, Number::Known(_)) {
+            self.wait();
+        }
+        self.truth(*next);
+        self.code.branch(self.flag, head, exit);
+        self.code.block(exit);
+    }
+
+    /// Writes the number of the run to where the device reads it.
+    fn count(&mut self, number: Reg, offset: u64) {
+        let data = self.recording;
+        let (bytes, alignment) = (self.code.i64(8), self.code.i32(8));
+        self.code.op(Op::BufferAlloc, &[bytes.into(), alignment.into(), data.into()]);
+        let zero = self.code.i64(0);
+        self.code.op(Op::BufferStoreI64, &[data.into(), zero.into(), number.into()]);
+        self.writer.new_fence(&mut self.code, self.device, self.signal);
+        let (queue, offset) = (self.code.i64(needs::ANY_QUEUE), self.code.size(offset));
+        let args =
+            [self.device, queue, self.fence, self.signal, data, zero, self.transient.0, offset, bytes, zero];
+        self.writer.call(&mut self.code, hal::DEVICE_QUEUE_UPDATE, &args, &[]);
+        self.advance();
+    }
+}

@@ -1,0 +1,82 @@
+//! Front ends: each reads one format of models and builds graphs of it.
+//!
+//! A front end implements [`FrontEnd`] and stands in the list below; everything else asks [`ModelFormat`]. The page
+//! `docs/how-to/add-a-front-end.md` says how one is added.
+
+mod files;
+mod format;
+pub mod onnx;
+pub mod pte;
+mod source;
+
+use std::fmt;
+
+pub use self::{files::ReadFile, format::ModelFormat, source::Source};
+use crate::{
+    CompileError, Control,
+    graph::Graph,
+    signature::{Bindings, Signature},
+};
+
+/// All front ends. Where two recognize a file equally well, the first reads it.
+static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch];
+
+/// How sure a front end is that a file has its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recognition {
+    /// It does not look like it.
+    No,
+    /// It may be. The end of the file's name counts more.
+    Possible,
+    /// It says so itself.
+    Certain,
+}
+
+/// Reads models of one format.
+pub trait FrontEnd: fmt::Debug + Sync {
+    /// What the format is called in options: lower case, without spaces, like no other.
+    fn id(&self) -> &'static str;
+
+    /// What it is called in messages, and in the modules that are compiled from it.
+    fn name(&self) -> &'static str;
+
+    /// The ends of its files' names, in lower case and without the dot.
+    fn extensions(&self) -> &'static [&'static str];
+
+    /// Whether a file begins like one of this format. `start` is at least its first 16 bytes, or all of a shorter file.
+    fn recognizes(&self, start: &[u8]) -> Recognition;
+
+    /// Reads a model.
+    ///
+    /// # Errors
+    /// The file is no such model, or `control` ended the work.
+    fn read(&self, source: Source, control: &Control) -> Result<Box<dyn SourceModel>, CompileError>;
+}
+
+/// A model that was read. What it keeps of the source's bytes are slices; nothing is copied.
+pub trait SourceModel: fmt::Debug + Send + Sync {
+    /// The name that the model gives itself; may be empty.
+    fn name(&self) -> &str;
+
+    /// Names of its functions, the one that is called by default first.
+    fn functions(&self) -> Vec<String>;
+
+    /// What the caller of a function hands in.
+    ///
+    /// # Errors
+    /// There is no such function.
+    fn inputs(&self, function: &str) -> Result<Vec<Signature>, CompileError>;
+
+    /// What the caller of a function gets.
+    ///
+    /// # Errors
+    /// There is no such function.
+    fn outputs(&self, function: &str) -> Result<Vec<Signature>, CompileError>;
+
+    /// A function's graph for some sizes and values of inputs.
+    ///
+    /// # Errors
+    /// There is no such function, sizes or values are missing, the model is wrong or not supported, or `control` ended the
+    /// work.
+    fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph, CompileError>;
+}

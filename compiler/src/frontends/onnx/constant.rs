@@ -1,0 +1,92 @@
+//! How types and constants of ONNX become those of graphs.
+
+use bytes::Bytes;
+use halite_formats::onnx::{DataType, ExternalData, NoExternalData, Tensor};
+use halite_ops::DType;
+
+use super::{Result, narrow};
+use crate::{
+    CompileError, Control, SourceLocation, Stage, control::Watch, graph::ElementType, signature::BoundValue,
+};
+
+/// The type of elements, if graphs have it.
+pub(crate) fn element_type(data_type: DataType) -> Option<ElementType> {
+    Some(ElementType::Of(match data_type {
+        DataType::Bool => return Some(ElementType::Bool),
+        DataType::Float => DType::F32,
+        DataType::Double => DType::F64,
+        DataType::Float16 => DType::F16,
+        DataType::Bfloat16 => DType::BF16,
+        DataType::Int8 => DType::I8,
+        DataType::Uint8 => DType::U8,
+        DataType::Int16 => DType::I16,
+        DataType::Uint16 => DType::U16,
+        DataType::Int32 => DType::I32,
+        DataType::Uint32 => DType::U32,
+        DataType::Int64 => DType::I64,
+        DataType::Uint64 => DType::U64,
+        _ => return None,
+    }))
+}
+
+/// The type with a number, as attributes give it.
+///
+/// # Errors
+/// There is no such type, or graphs do not have it.
+pub(crate) fn element_of_number(number: i64, location: &SourceLocation) -> Result<ElementType> {
+    let data_type = DataType::from_number(number)
+        .ok_or_else(|| CompileError::invalid(location, format!("{number} is no element type of ONNX")))?;
+    element_type(data_type).ok_or_else(|| {
+        CompileError::unsupported(location, format!("elements of type {data_type} are not supported here"))
+    })
+}
+
+/// The type of elements in graphs: their own, or the one that holds a narrow type.
+pub(crate) fn held_type(data_type: DataType) -> Option<ElementType> {
+    element_type(data_type).or_else(|| narrow::held_in(data_type))
+}
+
+fn supported(data_type: DataType, location: &SourceLocation) -> Result<ElementType> {
+    held_type(data_type).ok_or_else(|| {
+        CompileError::unsupported(location, format!("elements of type {data_type} are not supported"))
+    })
+}
+
+/// Reads a tensor that is no part of a model, such as an input of the ONNX backend tests. Elements of types that graphs
+/// lack are given in the type that holds them: 8-bit floats in `f32`, integers of 2 and 4 bits in bytes.
+///
+/// # Errors
+/// Its type is not supported, or its data are damaged.
+pub fn read_tensor(tensor: &Tensor) -> Result<BoundValue> {
+    let location = SourceLocation::new(format!("tensor '{}'", tensor.name));
+    let control = Control::new();
+    let watch = control.at(Stage::Importing);
+    let (element, dims, bytes) = constant(tensor, &NoExternalData, &location, watch)?;
+    Ok(BoundValue { element, dims, bytes })
+}
+
+/// A tensor of the model: type, dimensions, bytes.
+pub(crate) type Constant = (ElementType, Vec<u64>, Bytes);
+
+/// Reads a tensor of the model.
+///
+/// # Errors
+/// Its type is not supported, its data are not there, or nobody wants it any more.
+pub(crate) fn constant(
+    tensor: &Tensor,
+    external: &dyn ExternalData,
+    location: &SourceLocation,
+    watch: Watch<'_>,
+) -> Result<Constant> {
+    let invalid = |error: halite_formats::onnx::OnnxError| CompileError::invalid(location, error.to_string());
+    let data_type = tensor.data_type().map_err(invalid)?;
+    let element = supported(data_type, location)?;
+    let mut bytes = tensor.bytes(external).map_err(invalid)?;
+    if let Some(held) = narrow::unpack(data_type, tensor.elements(), &bytes, watch)? {
+        bytes = held;
+    }
+    if element == ElementType::Bool && bytes.iter().any(|byte| *byte > 1) {
+        bytes = bytes.iter().map(|byte| u8::from(*byte != 0)).collect::<Vec<_>>().into();
+    }
+    Ok((element, tensor.dims.clone(), bytes))
+}

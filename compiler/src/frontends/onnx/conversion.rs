@@ -1,0 +1,109 @@
+//! Constants, conversions and quantization where a type is narrow, which importers of operators do not see.
+
+use halite_formats::onnx::{AttributeValue, DataType};
+
+use super::{
+    Result, constant,
+    importer::{Importer, Site, Value},
+    narrow, ops,
+};
+use crate::{CompileError, graph::TensorId};
+
+/// The outputs of a node that has to do with narrow types; none if it has not.
+pub(super) fn import<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<Vec<Value>>> {
+    if !site.domain.is_empty() {
+        return Ok(None);
+    }
+    match site.node.op_type.as_str() {
+        "Constant" => constant(importer, site),
+        "Cast" => {
+            let to = int(site, "to").and_then(DataType::from_number);
+            cast(importer, site, to)
+        }
+        "CastLike" => {
+            let like = importer.inputs(site)?.into_iter().nth(1).flatten();
+            let to = if let Some(Value::Narrow(_, data_type)) = like { Some(data_type) } else { None };
+            match (to, like) {
+                (None, Some(Value::Tensor(id))) => widened(importer, site, id),
+                (to, _) => cast(importer, site, to),
+            }
+        }
+        "QuantizeLinear" => quantize(importer, site),
+        _ => Ok(None),
+    }
+}
+
+/// Quantization to a narrow type, which the zero point has or an attribute names.
+fn quantize<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<Vec<Value>>> {
+    let mut to = int(site, "output_dtype").and_then(DataType::from_number);
+    let mut inputs = Vec::new();
+    for value in importer.inputs(site)? {
+        inputs.push(match value {
+            Some(Value::Tensor(id)) => Some(id),
+            Some(Value::Narrow(id, data_type)) => {
+                to = Some(data_type);
+                Some(id)
+            }
+            _ => None,
+        });
+    }
+    let Some(to) = to.filter(|to| narrow::held_in(*to).is_some()) else { return Ok(None) };
+    let view = importer.node_view(site, inputs);
+    let (x, scale, zero) = ops::quantization(&mut importer.builder, &view)?;
+    let saturates = int(site, "saturate") != Some(0);
+    let made = narrow::quantize(&mut importer.builder, [x, scale], zero, to, saturates)?;
+    Ok(Some(vec![Value::Narrow(made, to)]))
+}
+
+fn int(site: &Site<'_>, name: &str) -> Option<i64> {
+    match site.attribute(name) {
+        Some(AttributeValue::Int(value)) => Some(*value),
+        _ => None,
+    }
+}
+
+/// A constant of a narrow type.
+fn constant<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<Vec<Value>>> {
+    let Some(AttributeValue::Tensor(tensor)) = site.attribute("value") else { return Ok(None) };
+    let Some(own) = tensor.data_type().ok().filter(|own| narrow::held_in(*own).is_some()) else {
+        return Ok(None);
+    };
+    let (element, dims, bytes) =
+        constant::constant(tensor, importer.external(), &site.location, importer.builder.watch())?;
+    let id = importer.builder.constant("", element, &dims, bytes)?;
+    Ok(Some(vec![Value::Narrow(id, own)]))
+}
+
+/// A conversion to or from a narrow type.
+fn cast<'m>(
+    importer: &mut Importer<'m>,
+    site: &Site<'m>,
+    to: Option<DataType>,
+) -> Result<Option<Vec<Value>>> {
+    let from = importer.inputs(site)?.into_iter().next().flatten();
+    let narrow = to.filter(|to| narrow::held_in(*to).is_some());
+    let (id, is_narrow) = match from {
+        Some(Value::Tensor(id)) => (id, false),
+        Some(Value::Narrow(id, _)) => (id, true),
+        _ => return Ok(None),
+    };
+    let value = match (narrow, to.and_then(constant::element_type)) {
+        (Some(to), _) => {
+            let saturates = int(site, "saturate") != Some(0);
+            Value::Narrow(narrow::cast(&mut importer.builder, id, to, saturates)?, to)
+        }
+        (None, Some(element)) if is_narrow => Value::Tensor(importer.builder.cast(id, element)?),
+        _ if is_narrow => return Err(CompileError::unsupported(&site.location, "a conversion to this type")),
+        _ => return Ok(None),
+    };
+    Ok(Some(vec![value]))
+}
+
+/// A conversion from a narrow type to that of a tensor.
+fn widened<'m>(importer: &mut Importer<'m>, site: &Site<'m>, like: TensorId) -> Result<Option<Vec<Value>>> {
+    let element = importer.builder.element(like);
+    match importer.inputs(site)?.into_iter().next().flatten() {
+        Some(Value::Narrow(id, _)) => Ok(Some(vec![Value::Tensor(importer.builder.cast(id, element)?)])),
+        _ => Ok(None),
+    }
+}

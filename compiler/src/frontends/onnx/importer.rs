@@ -1,0 +1,490 @@
+//! The walk over a model's nodes: names and what they stand for, functions, and which importer is asked.
+
+use std::collections::{HashMap, HashSet};
+
+use halite_formats::onnx::{
+    AttributeValue, DataType, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
+};
+
+use super::{NodeView, Result, constant, control, conversion, liveness, narrow, ops, sequence, survey};
+use crate::{
+    CompileError, Control, SourceLocation,
+    build::Builder,
+    graph::{Graph, TensorId},
+    signature::{Arity, Bindings, Dim, Signature},
+};
+
+/// Versions of ONNX's own operators that are known.
+const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
+/// Operators that mean the same before those versions.
+const UNCHANGED: &[&str] = &[
+    "Abs",
+    "Ceil",
+    "Exp",
+    "Floor",
+    "Identity",
+    "Log",
+    "Neg",
+    "Not",
+    "Reciprocal",
+    "Relu",
+    "Sigmoid",
+    "Sqrt",
+    "Tanh",
+    "Transpose",
+];
+/// Most functions and inner graphs inside of each other.
+const MOST_DEPTH: usize = 48;
+/// Most nodes that are imported: functions that call each other twice, and loops, multiply them.
+const MOST_NODES: usize = 1_000_000;
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// A tensor; also an optional value that is there.
+    Tensor(TensorId),
+    /// A tensor of a type that graphs lack, in the type that holds it.
+    Narrow(TensorId, DataType),
+    /// A list of tensors.
+    Sequence(Vec<TensorId>),
+    /// An optional value that is not there.
+    Nothing,
+}
+
+impl Value {
+    /// A tensor whose elements have a type of ONNX.
+    pub(super) fn of(id: TensorId, data_type: Option<DataType>) -> Value {
+        match data_type.filter(|own| narrow::held_in(*own).is_some()) {
+            Some(own) => Value::Narrow(id, own),
+            None => Value::Tensor(id),
+        }
+    }
+}
+
+/// The names of a graph or function.
+#[derive(Default)]
+pub(super) struct Scope<'m> {
+    pub(super) values: HashMap<&'m str, Value>,
+    /// Constants that nobody has asked for yet.
+    initializers: HashMap<&'m str, &'m Tensor>,
+    /// Attributes that the node that calls a function gives.
+    attributes: HashMap<&'m str, &'m AttributeValue>,
+    opsets: &'m [OpsetId],
+    /// Whether names of the scope around it are seen: of graphs, not of functions.
+    sees_outer: bool,
+    /// Where it is.
+    location: String,
+}
+
+/// Imports one model.
+pub(super) struct Importer<'m> {
+    model: &'m Model,
+    external: &'m dyn ExternalData,
+    pub(super) builder: Builder,
+    scopes: Vec<Scope<'m>>,
+    imported: usize,
+}
+
+/// A node and how it is meant where it is.
+pub(super) struct Site<'m> {
+    pub(super) node: &'m Node,
+    /// Domain, with ONNX's own always empty.
+    pub(super) domain: &'m str,
+    pub(super) version: i64,
+    pub(super) location: SourceLocation,
+    pub(super) used: Vec<bool>,
+    pub(super) attributes: Vec<(&'m str, &'m AttributeValue)>,
+}
+
+impl<'m> Site<'m> {
+    /// A graph that is an attribute.
+    pub(super) fn graph(&self, name: &str) -> Result<&'m GraphProto> {
+        match self.attribute(name) {
+            Some(AttributeValue::Graph(graph)) => Ok(graph),
+            _ => Err(CompileError::invalid(&self.location, format!("there is no graph '{name}'"))),
+        }
+    }
+
+    /// An attribute.
+    pub(super) fn attribute(&self, name: &str) -> Option<&'m AttributeValue> {
+        self.attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
+}
+
+impl<'m> Importer<'m> {
+    /// An importer of a model.
+    pub(super) fn new(model: &'m Model, external: &'m dyn ExternalData, control: &Control) -> Self {
+        let builder = Builder::controlled(control);
+        Importer { model, external, builder, scopes: Vec::new(), imported: 0 }
+    }
+
+    /// The graph for some sizes and values.
+    pub(super) fn import(mut self, inputs: &[Signature], bindings: &Bindings) -> Result<Graph> {
+        let graph = &self.model.graph;
+        self.scopes.push(Scope { opsets: &self.model.opsets, ..Scope::default() });
+        let inputs = ports(inputs, bindings);
+        let shapes = bindings.resolve(&inputs)?;
+        let mut tensors: HashMap<&str, TensorId> = HashMap::new();
+        for (input, dims) in inputs.iter().zip(&shapes) {
+            tensors.insert(&input.name, self.input(input, dims, bindings)?);
+        }
+        for input in &graph.inputs {
+            if let Some(value) = value_of(&input.name, input.value.as_ref(), &tensors) {
+                self.define(&input.name, value);
+            }
+        }
+        let results = self.run(graph)?;
+        for (output, value) in graph.outputs.iter().zip(results) {
+            match value {
+                Value::Tensor(id) | Value::Narrow(id, _) => self.builder.output(&output.name, id),
+                Value::Sequence(all) => {
+                    for (index, id) in all.iter().enumerate() {
+                        self.builder.output(&format!("{}[{index}]", output.name), *id);
+                    }
+                }
+                Value::Nothing => {}
+            }
+        }
+        self.builder.finish()
+    }
+
+    fn input(&mut self, input: &Signature, dims: &[u64], bindings: &Bindings) -> Result<TensorId> {
+        let Some(element) = input.element else {
+            let reason = format!("the type of the input {input} is not supported");
+            return Err(CompileError::unsupported(&SourceLocation::default(), reason));
+        };
+        let Some(value) = bindings.values.get(&input.name) else {
+            return self.builder.input(&input.name, element, dims);
+        };
+        if value.element != element {
+            let reason = format!("the value for {input} has elements of type {}", value.element);
+            return Err(CompileError::Request(reason));
+        }
+        self.builder.bound_input(&input.name, element, dims, value.bytes.clone())
+    }
+
+    /// Imports the nodes of a graph whose inputs are defined in the innermost scope; its outputs.
+    pub(super) fn run(&mut self, graph: &'m GraphProto) -> Result<Vec<Value>> {
+        let location = self.scope().location.clone();
+        if graph.sparse_initializers > 0 {
+            let reason = "sparse constants are not supported";
+            return Err(CompileError::unsupported(&SourceLocation::new(location), reason));
+        }
+        let scope = self.scopes.last_mut().expect("a scope is open");
+        scope.initializers.extend(graph.initializers.iter().map(|tensor| (tensor.name.as_str(), tensor)));
+        for tensor in &graph.initializers {
+            scope.values.remove(tensor.name.as_str());
+        }
+        let outputs = || graph.outputs.iter().map(|output| output.name.as_str());
+        self.nodes(&graph.nodes, outputs())?;
+        outputs().map(|name| self.value(name, &SourceLocation::new(location.as_str()))).collect()
+    }
+
+    /// Imports those of the nodes that the outputs need.
+    fn nodes(&mut self, nodes: &'m [Node], outputs: impl Iterator<Item = &'m str>) -> Result<()> {
+        let (live, names) = liveness::needed(nodes, outputs);
+        for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
+            match self.scopes.len() {
+                1 => self.builder.watch().step(index, nodes.len())?,
+                _ => self.builder.watch().check()?,
+            }
+            self.node(node, index, &names)?;
+        }
+        if self.scopes.len() == 1 {
+            self.builder.watch().step(nodes.len(), nodes.len())?;
+        }
+        Ok(())
+    }
+
+    /// Runs `work` in a new scope for an inner graph.
+    pub(super) fn inner<T>(
+        &mut self,
+        location: &SourceLocation,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let opsets = self.scope().opsets;
+        let attributes = self.scope().attributes.clone();
+        let location = location.as_str().to_owned();
+        let scope = Scope { opsets, attributes, sees_outer: true, location, ..Scope::default() };
+        self.scoped(scope, work)
+    }
+
+    fn scoped<T>(&mut self, scope: Scope<'m>, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.scopes.len() >= MOST_DEPTH {
+            let reason = format!("more than {MOST_DEPTH} functions and graphs inside of each other");
+            return Err(CompileError::invalid(&SourceLocation::new(scope.location), reason));
+        }
+        self.scopes.push(scope);
+        let result = work(self);
+        self.scopes.pop();
+        result
+    }
+
+    fn scope(&self) -> &Scope<'m> {
+        self.scopes.last().expect("a scope is open")
+    }
+
+    /// Gives a name a meaning.
+    pub(super) fn define(&mut self, name: &'m str, value: Value) {
+        if !name.is_empty() {
+            self.scopes.last_mut().expect("a scope is open").values.insert(name, value);
+        }
+    }
+
+    /// What a name stands for.
+    pub(super) fn value(&mut self, name: &str, location: &SourceLocation) -> Result<Value> {
+        for index in (0..self.scopes.len()).rev() {
+            let scope = &self.scopes[index];
+            if let Some(value) = scope.values.get(name) {
+                return Ok(value.clone());
+            }
+            if let Some((name, tensor)) = scope.initializers.get_key_value(name) {
+                let name = *name;
+                let (element, dims, bytes) =
+                    constant::constant(tensor, self.external, location, self.builder.watch())?;
+                let id = self.builder.constant(name, element, &dims, bytes)?;
+                let value = Value::of(id, tensor.data_type().ok());
+                self.scopes[index].values.insert(name, value.clone());
+                return Ok(value);
+            }
+            if !scope.sees_outer {
+                break;
+            }
+        }
+        Err(CompileError::invalid(
+            location,
+            format!("the value '{name}' is read, but nothing defines it before"),
+        ))
+    }
+
+    /// The values that a node reads; none where an optional one is left out.
+    pub(super) fn inputs(&mut self, site: &Site<'m>) -> Result<Vec<Option<Value>>> {
+        let read = |name: &String| match name.as_str() {
+            "" => Ok(None),
+            name => self.value(name, &site.location).map(Some),
+        };
+        site.node.inputs.iter().map(read).collect()
+    }
+
+    fn node(&mut self, node: &'m Node, index: usize, names: &HashSet<&str>) -> Result<()> {
+        let site = self.site(node, index, names)?;
+        self.imported += 1;
+        if self.imported > MOST_NODES {
+            let reason = format!("with all functions and loops there are more than {MOST_NODES} nodes");
+            return Err(CompileError::unsupported(&site.location, reason));
+        }
+        self.builder.at(site.location.clone());
+        let values = self.compute(&site)?;
+        for (index, name) in node.outputs.iter().enumerate() {
+            match values.get(index) {
+                Some(value) => self.define(name, value.clone()),
+                None if site.used[index] => {
+                    let reason = format!("the output {index}, '{name}', is not supported");
+                    return Err(CompileError::unsupported(&site.location, reason));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self, site: &Site<'m>) -> Result<Vec<Value>> {
+        if let Some(function) = self.function(site) {
+            return self.call(site, function);
+        }
+        let (domain, op_type) = (site.domain, site.node.op_type.as_str());
+        if let Some(import) = control::find(domain, op_type).or_else(|| sequence::find(domain, op_type)) {
+            return import(self, site);
+        }
+        if let Some(values) = conversion::import(self, site)? {
+            return Ok(values);
+        }
+        let Some(import) = ops::find(domain, op_type) else {
+            let found = survey::operator(site.node, domain, site.version, site.location.clone());
+            return Err(CompileError::UnsupportedOperators {
+                operators: survey::all(self.model, found, self.builder.watch())?,
+            });
+        };
+        let (view, narrow) = self.view(site)?;
+        let outputs = import(&mut self.builder, &view)?;
+        Ok(outputs.into_iter().map(|id| Value::of(id, narrow)).collect())
+    }
+
+    /// A node as its importer sees it, and the narrow type of the elements that it moves.
+    fn view(&mut self, site: &Site<'m>) -> Result<(NodeView<'m>, Option<DataType>)> {
+        let (mut inputs, mut narrow) = (Vec::new(), None);
+        for (index, value) in self.inputs(site)?.into_iter().enumerate() {
+            inputs.push(match value {
+                Some(Value::Tensor(id)) => Some(id),
+                Some(Value::Narrow(id, data_type)) => {
+                    narrow = Some(data_type);
+                    Some(id)
+                }
+                None | Some(Value::Nothing) => None,
+                Some(Value::Sequence(_)) => {
+                    return Err(CompileError::invalid(&site.location, format!("input {index} is a list")));
+                }
+            });
+        }
+        let op_type = site.node.op_type.as_str();
+        match narrow {
+            Some(_) if matches!(op_type, "DequantizeLinear" | "Shape" | "Size") => narrow = None,
+            Some(data_type) if !narrow::is_move(op_type) => {
+                let reason = format!("{op_type} of elements of type {data_type} is not supported");
+                return Err(CompileError::unsupported(&site.location, reason));
+            }
+            _ => {}
+        }
+        Ok((self.node_view(site, inputs), narrow))
+    }
+
+    /// Where tensors outside of the model are read.
+    pub(super) fn external(&self) -> &'m dyn ExternalData {
+        self.external
+    }
+
+    /// A node with its inputs.
+    pub(super) fn node_view(&self, site: &Site<'m>, inputs: Vec<Option<TensorId>>) -> NodeView<'m> {
+        NodeView {
+            version: site.version,
+            inputs,
+            used: site.used.clone(),
+            location: site.location.clone(),
+            attributes: site.attributes.clone(),
+            external: self.external,
+        }
+    }
+
+    fn site(&self, node: &'m Node, index: usize, names: &HashSet<&str>) -> Result<Site<'m>> {
+        let scope = self.scope();
+        let location = location_of(node, index, &scope.location);
+        let domain = own_domain(&node.domain);
+        let mut attributes = Vec::new();
+        for attribute in &node.attributes {
+            match &attribute.value {
+                AttributeValue::Reference(name) => {
+                    let given = scope.attributes.get(name.as_str());
+                    attributes.extend(given.map(|value| (attribute.name.as_str(), *value)));
+                }
+                value => attributes.push((attribute.name.as_str(), value)),
+            }
+        }
+        let used =
+            node.outputs.iter().map(|name| !name.is_empty() && names.contains(name.as_str())).collect();
+        let version = version_of(domain, scope.opsets);
+        let is_old = version < *OPSETS.start() && UNCHANGED.contains(&node.op_type.as_str());
+        if domain.is_empty() && !OPSETS.contains(&version) && !is_old {
+            let (first, last) = (OPSETS.start(), OPSETS.end());
+            let reason = format!(
+                "the model uses version {version} of ONNX's operators; {first} to {last} are supported (the onnx package \
+                 has a version converter)"
+            );
+            return Err(CompileError::unsupported(&location, reason));
+        }
+        Ok(Site { node, domain, version, location, used, attributes })
+    }
+
+    fn function(&self, site: &Site<'m>) -> Option<&'m Function> {
+        function_of(self.model, site.node)
+    }
+
+    fn call(&mut self, site: &Site<'m>, function: &'m Function) -> Result<Vec<Value>> {
+        let inputs = self.inputs(site)?;
+        if inputs.len() > function.inputs.len() {
+            let reason = format!("the function takes {} inputs, not {}", function.inputs.len(), inputs.len());
+            return Err(CompileError::invalid(&site.location, reason));
+        }
+        let defaults = function.defaults.iter().map(|default| (default.name.as_str(), &default.value));
+        let attributes = defaults.chain(site.attributes.iter().copied()).collect();
+        let opsets = if function.opsets.is_empty() { self.scope().opsets } else { &function.opsets };
+        let location = site.location.as_str().to_owned();
+        let scope = Scope { opsets, attributes, location, ..Scope::default() };
+        self.scoped(scope, |importer| {
+            for (index, name) in function.inputs.iter().enumerate() {
+                let value = inputs.get(index).cloned().flatten();
+                importer.define(name, value.unwrap_or(Value::Nothing));
+            }
+            importer.nodes(&function.nodes, function.outputs.iter().map(String::as_str))?;
+            function.outputs.iter().map(|name| importer.value(name, &site.location)).collect()
+        })
+    }
+}
+
+/// The function of the model that a node calls.
+pub(super) fn function_of<'m>(model: &'m Model, node: &Node) -> Option<&'m Function> {
+    model.functions.iter().find(|function| {
+        function.name == node.op_type
+            && own_domain(&function.domain) == own_domain(&node.domain)
+            && function.overload == node.overload
+    })
+}
+
+/// Where a node is: its operator and name, behind the place that it is in.
+pub(super) fn location_of(node: &Node, index: usize, outer: &str) -> SourceLocation {
+    let own = match node.name.as_str() {
+        "" => format!("{} #{index}", node.op_type),
+        name => format!("{} '{name}'", node.op_type),
+    };
+    SourceLocation::new(if outer.is_empty() { own } else { format!("{outer} / {own}") })
+}
+
+/// The version of a domain's operators.
+pub(super) fn version_of(domain: &str, opsets: &[OpsetId]) -> i64 {
+    let found = opsets.iter().find(|opset| own_domain(&opset.domain) == domain);
+    found.map_or(1, |opset| opset.version)
+}
+
+/// ONNX's own domain has two names.
+pub(super) fn own_domain(domain: &str) -> &str {
+    if domain == "ai.onnx" { "" } else { domain }
+}
+
+/// Inputs as tensors: a list is as many as shapes are given for, an optional one is there if one is.
+fn ports(inputs: &[Signature], bindings: &Bindings) -> Vec<Signature> {
+    let mut ports = Vec::new();
+    for input in inputs {
+        match input.arity {
+            Arity::Tensor if input.is_optional && bindings.shape(&input.name).is_none() => {}
+            Arity::Tensor => ports.push(input.clone()),
+            Arity::Sequence => {
+                let names = (0..).map(|index| format!("{}[{index}]", input.name));
+                let given = names.take_while(|name| bindings.shape(name).is_some());
+                // Symbols are those of one element: elements may have different sizes.
+                let open =
+                    |dim: &Dim| if let Dim::Known(size) = dim { Dim::Known(*size) } else { Dim::Unknown };
+                let dims = input.dims.as_ref().map(|dims| dims.iter().map(open).collect::<Vec<_>>());
+                let port =
+                    |name| Signature { name, arity: Arity::Tensor, dims: dims.clone(), ..input.clone() };
+                ports.extend(given.map(port));
+            }
+        }
+    }
+    ports
+}
+
+/// What an input of the model stands for; nothing for one that has a default.
+fn value_of(
+    name: &str,
+    declared: Option<&halite_formats::onnx::Type>,
+    tensors: &HashMap<&str, TensorId>,
+) -> Option<Value> {
+    use halite_formats::onnx::Type;
+    let is_list = match declared {
+        Some(Type::Sequence(_)) => true,
+        Some(Type::Optional(of)) => matches!(**of, Type::Sequence(_)),
+        _ => false,
+    };
+    let list =
+        || (0..).map_while(|index| tensors.get(format!("{name}[{index}]").as_str()).copied()).collect();
+    match (declared, tensors.get(name)) {
+        (Some(Type::Tensor(data_type, _)), Some(id)) => Some(Value::of(*id, *data_type)),
+        (_, Some(id)) => Some(Value::Tensor(*id)),
+        (Some(Type::Optional(_)), None) if is_list => {
+            let all: Vec<TensorId> = list();
+            Some(if all.is_empty() { Value::Nothing } else { Value::Sequence(all) })
+        }
+        _ if is_list => Some(Value::Sequence(list())),
+        (Some(Type::Optional(_)), None) => Some(Value::Nothing),
+        _ => None,
+    }
+}

@@ -1,0 +1,27 @@
+//! The ONNX front end: models to graphs.
+//!
+//! [`Model::graph`] walks the nodes that the outputs need. An *importer* (`ops`) per operator says with the builder what
+//! the node computes. What is not a tensor (lists, optional values) exists while the graph is built only; control flow is
+//! in `control`, functions of the model are put in where they are called.
+
+mod constant;
+mod control;
+mod conversion;
+#[cfg(test)]
+pub(crate) mod encode;
+mod importer;
+mod liveness;
+mod model;
+mod narrow;
+mod node;
+mod ops;
+mod repeat;
+mod sequence;
+mod survey;
+
+pub use constant::read_tensor;
+pub use model::{Model, Onnx};
+
+pub(crate) use node::{Import, NodeView};
+
+type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

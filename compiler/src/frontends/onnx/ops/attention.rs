@@ -1,0 +1,173 @@
+//! Attention and rotary position embedding.
+
+use halite_ops::{
+    DType,
+    expression::{Function, Operand, Scalar},
+};
+
+use super::{Import, NodeView, Result};
+use crate::{
+    build::{Builder, Scores},
+    graph::{ElementType, TensorId},
+};
+
+pub(super) const OPS: &[(&str, Import)] = &[("Attention", attention), ("RotaryEmbedding", rotary_embedding)];
+
+/// `[batch, len, heads * dim]` as `[batch, heads, len, dim]`.
+pub(super) fn split_heads(b: &mut Builder, node: &NodeView<'_>, x: TensorId, heads: u64) -> Result<TensorId> {
+    match *b.dims(x) {
+        [batch, len, width] if heads > 0 && width % heads == 0 => {
+            let apart = b.reshape(x, &[batch, len, heads, width / heads])?;
+            b.transpose(apart, &[0, 2, 1, 3])
+        }
+        _ => Err(node.invalid(format!("{} does not split into {heads} heads", b.describe(&[x])))),
+    }
+}
+
+/// The other way round.
+pub(super) fn join_heads(b: &mut Builder, x: TensorId) -> Result<TensorId> {
+    let joined = b.transpose(x, &[0, 2, 1, 3])?;
+    let dims = b.dims(joined).to_vec();
+    b.reshape(joined, &[dims[0], dims[1], dims[2] * dims[3]])
+}
+
+fn heads(node: &NodeView<'_>, name: &str) -> Result<u64> {
+    Ok(u64::try_from(node.int(name, 0)?).unwrap_or(0))
+}
+
+fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let (mut q, mut k, mut v) = (node.input(0)?, node.input(1)?, node.input(2)?);
+    let flat = b.dims(q).len() == 3;
+    if flat {
+        let (own, others) = (heads(node, "q_num_heads")?, heads(node, "kv_num_heads")?);
+        q = split_heads(b, node, q, own)?;
+        k = split_heads(b, node, k, others)?;
+        v = split_heads(b, node, v, others)?;
+    }
+    if b.dims(q).len() != 4 || b.dims(k).len() != 4 || b.dims(v).len() != 4 {
+        return Err(node.invalid(format!("no attention of {}", b.describe(&[q, k, v]))));
+    }
+    let mut past = 0;
+    if let (Some(old_k), Some(old_v)) = (node.optional(4), node.optional(5)) {
+        past = b.dims(old_k).get(2).copied().unwrap_or(0);
+        k = b.concat(&[old_k, k], 2)?;
+        v = b.concat(&[old_v, v], 2)?;
+    }
+    let (mask, causal) = masks(b, node, [q, k], past)?;
+    let scale = node.float_if("scale")?.map(f64::from);
+    let softcap = Some(node.float("softcap", 0.0)?).filter(|cap| *cap > 0.0).map(f64::from);
+    let scores = Scores { scale, softcap, causal };
+    let made = b.attention([q, k, v], mask, scores)?;
+    let made = if flat { join_heads(b, made)? } else { made };
+    if !node.is_used(3) {
+        return Ok(vec![made, k, v]);
+    }
+    let stages = b.attention_scores([q, k], mask, scores)?;
+    let seen = match node.int("qk_matmul_output_mode", 0)? {
+        0 => stages.products,
+        1 => stages.capped,
+        2 => stages.masked,
+        3 => stages.weights,
+        other => return Err(node.invalid(format!("qk_matmul_output_mode {other}"))),
+    };
+    let element = b.element(q);
+    Ok(vec![made, k, v, b.cast(seen, element)?])
+}
+
+/// What is added to the scores, and whether kernels have to leave out later keys themselves.
+fn masks(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    [q, k]: [TensorId; 2],
+    past: u64,
+) -> Result<(Option<TensorId>, bool)> {
+    let (queries, keys, batch) = (b.dims(q)[2], b.dims(k)[2], b.dims(q)[0]);
+    let mut all: Vec<TensorId> =
+        node.optional(3).map(|id| given_mask(b, id, keys)).transpose()?.into_iter().collect();
+    let causal = node.flag("is_causal", false)?;
+    let side = |name| Ok(Some(node.int(name, -1)?).filter(|size| *size >= 0));
+    let (left, right) = (side("left_window_size")?, side("right_window_size")?);
+    let right = if causal { Some(0) } else { right };
+    let lengths = node.optional(6);
+    let by_kernel = causal && left.is_none() && lengths.is_none() && queries + past == keys;
+    if let Some(lengths) = lengths {
+        let lengths = b.cast(lengths, DType::I64)?;
+        let lengths = b.reshape(lengths, &[batch, 1, 1, 1])?;
+        if left.is_some() || right.is_some() {
+            // The queries are the last of what counts of each sequence.
+            let rows = b.count_from(-(queries as i64), queries)?;
+            let rows = b.reshape(rows, &[queries, 1])?;
+            let places = b.binary(Function::Add, lengths, rows)?;
+            all.push(b.band_around(places, keys, left, right)?);
+        }
+        let last = b.map(&[lengths], DType::I64, |p, x| {
+            p.call(Function::Sub, &[x[0], Operand::Constant(Scalar::Int(1, DType::I64))])
+        })?;
+        all.push(b.band_around(last, keys, None, Some(0))?);
+    } else if (left.is_some() || right.is_some()) && !by_kernel {
+        all.push(b.band(queries, keys, past as i64, left, right)?);
+    }
+    let mut sum = None;
+    for mask in all {
+        sum = Some(match sum {
+            None => mask,
+            Some(sum) => b.binary(Function::Add, sum, mask)?,
+        });
+    }
+    Ok((sum, by_kernel))
+}
+
+/// A mask as `f32` that is added; for keys that it does not have, minus infinity.
+fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<TensorId> {
+    let added = if b.element(mask) == ElementType::Bool {
+        let float = |value: f64| Operand::Constant(Scalar::Float(value));
+        b.map(&[mask], DType::F32, |p, x| {
+            p.call(Function::Select, &[x[0], float(0.0), float(f64::NEG_INFINITY)])
+        })?
+    } else {
+        b.as_f32(mask)?
+    };
+    let rank = b.dims(added).len();
+    match b.dims(added).last() {
+        Some(own) if *own < keys => {
+            let mut borders = vec![(0, 0); rank];
+            borders[rank - 1] = (0, (keys - own) as i64);
+            b.pad(added, &borders, halite_ops::pad::Border::Constant, f64::NEG_INFINITY)
+        }
+        _ => Ok(added),
+    }
+}
+
+fn rotary_embedding(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let (x, cosines, sines) = (node.input(0)?, node.input(1)?, node.input(2)?);
+    let flat = b.dims(x).len() == 3;
+    let apart = if flat { split_heads(b, node, x, heads(node, "num_heads")?)? } else { x };
+    let made = turned(b, node, apart, [cosines, sines], node.optional(3))?;
+    Ok(vec![if flat { join_heads(b, made)? } else { made }])
+}
+
+/// `[batch, heads, len, dim]` turned by tables, or by a row of them for each place of the batch.
+fn turned(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    x: TensorId,
+    tables: [TensorId; 2],
+    positions: Option<TensorId>,
+) -> Result<TensorId> {
+    let [batch, _, len, dim] = *b.dims(x) else {
+        return Err(node.invalid(format!("{} has no heads", b.describe(&[x]))));
+    };
+    let turned = match heads(node, "rotary_embedding_dim")? {
+        0 => dim,
+        some => some,
+    };
+    let interleaved = node.flag("interleaved", false)?;
+    if let Some(positions) = positions {
+        return b.rotary(x, positions, tables, turned, interleaved);
+    }
+    let [cosines, sines] = tables;
+    let rows = [batch * len, turned / 2];
+    let tables = [b.reshape(cosines, &rows)?, b.reshape(sines, &rows)?];
+    let positions = b.count_from(0, batch * len)?;
+    b.rotary(x, positions, tables, turned, interleaved)
+}

@@ -1,0 +1,115 @@
+//! Operators that read or write elements by index.
+
+use halite_ops::{DType, expression::Function, scatters::Reduction};
+
+use super::{Import, NodeView, Result};
+use crate::{
+    build::Builder,
+    graph::{TensorId, elements},
+};
+
+pub(super) const OPS: &[(&str, Import)] = &[
+    ("Compress", compress),
+    ("Gather", gather),
+    ("GatherElements", gather_elements),
+    ("GatherND", gather_nd),
+    ("Scatter", scatter_elements),
+    ("ScatterElements", scatter_elements),
+    ("ScatterND", scatter_nd),
+    ("TensorScatter", tensor_scatter),
+];
+
+fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let axis = node.axis(node.int("axis", 0)?, b.dims(data).len())?;
+    Ok(vec![b.gather(data, node.input(1)?, axis)?])
+}
+
+fn gather_elements(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let axis = node.axis(node.int("axis", 0)?, b.dims(data).len())?;
+    Ok(vec![b.gather_elements(data, node.input(1)?, axis)?])
+}
+
+fn gather_nd(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let batch = node.int("batch_dims", 0)?;
+    let batch = usize::try_from(batch).map_err(|_| node.invalid(format!("{batch} shared dimensions")))?;
+    Ok(vec![b.gather_nd(node.input(0)?, node.input(1)?, batch)?])
+}
+
+fn reduction(node: &NodeView<'_>) -> Result<Reduction> {
+    Ok(match node.string("reduction", "none")?.as_str() {
+        "none" => Reduction::None,
+        "add" => Reduction::Add,
+        "mul" => Reduction::Mul,
+        "min" => Reduction::Min,
+        "max" => Reduction::Max,
+        other => return Err(node.invalid(format!("there is no reduction '{other}'"))),
+    })
+}
+
+fn scatter_elements(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let axis = node.axis(node.int("axis", 0)?, b.dims(data).len())?;
+    let reduction = reduction(node)?;
+    Ok(vec![b.scatter_elements([data, node.input(1)?, node.input(2)?], axis, reduction)?])
+}
+
+fn scatter_nd(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let reduction = reduction(node)?;
+    Ok(vec![b.scatter_nd([node.input(0)?, node.input(1)?, node.input(2)?], reduction)?])
+}
+
+/// New places of a cache along an axis, from a place of its own for each of the batch.
+fn tensor_scatter(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let (cache, update) = (node.input(0)?, node.input(1)?);
+    let (dims, sizes) = (b.dims(cache).to_vec(), b.dims(update).to_vec());
+    let axis = node.axis(node.int("axis", -2)?, dims.len())?;
+    let others = |(i, size): (usize, &u64)| i == axis || *size == dims[i];
+    if axis == 0 || sizes.len() != dims.len() || !sizes.iter().enumerate().all(others) {
+        return Err(node.invalid(format!("no update: {}", b.describe(&[cache, update]))));
+    }
+    let circular = match node.string("mode", "linear")?.as_str() {
+        "linear" => false,
+        "circular" => true,
+        other => return Err(node.invalid(format!("there is no mode '{other}'"))),
+    };
+    let mut line = vec![1; dims.len()];
+    line[axis] = sizes[axis];
+    let steps = b.places(DType::I64, &line)?;
+    let mut places = steps;
+    if let Some(starts) = node.optional(2) {
+        let mut rows = vec![1; dims.len()];
+        rows[0] = dims[0];
+        let starts = b.cast(starts, DType::I64)?;
+        let starts = b.reshape(starts, &rows)?;
+        places = b.binary(Function::Add, starts, steps)?;
+    }
+    if circular {
+        let size = b.float(DType::I64, dims[axis] as f64)?;
+        places = b.binary(Function::Mod, places, size)?;
+    }
+    let places = b.expand(places, &sizes)?;
+    Ok(vec![b.scatter_elements([cache, places, update], axis, Reduction::None)?])
+}
+
+/// Places along an axis, or of all elements, for which a condition holds that is known.
+fn compress(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let mut data = node.input(0)?;
+    let condition = b.need_ints(node.input(1)?, "the condition")?;
+    let axis = match node.int_if("axis")? {
+        Some(axis) => node.axis(axis, b.dims(data).len())?,
+        None => {
+            let count = elements(b.dims(data));
+            data = b.reshape(data, &[count])?;
+            0
+        }
+    };
+    if condition.len() as u64 > b.dims(data)[axis] {
+        return Err(node.invalid("the condition has more places than the data"));
+    }
+    let chosen = condition.iter().enumerate().filter(|(_, holds)| **holds != 0);
+    let places: Vec<i64> = chosen.map(|(place, _)| place as i64).collect();
+    let places = b.ints_constant(&places)?;
+    Ok(vec![b.gather(data, places, axis)?])
+}

@@ -1,0 +1,352 @@
+//! Attention as `com.microsoft` has it: packed inputs, masks of several forms, keys and values of earlier calls.
+
+use halite_ops::{
+    DType, Values,
+    expression::{Function, Operand, Scalar},
+    norm::NormKind,
+    reduce::ReduceKind,
+};
+
+use super::{
+    Import, NodeView, Result,
+    attention::{join_heads, split_heads},
+    microsoft_quantized::to_float,
+};
+use crate::{
+    build::{Builder, Normalization, Range, Scores},
+    graph::TensorId,
+};
+
+pub(super) const MICROSOFT: &[(&str, Import)] = &[
+    ("Attention", attention),
+    ("EmbedLayerNormalization", embed),
+    ("MultiHeadAttention", multi_head),
+    ("QAttention", quantized_attention),
+];
+
+/// Queries, keys and values, `[batch, heads, len, dim]`, those of earlier calls included.
+struct Parts {
+    qkv: [TensorId; 3],
+    /// Keys of earlier calls.
+    past: u64,
+}
+
+/// What weighs keys besides queries.
+#[derive(Clone, Copy)]
+struct Weighing {
+    /// Which keys count, in one of the forms of [`key_mask`].
+    keys: Option<TensorId>,
+    /// Added to the scores.
+    bias: Option<TensorId>,
+    causal: bool,
+}
+
+/// A number of heads.
+pub(super) fn heads(node: &NodeView<'_>, name: &str) -> Result<u64> {
+    let value = node.int(name, 0)?;
+    u64::try_from(value)
+        .ok()
+        .filter(|heads| *heads > 0)
+        .ok_or_else(|| node.invalid(format!("{name} is {value}")))
+}
+
+/// Inputs of an operator that keep state in place, for which there is no form here.
+pub(super) fn refuse(node: &NodeView<'_>, inputs: &[(usize, &str)]) -> Result<()> {
+    match inputs.iter().find(|(index, _)| node.optional(*index).is_some()) {
+        Some((_, name)) => Err(node.unsupported(format!("the input {name}"))),
+        None => Ok(()),
+    }
+}
+
+/// A part of the last dimension.
+pub(super) fn columns(b: &mut Builder, x: TensorId, start: u64, count: u64) -> Result<TensorId> {
+    let dims = b.dims(x).to_vec();
+    let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+    if let Some(last) = ranges.last_mut() {
+        *last = Range { start, step: 1, count };
+    }
+    b.slice(x, &ranges)
+}
+
+/// What is added to the scores so that only some keys count, broadcast to `[batch, heads, queries, keys]`. Forms of masks:
+/// for each sequence its length, or lengths and then starts; for each key, or query and key, whether it counts.
+fn key_mask(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    mask: TensorId,
+    [batch, queries, keys]: [u64; 3],
+) -> Result<TensorId> {
+    let filter = Operand::Constant(Scalar::Float(node.float("mask_filter_value", -10_000.0)?.into()));
+    let zero = Operand::Constant(Scalar::Float(0.0));
+    let int = |value| Operand::Constant(Scalar::Int(value, DType::I64));
+    let dims = b.dims(mask).to_vec();
+    let mask = b.cast(mask, DType::I64)?;
+    if let [count] = dims[..] {
+        let places = b.count_from(0, keys)?;
+        let part = |b: &mut Builder, start: u64| {
+            let part = b.slice(mask, &[Range { start, step: 1, count: batch }])?;
+            b.reshape(part, &[batch, 1, 1, 1])
+        };
+        if count == batch {
+            let ends = part(b, 0)?;
+            return b.map(&[places, ends], DType::F32, |p, x| {
+                let inside = p.call(Function::Lt, x);
+                p.call(Function::Select, &[inside, zero, filter])
+            });
+        }
+        if count == 2 * batch {
+            let (ends, starts) = (part(b, 0)?, part(b, batch)?);
+            return b.map(&[places, ends, starts], DType::F32, |p, x| {
+                let before = p.call(Function::Lt, &x[..2]);
+                let behind = p.call(Function::Ge, &[x[0], x[2]]);
+                let inside = p.call(Function::And, &[before, behind]);
+                p.call(Function::Select, &[inside, zero, filter])
+            });
+        }
+    }
+    let mask = match dims[..] {
+        [b_, k] if [b_, k] == [batch, keys] => b.reshape(mask, &[batch, 1, 1, keys])?,
+        [b_, q, k] if [b_, q, k] == [batch, queries, keys] => b.reshape(mask, &[batch, 1, queries, keys])?,
+        // A square for the longest sequence: the rows of these queries.
+        [b_, 1, rows, most] if b_ == batch && rows >= keys && most >= keys && keys >= queries => {
+            let rows = Range { start: keys - queries, step: 1, count: queries };
+            b.slice(
+                mask,
+                &[Range::all(batch), Range::all(1), rows, Range { start: 0, step: 1, count: keys }],
+            )?
+        }
+        _ => {
+            let reason = format!(
+                "a mask {dims:?} for {batch} sequences, {queries} queries and {keys} keys is of no form that is known"
+            );
+            return Err(node.unsupported(reason));
+        }
+    };
+    b.map(&[mask], DType::F32, |p, x| {
+        let counts = p.call(Function::Gt, &[x[0], int(0)]);
+        p.call(Function::Select, &[counts, zero, filter])
+    })
+}
+
+/// Attention, `[batch, queries, heads * dim]`.
+fn attend(b: &mut Builder, node: &NodeView<'_>, parts: &Parts, weighing: Weighing) -> Result<TensorId> {
+    let [q, k, _] = parts.qkv;
+    let (queries, keys) = match (b.dims(q), b.dims(k)) {
+        ([_, _, queries, _], [_, _, keys, _]) => (*queries, *keys),
+        _ => return Err(node.invalid(format!("no attention of {}", b.describe(&parts.qkv)))),
+    };
+    let batch = b.dims(q)[0];
+    let mut mask = weighing.keys.map(|id| key_mask(b, node, id, [batch, queries, keys])).transpose()?;
+    if let Some(bias) = weighing.bias {
+        let bias = b.as_f32(bias)?;
+        mask = Some(match mask {
+            Some(mask) => b.binary(Function::Add, mask, bias)?,
+            None => bias,
+        });
+    }
+    let by_kernel = weighing.causal && queries + parts.past == keys;
+    if weighing.causal && !by_kernel {
+        return Err(node.unsupported("queries that attend to what is before them in another sequence"));
+    }
+    let scale = Some(node.float("scale", 0.0)?).filter(|scale| *scale != 0.0).map(f64::from);
+    let made = b.attention(parts.qkv, mask, Scores { scale, softcap: None, causal: by_kernel })?;
+    join_heads(b, made)
+}
+
+/// Keys or values with those of earlier calls before them.
+fn behind(b: &mut Builder, past: Option<TensorId>, own: TensorId) -> Result<TensorId> {
+    past.map_or(Ok(own), |past| b.concat(&[past, own], 2))
+}
+
+/// The widths of queries, keys and values that lie side by side.
+fn widths(node: &NodeView<'_>, whole: u64) -> Result<[u64; 3]> {
+    match node.ints("qkv_hidden_sizes")? {
+        None => Ok([whole / 3; 3]),
+        Some(list) => {
+            let widths: Option<Vec<u64>> = list.iter().map(|width| u64::try_from(*width).ok()).collect();
+            let widths = widths.and_then(|widths| <[u64; 3]>::try_from(widths).ok());
+            let fits = |w: &[u64; 3]| w[0].checked_add(w[1]).and_then(|n| n.checked_add(w[2])) == Some(whole);
+            widths
+                .filter(fits)
+                .ok_or_else(|| node.invalid(format!("qkv_hidden_sizes {list:?} of {whole} columns")))
+        }
+    }
+}
+
+fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    refuse(node, &[(6, "past_sequence_length")])?;
+    let mut packed = b.product(node.input(0)?, node.input(1)?, false)?;
+    if let Some(bias) = node.optional(2) {
+        packed = b.binary(Function::Add, packed, bias)?;
+    }
+    let [mask, past, bias] = [3, 4, 5].map(|input| node.optional(input));
+    of_packed(b, node, packed, past, mask, bias)
+}
+
+/// Attention of queries, keys and values side by side.
+fn of_packed(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    packed: TensorId,
+    past: Option<TensorId>,
+    keys: Option<TensorId>,
+    bias: Option<TensorId>,
+) -> Result<Vec<TensorId>> {
+    if node.flag("do_rotary", false)? {
+        return Err(node.unsupported("Attention that turns positions; RotaryEmbedding before it does"));
+    }
+    let heads = heads(node, "num_heads")?;
+    let widths = widths(node, b.dims(packed).last().copied().unwrap_or(0))?;
+    let mut start = 0;
+    let mut qkv = [packed; 3];
+    for (part, width) in qkv.iter_mut().zip(widths) {
+        let own = columns(b, packed, start, width)?;
+        *part = split_heads(b, node, own, heads)?;
+        start += width;
+    }
+    let mut parts = Parts { qkv, past: 0 };
+    if let Some(past) = past {
+        let &[2, batch, heads, len, dim] = b.dims(past) else {
+            return Err(node.invalid(format!("{} is not the past of keys and values", b.describe(&[past]))));
+        };
+        for index in 0..2 {
+            let mut ranges = [batch, heads, len, dim].map(Range::all).to_vec();
+            ranges.insert(0, Range { start: index, step: 1, count: 1 });
+            let own = b.slice(past, &ranges)?;
+            let own = b.reshape(own, &[batch, heads, len, dim])?;
+            let place = &mut parts.qkv[index as usize + 1];
+            *place = behind(b, Some(own), *place)?;
+        }
+        parts.past = len;
+    }
+    let causal = node.flag("unidirectional", false)?;
+    let made = attend(b, node, &parts, Weighing { keys, bias, causal })?;
+    let mut outputs = vec![made];
+    if node.is_used(1) {
+        let each: Result<Vec<TensorId>> = parts.qkv[1..]
+            .iter()
+            .map(|id| {
+                let dims = [&[1], b.dims(*id)].concat();
+                b.reshape(*id, &dims)
+            })
+            .collect();
+        outputs.push(b.concat(&each?, 0)?);
+    }
+    Ok(outputs)
+}
+
+/// The same with bytes for the input and the weights.
+fn quantized_attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let one = |b: &mut Builder, id: TensorId| {
+        if b.tensor(id).elements() == 1 { b.reshape(id, &[]) } else { Ok(id) }
+    };
+    let (x, weights) = (node.input(0)?, node.input(1)?);
+    let scales = [one(b, node.input(3)?)?, one(b, node.input(4)?)?];
+    let zeros = [6, 7].map(|input| node.optional(input).map(|zero| one(b, zero)).transpose());
+    let [x_zero, w_zero] = zeros;
+    let sums = b.product_of_bytes(x, x_zero?, weights, w_zero?)?;
+    let packed = to_float(b, sums, scales, Some(node.input(2)?))?;
+    of_packed(b, node, packed, node.optional(8), node.optional(5), None)
+}
+
+/// Queries, keys and values as the operator has them: side by side in one tensor, keys and values in one, or apart.
+fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 3]> {
+    let q = node.input(0)?;
+    let packed = match (b.dims(q).len(), node.optional(1), node.optional(2)) {
+        (5, None, None) => Some((q, 3)),
+        (3, Some(kv), None) if b.dims(kv).len() == 5 => Some((kv, 2)),
+        _ => None,
+    };
+    let bias = node.optional(3);
+    if let Some((packed, count)) = packed {
+        if bias.is_some() {
+            return Err(node.unsupported("a bias of queries, keys and values that lie in one tensor"));
+        }
+        let [batch, len, own, parts, dim] = *b.dims(packed) else {
+            return Err(node.invalid(format!("{} are no keys and values", b.describe(&[packed]))));
+        };
+        if own != heads || parts != count {
+            return Err(node.invalid(format!("{} is not of {heads} heads", b.describe(&[packed]))));
+        }
+        let ordered = b.transpose(packed, &[3, 0, 2, 1, 4])?;
+        let part = |b: &mut Builder, index: u64| {
+            let mut ranges = [batch, heads, len, dim].map(Range::all).to_vec();
+            ranges.insert(0, Range { start: index, step: 1, count: 1 });
+            let own = b.slice(ordered, &ranges)?;
+            b.reshape(own, &[batch, heads, len, dim])
+        };
+        if count == 3 {
+            return Ok([part(b, 0)?, part(b, 1)?, part(b, 2)?]);
+        }
+        return Ok([split_heads(b, node, q, heads)?, part(b, 0)?, part(b, 1)?]);
+    }
+    let mut start = 0;
+    let mut all = [q, node.input(1)?, node.input(2)?];
+    for part in &mut all {
+        // Keys and values of another sequence may have their heads apart.
+        if b.dims(*part).len() == 4 {
+            continue;
+        }
+        if let Some(bias) = bias {
+            let width = b.dims(*part).last().copied().unwrap_or(0);
+            let own = columns(b, bias, start, width)?;
+            *part = b.binary(Function::Add, *part, own)?;
+            start += width;
+        }
+        *part = split_heads(b, node, *part, heads)?;
+    }
+    Ok(all)
+}
+
+fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    refuse(node, &[(8, "past_sequence_length"), (9, "cache_indirection")])?;
+    if node.is_used(3) {
+        return Err(node.unsupported("the scores of MultiHeadAttention as an output"));
+    }
+    let heads = heads(node, "num_heads")?;
+    let [q, mut k, mut v] = given(b, node, heads)?;
+    let (past_k, past_v) = (node.optional(6), node.optional(7));
+    let past = past_k.and_then(|past| b.dims(past).get(2).copied()).unwrap_or(0);
+    (k, v) = (behind(b, past_k, k)?, behind(b, past_v, v)?);
+    let weighing = Weighing {
+        keys: node.optional(4),
+        bias: node.optional(5),
+        causal: node.flag("unidirectional", false)?,
+    };
+    let made = attend(b, node, &Parts { qkv: [q, k, v], past }, weighing)?;
+    Ok(vec![made, k, v])
+}
+
+/// Sums of rows for words, places and segments, normalized.
+fn embed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let (words, segments) = (node.input(0)?, node.optional(1));
+    let &[batch, len] = b.dims(words) else {
+        return Err(node.invalid(format!("{} is no batch of words", b.describe(&[words]))));
+    };
+    let mut sum = b.gather(node.input(2)?, words, 0)?;
+    let places = match node.optional(8) {
+        Some(places) => places,
+        None => {
+            let row = b.count_from(0, len)?;
+            b.reshape(row, &[1, len])?
+        }
+    };
+    let of_places = b.gather(node.input(3)?, places, 0)?;
+    sum = b.binary(Function::Add, sum, of_places)?;
+    if let (Some(segments), Some(table)) = (segments, node.optional(4)) {
+        let of_segments = b.gather(table, segments, 0)?;
+        sum = b.binary(Function::Add, sum, of_segments)?;
+    }
+    let rank = b.dims(sum).len();
+    let epsilon = node.float("epsilon", 1e-12)?;
+    let norm = Normalization { kind: NormKind::Group, first: rank - 1, end: rank, groups: 1, epsilon };
+    let made = b.normalize(sum, Some(node.input(5)?), Some(node.input(6)?), norm)?;
+    let lengths = match node.optional(7) {
+        Some(mask) => b.reduce(ReduceKind::Sum, mask, &[1], false)?,
+        None => {
+            let none = b.values(DType::I32, &[], &Values::Int(vec![0]))?;
+            b.expand(none, &[batch])?
+        }
+    };
+    Ok(vec![made, lengths, sum])
+}

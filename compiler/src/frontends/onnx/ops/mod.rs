@@ -1,0 +1,101 @@
+//! The operators: for each its importer, which says with the builder what a node computes. One file for each family; a
+//! file's tables are named below.
+
+mod attention;
+mod binary;
+mod conv;
+mod einsum;
+mod generate;
+mod image;
+mod index;
+mod known;
+mod linear;
+mod microsoft;
+mod microsoft_attention;
+mod microsoft_group;
+mod microsoft_quantized;
+mod moves;
+mod norm;
+mod order;
+mod pool;
+mod quantize;
+mod recurrent;
+mod recurrent_weights;
+mod reduce;
+mod resize;
+mod shape;
+mod signal;
+mod softmax;
+mod unary;
+mod window;
+
+pub(super) use quantize::quantization;
+
+use std::{collections::HashMap, sync::OnceLock};
+
+use super::{Import, NodeView, Result};
+
+/// Operators of ONNX's own domain.
+const ONNX: &[&[(&str, Import)]] = &[
+    binary::OPS,
+    attention::OPS,
+    conv::OPS,
+    einsum::OPS,
+    generate::OPS,
+    index::OPS,
+    known::OPS,
+    image::OPS,
+    linear::OPS,
+    microsoft::OPS,
+    moves::OPS,
+    norm::OPS,
+    order::OPS,
+    pool::OPS,
+    quantize::OPS,
+    recurrent::OPS,
+    reduce::OPS,
+    resize::OPS,
+    shape::OPS,
+    signal::OPS,
+    softmax::OPS,
+    unary::OPS,
+];
+
+/// Operators of `com.microsoft`.
+const MICROSOFT: &[&[(&str, Import)]] = &[
+    microsoft::MICROSOFT,
+    microsoft_attention::MICROSOFT,
+    microsoft_group::MICROSOFT,
+    microsoft_quantized::MICROSOFT,
+    recurrent::MICROSOFT,
+];
+
+/// The importer of an operator of a domain (empty for ONNX's own).
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Import> {
+    static TABLES: OnceLock<[HashMap<&str, Import>; 2]> = OnceLock::new();
+    let table =
+        |tables: &[&[(&'static str, Import)]]| tables.iter().flat_map(|t| t.iter().copied()).collect();
+    let [onnx, microsoft] = TABLES.get_or_init(|| [table(ONNX), table(MICROSOFT)]);
+    match domain {
+        "" => onnx.get(op_type).copied(),
+        "com.microsoft" => microsoft.get(op_type).copied(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn operators_are_there_once() {
+        for tables in [ONNX, MICROSOFT] {
+            let mut names = HashSet::new();
+            for (name, _) in tables.iter().flat_map(|table| table.iter()) {
+                assert!(names.insert(name), "{name} is there twice");
+            }
+        }
+    }
+}

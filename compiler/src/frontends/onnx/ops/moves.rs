@@ -1,0 +1,288 @@
+//! Operators that move elements, by rules that do not depend on data: transposing, joining, cutting, repeating.
+
+use halite_ops::{
+    DType,
+    expression::{Function, Operand, Scalar},
+    pad::Border,
+};
+
+use super::{Import, NodeView, Result};
+use crate::{
+    build::{Builder, Range},
+    graph::TensorId,
+};
+
+pub(super) const OPS: &[(&str, Import)] = &[
+    ("CenterCropPad", center_crop_pad),
+    ("Concat", concat),
+    ("DepthToSpace", depth_to_space),
+    ("Pad", pad),
+    ("ReverseSequence", reverse_sequence),
+    ("Slice", slice),
+    ("SpaceToDepth", space_to_depth),
+    ("Split", split),
+    ("Tile", tile),
+    ("Transpose", transpose),
+];
+
+fn transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let rank = b.dims(data).len();
+    let order = match node.ints("perm")? {
+        Some(order) => node.axes(&order, rank)?,
+        None => (0..rank).rev().collect(),
+    };
+    Ok(vec![b.transpose(data, &order)?])
+}
+
+fn concat(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let all = node.variadic()?;
+    let axis = node.int_if("axis")?.ok_or_else(|| node.invalid("the axis is missing"))?;
+    let axis = node.axis(axis, b.dims(all[0]).len())?;
+    Ok(vec![b.concat(&all, axis)?])
+}
+
+/// Sizes of the parts: given, or as equal as can be, the last one smaller.
+fn split_sizes(b: &Builder, node: &NodeView<'_>, size: u64) -> Result<Vec<u64>> {
+    if let Some(sizes) = node.ints_of(b, "split", 1, "the sizes of the parts")? {
+        let all: std::result::Result<Vec<u64>, _> = sizes.iter().map(|s| u64::try_from(*s)).collect();
+        return all.map_err(|_| node.invalid(format!("{sizes:?} are no sizes")));
+    }
+    let default = node.used.len() as i64;
+    let count = u64::try_from(node.int("num_outputs", default)?).unwrap_or(0);
+    if count == 0 || count > node.used.len() as u64 {
+        return Err(node.invalid(format!("{count} parts, and {} outputs", node.used.len())));
+    }
+    let part = size.div_ceil(count);
+    Ok((0..count).map(|index| part.min(size.saturating_sub(index * part))).collect())
+}
+
+fn split(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let dims = b.dims(data).to_vec();
+    let axis = node.axis(node.int("axis", 0)?, dims.len())?;
+    let sizes = split_sizes(b, node, dims[axis])?;
+    if sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size)) != dims[axis] {
+        return Err(node.invalid(format!("parts of {sizes:?} are not the {} there are", dims[axis])));
+    }
+    let mut start = 0;
+    let mut parts = Vec::new();
+    for count in sizes {
+        parts.push(part(b, data, axis, start, count)?);
+        start += count;
+    }
+    Ok(parts)
+}
+
+/// `count` places along an axis.
+pub(super) fn part(b: &mut Builder, data: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
+    let mut ranges: Vec<Range> = b.dims(data).iter().map(|size| Range::all(*size)).collect();
+    ranges[axis] = Range { start: if count == 0 { 0 } else { start }, step: 1, count };
+    b.slice(data, &ranges)
+}
+
+/// Starts, ends, axes and steps are attributes before version 10, and inputs since.
+fn slice(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let dims = b.dims(data).to_vec();
+    let missing = || node.invalid("starts or ends are missing");
+    let starts = node.ints_of(b, "starts", 1, "where the slice starts")?.ok_or_else(missing)?;
+    let ends = node.ints_of(b, "ends", 2, "where the slice ends")?.ok_or_else(missing)?;
+    let axes = match node.ints_of(b, "axes", 3, "the axes")? {
+        Some(axes) => node.axes(&axes, dims.len())?,
+        None => (0..starts.len()).collect(),
+    };
+    let steps = node.optional(4).map(|id| b.need_ints(id, "the steps")).transpose()?;
+    let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
+    if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || axes.len() > dims.len() {
+        return Err(node.invalid("starts, ends, axes and steps are not equally many"));
+    }
+    let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+    for (index, axis) in axes.iter().enumerate() {
+        let size = *dims.get(*axis).ok_or_else(|| node.invalid(format!("there is no axis {axis}")))?;
+        ranges[*axis] = range(size as i64, starts[index], ends[index], steps[index])
+            .ok_or_else(|| node.invalid("a step is 0"))?;
+    }
+    Ok(vec![b.slice(data, &ranges)?])
+}
+
+/// What a slice of a dimension means, by NumPy's rules.
+fn range(size: i64, start: i64, end: i64, step: i64) -> Option<Range> {
+    let from_end = |value: i64| if value < 0 { value.saturating_add(size) } else { value };
+    let (start, end) = (from_end(start), from_end(end));
+    let (start, count) = match step {
+        0 => return None,
+        1.. => {
+            let (start, end) = (start.clamp(0, size), end.clamp(0, size));
+            (start, (end - start).max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
+        }
+        _ => {
+            let (start, end) = (start.clamp(-1, size - 1), end.clamp(-1, size - 1));
+            (start, (start - end).max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
+        }
+    };
+    // The step from a single place to the next is never taken.
+    let step = if count <= 1 { 1 } else { step };
+    Some(if count == 0 {
+        Range { start: 0, step: 1, count }
+    } else {
+        Range { start: start as u64, step, count }
+    })
+}
+
+/// Repeated as often as said in each dimension.
+fn tile(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let dims = b.dims(data).to_vec();
+    let repeats = b.need_ints(node.input(1)?, "the numbers of repetitions")?;
+    let repeats: std::result::Result<Vec<u64>, _> = repeats.iter().map(|n| u64::try_from(*n)).collect();
+    let repeats = repeats.map_err(|_| node.invalid("a number of repetitions is negative"))?;
+    if repeats.len() != dims.len() {
+        return Err(node.invalid(format!("{} repetitions of {} dimensions", repeats.len(), dims.len())));
+    }
+    let pairs = || repeats.iter().zip(&dims);
+    let split: Vec<u64> = pairs().flat_map(|(_, size)| [1, *size]).collect();
+    let wide: Vec<u64> = pairs().flat_map(|(times, size)| [*times, *size]).collect();
+    let result: Vec<u64> = pairs().map(|(times, size)| times.saturating_mul(*size)).collect();
+    let data = b.reshape(data, &split)?;
+    let data = b.expand(data, &wide)?;
+    Ok(vec![b.reshape(data, &result)?])
+}
+
+/// Number, depth, height and width of an image, which a block size divides.
+fn image(b: &Builder, node: &NodeView<'_>) -> Result<([u64; 4], u64)> {
+    let block = node.int("blocksize", 0)?;
+    let block = u64::try_from(block).ok().filter(|block| (1..1 << 16).contains(block));
+    let dims = <[u64; 4]>::try_from(b.dims(node.input(0)?)).ok();
+    match (dims, block) {
+        (Some(dims), Some(block)) => Ok((dims, block)),
+        _ => Err(node.invalid("takes four dimensions and a block size")),
+    }
+}
+
+fn depth_to_space(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let ([n, c, h, w], s) = image(b, node)?;
+    if c % (s * s) != 0 {
+        return Err(node.invalid(format!("depth {c} is no multiple of blocks of {s} by {s}")));
+    }
+    let rest = c / (s * s);
+    let (split, order) = match node.string("mode", "DCR")?.as_str() {
+        "DCR" => ([n, s, s, rest, h, w], [0, 3, 4, 1, 5, 2]),
+        "CRD" => ([n, rest, s, s, h, w], [0, 1, 4, 2, 5, 3]),
+        other => return Err(node.invalid(format!("there is no mode '{other}'; it is DCR or CRD"))),
+    };
+    let data = b.reshape(node.input(0)?, &split)?;
+    let data = b.transpose(data, &order)?;
+    Ok(vec![b.reshape(data, &[n, rest, h * s, w * s])?])
+}
+
+fn space_to_depth(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let ([n, c, h, w], s) = image(b, node)?;
+    if h % s != 0 || w % s != 0 {
+        return Err(node.invalid(format!("{h} by {w} is not made of blocks of {s} by {s}")));
+    }
+    let data = b.reshape(node.input(0)?, &[n, c, h / s, s, w / s, s])?;
+    let data = b.transpose(data, &[0, 3, 5, 1, 2, 4])?;
+    Ok(vec![b.reshape(data, &[n, c * s * s, h / s, w / s])?])
+}
+
+fn center_crop_pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let dims = b.dims(data).to_vec();
+    let wanted = b.need_ints(node.input(1)?, "the shape")?;
+    let axes = match node.ints("axes")? {
+        Some(axes) => node.axes(&axes, dims.len())?,
+        None => (0..dims.len()).collect(),
+    };
+    if axes.len() != wanted.len() || wanted.iter().any(|size| *size < 0) {
+        return Err(node.invalid(format!("the shape {wanted:?} for {} axes", axes.len())));
+    }
+    let mut borders = vec![(0, 0); dims.len()];
+    for (axis, size) in axes.iter().zip(&wanted) {
+        let more = size.saturating_sub(dims[*axis] as i64);
+        // An odd place is cut from the end, and added at the end.
+        let before = if more < 0 { -(more.unsigned_abs() as i64 / 2) } else { more / 2 };
+        borders[*axis] = (before, more - before);
+    }
+    Ok(vec![b.pad(data, &borders, Border::Constant, 0.0)?])
+}
+
+/// Borders are an attribute before version 11, and an input since.
+fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let data = node.input(0)?;
+    let rank = b.dims(data).len();
+    let pads =
+        node.ints_of(b, "pads", 1, "the borders")?.ok_or_else(|| node.invalid("the borders are missing"))?;
+    let value = match node.optional(2) {
+        Some(value) => b.need_floats(value, "the value of the border")?.first().copied().unwrap_or(0.0),
+        None => node.float("value", 0.0)?.into(),
+    };
+    let axes = match node.optional(3) {
+        Some(axes) => node.axes(&b.need_ints(axes, "the axes")?, rank)?,
+        None => (0..rank).collect(),
+    };
+    let border = match node.string("mode", "constant")?.as_str() {
+        "constant" => Border::Constant,
+        "edge" => Border::Edge,
+        "reflect" => Border::Reflect,
+        "wrap" => Border::Wrap,
+        other => return Err(node.invalid(format!("there is no mode '{other}'"))),
+    };
+    if pads.len() != 2 * axes.len() {
+        return Err(node.invalid(format!("{} borders of {} axes", pads.len(), axes.len())));
+    }
+    let mut borders = vec![(0, 0); rank];
+    for (index, axis) in axes.iter().enumerate() {
+        borders[*axis] = (pads[index], pads[axes.len() + index]);
+    }
+    Ok(vec![b.pad(data, &borders, border, value)?])
+}
+
+/// The first places along one axis in reverse order, a number of its own for each place along another.
+fn reverse_sequence(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let (data, lengths) = (node.input(0)?, node.input(1)?);
+    let dims = b.dims(data).to_vec();
+    let time = node.axis(node.int("time_axis", 0)?, dims.len())?;
+    let batch = node.axis(node.int("batch_axis", 1)?, dims.len())?;
+    if time == batch || b.dims(lengths) != [dims[batch]] {
+        return Err(node.invalid("there is not one length for each place of the batch axis"));
+    }
+    // Where each place of (batch, time) is read: length - 1 - t below the length, t elsewhere.
+    let places = b.places(DType::I64, &[1, dims[time]])?;
+    let lengths = b.cast(lengths, DType::I64)?;
+    let lengths = b.reshape(lengths, &[dims[batch], 1])?;
+    let from = b.map(&[lengths, places], DType::I64, |program, x| {
+        let one = Operand::Constant(Scalar::Int(1, DType::I64));
+        let last = program.call(Function::Sub, &[x[0], one]);
+        let mirrored = program.call(Function::Sub, &[last, x[1]]);
+        let inside = program.call(Function::Lt, &[x[1], x[0]]);
+        program.call(Function::Select, &[inside, mirrored, x[1]])
+    })?;
+    let order: Vec<usize> = if batch < time { vec![0, 1] } else { vec![1, 0] };
+    let from = b.transpose(from, &order)?;
+    let mut sizes = vec![1; dims.len()];
+    (sizes[batch], sizes[time]) = (dims[batch], dims[time]);
+    let from = b.reshape(from, &sizes)?;
+    let from = b.expand(from, &dims)?;
+    let result = b.gather_elements(data, from, time)?;
+    Ok(vec![result])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_numpys() {
+        let of = |size, start, end, step| range(size, start, end, step).unwrap();
+        assert_eq!(of(5, 1, 4, 2), Range { start: 1, step: 2, count: 2 });
+        assert_eq!(of(5, -1, i64::MIN, -1), Range { start: 4, step: -1, count: 5 });
+        assert_eq!(of(5, 7, 2, -2), Range { start: 4, step: 1, count: 1 });
+        assert_eq!(of(5, 0, i64::MAX, 1), Range { start: 0, step: 1, count: 5 });
+        assert_eq!(of(5, 3, 1, 1).count, 0);
+        assert_eq!(of(0, 0, 5, 1).count, 0);
+        assert_eq!(of(0, -1, -5, -1).count, 0);
+        assert_eq!(of(5, 0, 5, i64::MAX), Range { start: 0, step: 1, count: 1 });
+        assert_eq!(range(5, 0, 1, 0), None);
+    }
+}

@@ -1,0 +1,440 @@
+//! Recurrent networks, step by step over the sequence.
+
+use halite_ops::{
+    DType, Values,
+    expression::{Expression, Function, Operand, Scalar},
+};
+
+use super::{
+    Import, NodeView, Result,
+    recurrent_weights::{Matrix, is_of_bytes},
+};
+use crate::{
+    build::{Builder, Range},
+    graph::{ElementType, TensorId},
+};
+
+pub(super) const OPS: &[(&str, Import)] = &[
+    ("GRU", |b, node| recurrent(b, node, Kind::Gru)),
+    ("LSTM", |b, node| recurrent(b, node, Kind::Lstm)),
+    ("RNN", |b, node| recurrent(b, node, Kind::Rnn)),
+];
+
+pub(super) const MICROSOFT: &[(&str, Import)] =
+    &[("DynamicQuantizeLSTM", |b, node| recurrent(b, node, Kind::Lstm))];
+
+/// Most steps: each takes a dozen operations.
+const MOST_STEPS: u64 = 2048;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Rnn,
+    Gru,
+    Lstm,
+}
+
+impl Kind {
+    /// Parts of the matrices, and of the biases.
+    fn gates(self) -> u64 {
+        match self {
+            Kind::Rnn => 1,
+            Kind::Gru => 3,
+            Kind::Lstm => 4,
+        }
+    }
+
+    fn activations(self) -> &'static [&'static str] {
+        match self {
+            Kind::Rnn => &["Tanh"],
+            Kind::Gru => &["Sigmoid", "Tanh"],
+            Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
+        }
+    }
+}
+
+/// A function of a gate, and the limit of its argument.
+#[derive(Clone, Debug)]
+struct Activation {
+    name: String,
+    alpha: f32,
+    beta: f32,
+    clip: Option<f32>,
+}
+
+fn number(value: f32) -> Operand {
+    Operand::Constant(Scalar::Float(value.into()))
+}
+
+impl Activation {
+    /// The function with the constants that it has when a model gives none, if there is one of the name.
+    fn named(name: &str) -> Option<Activation> {
+        let (alpha, beta) = match name.to_ascii_lowercase().as_str() {
+            "relu" | "tanh" | "sigmoid" | "softsign" | "softplus" => (0.0, 0.0),
+            "affine" => (1.0, 0.0),
+            "leakyrelu" => (0.01, 0.0),
+            "thresholdedrelu" | "elu" => (1.0, 0.0),
+            "scaledtanh" => (1.0, 1.0),
+            "hardsigmoid" => (0.2, 0.5),
+            _ => return None,
+        };
+        Some(Activation { name: name.to_ascii_lowercase(), alpha, beta, clip: None })
+    }
+
+    fn apply(&self, p: &mut Expression, x: Operand) -> Operand {
+        let x = match self.clip {
+            Some(most) => p.call(Function::Clip, &[x, number(-most), number(most)]),
+            None => x,
+        };
+        let (alpha, beta) = (number(self.alpha), number(self.beta));
+        match self.name.as_str() {
+            "relu" => p.call(Function::Relu, &[x]),
+            "sigmoid" => p.call(Function::Sigmoid, &[x]),
+            "softplus" => p.call(Function::Softplus, &[x]),
+            "elu" => p.call(Function::Elu, &[x, alpha]),
+            "leakyrelu" => p.call(Function::Prelu, &[x, alpha]),
+            "hardsigmoid" => p.call(Function::HardSigmoid, &[x, alpha, beta]),
+            "affine" => {
+                let product = p.call(Function::Mul, &[x, alpha]);
+                p.call(Function::Add, &[product, beta])
+            }
+            "scaledtanh" => {
+                let product = p.call(Function::Mul, &[x, beta]);
+                let bent = p.call(Function::Tanh, &[product]);
+                p.call(Function::Mul, &[bent, alpha])
+            }
+            "thresholdedrelu" => {
+                let above = p.call(Function::Ge, &[x, alpha]);
+                p.call(Function::Select, &[above, x, number(0.0)])
+            }
+            "softsign" => {
+                let size = p.call(Function::Abs, &[x]);
+                let sum = p.call(Function::Add, &[size, number(1.0)]);
+                p.call(Function::Div, &[x, sum])
+            }
+            _ => p.call(Function::Tanh, &[x]),
+        }
+    }
+}
+
+/// What holds for all directions.
+struct Network {
+    kind: Kind,
+    steps: u64,
+    batch: u64,
+    /// Elements of an input.
+    width: u64,
+    hidden: u64,
+    /// Lengths of sequences `[batch, 1]`, where they are not all `steps`.
+    lengths: Option<TensorId>,
+    input_forget: bool,
+    linear_before_reset: bool,
+}
+
+/// One direction.
+struct Direction {
+    reverse: bool,
+    activations: Vec<Activation>,
+    /// `[gates * hidden, input]`.
+    weights: Matrix,
+    /// `[gates * hidden, hidden]`.
+    recurrence: Matrix,
+    /// Both biases, `[2, gates * hidden]`.
+    biases: Option<TensorId>,
+    /// `[3, hidden]`, by which gates see the cell.
+    peepholes: Option<TensorId>,
+    state: State,
+}
+
+/// What a step hands to the next, `[batch, hidden]`.
+#[derive(Clone, Copy)]
+struct State {
+    hidden: TensorId,
+    cell: TensorId,
+}
+
+fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<TensorId>> {
+    let x = node.input(0)?;
+    let element = b.element(x);
+    let batch_first = node.int("layout", 0)? == 1;
+    let x = if batch_first { b.transpose(x, &[1, 0, 2])? } else { x };
+    let x = b.as_f32(x)?;
+    let [steps, batch, width] = *b.dims(x) else {
+        return Err(node.invalid(format!("{} is no sequence of vectors", b.describe(&[x]))));
+    };
+    if steps > MOST_STEPS {
+        return Err(node.unsupported(format!("{steps} steps; there are up to {MOST_STEPS}")));
+    }
+    let recurrence = b.dims(node.input(2)?).to_vec();
+    let [directions, first, last] = recurrence[..] else {
+        return Err(node.invalid("the recurrence weights are no matrices"));
+    };
+    // Bytes lie the other way round.
+    let hidden = if is_of_bytes(node) { first } else { last };
+    let network = Network {
+        kind,
+        steps,
+        batch,
+        width,
+        hidden,
+        lengths: lengths(b, node, batch, steps)?,
+        input_forget: node.flag("input_forget", false)?,
+        linear_before_reset: node.flag("linear_before_reset", false)?,
+    };
+    let reverse = match node.string("direction", "forward")?.as_str() {
+        "forward" => vec![false],
+        "reverse" => vec![true],
+        "bidirectional" => vec![false, true],
+        other => return Err(node.invalid(format!("direction '{other}' is none that ONNX has"))),
+    };
+    if reverse.len() as u64 != directions {
+        return Err(node.invalid(format!("weights for {directions} directions, not {}", reverse.len())));
+    }
+    let activations = activations(node, kind, reverse.len())?;
+    let (mut all, mut hiddens, mut cells) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, (reverse, activations)) in reverse.into_iter().zip(activations).enumerate() {
+        let direction = direction(b, node, &network, index as u64, reverse, activations)?;
+        let (outputs, last) = network.run(b, x, &direction)?;
+        all.push(b.reshape(outputs, &[steps, 1, batch, hidden])?);
+        hiddens.push(b.reshape(last.hidden, &[1, batch, hidden])?);
+        cells.push(b.reshape(last.cell, &[1, batch, hidden])?);
+    }
+    let joined = [b.concat(&all, 1)?, b.concat(&hiddens, 0)?, b.concat(&cells, 0)?];
+    let orders: [&[usize]; 3] = [&[2, 0, 1, 3], &[1, 0, 2], &[1, 0, 2]];
+    let mut results = Vec::new();
+    for (made, order) in joined.into_iter().zip(orders).take(if kind == Kind::Lstm { 3 } else { 2 }) {
+        let made = if batch_first { b.transpose(made, order)? } else { made };
+        results.push(b.cast(made, element)?);
+    }
+    Ok(results)
+}
+
+fn lengths(b: &mut Builder, node: &NodeView<'_>, batch: u64, steps: u64) -> Result<Option<TensorId>> {
+    let Some(lengths) = node.optional(4) else { return Ok(None) };
+    if b.ints(lengths).is_some_and(|all| all.iter().all(|length| *length == steps as i64)) {
+        return Ok(None);
+    }
+    let lengths = b.cast(lengths, DType::I32)?;
+    b.reshape(lengths, &[batch, 1]).map(Some)
+}
+
+/// The functions of the gates for each direction.
+fn activations(node: &NodeView<'_>, kind: Kind, directions: usize) -> Result<Vec<Vec<Activation>>> {
+    let default = kind.activations().repeat(directions);
+    let names = node.strings("activations")?;
+    let names = names.unwrap_or_else(|| default.iter().map(ToString::to_string).collect());
+    let each = kind.activations().len();
+    if names.len() != each * directions {
+        return Err(node.invalid(format!("{} activations for {directions} directions", names.len())));
+    }
+    let (alphas, betas) = (node.floats("activation_alpha")?, node.floats("activation_beta")?);
+    let clip = node.float_if("clip")?.filter(|most| *most > 0.0);
+    let mut all = Vec::new();
+    // Constants are given for the functions that have any, in their order.
+    let (mut alphas, mut betas) =
+        (alphas.unwrap_or_default().into_iter(), betas.unwrap_or_default().into_iter());
+    for name in &names {
+        let known =
+            Activation::named(name).ok_or_else(|| node.unsupported(format!("the activation '{name}'")))?;
+        let has = |names: &[&str]| names.contains(&known.name.as_str());
+        let alpha = has(&["affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"]);
+        let beta = has(&["affine", "scaledtanh", "hardsigmoid"]);
+        all.push(Activation {
+            alpha: if alpha { alphas.next().unwrap_or(known.alpha) } else { known.alpha },
+            beta: if beta { betas.next().unwrap_or(known.beta) } else { known.beta },
+            clip,
+            ..known
+        });
+    }
+    Ok(all.chunks(each).map(<[Activation]>::to_vec).collect())
+}
+
+fn direction(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    network: &Network,
+    index: u64,
+    reverse: bool,
+    activations: Vec<Activation>,
+) -> Result<Direction> {
+    let rows = network.kind.gates() * network.hidden;
+    let batch_first = node.int("layout", 0)? == 1;
+    let mut part = |input: usize, dims: &[u64]| -> Result<Option<TensorId>> {
+        let Some(whole) = node.optional(input) else { return Ok(None) };
+        let whole = b.as_f32(whole)?;
+        let whole =
+            if batch_first && matches!(input, 5 | 6) { b.transpose(whole, &[1, 0, 2])? } else { whole };
+        let mut ranges: Vec<Range> = b.dims(whole).iter().map(|size| Range::all(*size)).collect();
+        if let Some(first) = ranges.first_mut() {
+            *first = Range { start: index, step: 1, count: 1 };
+        }
+        let own = b.slice(whole, &ranges)?;
+        b.reshape(own, dims).map(Some)
+    };
+    let biases = part(3, &[2, rows])?;
+    let peepholes = if network.kind == Kind::Lstm { part(7, &[3, network.hidden])? } else { None };
+    let state = [network.batch, network.hidden];
+    let (hidden, cell) = (part(5, &state)?, if network.kind == Kind::Lstm { part(6, &state)? } else { None });
+    let recurrence = Matrix::of(b, node, 2, index, [rows, network.hidden])?;
+    let weights = Matrix::of(b, node, 1, index, [rows, network.width])?;
+    let zero = b.float(DType::F32, 0.0)?;
+    let zeros = b.expand(zero, &state)?;
+    let state = State { hidden: hidden.unwrap_or(zeros), cell: cell.unwrap_or(zeros) };
+    Ok(Direction { reverse, activations, weights, recurrence, biases, peepholes, state })
+}
+
+impl Network {
+    /// All outputs `[steps, batch, hidden]`, and the last state.
+    fn run(&self, b: &mut Builder, x: TensorId, direction: &Direction) -> Result<(TensorId, State)> {
+        let rows = self.kind.gates() * self.hidden;
+        let mut inputs = direction.weights.product(b, x)?;
+        let mut after_reset = None;
+        if let Some(biases) = direction.biases {
+            let [own, other] = [0, 1].map(|i| part(b, biases, 0, i, 1));
+            let (own, other) = (b.reshape(own?, &[rows])?, b.reshape(other?, &[rows])?);
+            inputs = b.binary(Function::Add, inputs, own)?;
+            if self.kind == Kind::Gru && self.linear_before_reset {
+                after_reset = Some(other);
+            } else {
+                inputs = b.binary(Function::Add, inputs, other)?;
+            }
+        }
+        let mut state = direction.state;
+        let mut outputs = vec![state.hidden; self.steps as usize];
+        for step in 0..self.steps {
+            let step = if direction.reverse { self.steps - 1 - step } else { step };
+            let input = part(b, inputs, 0, step, 1)?;
+            let input = b.reshape(input, &[self.batch, rows])?;
+            let next = match self.kind {
+                Kind::Rnn => self.rnn(b, input, direction, state)?,
+                Kind::Gru => self.gru(b, input, after_reset, direction, state)?,
+                Kind::Lstm => self.lstm(b, input, direction, state)?,
+            };
+            let (output, next) = self.within_length(b, step, state, next)?;
+            outputs[step as usize] = b.reshape(output, &[1, self.batch, self.hidden])?;
+            state = next;
+        }
+        if outputs.is_empty() {
+            let none = b.values(DType::F32, &[0, self.batch, self.hidden], &Values::Float(Vec::new()))?;
+            return Ok((none, state));
+        }
+        Ok((b.concat(&outputs, 0)?, state))
+    }
+
+    /// Sequences that have ended give zeros and keep their state.
+    fn within_length(&self, b: &mut Builder, step: u64, old: State, new: State) -> Result<(TensorId, State)> {
+        let Some(lengths) = self.lengths else { return Ok((new.hidden, new)) };
+        let step = Operand::Constant(Scalar::Int(step as i64, DType::I32));
+        let goes_on = b.map(&[lengths], ElementType::Bool, |p, x| p.call(Function::Gt, &[x[0], step]))?;
+        let zero = b.float(DType::F32, 0.0)?;
+        let output = b.select(goes_on, new.hidden, zero)?;
+        let hidden = b.select(goes_on, new.hidden, old.hidden)?;
+        let cell = b.select(goes_on, new.cell, old.cell)?;
+        Ok((output, State { hidden, cell }))
+    }
+
+    /// A gate's part of `[batch, gates * hidden]`.
+    fn gate(&self, b: &mut Builder, all: TensorId, index: u64) -> Result<TensorId> {
+        part(b, all, 1, index * self.hidden, self.hidden)
+    }
+
+    fn rnn(&self, b: &mut Builder, input: TensorId, of: &Direction, state: State) -> Result<State> {
+        let own = of.recurrence.product(b, state.hidden)?;
+        let hidden = b.map(&[input, own], DType::F32, |p, x| {
+            let sum = p.call(Function::Add, x);
+            of.activations[0].apply(p, sum)
+        })?;
+        Ok(State { hidden, ..state })
+    }
+
+    fn gru(
+        &self,
+        b: &mut Builder,
+        input: TensorId,
+        after_reset: Option<TensorId>,
+        of: &Direction,
+        state: State,
+    ) -> Result<State> {
+        let [f, g] = [&of.activations[0], &of.activations[1]];
+        let (size, all) = (self.hidden, of.recurrence.values);
+        let (gates, last) = (part(b, all, 0, 0, 2 * size)?, part(b, all, 0, 2 * size, size)?);
+        let mut own = b.product(state.hidden, gates, true)?;
+        if let Some(bias) = after_reset {
+            let bias = part(b, bias, 0, 0, 2 * size)?;
+            own = b.binary(Function::Add, own, bias)?;
+        }
+        let gate = |b: &mut Builder, index: u64| {
+            let parts = [self.gate(b, input, index)?, self.gate(b, own, index)?];
+            b.map(&parts, DType::F32, |p, x| {
+                let sum = p.call(Function::Add, x);
+                f.apply(p, sum)
+            })
+        };
+        let (update, reset) = (gate(b, 0)?, gate(b, 1)?);
+        let new = self.gate(b, input, 2)?;
+        let own = if self.linear_before_reset {
+            let mut own = b.product(state.hidden, last, true)?;
+            if let Some(bias) = after_reset {
+                let bias = part(b, bias, 0, 2 * size, size)?;
+                own = b.binary(Function::Add, own, bias)?;
+            }
+            b.binary(Function::Mul, reset, own)?
+        } else {
+            let kept = b.binary(Function::Mul, reset, state.hidden)?;
+            b.product(kept, last, true)?
+        };
+        let hidden = b.map(&[new, own, update, state.hidden], DType::F32, |p, x| {
+            let sum = p.call(Function::Add, &x[..2]);
+            let new = g.apply(p, sum);
+            let rest = p.call(Function::Sub, &[number(1.0), x[2]]);
+            let new = p.call(Function::Mul, &[rest, new]);
+            let old = p.call(Function::Mul, &[x[2], x[3]]);
+            p.call(Function::Add, &[new, old])
+        })?;
+        Ok(State { hidden, ..state })
+    }
+
+    fn lstm(&self, b: &mut Builder, input: TensorId, of: &Direction, state: State) -> Result<State> {
+        let [f, g, h] = [&of.activations[0], &of.activations[1], &of.activations[2]];
+        let sums = of.recurrence.product_and(b, state.hidden, input)?;
+        // Input, output, forget, cell.
+        let gates = [0, 1, 2, 3].map(|index| self.gate(b, sums, index));
+        let [i, o, forget, c] = gates;
+        let (mut i, mut o, mut forget, c) = (i?, o?, forget?, c?);
+        let seen = |b: &mut Builder, gate: TensorId, index: u64, cell: TensorId| {
+            let Some(all) = of.peepholes else { return Ok(gate) };
+            let hole = part(b, all, 0, index, 1)?;
+            b.map(&[gate, hole, cell], DType::F32, |p, x| {
+                let product = p.call(Function::Mul, &[x[1], x[2]]);
+                p.call(Function::Add, &[x[0], product])
+            })
+        };
+        i = seen(b, i, 0, state.cell)?;
+        forget = seen(b, forget, 2, state.cell)?;
+        let cell = b.map(&[i, forget, c, state.cell], DType::F32, |p, x| {
+            let i = f.apply(p, x[0]);
+            let forget =
+                if self.input_forget { p.call(Function::Sub, &[number(1.0), i]) } else { f.apply(p, x[1]) };
+            let new = g.apply(p, x[2]);
+            let new = p.call(Function::Mul, &[i, new]);
+            let old = p.call(Function::Mul, &[forget, x[3]]);
+            p.call(Function::Add, &[old, new])
+        })?;
+        o = seen(b, o, 1, cell)?;
+        let hidden = b.map(&[o, cell], DType::F32, |p, x| {
+            let o = f.apply(p, x[0]);
+            // The cell itself has no limit.
+            let bent = Activation { clip: None, ..h.clone() }.apply(p, x[1]);
+            p.call(Function::Mul, &[o, bent])
+        })?;
+        Ok(State { hidden, cell })
+    }
+}
+
+/// `count` places of an axis.
+fn part(b: &mut Builder, x: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
+    let mut ranges: Vec<Range> = b.dims(x).iter().map(|size| Range::all(*size)).collect();
+    if let Some(range) = ranges.get_mut(axis) {
+        *range = Range { start, step: 1, count };
+    }
+    b.slice(x, &ranges)
+}

@@ -1,0 +1,250 @@
+//! Operators on lists and optional values, which exist only while a graph is built.
+
+use halite_formats::onnx::AttributeValue;
+use halite_ops::{DType, Values};
+
+use super::{
+    Result,
+    control::{Special, tensors},
+    importer::{Importer, Site, Value},
+    repeat::stack,
+};
+use crate::{
+    CompileError,
+    build::Range,
+    graph::{ElementType, TensorId},
+};
+
+/// Most places of an axis that is split into a list.
+const MOST_PARTS: usize = 1 << 16;
+
+/// The importer of an operator on lists or optional values.
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
+    if !domain.is_empty() {
+        return None;
+    }
+    Some(match op_type {
+        "ConcatFromSequence" => concat,
+        "Identity" | "Optional" => same,
+        "OptionalGetElement" => get_element,
+        "OptionalHasElement" => has_element,
+        "SequenceAt" => at,
+        "SequenceConstruct" => construct,
+        "SequenceEmpty" => |_, _| Ok(vec![Value::Sequence(Vec::new())]),
+        "SequenceErase" => erase,
+        "SequenceInsert" => insert,
+        "SequenceLength" => length,
+        "SequenceMap" => map,
+        "SplitToSequence" => split,
+        _ => return None,
+    })
+}
+
+fn wrong(site: &Site<'_>, reason: &str) -> CompileError {
+    CompileError::invalid(&site.location, reason)
+}
+
+fn int(site: &Site<'_>, name: &str, default: i64) -> i64 {
+    match site.attribute(name) {
+        Some(AttributeValue::Int(value)) => *value,
+        _ => default,
+    }
+}
+
+/// An input that is a list.
+fn list(values: &[Option<Value>], index: usize, site: &Site<'_>) -> Result<Vec<TensorId>> {
+    match values.get(index) {
+        Some(Some(Value::Sequence(all))) => Ok(all.clone()),
+        _ => Err(wrong(site, &format!("input {index} is no list"))),
+    }
+}
+
+fn tensor(values: &[Option<Value>], index: usize) -> Option<TensorId> {
+    match values.get(index) {
+        Some(Some(Value::Tensor(id))) => Some(*id),
+        _ => None,
+    }
+}
+
+fn need_tensor(values: &[Option<Value>], index: usize, site: &Site<'_>) -> Result<TensorId> {
+    tensor(values, index).ok_or_else(|| wrong(site, &format!("input {index} is no tensor")))
+}
+
+/// A place in a list of `count`, which may count from the end.
+fn position(importer: &Importer<'_>, id: TensorId, count: usize, site: &Site<'_>) -> Result<usize> {
+    let value = importer.builder.need_ints(id, "a place in a list")?.first().copied().unwrap_or(0);
+    let count = count as i64;
+    let place = if value < 0 { value.saturating_add(count) } else { value };
+    if (0..count).contains(&place) {
+        return Ok(place as usize);
+    }
+    Err(wrong(site, &format!("there is no place {value} in a list of {count}")))
+}
+
+fn same<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let value = importer.inputs(site)?.into_iter().next().flatten();
+    Ok(vec![value.unwrap_or(Value::Nothing)])
+}
+
+fn has_element<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let value = importer.inputs(site)?.into_iter().next().flatten();
+    let is_there = !matches!(value, None | Some(Value::Nothing));
+    let known = Values::Int(vec![is_there.into()]);
+    Ok(vec![Value::Tensor(importer.builder.values(ElementType::Bool, &[], &known)?)])
+}
+
+fn get_element<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    match importer.inputs(site)?.into_iter().next().flatten() {
+        None | Some(Value::Nothing) => Err(wrong(site, "the optional value is not there")),
+        Some(value) => Ok(vec![value]),
+    }
+}
+
+fn construct<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let values: Option<Vec<Value>> = importer.inputs(site)?.into_iter().collect();
+    let values = values.ok_or_else(|| wrong(site, "an input is missing"))?;
+    Ok(vec![Value::Sequence(tensors(&values, site)?)])
+}
+
+fn at<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let values = importer.inputs(site)?;
+    let all = list(&values, 0, site)?;
+    let place = position(importer, need_tensor(&values, 1, site)?, all.len(), site)?;
+    Ok(vec![Value::Tensor(all[place])])
+}
+
+fn insert<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let values = importer.inputs(site)?;
+    let mut all = list(&values, 0, site)?;
+    let added = need_tensor(&values, 1, site)?;
+    let place = match tensor(&values, 2) {
+        None => all.len(),
+        Some(id) => {
+            let value = importer.builder.need_ints(id, "a place in a list")?.first().copied().unwrap_or(0);
+            let count = all.len() as i64;
+            let place = if value < 0 { value.saturating_add(count) } else { value };
+            let found = usize::try_from(place).ok().filter(|place| *place <= all.len());
+            found.ok_or_else(|| wrong(site, &format!("there is no place {value} in a list of {count}")))?
+        }
+    };
+    all.insert(place, added);
+    Ok(vec![Value::Sequence(all)])
+}
+
+fn erase<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let values = importer.inputs(site)?;
+    let mut all = list(&values, 0, site)?;
+    match tensor(&values, 1) {
+        Some(id) => {
+            all.remove(position(importer, id, all.len(), site)?);
+        }
+        None if all.is_empty() => return Err(wrong(site, "the list is empty")),
+        None => {
+            all.pop();
+        }
+    }
+    Ok(vec![Value::Sequence(all)])
+}
+
+fn length<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let count = list(&importer.inputs(site)?, 0, site)?.len() as i64;
+    Ok(vec![Value::Tensor(importer.builder.values(DType::I64, &[], &Values::Int(vec![count]))?)])
+}
+
+fn axis(site: &Site<'_>, value: i64, rank: usize) -> Result<usize> {
+    let axis = if value < 0 { value.saturating_add(rank as i64) } else { value };
+    usize::try_from(axis)
+        .ok()
+        .filter(|axis| *axis < rank)
+        .ok_or_else(|| wrong(site, &format!("there is no axis {value}")))
+}
+
+fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let all = list(&importer.inputs(site)?, 0, site)?;
+    let Some(first) = all.first() else { return Err(wrong(site, "the list is empty")) };
+    let is_new = int(site, "new_axis", 0) != 0;
+    let rank = importer.builder.dims(*first).len() + usize::from(is_new);
+    let axis = axis(site, int(site, "axis", 0), rank)?;
+    let joined = if is_new { stack(importer, &all, axis)? } else { importer.builder.concat(&all, axis)? };
+    Ok(vec![Value::Tensor(joined)])
+}
+
+/// Parts along an axis: of given sizes, of one size with a smaller last one, or single places.
+fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let values = importer.inputs(site)?;
+    let data = need_tensor(&values, 0, site)?;
+    let dims = importer.builder.dims(data).to_vec();
+    let axis = axis(site, int(site, "axis", 0), dims.len())?;
+    let size = dims[axis];
+    let counted = usize::try_from(size).unwrap_or(usize::MAX);
+    if counted > MOST_PARTS {
+        let reason = format!("a list of the parts of {size} places; {MOST_PARTS} are supported");
+        return Err(CompileError::unsupported(&site.location, reason));
+    }
+    let (sizes, keeps) = match tensor(&values, 1) {
+        None => (vec![1; counted], int(site, "keepdims", 1) != 0),
+        Some(id) => {
+            let is_scalar = importer.builder.dims(id).is_empty();
+            let given = importer.builder.need_ints(id, "the sizes of the parts")?;
+            let given: Option<Vec<u64>> = given.iter().map(|size| u64::try_from(*size).ok()).collect();
+            let given = given.ok_or_else(|| wrong(site, "a size is negative"))?;
+            match (is_scalar, given.first()) {
+                (true, Some(0)) | (_, None) => return Err(wrong(site, "parts of no places")),
+                (true, Some(each)) => {
+                    ((0..size.div_ceil(*each)).map(|i| (*each).min(size - i * each)).collect(), true)
+                }
+                (false, _) => (given, true),
+            }
+        }
+    };
+    if sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size)) != size {
+        return Err(wrong(site, &format!("parts of {sizes:?} are not the {size} there are")));
+    }
+    let b = &mut importer.builder;
+    let (mut start, mut parts) = (0, Vec::new());
+    for count in sizes {
+        let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+        ranges[axis] = Range { start: if count == 0 { 0 } else { start }, step: 1, count };
+        let mut part = b.slice(data, &ranges)?;
+        if !keeps {
+            let mut kept = dims.clone();
+            kept.remove(axis);
+            part = b.reshape(part, &kept)?;
+        }
+        parts.push(part);
+        start += count;
+    }
+    Ok(vec![Value::Sequence(parts)])
+}
+
+/// A graph for each place of one or more lists; tensors are given to all.
+fn map<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
+    let body = site.graph("body")?;
+    let values = importer.inputs(site)?;
+    let count = list(&values, 0, site)?.len();
+    if body.inputs.len() != values.len() {
+        return Err(wrong(site, "the body does not take what it is given"));
+    }
+    let mut results: Vec<Vec<TensorId>> = vec![Vec::new(); body.outputs.len()];
+    for place in 0..count {
+        let outputs = importer.inner(&site.location, |importer| {
+            for (input, value) in body.inputs.iter().zip(&values) {
+                let value = match value {
+                    Some(Value::Sequence(all)) => {
+                        let element =
+                            all.get(place).ok_or_else(|| wrong(site, "a list is shorter than the first"))?;
+                        Value::Tensor(*element)
+                    }
+                    Some(value) => value.clone(),
+                    None => Value::Nothing,
+                };
+                importer.define(&input.name, value);
+            }
+            importer.run(body)
+        })?;
+        for (all, id) in results.iter_mut().zip(tensors(&outputs, site)?) {
+            all.push(id);
+        }
+    }
+    Ok(results.into_iter().map(Value::Sequence).collect())
+}

@@ -1,0 +1,157 @@
+//! The list of all operators of a model that nothing imports, for the error that one of them is met.
+
+use std::collections::HashSet;
+
+use halite_formats::onnx::{AttributeValue, Graph, Model, Node, OpsetId};
+
+use super::{
+    Result, control,
+    importer::{function_of, location_of, own_domain, version_of},
+    liveness, ops, sequence,
+};
+use crate::{SourceLocation, UnsupportedOperator, control::Watch};
+
+/// The operator of a node, as an error lists it.
+pub(super) fn operator(
+    node: &Node,
+    domain: &str,
+    version: i64,
+    first: SourceLocation,
+) -> UnsupportedOperator {
+    let domain = if domain.is_empty() { "ai.onnx" } else { domain };
+    let domain = Some((domain.to_owned(), version));
+    UnsupportedOperator { name: node.op_type.clone(), domain, count: 1, first, reason: None }
+}
+
+/// Nodes that are still to be looked at.
+struct Open<'m> {
+    nodes: &'m [Node],
+    outputs: Vec<&'m str>,
+    opsets: &'m [OpsetId],
+    location: String,
+}
+
+impl<'m> Open<'m> {
+    fn graph(graph: &'m Graph, opsets: &'m [OpsetId], location: String) -> Self {
+        let outputs = graph.outputs.iter().map(|output| output.name.as_str()).collect();
+        Open { nodes: &graph.nodes, outputs, opsets, location }
+    }
+}
+
+/// All operators of a model that nothing imports, of nodes that its outputs need: those of graphs in nodes too, and those of
+/// functions, once for each function. `found` is the one that was met; it is among them.
+///
+/// # Errors
+/// The work was ended.
+pub(super) fn all(
+    model: &Model,
+    found: UnsupportedOperator,
+    watch: Watch<'_>,
+) -> Result<Vec<UnsupportedOperator>> {
+    let mut all = Vec::new();
+    let mut called: HashSet<*const halite_formats::onnx::Function> = HashSet::new();
+    let mut open = vec![Open::graph(&model.graph, &model.opsets, String::new())];
+    while let Some(Open { nodes, outputs, opsets, location }) = open.pop() {
+        let (live, _) = liveness::needed(nodes, outputs.into_iter());
+        for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
+            watch.check()?;
+            let own = location_of(node, index, &location);
+            let inner = node.attributes.iter().flat_map(|attribute| match &attribute.value {
+                AttributeValue::Graph(graph) => std::slice::from_ref(&**graph),
+                AttributeValue::Graphs(graphs) => graphs,
+                _ => &[],
+            });
+            open.extend(inner.map(|graph| Open::graph(graph, opsets, own.as_str().to_owned())));
+            if let Some(function) = function_of(model, node) {
+                if called.insert(function) {
+                    let outputs = function.outputs.iter().map(String::as_str).collect();
+                    let opsets = if function.opsets.is_empty() { opsets } else { &function.opsets };
+                    open.push(Open {
+                        nodes: &function.nodes,
+                        outputs,
+                        opsets,
+                        location: own.as_str().to_owned(),
+                    });
+                }
+                continue;
+            }
+            let domain = own_domain(&node.domain);
+            if !is_imported(domain, &node.op_type) {
+                operator(node, domain, version_of(domain, opsets), own).add_to(&mut all);
+            }
+        }
+    }
+    if !all.iter().any(|own| own.is_same(&found)) {
+        all.insert(0, found);
+    }
+    Ok(all)
+}
+
+/// Whether there is an importer for an operator.
+fn is_imported(domain: &str, op_type: &str) -> bool {
+    control::find(domain, op_type).is_some()
+        || sequence::find(domain, op_type).is_some()
+        || ops::find(domain, op_type).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        CompileError,
+        frontends::onnx::{
+            Model,
+            encode::{FLOAT, body, function, graph, model, node, port},
+        },
+        signature::Bindings,
+    };
+
+    #[test]
+    fn all_unsupported_operators_are_told_together() {
+        let of = |name: &str| port(name, FLOAT, &[4]);
+        let then = graph(&[node("Frob", &["x"], &["t"], &[])], &[], &[], &[of("t")]);
+        let other = graph(&[node("own:Wrap", &["x"], &["e"], &[])], &[], &[], &[of("e")]);
+        let branches = [body("then_branch", &then), body("else_branch", &other)];
+        let nodes = [
+            node("Frob", &["x"], &["unused"], &[]),
+            node("com.microsoft:Frob", &["x"], &["f"], &[]),
+            node("Cast", &["f"], &["c"], &[crate::frontends::onnx::encode::int("to", 9)]),
+            node("If", &["c"], &["i"], &branches),
+            node("ai.onnx.ml:Scaler", &["i"], &["s"], &[]),
+            node("own:Wrap", &["s"], &["y"], &[]),
+        ];
+        let inner = [node("Frob", &["a"], &["m"], &[]), node("Relu", &["m"], &["b"], &[])];
+        let wrap = function("Wrap", &["a"], &["b"], &inner);
+        let bytes = model(&graph(&nodes, &[], &[of("x")], &[of("y")]), &[wrap]);
+        let error = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err();
+        assert!(error.is_unsupported());
+        let text = error.to_string();
+        let CompileError::UnsupportedOperators { operators } = error else { panic!("{text}") };
+        let mut told: Vec<_> =
+            operators.iter().map(|o| (o.name.as_str(), o.domain.clone().unwrap(), o.count)).collect();
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                // In the branch and in the function; nobody needs the first.
+                ("Frob", ("ai.onnx".to_owned(), 20), 2),
+                ("Frob", ("com.microsoft".to_owned(), 1), 1),
+                ("Scaler", ("ai.onnx.ml".to_owned(), 1), 1),
+            ]
+        );
+        assert!(text.contains("3 operators of this model are not supported"), "{text}");
+        assert!(text.contains("Scaler of ai.onnx.ml 1 (Scaler 'Scaler_of_s')"), "{text}");
+        assert!(text.contains("Frob of ai.onnx 20 (2 nodes, the first is"), "{text}");
+    }
+
+    #[test]
+    fn attributes_of_known_operators_are_refused_as_before() {
+        let of = |name: &str| port(name, FLOAT, &[4]);
+        let nodes = [
+            node("Cast", &["x"], &["c"], &[crate::frontends::onnx::encode::int("to", 8)]),
+            node("Frob", &["c"], &["y"], &[]),
+        ];
+        let bytes = model(&graph(&nodes, &[], &[of("x")], &[of("y")]), &[]);
+        let error = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err();
+        assert!(matches!(error, CompileError::Unsupported { .. }), "{error}");
+    }
+}

@@ -1,0 +1,98 @@
+//! What the operators of the Vulkan delegate compute, one importer for each. Names, argument orders and rules are those of
+//! ExecuTorch 1.5 (`backends/vulkan/op_registry.py`, `backends/vulkan/runtime/graph/ops`); where the delegate's shaders
+//! differ from PyTorch, PyTorch's rules hold.
+
+mod attention;
+mod binary;
+mod conv;
+mod create;
+mod images;
+mod linear;
+mod moves;
+mod norm;
+mod picking;
+mod reduce;
+mod sizes;
+mod unary;
+
+use super::{Result, node::Node};
+use crate::{SourceLocation, UnsupportedOperator};
+
+/// Says with the builder what a call computes.
+pub(super) type Import = fn(&mut Node<'_, '_>) -> Result<()>;
+
+/// Operators and what imports them.
+type Table = &'static [(&'static str, Import)];
+
+const TABLES: &[Table] = &[
+    attention::OPERATORS,
+    binary::OPERATORS,
+    conv::OPERATORS,
+    create::OPERATORS,
+    images::OPERATORS,
+    linear::OPERATORS,
+    moves::OPERATORS,
+    norm::OPERATORS,
+    picking::OPERATORS,
+    reduce::OPERATORS,
+    sizes::OPERATORS,
+    unary::OPERATORS,
+];
+
+/// What is known but not supported: what the name begins with, and why.
+const REFUSED: &[(&str, &str)] = &[
+    ("sdpa_with_kv_cache", "it keeps keys and values from call to call"),
+    ("update_cache", "it keeps keys and values from call to call"),
+    ("llama.custom_sdpa", "it reads keys and values that are kept from call to call"),
+    ("llama.update_cache", "it keeps keys and values from call to call"),
+    ("quantized_decomposed.", "quantized programs are not supported; export the model without a quantizer"),
+    ("torchao.", "quantized programs are not supported; export the model without a quantizer"),
+    ("etvk.choose_qparams", "quantized programs are not supported; export the model without a quantizer"),
+    (
+        "aten._weight_int8pack_mm",
+        "quantized programs are not supported; export the model without a quantizer",
+    ),
+    ("et_vk.q8ta_", "quantized programs are not supported; export the model without a quantizer"),
+    ("et_vk.linear_", "quantized programs are not supported; export the model without a quantizer"),
+    ("et_vk.q4gsw_", "quantized programs are not supported; export the model without a quantizer"),
+    ("et_vk.embedding_q4gsw", "quantized programs are not supported; export the model without a quantizer"),
+    ("et_vk.conv2d_q8", "quantized programs are not supported; export the model without a quantizer"),
+    ("et_vk.adamw_step", "it is for training"),
+    ("et_vk.fused_ce", "it is for training"),
+];
+
+/// The importer of an operator.
+pub(super) fn find(name: &str) -> Option<Import> {
+    let mut all = TABLES.iter().flat_map(|table| table.iter());
+    all.find(|(own, _)| *own == name).map(|(_, import)| *import)
+}
+
+/// An operator that has no importer, as an error lists it.
+pub(super) fn unknown(name: &str, first: SourceLocation) -> UnsupportedOperator {
+    let known = REFUSED.iter().find(|(start, _)| name.starts_with(start));
+    let reason = known.map(|(_, reason)| (*reason).to_owned());
+    UnsupportedOperator { name: name.to_owned(), domain: None, count: 1, first, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_has_one_importer() {
+        let mut names: Vec<_> = TABLES.iter().flat_map(|table| table.iter().map(|(name, _)| *name)).collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+        assert!(names.iter().all(|name| find(name).is_some()));
+    }
+
+    #[test]
+    fn what_is_refused_has_no_importer() {
+        for (start, _) in REFUSED {
+            let found =
+                TABLES.iter().flat_map(|table| table.iter()).find(|(name, _)| name.starts_with(start));
+            assert!(found.is_none(), "{start}: {found:?}");
+        }
+    }
+}

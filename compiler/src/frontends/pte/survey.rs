@@ -1,0 +1,107 @@
+//! The list of all operators of a method that nothing imports, for the error that one of them is met.
+
+use halite_formats::pte::{Instruction, Plan, VulkanGraph};
+
+use super::{
+    delegate::call_location,
+    ops,
+    plan::{BACK_END, delegate_name, instruction_location, is_known, outside},
+};
+use crate::{CompileError, UnsupportedOperator};
+
+/// The error that operators are not supported, with all of the method's in the place of the one that was met. Other errors
+/// stay what they are.
+pub(super) fn with_all(error: CompileError, plan: &Plan, instructions: &[Instruction]) -> CompileError {
+    let CompileError::UnsupportedOperators { operators: met } = error else { return error };
+    let mut operators = Vec::new();
+    for (index, instruction) in instructions.iter().enumerate() {
+        match instruction {
+            Instruction::Kernel { operator, .. } => {
+                let name = &plan.operators[*operator];
+                if !is_known(name) {
+                    outside(name, instruction_location(index, plan)).add_to(&mut operators);
+                }
+            }
+            Instruction::Delegate { delegate, .. } => in_delegate(*delegate, plan, &mut operators),
+            _ => {}
+        }
+    }
+    for operator in met {
+        if !operators.iter().any(|own| own.is_same(&operator)) {
+            operators.insert(0, operator);
+        }
+    }
+    CompileError::UnsupportedOperators { operators }
+}
+
+/// Adds those of a delegate, if it can be read.
+fn in_delegate(index: usize, plan: &Plan, operators: &mut Vec<UnsupportedOperator>) {
+    let delegate = &plan.delegates[index];
+    if delegate.id != BACK_END {
+        return;
+    }
+    let Ok(graph) = VulkanGraph::parse(&delegate.data) else { return };
+    let name = delegate_name(index, plan);
+    for (index, call) in graph.calls.iter().enumerate() {
+        if ops::find(&call.name).is_none() {
+            ops::unknown(&call.name, call_location(index, &name)).add_to(operators);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_formats::pte::{Delegate, Plan, Program};
+
+    use super::*;
+    use crate::{Control, SourceLocation, frontends::pte::plan::import, signature::Bindings};
+
+    #[test]
+    fn all_operators_outside_of_delegates_are_told_together() {
+        let operators = ["aten::cumsum.out", "aten::mean.out", "aten::sort.values"].map(str::to_owned);
+        let call = |operator| Instruction::Kernel { operator, args: vec![0, 0] };
+        let plan = Plan {
+            name: "forward".to_owned(),
+            values: vec![halite_formats::pte::Value::Null],
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            chains: vec![vec![
+                call(0),
+                call(1),
+                Instruction::Delegate { delegate: 0, args: Vec::new() },
+                call(2),
+                call(0),
+            ]],
+            operators: operators.to_vec(),
+            // Damaged: what can be read is told.
+            delegates: vec![Delegate { id: BACK_END.to_owned(), data: bytes(), specs: Vec::new() }],
+        };
+        let made = import(&Program::default(), &plan, &[], &Bindings::default(), &Control::new());
+        let error = made.unwrap_err();
+        let text = error.to_string();
+        let CompileError::UnsupportedOperators { operators } = error else { panic!("{text}") };
+        let told: Vec<_> = operators.iter().map(|o| (o.name.as_str(), o.count)).collect();
+        assert_eq!(told, [("aten::cumsum.out", 2), ("aten::sort.values", 1)]);
+        assert_eq!(operators[0].first, SourceLocation::new("instruction 0 of method 'forward'"));
+        assert!(text.contains("2 operators") && text.contains("left outside of the delegate"), "{text}");
+    }
+
+    fn bytes() -> bytes::Bytes {
+        bytes::Bytes::from_static(b"VH00")
+    }
+
+    #[test]
+    fn other_errors_stay_what_they_are() {
+        let plan = Plan {
+            name: String::new(),
+            values: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            chains: Vec::new(),
+            operators: Vec::new(),
+            delegates: Vec::new(),
+        };
+        let error = with_all(CompileError::Request("no".to_owned()), &plan, &[]);
+        assert!(matches!(error, CompileError::Request(_)));
+    }
+}

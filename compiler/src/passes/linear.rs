@@ -1,0 +1,226 @@
+//! What convolutions and products have in common for passes, and giving convolutions the batch normalization behind them.
+
+use std::collections::HashMap;
+
+use halite_ops::{
+    Activation, DType, Operation,
+    elementwise::Elementwise,
+    expression::{Expression, Function, Operand},
+    norm::{Norm, NormKind},
+    window::Layout,
+};
+
+use super::{Result, Uses};
+use crate::{
+    control::Watch,
+    graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId},
+};
+
+/// The fields of convolutions and products that passes change.
+pub(super) struct LinearOp<'a> {
+    pub bias: &'a mut bool,
+    /// `None` where kernels add none.
+    pub residual: Option<&'a mut bool>,
+    pub activation: &'a mut Activation,
+    /// Number of values of a bias.
+    pub values: u64,
+    /// Dimensions of results behind those of a bias's values.
+    pub behind: usize,
+    /// Type of a bias and of results.
+    pub dtype: DType,
+    /// The filters of a convolution; a product has none.
+    filters: Option<Filters>,
+}
+
+/// Constants that are multiplied with the input of a convolution.
+struct Filters {
+    /// Their dimensions.
+    dims: Vec<u64>,
+    /// Dimensions with which a value for each of them lies beside them.
+    beside: Vec<u64>,
+}
+
+/// Views an operation so, if it is one of these.
+pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
+    Some(match operation {
+        Operation::Conv2d(c) if c.layout == Layout::Nchw => LinearOp {
+            values: c.filter[0],
+            behind: 2,
+            filters: Some(Filters { beside: vec![c.filter[0], 1, 1, 1], dims: c.filter.into() }),
+            dtype: c.dtype,
+            bias: &mut c.bias,
+            residual: Some(&mut c.residual),
+            activation: &mut c.activation,
+        },
+        Operation::Conv1d(c) if c.layout == Layout::Nchw => LinearOp {
+            values: c.filter[0],
+            behind: 1,
+            filters: Some(Filters { beside: vec![c.filter[0], 1, 1], dims: c.filter.into() }),
+            dtype: c.dtype,
+            bias: &mut c.bias,
+            residual: Some(&mut c.residual),
+            activation: &mut c.activation,
+        },
+        Operation::ConvTranspose2d(c) if c.groups == 1 => LinearOp {
+            values: c.filter[1],
+            behind: 2,
+            filters: Some(Filters { beside: vec![1, c.filter[1], 1, 1], dims: c.filter.into() }),
+            dtype: c.dtype,
+            bias: &mut c.bias,
+            residual: None,
+            activation: &mut c.activation,
+        },
+        Operation::MatMul(product) if product.out.is_float() => LinearOp {
+            values: product.n,
+            behind: 0,
+            filters: None,
+            dtype: product.out,
+            bias: &mut product.bias,
+            residual: Some(&mut product.residual),
+            activation: &mut product.activation,
+        },
+        _ => return None,
+    })
+}
+
+impl LinearOp<'_> {
+    /// Whether it is a convolution.
+    pub fn is_convolution(&self) -> bool {
+        self.filters.is_some()
+    }
+}
+
+/// Batch normalization by constants goes into the weights of the convolution before it.
+pub(super) fn fold_batch_norm(
+    graph: &mut Graph,
+    region: &mut Region,
+    uses: &mut Uses,
+    watch: Watch<'_>,
+) -> Result {
+    each_after(graph, region, uses, watch, &|graph, before, node| {
+        let NodeOp::Operation(Operation::Norm(norm)) = &node.op else { return None };
+        if norm.kind != NormKind::Batch {
+            return None;
+        }
+        fold_norm(graph, norm, before, node)
+    })
+}
+
+/// A rewrite of such an operation and the node behind it: nodes in their place, in order.
+type Rewrite = dyn Fn(&mut Graph, &Node, &Node) -> Option<Vec<Node>>;
+
+/// Offers each such operation whose result is read once, and its reader; of several before one reader, the first whose
+/// rewrite there is.
+pub(super) fn each_after(
+    graph: &mut Graph,
+    region: &mut Region,
+    uses: &mut Uses,
+    watch: Watch<'_>,
+    rewrite: &Rewrite,
+) -> Result {
+    let mut nodes: Vec<Vec<Node>> = region.nodes.drain(..).map(|node| vec![node]).collect();
+    let mut producers: HashMap<TensorId, usize> = HashMap::new();
+    for index in 0..nodes.len() {
+        watch.check()?;
+        let node = nodes[index].last().expect("one was put there").clone();
+        let rewritten = node.inputs.iter().find_map(|id| {
+            let producer = *producers.get(id).filter(|_| uses.count(*id) == 1)?;
+            let before = nodes[producer].last()?.clone();
+            let NodeOp::Operation(operation) = &before.op else { return None };
+            linear_op(&mut operation.clone())?;
+            rewrite(graph, &before, &node).map(|new| (producer, before, new))
+        });
+        if let Some((producer, before, new)) = rewritten {
+            for old in [&before, &node] {
+                old.inputs.iter().for_each(|id| uses.remove(*id));
+            }
+            new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
+            nodes[producer].pop();
+            nodes[index] = new;
+        }
+        let outputs = nodes[index].last().map(|node| node.outputs.clone()).unwrap_or_default();
+        producers.extend(outputs.into_iter().map(|id| (id, index)));
+    }
+    region.nodes = nodes.into_iter().flatten().collect();
+    Ok(())
+}
+
+/// The convolution with scaled weights: `(conv(x) + b - mean) * s + beta` with `s = scale / sqrt(variance + epsilon)`.
+fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Option<Vec<Node>> {
+    let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
+    let own = linear_op(&mut operation)?;
+    let filters = own.filters?;
+    let constant = |id: &TensorId| graph.tensor(*id).constant.is_some();
+    let fits = *own.activation == Activation::None && norm.channels == own.values && norm.dtype == own.dtype;
+    if !fits || !before.inputs[1..].iter().all(constant) || !node.inputs[1..].iter().all(constant) {
+        return None;
+    }
+    let (beside, weights, dtype, values) = (filters.beside, filters.dims, own.dtype, own.values);
+    let had_bias = std::mem::replace(own.bias, true);
+    let mut rest = node.inputs[3..].iter().copied();
+    let (mean, variance) = (node.inputs[1], node.inputs[2]);
+    let scale = if norm.scale { rest.next() } else { None };
+    let beta = if norm.bias { rest.next() } else { None };
+
+    let mut new = Vec::new();
+    let vector = vec![values];
+    let mut s = NodeBuilder { graph, new: &mut new, dtype, node };
+    let epsilon = norm.epsilon.0;
+    let inputs: Vec<_> =
+        [Some(variance), scale].into_iter().flatten().map(|id| (id, vector.clone())).collect();
+    let factor = s.make(&inputs, &vector, |p, x| {
+        let sum = p.call(Function::Add, &[x[0], epsilon.into()]);
+        let inverse = p.call(Function::Rsqrt, &[sum]);
+        x.get(1).map_or(inverse, |scale| p.call(Function::Mul, &[*scale, inverse]))
+    });
+    let filter = s.make(&[(before.inputs[1], weights.clone()), (factor, beside)], &weights, |p, x| {
+        p.call(Function::Mul, x)
+    });
+    let bias = had_bias.then(|| before.inputs[2]);
+    let present = [Some(mean), Some(factor), bias, beta];
+    let inputs: Vec<_> = present.into_iter().flatten().map(|id| (id, vector.clone())).collect();
+    let added = s.make(&inputs, &vector, |p, x| {
+        let mut rest = x[2..].iter();
+        let bias = if had_bias { rest.next().copied() } else { None };
+        let centred = p.call(Function::Sub, &[bias.unwrap_or(0.0.into()), x[0]]);
+        let scaled = p.call(Function::Mul, &[centred, x[1]]);
+        rest.next().map_or(scaled, |beta| p.call(Function::Add, &[scaled, *beta]))
+    });
+    let inputs = vec![before.inputs[0], filter, added];
+    let (outputs, location) = (node.outputs.clone(), before.location.clone());
+    new.push(Node { op: NodeOp::Operation(operation), inputs, outputs, location });
+    Some(new)
+}
+
+/// Makes elementwise nodes over constants.
+struct NodeBuilder<'a> {
+    graph: &'a mut Graph,
+    new: &'a mut Vec<Node>,
+    dtype: DType,
+    node: &'a Node,
+}
+
+impl NodeBuilder<'_> {
+    fn make(
+        &mut self,
+        inputs: &[(TensorId, Vec<u64>)],
+        dims: &[u64],
+        compute: impl FnOnce(&mut Expression, &[Operand]) -> Operand,
+    ) -> TensorId {
+        let operands: Vec<Operand> = (0..inputs.len()).map(Operand::Input).collect();
+        let mut program = Expression::default();
+        let value = compute(&mut program, &operands);
+        program.store(value, self.dtype);
+        let name = self.node.location.as_str().to_owned();
+        let element = ElementType::Of(self.dtype);
+        let id = self.graph.add_tensor(Tensor { name, element, dims: dims.to_vec(), constant: None });
+        let shapes: Vec<_> = inputs.iter().map(|(_, dims)| (self.dtype, dims.clone())).collect();
+        self.new.push(Node {
+            op: NodeOp::Operation(Operation::Elementwise(Elementwise::new(shapes, program))),
+            inputs: inputs.iter().map(|(id, _)| *id).collect(),
+            outputs: vec![id],
+            location: self.node.location.clone(),
+        });
+        id
+    }
+}

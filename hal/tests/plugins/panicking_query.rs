@@ -1,3 +1,0 @@
-//! A driver library that panics while it is asked who it is. Loaded by `tests/bad_plugins.rs`.
-
-halite_hal::export_driver!(|| panic!("this driver cannot even be made"));

@@ -1,0 +1,117 @@
+//! What has to pass before a change lands. The cheap steps come first, then what only compiles, then the tests.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::{
+    header, prebuilt, shaders,
+    shell::{self, cargo, command, exists, output, say},
+    steps::Steps,
+    test::{self, WITHOUT_DRIVERS},
+};
+
+/// Systems beside this one that everything has to compile for: Rust's names of the targets.
+const SYSTEMS: [&str; 3] = ["aarch64-linux-android", "x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
+
+/// Which steps.
+#[derive(Args)]
+pub struct Options {
+    /// Only what comes before the tests: format, spelling, lints, other systems, generated files, documentation.
+    #[arg(long)]
+    without_tests: bool,
+}
+
+/// Takes the steps.
+pub fn run(options: &Options) -> Result<()> {
+    let mut steps = Steps::begin();
+    steps.take("format", || shell::run(&mut cargo(&["fmt", "--all", "--check"])));
+    spelling(&mut steps);
+    lints(&mut steps);
+    steps.take("fuzz targets compile", || {
+        let check = ["check", "--keep-going", "--locked", "--manifest-path", "fuzz/Cargo.toml"];
+        // In the folder of everything else: crates that both use are checked once.
+        shell::run(strict(&mut cargo(&check)).env("CARGO_TARGET_DIR", shell::repo("target")))
+    });
+    other_systems(&mut steps);
+    licences(&mut steps);
+    steps.take("C header of the driver interface", || header::run(&header::Options { check: true }));
+    steps.take("kernels are those of their templates", || {
+        shaders::run(&shaders::Options { check: true, only: None })
+    });
+    steps.take("documentation", || {
+        let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--keep-going"]);
+        shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    if !options.without_tests {
+        test::all(&test::Options::default(), &mut steps);
+    }
+    steps.finish()
+}
+
+/// Warnings of what cargo compiles are errors.
+fn strict(command: &mut Command) -> &mut Command {
+    command.env("RUSTFLAGS", "-D warnings")
+}
+
+fn spelling(steps: &mut Steps) {
+    const NAME: &str = "spelling";
+    match prebuilt::typos() {
+        Ok(typos) => drop(steps.take(NAME, || shell::run(&mut command(&typos.to_string_lossy(), &[])))),
+        Err(why) => steps.skip(NAME, &format!("{why:#}")),
+    }
+}
+
+fn lints(steps: &mut Steps) {
+    let strict = ["--all-targets", "--", "-D", "warnings"];
+    steps.take("lints", || shell::run(cargo(&["clippy", "--workspace", "--keep-going"]).args(strict)));
+    steps.take("lints without linked drivers", || {
+        shell::run(cargo(&["clippy", "--keep-going"]).args(WITHOUT_DRIVERS).args(strict))
+    });
+}
+
+/// Checks for systems that this machine need not be: nothing is linked, so no compiler for them is needed.
+fn other_systems(steps: &mut Steps) {
+    const NAME: &str = "other systems";
+    if let Err(why) = add_systems() {
+        steps.skip(NAME, &format!("{why:#}"));
+        return;
+    }
+    steps.take(NAME, || {
+        let mut check = cargo(&["check", "--workspace", "--keep-going"]);
+        for system in SYSTEMS {
+            check.args(["--target", system]);
+        }
+        shell::run(strict(&mut check))
+    });
+}
+
+/// Has rustup install the standard libraries that are missing.
+fn add_systems() -> Result<()> {
+    if !exists("rustup") {
+        bail!("there is no rustup, which installs Rust's library for {}", SYSTEMS.join(", "));
+    }
+    let there = output(&mut command("rustup", &["target", "list", "--installed"]))?;
+    let missing: Vec<&str> =
+        SYSTEMS.into_iter().filter(|system| !there.lines().any(|line| line == *system)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    say(&format!("installing Rust's library for {}", missing.join(", ")));
+    shell::run(command("rustup", &["target", "add"]).args(missing))
+}
+
+/// What may be linked. `xtask/tests/tidy` holds the same lists of `deny.toml` where cargo-deny is not installed: building it takes
+/// as long as building everything here.
+fn licences(steps: &mut Steps) {
+    const NAME: &str = "licences, bans and sources";
+    if exists("cargo-deny") {
+        steps.take(NAME, || shell::run(&mut cargo(&["deny", "check", "licenses", "bans", "sources"])));
+    } else {
+        steps.skip(
+            NAME,
+            "cargo-deny is not installed; the tidy test of xtask reads the same lists in deny.toml",
+        );
+    }
+}

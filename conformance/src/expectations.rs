@@ -153,8 +153,9 @@ impl Expectations {
 
 #[cfg(test)]
 mod tests {
+    use halite_testing::Wrong;
+
     use super::*;
-    use crate::suites::Wrong;
 
     #[test]
     fn wrong_numbers_are_never_fine_for_unsupported_cases() {

@@ -10,11 +10,11 @@ use halite_runtime::{
     BufferView, CallOptions, Deadline, ElementType, HostTensor, Session, Value,
     tensor::{self, ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
 };
+use halite_testing::{Numbers, Wrong, drivers, ulp};
 
 use crate::{
     corpus::{Call, Expected, Program},
-    drivers,
-    suites::{self, Numbers, Wrong, ulp},
+    suites,
 };
 
 /// Longest time one call may take, shader compilation included.

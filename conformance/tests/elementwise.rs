@@ -5,13 +5,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use halite_conformance::{
-    drivers::{opener, registry},
-    suites::kernels::{self, capabilities, data::Inputs},
-};
+use halite_conformance::suites::kernels;
 use halite_hal::{Deadline, Device, Options};
 use halite_ops::{DType, Operation, expression::Function};
 use halite_shaders::{Plan, Tuning, rank};
+use halite_testing::{
+    drivers::{opener, registry},
+    library::data::Inputs,
+};
+use halite_tools::kernels::capabilities;
 
 /// Elements of each tensor: some words of the last vector are no elements.
 const ELEMENTS: u64 = 131;

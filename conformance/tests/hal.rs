@@ -4,11 +4,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use halite_conformance::{
-    drivers::{Opener, opener, registry},
-    suites::{Runner, Summary, hal},
-};
+use halite_conformance::suites::{Runner, Summary, hal};
 use halite_hal::{Device, Options, Result};
+use halite_testing::drivers::{Opener, opener, registry};
 
 const LIMIT: Duration = Duration::from_secs(110);
 

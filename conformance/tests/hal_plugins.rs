@@ -9,11 +9,9 @@ use std::{
     time::Duration,
 };
 
-use halite_conformance::{
-    drivers::{opener, registry},
-    suites::{Runner, Verdict, hal},
-};
+use halite_conformance::suites::{Runner, Verdict, hal};
 use halite_hal::Options;
+use halite_testing::drivers::{opener, registry};
 
 /// Runs the suite; returns the areas that were skipped.
 fn run(library: PathBuf, driver: &str) -> BTreeSet<String> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use halite_conformance::{
     corpus,
-    drivers::registry,
     hazards::{Findings, Watched},
     replay,
 };
 use halite_hal::{Device, Options};
 use halite_layers::hazards::HazardCheck;
+use halite_testing::drivers::registry;
 
 /// Programs whose recordings are put on trial. What IREE's compiler makes of them has no hazard that is none.
 fn trial(set: &str) -> Option<Findings> {
@@ -29,9 +29,9 @@ fn trial(set: &str) -> Option<Findings> {
     };
     let mut all = Findings::default();
     for program in corpus::programs(&root, set).unwrap() {
-        let watched = Watched::new(device.clone(), HazardCheck::Known);
+        let watched = Watched::before(device.clone(), HazardCheck::Known);
         replay::run(&root, &program, &(watched.clone() as Arc<dyn Device>));
-        let findings = watched.take();
+        let findings = watched.layer().take();
         let complaints: Vec<_> = findings.complaints().cloned().collect();
         assert!(complaints.is_empty(), "{}: {}", program.name, complaints.join("\n"));
         all.add(findings);

@@ -4,13 +4,12 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use halite_conformance::{
-    drivers::registry,
-    suites::kernels::{self, capabilities, data::Inputs},
-};
+use halite_conformance::suites::kernels;
 use halite_hal::{Deadline, Device, Options};
 use halite_ops::Operation;
 use halite_shaders::{Plan, Slot, Tuning, rank, variants_of};
+use halite_testing::{drivers::registry, library::data::Inputs};
+use halite_tools::kernels::capabilities;
 
 /// The Vulkan device at hand.
 fn vulkan() -> Option<Arc<dyn Device>> {

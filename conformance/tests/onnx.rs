@@ -6,12 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_conformance::{
-    drivers::{opener, registry},
-    onnx::{Case, Engine, Host, OnDevice, Outcome, check, find_tests, superseded},
-    suites::kernels::capabilities,
-};
+use halite_conformance::onnx::{Case, Engine, Host, OnDevice, Outcome, check, find_tests, superseded};
 use halite_hal::Options;
+use halite_testing::drivers::{opener, registry};
+use halite_tools::kernels::capabilities;
 
 /// Every which node test runs on the device.
 const STEP: usize = 16;

@@ -8,11 +8,9 @@ use std::{
     time::Duration,
 };
 
-use halite_conformance::{
-    drivers::{opener, registry},
-    suites::{Runner, hal},
-};
+use halite_conformance::suites::{Runner, hal};
 use halite_hal::Options;
+use halite_testing::drivers::{opener, registry};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(110);

@@ -9,10 +9,10 @@ use std::sync::{
 
 use halite_conformance::{
     corpus,
-    drivers::{opener, registry},
     soak::{self, CallFn, ModuleWork, Plan, TransferWork, Work},
 };
 use halite_hal::{Device, Options};
+use halite_testing::drivers::{opener, registry};
 
 const PLAN: Plan = Plan { calls: 205, threads: 3, sessions: 13, rounds: 4 };
 

@@ -5,11 +5,9 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use halite_conformance::{
-    drivers::registry,
-    reports::{CaseReport, DeviceReport, RunReport},
-};
+use halite_conformance::reports::{CaseReport, DeviceReport, RunReport};
 use halite_hal::Options;
+use halite_testing::drivers::registry;
 
 /// Runs a part of all suites; fails with what the program says unless nothing is unexpected.
 fn run(device: &str, part: &str, more: &[&str]) -> DeviceReport {

@@ -2,16 +2,16 @@
 #![no_main]
 
 use halite_spirv::{
-    analyze, required_features,
+    analyze,
     subgroup::{Decision, Policy, SubgroupSupport, plan},
     touch::{Launch, TouchPlan},
 };
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let words: Vec<u32> = data.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let words: Vec<u32> =
+        data.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     let Ok(facts) = analyze(&words) else { return };
-    required_features(&facts);
     let device = SubgroupSupport {
         default_size: 8,
         min_size: 8,
@@ -24,7 +24,8 @@ fuzz_target!(|data: &[u8]| {
     for entry in &facts.entry_points {
         let touches = TouchPlan::new(&words, &entry.name).expect("the module was accepted");
         touches.of(&Launch { push_constants: &[3; 16], workgroups: Some([2; 3]) });
-        let decision = plan(&words, &entry.name, &[32], 0, &device, &policy).expect("the module was accepted");
+        let decision =
+            plan(&words, &entry.name, &[32], 0, &device, &policy).expect("the module was accepted");
         if let Decision::Repaired { words, .. } = decision {
             assert!(analyze(&words).is_ok());
         }

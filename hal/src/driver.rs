@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use halite_facts::{DeviceFacts, DeviceType};
 use serde::{Deserialize, Serialize};
 
 use crate::{Device, Result};
@@ -25,6 +26,18 @@ pub enum DeviceKind {
     /// Something else.
     #[default]
     Other,
+}
+
+impl From<DeviceType> for DeviceKind {
+    fn from(kind: DeviceType) -> DeviceKind {
+        match kind {
+            DeviceType::Discrete => DeviceKind::DiscreteGpu,
+            DeviceType::Integrated => DeviceKind::IntegratedGpu,
+            DeviceType::Virtual => DeviceKind::VirtualGpu,
+            DeviceType::Cpu => DeviceKind::Cpu,
+            DeviceType::Other => DeviceKind::Other,
+        }
+    }
 }
 
 /// Points for or against a device, and why.
@@ -64,7 +77,7 @@ pub struct UnconfinedCode {
 }
 
 /// A device as enumeration sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Name of the driver.
     pub driver: String,
@@ -93,9 +106,10 @@ pub struct DeviceInfo {
     /// Everything else for bug reports: limits, features, extensions, memory, queues.
     #[serde(default)]
     pub groups: Vec<InfoGroup>,
-    /// The driver's own record of the device as JSON text, complete enough to plan for the device without having it.
+    /// Everything that the driver knows of the device: complete enough to plan for it without having it, and what models are
+    /// compiled by. `None` where the driver does not say, such as for devices that are no GPU.
     #[serde(default)]
-    pub capabilities: Option<String>,
+    pub facts: Option<Arc<DeviceFacts>>,
 }
 
 impl DeviceInfo {

@@ -120,6 +120,10 @@ pub mod host {
     };
 }
 
+/// What a driver knows of a device ([`hal::DeviceInfo`] has it), and the features that devices have and kernels need. Like [`hal`],
+/// they change with every release.
+pub use halite_facts::{DeviceFacts, Feature, FeatureSet};
+
 /// What a device or target can do, which is what kernels are chosen by. Like [`hal`], it changes with every release.
 #[cfg(feature = "compiler")]
 pub use halite_targets::Capabilities;

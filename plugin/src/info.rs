@@ -1,6 +1,8 @@
 //! Owns what is told about devices, on its way through the interface. Does not own: how it is found out.
 
-use std::ffi::c_void;
+use std::{ffi::c_void, sync::Arc};
+
+use halite_facts::DeviceFacts;
 
 use super::{
     abi::*,
@@ -79,6 +81,7 @@ pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
         info.unconfined.iter().map(|code| code.formats.iter().map(|f| raw::lend(f)).collect()).collect();
     let unconfined: Vec<_> =
         info.unconfined.iter().zip(&guarded).map(|(code, formats)| lend_unconfined(code, formats)).collect();
+    let record = info.facts.as_ref().map(|facts| facts.to_json());
     body(&HaliteDeviceInfo {
         struct_size: HaliteDeviceInfo::SIZE,
         kind: kind_number(info.kind),
@@ -87,7 +90,7 @@ pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
         name: raw::lend(&info.name),
         unusable: raw::lend_optional(info.unusable.as_deref()),
         target: raw::lend_optional(info.target.as_deref()),
-        capabilities: raw::lend_optional(info.capabilities.as_deref()),
+        capabilities: raw::lend_optional(record.as_deref()),
         executable_formats: formats.as_ptr(),
         executable_format_count: formats.len(),
         score: score.as_ptr(),
@@ -132,6 +135,17 @@ unsafe fn receive_unconfined(code: &HaliteUnconfinedCode, peer: Peer) -> Result<
     }
 }
 
+/// The facts in the record of a device. A driver may have a record of its own that is no [`DeviceFacts`]: its devices run
+/// modules, and no models are compiled for them.
+fn facts(record: Option<String>, driver: &str) -> Option<Arc<DeviceFacts>> {
+    let mut facts =
+        DeviceFacts::from_json(&record?).inspect_err(|e| log::info!("driver '{driver}': {e}")).ok()?;
+    if facts.os.is_empty() {
+        facts.os = std::env::consts::OS.to_owned();
+    }
+    Some(Arc::new(facts))
+}
+
 /// An info that came in. Its driver is called `driver`, whatever it says: URIs must lead back there.
 ///
 /// # Safety
@@ -152,7 +166,7 @@ unsafe fn receive(info: *const HaliteDeviceInfo, driver: &str, peer: Peer) -> Re
             kind: kind_of(info.kind, peer)?,
             unusable: raw::optional_text(info.unusable, "why a device is unusable", peer)?,
             target: raw::optional_text(info.target, "a device's target", peer)?,
-            capabilities: raw::optional_text(info.capabilities, "a device's capabilities", peer)?,
+            facts: facts(raw::optional_text(info.capabilities, "a device's capabilities", peer)?, driver),
             executable_formats: formats.iter().map(|f| text(*f, "a format")).collect::<Result<_>>()?,
             score: score
                 .iter()

@@ -20,6 +20,7 @@
 
 mod divider;
 mod emit;
+pub mod expand;
 mod fit;
 mod library;
 mod local;

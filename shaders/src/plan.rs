@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use halite_spirv::words_to_bytes;
+
 use crate::library;
 
 /// Why a variant cannot compute an operation; words that follow its name.
@@ -33,7 +35,7 @@ impl Module {
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Module::Compiled { bytes, .. } => bytes.to_vec(),
-            Module::Emitted(words) => words.iter().flat_map(|w| w.to_le_bytes()).collect(),
+            Module::Emitted(words) => words_to_bytes(words),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Owns the kernels that measure what a device can do at most: copies of memory, and arithmetic in registers. They compute no
 //! operation; speeds of kernels are told beside theirs. Does not own: measuring.
 
+use halite_facts::{ComponentType, Feature, FeatureSet, MatrixShape};
 use halite_ops::DType;
-use halite_targets::{Capabilities, ComponentType, MatrixShape};
+use halite_targets::Capabilities;
 
 use crate::{Needs, Plan, Slot, Step, Unfit, library, plan::narrow};
 
@@ -95,16 +96,16 @@ impl Probe {
     fn needs(self, target: &Capabilities) -> Result<Needs, Unfit> {
         let matrix = |operand, sum| {
             let shape = matrix(target, operand, sum)?;
-            let memory_model = Needs {
-                vulkan_memory_model: true,
-                float16: operand == ComponentType::F16,
-                ..Needs::default()
-            };
-            Ok(Needs { matrix: Some(shape), int8: operand == ComponentType::I8, ..memory_model })
+            let features = FeatureSet::from_iter([Feature::VulkanMemoryModel])
+                .with(Feature::ShaderFloat16, operand == ComponentType::F16)
+                .with(Feature::ShaderInt8, operand == ComponentType::I8);
+            Ok(Needs { matrix: Some(shape), features, ..Needs::default() })
         };
         match self {
             Probe::Copy | Probe::FmaF32 | Probe::MultiplyAddI32 => Ok(Needs::default()),
-            Probe::FmaF16 => Ok(Needs { float16: true, ..Needs::default() }),
+            Probe::FmaF16 => {
+                Ok(Needs { features: FeatureSet::from_iter([Feature::ShaderFloat16]), ..Needs::default() })
+            }
             Probe::DotI8 => Ok(Needs { packed_dot_product: true, vulkan: Some((1, 3)), ..Needs::default() }),
             Probe::MatrixF16 => matrix(ComponentType::F16, ComponentType::F32),
             Probe::MatrixI8 => matrix(ComponentType::I8, ComponentType::I32),

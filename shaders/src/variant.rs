@@ -1,13 +1,22 @@
-//! Owns variants: data that says which build with which parameters computes an operation, and what it needs of a
-//! device. Does not own: which one is best (`select`, `tuning`).
+//! Variants: data that says which build with which parameters computes an operation, and what it needs of a device. Which
+//! one is best is for `select` and `tuning` to say.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, OnceLock},
+};
 
+use halite_facts::{Feature, FeatureSet, MatrixShape, kernel_keys};
 use halite_ops::{Operation, OperationError};
-use halite_targets::{Capabilities, MatrixShape};
+use halite_targets::Capabilities;
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::{Plan, Unfit, library, plans};
+use crate::{
+    Plan, Unfit,
+    expand::{self, ExpandError, expand},
+    library, plans,
+};
 
 /// Parameters of a variant by name: tile sizes, vector widths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -32,34 +41,21 @@ impl Params {
 /// What a variant needs of a device beyond the baseline: Vulkan 1.1, 32-bit types, any subgroup size, 128 invocations
 /// in a workgroup, 16 KiB of shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Needs {
     /// Invocations in a workgroup, when more than 128.
     pub invocations: u32,
     /// Bytes of shared memory, when more than 16384.
     pub shared_bytes: u32,
-    /// 8-bit values in buffers.
-    pub storage_8bit: bool,
-    /// 16-bit values in buffers.
-    pub storage_16bit: bool,
-    /// 8-bit arithmetic.
-    pub int8: bool,
-    /// 16-bit integer arithmetic.
-    pub int16: bool,
-    /// 64-bit integers.
-    pub int64: bool,
-    /// 16-bit float arithmetic.
-    pub float16: bool,
-    /// bf16 values.
-    pub bfloat16: bool,
+    /// Features, in JSON each under its key (`float16`, `storage_8bit`, …) beside the other fields.
+    #[serde(flatten, deserialize_with = "kernel_keys::set::deserialize")]
+    pub features: FeatureSet,
     /// Dot products of packed 8-bit integers, fast ones.
     pub packed_dot_product: bool,
     /// Subgroup operations by Vulkan's names (`arithmetic`, `shuffle`, `ballot`, …).
     pub subgroup: Vec<String>,
     /// A subgroup size that the code relies on; 0 when any will do.
     pub subgroup_size: u32,
-    /// The Vulkan memory model.
-    pub vulkan_memory_model: bool,
     /// A shape of cooperative matrices.
     pub matrix: Option<MatrixShape>,
     /// Vulkan version, as (major, minor), when more than 1.1.
@@ -79,7 +75,7 @@ impl Needs {
 
     /// What is needed beyond the baseline, each as a phrase.
     pub fn listed(&self) -> Vec<String> {
-        let mut listed = self.features(None);
+        let mut listed = self.features_beyond(FeatureSet::EMPTY, false);
         let mut at_least = |value: u32, baseline: u32, what: &str| {
             if value > baseline {
                 listed.push(format!("{value} {what}"));
@@ -96,7 +92,7 @@ impl Needs {
 
     /// What a target lacks, each as a phrase; empty when the variant can run there.
     pub fn missing(&self, target: &Capabilities) -> Vec<String> {
-        let mut missing = self.features(Some(target));
+        let mut missing = self.features_beyond(target.features, target.packed_dot_product);
         let mut at_most = |what: &str, has: u32, wants: u32| {
             if wants > has {
                 missing.push(format!("{what}: {wants} wanted, {has} there"));
@@ -125,24 +121,22 @@ impl Needs {
     /// Whether kernels run with the size: by requiring it, or because there is no other.
     fn has_size(&self, target: &Capabilities) -> bool {
         let sizes = &target.subgroup.sizes;
-        sizes.contains(&self.subgroup_size) && (target.subgroup.size_control || sizes.len() == 1)
+        sizes.contains(&self.subgroup_size) && (target.has(Feature::SubgroupSizeControl) || sizes.len() == 1)
     }
 
-    /// Features that are needed and that a target lacks; all that are needed, without a target.
-    fn features(&self, target: Option<&Capabilities>) -> Vec<String> {
-        let has = |feature: fn(&Capabilities) -> bool| target.is_some_and(feature);
-        let pairs = [
-            (self.storage_8bit, has(|t| t.storage_8bit), "8-bit storage"),
-            (self.storage_16bit, has(|t| t.storage_16bit), "16-bit storage"),
-            (self.int8, has(|t| t.int8), "8-bit arithmetic"),
-            (self.int16, has(|t| t.int16), "16-bit integers"),
-            (self.int64, has(|t| t.int64), "64-bit integers"),
-            (self.float16, has(|t| t.float16), "16-bit float arithmetic"),
-            (self.bfloat16, has(|t| t.bfloat16), "bf16"),
-            (self.packed_dot_product, has(|t| t.packed_dot_product), "fast packed dot products"),
-            (self.vulkan_memory_model, has(|t| t.vulkan_memory_model), "the Vulkan memory model"),
-        ];
-        pairs.iter().filter(|(wants, has, _)| *wants && !has).map(|(_, _, what)| (*what).to_owned()).collect()
+    /// Whether a feature is needed.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.has(feature)
+    }
+
+    /// Features that are needed beyond those in `there`, each as a phrase.
+    fn features_beyond(&self, there: FeatureSet, fast_dot_products: bool) -> Vec<String> {
+        let lacking = self.features.without(there);
+        let mut phrases: Vec<String> = lacking.iter().map(|feature| feature.phrase().to_owned()).collect();
+        if self.packed_dot_product && !fast_dot_products {
+            phrases.push("fast packed dot products".to_owned());
+        }
+        phrases
     }
 }
 
@@ -195,23 +189,34 @@ impl Variant {
     }
 }
 
-/// All variants, by operation and then in the order of their data.
-pub fn variants() -> &'static [Variant] {
-    static ALL: LazyLock<Vec<Variant>> = LazyLock::new(|| {
-        let read = |(operation, text): &(&'static str, &str)| {
-            let mut list: Vec<Variant> =
-                serde_json::from_str(text).expect("the crate's own data, read by every test");
-            list.iter_mut().for_each(|variant| variant.operation = operation);
-            list
-        };
-        library::VARIANTS.iter().flat_map(read).collect()
-    });
-    &ALL
+/// All variants, by operation.
+pub fn variants() -> impl Iterator<Item = &'static Variant> {
+    library::VARIANTS.iter().flat_map(|(operation, _)| variants_of(operation))
 }
 
-/// The variants of an operation by its name.
-pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + use<'_> {
-    variants().iter().filter(move |v| v.operation == operation)
+/// The variants of an operation by its name, in the order in which they are chosen where nothing was measured: by `order`, then
+/// by name. Operations are read one by one, when they are first asked for: a model needs few of them.
+pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + use<> {
+    static LISTS: LazyLock<Vec<OnceLock<Vec<Variant>>>> =
+        LazyLock::new(|| library::VARIANTS.iter().map(|_| OnceLock::new()).collect());
+    let index = library::VARIANTS.binary_search_by(|(name, _)| (*name).cmp(operation));
+    index.into_iter().flat_map(|index| {
+        let (operation, text) = library::VARIANTS[index];
+        LISTS[index].get_or_init(|| read(operation, text).expect("the crate's own data, read by every test"))
+    })
+}
+
+fn read(operation: &'static str, text: &str) -> Result<Vec<Variant>, ExpandError> {
+    let variant = |item| {
+        let mut variant: Variant = serde_json::from_value(Value::Object(item))?;
+        variant.operation = operation;
+        Ok(variant)
+    };
+    let variants: Result<Vec<Variant>, ExpandError> =
+        expand(text, &expand::VARIANTS)?.into_iter().map(variant).collect();
+    let mut variants = variants?;
+    variants.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
+    Ok(variants)
 }
 
 /// Whether an operation makes sense and some variant is for its types; the reason when not.
@@ -256,7 +261,7 @@ mod tests {
             assert!(variant.build.is_empty() || builds.contains(variant.build.as_str()), "{}", variant.name);
             assert!(!variant.note.is_empty() && !variant.signatures.is_empty(), "{}", variant.name);
         }
-        let mut used: BTreeSet<&str> = variants().iter().map(|v| v.build.as_str()).collect();
+        let mut used: BTreeSet<&str> = variants().map(|v| v.build.as_str()).collect();
         // Plans of several steps use further builds.
         for sample in Operation::NAMES.iter().flat_map(|name| Operation::samples(name)) {
             let plans = variants_of(sample.name()).filter_map(|v| v.plan(&sample).ok());

@@ -5,6 +5,10 @@
 #[path = "../generator/src/sources.rs"]
 mod sources;
 
+use std::collections::BTreeSet;
+
+use halite_shaders::expand;
+use serde_json::Value;
 use sources::Library;
 
 #[test]
@@ -28,6 +32,48 @@ fn kernels_are_valid_spirv() {
         let words = halite_spirv::words_from_bytes(&bytes).unwrap();
         let facts = halite_spirv::analyze(&words).unwrap_or_else(|e| panic!("{}: {e}", build.name));
         assert_eq!(facts.entry_points.len(), 1, "{}", build.name);
+    }
+}
+
+#[test]
+fn every_kept_kernel_is_of_a_build_and_every_build_of_a_variant_is_there() {
+    let library = Library::open(env!("CARGO_MANIFEST_DIR").into()).unwrap();
+    let builds = library.builds().unwrap();
+    let names: BTreeSet<String> = builds.iter().map(|(_, build)| build.name.clone()).collect();
+    for extension in ["spv", "hash"] {
+        let files = std::fs::read_dir(library.root.join("spirv")).unwrap().map(|file| file.unwrap().path());
+        let kept: BTreeSet<String> = files
+            .filter(|path| path.extension().is_some_and(|own| own == extension))
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert!(kept == names, "*.{extension}: {:?}", kept.symmetric_difference(&names).collect::<Vec<_>>());
+    }
+    assert!(library.variants(&builds).unwrap() > 0);
+}
+
+/// All objects under the key `defines`.
+fn defines<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| match key.as_str() {
+            "defines" => found.push(value),
+            _ => defines(value, found),
+        }),
+        Value::Array(list) => list.iter().for_each(|value| defines(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_line_of_a_list_repeats_the_definitions_of_another() {
+    for folder in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/ops")).unwrap() {
+        let list = folder.unwrap().path().join("builds.json");
+        let Ok(text) = std::fs::read_to_string(&list) else { continue };
+        let (list, value) = (list.display(), serde_json::from_str(&text).unwrap());
+        let mut found = Vec::new();
+        defines(&value, &mut found);
+        for (index, one) in found.iter().enumerate() {
+            assert!(!found[..index].contains(one), "{list} has {one} twice: make it a value of an axis");
+        }
     }
 }
 

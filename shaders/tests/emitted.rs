@@ -4,12 +4,18 @@
 use std::{io::Write, process::Command};
 
 use halite_ops::Operation;
-use halite_shaders::{Plan, variants_of};
+use halite_shaders::{Plan, Variant, variants_of};
+
+/// The variant that makes every type on every device.
+fn quad() -> &'static Variant {
+    variants_of("elementwise")
+        .find(|variant| variant.name == "elementwise.quad")
+        .expect("the variant is there")
+}
 
 fn plan(text: &str) -> Plan {
     let operation = Operation::parse(text).expect("an operation");
-    let variant = variants_of("elementwise").next().expect("there are variants");
-    variant.plan(&operation).expect("it can be made")
+    quad().plan(&operation).expect("it can be made")
 }
 
 fn code(text: &str) -> Vec<u8> {
@@ -86,7 +92,7 @@ fn large_grids_have_rows_of_the_same_length() {
 #[test]
 fn what_cannot_be_made_is_named() {
     let many = Operation::parse("elementwise:inputs=u8[3000000000],program=not $0 -> %0:u8").unwrap();
-    let unfit = variants_of("elementwise").next().unwrap().plan(&many).unwrap_err();
+    let unfit = quad().plan(&many).unwrap_err();
     assert!(unfit.to_string().contains("not 3000000000"), "{unfit}");
     let error = |text: &str| Operation::parse(text).unwrap_err().to_string();
     let shapes = error("elementwise:inputs=f32[2x3] f32[2],program=add $0 $1 -> %0:f32");

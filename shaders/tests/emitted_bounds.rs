@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use halite_ops::{DType, Operation, Values};
 use halite_shaders::{Slot, Step, variants_of};
+use halite_spirv::{Module, words_from_bytes};
 use spirv::Op;
 
 /// The code of a kernel, taken apart.
@@ -24,13 +25,9 @@ type Value = Vec<u32>;
 
 impl Machine {
     fn new(words: &[u32]) -> Machine {
-        let mut code = Vec::new();
-        let mut rest = &words[5..];
-        while let Some(first) = rest.first() {
-            let (own, next) = rest.split_at((first >> 16) as usize);
-            code.push((Op::from_u32(first & 0xFFFF).expect("a known instruction"), own[1..].to_vec()));
-            rest = next;
-        }
+        let module = Module::parse(words).expect("a sound module");
+        let code: Vec<(Op, Vec<u32>)> =
+            module.insts().iter().map(|inst| (inst.op, module.words_of(inst)[1..].to_vec())).collect();
         let mut machine = Machine {
             labels: HashMap::new(),
             words: HashMap::new(),
@@ -187,12 +184,12 @@ impl Machine {
 fn to_words(values: &Values, dtype: DType) -> Vec<u32> {
     let mut bytes = values.to_bytes(dtype);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect()
+    words_from_bytes(&bytes).expect("whole words")
 }
 
 /// Runs a step on every invocation of its grid.
 fn run(step: &Step, inputs: &[Vec<u32>], outputs: &[usize]) -> Vec<Vec<u32>> {
-    let words = halite_spirv::words_from_bytes(&step.module.to_bytes()).expect("whole words");
+    let words = words_from_bytes(&step.module.to_bytes()).expect("whole words");
     let machine = Machine::new(&words);
     let constants = machine.constants();
     let poisoned = |slot: &Slot| match *slot {

@@ -10,8 +10,10 @@ use std::{
 };
 
 use halite_ops::Operation;
-use halite_shaders::{Module, Plan, Slot, Step, Tuning, rank};
+use halite_shaders::{Plan, Slot, Step, Tuning, rank};
+use halite_spirv::{Editor, Module, instruction, words_from_bytes};
 use halite_targets::{Capabilities, Target};
+use spirv::{Decoration, Op};
 
 /// The required limits: <https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-minmax>.
 const STORAGE_BUFFERS: usize = 4;
@@ -38,32 +40,30 @@ fn plans(operation: &Operation, target: &Capabilities) -> Vec<(String, Plan)> {
 
 /// A step's code with its specialization constants as defaults: what a device is given.
 fn specialized(step: &Step) -> Vec<u32> {
-    const SPEC_TRUE: u32 = 48;
-    const SPEC_CONSTANT: u32 = 50;
-    const DECORATE: u32 = 71;
-    const SPEC_ID: u32 = 1;
-    let mut words = halite_spirv::words_from_bytes(&step.module.to_bytes()).unwrap();
-    let mut ids = HashMap::new();
-    let mut at = 5;
-    while at < words.len() {
-        let (length, opcode) = ((words[at] >> 16) as usize, words[at] & 0xFFFF);
-        match opcode {
-            DECORATE if words[at + 2] == SPEC_ID => {
-                ids.insert(words[at + 1], words[at + 3] as usize);
+    let words = words_from_bytes(&step.module.to_bytes()).unwrap();
+    let module = Module::parse(&words).unwrap();
+    let mut edit = Editor::new(&module);
+    let decorations = module.insts().iter().filter(|inst| inst.op == Op::Decorate);
+    let ids: HashMap<u32, usize> = decorations
+        .filter_map(|inst| match *module.operands(inst) {
+            [id, decoration, number] if decoration == Decoration::SpecId as u32 => {
+                Some((id, number as usize))
             }
-            48 | 49 | SPEC_CONSTANT => {
-                let value = ids.get(&words[at + 2]).and_then(|id| step.constants.get(*id));
-                match value {
-                    Some(value) if opcode == SPEC_CONSTANT => words[at + 3] = *value,
-                    Some(value) => words[at] = (3 << 16) | (SPEC_TRUE + u32::from(*value == 0)),
-                    None => {}
-                }
+            _ => None,
+        })
+        .collect();
+    for inst in module.insts() {
+        let Some(value) = ids.get(&inst.id).and_then(|id| step.constants.get(*id)) else { continue };
+        let truth = if *value == 0 { Op::SpecConstantFalse } else { Op::SpecConstantTrue };
+        match inst.op {
+            Op::SpecConstant => edit.replace(inst, instruction(inst.op, &[inst.ty, inst.id, *value])),
+            Op::SpecConstantTrue | Op::SpecConstantFalse => {
+                edit.replace(inst, instruction(truth, &[inst.ty, inst.id]));
             }
             _ => {}
         }
-        at += length;
     }
-    words
+    edit.finish().unwrap()
 }
 
 fn check(step: &Step, name: &str) {
@@ -94,7 +94,9 @@ fn every_kernel_for_the_weakest_device_keeps_its_limits() {
         for (variant, plan) in plans {
             for step in plan.steps {
                 let code = step.module.to_bytes();
-                if operation.name() != "elementwise" && matches!(step.module, Module::Emitted(_)) {
+                if operation.name() != "elementwise"
+                    && matches!(step.module, halite_shaders::Module::Emitted(_))
+                {
                     moved.insert(code.clone());
                 }
                 if seen.insert((code, step.constants.clone(), step.bindings.len())) {
@@ -130,7 +132,10 @@ fn a_device_with_more_bindings_gets_the_kernels_as_they_are() {
     let compiled = |target: &Capabilities| {
         let mut all = plans(&operation, target).into_iter();
         let (_, plan) = all.find(|(variant, _)| variant == "attention.f32.tile32x32").unwrap();
-        (plan.steps.iter().all(|step| matches!(step.module, Module::Compiled { .. })), plan.steps.len())
+        (
+            plan.steps.iter().all(|step| matches!(step.module, halite_shaders::Module::Compiled { .. })),
+            plan.steps.len(),
+        )
     };
     let (as_it_is, steps) = compiled(&target);
     assert!(!as_it_is && steps > 1, "the mask is copied first");

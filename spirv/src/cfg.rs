@@ -38,7 +38,7 @@ pub(crate) struct Function {
 impl Function {
     /// Reads the function whose OpFunction has this index; returns it and the index after its end.
     pub fn read(module: &Module<'_>, first: usize) -> Result<(Self, usize), SpirvError> {
-        let insts = &module.insts;
+        let insts = module.insts();
         let (blocks, end) = split(module, first)?;
         let by_label: HashMap<u32, usize> = blocks.iter().enumerate().map(|(i, b)| (b.label, i)).collect();
         let idom = vec![None; blocks.len()];
@@ -84,7 +84,7 @@ impl Function {
 
     fn link(&mut self, module: &Module<'_>) -> Result<(), SpirvError> {
         for b in 0..self.blocks.len() {
-            let term = &module.insts[self.blocks[b].last];
+            let term = &module.insts()[self.blocks[b].last];
             let words = module.operands(term);
             let mut labels: Vec<u32> = match term.op {
                 Op::Branch => vec![words[0]],
@@ -117,10 +117,10 @@ impl Function {
     fn link_merge(&mut self, module: &Module<'_>, b: usize) -> Result<(), SpirvError> {
         let block = &self.blocks[b];
         let merges = (block.first..block.last)
-            .filter(|i| matches!(module.insts[*i].op, Op::LoopMerge | Op::SelectionMerge));
+            .filter(|i| matches!(module.insts()[*i].op, Op::LoopMerge | Op::SelectionMerge));
         for index in merges.collect::<Vec<_>>() {
-            let inst = &module.insts[index];
-            let term = module.insts[self.blocks[b].last].op;
+            let inst = &module.insts()[index];
+            let term = module.insts()[self.blocks[b].last].op;
             if index + 1 != self.blocks[b].last
                 || matches!(term, Op::Return | Op::ReturnValue | Op::Unreachable)
             {
@@ -166,7 +166,7 @@ impl Function {
 }
 
 fn split(module: &Module<'_>, first: usize) -> Result<(Vec<Block>, usize), SpirvError> {
-    let insts = &module.insts;
+    let insts = module.insts();
     let mut blocks: Vec<Block> = Vec::new();
     let mut open: Option<(u32, usize)> = None;
     for (index, inst) in insts.iter().enumerate().skip(first + 1) {
@@ -208,7 +208,7 @@ fn belongs_in_block(op: Op) -> bool {
         || (71..=75).contains(&code)
         || matches!(op, Op::Function | Op::FunctionParameter | Op::FunctionEnd | Op::ModuleProcessed)
         || matches!(op, Op::ExecutionModeId | Op::DecorateId | Op::DecorateString | Op::MemberDecorateString)
-        || crate::types::is_type(op)
+        || crate::grammar::is_type(op)
         || matches!(op, Op::ConstantCompositeReplicateEXT | Op::SpecConstantCompositeReplicateEXT);
     !module_level
 }

@@ -1,5 +1,4 @@
-//! Owns the error value of this crate.
-//! Does not own: how a driver or a tool words it for the user.
+//! The errors of this crate.
 
 use thiserror::Error;
 
@@ -30,10 +29,31 @@ pub enum SpirvError {
         /// Length of the input in bytes.
         bytes: usize,
     },
+    /// Changes to a module would make one that the format has no room for. The text completes "the module cannot be
+    /// changed: ".
+    #[error("the SPIR-V module cannot be changed: {0}")]
+    Edit(String),
 }
 
 impl SpirvError {
     pub(crate) fn at(word: usize, message: impl Into<String>) -> Self {
         SpirvError::Invalid { word, message: message.into() }
     }
+}
+
+/// Why a kernel cannot be changed as asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChangeError {
+    /// The words are no valid module, or have no such entry point.
+    #[error(transparent)]
+    Spirv(#[from] SpirvError),
+    /// The kernel is valid, but does something that the change does not support. The text completes "the kernel cannot
+    /// be changed: ".
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// The answer for a kernel that a change does not support.
+pub(crate) fn unsupported<T>(why: impl Into<String>) -> Result<T, ChangeError> {
+    Err(ChangeError::Unsupported(why.into()))
 }

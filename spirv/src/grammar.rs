@@ -188,3 +188,15 @@ pub(crate) fn is_terminator(op: Op) -> bool {
             | Op::TerminateInvocation
     )
 }
+
+/// Whether the instruction declares a type.
+pub(crate) fn is_type(op: Op) -> bool {
+    let core = (Op::TypeVoid as u32..=Op::TypeFunction as u32).contains(&(op as u32));
+    core || matches!(op, Op::TypeCooperativeMatrixKHR | Op::TypeTensorARM | Op::TypeUntypedPointerKHR)
+}
+
+/// Whether the instruction declares a constant.
+pub(crate) fn is_constant(op: Op) -> bool {
+    let core = (Op::ConstantTrue as u32..=Op::SpecConstantOp as u32).contains(&(op as u32));
+    core || matches!(op, Op::ConstantCompositeReplicateEXT | Op::SpecConstantCompositeReplicateEXT)
+}

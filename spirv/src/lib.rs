@@ -1,54 +1,47 @@
-//! SPIR-V facts, structural checks, subgroup-width analysis and repair; pure, for untrusted input, no device.
+//! SPIR-V: a reader, an editor and an assembler of modules, and what is done with them: facts, checks, repair of kernels for
+//! other subgroup widths, and the memory that kernels access. Pure, for untrusted input, without a device.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
-//! [`analyze`] validates a module and says what it declares, [`required_features`] which Vulkan features it needs,
+//! # The toolkit
+//! [`Module`] cuts words into instructions, [`Editor`] makes changes to one, [`Assembler`] makes one from nothing. Whoever
+//! looks at or changes SPIR-V in this repository does it with these three.
+//!
+//! # What is made of it
+//! [`analyze`] validates a module and says what it declares (`halite-facts` says which features of a device that asks for),
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
-//! [`rebase`] makes a kernel of which parts can be dispatched, [`touch`] which bytes of its bindings a kernel touches.
-//! Does not own: reading `.vmfb` files, or talking to Vulkan.
+//! and [`touch`] which bytes of its bindings a kernel accesses. [`rebase`] makes a kernel of which parts can be dispatched,
+//! [`rebind`] moves what it binds, [`rename_entry`] gives it a name, [`normalize`] removes what its version does not know.
 #![forbid(unsafe_code)]
 
+mod assembler;
 mod cfg;
+mod decorations;
+mod edit;
+mod entry;
 mod error;
 mod facts;
-mod features;
 mod grammar;
 mod module;
 mod normalize;
 mod program;
 mod rebase;
+mod rebind;
+mod rename;
+mod sections;
 pub mod subgroup;
 pub mod touch;
 mod types;
 mod validate;
+mod words;
 
-pub use error::SpirvError;
-pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant};
-pub use features::{Feature, Requirement, required_features};
+pub use assembler::{Assembler, Counter, Id, If, Repeat};
+pub use edit::Editor;
+pub use error::{ChangeError, SpirvError};
+pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant, analyze};
+pub use module::{EntryPoint, IdUse, Inst, Module};
 pub use normalize::normalize;
-pub use rebase::{REBASE_BYTES, RebaseError, rebase};
-
-/// Validates a module and collects its facts.
-///
-/// The checks are structural: header, instruction lengths, ids, dominance, block structure, and the types of the
-/// instructions that kernels are made of. A module that passes does not crash a driver's parser; whether its
-/// capabilities are allowed on a device is what [`required_features`] is for.
-///
-/// # Errors
-/// [`SpirvError::Invalid`] names the word at which the first broken rule was found.
-pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
-    facts::collect(&program::Program::new(words)?)
-}
-
-/// Cuts little-endian bytes, as modules store them, into words.
-///
-/// # Errors
-/// [`SpirvError::PartialWord`] if the length is no multiple of four.
-pub fn words_from_bytes(bytes: &[u8]) -> Result<Vec<u32>, SpirvError> {
-    let (words, rest) = bytes.as_chunks::<4>();
-    if rest.is_empty() {
-        Ok(words.iter().map(|w| u32::from_le_bytes(*w)).collect())
-    } else {
-        Err(SpirvError::PartialWord { bytes: bytes.len() })
-    }
-}
+pub use rebase::{REBASE_BYTES, rebase};
+pub use rebind::{NewBinding, rebind};
+pub use rename::rename_entry;
+pub use words::{instruction, literal, literal_text, words_from_bytes, words_to_bytes};

@@ -8,8 +8,10 @@
 use spirv::{Decoration, Op, StorageClass};
 
 use crate::{
-    SpirvError,
-    module::{HEADER_WORDS, Module, literal_string, string_words},
+    edit::Editor,
+    error::SpirvError,
+    module::Module,
+    words::{instruction, literal_text},
 };
 
 /// First version in which entry points list all global variables and no-wrap decorations need no extension.
@@ -25,42 +27,40 @@ const NO_WRAP_EXTENSION: &str = "SPV_KHR_no_integer_wrap_decoration";
 /// The words are no SPIR-V.
 pub fn normalize(words: &[u32]) -> Result<Option<Vec<u32>>, SpirvError> {
     let module = Module::parse(words)?;
-    if words[1] >= VERSION_1_4 {
+    if module.version() >= VERSION_1_4 {
         return Ok(None);
     }
-    let extended = module.insts.iter().any(|i| {
-        i.op == Op::Extension && literal_string(module.operands(i)).as_deref() == Some(NO_WRAP_EXTENSION)
+    let extended = module.insts().iter().any(|i| {
+        i.op == Op::Extension && literal_text(module.operands(i)).as_deref() == Some(NO_WRAP_EXTENSION)
     });
-    let mut out = words[..HEADER_WORDS].to_vec();
-    for inst in &module.insts {
-        let all = module.words_of(inst);
-        match inst.op {
-            Op::EntryPoint => entry_point(&module, all, &mut out),
-            Op::Decorate if !extended && is_no_wrap(all) => {}
-            _ => out.extend_from_slice(all),
+    let mut edit = Editor::new(&module);
+    let mut changed = false;
+    for (inst, entry) in module.entry_points() {
+        let kept: Vec<u32> =
+            entry.interface.iter().copied().filter(|id| is_input_or_output(&module, *id)).collect();
+        if kept.len() < entry.interface.len() {
+            let operands = module.operands(inst);
+            let head = &operands[..operands.len() - entry.interface.len()];
+            edit.replace(inst, instruction(Op::EntryPoint, &[head, &kept].concat()));
+            changed = true;
         }
     }
-    Ok((out.len() != words.len()).then_some(out))
+    let hints = module.insts().iter().filter(|inst| inst.op == Op::Decorate && !extended);
+    for inst in hints.filter(|inst| is_no_wrap(module.operands(inst))) {
+        edit.remove(inst);
+        changed = true;
+    }
+    changed.then(|| edit.finish()).transpose()
 }
 
-fn is_no_wrap(decorate: &[u32]) -> bool {
+fn is_no_wrap(decoration: &[u32]) -> bool {
     let no_wrap = [Decoration::NoSignedWrap as u32, Decoration::NoUnsignedWrap as u32];
-    decorate.get(2).is_some_and(|d| no_wrap.contains(d))
-}
-
-/// Copies an entry point with only the inputs and outputs of its interface.
-fn entry_point(module: &Module<'_>, all: &[u32], out: &mut Vec<u32>) {
-    let name_end = all.get(3..).and_then(string_words).map_or(all.len(), |n| 3 + n);
-    let (head, interface) = all.split_at(name_end);
-    let at = out.len();
-    out.extend_from_slice(head);
-    out.extend(interface.iter().filter(|id| is_input_or_output(module, **id)));
-    out[at] = ((out.len() - at) as u32) << 16 | (all[0] & 0xFFFF);
+    decoration.get(1).is_some_and(|d| no_wrap.contains(d))
 }
 
 fn is_input_or_output(module: &Module<'_>, id: u32) -> bool {
-    let class = module.def(id).filter(|i| i.op == Op::Variable).and_then(|i| module.operands(i).first());
-    class.is_some_and(|c| *c == StorageClass::Input as u32 || *c == StorageClass::Output as u32)
+    let class = module.variable_class(id);
+    class.is_some_and(|c| c == StorageClass::Input as u32 || c == StorageClass::Output as u32)
 }
 
 #[cfg(test)]
@@ -88,8 +88,8 @@ mod tests {
         let after = normalize(&before).unwrap().expect("two things to change");
         assert_eq!(after.len(), before.len() - 1 - 3);
         let parsed = Module::parse(&after).unwrap();
-        assert!(parsed.insts.iter().all(|i| i.op != Op::Decorate));
-        let entry = parsed.insts.iter().find(|i| i.op == Op::EntryPoint).unwrap();
+        assert!(parsed.insts().iter().all(|i| i.op != Op::Decorate));
+        let entry = parsed.insts().iter().find(|i| i.op == Op::EntryPoint).unwrap();
         assert_eq!(parsed.words_of(entry), &[6 << 16 | 15, 5, 1, u32::from_le_bytes(*b"main"), 0, 2]);
         assert_eq!(normalize(&after).unwrap(), None);
     }

@@ -1,5 +1,4 @@
-//! Owns a validated module with its types, functions and entry points: what every analysis starts from.
-//! Does not own: the rules (`validate`).
+//! A module with its types, functions and entry points: what every analysis starts from.
 
 use std::collections::HashMap;
 
@@ -7,33 +6,34 @@ use spirv::Op;
 
 use crate::{
     cfg::Function,
+    entry::{Entry, read_entries},
     error::SpirvError,
-    facts::{Entry, read_entries},
     module::{Inst, Module},
+    sections,
     types::Types,
-    validate,
 };
 
-/// A module that passed every check.
+/// A module taken apart. Analyses are given those that passed every check of `validate`.
 pub(crate) struct Program<'w> {
     pub module: Module<'w>,
     pub types: Types,
     pub functions: Vec<Function>,
     pub entries: Vec<Entry>,
+    /// Index of the first instruction of the first function.
+    pub first_function: usize,
     by_id: HashMap<u32, usize>,
 }
 
 impl<'w> Program<'w> {
-    /// Parses and validates.
-    pub fn new(words: &'w [u32]) -> Result<Self, SpirvError> {
+    /// Takes a module apart; checks what can be told before types and ids are.
+    pub fn read(words: &'w [u32]) -> Result<Self, SpirvError> {
         let module = Module::parse(words)?;
-        let first_function = validate::layout::check(&module)?;
+        let first_function = sections::check(&module)?;
         let types = Types::build(&module)?;
         let entries = read_entries(&module)?;
         let mut functions = Vec::new();
         let mut at = first_function;
-        while at < module.insts.len() {
-            let inst = &module.insts[at];
+        while let Some(inst) = module.insts().get(at) {
             match inst.op {
                 Op::Function => {
                     let (function, next) = Function::read(&module, at)?;
@@ -45,16 +45,7 @@ impl<'w> Program<'w> {
             }
         }
         let by_id = functions.iter().enumerate().map(|(i, f)| (f.id, i)).collect();
-        let program = Program { module, types, functions, entries, by_id };
-        validate::ids::check(&program, first_function)?;
-        validate::structure::check(&program)?;
-        validate::types::check(&program)?;
-        validate::rare::check(&program)?;
-        validate::entries::check(&program)?;
-        validate::modes::check(&program)?;
-        validate::extended::check(&program)?;
-        validate::decorations::check(&program)?;
-        Ok(program)
+        Ok(Program { module, types, functions, entries, first_function, by_id })
     }
 
     /// The function with this id.
@@ -95,6 +86,6 @@ impl<'w> Program<'w> {
 
     /// The instructions of a function's blocks.
     pub fn body<'a>(&'a self, function: &'a Function) -> impl Iterator<Item = &'a Inst> {
-        function.blocks.iter().flat_map(|b| &self.module.insts[b.first..=b.last])
+        function.blocks.iter().flat_map(|b| &self.module.insts()[b.first..=b.last])
     }
 }

@@ -7,15 +7,18 @@
 use std::collections::HashMap;
 
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
-use thiserror::Error;
 
 use crate::{
-    error::SpirvError,
-    facts::{Decorations, Entry},
+    decorations::Decorations,
+    edit::Editor,
+    entry::Entry,
+    error::{ChangeError, unsupported},
+    grammar::is_constant,
     module::{Inst, Module},
     program::Program,
-    subgroup::edit::{Edit, instruction},
-    types::{Type, is_constant},
+    types::Type,
+    validate::validated,
+    words::instruction,
 };
 
 /// Bytes of push constants that [`rebase`] adds: the first workgroup in x, y, z, then the total in x, y, z, each a u32.
@@ -27,33 +30,15 @@ const TOTALS: u32 = 3;
 const MOST_MEMBERS: usize = 1024;
 /// Offset at which no device has push constants any more.
 const MOST_OFFSET: u32 = 0xFFFF;
-/// Longest entry point instruction that gets another word; the format ends at 65535.
-const LONGEST_ENTRY_POINT: usize = 0xF000;
-
-/// Why a kernel cannot be dispatched in parts.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RebaseError {
-    /// The words are no valid module, or have no such entry point.
-    #[error(transparent)]
-    Spirv(#[from] SpirvError),
-    /// The kernel is valid, but does something that is not supported here. The text completes "the kernel cannot be
-    /// dispatched in parts: ".
-    #[error("{0}")]
-    Unsupported(String),
-}
-
-fn unsupported<T>(why: impl Into<String>) -> Result<T, RebaseError> {
-    Err(RebaseError::Unsupported(why.into()))
-}
 
 /// The module with an entry point that takes its first workgroup and the total number of workgroups as push constants,
 /// [`REBASE_BYTES`] from byte `offset` on: a multiple of four, behind all push constants of the kernel's layout.
 ///
 /// # Errors
-/// [`RebaseError::Unsupported`] if the kernel hands the built-in variables or its push constants on as pointers, reads
+/// [`ChangeError::Unsupported`] if the kernel hands the built-in variables or its push constants on as pointers, reads
 /// them as signed numbers, or shares its module with other entry points. Compilers make no such kernels from tensors.
-pub fn rebase(words: &[u32], entry: &str, offset: u32) -> Result<Vec<u32>, RebaseError> {
-    let program = Program::new(words)?;
+pub fn rebase(words: &[u32], entry: &str, offset: u32) -> Result<Vec<u32>, ChangeError> {
+    let program = validated(words)?;
     let entry = program.entry(entry)?;
     if program.entries.len() != 1 {
         return unsupported(format!("its shader has {} entry points", program.entries.len()));
@@ -61,13 +46,13 @@ pub fn rebase(words: &[u32], entry: &str, offset: u32) -> Result<Vec<u32>, Rebas
     if !offset.is_multiple_of(4) || offset > MOST_OFFSET {
         return unsupported(format!("there is no room for push constants at byte {offset}"));
     }
-    let decorations = Decorations::read(&program);
+    let decorations = Decorations::read(&program.module);
     let reads = find_reads(&program, &decorations)?;
     if reads.is_empty() {
         return Ok(words.to_vec());
     }
     let old = find_block(&program, &decorations, offset)?;
-    let mut edit = Edit::new(&program.module);
+    let mut edit = Editor::new(&program.module);
     let uint = edit.uint();
     let vector = edit.global(Op::TypeVector, None, &[uint, 3]);
     let mut rewriter = Rewriter {
@@ -82,8 +67,8 @@ pub fn rebase(words: &[u32], entry: &str, offset: u32) -> Result<Vec<u32>, Rebas
     for read in &reads {
         rewriter.replace(read);
     }
-    let words = rewriter.edit.finish();
-    match Program::new(&words) {
+    let words = rewriter.edit.finish()?;
+    match validated(&words) {
         Ok(_) => Ok(words),
         Err(e) => unsupported(format!("the changed module would not be valid: {e}")),
     }
@@ -110,10 +95,10 @@ fn is_chain(op: Op) -> bool {
 }
 
 /// All loads of the built-in variables that depend on the dispatch.
-fn find_reads(program: &Program<'_>, decorations: &Decorations<'_>) -> Result<Vec<Read>, RebaseError> {
+fn find_reads(program: &Program<'_>, decorations: &Decorations<'_>) -> Result<Vec<Read>, ChangeError> {
     let module = &program.module;
     let mut places = HashMap::new();
-    for inst in module.insts.iter().filter(|i| i.op == Op::Variable) {
+    for inst in module.insts().iter().filter(|i| i.op == Op::Variable) {
         let number = decorations.value(inst.id, Decoration::BuiltIn);
         let builtin = number.and_then(BuiltIn::from_u32).filter(|b| {
             matches!(b, BuiltIn::WorkgroupId | BuiltIn::GlobalInvocationId | BuiltIn::NumWorkgroups)
@@ -127,11 +112,7 @@ fn find_reads(program: &Program<'_>, decorations: &Decorations<'_>) -> Result<Ve
     }
     let mut reads = Vec::new();
     for inst in program.functions.iter().flat_map(|f| program.body(f)) {
-        let mut used = None;
-        module.for_each_use(inst, |u| {
-            used = used.or_else(|| places.get(&u.id).copied());
-            Ok(())
-        })?;
+        let used = module.uses(inst).find_map(|used| places.get(&used.id).copied());
         let Some((variable, builtin, component)) = used else { continue };
         match (inst.op, component, module.operands(inst)) {
             (Op::Load, ..) => reads.push(Read { load: *inst, variable, builtin, component }),
@@ -169,14 +150,11 @@ fn find_block<'p>(
     program: &'p Program<'_>,
     decorations: &Decorations<'_>,
     offset: u32,
-) -> Result<Option<Block<'p>>, RebaseError> {
+) -> Result<Option<Block<'p>>, ChangeError> {
     let module = &program.module;
-    if module.insts.iter().any(|i| i.op == Op::EntryPoint && i.len > LONGEST_ENTRY_POINT) {
-        return unsupported("its entry point lists too many variables");
-    }
     let class = StorageClass::PushConstant as u32;
     let mut variables =
-        module.insts.iter().filter(|i| i.op == Op::Variable && module.operands(i).first() == Some(&class));
+        module.insts().iter().filter(|i| i.op == Op::Variable && module.operands(i).first() == Some(&class));
     let Some(variable) = variables.next() else { return Ok(None) };
     if variables.next().is_some() {
         return unsupported("it declares several push-constant blocks");
@@ -191,11 +169,7 @@ fn find_block<'p>(
         return unsupported(format!("its push constants have {} members", members.len()));
     }
     for inst in program.functions.iter().flat_map(|f| program.body(f)) {
-        let (mut uses, operands) = (false, module.operands(inst));
-        module.for_each_use(inst, |u| {
-            uses |= u.id == variable.id;
-            Ok(())
-        })?;
+        let (uses, operands) = (module.has_use(inst, variable.id), module.operands(inst));
         // A chain with an index points to a member, and its type says nothing about the block.
         if uses && !(is_chain(inst.op) && operands.len() > 1 && operands[0] == variable.id) {
             return unsupported(format!("it uses its push constants as a whole, in Op{:?}", inst.op));
@@ -212,7 +186,7 @@ fn check_members(
     decorations: &Decorations<'_>,
     block: &Block<'_>,
     offset: u32,
-) -> Result<(), RebaseError> {
+) -> Result<(), ChangeError> {
     for ty in block.members {
         let dense = match program.types.get(*ty) {
             Some(Type::Int { .. } | Type::Float { .. } | Type::Vector { .. } | Type::Pointer { .. }) => true,
@@ -226,7 +200,7 @@ fn check_members(
             return unsupported("its push constants are neither plain values nor dense arrays of them");
         }
     }
-    let end = decorations.end_of_block(program, block.ty, block.members);
+    let end = decorations.end_of_block(&program.types, block.ty, block.members);
     if end > u64::from(offset) {
         return unsupported(format!("its push constants end at byte {end}, its layout at byte {offset}"));
     }
@@ -234,16 +208,16 @@ fn check_members(
 }
 
 /// Declares the block with six more members; returns its variable.
-fn extend_block(module: &Module<'_>, edit: &mut Edit<'_, '_>, old: Option<&Block<'_>>, offset: u32) -> u32 {
+fn extend_block(module: &Module<'_>, edit: &mut Editor<'_, '_>, old: Option<&Block<'_>>, offset: u32) -> u32 {
     let uint = edit.uint();
     let mut members = old.map_or_else(Vec::new, |b| b.members.to_vec());
     let first = members.len() as u32;
     members.extend([uint; REBASE_BYTES as usize / 4]);
-    let ty = edit.own_type(Op::TypeStruct, &members);
+    let ty = edit.own_global(Op::TypeStruct, None, &members);
     match old {
         None => edit.decorate(Op::Decorate, &[ty, Decoration::Block as u32]),
         Some(old) => {
-            for inst in &module.insts {
+            for inst in module.insts() {
                 let words = module.operands(inst);
                 if matches!(inst.op, Op::Decorate | Op::MemberDecorate) && words[0] == old.ty {
                     let moved: Vec<u32> = std::iter::once(ty).chain(words[1..].iter().copied()).collect();
@@ -263,10 +237,10 @@ fn workgroup_size(
     program: &Program<'_>,
     entry: &Entry,
     decorations: &Decorations<'_>,
-    edit: &mut Edit<'_, '_>,
+    edit: &mut Editor<'_, '_>,
     vector: u32,
 ) -> u32 {
-    let declared = program.module.insts.iter().find(|i| {
+    let declared = program.module.insts().iter().find(|i| {
         is_constant(i.op)
             && decorations.value(i.id, Decoration::BuiltIn) == Some(BuiltIn::WorkgroupSize as u32)
     });
@@ -279,7 +253,7 @@ fn workgroup_size(
 
 /// Replaces reads by what a whole dispatch would give.
 struct Rewriter<'a, 'w> {
-    edit: Edit<'a, 'w>,
+    edit: Editor<'a, 'w>,
     uint: u32,
     vector: u32,
     /// Type of pointers to a u32 push constant.
@@ -322,8 +296,7 @@ impl Rewriter<'_, '_> {
                 code.extend(instruction(Op::VectorExtractDynamic, &[self.uint, load.id, whole, *index]));
             }
         }
-        self.edit.remove(load.at);
-        self.edit.insert(load.at, code);
+        self.edit.replace(load, code);
     }
 
     /// Three of the added push constants as a vector with this id.

@@ -5,6 +5,7 @@ use spirv::{Op, StorageClass};
 
 use crate::{
     error::SpirvError,
+    grammar::{is_constant, is_type},
     module::{Inst, Module},
 };
 
@@ -58,8 +59,8 @@ pub(crate) struct Types {
 impl Types {
     /// Reads all type declarations, in order.
     pub fn build(module: &Module<'_>) -> Result<Self, SpirvError> {
-        let mut types = Types { table: vec![None; module.bound as usize] };
-        for inst in &module.insts {
+        let mut types = Types { table: vec![None; module.bound() as usize] };
+        for inst in module.insts() {
             if let Some(ty) = types.read(module, inst)? {
                 let size = types.size_of_parts(module, &ty);
                 types.table[inst.id as usize] = Some((ty, size));
@@ -182,16 +183,4 @@ impl Types {
             _ => 0,
         }
     }
-}
-
-/// Whether the instruction declares a type.
-pub(crate) fn is_type(op: Op) -> bool {
-    let core = (Op::TypeVoid as u32..=Op::TypeFunction as u32).contains(&(op as u32));
-    core || matches!(op, Op::TypeCooperativeMatrixKHR | Op::TypeTensorARM | Op::TypeUntypedPointerKHR)
-}
-
-/// Whether the instruction declares a constant.
-pub(crate) fn is_constant(op: Op) -> bool {
-    let core = (Op::ConstantTrue as u32..=Op::SpecConstantOp as u32).contains(&(op as u32));
-    core || matches!(op, Op::ConstantCompositeReplicateEXT | Op::SpecConstantCompositeReplicateEXT)
 }

@@ -1,20 +1,17 @@
-//! Owns the decisions about real and hand-made kernels: each fixture has the answer that its README gives.
-//! Does not own: damaged input (`robustness.rs`).
+//! The decisions about real and hand-made kernels: each fixture has the answer that its README gives.
 
-use std::{path::PathBuf, process::Command};
+mod common;
 
+use std::process::Command;
+
+use common::fixture;
 use halite_spirv::{
-    Feature, analyze, required_features,
+    Module, analyze,
     subgroup::{Decision, Policy, SubgroupSupport, SubgroupUse, plan, subgroup_use},
-    words_from_bytes,
 };
+use spirv::Op;
 
 const REPAIR: Policy = Policy { repair: true, allow_mismatch: false };
-
-fn fixture(name: &str) -> Vec<u32> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
-    words_from_bytes(&std::fs::read(&path).expect("a committed fixture")).expect("whole words")
-}
 
 fn fixed(size: u32) -> SubgroupSupport {
     SubgroupSupport {
@@ -47,12 +44,8 @@ fn decide(words: &[u32], assumed: &[u32], device: &SubgroupSupport, policy: &Pol
 }
 
 fn barriers(words: &[u32]) -> usize {
-    let (mut at, mut count) = (5, 0);
-    while at < words.len() {
-        count += usize::from(words[at] & 0xFFFF == 224);
-        at += (words[at] >> 16) as usize;
-    }
-    count
+    let module = Module::parse(words).expect("valid");
+    module.insts().iter().filter(|inst| inst.op == Op::ControlBarrier).count()
 }
 
 fn local_size(words: &[u32]) -> [u32; 3] {
@@ -281,9 +274,8 @@ fn facts_and_features_of_a_real_kernel() {
     assert!(entry.uses_control_barrier);
     let bindings: Vec<_> = entry.bindings.iter().map(|b| (b.set, b.binding, b.class.as_str())).collect();
     assert_eq!(bindings, [(0, 0, "StorageBuffer"), (0, 1, "StorageBuffer")]);
-    let features: Vec<_> = required_features(&facts).into_iter().map(|r| r.feature).collect();
-    for feature in [Feature::SubgroupBasic, Feature::SubgroupArithmetic, Feature::SubgroupShuffle] {
-        assert!(features.contains(&feature), "{features:?}");
+    for capability in ["GroupNonUniform", "GroupNonUniformArithmetic", "GroupNonUniformShuffle"] {
+        assert!(facts.capabilities.iter().any(|name| name == capability), "{:?}", facts.capabilities);
     }
     assert_eq!(analyze(&fixture("synced.spv")).expect("valid").entry_points[0].push_constant_bytes, 4);
 }

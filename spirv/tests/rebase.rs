@@ -1,23 +1,20 @@
-//! Owns the tests of kernels that are dispatched in parts: what they declare then, and what is refused. What they
+//! Kernels that are dispatched in parts: what they declare then, and what is refused. What they
 //! compute is tested where there are devices, in the Vulkan driver.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
+mod common;
+
+use std::{path::Path, process::Command};
+
+use common::fixture;
+use halite_spirv::{
+    ChangeError, Module, REBASE_BYTES, analyze, normalize, rebase, words_from_bytes, words_to_bytes,
 };
-
-use halite_spirv::{REBASE_BYTES, RebaseError, analyze, normalize, rebase, words_from_bytes};
-
-fn fixture(name: &str) -> Vec<u32> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
-    words_from_bytes(&std::fs::read(&path).expect("a committed fixture")).expect("whole words")
-}
+use spirv::Op;
 
 /// Runs spirv-val on words; false if it is not installed.
 fn spirv_val(words: &[u32], what: &str) -> bool {
     let path = std::env::temp_dir().join(format!("halite-rebase-{}-{what}", std::process::id()));
-    std::fs::write(&path, words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>())
-        .expect("a temp file");
+    std::fs::write(&path, words_to_bytes(words)).expect("a temp file");
     let result = Command::new("spirv-val").args(["--target-env", "vulkan1.1"]).arg(&path).output();
     std::fs::remove_file(&path).expect("the file just written");
     let Ok(output) = result else {
@@ -29,18 +26,9 @@ fn spirv_val(words: &[u32], what: &str) -> bool {
 }
 
 /// Instructions with this opcode.
-fn count_of(words: &[u32], op: u32) -> usize {
-    let (mut at, mut count) = (5, 0);
-    while at < words.len() {
-        count += usize::from(words[at] & 0xFFFF == op);
-        at += (words[at] >> 16) as usize;
-    }
-    count
+fn count_of(words: &[u32], op: Op) -> usize {
+    Module::parse(words).expect("sound").insts().iter().filter(|inst| inst.op == op).count()
 }
-
-const VARIABLE: u32 = 59;
-const VECTOR_EXTRACT_DYNAMIC: u32 = 77;
-const IADD: u32 = 128;
 
 #[test]
 fn a_kernel_without_push_constants_gets_some() {
@@ -52,8 +40,12 @@ fn a_kernel_without_push_constants_gets_some() {
     assert_eq!(after.entry_points[0].push_constant_bytes, u64::from(REBASE_BYTES));
     assert_eq!(after.entry_points[0].bindings, facts.entry_points[0].bindings);
     assert_eq!(after.capabilities, facts.capabilities, "no new features");
-    assert_eq!(count_of(&changed, IADD), count_of(&words, IADD) + 1, "one read of the workgroup's id");
-    assert_eq!(count_of(&changed, VARIABLE), count_of(&words, VARIABLE) + 1);
+    assert_eq!(
+        count_of(&changed, Op::IAdd),
+        count_of(&words, Op::IAdd) + 1,
+        "one read of the workgroup's id"
+    );
+    assert_eq!(count_of(&changed, Op::Variable), count_of(&words, Op::Variable) + 1);
     spirv_val(&changed, "elementwise");
     // A layout may have push constants that the kernel does not read.
     let behind = analyze(&rebase(&words, &facts.entry_points[0].name, 16).expect("fits")).expect("valid");
@@ -69,8 +61,8 @@ fn push_constants_stay_where_they_are() {
         let changed = rebase(&words, "main", offset).expect("all kinds of reads");
         let after = analyze(&changed).expect("valid");
         assert_eq!(after.entry_points[0].push_constant_bytes, u64::from(offset + REBASE_BYTES));
-        assert_eq!(count_of(&changed, VARIABLE), count_of(&words, VARIABLE), "one block, not two");
-        assert_eq!(count_of(&changed, VECTOR_EXTRACT_DYNAMIC), 1, "a component chosen at run time");
+        assert_eq!(count_of(&changed, Op::Variable), count_of(&words, Op::Variable), "one block, not two");
+        assert_eq!(count_of(&changed, Op::VectorExtractDynamic), 1, "a component chosen at run time");
         spirv_val(&changed, "workgroup_ids");
     }
     let overlap = rebase(&words, "main", 4).expect_err("the block has 8 bytes");
@@ -90,8 +82,8 @@ fn a_kernel_that_reads_no_ids_is_left_alone() {
 #[test]
 fn what_is_not_understood_is_refused() {
     let words = fixture("workgroup_ids.spv");
-    assert!(matches!(rebase(&words, "other", 8), Err(RebaseError::Spirv(_))));
-    assert!(matches!(rebase(&words[..words.len() - 2], "main", 8), Err(RebaseError::Spirv(_))));
+    assert!(matches!(rebase(&words, "other", 8), Err(ChangeError::Spirv(_))));
+    assert!(matches!(rebase(&words[..words.len() - 2], "main", 8), Err(ChangeError::Spirv(_))));
     assert!(rebase(&words, "main", u32::MAX - 3).is_err(), "no room behind the last byte");
     assert!(rebase(&words, "main", 9).is_err(), "no multiple of four");
     let mut signed = fixture("elementwise.spv");

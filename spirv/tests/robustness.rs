@@ -1,10 +1,13 @@
-//! Owns the promise that no input makes this crate panic, and that damage is found.
-//! Does not own: what the decisions are (`kernels.rs`).
+//! No input makes the checks and analyses of this crate panic, and damage is found. What they decide on sound kernels is
+//! tested in `kernels.rs`.
+
+mod common;
 
 use std::path::{Path, PathBuf};
 
+use common::{Random, damaged, fixtures};
 use halite_spirv::{
-    analyze,
+    Module, analyze,
     subgroup::{Policy, SubgroupSupport, plan},
     touch::{Launch, TouchPlan},
     words_from_bytes,
@@ -18,27 +21,6 @@ const DEVICE: SubgroupSupport = SubgroupSupport {
     require_full: false,
     compute_stage: false,
 };
-
-fn fixtures() -> Vec<Vec<u32>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).expect("committed").map(|e| e.expect("entry").path()).collect();
-    paths.sort();
-    let spv = paths.iter().filter(|p| p.extension().is_some_and(|e| e == "spv"));
-    spv.map(|p| words_from_bytes(&std::fs::read(p).expect("readable")).expect("words")).collect()
-}
-
-/// Small generator with a fixed seed: the same cases in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
 
 /// What a valid module touches, in launches with and without numbers.
 fn touch(words: &[u32], entry: &str) {
@@ -64,13 +46,7 @@ fn flipped_bytes_never_panic_and_are_mostly_found() {
     let fixtures = fixtures();
     let (mut found, cases) = (0, 3000);
     for _ in 0..cases {
-        let words = &fixtures[random.below(fixtures.len())];
-        let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        for _ in 0..=random.below(3) {
-            let at = random.below(bytes.len());
-            bytes[at] = random.below(256) as u8;
-        }
-        found += usize::from(!exercise(&words_from_bytes(&bytes).expect("same length")));
+        found += usize::from(!exercise(&damaged(&fixtures, &mut random)));
     }
     // Flips in literals and names are legal changes.
     assert!(found > cases / 3, "only {found} of {cases} damaged modules were refused");
@@ -94,15 +70,12 @@ fn cut_and_spliced_modules_never_panic() {
 #[test]
 fn word_counts_of_zero_and_beyond_the_end_are_refused() {
     for words in fixtures() {
-        let mut at = 5;
-        while at < words.len() {
-            let len = (words[at] >> 16) as usize;
+        for inst in Module::parse(&words).expect("sound").insts() {
             for wrong in [0u32, 0xFFFF] {
                 let mut damaged = words.clone();
-                damaged[at] = damaged[at] & 0xFFFF | wrong << 16;
-                assert!(analyze(&damaged).is_err(), "word {at}");
+                damaged[inst.at] = damaged[inst.at] & 0xFFFF | wrong << 16;
+                assert!(analyze(&damaged).is_err(), "word {}", inst.at);
             }
-            at += len;
         }
     }
 }

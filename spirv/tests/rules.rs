@@ -1,9 +1,10 @@
-//! Owns tests of the rules that keep drivers from crashing: a sound kernel with one word changed, or one instruction
-//! added, is refused, and the message names what is wrong. Does not own: random damage (`robustness.rs`).
+//! Tests of the rules that keep drivers from crashing: a sound kernel with one word changed, or one instruction
+//! added, is refused, and the message names what is wrong. Random damage is in `robustness.rs`.
 
-use std::path::PathBuf;
+mod common;
 
-use halite_spirv::{analyze, words_from_bytes};
+use common::fixture;
+use halite_spirv::{Module, analyze};
 
 const OP_EXT_INST: u32 = 12;
 const OP_MEMORY_MODEL: u32 = 14;
@@ -18,21 +19,15 @@ const BUILT_IN: u32 = 11;
 const BINDING: u32 = 33;
 
 fn softmax() -> Vec<u32> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/softmax.spv");
-    words_from_bytes(&std::fs::read(path).expect("a committed fixture")).expect("whole words")
+    fixture("softmax.spv")
 }
 
-/// Offset of the first instruction with this opcode whose words satisfy the condition.
-fn find(words: &[u32], op: u32, wanted: impl Fn(&[u32]) -> bool) -> usize {
-    let mut at = 5;
-    while at < words.len() {
-        let length = (words[at] >> 16) as usize;
-        if words[at] & 0xFFFF == op && wanted(&words[at..at + length]) {
-            return at;
-        }
-        at += length;
-    }
-    panic!("the fixture has no such instruction");
+/// Offset and length of the first instruction with this opcode whose words satisfy the condition.
+fn find(words: &[u32], op: u32, wanted: impl Fn(&[u32]) -> bool) -> (usize, usize) {
+    let module = Module::parse(words).expect("the fixture is sound");
+    let mut insts = module.insts().iter();
+    let found = insts.find(|inst| inst.op as u32 == op && wanted(module.words_of(inst)));
+    found.map(|inst| (inst.at, inst.len)).expect("the fixture has such an instruction")
 }
 
 /// Analyses the fixture after a change; returns the message of the refusal.
@@ -46,7 +41,7 @@ fn refusal(change: impl Fn(&mut Vec<u32>)) -> String {
 /// Overwrites one word of an instruction.
 fn with(op: u32, wanted: impl Fn(&[u32]) -> bool, word: usize, value: u32) -> String {
     refusal(|words| {
-        let at = find(words, op, &wanted);
+        let (at, _) = find(words, op, &wanted);
         words[at + word] = value;
     })
 }
@@ -54,8 +49,7 @@ fn with(op: u32, wanted: impl Fn(&[u32]) -> bool, word: usize, value: u32) -> St
 /// Removes an instruction.
 fn without(op: u32, wanted: impl Fn(&[u32]) -> bool) -> String {
     refusal(|words| {
-        let at = find(words, op, &wanted);
-        let length = (words[at] >> 16) as usize;
+        let (at, length) = find(words, op, &wanted);
         words.drain(at..at + length);
     })
 }
@@ -115,7 +109,7 @@ fn memory_operands_have_their_words() {
     ];
     for (extra, expected) in cases {
         let mut words = softmax();
-        let at = find(&words, OP_LOAD, |i| i.len() == 4);
+        let (at, _) = find(&words, OP_LOAD, |i| i.len() == 4);
         words[at] += (extra.len() as u32) << 16;
         words.splice(at + 4..at + 4, extra.iter().copied());
         match (analyze(&words), expected) {
@@ -131,7 +125,7 @@ fn an_instruction_must_fit_its_operands() {
     // (opcode in the fixture, opcode of the same shape in its place)
     for (from, to) in [(177, 145), (128, 146), (62, 63), (133, 143), (133, 144), (128, 142)] {
         let message = refusal(|words| {
-            let at = find(words, from, |_| true);
+            let (at, _) = find(words, from, |_| true);
             words[at] = (words[at] & 0xFFFF_0000) | to;
         });
         assert!(message.contains("invalid SPIR-V"), "{message}");

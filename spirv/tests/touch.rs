@@ -1,17 +1,15 @@
 //! Owns the bytes that kernels touch: worked out by hand from each fixture's source. Does not own: damaged input
 //! (`robustness.rs`).
 
-use std::path::PathBuf;
+mod common;
 
 use halite_spirv::{
     analyze,
     touch::{Bytes, Launch, Resource, Touch, TouchPlan},
-    words_from_bytes,
 };
 
 fn touches(fixture: &str, push_constants: &[u32], workgroups: Option<[u32; 3]>) -> Vec<Touch> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
-    let words = words_from_bytes(&std::fs::read(&path).expect("a committed fixture")).expect("whole words");
+    let words = common::fixture(fixture);
     let entry = analyze(&words).expect("valid").entry_points[0].name.clone();
     let plan = TouchPlan::new(&words, &entry).expect("valid");
     plan.of(&Launch { push_constants, workgroups }).expect("its pointers can be traced")

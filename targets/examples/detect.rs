@@ -3,12 +3,12 @@
 //!     list-devices --json > report.json
 //!     cargo run -q -p halite-targets --example detect -- report.json [TRIPLE …]
 //!
-//! The file is a report of `list-devices`, a record of the Vulkan driver's tests, or `Facts` as JSON. Triples are ranked
-//! as targets of a module.
+//! The file is a report of `list-devices`, or the record of one device. Triples are ranked as targets of a module.
 
 use std::{env, error::Error, fs};
 
-use halite_targets::{Facts, Target};
+use halite_facts::DeviceFacts;
+use halite_targets::Target;
 use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -24,17 +24,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => vec![json],
     };
     for device in devices {
-        show(&facts(device).map_err(|e| format!("{path}: {e}"))?, &candidates);
+        let facts = DeviceFacts::from_json(&device.to_string()).map_err(|e| format!("{path}: {e}"))?;
+        show(&facts, &candidates);
     }
     Ok(())
 }
 
-fn facts(json: Value) -> Result<Facts, String> {
-    Facts::from_device_caps_json(&json.to_string())
-        .or_else(|record| serde_json::from_value(json).map_err(|e| format!("{record}; as facts: {e}")))
-}
-
-fn show(facts: &Facts, candidates: &[Target]) {
+fn show(facts: &DeviceFacts, candidates: &[Target]) {
     let found = Target::detect(facts);
     println!("{} ({}: {})", found.target, found.how, found.reasons.join("; "));
     if candidates.is_empty() {

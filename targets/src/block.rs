@@ -1,14 +1,14 @@
-//! Owns a set of facts about a GPU, each of which may be unknown, and how a more specific set covers a general one.
+//! A row of the table: facts about a GPU, each of which may be unknown, and how a more specific row covers a general one.
 
+use halite_facts::{Feature, FeatureFacts, MatrixShape, SubgroupOps, kernel_keys};
 use serde::{Deserialize, Serialize};
-
-use crate::{MatrixShape, SubgroupOps};
 
 macro_rules! fact_block {
     ($($(#[$doc:meta])* $field:ident: $ty:ty,)*) => {
         /// Facts about a family, a generation, a product or a device. `None` is "not known"; sizes are in bytes.
+        /// As JSON, features stand beside the other fields under their kernel keys; an unknown field is an error.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(default, deny_unknown_fields)]
+        #[serde(default)]
         #[non_exhaustive]
         pub struct FactBlock {
             /// Where the facts come from: a document, a URL, a recorded device. Never empty where a fact is stated.
@@ -16,13 +16,16 @@ macro_rules! fact_block {
             /// What a reader must know about the facts.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub notes: Vec<String>,
+            /// Features that kernels choose by.
+            #[serde(flatten, with = "kernel_keys")]
+            pub features: FeatureFacts,
             $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$ty>,)*
         }
 
         impl FactBlock {
             /// Names of the facts that are known.
             pub fn known(&self) -> Vec<&'static str> {
-                let mut known = Vec::new();
+                let mut known: Vec<_> = self.features.known().iter().filter_map(Feature::kernel_key).collect();
                 $(if self.$field.is_some() { known.push(stringify!($field)); })*
                 known
             }
@@ -31,6 +34,7 @@ macro_rules! fact_block {
             #[must_use]
             pub fn over(mut self, general: &FactBlock) -> FactBlock {
                 $(if self.$field.is_none() { self.$field.clone_from(&general.$field); })*
+                self.features = self.features.over(general.features);
                 append_new(&mut self.sources, &general.sources);
                 append_new(&mut self.notes, &general.notes);
                 self
@@ -48,8 +52,6 @@ fact_block! {
     subgroup_preferred: u32,
     /// Subgroup operations in compute kernels.
     subgroup_operations: SubgroupOps,
-    /// Whether a kernel can require a size (`subgroupSizeControl`).
-    subgroup_size_control: bool,
     /// Most invocations in a workgroup.
     max_workgroup_invocations: u32,
     /// Largest workgroup in x, y, z.
@@ -64,30 +66,8 @@ fact_block! {
     max_storage_buffer_bytes: u64,
     /// Storage buffers that a kernel can bind, in one set.
     max_storage_buffers: u32,
-    /// 8-bit values in storage buffers (`storageBuffer8BitAccess`).
-    storage_8bit: bool,
-    /// 16-bit values in storage buffers (`storageBuffer16BitAccess`).
-    storage_16bit: bool,
-    /// 8-bit integer arithmetic (`shaderInt8`).
-    int8: bool,
-    /// 16-bit integer arithmetic (`shaderInt16`).
-    int16: bool,
-    /// 64-bit integer arithmetic and storage (`shaderInt64`).
-    int64: bool,
-    /// 16-bit float arithmetic (`shaderFloat16`).
-    float16: bool,
-    /// 64-bit float arithmetic and storage (`shaderFloat64`).
-    float64: bool,
-    /// bf16 values in kernels (`shaderBFloat16Type`).
-    bfloat16: bool,
-    /// Integer dot products (`shaderIntegerDotProduct`), fast or not.
-    integer_dot_product: bool,
     /// Whether signed dot products of four packed 8-bit integers are faster than spelling them out.
     packed_dot_product: bool,
-    /// Pointers to buffers (`bufferDeviceAddress`).
-    buffer_device_address: bool,
-    /// `vulkanMemoryModel`.
-    vulkan_memory_model: bool,
     /// Cooperative matrix shapes of a subgroup; empty where there are none.
     cooperative_matrix: Vec<MatrixShape>,
     /// Whether host and device share their memory.
@@ -130,17 +110,13 @@ mod tests {
 
     #[test]
     fn the_specific_covers_the_general() {
-        let general = FactBlock {
-            sources: vec!["a".to_owned()],
-            int8: Some(true),
-            int16: Some(true),
-            ..FactBlock::default()
-        };
-        let special = FactBlock { sources: vec!["b".to_owned()], int8: Some(false), ..FactBlock::default() };
-        let merged = special.over(&general);
-        assert_eq!((merged.int8, merged.int16, merged.int64), (Some(false), Some(true), None));
-        assert_eq!(merged.sources, ["b", "a"]);
-        assert_eq!(merged.known(), ["int8", "int16"]);
+        let row = |text: &str| serde_json::from_str::<FactBlock>(text).unwrap();
+        let general = row(r#"{"sources": ["a"], "int8": true, "int16": true, "l2_bytes": 5}"#);
+        let merged = row(r#"{"sources": ["b"], "int8": false}"#).over(&general);
+        let features = [Feature::ShaderInt8, Feature::ShaderInt16, Feature::ShaderInt64];
+        assert_eq!(features.map(|f| merged.features.get(f)), [Some(false), Some(true), None]);
+        assert_eq!((merged.l2_bytes, &merged.sources), (Some(5), &vec!["b".to_owned(), "a".to_owned()]));
+        assert_eq!(merged.known(), ["int16", "int8", "l2_bytes"]);
     }
 
     #[test]

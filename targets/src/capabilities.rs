@@ -1,9 +1,11 @@
-//! Owns what kernels may use on a target: the table and a device's facts merged, with the least that Vulkan 1.1
-//! promises where neither knows.
+//! What kernels may use on a target: the table and a device's facts merged, with the least that Vulkan 1.1 promises where
+//! neither knows.
 
 use std::fmt::Write as _;
 
-use crate::{FactBlock, Facts, MatrixShape, SubgroupOps, Target};
+use halite_facts::{DeviceFacts, Feature, FeatureSet, MatrixShape, SubgroupOps};
+
+use crate::{FactBlock, Target, reported::row_of};
 
 /// Subgroups of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,8 +16,6 @@ pub struct SubgroupCapabilities {
     pub preferred: Option<u32>,
     /// Operations in compute kernels; empty when not known.
     pub operations: SubgroupOps,
-    /// Whether a kernel can require a size.
-    pub size_control: bool,
 }
 
 /// Hints about the hardware, for tuning. They never decide whether a kernel can run. Sizes in bytes.
@@ -69,30 +69,10 @@ pub struct Capabilities {
     pub max_storage_buffer_bytes: u64,
     /// Storage buffers that a kernel can bind.
     pub max_storage_buffers: u32,
-    /// 8-bit values in storage buffers.
-    pub storage_8bit: bool,
-    /// 16-bit values in storage buffers.
-    pub storage_16bit: bool,
-    /// 8-bit integer arithmetic.
-    pub int8: bool,
-    /// 16-bit integer arithmetic.
-    pub int16: bool,
-    /// 64-bit integer arithmetic and storage.
-    pub int64: bool,
-    /// 16-bit float arithmetic.
-    pub float16: bool,
-    /// 64-bit float arithmetic and storage.
-    pub float64: bool,
-    /// bf16 values.
-    pub bfloat16: bool,
-    /// Integer dot products, fast or not.
-    pub integer_dot_product: bool,
+    /// Features, of those that kernels choose by.
+    pub features: FeatureSet,
     /// Whether signed dot products of packed 8-bit integers are fast.
     pub packed_dot_product: bool,
-    /// Pointers to buffers.
-    pub buffer_device_address: bool,
-    /// The Vulkan memory model.
-    pub vulkan_memory_model: bool,
     /// Cooperative matrix shapes of a subgroup.
     pub cooperative_matrix: Vec<MatrixShape>,
     /// Whether host and device share their memory; `None` when not known.
@@ -116,10 +96,10 @@ impl Capabilities {
 
     /// What a device reports, and the table where it reports nothing. The size of subgroups that the table prefers
     /// is kept where the device has it: drivers report a default, not advice.
-    pub fn of_device(target: Target, facts: &Facts) -> Capabilities {
+    pub fn of_device(target: Target, facts: &DeviceFacts) -> Capabilities {
         let table = target.table_facts();
         let advised = table.subgroup_preferred;
-        let mut merged = facts.to_block().over(&table);
+        let mut merged = row_of(facts).over(&table);
         if let (Some(size), Some(sizes)) = (advised, &merged.subgroup_sizes)
             && sizes.contains(&size)
         {
@@ -131,7 +111,6 @@ impl Capabilities {
     /// Fills in what nobody knows with the required limits of Vulkan 1.1:
     /// <https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html#limits-minmax>.
     fn resolved(target: Target, b: FactBlock) -> Capabilities {
-        let yes = |fact: Option<bool>| fact.unwrap_or(false);
         Capabilities {
             target,
             api_version: b.api_version.unwrap_or((1, 1)),
@@ -140,7 +119,6 @@ impl Capabilities {
                 sizes: b.subgroup_sizes.unwrap_or_default(),
                 preferred: b.subgroup_preferred,
                 operations: b.subgroup_operations.unwrap_or_default(),
-                size_control: yes(b.subgroup_size_control),
             },
             max_workgroup_invocations: b.max_workgroup_invocations.unwrap_or(128),
             max_workgroup_size: b.max_workgroup_size.unwrap_or([128, 128, 64]),
@@ -149,23 +127,18 @@ impl Capabilities {
             max_push_constants_bytes: b.max_push_constants_bytes.unwrap_or(128),
             max_storage_buffer_bytes: b.max_storage_buffer_bytes.unwrap_or(1 << 27),
             max_storage_buffers: b.max_storage_buffers.unwrap_or(4),
-            storage_8bit: yes(b.storage_8bit),
-            storage_16bit: yes(b.storage_16bit),
-            int8: yes(b.int8),
-            int16: yes(b.int16),
-            int64: yes(b.int64),
-            float16: yes(b.float16),
-            float64: yes(b.float64),
-            bfloat16: yes(b.bfloat16),
-            integer_dot_product: yes(b.integer_dot_product),
-            packed_dot_product: yes(b.packed_dot_product),
-            buffer_device_address: yes(b.buffer_device_address),
-            vulkan_memory_model: yes(b.vulkan_memory_model),
+            features: b.features.present(),
+            packed_dot_product: b.packed_dot_product.unwrap_or(false),
             cooperative_matrix: b.cooperative_matrix.unwrap_or_default(),
             unified_memory: b.unified_memory,
             sources: b.sources,
             notes: b.notes,
         }
+    }
+
+    /// Whether kernels may use a feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.has(feature)
     }
 
     /// What `wanted` may use and these capabilities lack, each as a phrase; empty when code for `wanted` can run
@@ -212,25 +185,8 @@ impl Capabilities {
     }
 
     fn lacking_features(&self, wanted: &Capabilities) -> Vec<String> {
-        let pairs = [
-            ("8-bit storage", self.storage_8bit, wanted.storage_8bit),
-            ("16-bit storage", self.storage_16bit, wanted.storage_16bit),
-            ("8-bit integers", self.int8, wanted.int8),
-            ("16-bit integers", self.int16, wanted.int16),
-            ("64-bit integers", self.int64, wanted.int64),
-            ("16-bit floats", self.float16, wanted.float16),
-            ("64-bit floats", self.float64, wanted.float64),
-            ("bf16", self.bfloat16, wanted.bfloat16),
-            ("integer dot products", self.integer_dot_product, wanted.integer_dot_product),
-            ("buffer addresses", self.buffer_device_address, wanted.buffer_device_address),
-            ("the Vulkan memory model", self.vulkan_memory_model, wanted.vulkan_memory_model),
-            ("required subgroup sizes", self.subgroup.size_control, wanted.subgroup.size_control),
-        ];
-        let mut missing: Vec<String> = pairs
-            .iter()
-            .filter(|(_, has, wants)| *wants && !has)
-            .map(|(name, _, _)| (*name).to_owned())
-            .collect();
+        let lacking = wanted.features.without(self.features);
+        let mut missing: Vec<String> = lacking.iter().map(|feature| feature.phrase().to_owned()).collect();
         let operations = wanted.subgroup.operations.without(self.subgroup.operations);
         if !operations.is_empty() {
             let names: Vec<&str> = operations.names().collect();

@@ -1,10 +1,13 @@
-//! Owns the way from what a device reports to its target: device id, name, architecture, nearest relative, vendor.
+//! The way from what a device reports to its target: device id, name, architecture, nearest relative, vendor.
 
 use std::fmt;
 
+use halite_facts::DeviceFacts;
+
 use crate::{
-    Capabilities, Facts, Family, Generation, Product, Ranked, Series, Target, Vendor,
+    Capabilities, Family, Generation, Product, Ranked, Series, Target, Vendor,
     names::{find_words, number, words},
+    reported::os_of,
     table::{self, Named},
 };
 
@@ -49,7 +52,7 @@ pub struct Detected {
     /// Why, for people; at least one.
     pub reasons: Vec<String>,
     /// What the device reports.
-    pub facts: Facts,
+    pub facts: DeviceFacts,
 }
 
 impl Detected {
@@ -75,7 +78,7 @@ impl Detected {
 
 impl Target {
     /// The target of a device. Always finds one: at worst the best Vulkan profile that the device satisfies.
-    pub fn detect(facts: &Facts) -> Detected {
+    pub fn detect(facts: &DeviceFacts) -> Detected {
         let vendor = table::vendor_by_id(facts.vendor_id);
         let name = words(&facts.name);
         let pool: Vec<&'static Family> =
@@ -86,7 +89,7 @@ impl Target {
             .or_else(|| by_series(facts, &pool, &name))
             .or_else(|| by_vendor(facts, vendor, &pool))
             .unwrap_or_else(|| baseline(facts));
-        let target = Target::of(found.named, facts.os());
+        let target = Target::of(found.named, os_of(facts));
         Detected { target, how: found.how, reasons: found.reasons, facts: facts.clone() }
     }
 }
@@ -136,7 +139,7 @@ fn all_products(pool: &[&'static Family]) -> impl Iterator<Item = (&'static Fami
     pool.iter().flat_map(|family| family.products.iter().map(|product| (*family, product)))
 }
 
-fn by_device_id(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
+fn by_device_id(facts: &DeviceFacts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
     let has_id = |p: &&Product| p.device_ids.iter().any(|id| id.matches(facts.vendor_id, facts.device_id));
     let listed: Vec<_> = all_products(pool).filter(|(_, p)| has_id(p)).collect();
     let id = facts.device_id;
@@ -169,7 +172,7 @@ fn by_device_id(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Opt
     }
 }
 
-fn by_name(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
+fn by_name(facts: &DeviceFacts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
     // A device of an unknown vendor may still say what it is: layered and virtual drivers do.
     let everywhere: Vec<&'static Family> = table::families().iter().collect();
     let pool = if pool.is_empty() { &everywhere } else { pool };
@@ -200,7 +203,7 @@ fn by_range(id: u32, pool: &[&'static Family]) -> Option<(&'static Family, &'sta
 }
 
 /// By a code name or by a range of device ids, then by number within the generation.
-fn by_architecture(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
+fn by_architecture(facts: &DeviceFacts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
     let id = facts.device_id;
     let named = |g: &Generation| g.device_names.iter().any(|n| find_words(name, &words(n)).is_some());
     let mut generations = pool.iter().flat_map(|f| f.generations.iter().map(|g| (*f, g)));
@@ -224,7 +227,7 @@ fn by_architecture(facts: &Facts, pool: &[&'static Family], name: &[String]) -> 
 }
 
 /// By a product series in the name.
-fn by_series(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
+fn by_series(facts: &DeviceFacts, pool: &[&'static Family], name: &[String]) -> Option<Found> {
     for family in pool {
         for generation in &family.generations {
             let Some(series) = generation.series.iter().find(|s| s.number_in(name).is_some()) else {
@@ -250,7 +253,7 @@ fn by_series(facts: &Facts, pool: &[&'static Family], name: &[String]) -> Option
 }
 
 fn relative(
-    facts: &Facts,
+    facts: &DeviceFacts,
     general: Named,
     family: &'static Family,
     series: &Series,
@@ -270,7 +273,7 @@ fn relative(
 
 /// The product whose number in a series is nearest to that in the device's name; the smaller one of two.
 fn nearest<'s>(
-    facts: &Facts,
+    facts: &DeviceFacts,
     series: impl Iterator<Item = &'s Series>,
     members: impl Iterator<Item = &'static Product>,
     name: &[String],
@@ -289,7 +292,11 @@ fn nearest<'s>(
     Some((product, reason))
 }
 
-fn by_vendor(facts: &Facts, vendor: Option<&'static Vendor>, pool: &[&'static Family]) -> Option<Found> {
+fn by_vendor(
+    facts: &DeviceFacts,
+    vendor: Option<&'static Vendor>,
+    pool: &[&'static Family],
+) -> Option<Found> {
     let vendor = vendor?;
     let why = |what: &str| {
         format!("vendor id {:#06x} is {}; {what} '{}'", facts.vendor_id, vendor.title, facts.name)
@@ -304,11 +311,11 @@ fn by_vendor(facts: &Facts, vendor: Option<&'static Vendor>, pool: &[&'static Fa
 }
 
 /// The last profile of the table that the device satisfies.
-fn baseline(facts: &Facts) -> Found {
+fn baseline(facts: &DeviceFacts) -> Found {
     let family = table::family("vp").expect("a test reads vp.json");
-    let device = Capabilities::of_device(Target::of(Named::Family(family), facts.os()), facts);
+    let device = Capabilities::of_device(Target::of(Named::Family(family), os_of(facts)), facts);
     let fits = |p: &&'static Product| {
-        let profile = Target::of(Named::Product(family, p), facts.os());
+        let profile = Target::of(Named::Product(family, p), os_of(facts));
         device.lacks(&Capabilities::of(profile)).is_empty()
     };
     let reason = format!("vendor id {:#06x} and the name '{}' are not known", facts.vendor_id, facts.name);

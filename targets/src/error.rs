@@ -1,4 +1,4 @@
-//! Owns the errors of reading a target.
+//! The errors of reading a target.
 
 use std::fmt;
 

@@ -1,12 +1,11 @@
-//! Owns target triples, the table of known GPUs, and the decisions made from them: which target a device is, what
-//! kernels may use on it, which of several targets fits it best. Does not own: asking devices (drivers do), and
-//! choosing kernels (the kernel library does).
+//! Target triples, the table of known GPUs, and the decisions made from them: which target a device is, what kernels may use
+//! on it, which of several targets fits it best. Drivers ask devices, and the kernel library chooses kernels.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
 //! A target is written `<arch-or-vendor>-<product>-<os>`: `valhall-g78-android30`, `hopper-h200-linux`,
 //! `cpu-llvmpipe-linux`. The table is data, one file for each family under `targets/data/`; everything in it names
-//! its source. What a real device reports ([`Facts`]) always wins over the table.
+//! its source. What a real device reports ([`halite_facts::DeviceFacts`]) always wins over the table.
 //!
 //! ```
 //! use halite_targets::{Capabilities, Target};
@@ -24,13 +23,11 @@ mod block;
 mod capabilities;
 mod detect;
 mod error;
-mod facts;
 mod listing;
-mod matrix;
 mod names;
 mod os;
 mod rank;
-mod subgroup_ops;
+mod reported;
 mod table;
 mod target;
 
@@ -38,11 +35,8 @@ pub use block::FactBlock;
 pub use capabilities::{Capabilities, HardwareHints, SubgroupCapabilities};
 pub use detect::{Detected, How};
 pub use error::TargetError;
-pub use facts::{DeviceType, Facts, FactsError, Heap, LimitFacts, SubgroupFacts};
 pub use listing::families_table;
-pub use matrix::{ComponentType, MatrixShape};
 pub use os::{Os, OsKind};
 pub use rank::{Ranked, best, rank_of, tier};
-pub use subgroup_ops::{SubgroupOp, SubgroupOps};
 pub use table::{DeviceId, Family, Generation, IdRange, Product, Series, Vendor, families, vendors};
 pub use target::Target;

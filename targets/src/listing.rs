@@ -1,4 +1,4 @@
-//! Owns the table of families for documents, so that a test can hold the document against the data.
+//! The table of families for documents, so that a test can hold the document against the data.
 
 use std::fmt::Write as _;
 

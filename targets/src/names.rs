@@ -1,4 +1,4 @@
-//! Owns how names are compared: spelling without separators, words of a marketing name, and edit distance.
+//! How names are compared: spelling without separators, words of a marketing name, and edit distance.
 
 /// A name as look-ups compare it: lower case, without `-`, `_`, `.` and spaces. `Mali-G78` and `mali_g78` are equal.
 pub(crate) fn normalized(name: &str) -> String {

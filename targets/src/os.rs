@@ -1,4 +1,4 @@
-//! Owns the last component of a triple: the operating system, with Android's API level.
+//! The last component of a triple: the operating system, with Android's API level.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Owns the order in which targets of a module fit a device, and the numbers that say so.
+//! The order in which targets of a module fit a device, and the numbers that say so.
 //!
 //! A rank is `tier + 10 * closeness + os`: the tier says what a candidate shares with the device, the closeness
 //! (0 to 99) orders candidates of one tier, `os` is 2 for the device's system, 1 where one of the two is not known, 0 for

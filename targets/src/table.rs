@@ -1,5 +1,4 @@
-//! Owns the table of known GPUs: its shape, its reading, and finding entries by name.
-//! Does not own: which entry a device is (`detect`).
+//! The table of known GPUs: its shape, its reading, and finding entries by name.
 
 mod lookup;
 mod schema;

@@ -1,4 +1,4 @@
-//! Owns the target: reading it, writing it, and what it stands for in the table.
+//! The target: reading it, writing it, and what it stands for in the table.
 
 use std::{
     fmt,

@@ -1,16 +1,17 @@
 //! The order of a module's targets on a device.
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap fails")]
 
-use halite_targets::{Facts, Target, best, tier};
+use halite_facts::{DeviceFacts, Feature};
+use halite_targets::{Target, best, tier};
 use proptest::prelude::*;
 
 fn targets(list: &[&str]) -> Vec<Target> {
     list.iter().map(|t| Target::parse(t).unwrap()).collect()
 }
 
-fn recorded(name: &str) -> Facts {
+fn recorded(name: &str) -> DeviceFacts {
     let path = format!("{}/../drivers/vulkan/tests/caps/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    Facts::from_device_caps_json(&std::fs::read_to_string(path).unwrap()).unwrap()
+    DeviceFacts::from_json(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// The triples in the order of their ranks, those that do not fit left out.
@@ -76,7 +77,7 @@ fn what_the_device_lacks_excludes() {
     assert_eq!(ranked[0].rank / 1000 * 1000, tier::PRODUCT);
     // The same GPU behind a driver without 16-bit floats: only the baseline that needs none is left.
     let mut facts = recorded("nvidia_h200");
-    facts.features.insert("shaderFloat16".to_owned(), false);
+    facts.features.set(Feature::ShaderFloat16, false);
     let list = targets(&[
         "hopper-h200-linux",
         "hopper-unknown-linux",

@@ -1,7 +1,8 @@
 //! The table against reports of real devices, `tests/facts`: each is found, and offers what the table says.
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap fails")]
 
-use halite_targets::{Capabilities, Facts, How, Target};
+use halite_facts::DeviceFacts;
+use halite_targets::{Capabilities, How, Target};
 
 const REPORTS: [(&str, &str); 27] = [
     ("apple_m1_kosmickrisp", "apple-m1-macos"),
@@ -33,9 +34,9 @@ const REPORTS: [(&str, &str); 27] = [
     ("uhd750_windows", "xe-uhd750-windows"),
 ];
 
-fn report(name: &str) -> Facts {
+fn report(name: &str) -> DeviceFacts {
     let path = format!("{}/tests/facts/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    DeviceFacts::from_json(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Owns starting measurements: the comparison with IREE's own runtime, and the kernels. Does not own the measuring
-//! (`conformance/bench/compare.py`, `conformance kernels-bench`).
+//! (`bench/compare.py`, `bench kernels`).
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct Options {
     /// Folder with iree-run-module and iree-benchmark-module (PyPI: iree-base-runtime).
     #[arg(long, required = true)]
     theirs: Option<PathBuf>,
-    /// Manifest of modules; see conformance/bench/compare.py.
+    /// Manifest of modules; see bench/compare.py.
     #[arg(required = true)]
     manifest: Option<PathBuf>,
     /// More arguments for compare.py.
@@ -32,7 +32,7 @@ pub struct Options {
 enum What {
     /// Measures the kernel library beside the device's own ceilings.
     Kernels {
-        /// Arguments of `conformance kernels-bench`, such as --device=vulkan://0 --op matmul:m=512,n=512,k=512.
+        /// Arguments of `bench kernels`, such as --device=vulkan://0 --op matmul:m=512,n=512,k=512.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
@@ -41,16 +41,16 @@ enum What {
 /// Builds what measures, in release mode, and runs it on the device that the arguments or the environment select.
 pub fn run(options: &Options) -> Result<()> {
     match &options.what {
-        Some(What::Kernels { rest }) => conformance("kernels-bench", rest),
+        Some(What::Kernels { rest }) => program("kernels", rest),
         None => compare(options),
     }
 }
 
-/// A command of `conformance`, in release mode.
-pub fn conformance(name: &str, rest: &[String]) -> Result<()> {
+/// A command of the program `bench`, in release mode.
+pub fn program(name: &str, rest: &[String]) -> Result<()> {
     say("building");
-    shell::run(&mut cargo(&["build", "--release", "--package", "halite-conformance"]))?;
-    let program = repo("target/release/conformance").to_string_lossy().into_owned();
+    shell::run(&mut cargo(&["build", "--release", "--package", "halite-bench"]))?;
+    let program = repo("target/release/bench").to_string_lossy().into_owned();
     shell::run(command(&program, &[name]).args(rest))
 }
 
@@ -60,7 +60,7 @@ fn compare(options: &Options) -> Result<()> {
     say("building");
     shell::run(&mut cargo(&["build", "--release", "--package", tools::PACKAGE]))?;
     tools::link(&repo("target/release"))?;
-    let mut compare = command("python3", &["conformance/bench/compare.py"]);
+    let mut compare = command("python3", &["bench/compare.py"]);
     compare.arg("--ours").arg(repo("target/release")).arg("--theirs").arg(theirs);
     compare.arg(manifest).args(&options.rest);
     shell::run(&mut compare)

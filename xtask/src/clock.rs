@@ -1,4 +1,4 @@
-//! Owns time that was spent: on the wall, and on the processor by this program and all that it has run. Does not own what took it.
+//! Measures time that was spent: on the wall, and on the processor by this program and all that it has run.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,12 @@ impl std::fmt::Display for Spent {
 }
 
 fn processor() -> Option<f64> {
-    ticks(&std::fs::read_to_string("/proc/self/stat").ok()?).map(|ticks| ticks as f64 / TICKS)
+    of_process("self")
+}
+
+/// Seconds on all processors of a process, by its id, and of those that it ran to their end.
+pub fn of_process(id: &str) -> Option<f64> {
+    ticks(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?).map(|ticks| ticks as f64 / TICKS)
 }
 
 /// User and system time of a process and of its children that have ended, from its line in `/proc`.

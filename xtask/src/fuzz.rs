@@ -50,7 +50,7 @@ fn seed(target: &str) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let places = [
         repo("demo/digits"),
-        repo("spirv/tests/data"),
+        repo("spirv/tests/fixtures"),
         repo("formats/tests/data"),
         repo("drivers/local/tests/data"),
         repo("compiler/tests/data"),

@@ -1,5 +1,4 @@
-//! Owns the chore that compiles kernel templates. Does not own the compiler: it is a program of its own workspace, because it
-//! is C++ and takes minutes to build.
+//! Compiles the kernel templates, with a program of its own workspace: its compiler is C++ and takes minutes to build.
 
 use anyhow::Result;
 use clap::Args;
@@ -9,9 +8,12 @@ use crate::shell::{self, cargo};
 /// What to do.
 #[derive(Args)]
 pub struct Options {
-    /// Only tell whether the kept kernels are what the templates give.
+    /// Compile everything, write nothing, and tell which kept kernels are not what the templates give.
     #[arg(long)]
     pub check: bool,
+    /// Print every build with its template and its definitions.
+    #[arg(long, conflicts_with = "check")]
+    pub list: bool,
     /// Only kernels whose name contains this.
     #[arg(long)]
     pub only: Option<String>,
@@ -23,6 +25,9 @@ pub fn run(options: &Options) -> Result<()> {
         cargo(&["run", "--release", "--quiet", "--manifest-path", "shaders/generator/Cargo.toml", "--"]);
     if options.check {
         command.arg("--check");
+    }
+    if options.list {
+        command.arg("--list");
     }
     if let Some(only) = &options.only {
         command.args(["--only", only]);

@@ -1,4 +1,4 @@
-//! Owns starting the measurements that choose kernels. Does not own the measuring (`conformance kernels-tune`).
+//! Owns starting the measurements that choose kernels. Does not own the measuring (`bench tune`).
 
 use anyhow::Result;
 use clap::Args;
@@ -8,7 +8,7 @@ use crate::bench;
 /// What to measure.
 #[derive(Args)]
 pub struct Options {
-    /// Arguments of `conformance kernels-tune`: --device URI, --op OPERATION, --match TEXT, --budget SECONDS, --out FILE,
+    /// Arguments of `bench tune`: --device URI, --op OPERATION, --match TEXT, --budget SECONDS, --out FILE,
     /// --dry-run.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
@@ -16,5 +16,5 @@ pub struct Options {
 
 /// Builds in release mode and measures.
 pub fn run(options: &Options) -> Result<()> {
-    bench::conformance("kernels-tune", &options.rest)
+    bench::program("tune", &options.rest)
 }

@@ -33,7 +33,7 @@ pub struct Choice {
 pub struct Chooser<'a> {
     target: &'a Capabilities,
     tuning: &'a Tuning,
-    known: HashMap<String, Rc<Choice>>,
+    known: HashMap<Operation, Rc<Choice>>,
 }
 
 impl<'a> Chooser<'a> {
@@ -51,8 +51,7 @@ impl<'a> Chooser<'a> {
         operation: &Operation,
         location: &SourceLocation,
     ) -> Result<Rc<Choice>, CompileError> {
-        let key = operation.to_string();
-        if let Some(choice) = self.known.get(&key) {
+        if let Some(choice) = self.known.get(operation) {
             return Ok(choice.clone());
         }
         let ranked = rank(operation, self.target, self.tuning);
@@ -63,7 +62,7 @@ impl<'a> Chooser<'a> {
                     let choice =
                         Choice { variant: &candidate.variant.name, why, plan, work: operation.work() };
                     let choice = Rc::new(choice);
-                    self.known.insert(key, choice.clone());
+                    self.known.insert(operation.clone(), choice.clone());
                     return Ok(choice);
                 }
                 Verdict::RuledOut(reason) => refused.push((candidate.variant, reason)),
@@ -73,7 +72,7 @@ impl<'a> Chooser<'a> {
         Err(CompileError::NoKernel {
             location: location.clone(),
             target: self.target.target.to_string(),
-            operation: key,
+            operation: operation.to_string(),
             reason,
         })
     }

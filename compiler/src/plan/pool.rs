@@ -87,7 +87,7 @@ pub struct Pool {
     /// The operations, in an order in which they can run.
     pub packings: Vec<Packing>,
     by_sample: HashMap<(u64, u64), Vec<ConstantId>>,
-    by_operation: HashMap<(String, Vec<Known>), Vec<PackedId>>,
+    by_operation: HashMap<(Operation, Vec<Known>), Vec<PackedId>>,
 }
 
 impl Pool {
@@ -122,7 +122,7 @@ impl Pool {
         outputs: &[u64],
         location: &SourceLocation,
     ) -> Vec<PackedId> {
-        let key = (operation.to_string(), inputs.clone());
+        let key = (operation.clone(), inputs.clone());
         if let Some(ids) = self.by_operation.get(&key) {
             return ids.clone();
         }

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use halite_hal::{DeviceInfo, DeviceKind};
+use halite_testing::Numbers;
 use serde::{Deserialize, Serialize};
 
 use super::LevelReport;
-use crate::suites::Numbers;
 
 /// The value of `schema` in reports that this version writes and reads.
 pub const SCHEMA: &str = "halite-conformance/1";

@@ -37,8 +37,10 @@ impl Said {
 mod tests {
     use std::time::Duration;
 
+    use halite_testing::Wrong;
+
     use super::*;
-    use crate::suites::{Verdict, Wrong};
+    use crate::suites::Verdict;
 
     #[test]
     fn every_verdict_survives_the_way() {

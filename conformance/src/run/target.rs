@@ -4,11 +4,9 @@ use std::{ffi::OsString, path::PathBuf};
 
 use halite_hal::Options;
 use halite_layers::hazards;
+use halite_testing::drivers::{self, Opener};
 
-use crate::{
-    drivers::{self, Opener},
-    suites::Settings,
-};
+use crate::suites::Settings;
 
 /// A device as a user names it.
 #[derive(Clone, Debug, Default)]

@@ -5,12 +5,14 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use halite_hal::{BufferParams, Command, CommandBuffer, Device, Fence, QueueOp, WHOLE_BUFFER};
+use halite_testing::{
+    drivers::Opener,
+    hal::support::{ANY, after, buffer, counting, execute, fence, record, slot, soon, span, whole},
+};
 
 use crate::{
     corpus::{Call, Program},
-    drivers::Opener,
     replay,
-    suites::hal::support::{ANY, after, buffer, counting, execute, fence, record, slot, soon, span, whole},
 };
 
 /// One call of a session; the argument says which. An error is a wrong result or a failure.

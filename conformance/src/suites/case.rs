@@ -3,9 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use halite_hal::{Code, Deadline, Device, Result, Status};
-
-use super::{Numbers, Wrong, hal::kernels::Kernels};
-use crate::drivers::Opener;
+use halite_testing::{Numbers, Wrong, drivers::Opener, hal::kernels::Kernels};
 
 /// How a case ends: it holds, or it stops early.
 pub type Outcome = std::result::Result<(), Stop>;

@@ -8,16 +8,12 @@ pub mod hal;
 pub mod kernels;
 pub mod models;
 pub mod modules;
-mod random;
 mod report;
 mod runner;
 mod suite;
 pub mod vm;
-mod wrong;
 
 pub use case::{Case, Cases, Context, Need, Outcome, Stop};
-pub use random::Random;
 pub use report::{Report, Summary, Verdict};
 pub use runner::{Lane, Runner, Watch};
 pub use suite::{Offer, Settings, Suite, all, named, takes_spirv};
-pub use wrong::{Numbers, Wrong, ulp};

@@ -2,9 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use halite_testing::Wrong;
 use serde::{Deserialize, Serialize};
-
-use super::Wrong;
 
 /// How a case ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

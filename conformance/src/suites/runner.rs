@@ -10,9 +10,9 @@ use std::{
 };
 
 use halite_hal::DeviceInfo;
+use halite_testing::drivers::Opener;
 
 use super::{Case, Context, Outcome, Report, Stop, Summary, Verdict};
-use crate::drivers::Opener;
 
 /// Tells what a validation layer said since it was last asked.
 pub type Watch = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
@@ -168,12 +168,10 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use halite_hal::Options;
+    use halite_testing::drivers::{opener, registry};
 
     use super::*;
-    use crate::{
-        drivers::{opener, registry},
-        suites::Cases,
-    };
+    use crate::suites::Cases;
 
     #[test]
     fn every_end_of_a_case_is_reported_and_the_next_case_runs() {

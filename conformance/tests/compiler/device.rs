@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use halite_compiler::{Compiled, graph::Graph};
-use halite_conformance::{
-    drivers::registry,
-    executor::Executor,
-    suites::{kernels::capabilities, models},
-};
+use halite_conformance::{executor::Executor, suites::models};
 use halite_hal::Options;
 use halite_ops::Values;
 use halite_runtime::{HostTensor, Session};
 use halite_targets::Capabilities;
+use halite_testing::drivers::registry;
+use halite_tools::kernels::capabilities;
 
 /// The Vulkan device at hand.
 pub struct Device(Executor);

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use halite_compiler::{CompileOptions, Compiled, Control, ParameterStorage, Program, compile, graph::Graph};
-use halite_conformance::{drivers::registry, suites::models::programs::Sample};
+use halite_conformance::suites::models::programs::Sample;
 use halite_formats::vmfb::read_module;
 use halite_hal::Options;
 use halite_ops::Values;
 use halite_targets::{Capabilities, Target};
+use halite_testing::drivers::registry;
 
 use crate::{
     all, compiled,

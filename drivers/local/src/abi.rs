@@ -1,5 +1,4 @@
-//! Owns the layout of IREE's executable library interface, version 0.6, as 64-bit processors have it. Does not own:
-//! checks of what a library says (`library`).
+//! The layout of IREE's executable library interface, version 0.6, as 64-bit processors have it.
 //!
 //! Offsets were verified by calling code that iree-compile 3.13.0 made. Only what Halite hands to code is a struct;
 //! what a library says is read field by field, because it is untrusted.

@@ -1,5 +1,4 @@
-//! Owns buffers: host memory behind a handle, and access from the host. Does not own: where memory comes from
-//! (`memory`), or when queue work touches it (`queue`).
+//! Buffers: host memory behind a handle, and access from the host.
 
 use std::{any::Any, fmt, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! Owns what a kernel is to the rest of the driver: facts of functions, and running a range of workgroups. Does not
-//! own: any code format (`library` and `vmvx` do).
+//! What a kernel is to the rest of the driver: facts of functions, and running a range of workgroups.
 
 use std::{fmt, ops::Range};
 

@@ -1,4 +1,4 @@
-//! Owns facts about the host's processor: name, features, formats of executables. Does not own: devices.
+//! Facts about the host's processor: name, features, formats of executables.
 
 use std::{num::NonZeroUsize, thread};
 

@@ -1,4 +1,4 @@
-//! Owns the device object and what it answers. Does not own: the order of work (`queue`), memory (`memory`).
+//! The device object and what it answers.
 
 use std::{any::Any, sync::Arc};
 

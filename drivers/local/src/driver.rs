@@ -1,4 +1,4 @@
-//! Owns the two driver objects: what exists, what options there are, opening. Does not own: the device's work.
+//! The two driver objects: what exists, what options there are, opening.
 
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 

@@ -1,5 +1,4 @@
-//! Owns what all objects of a device share: identity, memory, the queue and the threads that work on it. Does not
-//! own: what operations mean (`operation`).
+//! What all objects of a device share: identity, memory, the queue and the threads that work on it.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns executables and the choice of what reads their format. Does not own: any format (`library`, `vmvx`).
+//! Executables and the choice of what reads their format.
 
 use std::{
     any::Any,

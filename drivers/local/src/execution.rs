@@ -1,5 +1,4 @@
-//! Owns running a program: one command after the other, and how many threads work on each dispatch. Does not own:
-//! threads (`pool`), how workgroups are shared (`job`), or what a program is (`program`).
+//! Running a program: one command after the other, and how many threads work on each dispatch.
 
 use std::{
     cell::Cell,

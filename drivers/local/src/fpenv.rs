@@ -1,5 +1,4 @@
-//! Owns the floating-point environment that kernels run in: round to nearest, denormals kept, no traps. Does not own:
-//! kernels.
+//! The floating-point environment that kernels run in: round to nearest, denormals kept, no traps.
 //!
 //! The thread may be one of a program that has flushed denormals or changed rounding, and a kernel may leave such a
 //! state behind. Both would change numbers elsewhere.

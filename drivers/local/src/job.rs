@@ -1,5 +1,4 @@
-//! Owns what the threads that work on one program share: which dispatch is open, who takes which workgroups, and when
-//! all are done. Does not own: threads (`pool`), or the order of commands (`execution`).
+//! What the threads that work on one program share: which dispatch is open, who takes which workgroups, and when all are done.
 //!
 //! One thread leads: it opens dispatches one after the other. Everybody who takes part, the leader too, takes
 //! workgroups from the open one until none are left. The word `claim` holds the turn in its upper half and the number

@@ -1,5 +1,5 @@
 //! The CPU driver: runs executables that iree-compile makes for `llvm-cpu` (native code in a small ELF file) and
-//! `vmvx` (bytecode) on the host's processor. Does not own: module files, the VM, or checks above all drivers.
+//! `vmvx` (bytecode) on the host's processor.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!

@@ -1,5 +1,4 @@
-//! Owns native executables: a library in a mapped image, read with suspicion, and calls of its functions. Does not
-//! own: mapping (`elf`) or the interface's layout (`abi`).
+//! Native executables: a library in a mapped image, read with suspicion, and calls of its functions.
 //!
 //! What the library's tables say is checked: version, counts, and that every pointer leads into its own image. What
 //! its code does cannot be checked; running it is trusting it (`native_code=off` does not).

@@ -1,5 +1,4 @@
-//! Owns host memory for buffers: blocks, the cache of blocks that were given back, and the account of both. Does not
-//! own: buffers (`buffer`), nor when they give memory back (`queue`).
+//! Host memory for buffers: blocks, the cache of blocks that were given back, and the account of both.
 //!
 //! Programs allocate the same sizes in every call. A block that was given back is kept and given out again, so its
 //! pages are not faulted in anew; sizes are rounded so that lengths that differ a little share blocks.

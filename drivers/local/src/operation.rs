@@ -1,5 +1,4 @@
-//! Owns what queue operations do when their turn comes, and what they signal. Does not own: their order (`queue`)
-//! or recorded commands (`execution`).
+//! What queue operations do when their turn comes, and what they signal.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Owns the threads of a device: doing work that nobody waits for, and helping whoever leads a program. Does not
-//! own: what is done (`queue`, `job`).
+//! The threads of a device: doing work that nobody waits for, and helping whoever leads a program.
 //!
 //! A thread that had something to do looks for more for a short time before it sleeps: the dispatches of a program,
 //! and the calls of a benchmark or a text generator, follow each other faster than a thread wakes.

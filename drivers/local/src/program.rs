@@ -1,5 +1,4 @@
-//! Owns accepted recordings and the compact form that they are lowered to, once. Does not own: running it
-//! (`execution`).
+//! Accepted recordings and the compact form that they are lowered to, once.
 
 use std::{
     any::Any,

@@ -1,5 +1,4 @@
-//! Owns the order of queue work: accepting operations, draining them one thread at a time, waking whoever should.
-//! Does not own: what operations mean (`operation`).
+//! The order of queue work: accepting operations, draining them one thread at a time, waking whoever should.
 //!
 //! An operation joins the queue once everything that it waits for is reached or will be signalled by operations
 //! that are in the queue before it; until then a callback keeps it. So the queue can be drained from front to back

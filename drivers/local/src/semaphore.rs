@@ -1,5 +1,5 @@
-//! Owns the driver's timeline semaphores: a software counter that knows what accepted work will raise it to, and
-//! whose waiters do that work. Does not own: the order of work (`queue`).
+//! The driver's timeline semaphores: a software counter that knows what accepted work will raise it to, and whose waiters do
+//! that work.
 
 use std::{
     any::Any,

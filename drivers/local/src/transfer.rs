@@ -1,4 +1,4 @@
-//! Owns fills and copies of host memory. Does not own: whose memory it is, or when (callers do).
+//! Fills and copies of host memory.
 //!
 //! Memory is touched through raw pointers only: a kernel or a host access on another thread may touch the same bytes,
 //! which is a fault of the program that ordered them so, and yields some mixture of bytes.

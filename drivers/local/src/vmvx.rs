@@ -1,5 +1,4 @@
-//! Owns executables of format `vmvx-bytecode-fb`: a module whose functions run one workgroup each. Does not own: the
-//! VM, or device memory.
+//! Executables of format `vmvx-bytecode-fb`: a module whose functions run one workgroup each.
 //!
 //! # The format
 //! The data is a complete module file. Each export is a kernel with the signature [`SIGNATURE`]: local memory, constants,

@@ -1,4 +1,4 @@
-//! Owns buffers and the account of their memory. Does not own: when queue work touches them (`queue` does).
+//! Buffers and the account of their memory.
 
 use std::{any::Any, fmt, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! Owns accepted recordings and how each command is carried out. Does not own: checks a caller can foresee (the
-//! validation layer did them), nor when an execution starts (`queue` decides).
+//! Accepted recordings and how each command is carried out.
 
 use std::any::Any;
 

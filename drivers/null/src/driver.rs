@@ -1,4 +1,4 @@
-//! Owns the driver object: what exists, what options there are, opening. Does not own: the device's work.
+//! The driver object: what exists, what options there are, opening.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Owns executables: a JSON list of function facts. Does not own: device code, of which there is none.
+//! Executables: a JSON list of function facts.
 
 use std::any::Any;
 

@@ -1,5 +1,5 @@
 //! A driver without hardware: memory and ordering are real, dispatches do nothing. The template for a new driver
-//! (README.md says how to clone it) and the bench for validation tests. Does not own: any device code format.
+//! (README.md says how to clone it) and the bench for validation tests.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!

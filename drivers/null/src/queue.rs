@@ -1,5 +1,4 @@
-//! Owns the order of queue work: an operation starts when its wait fence is reached. Does not own: what recorded
-//! commands do (`command_buffer` does).
+//! The order of queue work: an operation starts when its wait fence is reached.
 //!
 //! Work runs on the thread that makes it ready: the submitter's, or that of whoever signals the last semaphore it
 //! waits for. One thread at a time drains the queue, so operations run one after the other in the order in which

@@ -1,5 +1,4 @@
-//! Owns device memory: big blocks divided into ranges, and the reuse of ranges in queue order. Does not own: which
-//! memory types fit (`memory_types`) or the arithmetic of dividing (`suballoc`).
+//! Device memory: big blocks divided into ranges, and the reuse of ranges in queue order.
 //!
 //! Ranges that come back are kept by size before they are merged into their block again, and the lowest fitting one
 //! is taken first. A program that allocates the same sizes in every iteration thus gets the same places in every
@@ -122,7 +121,7 @@ impl Allocator {
             ctx.device.destroy_buffer(probe, None);
             needs
         };
-        let limits = &ctx.caps.limits;
+        let limits = &ctx.facts.limits;
         let granule = [
             limits.min_storage_buffer_offset_alignment,
             limits.min_uniform_buffer_offset_alignment,
@@ -141,7 +140,7 @@ impl Allocator {
         let shared = &self.shared;
         let candidates = memory_types::candidates(
             params,
-            &shared.ctx.caps.memory,
+            &shared.ctx.facts.memory,
             &shared.ctx.plan.memory,
             shared.type_bits,
         );
@@ -268,8 +267,8 @@ impl Shared {
         candidate: MemoryCandidate,
         size: u64,
     ) -> Result<(Arc<Block>, u64), Failure> {
-        let limits = &self.ctx.caps.limits;
-        let heap_size = self.ctx.caps.memory.heap_size(candidate.index);
+        let limits = &self.ctx.facts.limits;
+        let heap_size = self.ctx.facts.memory.heap_size(candidate.index);
         let largest = limits.max_memory_allocation_size.min(limits.max_buffer_size).min(heap_size);
         if size > largest {
             return Err(Failure::TooLarge);
@@ -298,7 +297,7 @@ impl Shared {
         dedicated: bool,
     ) -> Result<(Arc<Block>, u64), Failure> {
         let live_blocks: usize = state.types.values().map(|p| p.blocks.len()).sum();
-        if live_blocks as u64 >= u64::from(self.ctx.caps.limits.max_memory_allocation_count) {
+        if live_blocks as u64 >= u64::from(self.ctx.facts.limits.max_memory_allocation_count) {
             return Err(Failure::TooMany);
         }
         let id = state.next_block;

@@ -1,5 +1,4 @@
-//! Owns the driver's buffers: a handle for the program over an allocation that it may give back early. Does not
-//! own: the memory (`allocator`) or copies through staging memory (`staging`).
+//! The driver's buffers: a handle for the program over an allocation that it may give back early.
 
 use std::{any::Any, fmt, sync::Arc};
 

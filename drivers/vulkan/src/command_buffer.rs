@@ -1,5 +1,4 @@
-//! Owns command buffers: the recording, and the Vulkan command buffers made from it for the bindings it was executed
-//! with. Does not own: translation (`lower`) or submission (`queue`).
+//! Command buffers: the recording, and the Vulkan command buffers made from it for the bindings it was executed with.
 
 use std::{
     any::Any,

@@ -1,5 +1,4 @@
-//! Owns an open device: its handle, functions, queues and everything that was decided about it.
-//! Does not own: what is done with it (queues, buffers and pipelines hold an `Arc` of it).
+//! An open device: its handle, functions, queues and everything that was decided about it.
 
 mod enumerate;
 mod open;
@@ -10,12 +9,13 @@ use std::{
 };
 
 use ash::vk;
+use halite_facts::DeviceFacts;
 use halite_hal::{DeviceInfo, Result, Status};
 
 pub(crate) use enumerate::ordered;
 
 use crate::{
-    caps::DeviceCaps, discovery::Found, error::vk_error, instance::InstanceContext, options::VulkanOptions,
+    discovery::Found, error::vk_error, instance::InstanceContext, options::VulkanOptions,
     pipeline_cache::PipelineCache, plan::DevicePlan, target::TargetRanks,
 };
 
@@ -42,7 +42,7 @@ pub(crate) struct DeviceContext {
     /// The device and its functions.
     pub device: ash::Device,
     /// What the device can do.
-    pub caps: DeviceCaps,
+    pub facts: DeviceFacts,
     /// What was decided about it.
     pub plan: DevicePlan,
     /// How well targets fit it.
@@ -81,7 +81,7 @@ impl DeviceContext {
     ///
     /// Remembers the first that says that the device is lost, so that the rest of the device hears of it.
     pub(crate) fn error(&self, call: &'static str, result: vk::Result, object: &str) -> Status {
-        let status = vk_error(call, result, object, &device_text(&self.caps));
+        let status = vk_error(call, result, object, &device_text(&self.facts));
         if result == vk::Result::ERROR_DEVICE_LOST {
             return self.loss.get_or_init(|| status).clone();
         }
@@ -125,8 +125,8 @@ impl Drop for DeviceContext {
 }
 
 /// The device and its driver, as error messages name them.
-fn device_text(caps: &DeviceCaps) -> String {
-    format!("device '{}' ({}, Vulkan {})", caps.name, caps.driver_text(), caps.api_version_text())
+fn device_text(facts: &DeviceFacts) -> String {
+    format!("device '{}' ({}, Vulkan {})", facts.name, facts.driver_text(), facts.api_version_text())
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Owns descriptor pools and the bulk update of descriptor sets. Does not own: set layouts (`pipeline`) or which
-//! buffers are bound (`lower`).
+//! Descriptor pools and the bulk update of descriptor sets.
 
 use std::sync::Arc;
 

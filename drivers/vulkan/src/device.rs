@@ -1,4 +1,4 @@
-//! Owns the HAL device: it hands each call to the part that does it. Does not own: any of those parts.
+//! The HAL device: it hands each call to the part that does it.
 
 mod core;
 mod loss;

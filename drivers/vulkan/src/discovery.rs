@@ -1,5 +1,4 @@
-//! Owns which libraries are asked for devices, and the joint list of what they have. Does not own: the facts of a device
-//! (`context::enumerate`), or where SwiftShader is looked for (`swiftshader`).
+//! Which libraries are asked for devices, and the joint list of what they have.
 
 use std::{
     path::Path,
@@ -7,10 +6,10 @@ use std::{
 };
 
 use ash::vk;
+use halite_facts::DeviceFacts;
 use halite_hal::{Code, DeviceInfo, Result, ResultExt as _, Status, status};
 
 use crate::{
-    caps::DeviceCaps,
     context::ordered,
     icd,
     instance::{InstanceContext, Source},
@@ -32,7 +31,7 @@ pub(crate) struct Found {
     /// What enumeration says about it.
     pub info: DeviceInfo,
     /// What it can do.
-    pub caps: DeviceCaps,
+    pub facts: DeviceFacts,
 }
 
 /// The devices of all libraries that the options allow.
@@ -62,12 +61,12 @@ impl Discovery {
 struct Candidate {
     instance: Arc<InstanceContext>,
     physical: vk::PhysicalDevice,
-    caps: DeviceCaps,
+    facts: DeviceFacts,
 }
 
 impl Candidate {
     fn usable(&self) -> bool {
-        DevicePlan::new(&self.caps, &VulkanOptions::default(), &Workarounds::for_device(&self.caps)).is_ok()
+        DevicePlan::new(&self.facts, &VulkanOptions::default(), &Workarounds::for_device(&self.facts)).is_ok()
     }
 }
 
@@ -112,9 +111,9 @@ pub(crate) fn discover(options: &VulkanOptions) -> Result<Discovery> {
 /// out: it must not be listed twice, and its path must mean one thing.
 fn add(found: &mut Vec<Candidate>, devices: Vec<Candidate>) {
     let known = |new: &Candidate| {
-        let key = |device: &Candidate| (device.caps.driver_id, device.caps.uuid.clone());
+        let key = |device: &Candidate| (device.facts.driver_id, device.facts.uuid.clone());
         // Devices that do not say what they are are never the same.
-        let same = |old: &Candidate| new.caps.driver_id != 0 && key(old) == key(new);
+        let same = |old: &Candidate| new.facts.driver_id != 0 && key(old) == key(new);
         found.iter().any(same)
     };
     let new: Vec<_> = devices.into_iter().filter(|device| !known(device)).collect();
@@ -122,13 +121,13 @@ fn add(found: &mut Vec<Candidate>, devices: Vec<Candidate>) {
 }
 
 fn listed(found: Vec<Candidate>) -> Vec<Found> {
-    let caps: Vec<&DeviceCaps> = found.iter().map(|candidate| &candidate.caps).collect();
-    let order = ordered(&caps);
+    let facts: Vec<&DeviceFacts> = found.iter().map(|candidate| &candidate.facts).collect();
+    let order = ordered(&facts);
     let mut found: Vec<Option<Candidate>> = found.into_iter().map(Some).collect();
     let take = |(index, mut info): (usize, DeviceInfo)| {
-        let Candidate { instance, physical, caps } = found[index].take()?;
+        let Candidate { instance, physical, facts } = found[index].take()?;
         info.properties.push(("reached_by".to_owned(), instance.library.to_string()));
-        Some(Found { instance, physical, info, caps })
+        Some(Found { instance, physical, info, facts })
     };
     order.into_iter().filter_map(take).collect()
 }
@@ -158,7 +157,7 @@ fn devices_of(instance: &Arc<InstanceContext>) -> Result<Vec<Candidate>> {
     let mut found = Vec::new();
     for physical in instance.physical_devices()? {
         match probe(instance, physical) {
-            Ok(caps) => found.push(Candidate { instance: instance.clone(), physical, caps }),
+            Ok(facts) => found.push(Candidate { instance: instance.clone(), physical, facts }),
             // One broken driver must not hide the others' devices.
             Err(error) => log::warn!("a Vulkan device is left out: {error}"),
         }

@@ -1,4 +1,4 @@
-//! Owns the HAL driver: listing devices, choosing one, opening it. Does not own: what opening decides (`plan`).
+//! The HAL driver: listing devices, choosing one, opening it.
 
 use std::sync::Arc;
 

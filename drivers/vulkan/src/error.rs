@@ -1,4 +1,4 @@
-//! Owns the translation of Vulkan results into statuses.
+//! The translation of Vulkan results into statuses.
 
 use ash::vk;
 use halite_hal::{Code, Status};

@@ -1,5 +1,4 @@
-//! Owns executables: parsing, checking against the device, and starting the build of their pipelines. Does not own:
-//! pipelines (`pipeline`), the file format (`halite-formats`) or SPIR-V analysis (`halite-spirv`).
+//! Executables: parsing, checking against the device, and starting the build of their pipelines.
 
 mod check;
 

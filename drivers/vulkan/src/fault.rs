@@ -1,5 +1,4 @@
-//! Owns asking a lost device what went wrong (`VK_EXT_device_fault`), and its answer in words. Does not own: what is done
-//! about it (`device::loss`).
+//! Asking a lost device what went wrong (`VK_EXT_device_fault`), and its answer in words.
 
 use std::ffi::c_char;
 

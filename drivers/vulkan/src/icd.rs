@@ -1,4 +1,4 @@
-//! Owns loading a Vulkan driver's library (an ICD) without Vulkan's loader. Does not own: which library (`discovery`).
+//! Loading a Vulkan driver's library (an ICD) without Vulkan's loader.
 //!
 //! A driver leaves a fixed word (`ICD_LOADER_MAGIC`) where the loader would put its dispatch table, at the beginning of
 //! every instance, physical device, queue and command buffer. Such a handle is good for functions that came from the

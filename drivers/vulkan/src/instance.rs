@@ -1,5 +1,4 @@
-//! Owns the Vulkan instance: version, layers, extensions, and the list of instances that are alive.
-//! Does not own: devices.
+//! The Vulkan instance: version, layers, extensions, and the list of instances that are alive.
 
 mod messages;
 
@@ -10,6 +9,7 @@ use std::{
 };
 
 use ash::vk;
+use halite_facts::VERSION_1_1;
 use halite_hal::{Result, Status, status};
 use parking_lot::Mutex;
 
@@ -18,7 +18,6 @@ pub(crate) use messages::COUNTING;
 pub use messages::validation_message_count;
 
 use crate::{
-    caps::VERSION_1_1,
     error::vk_error,
     loader::{Origin, VulkanLibrary, install_advice},
     options::{ValidationModes, VulkanOptions},

@@ -1,8 +1,8 @@
-//! The Vulkan driver of the Halite HAL, on ash. Owns everything Vulkan; no type of a binding is in its interface.
+//! The Vulkan driver of the Halite HAL, on ash. No type of a binding is in its interface.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
-//! Planning is apart from doing: [`caps`], [`options`], [`workarounds`], [`plan`], [`memory_types`] and [`suballoc`] are
+//! Planning is apart from doing: [`options`], [`workarounds`], [`plan`], [`memory_types`] and [`suballoc`] are
 //! pure and run without a device; the private modules do what they decide.
 //!
 //! The driver registers itself under the name `vulkan`. A program that only uses it by name calls [`link`] once, so
@@ -10,7 +10,6 @@
 
 mod allocator;
 mod buffer;
-pub mod caps;
 mod command_buffer;
 mod context;
 mod describe;

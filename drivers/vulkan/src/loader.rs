@@ -1,5 +1,4 @@
-//! Owns the libraries that Vulkan is called through: the system's loader, and drivers that are called directly.
-//! Does not own: instances, or how a driver is loaded (`icd`).
+//! The libraries that Vulkan is called through: the system's loader, and drivers that are called directly.
 //!
 //! Function pointers stay with the library they came from: a handle that one library made must never reach
 //! another's functions, so nothing here is global state except the list of libraries that are loaded.

@@ -1,5 +1,5 @@
-//! Owns the translation of HAL commands into Vulkan commands, in two passes: building a `Program` checks and resolves
-//! everything and may fail; recording it cannot. Does not own: command buffers (`queue`, `command_buffer`).
+//! The translation of HAL commands into Vulkan commands, in two passes: building a `Program` checks and resolves everything and
+//! may fail; recording it cannot.
 
 mod dispatch;
 mod record;

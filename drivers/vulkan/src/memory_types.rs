@@ -1,11 +1,9 @@
-//! Owns the choice of memory types for a buffer: an ordered list of candidates. Does not own: allocation.
+//! The choice of memory types for a buffer: an ordered list of candidates.
 
+use halite_facts::{Memory, MemoryTypeFacts};
 use halite_hal::{BufferParams, BufferUsage, MemoryType};
 
-use crate::{
-    caps::{MemoryCaps, MemoryTypeCaps},
-    plan::{MemoryPlan, MemoryStrategy},
-};
+use crate::plan::{MemoryPlan, MemoryStrategy};
 
 /// One memory type that a buffer may live in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +82,7 @@ impl Wish {
     }
 
     /// How badly a type fits: lower is better; `None` when it cannot be used.
-    fn cost(&self, t: &MemoryTypeCaps, strategy: MemoryStrategy) -> Option<u32> {
+    fn cost(&self, t: &MemoryTypeFacts, strategy: MemoryStrategy) -> Option<u32> {
         if !t.ordinary() || (self.mapped && !t.host_visible()) || (self.coherent && !t.host_coherent()) {
             return None;
         }
@@ -123,20 +121,20 @@ impl Wish {
 /// the next candidate is to be tried. The order is total: the same inputs give the same list.
 pub fn candidates(
     params: &BufferParams,
-    memory: &MemoryCaps,
+    memory: &Memory,
     plan: &MemoryPlan,
     type_bits: u32,
 ) -> Vec<MemoryCandidate> {
     let wish = Wish::of(params, plan.strategy);
     let allowed = memory.types.iter().enumerate().take(32).filter(|(i, _)| type_bits & (1 << i) != 0);
-    let mut scored: Vec<(u32, u32, &MemoryTypeCaps)> = allowed
+    let mut scored: Vec<(u32, u32, &MemoryTypeFacts)> = allowed
         .filter_map(|(i, t)| Some((wish.cost(t, plan.strategy)?, u32::try_from(i).ok()?, t)))
         .collect();
     scored.sort_by_key(|(cost, index, t)| (*cost, u64::MAX - memory.heap_size(*index), *index, t.heap));
     let unified = plan.strategy == MemoryStrategy::Unified;
     // Where all memory is the device's, it is the host's too, also when it is used as if it were not.
-    let shared = memory.types.iter().all(MemoryTypeCaps::device_local);
-    let candidate = |(_, index, t): (u32, u32, &MemoryTypeCaps)| MemoryCandidate {
+    let shared = memory.types.iter().all(MemoryTypeFacts::device_local);
+    let candidate = |(_, index, t): (u32, u32, &MemoryTypeFacts)| MemoryCandidate {
         index,
         heap: t.heap,
         mapped: t.host_visible() && (wish.mapped || unified),

@@ -1,13 +1,11 @@
-//! Owns the options that the driver understands and their parsing. Does not own: what they lead to (`plan`).
+//! The options that the driver understands and their parsing.
 
 use std::{path::PathBuf, time::Duration};
 
+use halite_facts::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4};
 use halite_hal::{Options, Result, status};
 
-use crate::{
-    caps::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4},
-    workarounds::WorkaroundOverrides,
-};
+use crate::workarounds::WorkaroundOverrides;
 
 /// (name, meaning) of every option, sorted by name.
 pub const OPTIONS: &[(&str, &str)] = &[

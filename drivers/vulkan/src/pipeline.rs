@@ -1,5 +1,4 @@
-//! Owns kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
-//! Does not own: parsing executables or deciding whether a kernel may run here (`executable`).
+//! Kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
 
 mod compile_pool;
 mod layout;
@@ -115,7 +114,7 @@ impl Kernel {
             "the driver of device '{}' ({}) has been compiling kernel '{}' for {limit:?}; the option \
              stall_limit=<seconds>|off changes how long is waited",
             self.ctx.info.name,
-            self.ctx.caps.driver_text(),
+            self.ctx.facts.driver_text(),
             self.name
         )
     }

@@ -4,9 +4,10 @@ mod kept;
 
 use ash::vk;
 use halite_cache::{Digest, Store};
+use halite_facts::DeviceFacts;
 use parking_lot::Mutex;
 
-use crate::{caps::DeviceCaps, options::VulkanOptions};
+use crate::options::VulkanOptions;
 
 /// A pipeline cache, and where it is kept. Any thread may use it. Failing to load or store it costs time,
 /// never correctness, so such failures are logged and not returned.
@@ -23,11 +24,11 @@ impl PipelineCache {
     /// The cache for a device, filled with what is kept for it. Where none is allowed, pipelines are created without one.
     pub(crate) fn open(
         device: &ash::Device,
-        caps: &DeviceCaps,
+        facts: &DeviceFacts,
         options: &VulkanOptions,
         allowed: bool,
     ) -> Self {
-        let identity = kept::Identity::of(caps);
+        let identity = kept::Identity::of(facts);
         let store = if allowed { kept::place(&options.pipeline_cache) } else { None };
         let data = store.as_ref().and_then(|store| kept::read(store, &identity)).unwrap_or_default();
         let made = || create(device, &data).or_else(|| create(device, &[]));
@@ -109,16 +110,16 @@ fn create(device: &ash::Device, data: &[u8]) -> Option<vk::PipelineCache> {
     }
 }
 
-/// What is kept in a folder for a device with these caps.
+/// What is kept in a folder for a device with these facts.
 #[cfg(test)]
-pub(crate) fn kept_in(folder: &std::path::Path, caps: &DeviceCaps) -> Option<Vec<u8>> {
-    kept::read(&in_folder(folder), &kept::Identity::of(caps))
+pub(crate) fn kept_in(folder: &std::path::Path, facts: &DeviceFacts) -> Option<Vec<u8>> {
+    kept::read(&in_folder(folder), &kept::Identity::of(facts))
 }
 
-/// Keeps data as a flush would, for a device with these caps.
+/// Keeps data as a flush would, for a device with these facts.
 #[cfg(test)]
-pub(crate) fn keep_in(folder: &std::path::Path, caps: &DeviceCaps, data: &[u8]) {
-    kept::write(&in_folder(folder), &kept::Identity::of(caps), data)
+pub(crate) fn keep_in(folder: &std::path::Path, facts: &DeviceFacts, data: &[u8]) {
+    kept::write(&in_folder(folder), &kept::Identity::of(facts), data)
         .expect("the test's folder can be written");
 }
 

@@ -1,15 +1,14 @@
-//! Owns every decision about how a device is opened, as pure functions from caps and options to plain data.
-//! Does not own: asking the device (`probe`), opening it (`context`).
+//! Every decision about how a device is opened, as pure functions from facts and options to plain data.
 
 mod memory;
 mod queues;
 
 use halite_abi::{descriptor::COMPUTE_STAGE, format};
+use halite_facts::{DeviceFacts, DeviceType, Feature, FeatureSet, VERSION_1_1, VERSION_1_2, VERSION_1_3};
 use halite_hal::UnconfinedCode;
 use thiserror::Error;
 
 use crate::{
-    caps::{DeviceCaps, DeviceType, Features, VERSION_1_1, VERSION_1_2, VERSION_1_3},
     options::{DispatchAbiChoice, VulkanOptions},
     probe::features::required_extensions,
     workarounds::{Avoid, Workaround, Workarounds},
@@ -91,8 +90,8 @@ const ADDRESS_FORMATS: [&str; 3] =
 /// Kernels that take device addresses, on devices where nothing keeps those within the program's buffers: there the
 /// device's memory is the process's own, and no hardware stands between a kernel and the rest of it. `None` where an
 /// option cannot allow them, or where they are confined by the device.
-pub fn unconfined_code(caps: &DeviceCaps, workarounds: &Workarounds) -> Option<UnconfinedCode> {
-    let unconfined = caps.device_type == DeviceType::Cpu && no_addresses(caps, workarounds).is_none();
+pub fn unconfined_code(facts: &DeviceFacts, workarounds: &Workarounds) -> Option<UnconfinedCode> {
+    let unconfined = facts.device_type == DeviceType::Cpu && no_addresses(facts, workarounds).is_none();
     unconfined.then(|| UnconfinedCode {
         formats: ADDRESS_FORMATS.map(str::to_owned).to_vec(),
         reason: "its kernels take device addresses, and on a processor nothing keeps those from reading and writing \
@@ -139,7 +138,7 @@ pub enum Robustness {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DevicePlan {
     /// Features to enable.
-    pub features: Features,
+    pub features: FeatureSet,
     /// Extensions to enable, sorted.
     pub extensions: Vec<&'static str>,
     /// Queues to open, at least one; index n is the HAL's queue n.
@@ -171,37 +170,37 @@ const TIMELINE_REMEDY: &str = "it needs Vulkan 1.2 or VK_KHR_timeline_semaphore;
 impl DevicePlan {
     /// Decides how to open a device. Pure: the same inputs give the same plan.
     pub fn new(
-        caps: &DeviceCaps,
+        facts: &DeviceFacts,
         options: &VulkanOptions,
         workarounds: &Workarounds,
     ) -> Result<DevicePlan, PlanError> {
-        if caps.api_version < VERSION_1_1 {
+        if facts.api_version < VERSION_1_1 {
             return Err(PlanError::OldVersion {
-                device: caps.name.clone(),
-                version: caps.api_version_text(),
+                device: facts.name.clone(),
+                version: facts.api_version_text(),
             });
         }
-        if !caps.features.timeline_semaphore {
+        if !facts.features.has(Feature::TimelineSemaphore) {
             return Err(PlanError::MissingFeature {
-                device: caps.name.clone(),
+                device: facts.name.clone(),
                 feature: "timelineSemaphore",
                 remedy: TIMELINE_REMEDY,
             });
         }
-        let queues = queues::choose(caps, options)?;
-        let memory = memory::choose(caps, options)?;
-        let abis = choose_abis(caps, options, workarounds)?;
-        let (robustness, features) = choose_features(caps, options, abis, workarounds)?;
-        let push_descriptors = push_descriptors(caps, options, workarounds);
+        let queues = queues::choose(facts, options)?;
+        let memory = memory::choose(facts, options)?;
+        let abis = choose_abis(facts, options, workarounds)?;
+        let (robustness, features) = choose_features(facts, options, abis, workarounds)?;
+        let push_descriptors = push_descriptors(facts, options, workarounds);
         Ok(DevicePlan {
-            extensions: extensions(caps, &features, push_descriptors > 0),
+            extensions: extensions(facts, features, push_descriptors > 0),
             queues,
-            refused: unconfined_code(caps, workarounds).filter(|_| !abis.buffer_device_address),
+            refused: unconfined_code(facts, workarounds).filter(|_| !abis.buffer_device_address),
             abis,
             push_descriptors,
-            synchronization2: features.synchronization2,
+            synchronization2: features.has(Feature::Synchronization2),
             memory,
-            subgroup: subgroup(caps, &features),
+            subgroup: subgroup(facts, features),
             robustness,
             split_unaligned_fills: workarounds.find(Avoid::UnalignedFill).is_some(),
             pipeline_cache: workarounds.find(Avoid::PipelineCache).is_none(),
@@ -231,13 +230,13 @@ impl DevicePlan {
 }
 
 fn choose_abis(
-    caps: &DeviceCaps,
+    facts: &DeviceFacts,
     options: &VulkanOptions,
     workarounds: &Workarounds,
 ) -> Result<DispatchAbis, PlanError> {
-    let missing = no_addresses(caps, workarounds);
+    let missing = no_addresses(facts, workarounds);
     let refused = |option: &'static str, reason: String| PlanError::Option {
-        device: caps.name.clone(),
+        device: facts.name.clone(),
         option,
         reason: format!("{reason}; use dispatch_abi=descriptors"),
     };
@@ -247,7 +246,7 @@ fn choose_abis(
         (DispatchAbiChoice::BufferDeviceAddress, Some(reason)) => Err(refused("dispatch_abi=bda", reason)),
         (DispatchAbiChoice::All, Some(reason)) => Err(refused("dispatch_abi=all", reason)),
         (DispatchAbiChoice::BufferDeviceAddress, None) => Ok(DispatchAbis { descriptors: false, ..both }),
-        (DispatchAbiChoice::Auto, _) if unconfined_code(caps, workarounds).is_some() => {
+        (DispatchAbiChoice::Auto, _) if unconfined_code(facts, workarounds).is_some() => {
             Ok(DispatchAbis { buffer_device_address: false, ..both })
         }
         (DispatchAbiChoice::Auto | DispatchAbiChoice::All, _) => Ok(both),
@@ -255,10 +254,10 @@ fn choose_abis(
 }
 
 /// Why kernels cannot take device addresses; `None` when they can.
-fn no_addresses(caps: &DeviceCaps, workarounds: &Workarounds) -> Option<String> {
-    if !caps.features.buffer_device_address {
+fn no_addresses(facts: &DeviceFacts, workarounds: &Workarounds) -> Option<String> {
+    if !facts.features.has(Feature::BufferDeviceAddress) {
         Some("the device has no bufferDeviceAddress".to_owned())
-    } else if !caps.features.shader_int64 {
+    } else if !facts.features.has(Feature::ShaderInt64) {
         Some("the device has no shaderInt64".to_owned())
     } else {
         workarounds.find(Avoid::BufferDeviceAddress).map(|w| format!("workaround {}: {}", w.name, w.reason))
@@ -268,62 +267,63 @@ fn no_addresses(caps: &DeviceCaps, workarounds: &Workarounds) -> Option<String> 
 /// Everything that kernels may use is enabled where the device has it; what costs time or is only for
 /// debugging stays off unless it is asked for, but for bounds checks on CPU devices.
 fn choose_features(
-    caps: &DeviceCaps,
+    facts: &DeviceFacts,
     options: &VulkanOptions,
     abis: DispatchAbis,
     workarounds: &Workarounds,
-) -> Result<(Robustness, Features), PlanError> {
-    let mut usable = caps.features;
+) -> Result<(Robustness, FeatureSet), PlanError> {
+    let mut usable = facts.features.present();
     workarounds.restrict(&mut usable);
-    let has = &usable;
-    let on_cpu = caps.device_type == DeviceType::Cpu && has.robust_buffer_access;
+    let has = |feature| usable.has(feature);
+    let on_cpu = facts.device_type == DeviceType::Cpu && has(Feature::RobustBufferAccess);
     let robustness = match options.robust_buffer_access.unwrap_or(on_cpu) {
         false => Robustness::Off,
-        true if has.robust_buffer_access && has.robust_buffer_access2 => Robustness::Strict,
-        true if has.robust_buffer_access => Robustness::Basic,
+        true if has(Feature::RobustBufferAccess) && has(Feature::RobustBufferAccess2) => Robustness::Strict,
+        true if has(Feature::RobustBufferAccess) => Robustness::Basic,
         true => {
             return Err(PlanError::Option {
-                device: caps.name.clone(),
+                device: facts.name.clone(),
                 option: "robust_buffer_access=on",
                 reason: "the device has no robustBufferAccess that may be used; leave the option out"
                     .to_owned(),
             });
         }
     };
-    let features = Features {
-        robust_buffer_access: robustness != Robustness::Off,
-        robust_buffer_access2: robustness == Robustness::Strict,
-        cooperative_matrix_robust_buffer_access: robustness != Robustness::Off
-            && has.cooperative_matrix_robust_buffer_access,
-        pipeline_robustness: false,
-        null_descriptor: false,
-        pipeline_executable_info: false,
-        buffer_device_address: abis.buffer_device_address,
-        synchronization2: has.synchronization2 && options.synchronization2,
+    let robust = robustness != Robustness::Off;
+    let features = usable
+        .with(Feature::RobustBufferAccess, robust)
+        .with(Feature::RobustBufferAccess2, robustness == Robustness::Strict)
+        .with(
+            Feature::CooperativeMatrixRobustBufferAccess,
+            robust && has(Feature::CooperativeMatrixRobustBufferAccess),
+        )
+        .with(Feature::PipelineRobustness, false)
+        .with(Feature::NullDescriptor, false)
+        .with(Feature::PipelineExecutableInfo, false)
+        .with(Feature::BufferDeviceAddress, abis.buffer_device_address)
+        .with(Feature::Synchronization2, has(Feature::Synchronization2) && options.synchronization2)
         // Before 1.3 the extension drags in others that compute has no use for.
-        maintenance5: has.maintenance5 && caps.api_version >= VERSION_1_3,
-        ..*has
-    };
+        .with(Feature::Maintenance5, has(Feature::Maintenance5) && facts.api_version >= VERSION_1_3);
     Ok((robustness, features))
 }
 
-fn push_descriptors(caps: &DeviceCaps, options: &VulkanOptions, workarounds: &Workarounds) -> u32 {
+fn push_descriptors(facts: &DeviceFacts, options: &VulkanOptions, workarounds: &Workarounds) -> u32 {
     // GPU-assisted validation (seen with layer 1.3.239) reports pushed descriptors as uninitialized and then skips
     // the accesses through them: results are wrong.
     let usable = options.push_descriptors
         && !options.validation.gpu_assisted
-        && caps.has_extension(PUSH_DESCRIPTOR)
+        && facts.has_extension(PUSH_DESCRIPTOR)
         && workarounds.find(Avoid::PushDescriptors).is_none();
-    if usable { caps.limits.max_push_descriptors } else { 0 }
+    if usable { facts.limits.max_push_descriptors } else { 0 }
 }
 
-fn subgroup(caps: &DeviceCaps, features: &Features) -> SubgroupPlan {
-    let s = &caps.subgroup;
-    let sizes = features.subgroup_size_control && s.required_size_stages & COMPUTE_STAGE != 0;
+fn subgroup(facts: &DeviceFacts, features: FeatureSet) -> SubgroupPlan {
+    let s = &facts.subgroup;
+    let sizes = features.has(Feature::SubgroupSizeControl) && s.required_size_stages & COMPUTE_STAGE != 0;
     SubgroupPlan {
         default_size: s.size,
         required_sizes: sizes.then_some((s.min_size, s.max_size)),
-        full_subgroups: features.compute_full_subgroups,
+        full_subgroups: features.has(Feature::ComputeFullSubgroups),
     }
 }
 
@@ -339,11 +339,12 @@ const UNTIL_CORE: &[(u32, &str)] = &[
     (VERSION_1_3, "VK_KHR_shader_non_semantic_info"),
 ];
 
-fn extensions(caps: &DeviceCaps, features: &Features, push: bool) -> Vec<&'static str> {
-    let mut names = required_extensions(caps.api_version, features);
+fn extensions(facts: &DeviceFacts, features: FeatureSet, push: bool) -> Vec<&'static str> {
+    let mut names = required_extensions(facts.api_version, features);
     names.extend(push.then_some(PUSH_DESCRIPTOR));
-    names.extend(caps.has_extension(PORTABILITY_SUBSET).then_some(PORTABILITY_SUBSET));
-    let older = UNTIL_CORE.iter().filter(|(core, name)| caps.api_version < *core && caps.has_extension(name));
+    names.extend(facts.has_extension(PORTABILITY_SUBSET).then_some(PORTABILITY_SUBSET));
+    let older =
+        UNTIL_CORE.iter().filter(|(core, name)| facts.api_version < *core && facts.has_extension(name));
     names.extend(older.map(|(_, name)| *name));
     names.sort_unstable();
     names.dedup();

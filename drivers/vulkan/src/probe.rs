@@ -1,5 +1,5 @@
-//! Owns asking a physical device for its caps, safely on every version since 1.1: a structure is chained only
-//! when the device's version or an extension defines it. Does not own: what the caps lead to (`plan`).
+//! Asking a physical device for its facts, safely on every version since 1.1: a structure is chained only when the device's
+//! version or an extension defines it.
 
 pub(crate) mod features;
 mod properties;
@@ -7,37 +7,32 @@ mod properties;
 use std::ffi::CStr;
 
 use ash::vk;
+use halite_facts::{DeviceFacts, Memory, MemoryHeap, MemoryTypeFacts, QueueFamily, VERSION_1_1};
 use halite_hal::Result;
 
-use crate::{
-    caps::{DeviceCaps, MemoryCaps, MemoryHeap, MemoryTypeCaps, QueueFamily, VERSION_1_1},
-    discovery::discover,
-    error::vk_error,
-    instance::InstanceContext,
-    options::VulkanOptions,
-};
+use crate::{discovery::discover, error::vk_error, instance::InstanceContext, options::VulkanOptions};
 
-/// The caps of a device.
-pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> Result<DeviceCaps> {
+/// The facts of a device.
+pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> Result<DeviceFacts> {
     let instance = &context.instance;
     // SAFETY: the physical device belongs to this instance, which is alive.
     let basic = unsafe { instance.get_physical_device_properties(physical) };
-    let mut caps = properties::basic(&basic);
+    let mut facts = properties::basic(&basic);
     // Patch numbers say nothing about what may be used: only a newer minor version is out of reach.
-    if caps.api_version >> 12 > context.api_version >> 12 {
-        caps.api_version = context.api_version;
+    if facts.api_version >> 12 > context.api_version >> 12 {
+        facts.api_version = context.api_version;
     }
-    caps.extensions = extensions(instance, physical)?;
-    caps.memory = memory(instance, physical);
-    caps.queue_families = queue_families(instance, physical);
-    if caps.api_version >= VERSION_1_1 {
-        let mut chain = features::FeatureChain::new(&caps);
+    facts.extensions = extensions(instance, physical)?;
+    facts.memory = memory(instance, physical);
+    facts.queue_families = queue_families(instance, physical);
+    if facts.api_version >= VERSION_1_1 {
+        let mut chain = features::FeatureChain::new(&facts);
         // SAFETY: as above; the device has Vulkan 1.1, and the chain holds only structures that it knows.
-        caps.features = unsafe { chain.query(instance, physical) };
+        facts.features = unsafe { chain.query(instance, physical) };
         // SAFETY: as above.
-        unsafe { properties::extended(context, physical, &mut caps) };
+        unsafe { properties::extended(context, physical, &mut facts) };
     }
-    Ok(caps)
+    Ok(facts)
 }
 
 fn extensions(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Vec<String>> {
@@ -54,15 +49,15 @@ fn extensions(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<
     Ok(names)
 }
 
-fn memory(instance: &ash::Instance, physical: vk::PhysicalDevice) -> MemoryCaps {
+fn memory(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Memory {
     // SAFETY: the physical device belongs to this instance, which is alive.
     let found = unsafe { instance.get_physical_device_memory_properties(physical) };
     let heap = |h: &vk::MemoryHeap| MemoryHeap {
         size: h.size,
         device_local: h.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL),
     };
-    let kind = |t: &vk::MemoryType| MemoryTypeCaps { heap: t.heap_index, flags: t.property_flags.as_raw() };
-    MemoryCaps {
+    let kind = |t: &vk::MemoryType| MemoryTypeFacts { heap: t.heap_index, flags: t.property_flags.as_raw() };
+    Memory {
         heaps: found.memory_heaps_as_slice().iter().map(heap).collect(),
         types: found.memory_types_as_slice().iter().map(kind).collect(),
     }
@@ -79,7 +74,7 @@ fn queue_families(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Vec
     found.iter().map(family).collect()
 }
 
-/// The caps of every device that the options lead to, for capture files and bug reports, in the driver's order.
-pub fn capture_caps(options: &VulkanOptions) -> Result<Vec<DeviceCaps>> {
-    Ok(discover(options)?.devices.into_iter().map(|found| found.caps).collect())
+/// The facts of every device that the options lead to, for capture files and bug reports, in the driver's order.
+pub fn capture_caps(options: &VulkanOptions) -> Result<Vec<DeviceFacts>> {
+    Ok(discover(options)?.devices.into_iter().map(|found| found.facts).collect())
 }

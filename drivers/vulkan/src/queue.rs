@@ -1,5 +1,4 @@
-//! Owns queues: batching, submission, the timeline, and retirement of what finished. Does not own: what operations
-//! mean (`device::operations`) or how commands are recorded (`lower`).
+//! Queues: batching, submission, the timeline, and retirement of what finished.
 //!
 //! Operations are accepted in program order into one open batch. A batch is one `vkQueueSubmit` that raises the
 //! queue's only timeline semaphore by one; HAL semaphores remember the value that stands for them.
@@ -7,24 +6,24 @@
 mod batch;
 mod recorder;
 mod retire;
-mod story;
 mod timeline;
+mod unfinished;
 mod watch;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ash::vk;
+use halite_facts::DeviceType;
 use halite_hal::{Fence, QueueOp, Result, Status};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 pub(crate) use batch::{Batch, Keeper, RecorderSource};
 pub(crate) use recorder::Recorder;
-pub(crate) use story::Story;
+pub(crate) use unfinished::Unfinished;
 
 use crate::{
     allocator::Progress,
-    caps::DeviceType,
     context::{DeviceContext, QueueHandle},
     device::Core,
     semaphore::QueuePoint,
@@ -126,7 +125,7 @@ impl Queue {
             handle: queue.queue,
             family: queue.family,
             timeline: timeline::create(ctx, &format!("queue {index} timeline"))?,
-            spin: ctx.caps.device_type != DeviceType::Cpu,
+            spin: ctx.facts.device_type != DeviceType::Cpu,
             state: Mutex::new(state),
             watcher: watch::Watcher::default(),
         })

@@ -1,5 +1,4 @@
-//! Owns the driver's timeline semaphores: software counters that know which queue submission will raise them. Does
-//! not own: Vulkan semaphores (each queue has exactly one, in `queue`).
+//! The driver's timeline semaphores: software counters that know which queue submission will raise them.
 //!
 //! Programs make a new fence for almost every operation. A Vulkan semaphore for each would cost a kernel object and
 //! a submit of its own; here a signal costs a lock and a list entry, and one queue timeline serves them all.

@@ -1,5 +1,4 @@
-//! Owns the ways between host memory, files and device memory that the host cannot map: bounded staging memory and
-//! copies in chunks. Does not own: queue order (`queue`, `device::operations`).
+//! The ways between host memory, files and device memory that the host cannot map: bounded staging memory and copies in chunks.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Owns the division of one big block into ranges. Pure arithmetic: it never sees memory.
+//! The division of one big block into ranges. Pure arithmetic: it never sees memory.
 //!
 //! Best fit over a size-ordered index, O(log n) for every operation. Among free ranges of the best size the
 //! one freed last is taken: a program that repeats its allocations gets the same offsets each time.

@@ -1,5 +1,4 @@
-//! Owns where SwiftShader's library is looked for, and in which order. Does not own: loading it (`icd`), or when it is
-//! wanted (`discovery`).
+//! Where SwiftShader's library is looked for, and in which order.
 //!
 //! SwiftShader is a Vulkan driver for processors. Browsers and desktop programs made from Chromium carry it, so many
 //! machines without a Vulkan driver have it all the same.

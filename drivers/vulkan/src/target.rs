@@ -1,37 +1,30 @@
-//! Owns the device's target and how well a module's targets fit it. Does not own: the table of known GPUs and the
-//! rules (`halite-targets`).
+//! The device's target, and how well a module's targets fit it: `halite-targets` has the table of known GPUs and the rules.
 
 use std::sync::OnceLock;
 
-use halite_targets::{Capabilities, Detected, Facts, FactsError, Os, Target, rank_of};
+use halite_facts::{DeviceFacts, Feature, FeatureFacts};
+use halite_targets::{Capabilities, Target, rank_of};
 
-use crate::{
-    caps::{DeviceCaps, Features},
-    plan::DevicePlan,
-};
-
-/// The target of a device with these caps.
-pub(crate) fn detect(caps: &DeviceCaps) -> Result<Detected, FactsError> {
-    Ok(Target::detect(&Facts::from_device_caps_json(&caps.to_json())?.on(Os::host())))
-}
+use crate::plan::DevicePlan;
 
 /// What kernels may use on a device that was opened with this plan: a feature that is off cannot be used. Device addresses
 /// that are off only because nobody asked for them count as there: targets choose among kernels that bind buffers, and one
 /// that takes addresses is refused by name when it is loaded.
-fn usable(caps: &DeviceCaps, plan: &DevicePlan) -> Result<Capabilities, FactsError> {
-    let buffer_device_address = plan.features.buffer_device_address || plan.refused.is_some();
-    let features = Features { buffer_device_address, ..plan.features };
-    detect(&DeviceCaps { features, ..caps.clone() }).map(|found| found.capabilities())
+fn usable(facts: &DeviceFacts, plan: &DevicePlan) -> Capabilities {
+    let addresses = plan.features.has(Feature::BufferDeviceAddress) || plan.refused.is_some();
+    let enabled = plan.features.with(Feature::BufferDeviceAddress, addresses);
+    let features = FeatureFacts::new(facts.features.known(), enabled);
+    Target::detect(&DeviceFacts { features, ..facts.clone() }).capabilities()
 }
 
 /// Answers how well targets fit an open device. What that needs is worked out at the first question.
 #[derive(Debug, Default)]
-pub(crate) struct TargetRanks(OnceLock<Option<Capabilities>>);
+pub(crate) struct TargetRanks(OnceLock<Capabilities>);
 
 impl TargetRanks {
     /// The rank of the target with this text, as `halite_targets::rank_of` defines it: 0 when code for it is not for
     /// this device, or when the text is no target; higher is better.
-    pub(crate) fn rank(&self, caps: &DeviceCaps, plan: &DevicePlan, text: &str) -> i64 {
+    pub(crate) fn rank(&self, facts: &DeviceFacts, plan: &DevicePlan, text: &str) -> i64 {
         let target = match Target::parse(text) {
             Ok(target) => target,
             Err(e) => {
@@ -39,8 +32,7 @@ impl TargetRanks {
                 return 0;
             }
         };
-        let read = || usable(caps, plan).inspect_err(|e| log::debug!("{e}")).ok();
-        let Some(here) = self.0.get_or_init(read) else { return 0 };
+        let here = self.0.get_or_init(|| usable(facts, plan));
         let ranked = rank_of(here, target);
         log::debug!("target {target} has rank {} on {}: {}", ranked.rank, here.target, ranked.reason);
         ranked.rank
@@ -49,6 +41,8 @@ impl TargetRanks {
 
 #[cfg(test)]
 mod tests {
+    use halite_targets::Os;
+
     use super::*;
     use crate::{
         options::VulkanOptions,
@@ -56,9 +50,9 @@ mod tests {
     };
 
     fn ranks(device: &str, texts: &[&str]) -> Vec<i64> {
-        let (caps, plan) = (recorded(device), planned(device, &VulkanOptions::default()).unwrap());
+        let (facts, plan) = (recorded(device), planned(device, &VulkanOptions::default()).unwrap());
         let ranks = TargetRanks::default();
-        texts.iter().map(|text| ranks.rank(&caps, &plan, text)).collect()
+        texts.iter().map(|text| ranks.rank(&facts, &plan, text)).collect()
     }
 
     #[test]
@@ -66,7 +60,7 @@ mod tests {
         for (device, name) in
             [("nvidia_h200", "hopper-h200"), ("llvmpipe", "cpu-llvmpipe"), ("mali_g78", "valhall-g78")]
         {
-            let target = detect(&recorded(device)).unwrap().target;
+            let target = Target::detect(&recorded(device).on(Os::host())).target;
             assert_eq!(target.to_string(), format!("{name}-{}", Os::host()));
         }
     }
@@ -89,7 +83,7 @@ mod tests {
     #[test]
     fn features_that_are_off_do_not_count() {
         let mut plan = planned("nvidia_h200", &VulkanOptions::default()).unwrap();
-        plan.features.shader_float16 = false;
+        plan.features.set(Feature::ShaderFloat16, false);
         let rank = |text| TargetRanks::default().rank(&recorded("nvidia_h200"), &plan, text);
         assert_eq!(rank("hopper-h200-linux"), 0);
         assert!(rank("vp-roadmap_2022-unknown") > 0);

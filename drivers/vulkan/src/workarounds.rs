@@ -1,12 +1,11 @@
-//! Owns the known faults of drivers that the planner steers around: the types, which entries are in force on a device,
-//! and the text that tools print. Does not own: the entries (`table`), or the steering (`plan`).
+//! The known faults of drivers that the planner steers around: the types, which entries are in force on a device, and the text
+//! that tools print.
 
 mod table;
 
+use halite_facts::{DeviceFacts, DeviceType, Feature, FeatureSet, driver_id};
 use halite_hal::{InfoGroup, Result, status};
 use serde::Serialize;
-
-use crate::caps::{DeviceCaps, DeviceType, Features, driver_id};
 
 use table::{ON_REQUEST, TABLE};
 
@@ -41,25 +40,29 @@ pub enum Avoid {
 }
 
 impl Avoid {
-    /// Vulkan names of the features that stay off. Kernels that need one are refused by its name.
-    fn features(self) -> &'static [&'static str] {
+    /// The features that stay off. Kernels that need one are refused by its name.
+    fn features(self) -> &'static [Feature] {
         match self {
-            Avoid::SubgroupSizeControl => &["subgroupSizeControl", "computeFullSubgroups"],
+            Avoid::SubgroupSizeControl => &[Feature::SubgroupSizeControl, Feature::ComputeFullSubgroups],
             Avoid::CooperativeMatrix => &[
-                "cooperativeMatrix",
-                "cooperativeMatrixRobustBufferAccess",
-                "shaderBFloat16CooperativeMatrix",
+                Feature::CooperativeMatrix,
+                Feature::CooperativeMatrixRobustBufferAccess,
+                Feature::ShaderBFloat16CooperativeMatrix,
             ],
-            Avoid::IntegerDotProduct => &["shaderIntegerDotProduct"],
-            Avoid::Float16 => &["shaderFloat16"],
-            Avoid::Storage16 => {
-                &["storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess", "storagePushConstant16"]
-            }
-            Avoid::Storage8 => {
-                &["storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess", "storagePushConstant8"]
-            }
-            Avoid::Synchronization2 => &["synchronization2"],
-            Avoid::RobustBufferAccess => &["robustBufferAccess", "robustBufferAccess2"],
+            Avoid::IntegerDotProduct => &[Feature::ShaderIntegerDotProduct],
+            Avoid::Float16 => &[Feature::ShaderFloat16],
+            Avoid::Storage16 => &[
+                Feature::StorageBuffer16BitAccess,
+                Feature::UniformAndStorageBuffer16BitAccess,
+                Feature::StoragePushConstant16,
+            ],
+            Avoid::Storage8 => &[
+                Feature::StorageBuffer8BitAccess,
+                Feature::UniformAndStorageBuffer8BitAccess,
+                Feature::StoragePushConstant8,
+            ],
+            Avoid::Synchronization2 => &[Feature::Synchronization2],
+            Avoid::RobustBufferAccess => &[Feature::RobustBufferAccess, Feature::RobustBufferAccess2],
             Avoid::BufferDeviceAddress
             | Avoid::PushDescriptors
             | Avoid::PipelineCache
@@ -100,7 +103,7 @@ impl Workaround {
 }
 
 /// A fact about a device that no other field says: its words, and the test.
-type Fact = (&'static str, fn(&DeviceCaps) -> bool);
+type Fact = (&'static str, fn(&DeviceFacts) -> bool);
 
 /// Which devices a workaround is for; every given part must fit.
 #[derive(Clone, Debug)]
@@ -137,14 +140,14 @@ impl Match {
         Match { driver_id: Some(id), ..Match::ANY }
     }
 
-    fn fits(&self, caps: &DeviceCaps) -> bool {
+    fn fits(&self, facts: &DeviceFacts) -> bool {
         !self.on_request
-            && self.driver_id.is_none_or(|id| id == caps.driver_id)
-            && self.vendor_id.is_none_or(|id| id == caps.vendor_id)
-            && self.device_type.is_none_or(|kind| kind == caps.device_type)
-            && self.since.is_none_or(|v| caps.driver_version >= v)
-            && self.fixed_in.is_none_or(|v| caps.driver_version < v)
-            && self.fact.is_none_or(|(_, holds)| holds(caps))
+            && self.driver_id.is_none_or(|id| id == facts.driver_id)
+            && self.vendor_id.is_none_or(|id| id == facts.vendor_id)
+            && self.device_type.is_none_or(|kind| kind == facts.device_type)
+            && self.since.is_none_or(|v| facts.driver_version >= v)
+            && self.fixed_in.is_none_or(|v| facts.driver_version < v)
+            && self.fact.is_none_or(|(_, holds)| holds(facts))
     }
 
     fn text(&self) -> String {
@@ -233,14 +236,14 @@ pub struct Workarounds {
 
 impl Workarounds {
     /// The table's entries that fit this device.
-    pub fn for_device(caps: &DeviceCaps) -> Self {
-        Workarounds { applied: TABLE.iter().filter(|w| w.applies.fits(caps)).collect() }
+    pub fn for_device(facts: &DeviceFacts) -> Self {
+        Workarounds { applied: TABLE.iter().filter(|w| w.applies.fits(facts)).collect() }
     }
 
     /// The entries that fit this device, as the user changed them. What is taken out stays out.
-    pub fn chosen(caps: &DeviceCaps, overrides: &WorkaroundOverrides) -> Self {
-        let mut applied = Self::for_device(caps).applied;
-        applied.extend(overrides.added.iter().filter(|w| !w.applies.fits(caps)));
+    pub fn chosen(facts: &DeviceFacts, overrides: &WorkaroundOverrides) -> Self {
+        let mut applied = Self::for_device(facts).applied;
+        applied.extend(overrides.added.iter().filter(|w| !w.applies.fits(facts)));
         applied.retain(|w| !overrides.removed.contains(w));
         Workarounds { applied }
     }
@@ -256,9 +259,9 @@ impl Workarounds {
     }
 
     /// Takes the features out that must stay off.
-    pub(crate) fn restrict(&self, features: &mut Features) {
-        for name in self.applied.iter().flat_map(|w| w.avoid.features()) {
-            features.remove(name);
+    pub(crate) fn restrict(&self, features: &mut FeatureSet) {
+        for feature in self.applied.iter().flat_map(|w| w.avoid.features()) {
+            features.set(*feature, false);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A device that is lost: everything that waits fails with one story, nothing hangs, and the process goes on.
+//! A device that is lost: everything that waits fails with one failure, nothing hangs, and the process goes on.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -56,7 +56,7 @@ fn told(fence: &Fence) -> Told {
     told
 }
 
-fn assert_story(status: &Status, parts: &[&str]) {
+fn assert_failure(status: &Status, parts: &[&str]) {
     assert_eq!(status.code(), Code::DataLoss, "{status}");
     for part in parts {
         assert!(status.to_string().contains(part), "'{part}' is missing from: {status}");
@@ -73,7 +73,7 @@ fn works(shim: &Shim, info: &halite_hal::DeviceInfo) {
 }
 
 #[test]
-fn a_loss_in_mid_run_fails_everything_with_one_story() {
+fn a_loss_in_mid_run_fails_everything_with_one_failure() {
     on_shim(|shim, info| {
         let device = shim.open(info, &[("queues", "2")]).unwrap();
         let executable = test_executable(&device);
@@ -91,28 +91,28 @@ fn a_loss_in_mid_run_fails_everything_with_one_story() {
         device.queue_submit(ANY, &first, &second, one_shot).unwrap();
         let last = told(&second);
 
-        let story = second.wait(seconds(20)).unwrap_err();
-        assert_story(&story, &["vkQueueSubmit failed with ERROR_DEVICE_LOST", &info.name, "'affine'"]);
-        assert_story(&story, &["in command buffer", "batch"]);
-        assert_eq!(story.detail("vk.result"), Some("ERROR_DEVICE_LOST"));
+        let failure = second.wait(seconds(20)).unwrap_err();
+        assert_failure(&failure, &["vkQueueSubmit failed with ERROR_DEVICE_LOST", &info.name, "'affine'"]);
+        assert_failure(&failure, &["in command buffer", "batch"]);
+        assert_eq!(failure.detail("vk.result"), Some("ERROR_DEVICE_LOST"));
         for fence in [&first, &deferred, &never, &host] {
             let same = fence.wait(seconds(20)).unwrap_err();
-            assert_eq!(same.message(), story.message());
-            assert_eq!(fence.query().unwrap_err().message(), story.message());
+            assert_eq!(same.message(), failure.message());
+            assert_eq!(fence.query().unwrap_err().message(), failure.message());
         }
         for told in callbacks.iter().chain([&last]) {
             let told = told.lock().unwrap();
-            assert!(matches!(&told[..], [Err(e)] if e.message() == story.message()), "{told:?}");
+            assert!(matches!(&told[..], [Err(e)] if e.message() == failure.message()), "{told:?}");
         }
         // Later: nothing is accepted, and all say why.
         let later = Fence::default();
-        assert_story(&device.create_semaphore(0).unwrap_err(), &[story.message()]);
-        assert_story(&device.allocate_buffer(&BufferParams::DEVICE, 4).unwrap_err(), &[story.message()]);
-        assert_story(
+        assert_failure(&device.create_semaphore(0).unwrap_err(), &[failure.message()]);
+        assert_failure(&device.allocate_buffer(&BufferParams::DEVICE, 4).unwrap_err(), &[failure.message()]);
+        assert_failure(
             &device.queue_submit(ANY, &later, &never, QueueOp::Barrier).unwrap_err(),
             &["vkQueueSubmit"],
         );
-        assert_story(&device.wait_idle(seconds(30)).unwrap_err(), &[story.message()]);
+        assert_failure(&device.wait_idle(seconds(30)).unwrap_err(), &[failure.message()]);
         // Another device of the process, or the same again, is not concerned: while the lost one is held, and after.
         works(shim, info);
         drop(device);
@@ -138,15 +138,18 @@ fn a_loss_noticed_by_a_wait_names_what_was_running() {
         device.queue_flush(ANY).unwrap();
         let watched = told(&done);
         shim.fail("vkWaitSemaphores", 0, 1, DEVICE_LOST);
-        let story = done.wait(seconds(20)).unwrap_err();
-        assert_story(
-            &story,
+        let failure = done.wait(seconds(20)).unwrap_err();
+        assert_failure(
+            &failure,
             &["failed with ERROR_DEVICE_LOST", "timeline of queue 0", "unfinished is batch"],
         );
-        assert_story(&story, &["2 dispatches: 'affine' 2 times in command buffer", "an invented page fault"]);
-        assert!(story.detail("vk.unfinished.0").is_some_and(|t| t.contains("'affine'")), "{story:?}");
-        assert_eq!(story.detail("vk.fault.address.0"), Some("invalid write at 0xdeadb000..=0xdeadbfff"));
-        let vendor = story.detail("vk.fault.vendor.0");
+        assert_failure(
+            &failure,
+            &["2 dispatches: 'affine' 2 times in command buffer", "an invented page fault"],
+        );
+        assert!(failure.detail("vk.unfinished.0").is_some_and(|t| t.contains("'affine'")), "{failure:?}");
+        assert_eq!(failure.detail("vk.fault.address.0"), Some("invalid write at 0xdeadb000..=0xdeadbfff"));
+        let vendor = failure.detail("vk.fault.vendor.0");
         assert_eq!(vendor, Some("an invented cause (code 0x2a, data 0x2b)"));
         drop((device, executable, data, done));
         assert!(matches!(&watched.lock().unwrap()[..], [Err(_)]));
@@ -206,7 +209,7 @@ fn memory_that_runs_out_in_a_wait_is_no_loss() {
 }
 
 #[test]
-fn a_device_that_hangs_ends_waits_with_a_story() {
+fn a_device_that_hangs_ends_waits_with_a_reason() {
     on_shim(|shim, info| {
         let device = shim.open(info, &[("stall_limit", "1"), ("memory", "staged")]).unwrap();
         let executable = test_executable(&device);
@@ -266,17 +269,17 @@ fn threads_under_load_all_hear_of_a_loss() {
         {
             let device = shim.open(info, &[("queues", "2")]).unwrap();
             shim.fail(call, round as u32 * 7, 1, DEVICE_LOST);
-            let stories: Vec<Status> = std::thread::scope(|scope| {
+            let failures: Vec<Status> = std::thread::scope(|scope| {
                 let workers: Vec<_> = (0..3).map(|n| (n, device.clone())).collect();
                 let workers: Vec<_> =
                     workers.into_iter().map(|(n, device)| scope.spawn(move || labour(&device, n))).collect();
                 workers.into_iter().filter_map(|w| w.join().unwrap()).collect()
             });
             // On a fast device no thread may ever have to sleep in Vulkan.
-            assert!(!stories.is_empty() || call == "vkWaitSemaphores", "{call} did not fail");
-            for story in &stories {
-                // Which of the calls of all threads met it first is open; the story is one.
-                assert_story(story, &["ERROR_DEVICE_LOST", stories[0].message()]);
+            assert!(!failures.is_empty() || call == "vkWaitSemaphores", "{call} did not fail");
+            for failure in &failures {
+                // Which of the calls of all threads met it first is open; the failure is one.
+                assert_failure(failure, &["ERROR_DEVICE_LOST", failures[0].message()]);
             }
             drop(device);
             assert_eq!(shim.live(), 0, "{call}, round {round}");
@@ -301,7 +304,7 @@ fn a_thread_that_comes_before_the_story_is_told_hears_the_same() {
         let before = shim.calls("vkQueueSubmit");
         shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
         let (ended, ends) = std::sync::mpsc::channel();
-        let stories: Vec<Status> = std::thread::scope(|scope| {
+        let failures: Vec<Status> = std::thread::scope(|scope| {
             let flush = scope.spawn(|| device.queue_flush(here).and_then(|()| first.wait(seconds(20))));
             while shim.calls("vkQueueSubmit") == before {
                 std::thread::yield_now();
@@ -323,8 +326,8 @@ fn a_thread_that_comes_before_the_story_is_told_hears_the_same() {
             }
             std::iter::once(flush).chain(after).map(|t| t.join().unwrap().unwrap_err()).collect()
         });
-        for story in &stories {
-            assert_story(story, &["ERROR_DEVICE_LOST", "an invented page fault", stories[0].message()]);
+        for failure in &failures {
+            assert_failure(failure, &["ERROR_DEVICE_LOST", "an invented page fault", failures[0].message()]);
         }
         drop((data, device, first, second, third));
         assert_eq!(shim.live(), 0);
@@ -341,7 +344,7 @@ fn a_lost_device_whose_driver_hangs_does_not_take_the_program_along() {
         shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
         let op = QueueOp::Fill { target: span(&data, 0, 64), pattern: 1, pattern_length: 1 };
         device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
-        assert_story(&done.wait(seconds(20)).unwrap_err(), &["vkQueueSubmit"]);
+        assert_failure(&done.wait(seconds(20)).unwrap_err(), &["vkQueueSubmit"]);
         drop((device, data, done));
         shim.hang("vkQueueWaitIdle", false);
         works(shim, info);

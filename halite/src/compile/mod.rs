@@ -24,7 +24,7 @@ use halite_abi::ElementKind;
 use halite_compiler::{self as inner, CompileError, Control, signature::BoundValue};
 use halite_hal as hal;
 use halite_ops::DType;
-use halite_targets::{Capabilities, Facts, Os};
+use halite_targets::Capabilities;
 
 pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
 pub(crate) use files::{Files, read};
@@ -36,22 +36,20 @@ pub use tuning::Tuning;
 
 use crate::{ElementType, Error, ErrorKind, Progress, Result, Stage, Tensor, options::Limits};
 
-/// What a device can do, out of its driver's record: what kernels are chosen by.
+/// What a device can do, from the facts that its driver tells: what kernels are chosen by.
 ///
 /// # Errors
-/// The driver keeps no record, or one that is not understood: models cannot be compiled for it.
+/// The driver tells no facts: models cannot be compiled for it.
 pub fn capabilities(info: &hal::DeviceInfo) -> Result<Capabilities> {
-    let refuse = |why: String| {
-        let text =
-            format!("device '{}': {why}; name a Vulkan device, or a target to compile for", info.uri());
+    let facts = info.facts.as_deref().ok_or_else(|| {
+        let text = format!(
+            "device '{}': its driver tells no capabilities, so it runs no models; name a Vulkan device, or a target to \
+             compile for",
+            info.uri()
+        );
         Error::new(ErrorKind::Unsupported, text)
-    };
-    let record = info.capabilities.as_deref();
-    let record =
-        record.ok_or_else(|| refuse("its driver tells no capabilities, so it runs no models".to_owned()))?;
-    let facts = Facts::from_device_caps_json(record).map_err(|e| refuse(e.to_string()))?.on(Os::host());
-    let detected = halite_targets::Target::detect(&facts);
-    Ok(Capabilities::of_device(detected.target, &facts))
+    })?;
+    Ok(halite_targets::Target::detect(facts).capabilities())
 }
 
 /// The compiler's error as programs see it.

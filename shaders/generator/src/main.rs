@@ -1,6 +1,8 @@
-//! Compiles the kernel templates: every build in `ops/*/builds.json` becomes `spirv/<name>.spv`, with `<name>.hash` beside
+//! Compiles the kernel templates: every build of `ops/*/builds.json` becomes `spirv/<name>.spv`, with `<name>.hash` beside
 //! it, which tells what it was made from. Only what changed is compiled. Run it through `cargo xtask shaders`.
 
+#[path = "../../src/expand/mod.rs"]
+mod expand;
 mod sources;
 
 use std::{
@@ -17,55 +19,113 @@ use glslang::{
 };
 use sources::{Build, Library};
 
-fn main() -> Result<()> {
-    let mut check = false;
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut only = None;
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--check" => check = true,
-            "--root" => root = arguments.next().context("--root needs a folder")?.into(),
-            "--only" => only = arguments.next(),
-            other => bail!("unknown argument '{other}'; there are --check, --root DIR, --only PART-OF-NAME"),
+/// What to do.
+struct Options {
+    /// Compile everything, write nothing, and tell what differs.
+    check: bool,
+    /// Print the builds instead of compiling them.
+    list: bool,
+    /// The folder `shaders`.
+    root: PathBuf,
+    /// Only builds whose name contains this.
+    only: Option<String>,
+}
+
+impl Options {
+    fn read() -> Result<Options> {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut options = Options { check: false, list: false, root, only: None };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--check" => options.check = true,
+                "--list" => options.list = true,
+                "--root" => options.root = arguments.next().context("--root needs a folder")?.into(),
+                "--only" => options.only = Some(arguments.next().context("--only needs a part of a name")?),
+                other => bail!(
+                    "unknown argument '{other}'; there are: --check, --list, --root DIR, --only PART-OF-NAME"
+                ),
+            }
         }
+        Ok(options)
     }
-    let library = Library::open(root)?;
-    let (mut made, mut stale) = (Vec::new(), Vec::new());
+}
+
+fn main() -> Result<()> {
+    let options = Options::read()?;
+    let library = Library::open(options.root)?;
     let builds = library.builds()?;
-    for (folder, build) in &builds {
-        if only.as_ref().is_some_and(|part| !build.name.contains(part.as_str())) {
-            continue;
-        }
+    let variants = library.variants(&builds)?;
+    let asked = |build: &Build| options.only.as_ref().is_none_or(|part| build.name.contains(part.as_str()));
+    let chosen: Vec<_> = builds.iter().filter(|(_, build)| asked(build)).collect();
+    if options.list {
+        chosen.iter().for_each(|(folder, build)| println!("{}", described(folder, build)));
+        return Ok(());
+    }
+    let (mut made, mut differ) = (Vec::new(), Vec::new());
+    for (folder, build) in &chosen {
         let hash = library.hash(folder, build)?;
         let current = fs::read_to_string(library.file(&build.name, "hash")).unwrap_or_default();
-        if current.trim() == hash && !check {
+        if current.trim() == hash && !options.check {
             continue;
         }
         let words = library.compile(folder, build)?;
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let spv = library.file(&build.name, "spv");
-        if check {
-            if fs::read(&spv).ok().as_deref() != Some(&bytes) || current.trim() != hash {
-                stale.push(build.name.clone());
-            }
+        if options.check {
+            differ.extend(difference(&build.name, fs::read(&spv).ok(), &bytes, current.trim() == hash));
             continue;
         }
         fs::write(&spv, bytes).with_context(|| format!("writing {}", spv.display()))?;
         fs::write(library.file(&build.name, "hash"), hash + "\n")?;
         made.push(build.name.clone());
     }
-    if only.is_none() {
-        stale.extend(library.orphans(&builds, check)?);
+    if options.only.is_none() {
+        differ.extend(library.orphans(&builds, options.check)?);
     }
-    if !stale.is_empty() {
+    if !differ.is_empty() {
         bail!(
-            "not what the templates give: {}; run `cargo xtask shaders` and commit the result",
-            stale.join(", ")
+            "run `cargo xtask shaders` and commit the result; what is kept differs:\n  {}",
+            differ.join("\n  ")
         );
     }
-    println!("{} kernels, {} compiled: {}", builds.len(), made.len(), made.join(" "));
+    let what = match made.len() {
+        _ if options.check => "compiled and compared".to_owned(),
+        0 => "none compiled, all are current".to_owned(),
+        _ => format!("compiled {}", made.join(" ")),
+    };
+    println!("{} of {} builds, {variants} variants: {what}", chosen.len(), builds.len());
     Ok(())
+}
+
+/// What is wrong with a kept kernel, if anything is.
+fn difference(name: &str, kept: Option<Vec<u8>>, made: &[u8], same_hash: bool) -> Option<String> {
+    match kept {
+        None => Some(format!("{name}: there is no SPIR-V")),
+        Some(kept) if kept != made => Some(format!(
+            "{name}: {} bytes of SPIR-V are kept, the template gives other {}",
+            kept.len(),
+            made.len()
+        )),
+        Some(_) if !same_hash => {
+            Some(format!("{name}: the SPIR-V is the same, the hash of what it is made from is not"))
+        }
+        Some(_) => None,
+    }
+}
+
+/// A build in a line.
+fn described(folder: &Path, build: &Build) -> String {
+    let folder = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!("{}: {folder}/{}", build.name, build.source);
+    for (name, value) in &build.defines {
+        let equals = if value.is_empty() { "" } else { "=" };
+        text.push_str(&format!(" {name}{equals}{value}"));
+    }
+    if let Some(version) = &build.vulkan {
+        text.push_str(&format!(" (Vulkan {version})"));
+    }
+    text
 }
 
 /// What needs the compiler.
@@ -110,7 +170,7 @@ impl Compile for Library {
                 continue;
             }
             if check {
-                orphans.push(format!("{} (no build makes it)", path.display()));
+                orphans.push(format!("{stem}: no build makes {}", path.display()));
             } else {
                 fs::remove_file(&path)?;
             }

@@ -1,5 +1,5 @@
-//! Owns where templates are and what their kernels depend on. Shared with a test that tells, without the compiler, whether
-//! the kernels that are kept are current.
+//! Where templates are, which builds are made of them, and what the kernels depend on. A test uses this file too: it tells
+//! without the compiler whether the kernels that are kept are current.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,9 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+use crate::expand::{BUILDS, VARIANTS, expand};
 
 /// Part of every hash: a new version of the compiler makes all kernels anew.
 pub const COMPILER: &str = "glslang 0.9.1";
@@ -55,25 +58,57 @@ impl Library {
         self.root.join("spirv").join(format!("{name}.{extension}"))
     }
 
-    /// Every build with its folder, sorted by name.
+    /// Every build with its folder, sorted by name: the lists in `ops/*/builds.json` written out.
     pub fn builds(&self) -> Result<Vec<(PathBuf, Build)>> {
         let mut builds = Vec::new();
-        for entry in fs::read_dir(self.root.join("ops"))? {
-            let folder = entry?.path();
-            let list = folder.join("builds.json");
-            if !list.exists() {
-                continue;
+        for (folder, text) in self.lists("builds.json")? {
+            let place = || format!("in {}", folder.join("builds.json").display());
+            for item in expand(&text, &BUILDS).with_context(place)? {
+                let name = item["name"].clone();
+                let build: Build = serde_json::from_value(Value::Object(item))
+                    .with_context(|| format!("build {name}"))
+                    .with_context(place)?;
+                builds.push((folder.clone(), build));
             }
-            let text = fs::read_to_string(&list)?;
-            let found: Vec<Build> =
-                serde_json::from_str(&text).with_context(|| format!("reading {}", list.display()))?;
-            builds.extend(found.into_iter().map(|build| (folder.clone(), build)));
         }
         builds.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = builds.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
             bail!("two builds are called '{}'", pair[0].1.name);
         }
         Ok(builds)
+    }
+
+    /// Number of variants in `ops/*/variants.json`; fails if one of them names a build that is not there.
+    pub fn variants(&self, builds: &[(PathBuf, Build)]) -> Result<usize> {
+        let mut variants = 0;
+        for (folder, text) in self.lists("variants.json")? {
+            let place = || format!("in {}", folder.join("variants.json").display());
+            for item in expand(&text, &VARIANTS).with_context(place)? {
+                variants += 1;
+                // Variants whose kernels are made at run time have no build.
+                let Some(build) = item.get("build").and_then(Value::as_str) else { continue };
+                if builds.binary_search_by(|(_, own)| own.name.as_str().cmp(build)).is_err() {
+                    return Err(anyhow!("variant {} is of '{build}', which is no build", item["name"]))
+                        .with_context(place);
+                }
+            }
+        }
+        Ok(variants)
+    }
+
+    /// A file of every folder of `ops` that has it, with its folder.
+    fn lists(&self, name: &str) -> Result<Vec<(PathBuf, String)>> {
+        let mut lists = Vec::new();
+        for entry in fs::read_dir(self.root.join("ops"))? {
+            let folder = entry?.path();
+            let list = folder.join(name);
+            if list.exists() {
+                let text =
+                    fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
+                lists.push((folder, text));
+            }
+        }
+        Ok(lists)
     }
 
     /// SHA-256 over everything that the result depends on: of the include files, those that the template reaches.

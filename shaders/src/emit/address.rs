@@ -4,8 +4,9 @@
 use halite_ops::DType;
 use spirv::{GlslStd450Op, Op};
 
+use halite_spirv::Id;
+
 use super::{
-    assembler::Id,
     kernel::Kernel,
     lanes::Register,
     layout::Access,

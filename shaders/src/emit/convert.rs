@@ -3,10 +3,9 @@
 use halite_ops::{DType, expression::Type};
 use spirv::{GlslStd450Op, Op};
 
-use super::{
-    assembler::Id,
-    lanes::{LANES, Lanes, Register},
-};
+use halite_spirv::Id;
+
+use super::lanes::{LANES, Lanes, Register};
 
 impl Lanes {
     /// A value of type `from` as one of type `to`.

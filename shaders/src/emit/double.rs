@@ -6,7 +6,9 @@
 
 use spirv::Op;
 
-use super::{assembler::Id, lanes::Lanes};
+use halite_spirv::Id;
+
+use super::lanes::Lanes;
 
 /// What the biases differ by, where the high word has the exponent.
 const REBIAS: u32 = (1023 - 127) << 20;

@@ -6,7 +6,9 @@
 use halite_ops::expression::Function;
 use spirv::{GlslStd450Op, Op};
 
-use super::{assembler::Id, lanes::Lanes};
+use halite_spirv::Id;
+
+use super::lanes::Lanes;
 
 impl Lanes {
     /// A function of one float that gives a float.

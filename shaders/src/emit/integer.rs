@@ -4,10 +4,9 @@
 use halite_ops::{DType, expression::Function};
 use spirv::{GlslStd450Op, Op};
 
-use super::{
-    assembler::Id,
-    lanes::{LANES, Lanes, Register},
-};
+use halite_spirv::Id;
+
+use super::lanes::{LANES, Lanes, Register};
 
 impl Lanes {
     /// A function of one word.

@@ -8,7 +8,9 @@ use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, PI};
 
 use spirv::{GlslStd450Op, Op};
 
-use super::{assembler::Id, lanes::Lanes};
+use halite_spirv::Id;
+
+use super::lanes::Lanes;
 
 impl Lanes {
     /// Up to `tan(pi / 8)` it is `x + x^3 p(x^2)`, p being a minimax fit whose relative error is below `2^-28`; above

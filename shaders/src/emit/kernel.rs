@@ -11,8 +11,9 @@ use halite_ops::{
 };
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
+use halite_spirv::Id;
+
 use super::{
-    assembler::Id,
     lanes::{LANES, Lanes, Register},
     layout::{Access, Layout},
     lower::lower,
@@ -84,7 +85,7 @@ pub(crate) fn emit(
     asm.statement(Op::Return, &[]);
     asm.statement(Op::FunctionEnd, &[]);
     Ok(Emitted {
-        words: asm.finish(function, grid.invocations),
+        words: asm.finish(function, "main", [grid.invocations, 1, 1]),
         push: if in_push { numbers } else { Vec::new() },
     })
 }

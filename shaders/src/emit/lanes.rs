@@ -7,7 +7,7 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use super::assembler::{Assembler, Id};
+use halite_spirv::{Assembler, Id};
 
 /// Elements that an invocation handles at once.
 pub(crate) const LANES: u32 = 4;

@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use halite_ops::DType;
 use spirv::{Decoration, Op, StorageClass};
 
-use super::{
-    assembler::Id,
-    lanes::{LANES, Lanes, Register},
-};
+use halite_spirv::Id;
+
+use super::lanes::{LANES, Lanes, Register};
 
 /// The buffers of a kernel: set 0, binding n is tensor n.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! # From an expression to a kernel
 //! [`Expression`] is checked (`Expression::types`), made smaller (`simplify`), and turned into instructions on vectors of
 //! four (`lower`: `float`, `transcendental`, `inverse`, `integer`, `pair`, `convert`, `double`), around which `kernel` puts the reading and writing of elements (`memory`)
-//! where broadcasting has them (`layout`, `address`). `assembler` orders it all into a module. The same expression, types and kind of
+//! where broadcasting has them (`layout`, `address`). The assembler of `halite-spirv` orders it all into a module. The same expression, types and kind of
 //! shape give the same words, so whoever caches pipelines by their code has them once.
 //!
 //! # As an epilogue
@@ -14,7 +14,6 @@
 //! instructions, with further inputs bound behind the template's own and read by `memory`. Only `kernel` knows of the grid.
 
 mod address;
-mod assembler;
 mod convert;
 mod double;
 mod float;

@@ -4,10 +4,9 @@
 use halite_ops::expression::Function;
 use spirv::Op;
 
-use super::{
-    assembler::{Counter, Id, Repeat},
-    lanes::{Lanes, Register},
-};
+use halite_spirv::{Counter, Id, Repeat};
+
+use super::lanes::{Lanes, Register};
 
 impl Lanes {
     fn pair_add(&mut self, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {

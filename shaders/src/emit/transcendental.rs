@@ -7,7 +7,9 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use super::{assembler::Id, lanes::Lanes};
+use halite_spirv::Id;
+
+use super::lanes::Lanes;
 
 impl Lanes {
     /// NaN of NaN, of which SwiftShader's `Exp` makes infinity.

@@ -2,12 +2,11 @@
 //! share a binding; what is left over lies together in one buffer, behind each other. Does not own: how code is changed for
 //! that (`rebind`), or expressions, which are taken apart instead (`split`).
 
-mod rebind;
 mod split;
 
 use halite_ops::{DType, Operation, TensorDesc, concat::Concat};
+use halite_spirv::{NewBinding, rebind, words_from_bytes};
 
-use self::rebind::Place;
 use crate::{Module, Plan, Slot, Step, Unfit, Variant, plans::epilogue, variants_of};
 
 /// Where tensors begin in a buffer that several share: a multiple of every element's and vector's size.
@@ -146,20 +145,28 @@ impl Shared {
 fn rebound(mut plan: Plan, shared: &Shared) -> Result<Plan, Unfit> {
     for step in &mut plan.steps {
         let mut buffers: Vec<Slot> = Vec::new();
-        let mut places = Vec::new();
+        let mut bindings = Vec::new();
         for slot in &step.bindings {
             let (buffer, offset) = shared.bound(*slot);
             let binding = buffers.iter().position(|own| *own == buffer).unwrap_or_else(|| {
                 buffers.push(buffer);
                 buffers.len() - 1
             });
-            places.push(Place { binding: binding as u32, offset });
+            bindings.push(NewBinding { binding: binding as u32, offset });
         }
-        let same = |(index, place): (usize, &Place)| *place == Place { binding: index as u32, offset: 0 };
-        if !places.iter().enumerate().all(same) {
-            step.module = Module::Emitted(rebind::rebind(&step.module, &places)?.into());
+        let same =
+            |(index, new): (usize, &NewBinding)| *new == NewBinding { binding: index as u32, offset: 0 };
+        if !bindings.iter().enumerate().all(same) {
+            step.module = Module::Emitted(moved(&step.module, &bindings)?.into());
         }
         step.bindings = buffers;
     }
     Ok(plan)
+}
+
+/// The code with its bindings elsewhere.
+fn moved(module: &Module, bindings: &[NewBinding]) -> Result<Vec<u32>, Unfit> {
+    let unfit = |why: String| Unfit(format!("has code whose bindings cannot be moved: {why}"));
+    let words = words_from_bytes(&module.to_bytes()).map_err(|e| unfit(e.to_string()))?;
+    rebind(&words, bindings).map_err(|e| unfit(e.to_string()))
 }

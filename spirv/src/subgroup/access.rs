@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use spirv::{Decoration, Op, StorageClass};
 
 use super::uniform::root_variable;
-use crate::{cfg::Function, facts::Decorations, module::Inst, program::Program, types::Type};
+use crate::{cfg::Function, decorations::Decorations, module::Inst, program::Program, types::Type};
 
 /// Kernels with more memory accesses are not analysed.
 const MAX_ACCESSES: usize = 4096;
@@ -34,7 +34,7 @@ pub(super) struct Access {
 pub(super) fn aliased_shared_memory(program: &Program<'_>, decorations: &Decorations<'_>) -> bool {
     program
         .module
-        .insts
+        .insts()
         .iter()
         .filter(|i| i.op == Op::Variable)
         .any(|i| decorations.has(i.id, Decoration::Aliased) && memory_kind(program, i.id) == Some(true))
@@ -45,14 +45,7 @@ pub(super) fn touches_shared(program: &Program<'_>, function: &Function) -> bool
         let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
         matches!(ty, Some(Type::Pointer { class: StorageClass::Workgroup | StorageClass::StorageBuffer, .. }))
     };
-    program.body(function).any(|inst| {
-        let mut found = false;
-        let _ = program.module.for_each_use(inst, |used| {
-            found |= shared(used.id);
-            Ok(())
-        });
-        found
-    })
+    program.body(function).any(|inst| program.module.uses(inst).any(|used| shared(used.id)))
 }
 
 /// The accesses to memory that other invocations see too, with their index expressions.
@@ -63,7 +56,7 @@ pub(super) fn collect(
     let mut list: Vec<(Access, Vec<u32>)> = Vec::new();
     for block in (0..function.blocks.len()).filter(|b| function.reachable(*b)) {
         for index in function.blocks[block].first..=function.blocks[block].last {
-            let inst = &program.module.insts[index];
+            let inst = &program.module.insts()[index];
             for (pointer, write) in touched(program, inst) {
                 let Some(shared) = memory_kind(program, pointer) else { continue };
                 let variable = root_variable(program, pointer);
@@ -132,7 +125,7 @@ fn indices_of(program: &Program<'_>, pointer: u32) -> Vec<u32> {
 }
 
 pub(super) fn stored_constant(program: &Program<'_>, inst: usize) -> Option<u32> {
-    let inst = &program.module.insts[inst];
+    let inst = &program.module.insts()[inst];
     let value = *program.module.operands(inst).get(1).filter(|_| inst.op == Op::Store)?;
-    program.module.def(value).filter(|d| crate::types::is_constant(d.op)).map(|_| value)
+    program.module.def(value).filter(|d| crate::grammar::is_constant(d.op)).map(|_| value)
 }

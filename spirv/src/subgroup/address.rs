@@ -13,7 +13,7 @@ use super::{
     lanes::Lane,
     uniform::{Uniformity, root_variable},
 };
-use crate::{cfg::Function, facts::Decorations, program::Program, types::Type};
+use crate::{cfg::Function, decorations::Decorations, program::Program, types::Type};
 
 /// Loop counters longer than this are not enumerated.
 const MAX_TRIP: usize = 4096;
@@ -201,7 +201,7 @@ impl Evaluator<'_, '_> {
                 return None;
             }
         }
-        let end = &module.insts[self.function.blocks[block].last];
+        let end = &module.insts()[self.function.blocks[block].last];
         let condition = (end.op == Op::BranchConditional).then(|| {
             let words = module.operands(end);
             let leaves_if_true = self.function.block_of_label(words[1]) == Some(merge);
@@ -229,12 +229,7 @@ impl Evaluator<'_, '_> {
                 }
                 continue;
             }
-            let _ = module.for_each_use(def, |used| {
-                if used.id != def.ty {
-                    stack.push(used.id);
-                }
-                Ok(())
-            });
+            stack.extend(module.uses(def).map(|used| used.id).filter(|id| *id != def.ty));
         }
     }
 
@@ -245,7 +240,7 @@ impl Evaluator<'_, '_> {
         let mut guards = Vec::new();
         let mut at = block;
         while let Some(up) = self.function.idom[at].filter(|up| *up != at && self.budget.get() > 0) {
-            let end = &module.insts[self.function.blocks[up].last];
+            let end = &module.insts()[self.function.blocks[up].last];
             if end.op == Op::BranchConditional {
                 let words = module.operands(end);
                 for (label, wanted) in [(words[1], true), (words[2], false)] {

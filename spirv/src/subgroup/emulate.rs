@@ -10,17 +10,10 @@ use std::collections::HashMap;
 
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
-use super::{
-    edit::{Edit, instruction},
-    hazard::Analysis,
-    repair::insert_barriers,
-    uniform::Uniformity,
-};
+use super::{barrier::barrier, hazard::Analysis, repair::insert_barriers, uniform::Uniformity};
 use crate::{
-    facts::{Decorations, Entry, is_subgroup_op},
-    module::Inst,
-    program::Program,
-    types::Type,
+    cfg::Function, decorations::Decorations, edit::Editor, entry::Entry, facts::is_subgroup_op, module::Inst,
+    program::Program, types::Type, validate::validated, words::instruction,
 };
 
 /// Workgroup memory that every Vulkan device has.
@@ -30,18 +23,18 @@ const SIZE_LIMIT: usize = 1 << 16;
 
 /// The module without subgroup instructions, or why that is not possible.
 pub(super) fn emulate(program: &Program<'_>, entry: &Entry, width: u32) -> Result<Vec<u32>, String> {
-    let decorations = Decorations::read(program);
+    let decorations = Decorations::read(&program.module);
     let invocations = entry.local_size.iter().product::<u32>();
     check(program, &decorations, invocations, width)?;
     let function = program.function(entry.function).ok_or("its function is missing")?;
     let uniformity =
         Uniformity::of(program, function, &decorations).ok_or("its control flow is too large")?;
-    let mut edit = Edit::new(&program.module);
+    let mut edit = Editor::new(&program.module);
     let start = first_after_variables(program, function);
     let mut lanes = Lanes::new(program, &decorations, &mut edit, start, width, invocations);
     let mut added = 0;
     for (number, block) in function.blocks.iter().enumerate() {
-        for inst in &program.module.insts[block.first..=block.last] {
+        for inst in &program.module.insts()[block.first..=block.last] {
             if !is_subgroup_op(inst.op) {
                 continue;
             }
@@ -56,8 +49,7 @@ pub(super) fn emulate(program: &Program<'_>, entry: &Entry, width: u32) -> Resul
             if added > SIZE_LIMIT {
                 return Err("the replacement would be too large".to_owned());
             }
-            edit.insert(inst.at, words);
-            edit.remove(inst.at);
+            edit.replace(inst, words);
         }
     }
     let memory = workgroup_bytes(program).saturating_add(lanes.bytes);
@@ -66,13 +58,14 @@ pub(super) fn emulate(program: &Program<'_>, entry: &Entry, width: u32) -> Resul
             "the replacement needs {memory} bytes of workgroup memory, more than {MEMORY_LIMIT}"
         ));
     }
-    for inst in program.module.insts.iter().filter(|i| i.op == Op::Capability) {
+    for inst in program.module.insts().iter().filter(|i| i.op == Op::Capability) {
         // The GroupNonUniform family.
         if (61..=68).contains(&program.module.operands(inst)[0]) {
-            edit.remove(inst.at);
+            edit.remove(inst);
         }
     }
-    synchronized(edit.finish(), &entry.name)
+    let words = edit.finish().map_err(|e| e.to_string())?;
+    synchronized(words, &entry.name)
 }
 
 /// What the whole module must be like.
@@ -97,7 +90,7 @@ fn check(
         BuiltIn::NumSubgroups,
         BuiltIn::SubgroupLocalInvocationId,
     ];
-    let asks = program.module.insts.iter().filter(|i| i.op == Op::Variable).any(|i| {
+    let asks = program.module.insts().iter().filter(|i| i.op == Op::Variable).any(|i| {
         decorations
             .value(i.id, Decoration::BuiltIn)
             .is_some_and(|b| subgroup.iter().any(|s| *s as u32 == b) || (4416..=4420).contains(&b))
@@ -107,21 +100,21 @@ fn check(
     }
     // A barrier of subgroup scope would mean the real subgroup.
     let narrow =
-        program.module.insts.iter().filter(|i| i.op == Op::ControlBarrier).any(|i| {
+        program.module.insts().iter().filter(|i| i.op == Op::ControlBarrier).any(|i| {
             program.module.constant_u32(program.module.operands(i)[0]).is_none_or(|scope| scope > 2)
         });
     if narrow { Err("it has barriers of subgroup scope".to_owned()) } else { Ok(()) }
 }
 
-fn first_after_variables(program: &Program<'_>, function: &crate::cfg::Function) -> usize {
+fn first_after_variables<'a>(program: &'a Program<'_>, function: &Function) -> &'a Inst {
     let block = &function.blocks[0];
     let head = |op: Op| matches!(op, Op::Label | Op::Variable | Op::Line | Op::NoLine);
-    let insts = &program.module.insts[block.first..=block.last];
-    insts.iter().find(|i| !head(i.op)).unwrap_or(&insts[insts.len() - 1]).at
+    let insts = &program.module.insts()[block.first..=block.last];
+    insts.iter().find(|i| !head(i.op)).unwrap_or(&insts[insts.len() - 1])
 }
 
 fn workgroup_bytes(program: &Program<'_>) -> u64 {
-    let variables = program.module.insts.iter().filter(|i| i.op == Op::Variable);
+    let variables = program.module.insts().iter().filter(|i| i.op == Op::Variable);
     let sizes = variables.filter_map(|i| match program.types.get(i.ty)? {
         Type::Pointer { class: StorageClass::Workgroup, pointee } => Some(program.types.size(*pointee)),
         _ => None,
@@ -132,9 +125,9 @@ fn workgroup_bytes(program: &Program<'_>) -> u64 {
 /// Checks the result from scratch, and adds barriers that the kernel itself lacks.
 fn synchronized(words: Vec<u32>, entry: &str) -> Result<Vec<u32>, String> {
     let invalid = |e: crate::SpirvError| format!("the replacement is not valid: {e}");
-    let program = Program::new(&words).map_err(invalid)?;
+    let program = validated(&words).map_err(invalid)?;
     let found = program.entry(entry).map_err(invalid)?;
-    let decorations = Decorations::read(&program);
+    let decorations = Decorations::read(&program.module);
     let analysis = Analysis::of(&program, found, &decorations)?;
     match analysis {
         Some(analysis) if !analysis.hazards(&[]).is_empty() => Ok(insert_barriers(&analysis, entry)?.words),
@@ -161,8 +154,8 @@ impl<'a, 'w> Lanes<'a, 'w> {
     fn new(
         program: &'a Program<'w>,
         decorations: &Decorations<'_>,
-        edit: &mut Edit<'_, '_>,
-        start: usize,
+        edit: &mut Editor<'_, '_>,
+        start: &Inst,
         width: u32,
         invocations: u32,
     ) -> Self {
@@ -171,18 +164,18 @@ impl<'a, 'w> Lanes<'a, 'w> {
             let built_in = decorations.value(i.id, Decoration::BuiltIn);
             i.op == Op::Variable && built_in == Some(BuiltIn::LocalInvocationIndex as u32)
         };
-        let existing = program.module.insts.iter().find(is_index).map(|i| i.id);
+        let existing = program.module.insts().iter().find(is_index).map(|i| i.id);
         let variable = existing.unwrap_or_else(|| edit.input(uint, BuiltIn::LocalInvocationIndex));
         let (index, lane, base) = (edit.fresh(), edit.fresh(), edit.fresh());
         let mask = edit.constant(width - 1);
-        edit.insert(start, instruction(Op::Load, &[uint, index, variable]));
-        edit.insert(start, instruction(Op::BitwiseAnd, &[uint, lane, index, mask]));
-        edit.insert(start, instruction(Op::ISub, &[uint, base, index, lane]));
+        edit.insert_before(start, instruction(Op::Load, &[uint, index, variable]));
+        edit.insert_before(start, instruction(Op::BitwiseAnd, &[uint, lane, index, mask]));
+        edit.insert_before(start, instruction(Op::ISub, &[uint, base, index, lane]));
         Lanes { program, width, invocations, uint, index, lane, base, arrays: HashMap::new(), bytes: 0 }
     }
 
     /// The instructions that give `inst`'s result under its id.
-    fn replace(&mut self, edit: &mut Edit<'_, '_>, inst: &Inst) -> Result<Vec<u32>, String> {
+    fn replace(&mut self, edit: &mut Editor<'_, '_>, inst: &Inst) -> Result<Vec<u32>, String> {
         let operands = self.program.module.operands(inst);
         let constant = |id: u32| self.program.module.constant_u32(id);
         if constant(operands[0]) != Some(3) {
@@ -221,7 +214,7 @@ impl<'a, 'w> Lanes<'a, 'w> {
     /// Stores every invocation's value; the array may still be read from the exchange before, hence two barriers.
     fn publish(
         &mut self,
-        edit: &mut Edit<'_, '_>,
+        edit: &mut Editor<'_, '_>,
         inst: &Inst,
         value: u32,
     ) -> Result<(Vec<u32>, u32, u32), String> {
@@ -239,16 +232,16 @@ impl<'a, 'w> Lanes<'a, 'w> {
             }
         };
         let own = edit.fresh();
-        let mut words = edit.barrier(false);
+        let mut words = barrier(edit, false);
         words.extend(instruction(Op::AccessChain, &[pointer, own, array, self.index]));
         words.extend(instruction(Op::Store, &[own, value]));
-        words.extend(edit.barrier(false));
+        words.extend(barrier(edit, false));
         Ok((words, array, pointer))
     }
 
     fn computed_lane(
         &mut self,
-        edit: &mut Edit<'_, '_>,
+        edit: &mut Editor<'_, '_>,
         inst: &Inst,
         value: u32,
         op: Op,
@@ -266,10 +259,10 @@ impl<'a, 'w> Lanes<'a, 'w> {
     /// Reads the value of one other lane; lanes outside the subgroup give any value, here that of a lane inside.
     fn read_lane(
         &mut self,
-        edit: &mut Edit<'_, '_>,
+        edit: &mut Editor<'_, '_>,
         inst: &Inst,
         value: u32,
-        lane: impl FnOnce(&mut Edit<'_, '_>, &mut Vec<u32>) -> u32,
+        lane: impl FnOnce(&mut Editor<'_, '_>, &mut Vec<u32>) -> u32,
     ) -> Result<Vec<u32>, String> {
         let (mut words, array, pointer) = self.publish(edit, inst, value)?;
         let lane = lane(edit, &mut words);
@@ -285,7 +278,7 @@ impl<'a, 'w> Lanes<'a, 'w> {
     /// Combines the values of `size` lanes, in the same order for all of them.
     fn reduce(
         &mut self,
-        edit: &mut Edit<'_, '_>,
+        edit: &mut Editor<'_, '_>,
         inst: &Inst,
         value: u32,
         size: u32,

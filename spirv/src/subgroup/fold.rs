@@ -3,7 +3,7 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use crate::{module::literal_string, program::Program};
+use crate::program::Program;
 
 /// The result of a core instruction on known operands; `None` if it has none or is not known here.
 pub(super) fn core(op: Op, operands: &[u32]) -> Option<u32> {
@@ -62,11 +62,7 @@ fn binary(op: Op, a: u32, b: u32) -> Option<u32> {
 
 /// The result of an instruction of the GLSL set on known operands.
 pub(super) fn extended(program: &Program<'_>, set: u32, number: u32, operands: &[u32]) -> Option<u32> {
-    let import = program.module.def(set)?;
-    if literal_string(program.module.operands(import))? != "GLSL.std.450" {
-        return None;
-    }
-    let op = GlslStd450Op::from_u32(number)?;
+    let op = program.module.glsl_op(set, number)?;
     match (op, operands) {
         (GlslStd450Op::UMin, [a, b]) => Some(*a.min(b)),
         (GlslStd450Op::UMax, [a, b]) => Some(*a.max(b)),

@@ -19,16 +19,12 @@ use spirv::{Op, Scope};
 use super::{
     access::{Access, Unknown, aliased_shared_memory, collect, stored_constant, touches_shared},
     address::{Evaluator, Linear, Path, Place, Symbol},
+    barrier::{UNIFORM_MEMORY, WORKGROUP_MEMORY},
     lanes::Lanes,
     replica::{Alike, dimensions_of_no_value, replica_dimensions},
     uniform::Uniformity,
 };
-use crate::{
-    cfg::Function,
-    facts::{Decorations, Entry},
-    module::Inst,
-    program::Program,
-};
+use crate::{cfg::Function, decorations::Decorations, entry::Entry, module::Inst, program::Program};
 
 /// Expression evaluations per kernel before addresses count as unknown.
 const EVAL_BUDGET: usize = 1_000_000;
@@ -41,9 +37,6 @@ const STEP_BUDGET: usize = 20_000_000;
 
 /// Memory semantics bits: acquire, release, both, sequential.
 const ORDERING: u32 = 0x2 | 0x4 | 0x8 | 0x10;
-/// Memory semantics bits of storage buffers and of workgroup memory.
-pub(super) const UNIFORM_MEMORY: u32 = 0x40;
-pub(super) const WORKGROUP_MEMORY: u32 = 0x100;
 
 /// What happens in a block, in order: accesses, barriers, and places where a barrier could be.
 #[derive(Clone, Copy, Debug)]
@@ -263,7 +256,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
         }
         let class = self.accesses[store].class;
         let alike =
-            self.accesses.iter().filter(|a| a.like == store).map(|a| &self.program.module.insts[a.inst]);
+            self.accesses.iter().filter(|a| a.like == store).map(|a| &self.program.module.insts()[a.inst]);
         let values: Option<Vec<u32>> =
             alike.map(|i| (i.op == Op::Store).then(|| self.program.module.operands(i)[1])).collect();
         let free = match values {
@@ -288,7 +281,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
         let mut accesses_at: HashMap<usize, Vec<usize>> = HashMap::new();
         self.accesses.iter().enumerate().for_each(|(n, a)| accesses_at.entry(a.inst).or_default().push(n));
         let mut places = BTreeSet::new();
-        let op = |index: usize| self.program.module.insts[index].op;
+        let op = |index: usize| self.program.module.insts()[index].op;
         for (number, block) in self.function.blocks.iter().enumerate() {
             if self.uniformity.non_uniform[number] || !self.function.reachable(number) {
                 continue;
@@ -328,7 +321,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
                 events.extend(place_at.get(&index).map(|p| Event::Place(*p)));
                 events.extend(accesses_at.get(&index).into_iter().flatten().map(|a| Event::Access(*a)));
                 // A barrier that is there is legal, or the module is undefined anyway: all invocations reach it.
-                events.extend(barrier(self.program, &self.program.module.insts[index]));
+                events.extend(barrier(self.program, &self.program.module.insts()[index]));
             }
             events
         };

@@ -45,10 +45,9 @@ impl<'a, 'w> Lanes<'a, 'w> {
         let body = function.blocks.iter().flat_map(|b| b.first..=b.last);
         if program.body(function).any(|i| matches!(i.op, Op::AtomicAnd | Op::AtomicOr)) {
             for index in body {
-                let _ = program.module.for_each_use(&program.module.insts[index], |used| {
+                for used in program.module.uses(&program.module.insts()[index]) {
                     users.entry(used.id).or_default().push(index);
-                    Ok(())
-                });
+                }
             }
         }
         Lanes { program, users }
@@ -57,7 +56,7 @@ impl<'a, 'w> Lanes<'a, 'w> {
     /// The lane of the access by this instruction; `None` if it may be about the whole word, or is no such access.
     pub fn lane(&self, inst: usize) -> Option<Lane> {
         let module = &self.program.module;
-        let inst = &module.insts[inst];
+        let inst = &module.insts()[inst];
         let words = module.operands(inst);
         let is_word = matches!(self.program.types.get(inst.ty), Some(Type::Int { width: 32 }));
         if self.users.is_empty() || !is_word {
@@ -96,7 +95,7 @@ impl<'a, 'w> Lanes<'a, 'w> {
     fn lane_read(&self, word: u32) -> Option<Lane> {
         let mut lane = None;
         for user in self.users.get(&word)? {
-            let user = &self.program.module.insts[*user];
+            let user = &self.program.module.insts()[*user];
             let words = self.program.module.operands(user);
             match user.op {
                 Op::ShiftRightLogical | Op::ShiftRightArithmetic if words[0] == word && words[1] != word => {
@@ -115,7 +114,7 @@ impl<'a, 'w> Lanes<'a, 'w> {
     /// The constant mask of an AND.
     fn ones_taken(&self, inst: usize) -> Option<u32> {
         let module = &self.program.module;
-        let inst = Some(&module.insts[inst]).filter(|i| i.op == Op::BitwiseAnd)?;
+        let inst = Some(&module.insts()[inst]).filter(|i| i.op == Op::BitwiseAnd)?;
         module.operands(inst).iter().find_map(|w| module.constant_u32(*w))
     }
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod access;
 mod address;
-pub(crate) mod edit;
+mod barrier;
 mod emulate;
 mod fold;
 mod hazard;

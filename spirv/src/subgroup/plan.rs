@@ -6,9 +6,7 @@ use super::{
     usage::usage,
 };
 use crate::{
-    error::SpirvError,
-    facts::{Decorations, Entry},
-    program::Program,
+    decorations::Decorations, entry::Entry, error::SpirvError, program::Program, validate::validated,
 };
 
 /// Decides what to do with one entry point of a module on a device.
@@ -41,9 +39,9 @@ pub fn plan(
     device: &SubgroupSupport,
     policy: &Policy,
 ) -> Result<Decision, SpirvError> {
-    let program = Program::new(words)?;
+    let program = validated(words)?;
     let entry = program.entry(entry)?;
-    let decorations = Decorations::read(&program);
+    let decorations = Decorations::read(&program.module);
     let analysis = Analysis::of(&program, entry, &decorations);
     let kernel = Kernel {
         program: &program,

@@ -6,14 +6,14 @@ use spirv::Op;
 
 use super::{
     access::Unknown,
-    edit::Edit,
+    barrier::barrier,
     hazard::Analysis,
     shrink::{shrink, smaller_size},
     split::split,
 };
 use crate::{
-    facts::{Decorations, Entry},
-    program::Program,
+    decorations::Decorations, edit::Editor, entry::Entry, module::Inst, program::Program,
+    validate::validated, words::literal_text,
 };
 
 /// More places than this are too many to choose from.
@@ -65,7 +65,7 @@ pub(super) fn repair(
         return match analysis {
             Ok(Some(analysis)) => insert_barriers(analysis, &entry.name),
             Ok(None) => Ok(Repaired {
-                words: program.module.words.to_vec(),
+                words: program.module.words().to_vec(),
                 local_size: None,
                 barriers: 0,
                 splits: 0,
@@ -73,10 +73,10 @@ pub(super) fn repair(
             Err(why) => Err(why.clone()),
         };
     };
-    let words = shrink(program, entry, local_size);
-    let program = Program::new(&words).map_err(|e| format!("the smaller module is not valid: {e}"))?;
+    let words = shrink(program, entry, local_size).map_err(|e| e.to_string())?;
+    let program = validated(&words).map_err(|e| format!("the smaller module is not valid: {e}"))?;
     let entry = program.entry(&entry.name).map_err(|e| e.to_string())?;
-    let repaired = match Analysis::of(&program, entry, &Decorations::read(&program))? {
+    let repaired = match Analysis::of(&program, entry, &Decorations::read(&program.module))? {
         Some(analysis) if !analysis.hazards(&[]).is_empty() => insert_barriers(&analysis, &entry.name)?,
         _ => Repaired { words: words.clone(), local_size: None, barriers: 0, splits: 0 },
     };
@@ -89,9 +89,9 @@ pub(super) fn insert_barriers(analysis: &Analysis<'_, '_>, entry: &str) -> Resul
         Err(why) => why,
         done => return done,
     };
-    let split = split(analysis.program.module.words, entry).ok_or_else(|| why.clone())?;
-    let program = Program::new(&split.words).map_err(|e| format!("the split module is not valid: {e}"))?;
-    let decorations = Decorations::read(&program);
+    let split = split(analysis.program.module.words(), entry).ok_or_else(|| why.clone())?;
+    let program = validated(&split.words).map_err(|e| format!("the split module is not valid: {e}"))?;
+    let decorations = Decorations::read(&program.module);
     let entry = program.entry(entry).map_err(|e| e.to_string())?;
     let analysis = Analysis::of(&program, entry, &decorations)?.ok_or(why)?;
     Ok(Repaired { splits: split.count, ..insert_at_places(&analysis, &entry.name)? })
@@ -101,14 +101,14 @@ fn insert_at_places(analysis: &Analysis<'_, '_>, entry: &str) -> Result<Repaired
     let chosen = choose(analysis)?;
     let program = analysis.program;
     let places = analysis.places.iter().zip(&chosen).filter(|(_, c)| **c).map(|(p, _)| *p);
-    let at: Vec<usize> = places.map(|p| program.module.insts[p].at).collect();
+    let at: Vec<&Inst> = places.map(|p| &program.module.insts()[p]).collect();
     let uses_buffers = analysis.accesses.iter().any(|a| !a.shared);
-    let mut edit = Edit::new(&program.module);
+    let mut edit = Editor::new(&program.module);
     for place in &at {
-        let barrier = edit.barrier(uses_buffers);
-        edit.insert(*place, barrier);
+        let barrier = barrier(&mut edit, uses_buffers);
+        edit.insert_before(place, barrier);
     }
-    let words = edit.finish();
+    let words = edit.finish().map_err(|e| e.to_string())?;
     verify(&words, entry)?;
     Ok(Repaired { words, local_size: None, barriers: at.len(), splits: 0 })
 }
@@ -154,14 +154,14 @@ fn in_loop_of(analysis: &Analysis<'_, '_>, header: usize, block: usize) -> bool 
 pub(super) fn describe(analysis: &Analysis<'_, '_>, first: usize, second: usize) -> String {
     let module = &analysis.program.module;
     let name = |id: u32| {
-        let named = module.insts.iter().find(|i| i.op == Op::Name && module.operands(i)[0] == id);
-        let name = named.and_then(|i| crate::module::literal_string(&module.operands(i)[1..]));
+        let named = module.insts().iter().find(|i| i.op == Op::Name && module.operands(i)[0] == id);
+        let name = named.and_then(|i| literal_text(&module.operands(i)[1..]));
         name.unwrap_or_else(|| format!("%{id}"))
     };
     let (a, b) = (&analysis.accesses[first], &analysis.accesses[second]);
     let verb = |write: bool| if write { "store" } else { "load" };
     let kind = if a.shared { "workgroup" } else { "buffer" };
-    let (left, right) = (module.insts[a.inst].at, module.insts[b.inst].at);
+    let (left, right) = (module.insts()[a.inst].at, module.insts()[b.inst].at);
     format!(
         "the {} at word {left} from the {} at word {right} of {kind} variable `{}`",
         verb(a.write),
@@ -172,8 +172,8 @@ pub(super) fn describe(analysis: &Analysis<'_, '_>, first: usize, second: usize)
 
 /// Runs the whole analysis on the result: it must be valid, and have no hazard left.
 fn verify(words: &[u32], entry: &str) -> Result<(), String> {
-    let program = Program::new(words).map_err(|e| format!("the repaired module is not valid: {e}"))?;
-    let decorations = Decorations::read(&program);
+    let program = validated(words).map_err(|e| format!("the repaired module is not valid: {e}"))?;
+    let decorations = Decorations::read(&program.module);
     let entry = program.entry(entry).map_err(|e| e.to_string())?;
     match Analysis::of(&program, entry, &decorations)? {
         Some(analysis) if !analysis.hazards(&[]).is_empty() => {

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
 use super::uniform::{escaping_variables, is_pure, root_variable, written_variables};
-use crate::{cfg::Function, facts::Decorations, module::Inst, program::Program, types::Type};
+use crate::{cfg::Function, decorations::Decorations, module::Inst, program::Program, types::Type};
 
 /// Rounds until the set of dependent values must have stopped growing.
 const MAX_ROUNDS: usize = 64;
@@ -138,12 +138,8 @@ impl Dependence<'_, '_> {
             // The way to a phi is a matter of branches.
             Op::Phi if self.alike == Alike::Values => true,
             op if op == Op::Phi || is_pure(op) => {
-                let mut depends = false;
-                let _ = self.program.module.for_each_use(inst, |used| {
-                    depends |= used.id != inst.ty && self.value_depends(used.id);
-                    Ok(())
-                });
-                depends
+                let mut uses = self.program.module.uses(inst);
+                uses.any(|used| used.id != inst.ty && self.value_depends(used.id))
             }
             _ => true,
         }

@@ -9,16 +9,12 @@
 use spirv::{BuiltIn, Decoration, ExecutionMode, Op, Scope, StorageClass};
 
 use super::{
-    edit::{Edit, instruction},
     replica::{Alike, replica_dimensions},
     uniform::is_pure,
 };
 use crate::{
-    cfg::Function,
-    facts::{Decorations, Entry},
-    module::Inst,
-    program::Program,
-    types::Type,
+    cfg::Function, decorations::Decorations, edit::Editor, entry::Entry, error::SpirvError, module::Inst,
+    program::Program, types::Type, words::instruction,
 };
 
 /// The size of the workgroup without repeated work; `None` if nothing is repeated, or that cannot be proved.
@@ -39,18 +35,21 @@ pub(super) fn smaller_size(
 }
 
 /// The module with another workgroup size for one entry point.
-pub(super) fn shrink(program: &Program<'_>, entry: &Entry, [x, y, z]: [u32; 3]) -> Vec<u32> {
-    let mut edit = Edit::new(&program.module);
+pub(super) fn shrink(
+    program: &Program<'_>,
+    entry: &Entry,
+    [x, y, z]: [u32; 3],
+) -> Result<Vec<u32>, SpirvError> {
+    let mut edit = Editor::new(&program.module);
     let size = ExecutionMode::LocalSize as u32;
     for inst in modes_of(program, entry).filter(|i| program.module.operands(i)[1] == size) {
-        edit.remove(inst.at);
-        edit.insert(inst.at, instruction(Op::ExecutionMode, &[entry.function, size, x, y, z]));
+        edit.replace(inst, instruction(Op::ExecutionMode, &[entry.function, size, x, y, z]));
     }
     edit.finish()
 }
 
 fn modes_of<'a>(program: &'a Program<'_>, entry: &'a Entry) -> impl Iterator<Item = &'a Inst> {
-    let modes = program.module.insts.iter().filter(|i| i.op == Op::ExecutionMode);
+    let modes = program.module.insts().iter().filter(|i| i.op == Op::ExecutionMode);
     modes.filter(|i| program.module.operands(i)[0] == entry.function)
 }
 
@@ -59,7 +58,7 @@ fn size_is_free(program: &Program<'_>, entry: &Entry, decorations: &Decorations<
     let is_size = |id: u32| decorations.value(id, Decoration::BuiltIn) == Some(BuiltIn::WorkgroupSize as u32);
     let about_numbers = ExecutionMode::DenormPreserve as u32..=ExecutionMode::RoundingModeRTZ as u32;
     let mut modes = modes_of(program, entry).map(|i| program.module.operands(i)[1]);
-    !program.module.insts.iter().any(|i| i.id != 0 && is_size(i.id))
+    !program.module.insts().iter().any(|i| i.id != 0 && is_size(i.id))
         && modes.all(|m| m == ExecutionMode::LocalSize as u32 || about_numbers.contains(&m))
 }
 

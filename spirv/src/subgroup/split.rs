@@ -10,15 +10,12 @@ use std::collections::HashMap;
 use spirv::{Op, StorageClass};
 
 use super::{
-    edit::{Edit, instruction},
     hazard::{Analysis, Hazard},
     uniform::is_pure,
 };
 use crate::{
-    facts::Decorations,
-    module::{IdUse, Inst},
-    program::Program,
-    types::Type,
+    decorations::Decorations, edit::Editor, module::Inst, types::Type, validate::validated,
+    words::instruction,
 };
 
 /// Branches taken apart in one kernel.
@@ -55,8 +52,8 @@ pub(super) fn split(words: &[u32], entry: &str) -> Option<Split> {
 
 /// The split that leaves the fewest hazards that barriers cannot separate, and how many that are.
 fn best_split(words: &[u32], entry: &str, effort: &mut usize) -> Option<(Vec<u32>, usize)> {
-    let program = Program::new(words).ok()?;
-    let decorations = Decorations::read(&program);
+    let program = validated(words).ok()?;
+    let decorations = Decorations::read(&program.module);
     let analysis = Analysis::of(&program, program.entry(entry).ok()?, &decorations).ok()??;
     let hazards = analysis.hazards(&vec![true; analysis.places.len()]);
     let mut best: Option<(Vec<u32>, usize)> = None;
@@ -79,8 +76,8 @@ fn best_split(words: &[u32], entry: &str, effort: &mut usize) -> Option<(Vec<u32
 
 /// How many hazards remain however many barriers there are; `None` if that cannot be told.
 fn hazards_left(words: &[u32], entry: &str, effort: &mut usize) -> Option<usize> {
-    let program = Program::new(words).ok()?;
-    let decorations = Decorations::read(&program);
+    let program = validated(words).ok()?;
+    let decorations = Decorations::read(&program.module);
     let analysis = Analysis::of(&program, program.entry(entry).ok()?, &decorations).ok()??;
     let left = analysis.hazards(&vec![true; analysis.places.len()]).len();
     *effort += 1 + analysis.effort();
@@ -125,7 +122,7 @@ fn points<'h>(
 fn head(analysis: &Analysis<'_, '_>, block: usize) -> usize {
     let block = &analysis.function.blocks[block];
     let fixed = |i: &usize| {
-        matches!(analysis.program.module.insts[*i].op, Op::Label | Op::Phi | Op::Line | Op::NoLine)
+        matches!(analysis.program.module.insts()[*i].op, Op::Label | Op::Phi | Op::Line | Op::NoLine)
     };
     (block.first..=block.last).find(|i| !fixed(i)).unwrap_or(block.last)
 }
@@ -145,7 +142,7 @@ fn regions(analysis: &Analysis<'_, '_>) -> Vec<Region> {
     let of_header = |header: usize| {
         let block = &function.blocks[header];
         let merge = block.selection_merge?;
-        let end = &analysis.program.module.insts[block.last];
+        let end = &analysis.program.module.insts()[block.last];
         let mixed = !analysis.uniformity.non_uniform[header]
             && end.op == Op::BranchConditional
             && analysis.uniformity.branch_diverges(analysis.program, function, header);
@@ -180,7 +177,7 @@ struct Cut<'a, 'w> {
     analysis: &'a Analysis<'a, 'w>,
     region: &'a Region,
     at: usize,
-    edit: Edit<'a, 'w>,
+    edit: Editor<'a, 'w>,
     /// Blocks of the first part; the one with `at` belongs to both.
     block: usize,
     /// New labels: between the parts, and of the second part.
@@ -195,7 +192,7 @@ struct Cut<'a, 'w> {
 
 impl<'a, 'w> Cut<'a, 'w> {
     fn new(analysis: &'a Analysis<'a, 'w>, region: &'a Region, at: usize) -> Self {
-        let mut edit = Edit::new(&analysis.program.module);
+        let mut edit = Editor::new(&analysis.program.module);
         let (between, second) = (edit.fresh(), edit.fresh());
         let block = analysis.function.block_of_inst(at).unwrap_or(region.inside);
         let (carried, phis, clones) = (HashMap::new(), Vec::new(), Vec::new());
@@ -212,15 +209,15 @@ impl<'a, 'w> Cut<'a, 'w> {
                 if self.in_first(index) {
                     continue;
                 }
-                let inst = &program.module.insts[index];
+                let inst = &program.module.insts()[index];
                 let words = self.rewritten(number, inst)?;
                 if words != program.module.words_of(inst) {
-                    changed.push((inst.at, words));
+                    changed.push((inst, words));
                 }
             }
         }
         let label = |block: usize| function.blocks[block].label;
-        let end = program.module.operands(&program.module.insts[function.blocks[self.region.header].last]);
+        let end = program.module.operands(&program.module.insts()[function.blocks[self.region.header].last]);
         let (condition, merge) = (end[0], label(self.region.merge));
         let (yes, no) =
             if end[1] == label(self.region.inside) { (self.second, merge) } else { (merge, self.second) };
@@ -233,12 +230,11 @@ impl<'a, 'w> Cut<'a, 'w> {
             instruction(Op::Label, &[self.second]),
             std::mem::take(&mut self.clones),
         ];
-        self.edit.insert(program.module.insts[self.at].at, parts.concat());
-        for (at, words) in changed {
-            self.edit.remove(at);
-            self.edit.insert(at, words);
+        self.edit.insert_before(&program.module.insts()[self.at], parts.concat());
+        for (inst, words) in changed {
+            self.edit.replace(inst, words);
         }
-        Some(self.edit.finish())
+        self.edit.finish().ok()
     }
 
     /// Whether the instruction belongs to the first part.
@@ -256,7 +252,7 @@ impl<'a, 'w> Cut<'a, 'w> {
         let Analysis { program, function, .. } = self.analysis;
         let label = |block: usize| function.blocks[block].label;
         let mut words = program.module.words_of(inst).to_vec();
-        for used in uses(program, inst) {
+        for used in program.module.uses(inst) {
             let word = &mut words[used.at];
             let is_label = |number: usize| used.id == label(number);
             let leads = matches!(inst.op, Op::SelectionMerge | Op::BranchConditional);
@@ -277,7 +273,7 @@ impl<'a, 'w> Cut<'a, 'w> {
     fn carry(&mut self, id: u32, depth: u32) -> Option<u32> {
         let module = &self.analysis.program.module;
         let index = module.def_index(id)?;
-        let def = &module.insts[index];
+        let def = &module.insts()[index];
         if def.ty == 0 || !self.in_first(index) {
             return Some(id);
         }
@@ -287,7 +283,7 @@ impl<'a, 'w> Cut<'a, 'w> {
         let new = if self.is_cheap(def) && self.cloned < MAX_CLONES && depth < MAX_DEPTH {
             self.cloned += 1;
             let mut words = module.words_of(def).to_vec();
-            for used in uses(self.analysis.program, def) {
+            for used in module.uses(def) {
                 words[used.at] = self.carry(used.id, depth + 1)?;
             }
             let new = self.edit.fresh();
@@ -322,14 +318,4 @@ impl<'a, 'w> Cut<'a, 'w> {
             op => is_pure(op) && matches!(ty, Some(Type::Int { .. } | Type::Bool | Type::Pointer { .. })),
         }
     }
-}
-
-/// The ids that an instruction uses, its type included.
-fn uses(program: &Program<'_>, inst: &Inst) -> Vec<IdUse> {
-    let mut found = Vec::new();
-    let _ = program.module.for_each_use(inst, |used| {
-        found.push(used);
-        Ok(())
-    });
-    found
 }

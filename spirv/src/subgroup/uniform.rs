@@ -10,7 +10,13 @@ use std::collections::HashSet;
 
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
-use crate::{cfg::Function, facts::Decorations, module::Inst, program::Program, types::Type};
+use crate::{
+    cfg::Function,
+    decorations::Decorations,
+    module::{IdUse, Inst},
+    program::Program,
+    types::Type,
+};
 
 /// Functions with more blocks are not analysed.
 const MAX_BLOCKS: usize = 4096;
@@ -44,7 +50,7 @@ impl Uniformity {
                 if !this.non_uniform[number] && depends[number].iter().any(rule) {
                     this.non_uniform[number] = true;
                 }
-                for inst in &program.module.insts[block.first..=block.last] {
+                for inst in &program.module.insts()[block.first..=block.last] {
                     this.divergent.extend(this.variable_that_diverges(program, number, inst));
                     if inst.id != 0 && !this.divergent.contains(&inst.id) {
                         let diverges = this.non_uniform[number]
@@ -70,7 +76,7 @@ impl Uniformity {
 
     /// Whether the block ends in a branch that invocations may take differently.
     pub fn branch_diverges(&self, program: &Program<'_>, function: &Function, block: usize) -> bool {
-        let end = &program.module.insts[function.blocks[block].last];
+        let end = &program.module.insts()[function.blocks[block].last];
         match end.op {
             Op::BranchConditional | Op::Switch => !self.is_uniform(program, program.module.operands(end)[0]),
             _ => false,
@@ -96,11 +102,9 @@ impl Uniformity {
         block: usize,
         inst: &Inst,
     ) -> bool {
-        let mut operands_diverge = false;
-        let _ = program.module.for_each_use(inst, |used| {
-            operands_diverge |= used.id != inst.ty && !used.forward && !self.is_uniform(program, used.id);
-            Ok(())
-        });
+        let diverges =
+            |used: IdUse| used.id != inst.ty && !used.forward && !self.is_uniform(program, used.id);
+        let operands_diverge = program.module.uses(inst).any(diverges);
         match inst.op {
             Op::Phi => {
                 let values = program.module.operands(inst).chunks(2);
@@ -171,11 +175,8 @@ pub(super) fn escaping_variables(program: &Program<'_>, function: &Function) -> 
     let plain = |op| matches!(op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength);
     for inst in program.body(function).filter(|i| !plain(i.op)) {
         let words = program.module.operands(inst);
-        let _ = program.module.for_each_use(inst, |used| {
-            let is_target = inst.op == Op::Store && used.id == words[0];
-            escaping.extend(root_variable(program, used.id).filter(|_| !is_target));
-            Ok(())
-        });
+        let others = program.module.uses(inst).filter(|used| inst.op != Op::Store || used.id != words[0]);
+        escaping.extend(others.filter_map(|used| root_variable(program, used.id)));
     }
     escaping
 }
@@ -187,10 +188,7 @@ pub(super) fn written_variables(program: &Program<'_>, function: &Function) -> H
         if matches!(inst.op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength) {
             continue;
         }
-        let _ = program.module.for_each_use(inst, |used| {
-            written.extend(root_variable(program, used.id));
-            Ok(())
-        });
+        written.extend(program.module.uses(inst).filter_map(|used| root_variable(program, used.id)));
     }
     written
 }

@@ -7,9 +7,8 @@ use spirv::Op;
 
 use super::{hazard::Analysis, repair};
 use crate::{
-    error::SpirvError,
-    facts::{Decorations, Entry, is_subgroup_op},
-    program::Program,
+    decorations::Decorations, entry::Entry, error::SpirvError, facts::is_subgroup_op, program::Program,
+    validate::validated,
 };
 
 /// How a kernel depends on the width of subgroups.
@@ -40,9 +39,9 @@ pub enum SubgroupUse {
 /// # Errors
 /// If the module is not valid, or has no such entry point.
 pub fn subgroup_use(words: &[u32], entry: &str) -> Result<SubgroupUse, SpirvError> {
-    let program = Program::new(words)?;
+    let program = validated(words)?;
     let entry = program.entry(entry)?;
-    let decorations = Decorations::read(&program);
+    let decorations = Decorations::read(&program.module);
     let analysis = Analysis::of(&program, entry, &decorations);
     Ok(usage(&program, entry, &analysis))
 }
@@ -79,7 +78,7 @@ pub(super) fn usage(
 /// the lane and the subgroup; or the whole workgroup, if nothing in the code tells several subgroups apart.
 fn implied_sizes(program: &Program<'_>, entry: &Entry) -> Vec<u32> {
     let module = &program.module;
-    let decorations = Decorations::read(program);
+    let decorations = Decorations::read(&program.module);
     let mut sizes = BTreeSet::new();
     for inst in program.reachable_instructions(entry.function) {
         let words = module.operands(inst);
@@ -92,7 +91,7 @@ fn implied_sizes(program: &Program<'_>, entry: &Entry) -> Vec<u32> {
         }
     }
     let total = entry.local_size.iter().product::<u32>();
-    let asks = program.module.insts.iter().filter(|i| i.op == Op::Variable).any(|i| {
+    let asks = program.module.insts().iter().filter(|i| i.op == Op::Variable).any(|i| {
         let built_in = decorations.value(i.id, spirv::Decoration::BuiltIn);
         [spirv::BuiltIn::SubgroupSize, spirv::BuiltIn::SubgroupId, spirv::BuiltIn::SubgroupLocalInvocationId]
             .iter()

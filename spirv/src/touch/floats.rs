@@ -8,7 +8,7 @@ use super::{
     lower::Lowering,
     values::Values,
 };
-use crate::{module::literal_string, types::Type};
+use crate::types::Type;
 
 /// What rounding to 32 bits may add to a result, in parts of it.
 const ROUNDING: f64 = 1.0 / (1 << 20) as f64;
@@ -63,11 +63,7 @@ impl Lowering<'_, '_> {
     }
 
     fn float_extended(&mut self, words: &[u32]) -> Option<Float> {
-        let import = self.program.module.def(words[0])?;
-        if literal_string(self.program.module.operands(import))? != "GLSL.std.450" {
-            return None;
-        }
-        let op = GlslStd450Op::from_u32(words[1])?;
+        let op = self.program.module.glsl_op(words[0], words[1])?;
         let args: Vec<ExprId> = words[2..].iter().map(|id| self.value(*id)).collect();
         Some(match (op, args.as_slice()) {
             (GlslStd450Op::Floor, [of]) => Float::Floor(*of),

@@ -5,13 +5,7 @@ use std::collections::HashMap;
 use spirv::{BuiltIn, Decoration, GlslStd450Op, Op, StorageClass};
 
 use super::expr::{Binary, Expr, ExprId, Limit, Order, Resize};
-use crate::{
-    cfg::Function,
-    facts::Decorations,
-    module::{Inst, literal_string},
-    program::Program,
-    types::Type,
-};
+use crate::{cfg::Function, decorations::Decorations, module::Inst, program::Program, types::Type};
 
 /// Expressions deeper than this are unknown.
 const MOST_DEPTH: u32 = 160;
@@ -290,7 +284,7 @@ impl<'a, 'w> Lowering<'a, 'w> {
     fn limit(&mut self, counter: u32, block: usize) -> Option<Limit> {
         let module = &self.program.module;
         let (merge, _) = self.function.blocks[block].loop_merge?;
-        let end = &module.insts[self.function.blocks[block].last];
+        let end = &module.insts()[self.function.blocks[block].last];
         if end.op != Op::BranchConditional {
             return None;
         }
@@ -308,11 +302,7 @@ impl<'a, 'w> Lowering<'a, 'w> {
     }
 
     fn extended(&mut self, words: &[u32], width: u32) -> Option<Expr> {
-        let import = self.program.module.def(words[0])?;
-        if literal_string(self.program.module.operands(import))? != "GLSL.std.450" {
-            return None;
-        }
-        let (low, high) = match GlslStd450Op::from_u32(words[1])? {
+        let (low, high) = match self.program.module.glsl_op(words[0], words[1])? {
             GlslStd450Op::UMin => (None, Some(Binary::UMin)),
             GlslStd450Op::UMax => (Some(Binary::UMax), None),
             GlslStd450Op::SMin => (None, Some(Binary::SMin)),

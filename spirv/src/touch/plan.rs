@@ -10,8 +10,8 @@ use super::{
     lower::Lowering,
 };
 use crate::{
-    cfg::Function, error::SpirvError, facts::Decorations, module::Inst, program::Program,
-    subgroup::access::touched, types::Type,
+    cfg::Function, decorations::Decorations, error::SpirvError, module::Inst, program::Program,
+    subgroup::access::touched, types::Type, validate::validated,
 };
 
 /// Kernels with more accesses than this are not looked into: any of their bindings may be touched.
@@ -77,9 +77,9 @@ impl TouchPlan {
     /// # Errors
     /// [`SpirvError`] if the words are no valid module, or have no such entry point.
     pub fn new(words: &[u32], entry: &str) -> Result<Self, SpirvError> {
-        let program = Program::new(words)?;
+        let program = validated(words)?;
         let entry = program.entry(entry)?;
-        let decorations = Decorations::read(&program);
+        let decorations = Decorations::read(&program.module);
         let mut plan = TouchPlan {
             exprs: Vec::new(),
             accesses: Vec::new(),
@@ -122,7 +122,7 @@ impl<'a, 'w> Reader<'_, 'a, 'w> {
             let first = self.plan.guards.len();
             let mut used = false;
             for index in function.blocks[block].first..=function.blocks[block].last {
-                let inst = &self.program().module.insts[index];
+                let inst = &self.program().module.insts()[index];
                 if inst.op == Op::FunctionCall {
                     self.call(inst);
                 }
@@ -360,7 +360,7 @@ impl<'a, 'w> Reader<'_, 'a, 'w> {
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         let mut at = block;
         while let Some(up) = function.idom[at].filter(|up| *up != at && seen.insert(*up)) {
-            let end = &module.insts[function.blocks[up].last];
+            let end = &module.insts()[function.blocks[up].last];
             let words = module.operands(end);
             if end.op == Op::BranchConditional && words[1] != words[2] {
                 for (label, wanted) in [(words[1], true), (words[2], false)] {

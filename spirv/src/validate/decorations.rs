@@ -6,17 +6,14 @@ use std::collections::HashSet;
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
 use crate::{
-    error::SpirvError,
-    facts::Decorations,
-    module::Inst,
-    program::Program,
-    types::{Type, is_constant},
+    decorations::Decorations, error::SpirvError, grammar::is_constant, module::Inst, program::Program,
+    types::Type,
 };
 
 /// Checks all decorations of a module.
 pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
     let mut seen = HashSet::new();
-    for inst in &program.module.insts {
+    for inst in program.module.insts() {
         let words = program.module.operands(inst);
         let key = match inst.op {
             Op::Decorate => {
@@ -175,9 +172,9 @@ fn check_builtin(program: &Program<'_>, inst: &Inst, words: &[u32]) -> Result<()
 
 /// Variables have the decorations without which a driver cannot find or lay out what they stand for.
 fn check_variables(program: &Program<'_>) -> Result<(), SpirvError> {
-    let decorations = Decorations::read(program);
+    let decorations = Decorations::read(&program.module);
     let mut laid_out = HashSet::new();
-    for inst in program.module.insts.iter().filter(|i| i.op == Op::Variable) {
+    for inst in program.module.insts().iter().filter(|i| i.op == Op::Variable) {
         let Some(Type::Pointer { class, pointee }) = program.types.get(inst.ty) else { continue };
         let has = |decoration| decorations.value(inst.id, decoration).is_some();
         match class {

@@ -17,7 +17,7 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
                 format!("entry point `{}` names id {}, which is no function", entry.name, entry.function),
             )
         })?;
-        let inst = &module.insts[function.first];
+        let inst = &module.insts()[function.first];
         let ty = program.types.get(module.operands(inst)[1]);
         let fits = matches!(ty, Some(Type::Function { ret, params })
             if params.is_empty() && program.types.get(*ret) == Some(&Type::Void));
@@ -34,10 +34,8 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
             ));
         }
     }
-    for inst in module.insts.iter().filter(|i| i.op == Op::EntryPoint) {
-        let words = module.operands(inst);
-        let skip = 2 + crate::module::string_words(&words[2..]).unwrap_or(0);
-        for id in &words[skip..] {
+    for (inst, entry) in module.entry_points() {
+        for id in entry.interface {
             if !module.def(*id).is_some_and(|d| matches!(d.op, Op::Variable | Op::UntypedVariableKHR)) {
                 return Err(SpirvError::at(inst.at, format!("interface id {id} is no variable")));
             }

@@ -4,20 +4,19 @@
 use spirv::Op;
 
 use super::operands::{Operands, is_float, is_int};
-use crate::{error::SpirvError, module::literal_string, program::Program, types::Type};
+use crate::{error::SpirvError, module::GLSL, program::Program, types::Type, words::literal_text};
 
-const GLSL: &str = "GLSL.std.450";
 /// Sets with this prefix mean nothing to a driver, which skips their instructions.
 const NON_SEMANTIC: &str = "NonSemantic.";
 
 /// Checks all imports of sets and all extended instructions.
 pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
     let module = &program.module;
-    let first_function = program.functions.first().map_or(0, |f| module.insts[f.first].at);
-    for inst in &module.insts {
+    let first_function = program.functions.first().map_or(0, |f| module.insts()[f.first].at);
+    for inst in module.insts() {
         let ops = Operands { program, inst, words: module.operands(inst) };
         match inst.op {
-            Op::ExtInstImport => match literal_string(ops.words).unwrap_or_default() {
+            Op::ExtInstImport => match literal_text(ops.words).unwrap_or_default() {
                 name if name == GLSL || name.starts_with(NON_SEMANTIC) => {}
                 name => {
                     return Err(
@@ -28,7 +27,7 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
             Op::ExtInst => {
                 let set = module.def(ops.words[0]).filter(|d| d.op == Op::ExtInstImport);
                 let set = set.ok_or_else(|| ops.bad(format!("id {} is no instruction set", ops.words[0])))?;
-                if literal_string(module.operands(set)).is_some_and(|name| name == GLSL) {
+                if literal_text(module.operands(set)).is_some_and(|name| name == GLSL) {
                     if inst.at < first_function {
                         return Err(ops.bad("stands outside a function"));
                     }

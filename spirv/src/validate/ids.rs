@@ -3,13 +3,13 @@
 
 use spirv::Op;
 
-use crate::{cfg::Function, error::SpirvError, module::Inst, program::Program, types::is_type};
+use crate::{cfg::Function, error::SpirvError, grammar::is_type, module::Inst, program::Program};
 
 /// Checks every id operand of the module.
-pub(crate) fn check(program: &Program<'_>, first_function: usize) -> Result<(), SpirvError> {
-    let module = &program.module;
-    for (index, inst) in module.insts[..first_function].iter().enumerate() {
-        module.for_each_use(inst, |used| match module.def_index(used.id) {
+pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+    let (module, first_function) = (&program.module, program.first_function);
+    for (index, inst) in module.insts()[..first_function].iter().enumerate() {
+        module.uses(inst).try_for_each(|used| match module.def_index(used.id) {
             None => Err(undefined(inst, used.id)),
             Some(def) if used.forward || def < index => Ok(()),
             Some(_) => Err(SpirvError::at(inst.at, format!("id {} is used before its definition", used.id))),
@@ -18,7 +18,7 @@ pub(crate) fn check(program: &Program<'_>, first_function: usize) -> Result<(), 
     }
     for function in &program.functions {
         for index in function.first..function.blocks[0].first {
-            check_head(program, &module.insts[index], first_function)?;
+            check_head(program, &module.insts()[index], first_function)?;
         }
         for (number, block) in function.blocks.iter().enumerate() {
             for index in block.first..=block.last {
@@ -31,7 +31,7 @@ pub(crate) fn check(program: &Program<'_>, first_function: usize) -> Result<(), 
 
 fn check_head(program: &Program<'_>, inst: &Inst, first_function: usize) -> Result<(), SpirvError> {
     check_result_type(program, inst)?;
-    program.module.for_each_use(inst, |used| match program.module.def_index(used.id) {
+    program.module.uses(inst).try_for_each(|used| match program.module.def_index(used.id) {
         Some(def) if def < first_function => Ok(()),
         _ => Err(undefined(inst, used.id)),
     })
@@ -45,14 +45,14 @@ fn check_in_block(
     index: usize,
 ) -> Result<(), SpirvError> {
     let module = &program.module;
-    let inst = &module.insts[index];
+    let inst = &module.insts()[index];
     check_result_type(program, inst)?;
     if inst.op == Op::Phi {
         return check_phi(program, function, first_function, block, inst);
     }
-    module.for_each_use(inst, |used| {
+    module.uses(inst).try_for_each(|used| {
         let def = module.def_index(used.id).ok_or_else(|| undefined(inst, used.id))?;
-        let target = module.insts[def].op;
+        let target = module.insts()[def].op;
         if used.forward {
             let wanted = if inst.op == Op::FunctionCall { Op::Function } else { Op::Label };
             return if target == wanted { Ok(()) } else { Err(undefined(inst, used.id)) };
@@ -89,7 +89,7 @@ fn check_phi(
         if !function.blocks[block].preds.contains(&parent) {
             return Err(SpirvError::at(inst.at, format!("OpPhi: block {label} is no predecessor")));
         }
-        if module.insts[def].ty != inst.ty {
+        if module.insts()[def].ty != inst.ty {
             return Err(SpirvError::at(
                 inst.at,
                 format!("OpPhi: id {value} has another type than the result"),

@@ -1,13 +1,27 @@
-//! Owns the rules that a module must keep before a driver sees it. Drivers crash on modules that break them.
-//! Does not own: the cut into instructions (`module`), block structure (`cfg`), type declarations (`types`).
+//! The rules that a module must keep before a driver sees it: drivers crash on modules that break them.
 
-pub(crate) mod decorations;
-pub(crate) mod entries;
-pub(crate) mod extended;
-pub(crate) mod ids;
-pub(crate) mod layout;
-pub(crate) mod modes;
+mod decorations;
+mod entries;
+mod extended;
+mod ids;
+mod modes;
 mod operands;
-pub(crate) mod rare;
-pub(crate) mod structure;
-pub(crate) mod types;
+mod rare;
+mod structure;
+mod types;
+
+use crate::{error::SpirvError, program::Program};
+
+/// Takes a module apart and checks every rule.
+pub(crate) fn validated(words: &[u32]) -> Result<Program<'_>, SpirvError> {
+    let program = Program::read(words)?;
+    ids::check(&program)?;
+    structure::check(&program)?;
+    types::check(&program)?;
+    rare::check(&program)?;
+    entries::check(&program)?;
+    modes::check(&program)?;
+    extended::check(&program)?;
+    decorations::check(&program)?;
+    Ok(program)
+}

@@ -5,15 +5,15 @@ use spirv::{AddressingModel, ExecutionMode, LoopControl, MemoryAccess, MemoryMod
 
 use crate::{
     error::SpirvError,
+    grammar::is_constant,
     module::{Inst, Module},
     program::Program,
-    types::is_constant,
 };
 
 /// Checks all instructions.
 pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
     let module = &program.module;
-    for inst in &module.insts {
+    for inst in module.insts() {
         let words = module.operands(inst);
         match inst.op {
             Op::MemoryModel => memory_model(inst, words)?,

@@ -3,12 +3,7 @@
 
 use spirv::StorageClass;
 
-use crate::{
-    error::SpirvError,
-    module::Inst,
-    program::Program,
-    types::{Type, is_type},
-};
+use crate::{error::SpirvError, grammar::is_type, module::Inst, program::Program, types::Type};
 
 /// An instruction under examination.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use crate::{error::SpirvError, program::Program, types::Type};
 
 /// Checks all instructions.
 pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
-    for inst in &program.module.insts {
+    for inst in program.module.insts() {
         let ops = Operands { program, inst, words: program.module.operands(inst) };
         // Element-wise arithmetic on cooperative matrices is legal too; its types are opaque here.
         if !matches!(program.types.get(inst.ty), Some(Type::Other)) {

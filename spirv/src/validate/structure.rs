@@ -12,7 +12,7 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
 
 fn check_function(program: &Program<'_>, function: &Function) -> Result<(), SpirvError> {
     let bad = |block: usize, what: &str| {
-        Err(SpirvError::at(program.module.insts[function.blocks[block].last].at, what))
+        Err(SpirvError::at(program.module.insts()[function.blocks[block].last].at, what))
     };
     let (mut merges, mut exits) = (HashSet::new(), HashSet::new());
     for (header, block) in function.blocks.iter().enumerate() {

@@ -8,7 +8,7 @@ use crate::{error::SpirvError, program::Program, types::Type};
 
 /// Checks all instructions.
 pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
-    for inst in &program.module.insts {
+    for inst in program.module.insts() {
         let ops = Operands { program, inst, words: program.module.operands(inst) };
         memory(&ops)?;
         arithmetic(&ops)?;
@@ -23,18 +23,18 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
 
 fn check_function(program: &Program<'_>, function: &crate::cfg::Function) -> Result<(), SpirvError> {
     let module = &program.module;
-    let inst = &module.insts[function.first];
+    let inst = &module.insts()[function.first];
     let ops = Operands { program, inst, words: module.operands(inst) };
     let Some(Type::Function { ret, params }) = program.types.get(ops.words[1]) else {
         return Err(ops.bad("the function type is no function type"));
     };
-    let head = &module.insts[function.first + 1..function.blocks[0].first];
+    let head = &module.insts()[function.first + 1..function.blocks[0].first];
     let given: Vec<u32> = head.iter().filter(|i| i.op == Op::FunctionParameter).map(|i| i.ty).collect();
     if *ret != inst.ty || *params != given {
         return Err(ops.bad("result or parameters differ from the function type"));
     }
     for block in &function.blocks {
-        let end = &module.insts[block.last];
+        let end = &module.insts()[block.last];
         let ops = Operands { program, inst: end, words: module.operands(end) };
         let void = program.types.get(*ret) == Some(&Type::Void);
         let fits = match end.op {
@@ -45,7 +45,7 @@ fn check_function(program: &Program<'_>, function: &crate::cfg::Function) -> Res
         if !fits {
             return Err(ops.bad("does not fit the function's return type"));
         }
-        let mut body = module.insts[block.first + 1..=block.last].iter();
+        let mut body = module.insts()[block.first + 1..=block.last].iter();
         body.by_ref().find(|i| !matches!(i.op, Op::Phi | Op::Line | Op::NoLine));
         if let Some(late) = body.find(|i| i.op == Op::Phi) {
             return Err(SpirvError::at(late.at, "OpPhi must stand at the start of its block"));
@@ -62,7 +62,7 @@ fn memory(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
                 return Err(ops.bad("the result type is no pointer"));
             };
             let in_function =
-                program.functions.first().is_some_and(|f| inst.at > program.module.insts[f.first].at);
+                program.functions.first().is_some_and(|f| inst.at > program.module.insts()[f.first].at);
             if *class as u32 != ops.words[0] || in_function != (*class == StorageClass::Function) {
                 return Err(ops.bad("the storage class does not fit the pointer type or the place"));
             }

@@ -1,4 +1,4 @@
-//! Owns finding entries of the table by name.
+//! Finding entries of the table by name.
 
 use std::{collections::HashMap, sync::OnceLock};
 

@@ -1,4 +1,4 @@
-//! Owns the shape of the table's files. Unknown keys are errors, so that a misspelled fact is not a missing one.
+//! The shape of the table's files. Unknown keys are errors, so that a misspelled fact is not a missing one.
 
 use std::fmt;
 

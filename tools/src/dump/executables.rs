@@ -4,9 +4,10 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use bytes::Bytes;
+use halite_facts::required_features;
 use halite_formats::vmfb::{self, DispatchAbi, ModuleDef, Pipeline, VulkanExecutable};
 use halite_spirv::{
-    ModuleFacts, analyze, required_features,
+    ModuleFacts, analyze,
     subgroup::{Decision, Policy, SubgroupSupport, plan},
     words_from_bytes,
 };
@@ -137,9 +138,10 @@ fn read_spirv(
 ) -> std::result::Result<(), halite_spirv::SpirvError> {
     let words = words_from_bytes(code)?;
     let module = analyze(&words)?;
-    facts.features = required_features(&module)
+    let capabilities = module.capabilities.iter().map(String::as_str);
+    facts.features = required_features(capabilities, &module.memory_model)
         .into_iter()
-        .map(|r| (r.feature.vulkan_name().to_owned(), r.needed_by))
+        .map(|r| (r.need.vulkan_name().to_owned(), r.needed_by))
         .collect();
     facts.spirv = Some(module);
     facts.subgroups = subgroup_use(&words, pipeline, assumed)?;

@@ -70,10 +70,10 @@ pub struct Flags {
     devices: DeviceFlags,
 }
 
-/// What a device can do, out of its driver's record.
+/// What a device can do, from the facts that its driver tells.
 ///
 /// # Errors
-/// The driver keeps no record, or one that is not understood.
+/// The driver tells no facts.
 pub fn capabilities(info: &halite::hal::DeviceInfo) -> std::result::Result<halite::Capabilities, String> {
     halite::compile::capabilities(info).map_err(|e| e.message().to_owned())
 }

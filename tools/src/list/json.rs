@@ -68,9 +68,9 @@ fn driver(entry: &DriverEntry) -> Map<String, Value> {
 
 fn device(device: &Listed) -> Value {
     let info = &device.info;
-    // The driver's own record is JSON already; what is not is kept as text rather than lost.
-    let record = info.capabilities.as_deref();
-    let record = record.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+    // Through text: numbers keep the digits that they have in records.
+    let record: Option<Value> =
+        info.facts.as_ref().and_then(|facts| serde_json::from_str(&facts.to_json()).ok());
     let items: Vec<_> =
         device.rank.score.items.iter().map(|i| json!({"points": i.points, "reason": i.reason})).collect();
     let groups: Map<_, _> = info.groups.iter().map(|g| (g.title.clone(), group(g))).collect();

@@ -1,4 +1,4 @@
-//! Owns running test programs: some at once, each with a deadline, whatever becomes of the others. Does not own which.
+//! Runs test programs: some at once, each with a deadline, whatever becomes of the others; and says which took longest.
 
 use std::{
     collections::VecDeque,
@@ -12,10 +12,15 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::binaries::Binary;
-use crate::shell::root;
+use crate::{
+    clock::{Spent, of_process},
+    shell::root,
+};
 
 /// A test program that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
+/// So many of those that took longest are named at the end.
+const LONGEST: usize = 12;
 /// What programs leave behind them is waited for no longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -72,10 +77,12 @@ impl Failure {
 pub fn run(binaries: &[&Binary], manner: &Manner) -> Result<Vec<Failure>> {
     let queue: Mutex<VecDeque<(usize, &Binary)>> = Mutex::new(binaries.iter().copied().enumerate().collect());
     let failures = Mutex::new(Vec::new());
+    let times = Mutex::new(Vec::new());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let work = || -> Result<()> {
         while let Some((place, binary)) = next() {
-            let (failure, told) = run_one(binary, manner)?;
+            let (failure, told, spent) = run_one(binary, manner)?;
+            times.lock().unwrap_or_else(PoisonError::into_inner).push((binary, spent));
             // Held while it is told, so that the words of two programs do not mix.
             let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
             if manner.shown || failure.is_some() {
@@ -92,27 +99,40 @@ pub fn run(binaries: &[&Binary], manner: &Manner) -> Result<Vec<Failure>> {
             .map(|worker| worker.join().expect("workers do not panic"))
             .collect::<Result<Vec<()>>>()
     })?;
+    if manner.shown {
+        print!("{}", longest(times.into_inner().unwrap_or_else(PoisonError::into_inner)));
+    }
     let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
     failures.sort_by_key(|(place, _)| *place);
     Ok(failures.into_iter().map(|(_, failure)| failure).collect())
 }
 
-/// Runs one, and what is to be told of it.
-fn run_one(binary: &Binary, manner: &Manner) -> Result<(Option<Failure>, String)> {
-    let begun = Instant::now();
-    let (status, said) =
+/// A table of the programs that took most of the processor's time, or of time where no system tells.
+fn longest(mut times: Vec<(&Binary, Spent)>) -> String {
+    let cost = |spent: &Spent| spent.processor.unwrap_or(spent.wall.as_secs_f64());
+    times.sort_by(|(_, a), (_, b)| cost(b).total_cmp(&cost(a)));
+    let line = |(binary, spent): &(&Binary, Spent)| {
+        let processor = spent.processor.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.1}"));
+        format!("{:>8.1} {processor:>10}  {}\n", spent.wall.as_secs_f64(), binary.selection())
+    };
+    let lines: String = times.iter().take(LONGEST).map(line).collect();
+    format!("\n{:>8} {:>10}  of the longest\n{lines}", "seconds", "processor")
+}
+
+/// Runs one; what is to be told of it, and what it took.
+fn run_one(binary: &Binary, manner: &Manner) -> Result<(Option<Failure>, String, Spent)> {
+    let (status, said, spent) =
         end_of(command(binary, manner)).with_context(|| format!("{}", binary.path.display()))?;
-    let seconds = begun.elapsed().as_secs_f64();
     let path = binary.path.strip_prefix(root()).unwrap_or(&binary.path).display();
     let unit = if binary.kind == "test" { "" } else { "unittests " };
-    let told = format!("     Running {unit}{} ({path}): {seconds:.1} s\n{said}", binary.source);
+    let told = format!("     Running {unit}{} ({path}): {spent}\n{said}", binary.source);
     let failure = match status {
         Some(status) if status.success() => None,
         Some(status) => Some(status.to_string()),
         None => Some(format!("took longer than {} s and was ended", LIMIT.as_secs())),
     };
     let failure = failure.map(|why| Failure { binary: binary.clone(), why, tests: failed_tests(&said) });
-    Ok((failure, told))
+    Ok((failure, told, spent))
 }
 
 fn command(binary: &Binary, manner: &Manner) -> Command {
@@ -123,8 +143,8 @@ fn command(binary: &Binary, manner: &Manner) -> Command {
     command
 }
 
-/// Runs to the end or to the limit; the status, if it came to an end, and what it said on both ways.
-fn end_of(mut command: Command) -> Result<(Option<ExitStatus>, String)> {
+/// Runs to the end or to the limit; the status, if it came to an end, what it said on both ways, and what it took.
+fn end_of(mut command: Command) -> Result<(Option<ExitStatus>, String, Spent)> {
     let (mut reader, writer) = std::io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let child = command.spawn()?;
@@ -140,23 +160,28 @@ fn end_of(mut command: Command) -> Result<(Option<ExitStatus>, String)> {
         }
         drop(ended);
     });
-    let (status, timely) = wait(child, LIMIT)?;
+    let (status, timely, spent) = wait(child, LIMIT)?;
     // Until all that it started has closed its end, too: nobody sends, so this ends when the reader does.
     let _ = end.recv_timeout(PATIENCE);
     let said = said.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok((timely.then_some(status), String::from_utf8_lossy(&said).into_owned()))
+    Ok((timely.then_some(status), String::from_utf8_lossy(&said).into_owned(), spent))
 }
 
-/// Waits for a program, and ends it when the limit is over; whether it ended by itself.
-fn wait(mut child: Child, limit: Duration) -> Result<(ExitStatus, bool)> {
-    let end = Instant::now() + limit;
+/// Waits for a program, and ends it when the limit is over; whether it ended by itself, and what it took: on the processor as far as
+/// was seen shortly before its end.
+fn wait(mut child: Child, limit: Duration) -> Result<(ExitStatus, bool, Spent)> {
+    let begun = Instant::now();
+    let id = child.id().to_string();
+    let mut processor = None;
+    let spent = |processor| Spent { wall: begun.elapsed(), processor };
     loop {
+        processor = of_process(&id).or(processor);
         if let Some(status) = child.try_wait()? {
-            return Ok((status, true));
+            return Ok((status, true, spent(processor)));
         }
-        if Instant::now() >= end {
+        if begun.elapsed() >= limit {
             child.kill()?;
-            return Ok((child.wait()?, false));
+            return Ok((child.wait()?, false, spent(processor)));
         }
         std::thread::park_timeout(Duration::from_millis(20));
     }
@@ -211,7 +236,8 @@ mod tests {
             let binary = script(&folder, name, text);
             let mut manner = manner.clone();
             manner.args = vec![folder.join(name).display().to_string(), name.to_owned()];
-            run_one(&binary, &manner).unwrap()
+            let (failure, told, _) = run_one(&binary, &manner).unwrap();
+            (failure, told)
         };
         let (failure, told) = one("good");
         assert_eq!(failure, None);
@@ -235,6 +261,17 @@ mod tests {
     fn what_hangs_is_ended() {
         let child = Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         assert!(!wait(child, Duration::from_millis(50)).unwrap().1);
+    }
+
+    #[test]
+    fn the_longest_come_first() {
+        let folder = std::env::temp_dir();
+        let [short, long] = ["short", "long"].map(|name| script(&folder, name, ""));
+        let spent = |seconds| Spent { wall: Duration::from_secs(9), processor: Some(seconds) };
+        let told = longest(vec![(&short, spent(1.5)), (&long, spent(20.0))]);
+        let lines: Vec<_> = told.lines().skip(2).map(|l| l.split_whitespace().collect::<Vec<_>>()).collect();
+        assert_eq!(lines[0], ["9.0", "20.0", "-p", "p", "--test", "long"], "{told}");
+        assert_eq!(lines[1][5], "short");
     }
 
     #[test]

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
-use halite_conformance::{
-    onnx::{Case, Engine, Host, OnDevice, Outcome, Row, Summary, TABLE, find_tests, measure, superseded},
-    suites::kernels,
+use halite_conformance::onnx::{
+    Case, Engine, Host, OnDevice, Outcome, Row, Summary, TABLE, find_tests, measure, superseded,
 };
-
-use crate::DeviceFlags;
+use halite_testing::flags::DeviceFlags;
+use halite_tools::kernels::capabilities;
 
 /// Flags of the command.
 #[derive(Args)]
@@ -105,7 +104,7 @@ fn engine(flags: &Flags) -> Result<(Box<dyn Engine>, String)> {
     }
     let device = flags.device.opener()()?;
     let uri = device.info().uri();
-    let target = kernels::capabilities(device.info()).map_err(|why| anyhow!("{uri}: {why}"))?;
+    let target = capabilities(device.info()).map_err(|why| anyhow!("{uri}: {why}"))?;
     let target = Some(target).filter(|_| !flags.baseline);
     let engine = OnDevice::new(device, target).with_calls(if flags.table { CALLS } else { 1 });
     Ok((Box::new(engine), uri))

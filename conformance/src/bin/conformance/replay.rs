@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use halite_conformance::{corpus, expectations::Expectations, replay};
-
-use crate::DeviceFlags;
+use halite_testing::flags::DeviceFlags;
 
 /// Flags of the command.
 #[derive(Args)]

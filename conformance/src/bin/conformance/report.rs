@@ -23,7 +23,7 @@ pub struct Flags {
     /// Write it as one HTML page, which compares the devices.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Measurements of `kernels-bench --json`, which the HTML page plots.
+    /// Measurements of `bench kernels --json`, which the HTML page plots.
     #[arg(long, value_name = "FILE")]
     bench: Vec<PathBuf>,
     /// Write it as tables for a text document.

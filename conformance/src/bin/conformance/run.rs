@@ -59,7 +59,7 @@ pub struct Flags {
     /// Write a report as one HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Measurements of `kernels-bench --json`, which the HTML page plots.
+    /// Measurements of `bench kernels --json`, which the HTML page plots.
     #[arg(long, value_name = "FILE")]
     bench: Vec<PathBuf>,
     /// Print the names of the cases and run none.

@@ -10,9 +10,8 @@ use halite_conformance::{
     soak::{self, ModuleWork, Plan, Sample, TransferWork, Verdict, Work},
 };
 use halite_hal::Device;
+use halite_testing::flags::DeviceFlags;
 use serde_json::{Value as Json, json};
-
-use crate::DeviceFlags;
 
 /// Flags of the command.
 #[derive(Args)]

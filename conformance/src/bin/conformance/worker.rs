@@ -6,10 +6,10 @@ use anyhow::Result;
 use clap::Args;
 use halite_conformance::{
     carried::Carried,
-    drivers,
     run::{self, Target},
     suites::{Runner, Settings, named},
 };
+use halite_testing::drivers;
 use halite_tools::logger;
 
 /// What cases are made from.

@@ -1,4 +1,4 @@
-//! Owns measurements of kernels beside a device's ceilings: reading the JSON of `conformance kernels-bench`, and showing
+//! Owns measurements of kernels beside a device's ceilings: reading the JSON of `bench kernels`, and showing
 //! them. Does not own: measuring.
 
 use std::fmt::Write as _;
@@ -40,8 +40,7 @@ struct Row {
 impl Bench {
     pub fn parse(text: &str) -> Result<Self> {
         let json: Json = serde_json::from_str(text)?;
-        let ceilings =
-            json.get("ceilings").context("it is no output of 'conformance kernels-bench --json'")?;
+        let ceilings = json.get("ceilings").context("it is no output of 'bench kernels --json'")?;
         let best = |json: &Json| {
             let speed = |key: &str| json[key].as_f64().unwrap_or(0.0);
             speed("copy_command").max(speed("copy_kernel"))

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
+use halite_testing::Numbers;
+
 use super::{chip, escaped, time};
-use crate::{
-    reports::{CaseReport, DeviceReport, RunReport, Status},
-    suites::Numbers,
-};
+use crate::reports::{CaseReport, DeviceReport, RunReport, Status};
 
 /// Most rows of a page: a device on which all fails must not make a page that no browser opens.
 const MOST: usize = 3000;

@@ -21,7 +21,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Adds measurements, the JSON of `conformance kernels-bench --json`.
+    /// Adds measurements, the JSON of `bench kernels --json`.
     ///
     /// # Errors
     /// The text is something else.
@@ -239,11 +239,10 @@ fn time(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use halite_testing::Numbers;
+
     use super::*;
-    use crate::{
-        reports::{CaseReport, DeviceFacts, Expected, Host, SCHEMA, Selection, SuiteReport, Tool},
-        suites::Numbers,
-    };
+    use crate::reports::{CaseReport, DeviceFacts, Expected, Host, SCHEMA, Selection, SuiteReport, Tool};
 
     fn case(name: &str, status: Status, reason: Option<&str>) -> CaseReport {
         CaseReport {

@@ -1,8 +1,10 @@
 //! Memory in queue order: reserved and given back by operations, reused, refused when given back twice.
 
 use halite_hal::{Buffer, BufferParams, Code, Command, Fence, QueueOp, Result};
+use halite_testing::hal::support::{
+    ANY, Dev, after, buffer, execute, fence, fill, read, record, slot, soon, span, whole,
+};
 
-use super::support::{ANY, Dev, after, buffer, execute, fence, fill, read, record, slot, soon, span, whole};
 use crate::suites::{
     Cases, Context, Need, Outcome,
     case::{check, refused, same, same_bytes},

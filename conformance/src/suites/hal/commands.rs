@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use halite_hal::{Code, Command, CommandBufferMode, CommandCategory, CommandList, Fence, WHOLE_BUFFER};
-
-use super::support::{
+use halite_testing::hal::support::{
     ANY, after, buffer, counting, execute, fence, pattern_bytes, read, record, record_as, run, slot, soon,
     span, whole,
 };
+
 use crate::suites::{
     Cases, Context, Need, Outcome,
     case::{check, refused, same_bytes},
@@ -193,7 +193,7 @@ fn reused(t: &Context) -> Outcome {
     )?;
     let mut last = Fence::default();
     for i in 0..64u8 {
-        last = after(device, &last, super::support::fill(whole(&one), i.into(), 1))?;
+        last = after(device, &last, halite_testing::hal::support::fill(whole(&one), i.into(), 1))?;
         last = after(device, &last, execute(&shift, []))?;
         last = after(device, &last, execute(&commands, []))?;
     }

@@ -1,14 +1,14 @@
 //! Executables, and what dispatches read and write: bindings, constants, slots, barriers between them.
 
 use halite_hal::{Code, Command, ExecutableDesc, Fence, WHOLE_BUFFER};
-
-use super::{
+use halite_testing::hal::{
     kernels::{AFFINE, BIAS, FUNCTIONS, MIX},
     support::{
         after, buffer, dispatch, execute, fence, read, read_words, record, run, slot, soon, span, whole,
         words_buffer,
     },
 };
+
 use crate::suites::{
     Cases, Context, Need, Outcome, Stop,
     case::{check, refused, same, same_bytes},

@@ -7,8 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use halite_hal::{BufferParams, Code, Fence, File, FileAccess, FileSource, QueueOp, Result, bail, status};
+use halite_testing::hal::support::{ANY, after, buffer, counting, fence, fill, read, run, soon, span, whole};
 
-use super::support::{ANY, after, buffer, counting, fence, fill, read, run, soon, span, whole};
 use crate::suites::{
     Cases, Context, Need, Outcome, Stop,
     case::{check, refused, same_bytes},

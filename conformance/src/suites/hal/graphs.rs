@@ -7,11 +7,13 @@ mod model;
 use std::thread;
 
 use halite_hal::{Fence, Result};
-
-use super::support::{ANY, soon};
-use crate::suites::{Cases, Context, Outcome, Random, Stop, case::same_bytes};
+use halite_testing::{
+    Random,
+    hal::support::{ANY, soon},
+};
 
 use self::build::{Graph, Step};
+use crate::suites::{Cases, Context, Outcome, Stop, case::same_bytes};
 
 /// Adds the cases of this file.
 pub(super) fn add(cases: &mut Cases, seed: u64, rounds: u64) {

@@ -6,12 +6,12 @@ use halite_hal::{
     Buffer, BufferParams, BufferRef, BufferUsage, Code, Command, DispatchCounts, DispatchFlags, Executable,
     QueueOp, Result,
 };
-use smallvec::smallvec;
-
-use super::{
+use halite_testing::hal::{
     kernels::{AFFINE, IDS, id_word},
     support::{Dev, dispatch, execute, read_words, record, run, slot, span, whole, words_buffer},
 };
+use smallvec::smallvec;
+
 use crate::suites::{
     Cases, Context, Need, Outcome,
     case::{check, refused, same},
@@ -130,7 +130,7 @@ fn changing(t: &Context) -> Outcome {
     for grid in [[1, 2, 3], [0, 0, 0], [4, 1, 2]] {
         let source = grid.iter().flat_map(|w: &u32| w.to_le_bytes()).collect::<Vec<_>>().into();
         run(device, QueueOp::Update { source, target: whole(&counts) })?;
-        run(device, super::support::fill(whole(&target), 0, 1))?;
+        run(device, halite_testing::hal::support::fill(whole(&target), 0, 1))?;
         run(device, execute(&commands, []))?;
         same("words", read_words(&target)?, wanted(grid))?;
     }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, thread};
 
 use halite_hal::{BufferParams, BufferUsage, Code, MemoryType, QueueAffinity, Result, WHOLE_BUFFER};
+use halite_testing::hal::support::{buffer, counting, read, span, whole};
 
-use super::support::{buffer, counting, read, span, whole};
 use crate::suites::{
     Cases, Context, Outcome, Stop,
     case::{refused, same, same_bytes},

@@ -7,12 +7,15 @@ use std::{
 };
 
 use halite_hal::{Code, Command, Fence, QueueOp, Result};
-
-use super::support::{
-    Dev, after, buffer, eventually, execute, fence, fill, read, record, semaphore, slot, soon, whole,
+use halite_testing::{
+    Random,
+    hal::support::{
+        Dev, after, buffer, eventually, execute, fence, fill, read, record, semaphore, slot, soon, whole,
+    },
 };
+
 use crate::suites::{
-    Cases, Context, Outcome, Random, Stop,
+    Cases, Context, Outcome, Stop,
     case::{check, same, same_bytes},
 };
 

@@ -1,10 +1,13 @@
 //! Allocation: sizes, memory types, usages, accounts, and what does not fit.
 
 use halite_hal::{BufferParams, BufferUsage, Code, Deadline, MemoryType, QueueAffinity};
+use halite_testing::{
+    Random,
+    hal::support::{Dev, counting, fill, read, run, soon, span, whole},
+};
 
-use super::support::{Dev, counting, fill, read, run, soon, span, whole};
 use crate::suites::{
-    Cases, Context, Need, Outcome, Random, Stop,
+    Cases, Context, Need, Outcome, Stop,
     case::{check, refused, same, same_bytes},
 };
 

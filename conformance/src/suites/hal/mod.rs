@@ -24,14 +24,12 @@ mod files;
 mod graphs;
 mod grids;
 mod host;
-pub(crate) mod kernels;
 mod life;
 mod memory;
 mod queues;
 mod semaphores;
 mod slots;
 mod stress;
-pub(crate) mod support;
 mod transfer;
 
 use super::{Case, Cases};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use halite_hal::{Code, Deadline, Fence, QueueAffinity, QueueOp, Semaphore, SoftSemaphore, Status};
+use halite_testing::hal::support::{ANY, after, buffer, fence, fill, read, semaphore, soon, span, whole};
 
-use super::support::{ANY, after, buffer, fence, fill, read, semaphore, soon, span, whole};
 use crate::suites::{
     Cases, Context, Need, Outcome, Stop,
     case::{check, refused, same, same_bytes},
@@ -344,7 +344,7 @@ fn usable_after_failure(t: &Context) -> Outcome {
     failures(t)?;
     let device = t.device();
     let data = buffer(device, &[0; 8])?;
-    super::support::run(device, fill(whole(&data), 4, 1))?;
+    halite_testing::hal::support::run(device, fill(whole(&data), 4, 1))?;
     same_bytes("data", &read(&data)?, &[4; 8])?;
     Ok(device.wait_idle(soon())?)
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use halite_hal::{Code, Deadline, Fence, Result, Semaphore, Status};
+use halite_testing::hal::support::{eventually, soon};
 
-use super::support::{eventually, soon};
 use crate::suites::{
     Cases, Context, Outcome, Stop,
     case::{check, refused, same},
@@ -203,12 +203,12 @@ fn callback_uses_device(t: &Context) -> Outcome {
             device.create_semaphore(1)?;
             let fence = Fence::new(next.clone(), 1);
             device.queue_submit(
-                super::support::ANY,
+                halite_testing::hal::support::ANY,
                 &Fence::default(),
                 &fence,
                 halite_hal::QueueOp::Barrier,
             )?;
-            device.queue_flush(super::support::ANY)
+            device.queue_flush(halite_testing::hal::support::ANY)
         });
         _ = sender.send(outcome);
     };

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use halite_hal::{Buffer, Code, Command, Fence, WHOLE_BUFFER};
-
-use super::support::{
+use halite_testing::hal::support::{
     ANY, after, buffer, counting, execute, fence, read, record, run, slot, soon, span, whole,
 };
+
 use crate::suites::{
     Cases, Context, Need, Outcome,
     case::{check, refused, same_bytes},

@@ -3,9 +3,12 @@
 use std::thread;
 
 use halite_hal::{BufferParams, Fence, QueueAffinity, QueueOp, Result, WHOLE_BUFFER, status};
+use halite_testing::{
+    Random,
+    hal::support::{ANY, Dev, after, buffer, execute, fence, fill, read, record, slot, soon, span, whole},
+};
 
-use super::support::{ANY, Dev, after, buffer, execute, fence, fill, read, record, slot, soon, span, whole};
-use crate::suites::{Cases, Context, Outcome, Random, Stop, case::same};
+use crate::suites::{Cases, Context, Outcome, Stop, case::same};
 
 /// Adds the cases of this file.
 pub(super) fn add(cases: &mut Cases, seed: u64) {

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use halite_hal::{BufferParams, BufferUsage, Code, Fence, QueueOp};
+use halite_testing::hal::support::{
+    ANY, Dev, buffer, counting, fence, fill, pattern_bytes, read, run, soon, span, whole,
+};
 
-use super::support::{ANY, Dev, buffer, counting, fence, fill, pattern_bytes, read, run, soon, span, whole};
 use crate::suites::{
     Cases, Context, Need, Outcome,
     case::{check, refused, same_bytes},

@@ -3,24 +3,23 @@
 //! A case is a variant with one of the sample operations. Outputs and scratch memory are poisoned before each run,
 //! with guard words around them that no kernel may write, inputs are new for each case, and a variant that the device cannot run is skipped with what the device lacks.
 
-pub mod data;
-mod launch;
-mod memory;
-
 use std::sync::Arc;
 
 use halite_abi::{format, query};
+use halite_facts::Feature;
 use halite_hal::{Deadline, Device};
 use halite_ops::{Operation, Values};
 use halite_shaders::{Needs, Plan, Variant, variants_of};
-pub use halite_tools::kernels::capabilities;
-
-use self::data::Inputs;
-pub use self::{
-    launch::{Job, Prepared, compile},
-    memory::Guards,
+use halite_testing::{
+    Random,
+    library::{
+        Prepared,
+        data::{self, Inputs},
+    },
 };
-use super::{Case, Cases, Context, Outcome, Random, Stop, case::same_bytes};
+use halite_tools::kernels::capabilities;
+
+use super::{Case, Cases, Context, Outcome, Stop, case::same_bytes};
 
 /// Bytes that no right result consists of.
 const POISON: u8 = 0xA5;
@@ -65,12 +64,12 @@ fn parameters(operation: &Operation) -> String {
 fn tags(needs: &Needs) -> Vec<&'static str> {
     let all = [
         ("baseline", needs.is_baseline()),
-        ("f16", needs.float16 || needs.storage_16bit),
-        ("bf16", needs.bfloat16),
-        ("int8", needs.int8 || needs.storage_8bit),
+        ("f16", needs.has(Feature::ShaderFloat16) || needs.has(Feature::StorageBuffer16BitAccess)),
+        ("bf16", needs.has(Feature::ShaderBFloat16Type)),
+        ("int8", needs.has(Feature::ShaderInt8) || needs.has(Feature::StorageBuffer8BitAccess)),
         ("dot", needs.packed_dot_product),
-        ("int16", needs.int16),
-        ("int64", needs.int64),
+        ("int16", needs.has(Feature::ShaderInt16)),
+        ("int64", needs.has(Feature::ShaderInt64)),
         ("subgroup", !needs.subgroup.is_empty()),
         ("sized", needs.subgroup_size > 0),
         ("large", needs.invocations > 128 || needs.shared_bytes > 16384),

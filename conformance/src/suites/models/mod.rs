@@ -21,11 +21,11 @@ use anyhow::Result;
 use halite_compiler::{CompileError, CompileOptions, Control, compile, graph::Graph};
 use halite_hal::DeviceInfo;
 use halite_ops::Values;
+use halite_testing::{Numbers, Wrong, ulp};
+use halite_tools::kernels::capabilities;
 
 use self::programs::Sample;
-use super::{
-    Cases, Context, Numbers, Offer, Outcome, Settings, Stop, Wrong, kernels::capabilities, takes_spirv, ulp,
-};
+use super::{Cases, Context, Offer, Outcome, Settings, Stop, takes_spirv};
 use crate::executor::Executor;
 
 /// For whom a model is compiled.

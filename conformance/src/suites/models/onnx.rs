@@ -12,13 +12,14 @@ use halite_compiler::{
     Control, Program, compile, frontends::onnx::Model, passes::optimize, signature::Bindings,
 };
 use halite_runtime::{HostTensor, tensor::npy};
+use halite_tools::kernels::capabilities;
 
 use super::For;
 use crate::{
     executor::Executor,
     onnx::{self, OnDevice},
     replay,
-    suites::{Cases, Context, Outcome, Settings, Stop, kernels::capabilities},
+    suites::{Cases, Context, Outcome, Settings, Stop},
 };
 
 /// How far results of models may be from ONNX Runtime's: as a part, and absolutely.

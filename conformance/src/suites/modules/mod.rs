@@ -16,11 +16,12 @@ use std::{
 use anyhow::Result;
 use halite_abi::format;
 use halite_hal::{DeviceInfo, Options};
+use halite_testing::drivers;
 
 use super::{Cases, Context, Offer, Outcome, Settings, Stop, takes_spirv};
 use crate::{
     corpus::{self, Program},
-    drivers, replay,
+    replay,
 };
 
 /// What a device is to programs.

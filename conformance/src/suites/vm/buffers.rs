@@ -3,6 +3,7 @@
 
 use halite_abi::Result;
 use halite_hal::Code;
+use halite_testing::Random;
 use halite_vm::{
     Value,
     asm::{Arg, cell, reference as r},
@@ -11,7 +12,7 @@ use halite_vm::{
 
 use super::program::{MEMORY, Program, RODATA, Ready, buffer, bytes_of};
 use crate::suites::{
-    Cases, Outcome, Random,
+    Cases, Outcome,
     case::{same, same_bytes},
 };
 

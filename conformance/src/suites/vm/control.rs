@@ -4,6 +4,7 @@ use std::{any::Any, sync::Arc};
 
 use halite_abi::Result;
 use halite_hal::Code;
+use halite_testing::Random;
 use halite_vm::{
     Arguments, NativeFunction, NativeModule, Results, Value,
     asm::{Arg, FunctionBuilder, PLAIN, Reg, cell, import, moved, reference as r},
@@ -11,7 +12,7 @@ use halite_vm::{
 };
 
 use super::program::{Program, Ready, buffer};
-use crate::suites::{Cases, Outcome, Random, case::same};
+use crate::suites::{Cases, Outcome, case::same};
 
 pub fn add(cases: &mut Cases, seed: u64) {
     for op in [Op::SwitchI32, Op::SwitchF32, Op::SwitchI64, Op::SwitchF64] {

@@ -4,13 +4,14 @@ use std::{sync::Arc, time::Instant};
 
 use halite_abi::{Result, Status};
 use halite_hal::Code;
+use halite_testing::hal::support;
 use halite_vm::{
     Buffer, Context, ContextOptions, FunctionHandle, Invocation, Limits, Module, NativeModule, Ref, Value,
     asm::{Arg, FunctionBuilder, ModuleBuilder, Reg, cell},
     isa::Op,
 };
 
-use crate::suites::{Outcome, Stop, case::same, hal::support};
+use crate::suites::{Outcome, Stop, case::same};
 
 /// Types that every program has, in this order.
 const TYPES: [&str; 6] = ["i8", "i64", "f32", "!vm.opaque", "!vm.buffer", "!vm.list<i8>"];

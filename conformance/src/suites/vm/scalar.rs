@@ -3,6 +3,7 @@
 
 use halite_abi::Result;
 use halite_hal::Code;
+use halite_testing::Random;
 use halite_vm::{
     Value,
     asm::{Arg, cell},
@@ -13,7 +14,7 @@ use super::{
     floats, integers,
     program::{Program, Ready},
 };
-use crate::suites::{Cases, Outcome, Random, Stop, case::same};
+use crate::suites::{Cases, Outcome, Stop, case::same};
 
 /// Random inputs of a case.
 const RANDOM: usize = 200;

@@ -1,3 +1,3 @@
-//! The driver local-task as a library that programs load. Does not own: the driver.
+//! The driver local-task as a library that programs load.
 
 halite_plugin::export_driver!(|| std::sync::Arc::new(halite_local::LocalDriver::TASK));

@@ -1,5 +1,4 @@
-//! Owns the dynamic section: where symbols, strings, relocations and initializers are. Does not own: what is done
-//! with them.
+//! The dynamic section: where symbols, strings, relocations and initializers are.
 
 use super::{
     ElfError, ElfFile,

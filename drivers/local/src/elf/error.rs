@@ -1,4 +1,4 @@
-//! Owns what can be wrong with an ELF file. Does not own: anything else.
+//! What can be wrong with an ELF file.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Owns reading an ELF file: headers, segments, symbols. Does not own: the dynamic section (`dynamic`) or memory.
+//! Reading an ELF file: headers, segments, symbols.
 
 use std::ops::Range;
 

@@ -1,5 +1,4 @@
-//! Owns mapped images: native code in memory, never writable and executable at once. Does not own: reading the file
-//! (`file`), or what the code does.
+//! Mapped images: native code in memory, never writable and executable at once.
 
 use std::{ffi::c_void, io, ops::Range, ptr::NonNull};
 

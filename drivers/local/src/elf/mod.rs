@@ -1,5 +1,4 @@
-//! Owns the small ELF files in which iree-compile puts native code: reading them, relocating a copy, mapping it. Does
-//! not own: what the code is (`library`).
+//! The small ELF files in which iree-compile puts native code: reading them, relocating a copy, mapping it.
 //!
 //! Reading and relocating are plain functions over bytes, and every number of the file is checked before it is used.
 //! Only `image` touches memory protection.

@@ -1,4 +1,4 @@
-//! Owns relocation: turning the numbers of a file into addresses, in a copy of it. Does not own: where the copy is.
+//! Relocation: turning the numbers of a file into addresses, in a copy of it.
 
 use super::{ElfError, ElfFile, Machine};
 

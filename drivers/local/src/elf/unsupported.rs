@@ -1,4 +1,4 @@
-//! Owns the answer of systems on which no native code is loaded. Does not own: anything else.
+//! The answer of systems on which no native code is loaded.
 
 use std::{convert::Infallible, ffi::c_void};
 

@@ -1,4 +1,4 @@
-//! Owns the VM's view of bound memory. Does not own: that memory, or the list of bindings.
+//! The VM's view of bound memory.
 
 use std::sync::{
     Arc,

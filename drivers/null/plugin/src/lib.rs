@@ -1,3 +1,3 @@
-//! The null driver as a library that programs load. Does not own: the driver.
+//! The null driver as a library that programs load.
 
 halite_plugin::export_driver!(|| std::sync::Arc::new(halite_null::NullDriver));

@@ -1,4 +1,4 @@
-//! Owns one piece of device memory with the buffer over it, and the ranges handed out of it.
+//! One piece of device memory with the buffer over it, and the ranges handed out of it.
 
 use std::sync::{
     Arc,
@@ -211,7 +211,7 @@ impl Allocation {
         if self.block.candidate.coherent || length == 0 {
             return Ok(());
         }
-        let atom = ctx.caps.limits.non_coherent_atom_size.max(1);
+        let atom = ctx.facts.limits.non_coherent_atom_size.max(1);
         let first = (self.offset + offset) / atom * atom;
         let end = (self.offset + offset + length).next_multiple_of(atom);
         let length = if end >= self.block.size { vk::WHOLE_SIZE } else { end - first };

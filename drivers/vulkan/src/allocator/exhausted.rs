@@ -1,5 +1,4 @@
-//! Owns the error of an allocation that failed: what was asked, what the heap has, who uses it, and what to do. Does not
-//! own: trying other memory first (`allocator`).
+//! The error of an allocation that failed: what was asked, what the heap has, who uses it, and what to do.
 
 use std::fmt::Write as _;
 
@@ -86,7 +85,7 @@ pub(super) fn status(ctx: &DeviceContext, request: &Request<'_>) -> Status {
 }
 
 fn cause(ctx: &DeviceContext, length: u64, failure: Failure) -> (Code, Status) {
-    let limits = &ctx.caps.limits;
+    let limits = &ctx.facts.limits;
     let name = &ctx.info.name;
     let cause = match failure {
         Failure::TooLarge => status!(
@@ -121,7 +120,7 @@ struct Heap {
 
 impl Heap {
     fn of(ctx: &DeviceContext, candidate: &MemoryCandidate) -> Self {
-        let heap = ctx.caps.memory.heaps.get(candidate.heap as usize);
+        let heap = ctx.facts.memory.heaps.get(candidate.heap as usize);
         Heap {
             index: candidate.heap,
             device_local: heap.is_some_and(|h| h.device_local),
@@ -156,7 +155,7 @@ impl Heap {
 }
 
 fn budget(ctx: &DeviceContext, heap: usize) -> Option<(u64, u64)> {
-    if !ctx.caps.has_extension("VK_EXT_memory_budget") {
+    if !ctx.facts.has_extension("VK_EXT_memory_budget") {
         return None;
     }
     let mut budgets = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();

@@ -1,21 +1,21 @@
-//! Owns the list of devices: order, paths, and the facts that tools print.
+//! The list of devices: order, paths, and the facts that tools print.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
-use halite_hal::{DeviceInfo, DeviceKind, choice};
+use halite_facts::DeviceFacts;
+use halite_hal::{DeviceInfo, choice};
+use halite_targets::Target;
 
 use crate::{
-    caps::{DeviceCaps, DeviceType},
     describe,
     options::VulkanOptions,
     plan::{DevicePlan, unconfined_code},
-    target,
     workarounds::Workarounds,
 };
 
 /// The index and the facts of each device, in the order in which they are chosen.
-pub(crate) fn ordered(devices: &[&DeviceCaps]) -> Vec<(usize, DeviceInfo)> {
-    let mut infos: Vec<_> = devices.iter().map(|caps| device_info(caps)).collect();
+pub(crate) fn ordered(devices: &[&DeviceFacts]) -> Vec<(usize, DeviceInfo)> {
+    let mut infos: Vec<_> = devices.iter().map(|facts| device_info(facts)).collect();
     let ranking = choice::rank(&infos, &|_| false);
     let mut seen = HashMap::new();
     let place = |ranked: choice::Ranked| {
@@ -33,63 +33,55 @@ fn unique(path: String, seen: &mut HashMap<String, u32>) -> String {
     if *count == 1 { path } else { format!("{path}-{count}") }
 }
 
-/// What enumeration says about a device with these caps. The path is `GPU-` and the UUID, as IREE writes it.
-fn device_info(caps: &DeviceCaps) -> DeviceInfo {
-    let workarounds = Workarounds::for_device(caps);
-    let plan = DevicePlan::new(caps, &VulkanOptions::default(), &workarounds);
-    let mut properties = facts(caps);
+/// What enumeration says about a device with these facts. The path is `GPU-` and the UUID, as IREE writes it.
+fn device_info(facts: &DeviceFacts) -> DeviceInfo {
+    let workarounds = Workarounds::for_device(facts);
+    let plan = DevicePlan::new(facts, &VulkanOptions::default(), &workarounds);
+    let mut properties = first_facts(facts);
     if let Ok(plan) = &plan {
         properties.extend(plan.facts());
     }
-    let detected = target::detect(caps).inspect_err(|e| log::warn!("device '{}': {e}", caps.name)).ok();
-    if let Some(found) = &detected {
-        let found_by = format!("{}: {}", found.how, found.reasons.join("; "));
-        properties.push(("target_found_by".to_owned(), found_by));
-    }
+    let found = Target::detect(facts);
+    let found_by = format!("{}: {}", found.how, found.reasons.join("; "));
+    properties.push(("target_found_by".to_owned(), found_by));
     let formats = plan.as_ref().map(|plan| plan.abis.formats()).unwrap_or_default();
     DeviceInfo {
         driver: "vulkan".to_owned(),
-        path: format!("GPU-{}", caps.uuid),
-        name: caps.name.clone(),
-        kind: match caps.device_type {
-            DeviceType::Discrete => DeviceKind::DiscreteGpu,
-            DeviceType::Integrated => DeviceKind::IntegratedGpu,
-            DeviceType::Virtual => DeviceKind::VirtualGpu,
-            DeviceType::Cpu => DeviceKind::Cpu,
-            DeviceType::Other => DeviceKind::Other,
-        },
+        path: format!("GPU-{}", facts.uuid),
+        name: facts.name.clone(),
+        kind: facts.device_type.into(),
         unusable: plan.as_ref().err().map(ToString::to_string),
-        target: detected.map(|found| found.target.to_string()),
+        target: Some(found.target.to_string()),
         executable_formats: formats.into_iter().map(str::to_owned).collect(),
-        unconfined: unconfined_code(caps, &workarounds).into_iter().collect(),
-        score: describe::score(caps, plan.as_ref().ok()),
+        unconfined: unconfined_code(facts, &workarounds).into_iter().collect(),
+        score: describe::score(facts, plan.as_ref().ok()),
         properties,
-        groups: describe::groups(caps),
-        capabilities: Some(caps.to_json()),
+        groups: describe::groups(facts),
+        facts: Some(Arc::new(facts.clone())),
     }
 }
 
-fn facts(caps: &DeviceCaps) -> Vec<(String, String)> {
-    let (l, s) = (&caps.limits, &caps.subgroup);
-    let heap = |h: &crate::caps::MemoryHeap| {
+fn first_facts(facts: &DeviceFacts) -> Vec<(String, String)> {
+    let (l, s) = (&facts.limits, &facts.subgroup);
+    let heap = |h: &halite_facts::MemoryHeap| {
         format!("{} MiB{}", h.size >> 20, if h.device_local { " device-local" } else { "" })
     };
-    let heaps: Vec<String> = caps.memory.heaps.iter().map(heap).collect();
+    let heaps: Vec<String> = facts.memory.heaps.iter().map(heap).collect();
     let [x, y, z] = l.max_compute_workgroup_size;
     let pairs = [
-        ("api_version", caps.api_version_text()),
-        ("driver", caps.driver_text()),
-        ("driver_version", caps.driver_version_text()),
-        ("vendor_id", format!("{:#06x}", caps.vendor_id)),
-        ("device_id", format!("{:#06x}", caps.device_id)),
-        ("device_uuid", caps.uuid.clone()),
-        ("driver_uuid", caps.driver_uuid.clone()),
+        ("api_version", facts.api_version_text()),
+        ("driver", facts.driver_text()),
+        ("driver_version", facts.driver_version_text()),
+        ("vendor_id", format!("{:#06x}", facts.vendor_id)),
+        ("device_id", format!("{:#06x}", facts.device_id)),
+        ("device_uuid", facts.uuid.clone()),
+        ("driver_uuid", facts.driver_uuid.clone()),
         ("subgroup", format!("{} ({}..{})", s.size, s.min_size, s.max_size)),
         ("workgroup", format!("{} invocations, {x}x{y}x{z}", l.max_compute_workgroup_invocations)),
         ("shared_memory", format!("{} bytes", l.max_compute_shared_memory_size)),
         ("memory_heaps", heaps.join(", ")),
         ("largest_buffer", size_text(l.max_buffer_size)),
-        ("cooperative_matrix_shapes", caps.cooperative_matrices.len().to_string()),
+        ("cooperative_matrix_shapes", facts.cooperative_matrices.len().to_string()),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -103,16 +95,16 @@ mod tests {
     use super::*;
     use crate::plan::tests::recorded;
 
-    fn paths(devices: &[&DeviceCaps]) -> Vec<String> {
+    fn paths(devices: &[&DeviceFacts]) -> Vec<String> {
         ordered(devices).into_iter().map(|(_, info)| info.path).collect()
     }
 
     #[test]
     fn paths_are_unique() {
-        let caps = recorded("llvmpipe");
-        let first = format!("GPU-{}", caps.uuid);
+        let facts = recorded("llvmpipe");
+        let first = format!("GPU-{}", facts.uuid);
         assert_eq!(
-            paths(&[&caps, &caps, &caps]),
+            paths(&[&facts, &facts, &facts]),
             [first.clone(), format!("{first}-2"), format!("{first}-3")]
         );
     }

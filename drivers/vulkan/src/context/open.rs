@@ -1,4 +1,4 @@
-//! Owns creating the device as its plan says.
+//! Creating the device as its plan says.
 
 use std::{
     ffi::{CStr, CString, c_char, c_void},
@@ -9,8 +9,9 @@ use ash::vk;
 use halite_hal::{Code, Result, Status, next_device_id};
 
 use super::{DeviceContext, QueueHandle, device_text};
+use halite_facts::{DeviceFacts, Feature};
+
 use crate::{
-    caps::DeviceCaps,
     discovery::Found,
     error::vk_error,
     instance::{InstanceContext, no_layers},
@@ -24,16 +25,16 @@ use crate::{
 };
 
 pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContext> {
-    let Found { instance, physical, info, caps } = found.clone();
+    let Found { instance, physical, info, facts } = found.clone();
     if options.validation.any() && instance.library.origin != Origin::Loader {
         return Err(no_layers(instance.library));
     }
-    let workarounds = Workarounds::chosen(&caps, &options.workarounds);
-    let plan = DevicePlan::new(&caps, &options, &workarounds).map_err(plan_status)?;
+    let workarounds = Workarounds::chosen(&facts, &options.workarounds);
+    let plan = DevicePlan::new(&facts, &options, &workarounds).map_err(plan_status)?;
     for workaround in &plan.workarounds {
-        log::info!("device '{}': workaround {}: {}", caps.name, workaround.name, workaround.reason);
+        log::info!("device '{}': workaround {}: {}", facts.name, workaround.name, workaround.reason);
     }
-    let device = create(&instance, physical, &caps, &plan)?;
+    let device = create(&instance, physical, &facts, &plan)?;
     let queues = plan.queues.iter().map(|q| QueueHandle {
         // SAFETY: the device was created with this queue.
         queue: unsafe { device.get_device_queue(q.family, q.index) },
@@ -44,15 +45,15 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
         .then(|| ash::khr::push_descriptor::Device::new(&instance.instance, &device));
     let debug_utils = (instance.debug_utils && options.names_wanted())
         .then(|| ash::ext::debug_utils::Device::new(&instance.instance, &device));
-    let device_fault = (plan.features.device_fault)
+    let device_fault = (plan.features.has(Feature::DeviceFault))
         .then(|| ash::ext::device_fault::Device::new(&instance.instance, &device));
-    let pipeline_cache = PipelineCache::open(&device, &caps, &options, plan.pipeline_cache);
+    let pipeline_cache = PipelineCache::open(&device, &facts, &options, plan.pipeline_cache);
     Ok(DeviceContext {
         id: next_device_id(),
         instance,
         physical,
         device,
-        caps,
+        facts,
         plan,
         targets: TargetRanks::default(),
         options,
@@ -78,7 +79,7 @@ fn plan_status(error: PlanError) -> Status {
 fn create(
     instance: &InstanceContext,
     physical: vk::PhysicalDevice,
-    caps: &DeviceCaps,
+    facts: &DeviceFacts,
     plan: &DevicePlan,
 ) -> Result<ash::Device> {
     let priorities = [1.0; VulkanOptions::MAX_QUEUES as usize];
@@ -88,8 +89,8 @@ fn create(
         .queue_priorities(&priorities[..plan.queues.len().min(priorities.len())])];
     let names: Vec<CString> = plan.extensions.iter().filter_map(|e| CString::new(*e).ok()).collect();
     let names: Vec<*const c_char> = names.iter().map(|n| n.as_ptr()).collect();
-    let mut chain = FeatureChain::enabling(caps, &plan.features);
-    let mut root = chain.root(&plan.features);
+    let mut chain = FeatureChain::enabling(facts, plan.features);
+    let mut root = chain.root(plan.features);
     let mut info =
         vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
     info.p_next = std::ptr::from_mut(&mut root).cast();
@@ -102,7 +103,7 @@ fn create(
     };
     if result != vk::Result::SUCCESS {
         let object = format!("extensions: {}", plan.extensions.join(" "));
-        return Err(vk_error("vkCreateDevice", result, &object, &device_text(caps)));
+        return Err(vk_error("vkCreateDevice", result, &object, &device_text(facts)));
     }
     // SAFETY: the device was just created from this instance.
     Ok(unsafe { load_functions(&instance.instance, handle) })

@@ -1,8 +1,9 @@
 //! Opening the devices of this machine. Each test skips, loudly, where there is none.
 
 use super::*;
+use halite_facts::{DeviceType, VERSION_1_1, VERSION_1_2};
+
 use crate::{
-    caps::{DeviceType, VERSION_1_1, VERSION_1_2},
     discovery::discover,
     instance::{COUNTING, validation_message_count},
     loader::Origin,
@@ -38,7 +39,8 @@ fn usable(options: &VulkanOptions) -> Vec<Found> {
 
 /// Writes and reads a mapped word through memory of the device, to prove that its functions work.
 fn memory_round_trip(context: &DeviceContext) {
-    let index = context.caps.memory.types.iter().position(|t| t.host_visible() && t.host_coherent()).unwrap();
+    let index =
+        context.facts.memory.types.iter().position(|t| t.host_visible() && t.host_coherent()).unwrap();
     let info = vk::MemoryAllocateInfo::default().allocation_size(4096).memory_type_index(index as u32);
     // SAFETY: the device is alive; the memory is mapped whole, written inside its size, and freed once.
     let value = unsafe {
@@ -75,12 +77,12 @@ fn every_device_opens_and_works() {
     let options = VulkanOptions { pipeline_cache: PipelineCacheChoice::Off, ..VulkanOptions::default() };
     for found in usable(&options) {
         let context = DeviceContext::open(&found, options.clone()).unwrap();
-        let Found { info, caps, .. } = found;
-        assert_eq!((&context.info, &context.caps), (&info, &caps));
+        let Found { info, facts, .. } = found;
+        assert_eq!((&context.info, &context.facts), (&info, &facts));
         assert!(info.path.starts_with("GPU-") && info.path.len() >= 36, "{}", info.path);
         memory_round_trip(&context);
         semaphore_round_trip(&context);
-        eprintln!("opened {} {}", info.uri(), device_text(&caps));
+        eprintln!("opened {} {}", info.uri(), device_text(&facts));
     }
 }
 
@@ -130,8 +132,8 @@ fn older_versions_work_through_extensions() {
         let before = validation_message_count();
         for device in &found {
             let context = DeviceContext::open(device, options.clone()).unwrap();
-            let Found { info, caps, .. } = device;
-            assert_eq!(caps.api_version >> 12, api_version >> 12, "{}", info.name);
+            let Found { info, facts, .. } = device;
+            assert_eq!(facts.api_version >> 12, api_version >> 12, "{}", info.name);
             let timeline = context.plan.extensions.contains(&"VK_KHR_timeline_semaphore");
             assert_eq!(timeline, api_version == VERSION_1_1);
             assert!(context.plan.extensions.contains(&"VK_KHR_synchronization2"));
@@ -227,7 +229,7 @@ fn the_pipeline_cache_lands_in_its_directory() {
     for device in usable(&VulkanOptions::default()) {
         let folder = tempfile::tempdir().unwrap();
         let options = keeping_pipelines_in(folder.path());
-        let Found { info, caps, .. } = &device;
+        let Found { info, facts, .. } = &device;
         for round in 0..3 {
             let context = DeviceContext::open(&device, options.clone()).unwrap();
             compile(&context);
@@ -243,7 +245,7 @@ fn the_pipeline_cache_lands_in_its_directory() {
                 // Damage must not reach the driver, and must be repaired by the next flush.
                 std::fs::write(&files[0], b"HALITECE and then nonsense").unwrap();
             } else {
-                assert!(crate::pipeline_cache::kept_in(folder.path(), caps).is_some(), "{}", info.name);
+                assert!(crate::pipeline_cache::kept_in(folder.path(), facts).is_some(), "{}", info.name);
             }
         }
     }
@@ -261,7 +263,7 @@ fn a_stored_pipeline_cache_is_read_back() {
         let data =
             unsafe { context.device.get_pipeline_cache_data(context.pipeline_cache.handle()) }.unwrap();
         drop(context);
-        crate::pipeline_cache::keep_in(folder.path(), &device.caps, &data);
+        crate::pipeline_cache::keep_in(folder.path(), &device.facts, &data);
         assert_eq!(open().pipeline_cache.stored_bytes(), Some(data.len()));
         let files = kept_files(folder.path());
         std::fs::write(&files[0], b"nonsense").unwrap();
@@ -284,15 +286,15 @@ fn errors_name_call_result_and_device() {
     assert_eq!(e.detail("vk.result"), Some("ERROR_OUT_OF_DEVICE_MEMORY"));
 }
 
-/// Writes the caps of every device to the folder named by HALITE_CAPS_OUT: how `tests/caps` is recorded.
+/// Writes the facts of every device to the folder named by HALITE_CAPS_OUT: how `tests/caps` is recorded.
 #[test]
 #[ignore = "a recording tool, not a test: run it on a machine whose devices are to be recorded"]
 fn record_caps() {
     let folder = std::env::var("HALITE_CAPS_OUT").expect("HALITE_CAPS_OUT names the folder to write to");
-    for caps in crate::capture_caps(&VulkanOptions::default()).unwrap() {
+    for facts in crate::capture_caps(&VulkanOptions::default()).unwrap() {
         let name: String =
-            caps.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let kind = if caps.device_type == DeviceType::Cpu { "cpu" } else { "gpu" };
-        std::fs::write(format!("{folder}/{kind}_{name}.json"), caps.to_json() + "\n").unwrap();
+            facts.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let kind = if facts.device_type == DeviceType::Cpu { "cpu" } else { "gpu" };
+        std::fs::write(format!("{folder}/{kind}_{name}.json"), facts.to_json() + "\n").unwrap();
     }
 }

@@ -1,5 +1,4 @@
-//! Owns what everything made from a device shares: context, allocator, queues, compile pool, and the state of being
-//! lost or closed. Does not own: the HAL's device (`device`), which closes this when it goes.
+//! What everything made from a device shares: context, allocator, queues, compile pool, and the state of being lost or closed.
 
 use std::{
     collections::VecDeque,
@@ -40,7 +39,7 @@ pub(crate) struct Core {
     /// Semaphores that hold deferred operations or callbacks for payloads that nobody has promised, or held some.
     /// Operations hold what they wait for: closing the device cuts the circle, losing it fails them.
     waited_for: Mutex<Vec<Weak<VulkanSemaphore>>>,
-    /// The story of the device's loss.
+    /// What reports the device's loss.
     pub(super) lost: OnceLock<Status>,
     closed: AtomicBool,
 }

@@ -1,12 +1,11 @@
-//! Owns the loss of a device: the one story that everything tells from then on, and failing all that waits. Does not own:
-//! noticing it (whoever calls Vulkan does) or the words for results (`error`).
+//! The loss of a device: the one failure that everything reports from then on, and failing all that waits.
 
 use halite_hal::{Result, Semaphore as _, Status, status};
 
 use crate::{
     device::Core,
     fault,
-    queue::{Queue, Story},
+    queue::{Queue, Unfinished},
 };
 
 impl Core {
@@ -20,35 +19,35 @@ impl Core {
     }
 
     /// Notes that the device is lost and fails everything that waits: batches in flight, operations that wait for
-    /// others, callbacks. Returns the first such failure with its story. No queue may be locked.
+    /// others, callbacks. Returns the first such failure with what it reported. No queue may be locked.
     pub fn lose(&self, status: Status) -> Status {
         let mut first = false;
-        let story = self.lost.get_or_init(|| {
+        let failure = self.lost.get_or_init(|| {
             first = true;
             self.tell(&status)
         });
         if first {
-            // Whoever waits gets the story; here is only the fact.
+            // Whoever waits gets the failure; here is only the fact.
             let (name, uri) = (&self.ctx.info.name, self.ctx.info.uri());
             log::error!("device '{name}' ({uri}) is lost; what waits for it fails and says why");
-            log::info!("{story}");
-            for (key, value) in story.details().filter(|(key, _)| key.starts_with("vk.")) {
+            log::info!("{failure}");
+            for (key, value) in failure.details().filter(|(key, _)| key.starts_with("vk.")) {
                 log::info!("{key}: {value}");
             }
-            self.queues.iter().for_each(|queue| queue.abandon(story));
+            self.queues.iter().for_each(|queue| queue.abandon(failure));
             // Nobody promised what these stand for, and nobody can any more.
             for semaphore in self.take_waited_for() {
-                semaphore.fail(story.clone());
+                semaphore.fail(failure.clone());
             }
         }
-        story.clone()
+        failure.clone()
     }
 
     /// The status of the loss, with what was unfinished and what the driver says about it.
     fn tell(&self, status: &Status) -> Status {
-        let stories: Vec<Story> = self.queues.iter().map(Queue::story).collect();
+        let unfinished: Vec<Unfinished> = self.queues.iter().map(Queue::unfinished).collect();
         let summaries: Vec<&str> =
-            stories.iter().map(|s| s.summary.as_str()).filter(|s| !s.is_empty()).collect();
+            unfinished.iter().map(|s| s.summary.as_str()).filter(|s| !s.is_empty()).collect();
         let mut message = status.message().to_owned();
         if !summaries.is_empty() {
             message.push_str("; ");
@@ -63,7 +62,7 @@ impl Core {
         for (key, value) in status.details() {
             told = told.with_detail(key.to_owned(), value);
         }
-        for (index, batch) in stories.into_iter().flat_map(|s| s.batches).enumerate() {
+        for (index, batch) in unfinished.into_iter().flat_map(|s| s.batches).enumerate() {
             told = told.with_detail(format!("vk.unfinished.{index}"), batch);
         }
         for (key, value) in fault {

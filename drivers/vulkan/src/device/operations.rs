@@ -1,5 +1,4 @@
-//! Owns the meaning of queue operations: resolving their waits, deferring what cannot be placed yet, and placing
-//! the rest. Does not own: batching (`queue`) or commands (`lower`).
+//! The meaning of queue operations: resolving their waits, deferring what cannot be placed yet, and placing the rest.
 
 use std::sync::Arc;
 

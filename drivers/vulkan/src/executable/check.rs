@@ -1,5 +1,5 @@
-//! Owns the checks between a kernel and the device: format, features, limits, interface, subgroups. What passes is
-//! safe to hand to the Vulkan driver.
+//! The checks between a kernel and the device: format, features, limits, interface, subgroups. What passes is safe to hand to
+//! the Vulkan driver.
 
 use std::sync::{
     Arc,
@@ -7,10 +7,11 @@ use std::sync::{
 };
 
 use halite_abi::descriptor::{COMPUTE_STAGE, STORAGE_BUFFER};
+use halite_facts::{Feature, Need, SubgroupOp, SubgroupOps, required_features};
 use halite_formats::vmfb::{BdaLayout, DescriptorBinding, DispatchAbi};
 use halite_hal::{Result, status};
 use halite_spirv::{
-    EntryFacts, Feature, ModuleFacts, required_features,
+    EntryFacts, ModuleFacts,
     subgroup::{self, Decision, Policy, SubgroupSupport},
 };
 
@@ -76,14 +77,15 @@ pub(super) struct Subject<'a> {
 impl Subject<'_> {
     /// Every feature that the code declares is enabled on the device.
     pub fn features(&self) -> Result<()> {
-        for requirement in required_features(self.facts) {
-            if !self.has(requirement.feature) {
-                let name = match requirement.feature {
-                    Feature::Unknown => requirement.needed_by.clone(),
-                    feature => format!("{} ({})", feature.vulkan_name(), requirement.needed_by),
+        let capabilities = self.facts.capabilities.iter().map(String::as_str);
+        for requirement in required_features(capabilities, &self.facts.memory_model) {
+            if !self.has(requirement.need) {
+                let name = match requirement.need {
+                    Need::Unknown => requirement.needed_by.clone(),
+                    need => format!("{} ({})", need.vulkan_name(), requirement.needed_by),
                 };
-                if let (Feature::BufferDeviceAddress, Some(refused)) =
-                    (requirement.feature, &self.ctx.plan.refused)
+                if let (Need::Feature(Feature::BufferDeviceAddress), Some(refused)) =
+                    (requirement.need, &self.ctx.plan.refused)
                 {
                     return Err(status!(
                         Unavailable,
@@ -94,7 +96,7 @@ impl Subject<'_> {
                         refused.allow,
                         refused.reason
                     )
-                    .with_detail("feature", requirement.feature.vulkan_name()));
+                    .with_detail("feature", requirement.need.vulkan_name()));
                 }
                 return Err(status!(
                     Unavailable,
@@ -103,34 +105,30 @@ impl Subject<'_> {
                     self.kernel,
                     self.ctx.info.name
                 )
-                .with_detail("feature", requirement.feature.vulkan_name()));
+                .with_detail("feature", requirement.need.vulkan_name()));
             }
         }
         Ok(())
     }
 
-    fn has(&self, feature: Feature) -> bool {
-        let enabled = &self.ctx.plan.features;
-        let subgroup = &self.ctx.caps.subgroup;
-        let class = |bit: u32| subgroup.stages & COMPUTE_STAGE != 0 && subgroup.operations & bit == bit;
-        match feature {
-            Feature::SubgroupBasic => class(1),
-            Feature::SubgroupVote => class(2),
-            Feature::SubgroupArithmetic => class(4),
-            Feature::SubgroupBallot => class(8),
-            Feature::SubgroupShuffle => class(0x10),
-            Feature::SubgroupShuffleRelative => class(0x20),
-            Feature::SubgroupClustered => class(0x40),
-            Feature::SubgroupQuad => class(0x80),
-            Feature::SubgroupRotate => enabled.shader_subgroup_rotate,
-            Feature::BufferDeviceAddress => self.ctx.plan.abis.buffer_device_address,
-            other => enabled.get(other.vulkan_name()).unwrap_or(false),
+    fn has(&self, need: Need) -> bool {
+        let enabled = self.ctx.plan.features;
+        let subgroup = &self.ctx.facts.subgroup;
+        match need {
+            Need::Feature(Feature::BufferDeviceAddress) => self.ctx.plan.abis.buffer_device_address,
+            Need::Feature(feature) => enabled.has(feature),
+            Need::Subgroup(SubgroupOp::Rotate) => enabled.has(Feature::ShaderSubgroupRotate),
+            Need::Subgroup(operation) => {
+                subgroup.stages & COMPUTE_STAGE != 0
+                    && SubgroupOps::from_vulkan(subgroup.operations).has(operation)
+            }
+            Need::Unknown => false,
         }
     }
 
     /// Workgroup, memory and argument sizes are within the device's limits.
     pub fn limits(&self, sets: &[&[DescriptorBinding]], push_bytes: u32) -> Result<()> {
-        let limits = &self.ctx.caps.limits;
+        let limits = &self.ctx.facts.limits;
         let size = self.entry.local_size;
         let invocations = size.iter().map(|s| u64::from(*s)).product::<u64>();
         for (axis, (have, most)) in size.iter().zip(limits.max_compute_workgroup_size).enumerate() {

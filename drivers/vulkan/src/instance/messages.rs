@@ -1,4 +1,4 @@
-//! Owns what the validation layer says: messages go to the log and are counted.
+//! What the validation layer says: messages go to the log and are counted.
 
 use std::{
     borrow::Cow,

@@ -1,5 +1,5 @@
-//! Owns the translation of dispatches: bindings to descriptors or addresses, constants, counts, and the limits that
-//! only a dispatch can break.
+//! The translation of dispatches: bindings to descriptors or addresses, constants, counts, and the limits that only a dispatch
+//! can break.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl Program {
     ) -> Result<Counts> {
         match counts {
             DispatchCounts::Direct(counts) => {
-                let most = core.ctx.caps.limits.max_compute_workgroup_count;
+                let most = core.ctx.facts.limits.max_compute_workgroup_count;
                 if counts.iter().zip(most).any(|(count, most)| *count > most) {
                     return parts(core, kernel, *counts, most.map(|m| m.max(1)));
                 }
@@ -212,7 +212,7 @@ fn descriptor_range(
     binding: &KernelBinding,
     place: &Place,
 ) -> Result<vk::DescriptorBufferInfo> {
-    let limits = &core.ctx.caps.limits;
+    let limits = &core.ctx.facts.limits;
     let (alignment, most, what) = match binding.kind {
         vk::DescriptorType::UNIFORM_BUFFER => {
             (limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range, "UniformBuffer")

@@ -1,4 +1,4 @@
-//! Owns the second pass: recording a prepared program, and the barriers between its steps.
+//! The second pass: recording a prepared program, and the barriers between its steps.
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
-//! Owns extra barriers for runs under the layer's synchronization validation. Does not own: the barriers that
-//! programs ask for.
+//! Extra barriers for runs under the layer's synchronization validation.
 //!
 //! A compiler may bind a whole slab of temporaries to several dispatches, tell each through constants which part is
 //! its own, and put no barrier between them: they may run at once. The layer sees only that the bound ranges overlap

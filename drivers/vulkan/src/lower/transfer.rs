@@ -1,4 +1,4 @@
-//! Owns the translation of fills, updates and copies of any alignment.
+//! The translation of fills, updates and copies of any alignment.
 
 use ash::vk;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Owns the threads that build pipelines while a program is still loading. Does not own: the building.
+//! The threads that build pipelines while a program is still loading.
 
 use std::{
     collections::{HashSet, VecDeque},

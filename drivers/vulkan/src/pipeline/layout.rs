@@ -1,4 +1,4 @@
-//! Owns descriptor set layouts and pipeline layouts. Does not own: sets made from them (`descriptors`).
+//! Descriptor set layouts and pipeline layouts.
 
 use std::sync::Arc;
 

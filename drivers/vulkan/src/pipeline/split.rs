@@ -1,6 +1,5 @@
-//! Owns the second pipeline of a kernel, for dispatches with more workgroups than the device allows: its code takes its
-//! first workgroup and the total number as push constants. Does not own: cutting the dispatches (`lower`), or the
-//! change of the code (`halite_spirv::rebase`).
+//! The second pipeline of a kernel, for dispatches with more workgroups than the device allows: its code takes its first
+//! workgroup and the total number as push constants.
 
 use ash::vk;
 use halite_hal::{Result, Status, status};
@@ -48,7 +47,7 @@ impl Kernel {
 
     fn build_split(&self, counts: [u32; 3]) -> Result<SplitPipeline> {
         let offset = self.split_offset();
-        let (bytes, limits) = (offset + REBASE_BYTES, &self.ctx.caps.limits);
+        let (bytes, limits) = (offset + REBASE_BYTES, &self.ctx.facts.limits);
         if bytes > limits.max_push_constants_size {
             let most = limits.max_push_constants_size;
             return Err(
@@ -76,7 +75,7 @@ impl Kernel {
              it cannot be dispatched in parts: {why}; use smaller inputs or recompile with larger workgroups",
             self.name,
             self.ctx.info.name,
-            self.ctx.caps.limits.max_compute_workgroup_count
+            self.ctx.facts.limits.max_compute_workgroup_count
         )
     }
 

@@ -1,4 +1,4 @@
-//! Owns what a kernel's code says about the memory that its dispatches touch. Does not own: the analysis (`halite-spirv`).
+//! What a kernel's code says about the memory that its dispatches touch.
 
 use halite_hal::{ByteRuns, Footprint};
 use halite_spirv::touch::{Launch, Resource, Touch, TouchPlan};

@@ -8,7 +8,9 @@
 
 use halite_cache::{CacheError, Folder, Key, Kind, Store};
 
-use crate::{caps::DeviceCaps, options::PipelineCacheChoice};
+use halite_facts::DeviceFacts;
+
+use crate::options::PipelineCacheChoice;
 
 const KIND: Kind = Kind::new("pipelines");
 
@@ -37,14 +39,14 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(caps: &DeviceCaps) -> Self {
+    pub(super) fn of(facts: &DeviceFacts) -> Self {
         Identity {
-            vendor: caps.vendor_id,
-            device: caps.device_id,
-            driver_version: caps.driver_version,
-            cache_uuid: uuid_bytes(&caps.pipeline_cache_uuid),
-            driver_uuid: uuid_bytes(&caps.driver_uuid),
-            name: caps.name.clone(),
+            vendor: facts.vendor_id,
+            device: facts.device_id,
+            driver_version: facts.driver_version,
+            cache_uuid: uuid_bytes(&facts.pipeline_cache_uuid),
+            driver_uuid: uuid_bytes(&facts.driver_uuid),
+            name: facts.name.clone(),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Owns the choice between mapped device memory and staging.
+//! The choice between mapped device memory and staging.
+
+use halite_facts::{DeviceFacts, DeviceType, MemoryTypeFacts};
 
 use crate::{
-    caps::{DeviceCaps, DeviceType, MemoryTypeCaps},
     options::{MemoryChoice, VulkanOptions},
     plan::PlanError,
 };
@@ -29,23 +30,23 @@ pub struct MemoryPlan {
 /// A mappable part of device memory below this is the classic 256 MiB window: other programs need it too.
 const SMALL_WINDOW: u64 = 256 << 20;
 
-pub(super) fn choose(caps: &DeviceCaps, options: &VulkanOptions) -> Result<MemoryPlan, PlanError> {
-    let mappable = |t: &&MemoryTypeCaps| t.ordinary() && t.device_local() && t.host_visible();
-    let types = caps.memory.types.iter().filter(mappable);
+pub(super) fn choose(facts: &DeviceFacts, options: &VulkanOptions) -> Result<MemoryPlan, PlanError> {
+    let mappable = |t: &&MemoryTypeFacts| t.ordinary() && t.device_local() && t.host_visible();
+    let types = facts.memory.types.iter().filter(mappable);
     let any_mappable = types.clone().next().is_some();
-    let window = types.filter_map(|t| caps.memory.heaps.get(t.heap as usize)).map(|h| h.size).max();
-    let whole = window.is_some_and(|w| w >= caps.memory.largest_device_local_heap());
+    let window = types.filter_map(|t| facts.memory.heaps.get(t.heap as usize)).map(|h| h.size).max();
+    let whole = window.is_some_and(|w| w >= facts.memory.largest_device_local_heap());
     let strategy = match options.memory {
         MemoryChoice::Staged => MemoryStrategy::Staged,
         MemoryChoice::Unified if any_mappable => MemoryStrategy::Unified,
         MemoryChoice::Unified => {
             return Err(PlanError::Option {
-                device: caps.name.clone(),
+                device: facts.name.clone(),
                 option: "memory=unified",
                 reason: "no device-local memory type can be mapped; use memory=auto".to_owned(),
             });
         }
-        MemoryChoice::Auto if whole && shares_host_memory(caps) => MemoryStrategy::Unified,
+        MemoryChoice::Auto if whole && shares_host_memory(facts) => MemoryStrategy::Unified,
         MemoryChoice::Auto => MemoryStrategy::Staged,
     };
     let upload_window = match strategy {
@@ -57,10 +58,10 @@ pub(super) fn choose(caps: &DeviceCaps, options: &VulkanOptions) -> Result<Memor
 
 /// Whether device memory is host memory. Discrete devices with a resizable BAR map all of it too, but over a
 /// bus; what a device calls itself decides, and where that says nothing, a single heap does.
-fn shares_host_memory(caps: &DeviceCaps) -> bool {
-    match caps.device_type {
+fn shares_host_memory(facts: &DeviceFacts) -> bool {
+    match facts.device_type {
         DeviceType::Integrated | DeviceType::Cpu => true,
         DeviceType::Discrete => false,
-        DeviceType::Virtual | DeviceType::Other => caps.memory.heaps.len() == 1,
+        DeviceType::Virtual | DeviceType::Other => facts.memory.heaps.len() == 1,
     }
 }

@@ -1,6 +1,8 @@
-//! Owns the choice of queue families.
+//! The choice of queue families.
 
-use crate::{caps::DeviceCaps, options::VulkanOptions, plan::PlanError};
+use halite_facts::DeviceFacts;
+
+use crate::{options::VulkanOptions, plan::PlanError};
 
 /// One queue to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,17 +15,17 @@ pub struct QueuePlan {
 
 /// The queues to open: all from one family, so that buffers need no ownership transfers. A family that
 /// dispatches without drawing is preferred, because work of the desktop does not delay it.
-pub(super) fn choose(caps: &DeviceCaps, options: &VulkanOptions) -> Result<Vec<QueuePlan>, PlanError> {
+pub(super) fn choose(facts: &DeviceFacts, options: &VulkanOptions) -> Result<Vec<QueuePlan>, PlanError> {
     let compute = |prefer_dedicated: bool| {
-        let families = caps.queue_families.iter().enumerate();
+        let families = facts.queue_families.iter().enumerate();
         families
             .filter(|(_, f)| f.compute() && f.count > 0)
             .min_by_key(|(index, f)| (f.graphics() == prefer_dedicated, *index))
     };
     let Some((family, found)) = compute(options.dedicated_compute_queue) else {
         return Err(PlanError::NoComputeQueue {
-            device: caps.name.clone(),
-            families: caps.queue_families.len(),
+            device: facts.name.clone(),
+            families: facts.queue_families.len(),
         });
     };
     let family = u32::try_from(family).expect("Vulkan counts queue families in u32");

@@ -1,22 +1,21 @@
 //! Plans for recorded devices: no GPU needed.
 
 use super::*;
-use crate::{
-    caps::driver_id,
-    options::{DispatchAbiChoice, MemoryChoice},
-};
+use halite_facts::driver_id;
 
-/// The caps that were recorded from, or written after, a device: `tests/caps/<name>.json`.
-pub(crate) fn recorded(name: &str) -> DeviceCaps {
+use crate::options::{DispatchAbiChoice, MemoryChoice};
+
+/// The facts that were recorded from, or written after, a device: `tests/caps/<name>.json`.
+pub(crate) fn recorded(name: &str) -> DeviceFacts {
     let path = format!("{}/tests/caps/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    DeviceCaps::from_json(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+    DeviceFacts::from_json(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 /// The plan for a recorded device.
 pub(crate) fn planned(name: &str, options: &VulkanOptions) -> Result<DevicePlan, PlanError> {
-    let caps = recorded(name);
-    DevicePlan::new(&caps, options, &Workarounds::for_device(&caps))
+    let facts = recorded(name);
+    DevicePlan::new(&facts, options, &Workarounds::for_device(&facts))
 }
 
 fn default_plan(name: &str) -> DevicePlan {
@@ -33,14 +32,17 @@ fn llvmpipe_does_everything() {
     assert_eq!(plan.abis, DispatchAbis { descriptors: true, buffer_device_address: true });
     assert!(plan.synchronization2 && plan.push_descriptors >= 16 && plan.workarounds.is_empty());
     assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
-    assert!(plan.features.timeline_semaphore);
+    assert!(plan.features.has(Feature::TimelineSemaphore));
 }
 
 #[test]
 fn kernels_on_a_processor_take_device_addresses_only_when_asked() {
     let plan = default_plan("llvmpipe");
     assert_eq!(plan.abis.formats(), ["vulkan-spirv-fb"]);
-    assert!(!plan.features.buffer_device_address, "a kernel that forges addresses must not be built either");
+    assert!(
+        !plan.features.has(Feature::BufferDeviceAddress),
+        "a kernel that forges addresses must not be built either"
+    );
     let refused = plan.refused.expect("the device could run them");
     assert!(refused.formats.iter().any(|f| f == "vulkan-spirv-bda-v1") && !refused.default_allows);
     for choice in [DispatchAbiChoice::All, DispatchAbiChoice::BufferDeviceAddress] {
@@ -56,7 +58,7 @@ fn kernels_on_a_processor_take_device_addresses_only_when_asked() {
 fn swiftshader_gets_no_device_addresses() {
     let plan = default_plan("swiftshader");
     assert!(plan.abis.descriptors && !plan.abis.buffer_device_address);
-    assert!(!plan.features.buffer_device_address);
+    assert!(!plan.features.has(Feature::BufferDeviceAddress));
     assert_eq!(
         plan.workarounds.iter().map(|w| w.name).collect::<Vec<_>>(),
         ["swiftshader-no-bda", "swiftshader-growing-cache"]
@@ -69,24 +71,24 @@ fn swiftshader_gets_no_device_addresses() {
 
 #[test]
 fn h200_is_staged_with_both_abis_on_a_compute_queue() {
-    let caps = recorded("nvidia_h200");
+    let facts = recorded("nvidia_h200");
     let plan = default_plan("nvidia_h200");
     assert!(plan.abis.descriptors && plan.abis.buffer_device_address && plan.split_unaligned_fills);
     assert_eq!(plan.memory.strategy, MemoryStrategy::Staged);
-    assert!(plan.features.timeline_semaphore && plan.push_descriptors == 32);
-    let family = &caps.queue_families[plan.queues[0].family as usize];
+    assert!(plan.features.has(Feature::TimelineSemaphore) && plan.push_descriptors == 32);
+    let family = &facts.queue_families[plan.queues[0].family as usize];
     assert!(!family.graphics(), "a dedicated compute family is there and preferred");
 }
 
 #[test]
 fn the_abi_option_is_obeyed() {
     let plan = planned("llvmpipe", &with_abi(DispatchAbiChoice::Descriptors)).unwrap();
-    assert!(!plan.abis.buffer_device_address && !plan.features.buffer_device_address);
+    assert!(!plan.abis.buffer_device_address && !plan.features.has(Feature::BufferDeviceAddress));
     let plan = planned("llvmpipe", &with_abi(DispatchAbiChoice::BufferDeviceAddress)).unwrap();
-    assert!(!plan.abis.descriptors && plan.features.buffer_device_address);
-    let mut caps = recorded("llvmpipe");
-    caps.features.shader_int64 = false;
-    let plan = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap();
+    assert!(!plan.abis.descriptors && plan.features.has(Feature::BufferDeviceAddress));
+    let mut facts = recorded("llvmpipe");
+    facts.features.set(Feature::ShaderInt64, false);
+    let plan = DevicePlan::new(&facts, &VulkanOptions::default(), &Workarounds::default()).unwrap();
     assert!(!plan.abis.buffer_device_address, "addresses are 64-bit integers in such kernels");
 }
 
@@ -99,8 +101,8 @@ fn a_missing_timeline_semaphore_is_named() {
 
 #[test]
 fn vulkan_1_1_works_through_extensions() {
-    let caps = recorded("mali_g78");
-    assert!(caps.api_version < VERSION_1_2);
+    let facts = recorded("mali_g78");
+    assert!(facts.api_version < VERSION_1_2);
     let plan = default_plan("mali_g78");
     for name in ["VK_KHR_timeline_semaphore", "VK_KHR_8bit_storage", "VK_KHR_shader_float16_int8"] {
         assert!(plan.extensions.contains(&name), "{name} missing from {:?}", plan.extensions);
@@ -114,18 +116,18 @@ fn vulkan_1_1_works_through_extensions() {
 #[test]
 fn every_plan_asks_only_for_what_the_device_has() {
     for name in RECORDED {
-        let caps = recorded(name);
+        let facts = recorded(name);
         for robust_buffer_access in [None, Some(false), Some(true)] {
             let options = VulkanOptions { robust_buffer_access, ..VulkanOptions::default() };
             let Ok(plan) = planned(name, &options) else { continue };
             for extension in &plan.extensions {
-                assert!(caps.has_extension(extension), "{name}: {extension}");
+                assert!(facts.has_extension(extension), "{name}: {extension}");
             }
-            for feature in plan.features.enabled() {
-                assert_eq!(caps.features.get(feature), Some(true), "{name}: {feature}");
+            for feature in plan.features.iter() {
+                assert!(facts.features.has(feature), "{name}: {feature:?}");
             }
             assert!(plan.extensions.is_sorted() && !plan.queues.is_empty());
-            assert!(plan.queues.iter().all(|q| caps.queue_families[q.family as usize].compute()));
+            assert!(plan.queues.iter().all(|q| facts.queue_families[q.family as usize].compute()));
         }
     }
 }
@@ -143,9 +145,9 @@ const RECORDED: &[&str] = &[
 #[test]
 fn recorded_files_survive_a_round_trip() {
     for name in RECORDED {
-        let caps = recorded(name);
-        assert_eq!(DeviceCaps::from_json(&caps.to_json()).unwrap(), caps, "{name}");
-        assert!(caps.extensions.is_sorted(), "{name}");
+        let facts = recorded(name);
+        assert_eq!(DeviceFacts::from_json(&facts.to_json()).unwrap(), facts, "{name}");
+        assert!(facts.extensions.is_sorted(), "{name}");
     }
 }
 
@@ -165,11 +167,11 @@ fn discrete_devices_stage_and_keep_a_window() {
     let plan = default_plan("discrete_rebar");
     assert_eq!(plan.memory.strategy, MemoryStrategy::Staged);
     assert!(plan.memory.upload_window > 1 << 32);
-    let mut caps = recorded("discrete_rebar");
-    let window = caps.memory.types.iter().position(|t| t.device_local() && t.host_visible()).unwrap();
-    caps.memory.heaps.push(crate::caps::MemoryHeap { size: 256 << 20, device_local: true });
-    caps.memory.types[window].heap = 2;
-    let plan = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap();
+    let mut facts = recorded("discrete_rebar");
+    let window = facts.memory.types.iter().position(|t| t.device_local() && t.host_visible()).unwrap();
+    facts.memory.heaps.push(halite_facts::MemoryHeap { size: 256 << 20, device_local: true });
+    facts.memory.types[window].heap = 2;
+    let plan = DevicePlan::new(&facts, &VulkanOptions::default(), &Workarounds::default()).unwrap();
     assert_eq!(plan.memory.upload_window, 0, "the classic window is left to others");
 }
 
@@ -180,9 +182,9 @@ fn the_memory_option_is_obeyed() {
     assert_eq!(plan.memory.strategy, MemoryStrategy::Staged);
     let plan = planned("discrete_rebar", &options(MemoryChoice::Unified)).unwrap();
     assert_eq!(plan.memory.strategy, MemoryStrategy::Unified);
-    let mut caps = recorded("discrete_rebar");
-    caps.memory.types.retain(|t| !(t.device_local() && t.host_visible()));
-    let e = DevicePlan::new(&caps, &options(MemoryChoice::Unified), &Workarounds::default()).unwrap_err();
+    let mut facts = recorded("discrete_rebar");
+    facts.memory.types.retain(|t| !(t.device_local() && t.host_visible()));
+    let e = DevicePlan::new(&facts, &options(MemoryChoice::Unified), &Workarounds::default()).unwrap_err();
     assert!(e.to_string().contains("memory=unified"), "{e}");
 }
 
@@ -193,9 +195,9 @@ fn queue_families() {
     let options = VulkanOptions { dedicated_compute_queue: false, queues: 8, ..VulkanOptions::default() };
     let plan = planned("discrete_rebar", &options).unwrap();
     assert_eq!((plan.queues[0].family, plan.queues.len()), (0, 8));
-    let mut caps = recorded("discrete_rebar");
-    caps.queue_families.iter_mut().for_each(|f| f.flags &= !2);
-    let e = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap_err();
+    let mut facts = recorded("discrete_rebar");
+    facts.queue_families.iter_mut().for_each(|f| f.flags &= !2);
+    let e = DevicePlan::new(&facts, &VulkanOptions::default(), &Workarounds::default()).unwrap_err();
     assert!(matches!(e, PlanError::NoComputeQueue { families: 3, .. }), "{e}");
 }
 
@@ -205,51 +207,53 @@ fn fallbacks_can_be_forced() {
         VulkanOptions { push_descriptors: false, synchronization2: false, ..VulkanOptions::default() };
     let plan = planned("llvmpipe", &options).unwrap();
     assert_eq!((plan.push_descriptors, plan.synchronization2), (0, false));
-    assert!(!plan.extensions.contains(&"VK_KHR_push_descriptor") && !plan.features.synchronization2);
+    assert!(
+        !plan.extensions.contains(&"VK_KHR_push_descriptor") && !plan.features.has(Feature::Synchronization2)
+    );
 }
 
 #[test]
 fn robustness_takes_the_strictest_there_is() {
     let options = VulkanOptions { robust_buffer_access: Some(true), ..VulkanOptions::default() };
     let plan = planned("llvmpipe", &options).unwrap();
-    assert!(plan.features.robust_buffer_access && plan.robustness != Robustness::Off);
-    let mut caps = recorded("llvmpipe");
-    caps.features.robust_buffer_access2 = false;
-    let plan = DevicePlan::new(&caps, &options, &Workarounds::default()).unwrap();
+    assert!(plan.features.has(Feature::RobustBufferAccess) && plan.robustness != Robustness::Off);
+    let mut facts = recorded("llvmpipe");
+    facts.features.set(Feature::RobustBufferAccess2, false);
+    let plan = DevicePlan::new(&facts, &options, &Workarounds::default()).unwrap();
     assert_eq!(plan.robustness, Robustness::Basic);
-    caps.features.robust_buffer_access = false;
-    let e = DevicePlan::new(&caps, &options, &Workarounds::default()).unwrap_err();
+    facts.features.set(Feature::RobustBufferAccess, false);
+    let e = DevicePlan::new(&facts, &options, &Workarounds::default()).unwrap_err();
     assert!(e.to_string().contains("robust_buffer_access=on"), "{e}");
 }
 
 #[test]
 fn kernels_on_the_processor_are_bounds_checked_unless_told_otherwise() {
-    let robustness = |caps: &DeviceCaps, robust_buffer_access| {
+    let robustness = |facts: &DeviceFacts, robust_buffer_access| {
         let options = VulkanOptions { robust_buffer_access, ..VulkanOptions::default() };
-        DevicePlan::new(caps, &options, &Workarounds::default()).unwrap().robustness
+        DevicePlan::new(facts, &options, &Workarounds::default()).unwrap().robustness
     };
-    let mut caps = recorded("swiftshader");
-    assert_ne!(robustness(&caps, None), Robustness::Off);
-    assert_eq!(robustness(&caps, Some(false)), Robustness::Off);
-    caps.device_type = DeviceType::Discrete;
-    assert_eq!(robustness(&caps, None), Robustness::Off);
-    caps.device_type = DeviceType::Cpu;
-    caps.features.robust_buffer_access = false;
-    assert_eq!(robustness(&caps, None), Robustness::Off, "a default never makes opening fail");
+    let mut facts = recorded("swiftshader");
+    assert_ne!(robustness(&facts, None), Robustness::Off);
+    assert_eq!(robustness(&facts, Some(false)), Robustness::Off);
+    facts.device_type = DeviceType::Discrete;
+    assert_eq!(robustness(&facts, None), Robustness::Off);
+    facts.device_type = DeviceType::Cpu;
+    facts.features.set(Feature::RobustBufferAccess, false);
+    assert_eq!(robustness(&facts, None), Robustness::Off, "a default never makes opening fail");
 }
 
 #[test]
 fn old_devices_are_refused_by_version() {
-    let mut caps = recorded("mali_g78");
-    caps.api_version = crate::caps::api_version(1, 0, 61);
-    let e = DevicePlan::new(&caps, &VulkanOptions::default(), &Workarounds::default()).unwrap_err();
+    let mut facts = recorded("mali_g78");
+    facts.api_version = halite_facts::api_version(1, 0, 61);
+    let e = DevicePlan::new(&facts, &VulkanOptions::default(), &Workarounds::default()).unwrap_err();
     assert!(e.to_string().contains("Vulkan 1.0.61"), "{e}");
 }
 
 #[test]
 fn versions_print_as_vendors_write_them() {
-    let mut caps = recorded("llvmpipe");
-    caps.driver_id = driver_id::NVIDIA_PROPRIETARY;
-    caps.driver_version = (570 << 22) | (86 << 14) | (10 << 6);
-    assert_eq!(caps.driver_version_text(), "570.86.10");
+    let mut facts = recorded("llvmpipe");
+    facts.driver_id = driver_id::NVIDIA_PROPRIETARY;
+    facts.driver_version = (570 << 22) | (86 << 14) | (10 << 6);
+    assert_eq!(facts.driver_version_text(), "570.86.10");
 }

@@ -1,21 +1,22 @@
-//! Owns the mapping from Vulkan's property structures to our caps.
+//! The mapping from Vulkan's property structures to the facts of a device.
 
 use std::ffi::c_void;
 
 use ash::vk;
 
 use crate::{
-    caps::{
-        CooperativeMatrixShape, DeviceCaps, DeviceType, DotProductCaps, Features, Limits, MemoryCaps,
-        SubgroupCaps, VERSION_1_2, VERSION_1_3,
-    },
     instance::InstanceContext,
+    probe::features,
     workarounds::{Avoid, Workarounds},
 };
+use halite_facts::{
+    CooperativeMatrixProperties, DeviceFacts, DeviceType, DotProductFacts, Feature, Limits, Memory,
+    SubgroupFacts, VERSION_1_2, VERSION_1_3,
+};
 
-/// Caps with everything that Vulkan 1.0 tells.
-pub(super) fn basic(p: &vk::PhysicalDeviceProperties) -> DeviceCaps {
-    DeviceCaps {
+/// Facts with everything that Vulkan 1.0 tells.
+pub(super) fn basic(p: &vk::PhysicalDeviceProperties) -> DeviceFacts {
+    DeviceFacts {
         name: p.device_name_as_c_str().map_or_else(|_| String::new(), |n| n.to_string_lossy().into_owned()),
         vendor_id: p.vendor_id,
         device_id: p.device_id,
@@ -36,13 +37,14 @@ pub(super) fn basic(p: &vk::PhysicalDeviceProperties) -> DeviceCaps {
         driver_uuid: String::new(),
         pipeline_cache_uuid: hex(&p.pipeline_cache_uuid),
         limits: limits(&p.limits),
-        subgroup: SubgroupCaps::default(),
-        features: Features::default(),
-        dot_product: DotProductCaps::default(),
+        subgroup: SubgroupFacts::default(),
+        features: features::nothing(),
+        dot_product: Some(DotProductFacts::default()),
         cooperative_matrices: Vec::new(),
-        memory: MemoryCaps::default(),
+        memory: Memory::default(),
         queue_families: Vec::new(),
         extensions: Vec::new(),
+        os: std::env::consts::OS.to_owned(),
     }
 }
 
@@ -66,7 +68,7 @@ fn limits(l: &vk::PhysicalDeviceLimits) -> Limits {
         buffer_image_granularity: l.buffer_image_granularity,
         min_memory_map_alignment: l.min_memory_map_alignment as u64,
         timestamp_period: l.timestamp_period,
-        ..Limits::default()
+        ..Limits::LEAST
     }
 }
 
@@ -93,12 +95,12 @@ struct Properties {
 /// Adds what Vulkan 1.1 and later versions and extensions tell.
 ///
 /// # Safety
-/// The physical device must belong to the context's instance and have Vulkan 1.1; the caps' version and
+/// The physical device must belong to the context's instance and have Vulkan 1.1; the facts' version and
 /// extensions must be its own.
 pub(super) unsafe fn extended(
     context: &InstanceContext,
     physical: vk::PhysicalDevice,
-    caps: &mut DeviceCaps,
+    facts: &mut DeviceFacts,
 ) {
     let mut p = Box::<Properties>::default();
     let mut head: *mut c_void = std::ptr::null_mut();
@@ -114,42 +116,42 @@ pub(super) unsafe fn extended(
         id if true;
         subgroup if true;
         maintenance3 if true;
-        driver if caps.core_or_extension(VERSION_1_2, "VK_KHR_driver_properties");
-        timeline if caps.core_or_extension(VERSION_1_2, "VK_KHR_timeline_semaphore");
-        size_control if caps.core_or_extension(VERSION_1_3, "VK_EXT_subgroup_size_control");
-        dot_product if caps.core_or_extension(VERSION_1_3, "VK_KHR_shader_integer_dot_product");
-        maintenance4 if caps.core_or_extension(VERSION_1_3, "VK_KHR_maintenance4");
-        push_descriptor if caps.has_extension("VK_KHR_push_descriptor");
-        host_memory if caps.has_extension("VK_EXT_external_memory_host");
+        driver if facts.core_or_extension(VERSION_1_2, "VK_KHR_driver_properties");
+        timeline if facts.core_or_extension(VERSION_1_2, "VK_KHR_timeline_semaphore");
+        size_control if facts.core_or_extension(VERSION_1_3, "VK_EXT_subgroup_size_control");
+        dot_product if facts.core_or_extension(VERSION_1_3, "VK_KHR_shader_integer_dot_product");
+        maintenance4 if facts.core_or_extension(VERSION_1_3, "VK_KHR_maintenance4");
+        push_descriptor if facts.has_extension("VK_KHR_push_descriptor");
+        host_memory if facts.has_extension("VK_EXT_external_memory_host");
     }
     let mut root = vk::PhysicalDeviceProperties2 { p_next: head, ..Default::default() };
     // SAFETY: as the caller vouches; the chain is made of live structures that the device defines.
     unsafe { context.instance.get_physical_device_properties2(physical, &mut root) };
-    apply(&p, caps);
+    apply(&p, facts);
     // Some drivers end the process when they are asked, so no option can have it done all the same.
-    let fault = Workarounds::for_device(caps).find(Avoid::CooperativeMatrix);
-    if caps.features.cooperative_matrix && fault.is_none() {
+    let fault = Workarounds::for_device(facts).find(Avoid::CooperativeMatrix);
+    if facts.features.has(Feature::CooperativeMatrix) && fault.is_none() {
         // SAFETY: as the caller vouches; the feature comes with the extension.
-        caps.cooperative_matrices = unsafe { cooperative_matrices(context, physical) };
+        facts.cooperative_matrices = unsafe { cooperative_matrices(context, physical) };
     }
 }
 
-fn apply(p: &Properties, caps: &mut DeviceCaps) {
-    caps.uuid = hex(&p.id.device_uuid);
-    caps.driver_uuid = hex(&p.id.driver_uuid);
+fn apply(p: &Properties, facts: &mut DeviceFacts) {
+    facts.uuid = hex(&p.id.device_uuid);
+    facts.driver_uuid = hex(&p.id.driver_uuid);
     let text = |chars: Result<&std::ffi::CStr, _>| {
         chars.map_or_else(
             |_: std::ffi::FromBytesUntilNulError| String::new(),
             |c| c.to_string_lossy().into_owned(),
         )
     };
-    caps.driver_id = u32::try_from(p.driver.driver_id.as_raw()).unwrap_or(0);
-    caps.driver_name = text(p.driver.driver_name_as_c_str());
-    caps.driver_info = text(p.driver.driver_info_as_c_str());
-    apply_limits(p, &mut caps.limits);
+    facts.driver_id = u32::try_from(p.driver.driver_id.as_raw()).unwrap_or(0);
+    facts.driver_name = text(p.driver.driver_name_as_c_str());
+    facts.driver_info = text(p.driver.driver_info_as_c_str());
+    apply_limits(p, &mut facts.limits);
     let size = p.subgroup.subgroup_size;
     let known = p.size_control.max_subgroup_size != 0;
-    caps.subgroup = SubgroupCaps {
+    facts.subgroup = SubgroupFacts {
         size,
         min_size: if known { p.size_control.min_subgroup_size } else { size },
         max_size: if known { p.size_control.max_subgroup_size } else { size },
@@ -159,11 +161,11 @@ fn apply(p: &Properties, caps: &mut DeviceCaps) {
         required_size_stages: p.size_control.required_subgroup_size_stages.as_raw(),
     };
     let d = &p.dot_product;
-    caps.dot_product = DotProductCaps {
+    facts.dot_product = Some(DotProductFacts {
         packed_4x8_unsigned: d.integer_dot_product4x8_bit_packed_unsigned_accelerated != vk::FALSE,
         packed_4x8_signed: d.integer_dot_product4x8_bit_packed_signed_accelerated != vk::FALSE,
         packed_4x8_mixed: d.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated != vk::FALSE,
-    };
+    });
 }
 
 fn apply_limits(p: &Properties, limits: &mut Limits) {
@@ -185,7 +187,7 @@ fn apply_limits(p: &Properties, limits: &mut Limits) {
 unsafe fn cooperative_matrices(
     context: &InstanceContext,
     physical: vk::PhysicalDevice,
-) -> Vec<CooperativeMatrixShape> {
+) -> Vec<CooperativeMatrixProperties> {
     let functions = ash::khr::cooperative_matrix::Instance::new(&context.library.entry, &context.instance);
     // SAFETY: as the caller vouches.
     let found = unsafe { functions.get_physical_device_cooperative_matrix_properties(physical) };
@@ -194,7 +196,7 @@ unsafe fn cooperative_matrices(
         Vec::new()
     });
     let raw = |t: vk::ComponentTypeKHR| u32::try_from(t.as_raw()).unwrap_or(u32::MAX);
-    let shape = |s: &vk::CooperativeMatrixPropertiesKHR<'_>| CooperativeMatrixShape {
+    let shape = |s: &vk::CooperativeMatrixPropertiesKHR<'_>| CooperativeMatrixProperties {
         m: s.m_size,
         n: s.n_size,
         k: s.k_size,

@@ -1,5 +1,5 @@
-//! Owns one submission: its command buffers, what it waits for and signals, and everything that has to live until
-//! the device is done with it. Does not own: when it is submitted (`queue`).
+//! One submission: its command buffers, what it waits for and signals, and everything that has to live until the device is done
+//! with it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Owns the command pool and descriptor pools that a batch records into, and their reuse. Does not own: what is
-//! recorded (`lower`).
+//! The command pool and descriptor pools that a batch records into, and their reuse.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Owns what happens after submission: waiting for the timeline, retiring finished batches, and device loss.
+//! What happens after submission: waiting for the timeline, retiring finished batches, and device loss.
 
 use std::{
     sync::Arc,
@@ -145,7 +145,7 @@ impl Queue {
 
     /// The failure when a value can never be reached, because its batch could not be submitted. No queue may be locked.
     pub fn check_submitted(&self, core: &Core, value: u64) -> Result<()> {
-        // Whoever submitted it may not have come to losing the device yet; there is one story of that.
+        // Whoever submitted it may not have come to losing the device yet; one failure reports that.
         self.find_submitted(value).map_err(|e| lost_or(core, e))
     }
 

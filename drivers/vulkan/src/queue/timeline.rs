@@ -1,5 +1,5 @@
-//! Owns the calls on a queue's timeline semaphore. The device context makes them reach `VK_KHR_timeline_semaphore`
-//! where they are not core.
+//! The calls on a queue's timeline semaphore. The device context makes them reach `VK_KHR_timeline_semaphore` where they are
+//! not core.
 
 use std::time::Duration;
 

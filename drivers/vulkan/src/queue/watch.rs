@@ -1,5 +1,5 @@
-//! Owns the thread that watches a queue when nobody waits on it: for callbacks, for waits on points that were not
-//! placed yet, and for semaphores of other devices. Started on first need; sleeps in Vulkan or on a condition.
+//! The thread that watches a queue when nobody waits on it: for callbacks, for waits on points that were not placed yet, and
+//! for semaphores of other devices. Started on first need; sleeps in Vulkan or on a condition.
 
 use std::{
     sync::Arc,

@@ -1,5 +1,4 @@
-//! Owns the folders in which Chrome, Chromium, Edge and programs made with Electron install SwiftShader.
-//! Does not own: the project's own places.
+//! The folders in which Chrome, Chromium, Edge and programs made with Electron install SwiftShader.
 
 use std::path::PathBuf;
 

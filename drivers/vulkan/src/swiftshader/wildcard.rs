@@ -1,4 +1,4 @@
-//! Owns paths with a `*` in a component. Does not own: which paths those are.
+//! Paths with a `*` in a component.
 
 use std::{
     cmp::Ordering,

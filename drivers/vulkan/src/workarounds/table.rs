@@ -1,8 +1,8 @@
-//! Owns the entries. A fault gets in when somebody has described it in public and it can hit a compute driver; its text
-//! says what was seen, not what is guessed.
+//! The entries. A fault gets in when somebody has described it in public and it can hit a compute driver; its text says what
+//! was seen, not what is guessed.
 
 use super::{Avoid, Match, Workaround};
-use crate::caps::{DeviceCaps, DeviceType, api_version, driver_id, vendor};
+use halite_facts::{DeviceFacts, DeviceType, api_version, driver_id, vendor};
 
 /// Every known fault.
 pub(super) static TABLE: &[Workaround] = &[
@@ -60,7 +60,7 @@ pub(super) static TABLE: &[Workaround] = &[
         reason: "pushed descriptors do not work on Arc GPUs with the Windows driver",
         link: "https://github.com/Ryujinx/Ryujinx/pull/6551",
         applies: Match {
-            fact: Some(("name has 'Arc'", |caps| caps.name.contains("Arc"))),
+            fact: Some(("name has 'Arc'", |facts| facts.name.contains("Arc"))),
             ..Match::driver(driver_id::INTEL_PROPRIETARY_WINDOWS)
         },
     },
@@ -98,15 +98,17 @@ pub(super) static TABLE: &[Workaround] = &[
                  and give wrong numbers",
         link: "https://github.com/0xShug0/audio.cpp/pull/193",
         applies: Match {
-            fact: Some(("no accelerated mixed-sign dot product", |caps| !caps.dot_product.packed_4x8_mixed)),
+            fact: Some(("no accelerated mixed-sign dot product", |facts| {
+                !facts.dot_product.is_some_and(|fast| fast.packed_4x8_mixed)
+            })),
             ..Match::driver(driver_id::AMD_PROPRIETARY)
         },
     },
 ];
 
 /// Turing brought shading rates; each of these extensions is on all newer GPUs, data centre ones included.
-fn before_turing(caps: &DeviceCaps) -> bool {
-    !caps.has_extension("VK_NV_shading_rate_image") && !caps.has_extension("VK_KHR_fragment_shading_rate")
+fn before_turing(facts: &DeviceFacts) -> bool {
+    !facts.has_extension("VK_NV_shading_rate_image") && !facts.has_extension("VK_KHR_fragment_shading_rate")
 }
 
 const fn on_request(name: &'static str, avoid: Avoid) -> Workaround {

@@ -7,15 +7,15 @@ use halite_hal::{
     Buffer, BufferParams, BufferSpan, Command, Executable, Fence, File, FileAccess, QueueAffinity, QueueOp,
     Result, Semaphore, SoftSemaphore, status,
 };
-
-use super::model::{Access, Model};
-use crate::suites::{
+use halite_testing::{
     Random,
     hal::{
         kernels::{AFFINE, Kernels},
         support::{ANY, Dev, buffer, dispatch, execute, fence, fill, record, slot, span},
     },
 };
+
+use super::model::{Access, Model};
 
 const BUFFERS: usize = 5;
 const FILES: usize = 2;

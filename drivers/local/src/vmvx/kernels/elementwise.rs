@@ -1,4 +1,4 @@
-//! Owns the kernels that look at one element at a time. Does not own: the functions of elements (`super` has them).
+//! The kernels that look at one element at a time.
 
 use halite_abi::Result;
 use halite_vm::{Arguments, Results};

@@ -1,4 +1,4 @@
-//! Owns the matrix product of tiles. Does not own: bringing matrices into tiles (`tiles` does).
+//! The matrix product of tiles.
 
 use std::{
     num::Wrapping,

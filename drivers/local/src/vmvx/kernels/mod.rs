@@ -1,5 +1,4 @@
-//! Owns the native module `vmvx`, version 0: the microkernels that bytecode for CPUs may call on whole tiles. Does not
-//! own: buffers, or the code that calls.
+//! The native module `vmvx`, version 0: the microkernels that bytecode for CPUs may call on whole tiles.
 //!
 //! iree-compile emits these calls with `--iree-vmvx-enable-microkernels`. Names and signatures are IREE's
 //! (`runtime/src/iree/modules/vmvx/exports.inl`); offsets and strides count elements. Operands are read in pieces and

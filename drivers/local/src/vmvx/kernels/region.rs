@@ -1,5 +1,4 @@
-//! Owns two-dimensional regions of buffers: bounds, and moving rows between a buffer and host memory. Does not own: what
-//! is computed.
+//! Two-dimensional regions of buffers: bounds, and moving rows between a buffer and host memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Owns bringing matrices into tiles and back. Does not own: what is done with tiles.
+//! Bringing matrices into tiles and back.
 
 use halite_abi::{Result, bail};
 use halite_vm::{Arguments, Results};

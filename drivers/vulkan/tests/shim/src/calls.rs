@@ -1,4 +1,4 @@
-//! Owns the calls on devices that can fail, and those that destroy what they made. Does not own: instances (`instance`).
+//! The calls on devices that can fail, and those that destroy what they made.
 
 use std::{
     ffi::{CStr, c_void},

@@ -1,5 +1,4 @@
-//! Owns the log of what is recorded into command buffers: barriers with their masks, and what they stand between. Does not own:
-//! what it should be.
+//! The log of what is recorded into command buffers: barriers with their masks, and what they stand between.
 
 use std::{
     ffi::{CStr, c_void},

@@ -1,4 +1,4 @@
-//! Owns the calls that belong to instances, and creating devices. Does not own: the calls on devices (`calls`).
+//! The calls that belong to instances, and creating devices.
 
 use std::{
     ffi::{CStr, c_char, c_void},

@@ -1,5 +1,5 @@
-//! A Vulkan loader for tests: hands every call to the system's loader, except those that it is told to fail, to delay or
-//! to crash in. Also counts what is created and destroyed. Owns the interception; the rules are in `rules`.
+//! A Vulkan loader for tests: hands every call to the system's loader, except those that it is told to fail, to delay or to
+//! crash in. Also counts what is created and destroyed. The rules are in `rules`.
 //!
 //! The driver loads it through the option `libvulkan`. Tests steer it through the functions named `halite_shim_*`, or,
 //! from outside of the process, through the environment variable `HALITE_VULKAN_SHIM`, which holds such rules as

@@ -1,4 +1,4 @@
-//! Owns what the shim was told to do, and what it counted. Does not own: the calls.
+//! What the shim was told to do, and what it counted.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -11,7 +11,6 @@ use halite_targets::Capabilities;
 use crate::{
     CompileError, SourceLocation,
     backend::{Backend, Binary, Choice, Code, Computation, Dispatch},
-    graph::ForeignKernel,
 };
 
 /// Chooses what computes on one target. Equal computations are decided once.
@@ -19,14 +18,13 @@ use crate::{
 pub struct Chooser<'a> {
     backend: &'a dyn Backend,
     target: &'a Capabilities,
-    operations: HashMap<String, Rc<Choice>>,
-    foreign: HashMap<Arc<ForeignKernel>, Rc<Choice>>,
+    known: HashMap<Computation, Rc<Choice>>,
 }
 
 impl<'a> Chooser<'a> {
     /// Of a target.
     pub fn new(backend: &'a dyn Backend, target: &'a Capabilities) -> Self {
-        Chooser { backend, target, operations: HashMap::new(), foreign: HashMap::new() }
+        Chooser { backend, target, known: HashMap::new() }
     }
 
     /// What computes something on the target.
@@ -38,11 +36,7 @@ impl<'a> Chooser<'a> {
         computation: &Computation,
         location: &SourceLocation,
     ) -> Result<Rc<Choice>, CompileError> {
-        let known = match computation {
-            Computation::Operation(operation) => self.operations.get(&operation.to_string()),
-            Computation::Foreign(kernel) => self.foreign.get(kernel),
-        };
-        if let Some(choice) = known {
+        if let Some(choice) = self.known.get(computation) {
             return Ok(choice.clone());
         }
         let choice =
@@ -53,12 +47,7 @@ impl<'a> Chooser<'a> {
                 reason,
             })?;
         let choice = Rc::new(choice);
-        match computation {
-            Computation::Operation(operation) => {
-                self.operations.insert(operation.to_string(), choice.clone())
-            }
-            Computation::Foreign(kernel) => self.foreign.insert(kernel.clone(), choice.clone()),
-        };
+        self.known.insert(computation.clone(), choice.clone());
         Ok(choice)
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Key<'a> {
             match command {
                 Command::Dispatch { kernel, push, bindings, .. } => {
                     self.numbers.extend([1, *kernel as u64, push.len() as u64, bindings.len() as u64]);
-                    bindings.iter().for_each(|span| self.memory(span));
+                    bindings.iter().for_each(|binding| self.memory(&binding.span));
                 }
                 Command::Copy { from, to } => {
                     self.number(2);

@@ -34,6 +34,7 @@ fn scale() -> ForeignKernel {
 /// own constant, 2.
 fn program() -> Program {
     use halite_ops::{DType, expression::Function};
+
     let float = ElementType::Of(DType::F32);
     let mut b = Builder::new();
     let x = b.input("x", float, &[8]).unwrap();

@@ -1,5 +1,5 @@
 // Linear and cubic interpolation, separable. Coordinates are exact, as fractions: place p of the result is at
-// (p * factor + start) / divisor of the source, so that neighbours are those of the reference; see `Axis` in the crate. An
+// (p * factor + start) / divisor of the source, so that neighbours are those of the twin; see `Axis` in the crate. An
 // invocation makes whole words: two results of 16 bits.
 #version 450
 #extension GL_GOOGLE_include_directive : require

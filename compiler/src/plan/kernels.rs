@@ -119,3 +119,42 @@ impl Kernels {
         index
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{
+        DType, Operation,
+        elementwise::Elementwise,
+        expression::{Expression, Function, Operand, Scalar},
+    };
+    use halite_shaders::Tuning;
+    use halite_targets::Target;
+
+    use super::*;
+    use crate::backend::vulkan::Vulkan;
+
+    /// `x * factor`, of which the text has the factor's nearest `f32` only.
+    fn scaled(factor: f64) -> Computation {
+        let mut program = Expression::default();
+        let factor = Operand::Constant(Scalar::Float(factor));
+        let product = program.call(Function::Mul, &[Operand::Input(0), factor]);
+        program.store(product, DType::F32);
+        let operation = Elementwise::new(vec![(DType::F32, vec![4])], program);
+        Computation::Operation(Box::new(Operation::Elementwise(operation)))
+    }
+
+    #[test]
+    fn equal_operations_are_decided_once_whatever_their_text_is() {
+        let target = Capabilities::of(Target::parse("hopper-h200-linux").unwrap());
+        let backend = Vulkan::new(Tuning::shipped());
+        let mut chooser = Chooser::new(&backend, &target);
+        let location = SourceLocation::default();
+        let nan = f32::from_bits(f32::NAN.to_bits() | 1);
+        let [one, other] = [scaled(f32::NAN.into()), scaled(nan.into())];
+        assert_eq!(one.to_string(), other.to_string());
+        assert_ne!(one, other);
+        let first = chooser.choose(&one, &location).unwrap();
+        assert!(Rc::ptr_eq(&first, &chooser.choose(&one.clone(), &location).unwrap()));
+        assert!(!Rc::ptr_eq(&first, &chooser.choose(&other, &location).unwrap()));
+    }
+}

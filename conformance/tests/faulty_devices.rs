@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{
-    any::Any,
     collections::HashMap,
     sync::{Arc, Mutex},
     time::Duration,
@@ -11,11 +10,10 @@ use std::{
 
 use halite_conformance::suites::{Runner, Summary, hal};
 use halite_hal::{
-    BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, DeviceInfo,
-    Driver as _, Executable, ExecutableDesc, Fence, MemoryStats, Options, QueueAffinity, QueueOp, Result,
-    Semaphore, Status,
+    BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device,
+    Driver as _, Fence, Options, QueueAffinity, QueueOp, Result, Status,
 };
-use halite_layers::validation::ValidatedDevice;
+use halite_layers::{Layer, Layered, validation::ValidatedDevice};
 use halite_null::NullDriver;
 use halite_testing::drivers::Opener;
 
@@ -64,21 +62,9 @@ impl Faulty {
     }
 }
 
-impl Device for Faulty {
-    fn id(&self) -> u64 {
-        self.inner.id()
-    }
-
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
-        self.inner.query_i64(category, key)
-    }
-
-    fn memory_stats(&self) -> MemoryStats {
-        self.inner.memory_stats()
+impl Layer for Faulty {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.inner
     }
 
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
@@ -92,30 +78,11 @@ impl Device for Faulty {
         }
     }
 
-    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        self.inner.create_semaphore(initial)
-    }
-
-    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
-        self.inner.create_executable(desc)
-    }
-
     fn create_command_buffer(&self, mut list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
         if self.fault == Fault::LastCommandIsLost {
             list.commands.pop();
         }
         self.inner.create_command_buffer(list)
-    }
-
-    fn queue_alloca(
-        &self,
-        affinity: QueueAffinity,
-        wait: &Fence,
-        signal: &Fence,
-        params: &BufferParams,
-        byte_length: u64,
-    ) -> Result<Arc<dyn Buffer>> {
-        self.inner.queue_alloca(affinity, wait, signal, params, byte_length)
     }
 
     fn queue_submit(&self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()> {
@@ -137,19 +104,11 @@ impl Device for Faulty {
         }
     }
 
-    fn queue_flush(&self, affinity: QueueAffinity) -> Result<()> {
-        self.inner.queue_flush(affinity)
-    }
-
     fn wait_idle(&self, deadline: Deadline) -> Result<()> {
         if self.fault == Fault::IdleNeverWaits {
             return Err(Status::new(halite_hal::Code::DeadlineExceeded, "at once"));
         }
         self.inner.wait_idle(deadline)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.inner.as_any()
     }
 }
 
@@ -157,7 +116,7 @@ impl Device for Faulty {
 fn run(fault: Fault, filter: &str) -> Summary {
     let opener: Opener = Arc::new(move || {
         let inner = NullDriver.open("", &Options::new())?;
-        Ok(ValidatedDevice::wrap(Arc::new(Faulty { inner, fault, tables: Mutex::default() })))
+        Ok(ValidatedDevice::wrap(Layered::new(Faulty { inner, fault, tables: Mutex::default() })))
     });
     let mut cases = hal::cases(1, 6);
     cases.retain(|case| case.name.contains(filter));

@@ -29,9 +29,9 @@ fn trial(set: &str) -> Option<Findings> {
     };
     let mut all = Findings::default();
     for program in corpus::programs(&root, set).unwrap() {
-        let watched = Watched::new(device.clone(), HazardCheck::Known);
+        let watched = Watched::before(device.clone(), HazardCheck::Known);
         replay::run(&root, &program, &(watched.clone() as Arc<dyn Device>));
-        let findings = watched.take();
+        let findings = watched.layer().take();
         let complaints: Vec<_> = findings.complaints().cloned().collect();
         assert!(complaints.is_empty(), "{}: {}", program.name, complaints.join("\n"));
         all.add(findings);

@@ -7,7 +7,7 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use halite_conformance::suites::{Case, Runner, hal};
 use halite_hal::*;
-use halite_layers::{open, peer};
+use halite_layers::{Layer, Layered, open, peer};
 use halite_testing::drivers::{Opener, registry};
 
 /// The Vulkan device at hand, without the pipelines that this user keeps.
@@ -20,37 +20,23 @@ struct Displaced {
     memory: Arc<dyn Device>,
 }
 
-impl Device for Displaced {
-    fn id(&self) -> u64 {
-        self.worker.id()
+impl Layer for Displaced {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.worker
     }
-    fn info(&self) -> &DeviceInfo {
-        self.worker.info()
-    }
-    fn queue_count(&self) -> u32 {
-        self.worker.queue_count()
-    }
-    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
-        self.worker.query_i64(category, key)
-    }
+
     fn memory_stats(&self) -> MemoryStats {
         self.memory.memory_stats()
     }
+
     fn trim(&self) {
         self.memory.trim();
     }
+
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
         self.memory.allocate_buffer(params, byte_length)
     }
-    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        self.worker.create_semaphore(initial)
-    }
-    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
-        self.worker.create_executable(desc)
-    }
-    fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
-        self.worker.create_command_buffer(list)
-    }
+
     fn queue_alloca(
         &self,
         affinity: QueueAffinity,
@@ -61,6 +47,7 @@ impl Device for Displaced {
     ) -> Result<Arc<dyn Buffer>> {
         self.memory.queue_alloca(affinity, wait, signal, params, byte_length)
     }
+
     fn queue_submit(&self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()> {
         let device = match op {
             QueueOp::Dealloca { .. } => &self.memory,
@@ -68,17 +55,21 @@ impl Device for Displaced {
         };
         device.queue_submit(affinity, wait, signal, op)
     }
+
     fn queue_flush(&self, affinity: QueueAffinity) -> Result<()> {
         self.memory.queue_flush(affinity)?;
         self.worker.queue_flush(affinity)
     }
+
     fn wait_idle(&self, deadline: Deadline) -> Result<()> {
         self.memory.wait_idle(deadline)?;
         self.worker.wait_idle(deadline)
     }
+
     fn is_validated(&self) -> bool {
         true
     }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -101,7 +92,7 @@ fn run(worker: &'static str, memory: &'static str) {
         let devices = [open(&registry, worker, &Options::new())?, open(&registry, memory, &Options::new())?];
         let connected = peer::connect(devices.to_vec());
         let (worker, memory) = (connected[0].clone(), connected[1].clone());
-        Ok(Arc::new(Displaced { worker, memory }) as Arc<dyn Device>)
+        Ok(Layered::new(Displaced { worker, memory }) as Arc<dyn Device>)
     });
     let mut cases: Vec<Case> = hal::cases(1, 10);
     let all = cases.len();

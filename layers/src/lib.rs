@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod dump;
+mod forward;
 pub mod hazards;
 pub mod peer;
 pub mod validation;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use halite_hal::{Device, DriverRegistry, Options, Result};
 
 pub use dump::{CommandDump, dump};
+pub use forward::{Layer, Layered};
 
 /// Opens the device that a URI names, and puts validation in front of it: by its stable path, by index (`vulkan://1`), or
 /// by a part of its name that fits one device only (`vulkan://llvmpipe`). `defaults` are options that the URI may override.

@@ -16,6 +16,7 @@ use std::{
 use bytes::Bytes;
 use common::*;
 use halite_hal::*;
+use halite_layers::{Layer, Layered};
 
 /// A null driver that panics where its device's path says.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Driver for Panics {
             return Err(status.with_detail("vk.result", "ERROR_DEVICE_LOST").with_detail("ü", "ö"));
         }
         let inner = halite_null::NullDriver.open("", &Options::new())?;
-        Ok(Arc::new(PanicDevice { inner, at: path.to_owned() }))
+        Ok(Layered::new(PanicDevice { inner, at: path.to_owned() }))
     }
 }
 
@@ -70,21 +71,21 @@ impl PanicDevice {
     }
 }
 
-impl Device for PanicDevice {
-    fn id(&self) -> u64 {
-        self.inner.id()
+impl Layer for PanicDevice {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.inner
     }
+
     fn info(&self) -> &DeviceInfo {
         self.at("info");
         self.inner.info()
     }
+
     fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
         self.at("query_i64");
         self.inner.query_i64(category, key)
     }
-    fn memory_stats(&self) -> MemoryStats {
-        self.inner.memory_stats()
-    }
+
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
         self.at("allocate_buffer");
         match self.at.as_str() {
@@ -92,37 +93,22 @@ impl Device for PanicDevice {
             _ => self.inner.allocate_buffer(params, byte_length),
         }
     }
-    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        self.inner.create_semaphore(initial)
-    }
+
     fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
         self.at("create_executable");
         self.inner.create_executable(desc)
     }
+
     fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
         self.at("create_command_buffer");
         self.inner.create_command_buffer(list)
     }
-    fn queue_alloca(
-        &self,
-        affinity: QueueAffinity,
-        wait: &Fence,
-        signal: &Fence,
-        params: &BufferParams,
-        byte_length: u64,
-    ) -> Result<Arc<dyn Buffer>> {
-        self.inner.queue_alloca(affinity, wait, signal, params, byte_length)
-    }
+
     fn queue_submit(&self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()> {
         self.at("queue_submit");
         self.inner.queue_submit(affinity, wait, signal, op)
     }
-    fn queue_flush(&self, affinity: QueueAffinity) -> Result<()> {
-        self.inner.queue_flush(affinity)
-    }
-    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
-        self.inner.wait_idle(deadline)
-    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

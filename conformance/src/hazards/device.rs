@@ -1,17 +1,13 @@
 //! Owns the device that puts recordings on trial when they are executed. Does not own: the trial.
 
 use std::{
-    any::Any,
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use halite_hal::{
-    BindingTable, Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
-};
-use halite_layers::hazards::HazardCheck;
+use halite_hal::{BindingTable, CommandBuffer, Deadline, Device, Fence, QueueAffinity, QueueOp, Result};
+use halite_layers::{Layer, Layered, hazards::HazardCheck};
 
 use super::{Findings, trial::Trial};
 
@@ -37,8 +33,8 @@ struct State {
 
 impl Watched {
     /// Stands before a device. Hazards are looked for with this check.
-    pub fn new(inner: Arc<dyn Device>, check: HazardCheck) -> Arc<Self> {
-        Arc::new(Watched { inner, check, state: Mutex::default() })
+    pub fn before(inner: Arc<dyn Device>, check: HazardCheck) -> Arc<Layered<Self>> {
+        Layered::new(Watched { inner, check, state: Mutex::default() })
     }
 
     /// What came out since the last call.
@@ -65,56 +61,14 @@ impl Watched {
     }
 }
 
-impl Device for Watched {
-    fn id(&self) -> u64 {
-        self.inner.id()
+impl Layer for Watched {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.inner
     }
 
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn queue_count(&self) -> u32 {
-        self.inner.queue_count()
-    }
-
-    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
-        self.inner.query_i64(category, key)
-    }
-
-    fn memory_stats(&self) -> MemoryStats {
-        self.inner.memory_stats()
-    }
-
-    fn trim(&self) {
-        self.inner.trim();
-    }
-
-    fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
-        self.inner.allocate_buffer(params, byte_length)
-    }
-
-    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        self.inner.create_semaphore(initial)
-    }
-
-    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
-        self.inner.create_executable(desc)
-    }
-
-    fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
-        self.inner.create_command_buffer(list)
-    }
-
-    fn queue_alloca(
-        &self,
-        affinity: QueueAffinity,
-        wait: &Fence,
-        signal: &Fence,
-        params: &BufferParams,
-        byte_length: u64,
-    ) -> Result<Arc<dyn Buffer>> {
-        self.inner.queue_alloca(affinity, wait, signal, params, byte_length)
+    /// Trials execute the lists of recordings: a caller's mistakes have to be found before.
+    fn is_validated(&self) -> bool {
+        false
     }
 
     fn queue_submit(&self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()> {
@@ -132,17 +86,5 @@ impl Device for Watched {
         }
         self.execute(command_buffer, bindings)?;
         self.inner.queue_submit(affinity, wait, signal, QueueOp::Barrier)
-    }
-
-    fn queue_flush(&self, affinity: QueueAffinity) -> Result<()> {
-        self.inner.queue_flush(affinity)
-    }
-
-    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
-        self.inner.wait_idle(deadline)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.inner.as_any()
     }
 }

@@ -1,9 +1,9 @@
 //! Kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
 
 mod compile_pool;
+mod footprints;
 mod layout;
 mod split;
-mod touches;
 
 use std::{
     ffi::CString,
@@ -48,7 +48,7 @@ pub(crate) struct Kernel {
     changed: Condvar,
     split: Mutex<SplitState>,
     /// What its code says about memory, once somebody asked.
-    touches: OnceLock<Option<AccessPlan>>,
+    access_plan: OnceLock<Option<AccessPlan>>,
 }
 
 enum State {
@@ -71,7 +71,7 @@ impl Kernel {
             state,
             changed: Condvar::new(),
             split: Mutex::default(),
-            touches: OnceLock::new(),
+            access_plan: OnceLock::new(),
         }
     }
 

@@ -14,18 +14,20 @@ mod mirror;
 mod recording;
 mod worker;
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 use self::{
     mirror::{Access, Mirrors},
     recording::PeerCommandBuffer,
     worker::Worker,
 };
-use crate::validation;
+use crate::{
+    forward::{Layer, Layered},
+    validation,
+};
 use halite_hal::{
-    Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, ResultExt, Semaphore, Status, bail,
-    status,
+    Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, Fence, QueueAffinity,
+    QueueOp, Result, ResultExt, Status, bail, status,
 };
 
 /// Devices that take each other's buffers and signal each other's semaphores, in the order given. What they are asked
@@ -35,7 +37,7 @@ pub fn connect(devices: Vec<Arc<dyn Device>>) -> Vec<Arc<dyn Device>> {
     if !several {
         return devices;
     }
-    let wrap = |inner| Arc::new(PeerDevice { inner, worker: Worker::default() }) as Arc<dyn Device>;
+    let wrap = |inner| Layered::new(PeerDevice { inner, worker: Worker::default() }) as Arc<dyn Device>;
     devices.into_iter().map(wrap).collect()
 }
 
@@ -192,41 +194,9 @@ impl Mirrored {
     }
 }
 
-impl Device for PeerDevice {
-    fn id(&self) -> u64 {
-        self.inner.id()
-    }
-
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn queue_count(&self) -> u32 {
-        self.inner.queue_count()
-    }
-
-    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
-        self.inner.query_i64(category, key)
-    }
-
-    fn memory_stats(&self) -> MemoryStats {
-        self.inner.memory_stats()
-    }
-
-    fn trim(&self) {
-        self.inner.trim();
-    }
-
-    fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
-        self.inner.allocate_buffer(params, byte_length)
-    }
-
-    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        self.inner.create_semaphore(initial)
-    }
-
-    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
-        self.inner.create_executable(desc)
+impl Layer for PeerDevice {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.inner
     }
 
     fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
@@ -274,10 +244,6 @@ impl Device for PeerDevice {
         Ok(())
     }
 
-    fn queue_flush(&self, affinity: QueueAffinity) -> Result<()> {
-        self.inner.queue_flush(affinity)
-    }
-
     fn wait_idle(&self, deadline: Deadline) -> Result<()> {
         if !self.worker.wait_idle(deadline) {
             bail!(
@@ -287,13 +253,5 @@ impl Device for PeerDevice {
             );
         }
         self.inner.wait_idle(deadline)
-    }
-
-    fn is_validated(&self) -> bool {
-        self.inner.is_validated()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.inner.as_any()
     }
 }

@@ -35,11 +35,13 @@ use std::{
 };
 
 use self::{lifetime::QueueAllocations, slots::SlotPlan};
-use crate::hazards::{self, HazardCheck};
+use crate::{
+    forward::{Layer, Layered},
+    hazards::{self, HazardCheck},
+};
 use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandList, Deadline, Device, DeviceInfo,
-    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, ResultExt, Semaphore,
-    bail,
+    Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandList, Device, Executable, ExecutableDesc,
+    Fence, QueueAffinity, QueueOp, Result, ResultExt, bail,
 };
 
 pub use self::commands::MAX_BINDING_CAPACITY;
@@ -67,7 +69,7 @@ impl ValidatedDevice {
         if device.is_validated() {
             return device;
         }
-        Arc::new(ValidatedDevice { inner: device, allocations: QueueAllocations::default(), hazards })
+        Layered::new(ValidatedDevice { inner: device, allocations: QueueAllocations::default(), hazards })
     }
 
     fn submit_dealloca(
@@ -112,38 +114,14 @@ impl ValidatedDevice {
     }
 }
 
-impl Device for ValidatedDevice {
-    fn id(&self) -> u64 {
-        self.inner.id()
-    }
-
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn queue_count(&self) -> u32 {
-        self.inner.queue_count()
-    }
-
-    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
-        self.inner.query_i64(category, key)
-    }
-
-    fn memory_stats(&self) -> MemoryStats {
-        self.inner.memory_stats()
-    }
-
-    fn trim(&self) {
-        self.inner.trim();
+impl Layer for ValidatedDevice {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.inner
     }
 
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
         range::check_allocation_size(byte_length)?;
         self.inner.allocate_buffer(params, byte_length)
-    }
-
-    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        self.inner.create_semaphore(initial)
     }
 
     fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
@@ -190,20 +168,8 @@ impl Device for ValidatedDevice {
             .context(|| format!("queue {name}"))
     }
 
-    fn queue_flush(&self, affinity: QueueAffinity) -> Result<()> {
-        self.inner.queue_flush(affinity)
-    }
-
-    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
-        self.inner.wait_idle(deadline)
-    }
-
     fn is_validated(&self) -> bool {
         true
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.inner.as_any()
     }
 }
 

@@ -3,10 +3,8 @@
 
 use std::{any::Any, sync::Arc};
 
-use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Driver, Executable,
-    ExecutableDesc, Fence, MemoryStats, Options, QueueAffinity, QueueOp, Result, Semaphore,
-};
+use halite_hal::{Device, DeviceInfo, Driver, Fence, Options, QueueAffinity, QueueOp, Result};
+use halite_layers::{Layer, Layered};
 use halite_null::NullDriver;
 
 halite_plugin::export_driver!(|| Arc::new(Panicking));
@@ -44,7 +42,7 @@ impl Driver for Panicking {
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {
         panic_at("open", options);
         let device = NullDriver.open(path, &Options::new())?;
-        Ok(Arc::new(PanickingDevice { device, options: options.clone() }))
+        Ok(Layered::new(PanickingDevice { device, options: options.clone() }))
     }
 }
 
@@ -55,51 +53,16 @@ struct PanickingDevice {
     options: Options,
 }
 
-impl Device for PanickingDevice {
-    fn id(&self) -> u64 {
-        self.device.id()
+impl Layer for PanickingDevice {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.device
     }
-    fn info(&self) -> &DeviceInfo {
-        self.device.info()
-    }
-    fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
-        self.device.query_i64(category, key)
-    }
-    fn memory_stats(&self) -> MemoryStats {
-        self.device.memory_stats()
-    }
-    fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
-        self.device.allocate_buffer(params, byte_length)
-    }
-    fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
-        self.device.create_semaphore(initial)
-    }
-    fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {
-        self.device.create_executable(desc)
-    }
-    fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>> {
-        self.device.create_command_buffer(list)
-    }
-    fn queue_alloca(
-        &self,
-        affinity: QueueAffinity,
-        wait: &Fence,
-        signal: &Fence,
-        params: &BufferParams,
-        byte_length: u64,
-    ) -> Result<Arc<dyn Buffer>> {
-        self.device.queue_alloca(affinity, wait, signal, params, byte_length)
-    }
+
     fn queue_submit(&self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()> {
         panic_at("submit", &self.options);
         self.device.queue_submit(affinity, wait, signal, op)
     }
-    fn queue_flush(&self, affinity: QueueAffinity) -> Result<()> {
-        self.device.queue_flush(affinity)
-    }
-    fn wait_idle(&self, deadline: Deadline) -> Result<()> {
-        self.device.wait_idle(deadline)
-    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -1,4 +1,4 @@
-//! Owns the demo: one command from a clean clone to a network's answer on whatever Vulkan device is there.
+//! The demo: one command from a clean clone to a network's answer on whatever Vulkan device is there.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Owns running the fuzz targets in `fuzz/`. Does not own the targets.
+//! Runs the fuzz targets in `fuzz/`.
 
 use std::fs;
 

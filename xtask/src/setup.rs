@@ -1,5 +1,4 @@
-//! Owns what a fresh Debian or Ubuntu machine needs for demo and tests: Vulkan loader, drivers, validation layer, C compiler.
-//! Does not own: driver choice at run time.
+//! Installs what a fresh Debian or Ubuntu machine needs for demo and tests: Vulkan loader, drivers, validation layer, C compiler.
 
 use std::{
     fs,
@@ -9,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    shell::{command, exists, output, repo, run, say},
+    shell::{apt, command, exists, output, repo, say},
     swiftshader,
 };
 
@@ -113,15 +112,4 @@ fn install(packages: &[&str]) -> Result<()> {
     args.extend(packages);
     apt(&["-q", "update"])?;
     apt(&args)
-}
-
-pub(crate) fn apt(args: &[&str]) -> Result<()> {
-    let root = output(&mut command("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
-    let mut line = vec!["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
-    line.extend(args);
-    if !root {
-        line.insert(0, "sudo");
-    }
-    run(&mut command(line[0], &line[1..]))
-        .context("package installation failed; run it by hand and try again")
 }

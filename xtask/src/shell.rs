@@ -1,4 +1,4 @@
-//! Owns running other programs and finding the repository. Does not own what is run.
+//! Runs other programs, and finds the repository.
 
 use std::{
     path::{Path, PathBuf},
@@ -67,4 +67,16 @@ pub fn output(command: &mut Command) -> Result<String> {
 /// Whether a program can be started at all.
 pub fn exists(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+/// Runs apt-get, as root or by sudo.
+pub fn apt(args: &[&str]) -> Result<()> {
+    let root = output(&mut command("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
+    let mut line = vec!["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
+    line.extend(args);
+    if !root {
+        line.insert(0, "sudo");
+    }
+    run(&mut command(line[0], &line[1..]))
+        .context("package installation failed; run it by hand and try again")
 }

@@ -1,5 +1,4 @@
-//! Owns the steps of a chore: every one is taken, whatever became of the others; each is timed, and all are told at the end. Does
-//! not own what a step does.
+//! The steps of a chore: every one is taken, whatever became of the others; each is timed, and all are told at the end.
 
 use anyhow::{Result, bail};
 

@@ -1,5 +1,5 @@
-//! Owns getting SwiftShader's library: out of Debian's package `chromium-common`, which is not installed for that.
-//! Does not own: where the Vulkan driver looks for it (`drivers/vulkan/src/swiftshader`).
+//! Gets SwiftShader's library out of Debian's package `chromium-common`, which is not installed for that. Where the Vulkan driver
+//! looks for it: `drivers/vulkan/src/swiftshader`.
 
 use std::{
     env, fs,
@@ -9,10 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::{
-    setup::apt,
-    shell::{command, exists, output, run},
-};
+use crate::shell::{apt, command, exists, output, run};
 
 const PACKAGE: &str = "chromium-common";
 const LIBRARY: &str = "libvk_swiftshader.so";

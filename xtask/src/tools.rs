@@ -1,4 +1,4 @@
-//! Owns what the tools' program is called, and how it gets its other names. Does not own the program.
+//! What the tools' program is called, and how it gets its other names.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{PteError, Result, read_program};
+use super::{PteError, Result};
 
 /// An ExecuTorch program. All indices in it have been checked against what they index.
 #[derive(Clone, Debug, Default)]
@@ -212,14 +212,6 @@ impl fmt::Display for ScalarType {
 }
 
 impl Program {
-    /// Reads a program. Constants and the data of delegates are slices of `file`.
-    ///
-    /// # Errors
-    /// Says which table of the file is damaged, or contradicts another, and how.
-    pub fn parse(file: &Bytes) -> Result<Program> {
-        read_program::read(file)
-    }
-
     /// The elements of a tensor that is a constant of the file; none for others.
     ///
     /// # Errors

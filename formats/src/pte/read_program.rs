@@ -14,38 +14,45 @@ struct Stores {
     inline: Vec<Bytes>,
 }
 
-pub(super) fn read(file: &Bytes) -> Result<Program> {
-    let container = Container::parse(file)?;
-    let reader = Reader::new(&file[..container.program], 0);
-    let root = reader.root("Program", s::PROGRAM_IDENTIFIER)?;
-    let version = root.scalar(&s::program::VERSION)?;
-    if version != 0 {
-        return Err(PteError::invalid("Program.version", format!("{version}; this reader knows 0")));
+impl Program {
+    /// Reads a program. Constants and the data of delegates are slices of `file`.
+    ///
+    /// # Errors
+    /// Says which table of the file is damaged, or contradicts another, and how.
+    pub fn parse(file: &Bytes) -> Result<Program> {
+        let container = Container::parse(file)?;
+        let reader = Reader::new(&file[..container.program], 0);
+        let root = reader.root("Program", s::PROGRAM_IDENTIFIER)?;
+        let version = root.scalar(&s::program::VERSION)?;
+        if version != 0 {
+            return Err(PteError::invalid("Program.version", format!("{version}; this reader knows 0")));
+        }
+        if !root.vector(&s::program::CONSTANT_BUFFER)?.is_empty() {
+            let problem = "constants inside of the program, as before ExecuTorch 0.4; export the model again";
+            return Err(PteError::invalid("Program.constant_buffer", problem));
+        }
+        let segments = each(&root, &s::program::SEGMENTS, |t, i| {
+            let range = container.segment(i, t.scalar(&s::segment::OFFSET)?, t.scalar(&s::segment::SIZE)?)?;
+            Ok(file.slice(range))
+        })?;
+        let inline = each(&root, &s::program::DELEGATE_DATA, |t, _| bytes(&t, &s::inline_data::DATA, file))?;
+        let stores = Stores { segments, inline };
+        let constants = root.child(&s::program::CONSTANT_SEGMENT)?;
+        let constants =
+            constants.map(|t| subsegments(&t, &stores, "Program.constant_segment")).transpose()?;
+        let mutable = root.vector(&s::program::MUTABLE_SEGMENTS)?;
+        let initial = match mutable.iter().next() {
+            Some(first) => Some(subsegments(&first?, &stores, "Program.mutable_data_segments[0]")?),
+            None => None,
+        };
+        Ok(Program {
+            version,
+            named: named(&root, &stores)?,
+            plans: each(&root, &s::program::PLANS, |t, _| plan(&t, &stores, file))?,
+            constants,
+            initial,
+        })
     }
-    if !root.vector(&s::program::CONSTANT_BUFFER)?.is_empty() {
-        let problem = "constants inside of the program, as before ExecuTorch 0.4; export the model again";
-        return Err(PteError::invalid("Program.constant_buffer", problem));
-    }
-    let segments = each(&root, &s::program::SEGMENTS, |t, i| {
-        let range = container.segment(i, t.scalar(&s::segment::OFFSET)?, t.scalar(&s::segment::SIZE)?)?;
-        Ok(file.slice(range))
-    })?;
-    let inline = each(&root, &s::program::DELEGATE_DATA, |t, _| bytes(&t, &s::inline_data::DATA, file))?;
-    let stores = Stores { segments, inline };
-    let constants = root.child(&s::program::CONSTANT_SEGMENT)?;
-    let constants = constants.map(|t| subsegments(&t, &stores, "Program.constant_segment")).transpose()?;
-    let mutable = root.vector(&s::program::MUTABLE_SEGMENTS)?;
-    let initial = match mutable.iter().next() {
-        Some(first) => Some(subsegments(&first?, &stores, "Program.mutable_data_segments[0]")?),
-        None => None,
-    };
-    Ok(Program {
-        version,
-        named: named(&root, &stores)?,
-        plans: each(&root, &s::program::PLANS, |t, _| plan(&t, &stores, file))?,
-        constants,
-        initial,
-    })
 }
 
 /// Reads every table of a vector; the closure gets the number of the element.

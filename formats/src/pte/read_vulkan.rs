@@ -13,29 +13,35 @@ const MAGIC: &[u8; 4] = b"VH00";
 const HEADER: usize = 30;
 const UNSET: u8 = 127;
 
-pub(super) fn read(blob: &Bytes) -> Result<VulkanGraph> {
-    let (graph_at, graph, data) = parts(blob)?;
-    let reader = Reader::new(&graph, graph_at);
-    let root = reader.root("VkGraph", s::GRAPH_IDENTIFIER)?;
-    let constants = each(&root, &s::graph::CONSTANTS, |t, i| constant(&t, i, &data))?;
-    let count = root.vector(&s::graph::VALUES)?.len();
-    let values = each(&root, &s::graph::VALUES, |t, i| value(&t, i, count, constants.len()))?;
-    let port = |v: u32| usize::try_from(v).ok().filter(|v| *v < count);
-    let calls = each(&root, &s::graph::CHAIN, |t, _| {
-        let index = |v: i32| usize::try_from(v).ok().filter(|v| *v < count);
-        Ok(Call {
-            node: t.scalar(&s::call::NODE)?,
-            name: text(&t, &s::call::NAME)?,
-            args: numbers(&t, &s::call::ARGS, index, "value of the graph")?,
+impl VulkanGraph {
+    /// Reads the data of a delegate whose id is `VulkanBackend`. Constants in it are slices of `blob`.
+    ///
+    /// # Errors
+    /// Says which table is damaged, or contradicts another, and how.
+    pub fn parse(blob: &Bytes) -> Result<VulkanGraph> {
+        let (graph_at, graph, data) = parts(blob)?;
+        let reader = Reader::new(&graph, graph_at);
+        let root = reader.root("VkGraph", s::GRAPH_IDENTIFIER)?;
+        let constants = each(&root, &s::graph::CONSTANTS, |t, i| constant(&t, i, &data))?;
+        let count = root.vector(&s::graph::VALUES)?.len();
+        let values = each(&root, &s::graph::VALUES, |t, i| value(&t, i, count, constants.len()))?;
+        let port = |v: u32| usize::try_from(v).ok().filter(|v| *v < count);
+        let calls = each(&root, &s::graph::CHAIN, |t, _| {
+            let index = |v: i32| usize::try_from(v).ok().filter(|v| *v < count);
+            Ok(Call {
+                node: t.scalar(&s::call::NODE)?,
+                name: text(&t, &s::call::NAME)?,
+                args: numbers(&t, &s::call::ARGS, index, "value of the graph")?,
+            })
+        })?;
+        Ok(VulkanGraph {
+            inputs: numbers(&root, &s::graph::INPUTS, port, "value of the graph")?,
+            outputs: numbers(&root, &s::graph::OUTPUTS, port, "value of the graph")?,
+            calls,
+            values,
+            constants,
         })
-    })?;
-    Ok(VulkanGraph {
-        inputs: numbers(&root, &s::graph::INPUTS, port, "value of the graph")?,
-        outputs: numbers(&root, &s::graph::OUTPUTS, port, "value of the graph")?,
-        calls,
-        values,
-        constants,
-    })
+    }
 }
 
 /// Where in the data the graph begins, the graph, and the constants behind it.

@@ -4,8 +4,6 @@
 use bytes::Bytes;
 use std::fmt;
 
-use super::{Result, read_vulkan};
-
 /// What the Vulkan delegate runs: operators in order, over values. All indices in it have been checked.
 #[derive(Clone, Debug)]
 pub struct VulkanGraph {
@@ -131,15 +129,5 @@ impl fmt::Display for DataType {
             DataType::Float64 => "f64",
             DataType::Int64 => "i64",
         })
-    }
-}
-
-impl VulkanGraph {
-    /// Reads the data of a delegate whose id is `VulkanBackend`. Constants in it are slices of `blob`.
-    ///
-    /// # Errors
-    /// Says which table is damaged, or contradicts another, and how.
-    pub fn parse(blob: &Bytes) -> Result<VulkanGraph> {
-        read_vulkan::read(blob)
     }
 }

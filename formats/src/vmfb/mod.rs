@@ -6,6 +6,7 @@ mod container;
 mod error;
 mod executable;
 mod module;
+mod read;
 mod read_debug;
 mod read_executable;
 mod read_module;

@@ -1,6 +1,6 @@
 //! Owns reading the debug database of a module.
 
-use super::read_module::{Result, each, text};
+use super::read::{Result, each, text};
 use super::schema as s;
 use super::{DebugDatabase, FunctionDebug, Location, VmfbError};
 use crate::flatbuffer::Table;

@@ -1,6 +1,6 @@
 //! Owns reading Vulkan executables (`VKE1`). Does not own: SPIR-V, whose words are handed on unread.
 
-use super::read_module::{Result, each, named, text};
+use super::read::{Result, each, named, text};
 use super::schema as s;
 use super::{
     BdaLayout, DescriptorBinding, DispatchAbi, Pipeline, PipelineLayout, PushConstantRange, VmfbError,

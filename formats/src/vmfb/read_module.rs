@@ -2,16 +2,15 @@
 //! resolves them).
 
 use super::container::Container;
+use super::read::{Result, each, named, text};
 use super::read_debug::read_debug;
 use super::schema as s;
 use super::{
     Attr, BYTECODE_VERSION, Dependency, Export, Function, FunctionSignature, Import, ModuleDef, VmfbError,
     requirement,
 };
-use crate::flatbuffer::{Child, Field, Reader, Table, Text, Vector};
+use crate::flatbuffer::{Child, Field, Reader, Table, Vector};
 use bytes::Bytes;
-
-pub(super) type Result<T> = std::result::Result<T, VmfbError>;
 
 /// Highest register counts that operands can address.
 const MAX_I32_REGISTERS: u16 = 0x7FFF;
@@ -54,33 +53,6 @@ pub fn read_module(file: Bytes) -> Result<ModuleDef> {
         bytecode_version,
         debug,
     })
-}
-
-/// Reads every table of a vector; the closure gets a function that names the element.
-pub(super) fn each<'a, T>(
-    table: &Table<'a>,
-    f: &Field<Vector<Child>>,
-    mut read: impl FnMut(Table<'a>, &dyn Fn() -> String) -> Result<T>,
-) -> Result<Vec<T>> {
-    let vector = table.vector(f)?;
-    let mut out = Vec::with_capacity(vector.len());
-    for (i, element) in vector.iter().enumerate() {
-        out.push(read(element?, &|| format!("{}.{}[{i}]", f.table, f.name))?);
-    }
-    Ok(out)
-}
-
-/// A string; empty when absent.
-pub(super) fn text(table: &Table<'_>, f: &Field<Text>) -> Result<String> {
-    Ok(table.text(f)?.unwrap_or_default().to_owned())
-}
-
-/// A string that must not be empty.
-pub(super) fn named(table: &Table<'_>, f: &Field<Text>, at: impl Fn() -> String) -> Result<String> {
-    match table.text(f)? {
-        Some(name) if !name.is_empty() => Ok(name.to_owned()),
-        _ => Err(VmfbError::invalid(at(), format!("{}.{} is empty; it must be a name", f.table, f.name))),
-    }
 }
 
 fn check_version(version: u32) -> Result<u32> {

@@ -1,4 +1,4 @@
-//! Owns building test programs, and what cargo says of them. Does not own running them.
+//! Builds test programs, and reads what cargo says of them.
 
 use std::{path::PathBuf, process::Stdio};
 

@@ -1,5 +1,4 @@
-//! Owns the order of checks. Does not own the tests, nor how their programs are built (`binaries`), run (`runner`) and repeated
-//! (`repeat`).
+//! Runs all tests in order: builds their programs (`binaries`), runs them (`runner`), and repeats that (`repeat`).
 //!
 //! Everything is built once, with the same packages selected each time: cargo chooses features of other crates for what is
 //! selected, and other features mean that all of the workspace is compiled anew.

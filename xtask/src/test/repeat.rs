@@ -1,5 +1,4 @@
-//! Owns running the same tests many times, on a machine that is busy with something else, and telling which of them fail now and
-//! then. Does not own the running.
+//! Runs the same tests many times, on a machine that is busy with something else, and tells which of them fail now and then.
 
 use std::{
     collections::BTreeMap,

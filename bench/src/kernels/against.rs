@@ -1,7 +1,8 @@
 //! Compares with the original's code for the same operation: same inputs, same device, in turns.
 
 use halite_hal::Result;
-use halite_shaders::{Candidate, Operation};
+use halite_ops::Operation;
+use halite_shaders::Candidate;
 
 use super::{
     bench::Bench,

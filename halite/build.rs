@@ -9,16 +9,19 @@ use std::{
 use sha2::{Digest, Sha256};
 
 /// What decides which module comes out of a model; the lock file has the versions of outside crates.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 14] = [
     "Cargo.lock",
+    "abi/src",
     "halite/src",
     "compiler/src",
     "shaders/src",
     "shaders/ops",
     "shaders/spirv",
     "shaders/tuning.json",
+    "spirv/src",
     "targets/src",
     "targets/data",
+    "facts/src",
     "formats/src",
     "vm/src",
 ];

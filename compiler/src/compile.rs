@@ -3,7 +3,9 @@
 use halite_formats::Rope;
 
 use crate::{
-    CompileError, CompileOptions, Control, ParameterArchive, Program, Stage, emit,
+    CompileError, CompileOptions, Control, ParameterArchive, Program, Stage,
+    backend::vulkan::Vulkan,
+    emit,
     explain::{self, Report},
     plan,
 };
@@ -33,8 +35,9 @@ pub fn compile(
     if options.module_name.is_empty() {
         return Err(CompileError::Request("the module needs a name".to_owned()));
     }
-    let plan = plan::plan(program, options, control)?;
-    let emitted = emit::emit(program, &plan, options, control)?;
+    let backend = Vulkan::new(&options.tuning);
+    let plan = plan::plan(program, options, &backend, control)?;
+    let emitted = emit::emit(program, &plan, options, &backend, control)?;
     control.check(Stage::Writing)?;
     let report = explain::report(program, &plan, options, &emitted);
     Ok(Compiled { module: emitted.module, parameters: emitted.parameters, report })

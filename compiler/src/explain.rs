@@ -2,7 +2,6 @@
 
 mod text;
 
-use halite_formats::vmfb::read_vulkan_executable;
 use serde::Serialize;
 
 use crate::{
@@ -223,13 +222,13 @@ fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
 fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
     let commands = || lowered.segments.iter().flatten();
     let operations = flow.steps.iter().zip(&lowered.choices).filter_map(|(step, choice)| {
-        let (Step::Operation { operation, location, .. }, Some(choice)) = (step, choice) else { return None };
+        let (Step::Compute { computation, location, .. }, Some(choice)) = (step, choice) else { return None };
         Some(OperationReport {
             location: named(location),
-            operation: operation.to_string(),
-            variant: choice.variant.to_owned(),
+            operation: computation.to_string(),
+            variant: choice.variant.clone(),
             why: choice.why.clone(),
-            dispatches: choice.plan.steps.iter().filter(|step| !step.grid.contains(&0)).count(),
+            dispatches: choice.dispatches.len(),
             flops: choice.work.flops,
             bytes: choice.work.bytes,
         })
@@ -269,14 +268,7 @@ fn constants(plan: &ModulePlan, emitted: &Emitted) -> ConstantReport {
 }
 
 fn sizes(plan: &ModulePlan, emitted: &Emitted) -> SizeReport {
-    let mut kernels = Vec::new();
-    for data in &emitted.def.rodata {
-        if let Ok(executable) = read_vulkan_executable(data.clone())
-            && let [kernel] = &executable.pipelines[..]
-        {
-            kernels.push((kernel.name.clone(), data.len() as u64));
-        }
-    }
+    let mut kernels = emitted.executables.clone();
     kernels.sort_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
     let constants = match emitted.parameters {
         Some(_) => 0,

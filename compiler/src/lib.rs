@@ -9,6 +9,7 @@
 //! writes the module.
 #![forbid(unsafe_code)]
 
+pub mod backend;
 pub mod build;
 mod compile;
 mod control;

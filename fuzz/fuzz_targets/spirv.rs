@@ -1,10 +1,10 @@
-//! SPIR-V modules: validation, facts, what is touched, and the plan for a narrow device; what is repaired must be valid again.
+//! SPIR-V modules: validation, facts, what is accessed, and the plan for a narrow device; what is repaired must be valid again.
 #![no_main]
 
 use halite_spirv::{
+    access::{AccessPlan, Launch},
     analyze,
     subgroup::{Decision, Policy, SubgroupSupport, plan},
-    touch::{Launch, TouchPlan},
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -22,8 +22,8 @@ fuzz_target!(|data: &[u8]| {
     };
     let policy = Policy { repair: true, allow_mismatch: false };
     for entry in &facts.entry_points {
-        let touches = TouchPlan::new(&words, &entry.name).expect("the module was accepted");
-        touches.of(&Launch { push_constants: &[3; 16], workgroups: Some([2; 3]) });
+        let accesses = AccessPlan::new(&words, &entry.name).expect("the module was accepted");
+        accesses.of(&Launch { push_constants: &[3; 16], workgroups: Some([2; 3]) });
         let decision =
             plan(&words, &entry.name, &[32], 0, &device, &policy).expect("the module was accepted");
         if let Decision::Repaired { words, .. } = decision {

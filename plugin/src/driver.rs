@@ -7,6 +7,7 @@ use super::{
     device, guard, host, info,
     manifest::is_driver_name,
     object::{self, Exported, Shared, present, table},
+    panics,
     peer::{Peer, Side},
     raw, status,
 };
@@ -222,7 +223,7 @@ struct GatheredOptions {
 }
 
 unsafe extern "C" fn gather_option(context: *mut c_void, option: *const HalitePair) {
-    guard::swallow("visiting an option", || {
+    panics::swallow("visiting an option", || {
         // SAFETY: the context is the `GatheredOptions` of `options_of`, which nobody else uses during the call.
         let Some(gathered) = (unsafe { context.cast::<GatheredOptions>().as_mut() }) else { return };
         let Ok(options) = &mut gathered.options else { return };
@@ -254,7 +255,7 @@ struct GatheredPath {
 }
 
 unsafe extern "C" fn gather_path(context: *mut c_void, path: HaliteStr) {
-    guard::swallow("visiting a path", || {
+    panics::swallow("visiting a path", || {
         // SAFETY: the context is the `GatheredPath` of `find_unlisted`, which nobody else uses during the call.
         let Some(gathered) = (unsafe { context.cast::<GatheredPath>().as_mut() }) else { return };
         // SAFETY: the path is lent for the visit.

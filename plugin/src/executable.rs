@@ -6,7 +6,7 @@ use super::{
     abi::*,
     guard,
     object::{self, Arrival, Count, Exported, Handle, Shared, present, table},
-    once,
+    once, panics,
     peer::{Peer, Side},
     raw::{self, Grows},
     status, time,
@@ -88,7 +88,7 @@ struct Gathered {
 }
 
 unsafe extern "C" fn gather(context: *mut c_void, function: *const HaliteFunctionInfo) {
-    guard::swallow("visiting a function", || {
+    panics::swallow("visiting a function", || {
         // SAFETY: the context is the `Gathered` of `functions_of`, which nobody else uses during the call.
         let Some(gathered) = (unsafe { context.cast::<Gathered>().as_mut() }) else { return };
         let Ok(functions) = &mut gathered.functions else { return };

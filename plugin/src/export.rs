@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::{
     abi::{HALITE_ABI_VERSION, HaliteDriver, HaliteHost, HalitePlugin, HaliteStatus},
-    driver, guard, host,
+    driver, host, panics,
     peer::{Peer, Side},
     raw::{self, Grows},
     status, version,
@@ -47,7 +47,7 @@ impl Plugin {
         out_plugin: *mut HalitePlugin,
     ) -> *mut HaliteStatus {
         // SAFETY: the caller's promise.
-        let answer = guard::catch("query", || unsafe {
+        let answer = panics::catch("query", || unsafe {
             let answer = self.answer(host, max_version, out_plugin)?;
             raw::answer(out_plugin, answer);
             Ok(())

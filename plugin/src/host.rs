@@ -7,7 +7,7 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::{
     abi::{HALITE_ABI_VERSION, HaliteHost, HaliteStr},
-    guard,
+    panics,
     peer::{Peer, Side},
     raw::{self, Grows},
 };
@@ -36,7 +36,7 @@ pub(super) fn table() -> *const HaliteHost {
 }
 
 unsafe extern "C" fn log_line(_context: *mut c_void, level: u32, target: HaliteStr, message: HaliteStr) {
-    guard::swallow("writing a plug-in's log line", || {
+    panics::swallow("writing a plug-in's log line", || {
         let peer = Peer::of(Side::Host);
         // SAFETY: the texts are there for the call.
         let texts =

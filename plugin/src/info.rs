@@ -6,7 +6,7 @@ use halite_facts::DeviceFacts;
 
 use super::{
     abi::*,
-    guard,
+    panics,
     peer::Peer,
     raw::{self, Grows},
 };
@@ -194,7 +194,7 @@ pub(super) struct Gathered<'a> {
 
 /// The visitor for a context of [`Gathered`].
 pub(super) unsafe extern "C" fn gather(context: *mut c_void, info: *const HaliteDeviceInfo) {
-    guard::swallow("visiting a device", || {
+    panics::swallow("visiting a device", || {
         // SAFETY: the context is the caller's `Gathered`, which nobody else uses during the call.
         let Some(gathered) = (unsafe { context.cast::<Gathered<'_>>().as_mut() }) else { return };
         let Ok(infos) = &mut gathered.infos else { return };
@@ -216,7 +216,7 @@ pub(super) struct GatheredGroups {
 
 /// The visitor for a context of [`GatheredGroups`].
 pub(super) unsafe extern "C" fn gather_group(context: *mut c_void, group: *const HaliteInfoGroup) {
-    guard::swallow("visiting a table", || {
+    panics::swallow("visiting a table", || {
         // SAFETY: the context is the caller's `GatheredGroups`, which nobody else uses during the call.
         let Some(gathered) = (unsafe { context.cast::<GatheredGroups>().as_mut() }) else { return };
         let Ok(groups) = &mut gathered.groups else { return };

@@ -42,6 +42,7 @@ mod loopback;
 pub mod manifest;
 mod object;
 mod once;
+mod panics;
 mod peer;
 mod queue;
 mod raw;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    guard,
+    panics,
     peer::{Peer, Side},
 };
 use halite_hal::{Code, Result, Status};
@@ -128,7 +128,7 @@ pub(super) unsafe extern "C" fn retain<T: Shared + ?Sized>(object: *mut ObjectOf
 /// `release` of all our tables.
 pub(super) unsafe extern "C" fn release<T: Shared + ?Sized>(object: *mut ObjectOf<T>) {
     if !object.is_null() {
-        guard::swallow("release", || {
+        panics::swallow("release", || {
             // SAFETY: the caller owns a count of a live handle and gives it up.
             drop(unsafe { Arc::from_raw(object.cast::<Exported<T>>().cast_const()) });
         });

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::{
     abi::{HaliteBlob, HaliteCallback, HaliteStatus},
-    guard,
+    panics,
     peer::{Peer, Side},
     raw, status,
 };
@@ -60,7 +60,7 @@ pub(super) fn give_timepoint(timepoint: Timepoint, side: Side) -> HaliteCallback
 }
 
 unsafe extern "C" fn call_timepoint(context: *mut c_void, failure: *mut HaliteStatus) {
-    guard::swallow("callback", || {
+    panics::swallow("callback", || {
         let found = TIMEPOINTS.remove(context);
         let peer = Peer::of(found.as_ref().map_or(Side::Host, |(_, side)| *side));
         // SAFETY: a failure belongs to the callback.
@@ -73,7 +73,7 @@ unsafe extern "C" fn call_timepoint(context: *mut c_void, failure: *mut HaliteSt
 }
 
 unsafe extern "C" fn drop_timepoint(context: *mut c_void) {
-    guard::swallow("dropping a callback", || drop(TIMEPOINTS.remove(context)));
+    panics::swallow("dropping a callback", || drop(TIMEPOINTS.remove(context)));
 }
 
 /// A callback of the far end.
@@ -116,7 +116,7 @@ pub(super) fn give_blob(bytes: Bytes) -> HaliteBlob {
 }
 
 unsafe extern "C" fn release_blob(context: *mut c_void) {
-    guard::swallow("releasing a blob", || {
+    panics::swallow("releasing a blob", || {
         if BLOBS.remove(context).is_none() {
             log::warn!("a blob was released twice; the second time did nothing");
         }

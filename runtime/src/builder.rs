@@ -10,8 +10,9 @@ use halite_layers::{peer, validation::ValidatedDevice};
 use halite_vm::{Context, ContextOptions, Limits, Module, NativeModule};
 
 use crate::{
-    Error, Result, choose,
-    function::{CallOptions, Shared},
+    Error, Result,
+    call::CallOptions,
+    choose,
     hal_module::{HalModule, TraceSink},
     hints::ModuleHints,
     info::FunctionInfo,
@@ -19,6 +20,7 @@ use crate::{
     parameters::{ParameterIndex, ParameterModule},
     progress::ProgressSink,
     session::{ModuleInfo, Session},
+    shared::Shared,
     tensor::HostTensor,
     view::BufferView,
 };
@@ -60,6 +62,13 @@ impl std::fmt::Debug for SessionBuilder {
             .field("devices", &self.devices.len())
             .field("parameters", &self.parameters)
             .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Begins a session.
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::default()
     }
 }
 

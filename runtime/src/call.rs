@@ -1,4 +1,4 @@
-//! Owns calls whose work goes on while the caller does something else. Does not own: starting them (`function` does).
+//! Limits of calls, and calls whose work goes on while the caller does something else.
 
 use std::{fmt, sync::Arc};
 
@@ -7,15 +7,37 @@ use halite_hal::{Deadline, Fence};
 use halite_vm::{Invocation, Value as VmValue};
 
 use crate::{
-    Result,
-    function::{CallOptions, Function, Shared},
-    hal_module::wait_for_fence,
-    info::FunctionInfo,
-    values,
+    Result, cancel::CancelToken, hal_module::wait_for_fence, info::FunctionInfo, shared::Shared, values,
     view::Value,
 };
 
-/// A call under way, from [`Function::start`]. Any thread may ask it and wait for it, several at one time too. Dropping it
+/// Limits of one call.
+#[derive(Clone, Debug)]
+pub struct CallOptions {
+    /// When the call gives up with DEADLINE_EXCEEDED. Work that the device has begun runs to its end.
+    pub deadline: Deadline,
+    /// Stops the call with CANCELLED when it is triggered, within about 50 ms.
+    pub cancel: Option<CancelToken>,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        CallOptions { deadline: Deadline::Never, cancel: None }
+    }
+}
+
+impl CallOptions {
+    pub(crate) fn invocation(&self) -> Invocation {
+        let deadline = match self.deadline {
+            Deadline::Now => Some(std::time::Instant::now()),
+            Deadline::At(instant) => Some(instant),
+            Deadline::Never => None,
+        };
+        Invocation { deadline, cancel: self.cancel.as_ref().map(CancelToken::flag) }
+    }
+}
+
+/// A call under way, from [`Function::start`](crate::Function::start). Any thread may ask it and wait for it, several at one time too. Dropping it
 /// gives up the results; what the device has begun runs to its end, and memory is kept until then.
 pub struct PendingCall {
     info: Arc<FunctionInfo>,
@@ -36,8 +58,14 @@ impl fmt::Debug for PendingCall {
 }
 
 impl PendingCall {
-    pub(crate) fn new(function: &Function, signal: Option<Fence>, results: Vec<VmValue>) -> Self {
-        PendingCall { _shared: function.shared.clone(), info: function.info.clone(), signal, results }
+    /// `signal` is reached when the results are there; `None` when they are.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        info: Arc<FunctionInfo>,
+        signal: Option<Fence>,
+        results: Vec<VmValue>,
+    ) -> Self {
+        PendingCall { _shared: shared, info, signal, results }
     }
 
     /// Whether a wait would return at once, with the results or with what went wrong.

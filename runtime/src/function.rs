@@ -1,68 +1,21 @@
-//! Owns functions and calling them. Does not own: facts about them (`info`), what a call in progress is (`call`), or how
-//! they were loaded (`session`).
+//! Functions of loaded modules, and calling them.
 
 use std::{fmt, sync::Arc};
 
 use halite_abi::{Result as StatusResult, ResultExt, status};
-use halite_hal::{Deadline, Device, Fence};
-use halite_vm::{Context, Entered, FunctionHandle, Invocation, Kind, Ref, Value as VmValue};
-use parking_lot::Mutex;
+use halite_hal::{Deadline, Fence};
+use halite_vm::{Entered, FunctionHandle, Invocation, Kind, Ref, Value as VmValue};
 
 use crate::{
     Result,
-    call::PendingCall,
-    cancel::CancelToken,
+    call::{CallOptions, PendingCall},
     declaration::TypeInfo,
     hal_module::{FenceObject, wait_for_fence},
     info::FunctionInfo,
+    shared::Shared,
     values,
     view::Value,
 };
-
-/// Limits of one call.
-#[derive(Clone, Debug)]
-pub struct CallOptions {
-    /// When the call gives up with DEADLINE_EXCEEDED. Work that the device has begun runs to its end.
-    pub deadline: Deadline,
-    /// Stops the call with CANCELLED when it is triggered, within about 50 ms.
-    pub cancel: Option<CancelToken>,
-}
-
-impl Default for CallOptions {
-    fn default() -> Self {
-        CallOptions { deadline: Deadline::Never, cancel: None }
-    }
-}
-
-impl CallOptions {
-    pub(crate) fn invocation(&self) -> Invocation {
-        let deadline = match self.deadline {
-            Deadline::Now => Some(std::time::Instant::now()),
-            Deadline::At(instant) => Some(instant),
-            Deadline::Never => None,
-        };
-        Invocation { deadline, cancel: self.cancel.as_ref().map(CancelToken::flag) }
-    }
-}
-
-/// What functions keep alive: the linked modules with their state, and the devices.
-pub(crate) struct Shared {
-    pub(crate) context: Context,
-    pub(crate) devices: Vec<Arc<dyn Device>>,
-    /// Signalled by the last of the calls that may share state on the device: each waits for the one before.
-    last: Mutex<Option<Fence>>,
-}
-
-impl Shared {
-    pub(crate) fn new(context: Context, devices: Vec<Arc<dyn Device>>) -> Self {
-        Shared { context, devices, last: Mutex::default() }
-    }
-
-    /// What a call has to wait for that may use what calls before it write. A call that failed holds up nobody.
-    fn pending(&self) -> Option<Fence> {
-        self.last.lock().clone().filter(|fence| matches!(fence.query(), Ok(false)))
-    }
-}
 
 /// An exported function of a loaded module. Cheap to clone; keeps the session's state alive.
 #[derive(Clone)]
@@ -140,7 +93,7 @@ impl Function {
             }
             let results = entered.invoke(&self.handle, &vm_args, invocation)?;
             drop(entered);
-            return Ok(PendingCall::new(self, None, results));
+            return Ok(self.under_way(None, results));
         };
         let signal = self.signal_fence()?;
         let entered = shared.context.enter(invocation)?;
@@ -150,7 +103,11 @@ impl Function {
         vm_args.push(VmValue::Ref(Ref::new(FenceObject(signal.clone()))));
         let results =
             self.launch(entered, launch, &vm_args, invocation, (!independent).then_some(&signal))?;
-        Ok(PendingCall::new(self, Some(signal), results))
+        Ok(self.under_way(Some(signal), results))
+    }
+
+    fn under_way(&self, signal: Option<Fence>, results: Vec<VmValue>) -> PendingCall {
+        PendingCall::new(self.shared.clone(), self.info.clone(), signal, results)
     }
 
     /// Invokes the function; later calls wait for `chained`.
@@ -164,7 +121,7 @@ impl Function {
     ) -> StatusResult<Vec<VmValue>> {
         let results = entered.invoke(launch, args, invocation)?;
         if let Some(signal) = chained {
-            *self.shared.last.lock() = Some(signal.clone());
+            self.shared.set_last(signal);
         }
         Ok(results)
     }

@@ -37,6 +37,13 @@ pub(crate) struct Launch {
     pub independent: bool,
 }
 
+impl Launch {
+    fn of(name: &str, signature: &FunctionSignature) -> Self {
+        let independent = signature.attr(attribute::CALLS) == Some(attribute::INDEPENDENT);
+        Launch { name: name.to_owned(), independent }
+    }
+}
+
 impl FunctionInfo {
     /// Facts about the function `name`, out of its signature and that of its asynchronous sibling, if the module has one.
     pub(crate) fn new(
@@ -58,31 +65,24 @@ impl FunctionInfo {
             ));
         }
         let sibling = sibling.filter(|(_, sibling)| !is_async && launches(sibling, &convention));
-        let launch = match is_async {
-            true => Some((name, signature)),
-            false => sibling,
-        };
-        let launch = launch.map(|(name, signature)| Launch {
-            name: name.to_owned(),
-            independent: signature.attr(attribute::CALLS) == Some(attribute::INDEPENDENT),
-        });
+        let launch = if is_async { Some((name, signature)) } else { sibling };
+        let launch = launch.map(|(name, signature)| Launch::of(name, signature));
         let fences = if is_async { export::FENCES } else { 0 };
         let inputs: Vec<Kind> = convention.plain_args().take(convention.args.len() - fences).collect();
         let outputs = convention.results;
-        let all = || [Some(signature), sibling.map(|(_, signature)| signature)].into_iter().flatten();
+        let all = [Some(signature), sibling.map(|(_, signature)| signature)];
+        let listed = |names: fn(&FunctionSignature) -> Option<Vec<String>>| {
+            all.into_iter().flatten().filter_map(names)
+        };
         let fields = |of: fn(&Declaration) -> &Vec<Field>| parsed.as_ref().map(of);
         Ok(FunctionInfo {
             module: module.to_owned(),
             name: name.to_owned(),
             calling_convention: signature.calling_convention.clone(),
             is_async,
-            input_names: names(
-                all().filter_map(FunctionSignature::input_names),
-                fields(|d| &d.inputs),
-                inputs.len(),
-            ),
+            input_names: names(listed(FunctionSignature::input_names), fields(|d| &d.inputs), inputs.len()),
             output_names: names(
-                all().filter_map(FunctionSignature::output_names),
+                listed(FunctionSignature::output_names),
                 fields(|d| &d.outputs),
                 outputs.len(),
             ),

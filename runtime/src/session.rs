@@ -1,16 +1,10 @@
-//! Owns sessions: modules that are loaded and linked against devices and parameters. Does not own: building one
-//! (`builder` does), calling functions (`function` does).
+//! Sessions: modules that are loaded and linked against devices and parameters.
 
 use std::{collections::HashMap, sync::Arc};
 
 use halite_hal::Device;
 
-use crate::{
-    Error, Result,
-    builder::SessionBuilder,
-    function::{Function, Shared},
-    info::FunctionInfo,
-};
+use crate::{Error, Result, function::Function, info::FunctionInfo, shared::Shared};
 
 /// Facts about a loaded module.
 #[derive(Clone, Debug)]
@@ -58,11 +52,6 @@ fn by_name(modules: &[ModuleInfo]) -> HashMap<String, Arc<FunctionInfo>> {
 impl Session {
     pub(crate) fn new(shared: Shared, modules: Vec<ModuleInfo>) -> Self {
         Session { shared: Arc::new(shared), by_name: by_name(&modules), modules }
-    }
-
-    /// Begins a session.
-    pub fn builder() -> SessionBuilder {
-        SessionBuilder::default()
     }
 
     /// The loaded modules in the order they were given.

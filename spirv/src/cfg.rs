@@ -1,5 +1,4 @@
-//! Owns functions, basic blocks, and the graph questions about them: predecessors, dominators, post-dominators.
-//! Does not own: which values are uniform (`subgroup::uniform`).
+//! Functions, basic blocks, and the graph questions about them: predecessors, dominators, post-dominators.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,4 @@
-//! Owns what a module says about itself: capabilities, entry points, bindings, memory, subgroup operations.
-//! Does not own: whether a device fits (`features`, `subgroup`).
+//! What a module says about itself: capabilities, entry points, bindings, memory, subgroup operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

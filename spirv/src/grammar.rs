@@ -1,5 +1,5 @@
-//! Owns the operand shapes of the SPIR-V instructions that compute kernels use.
-//! Does not own: what the operands mean (`validate`, `facts`, `subgroup`).
+//! The operand shapes of the SPIR-V instructions that compute kernels use, and which of them declare types and constants or
+//! end blocks.
 //!
 //! A shape is a string, one letter per operand: `t` result type, `r` result id, `i` id defined before its use,
 //! `f` id that may be defined later, `l` literal word, `s` literal string, `o` optional id, `w` optional literal;
@@ -10,7 +10,11 @@ use spirv::Op;
 
 /// The shape of an instruction, or `None` if compute kernels have no use for it.
 pub(crate) fn shape(op: Op) -> Option<&'static str> {
-    mode_setting(op).or_else(|| types_and_memory(op)).or_else(|| values(op)).or_else(|| extensions(op))
+    mode_setting(op)
+        .or_else(|| declarations(op))
+        .or_else(|| memory(op))
+        .or_else(|| values(op))
+        .or_else(|| extensions(op))
 }
 
 /// The shape of an instruction whose words are known: an operation on specialization constants has the operands of the
@@ -60,7 +64,7 @@ fn mode_setting(op: Op) -> Option<&'static str> {
     })
 }
 
-fn types_and_memory(op: Op) -> Option<&'static str> {
+fn declarations(op: Op) -> Option<&'static str> {
     Some(match op {
         Op::TypeVoid | Op::TypeBool | Op::TypeSampler => "r",
         Op::TypeInt => "rll",
@@ -87,6 +91,12 @@ fn types_and_memory(op: Op) -> Option<&'static str> {
         Op::FunctionCall => "trfI",
         Op::Variable => "trlo",
         Op::UntypedVariableKHR => "trloo",
+        _ => return None,
+    })
+}
+
+fn memory(op: Op) -> Option<&'static str> {
+    Some(match op {
         Op::Load => "triL",
         Op::Store | Op::CopyMemory => "iiL",
         Op::AccessChain | Op::InBoundsAccessChain => "triI",

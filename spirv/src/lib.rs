@@ -10,10 +10,11 @@
 //! # What is made of it
 //! [`analyze`] validates a module and says what it declares (`halite-facts` says which features of a device that asks for),
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
-//! and [`touch`] which bytes of its bindings a kernel accesses. [`rebase`] makes a kernel of which parts can be dispatched,
+//! and [`access`] which bytes of its bindings a kernel accesses. [`rebase`] makes a kernel of which parts can be dispatched,
 //! [`rebind`] moves what it binds, [`rename_entry`] gives it a name, [`normalize`] removes what its version does not know.
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod assembler;
 mod cfg;
 mod decorations;
@@ -24,13 +25,14 @@ mod facts;
 mod grammar;
 mod module;
 mod normalize;
+mod pointers;
 mod program;
 mod rebase;
 mod rebind;
 mod rename;
 mod sections;
 pub mod subgroup;
-pub mod touch;
+
 mod types;
 mod validate;
 mod words;

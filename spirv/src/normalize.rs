@@ -1,5 +1,4 @@
-//! Owns making a module say what it means by the rules of the version it declares. Does not own: validation, or any
-//! change of behaviour.
+//! Making a module say what it means by the rules of the version it declares.
 //!
 //! iree-compile 3.13.0 writes the lowest version number that fits the capabilities, but follows rules of SPIR-V 1.4:
 //! entry points list all global variables, and integers carry no-wrap decorations without their extension. Drivers

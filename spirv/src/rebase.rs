@@ -1,5 +1,4 @@
-//! Owns the change of a kernel that lets several dispatches stand for one with more workgroups than a device allows.
-//! Does not own: cutting the dispatch (the driver).
+//! The change of a kernel that lets several dispatches stand for one with more workgroups than a device allows.
 //!
 //! The kernel gets six more push constants: the first workgroup of the dispatch, and the workgroups of the whole. What
 //! it reads from `WorkgroupId`, `GlobalInvocationId` and `NumWorkgroups` is then what one large dispatch would give.

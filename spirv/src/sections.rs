@@ -1,5 +1,4 @@
-//! Owns the order of a module's sections.
-//! Does not own: what the sections say.
+//! The order of a module's sections.
 
 use spirv::Op;
 

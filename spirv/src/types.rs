@@ -1,5 +1,4 @@
-//! Owns the type table of a module: what each type id is, and how many bytes it takes.
-//! Does not own: type rules of instructions (`validate::types`).
+//! The type table of a module: what each type id is, and how many bytes it takes.
 
 use spirv::{Op, StorageClass};
 
@@ -54,6 +53,18 @@ pub(crate) enum Type {
 #[derive(Debug)]
 pub(crate) struct Types {
     table: Vec<Option<(Type, u64)>>,
+}
+
+fn read_pointer(module: &Module<'_>, inst: &Inst) -> Result<Type, SpirvError> {
+    let bad = |what: String| SpirvError::at(inst.at, format!("OpTypePointer: {what}"));
+    let [class, pointee] = *module.operands(inst) else {
+        return Err(bad("two operands are needed".to_owned()));
+    };
+    let class = StorageClass::from_u32(class).ok_or_else(|| bad("unknown storage class".to_owned()))?;
+    if !module.def(pointee).is_some_and(|d| is_type(d.op)) {
+        return Err(bad(format!("id {pointee} is no type")));
+    }
+    Ok(Type::Pointer { class, pointee })
 }
 
 impl Types {
@@ -128,19 +139,13 @@ impl Types {
                 }
                 Type::Struct { members: words.to_vec() }
             }
-            Op::TypePointer => {
-                let class = StorageClass::from_u32(words[0]).ok_or_else(|| bad("unknown storage class"))?;
-                if !module.def(words[1]).is_some_and(|d| is_type(d.op)) {
-                    return Err(bad(&format!("id {} is no type", words[1])));
-                }
-                Type::Pointer { class, pointee: words[1] }
+            Op::TypePointer => read_pointer(module, inst)?,
+            Op::TypeFunction if self.get(words[0]).is_some() => {
+                let params = words[1..].iter().map(|p| value_type(*p)).collect::<Result<_, _>>();
+                let params = params.map_err(|_| bad("parameters must be types"))?;
+                Type::Function { ret: words[0], params }
             }
-            Op::TypeFunction => {
-                if self.get(words[0]).is_none() || words[1..].iter().any(|p| value_type(*p).is_err()) {
-                    return Err(bad("return and parameters must be types"));
-                }
-                Type::Function { ret: words[0], params: words[1..].to_vec() }
-            }
+            Op::TypeFunction => return Err(bad("the return type must be a type")),
             op if is_type(op) => Type::Other,
             _ => return Ok(None),
         }))

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use common::{Random, damaged, fixtures};
 use halite_spirv::{
-    Module, analyze,
+    Module,
+    access::{AccessPlan, Launch},
+    analyze,
     subgroup::{Policy, SubgroupSupport, plan},
-    touch::{Launch, TouchPlan},
     words_from_bytes,
 };
 
@@ -22,11 +23,11 @@ const DEVICE: SubgroupSupport = SubgroupSupport {
     compute_stage: false,
 };
 
-/// What a valid module touches, in launches with and without numbers.
-fn touch(words: &[u32], entry: &str) {
-    let touches = TouchPlan::new(words, entry).expect("a valid module has an answer");
+/// What a valid module accesses, in launches with and without numbers.
+fn access(words: &[u32], entry: &str) {
+    let accesses = AccessPlan::new(words, entry).expect("a valid module has an answer");
     for (push_constants, workgroups) in [(&[][..], None), (&[u32::MAX; 32][..], Some([u32::MAX; 3]))] {
-        touches.of(&Launch { push_constants, workgroups });
+        accesses.of(&Launch { push_constants, workgroups });
     }
 }
 
@@ -35,7 +36,7 @@ fn exercise(words: &[u32]) -> bool {
     for entry in &facts.entry_points {
         let policy = Policy { repair: true, allow_mismatch: false };
         plan(words, &entry.name, &[], 0, &DEVICE, &policy).expect("a valid module has an answer");
-        touch(words, &entry.name);
+        access(words, &entry.name);
     }
     true
 }
@@ -122,7 +123,7 @@ fn every_real_kernel_of_the_corpus_is_accepted() {
                 let entry = &facts.entry_points[0].name;
                 let policy = Policy { repair: true, allow_mismatch: false };
                 plan(&words, entry, &[], 0, &DEVICE, &policy).expect("valid");
-                touch(&words, entry);
+                access(&words, entry);
                 count += 1;
             }
         }

@@ -5,30 +5,12 @@ use halite_hal::Result;
 use halite_shaders::{Candidate, Operation};
 
 use super::{
-    Bench, Row,
+    bench::Bench,
     check::{Reference, magnitudes},
     original::Original,
-    timing::{Recorded, Side, Timing, measure},
+    result::{Against, Row},
+    timing::{Recorded, Side, measure},
 };
-
-/// How long the original's code and variants took in turns.
-#[derive(Clone, Debug)]
-pub struct Against {
-    /// Seconds of one run of the original's code.
-    pub original: Timing,
-    /// What its results were compared with and agree with, or how they differ.
-    pub checked: std::result::Result<String, String>,
-    /// The variants that it took turns with: the first choice, and the fastest.
-    pub ours: Vec<(&'static str, Timing)>,
-}
-
-impl Against {
-    /// How many times as long as a variant the original's code takes.
-    pub fn ratio(&self, variant: &str) -> Option<f64> {
-        let (_, ours) = self.ours.iter().find(|(name, _)| *name == variant)?;
-        (ours.median > 0.0).then(|| self.original.median / ours.median)
-    }
-}
 
 impl Bench {
     /// Measures the original's code in turns with the first and the fastest variant, all on buffers of their own that stay
@@ -89,7 +71,10 @@ fn chosen(rows: &[Row]) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Measured, *};
+    use super::{
+        super::{Measured, Timing},
+        *,
+    };
 
     fn row(variant: &'static str, place: usize, median: Option<f64>) -> Row {
         let measured =

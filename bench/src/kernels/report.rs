@@ -6,7 +6,10 @@ use halite_hal::DeviceInfo;
 use halite_tools::units::{seconds as time, si as rate};
 use serde_json::{Value as Json, json};
 
-use super::{Against, Ceilings, Measured, Report, Row};
+use super::{
+    ceilings::Ceilings,
+    result::{Against, Measured, Report, Row},
+};
 
 /// The device's ceilings, as lines that begin with `#`.
 pub fn heading(ceilings: &Ceilings) -> String {

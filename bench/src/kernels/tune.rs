@@ -5,7 +5,7 @@ use halite_hal::DeviceInfo;
 use halite_shaders::{Measurement, TuningRow, VariantTime};
 use halite_tools::units;
 
-use super::{Measured, Report};
+use super::result::{Measured, Report, Row};
 
 /// Who was measured, as files name it.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl Subject {
 
 /// The timings of all variants that could run.
 pub fn measurements(subject: &Subject, reports: &[Report]) -> Vec<Measurement> {
-    let variant = |row: &super::Row| VariantTime {
+    let variant = |row: &Row| VariantTime {
         variant: row.variant.to_owned(),
         seconds: row.outcome.as_ref().ok().map(|measured| measured.timing.median),
         failed: row.outcome.as_ref().err().cloned(),
@@ -101,7 +101,7 @@ mod tests {
     use halite_shaders::Operation;
 
     use super::{
-        super::{CopySpeed, Row, Timing},
+        super::{CopySpeed, Timing},
         *,
     };
 

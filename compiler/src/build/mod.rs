@@ -30,7 +30,7 @@ pub use resize::{Placement, ResizedAxis, Resizing};
 pub use sample::{Between, Outside};
 pub use shape::Range;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 use halite_shaders::{DType, Operation, Values};
@@ -38,7 +38,7 @@ use halite_shaders::{DType, Operation, Values};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     control::Watch,
-    graph::{ElementType, Graph, Node, NodeOp, Port, Region, Tensor, TensorId, elements},
+    graph::{ElementType, ForeignKernel, Graph, Node, NodeOp, Port, Region, Tensor, TensorId, elements},
 };
 
 /// Most bytes of results that are computed while a graph is built. Larger constants are computed by the device at load.
@@ -348,6 +348,23 @@ impl Builder {
         dims: &[u64],
     ) -> Result<TensorId> {
         Ok(self.kernel(operation, inputs, &[(element, dims.to_vec())])?[0])
+    }
+
+    /// A kernel that the model brings along. Its bindings name `inputs` and `outputs` by their places.
+    ///
+    /// # Errors
+    /// It breaks a rule of [`ForeignKernel::check`], or a tensor has not the bytes that its binding says.
+    pub fn foreign(
+        &mut self,
+        kernel: ForeignKernel,
+        inputs: &[TensorId],
+        outputs: &[(ElementType, Vec<u64>)],
+    ) -> Result<Vec<TensorId>> {
+        kernel.check().map_err(|reason| self.invalid(format!("{kernel}: {reason}")))?;
+        let made = self.push(NodeOp::Foreign(Arc::new(kernel)), inputs, outputs)?;
+        let node = self.open.last().and_then(|region| region.nodes.last());
+        self.graph.check_node(node.expect("one was appended"))?;
+        Ok(made)
     }
 
     /// Appends a node.

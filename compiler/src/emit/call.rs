@@ -11,10 +11,10 @@ use halite_vm::{
 
 use super::{
     code::{Code, Part},
-    control_flow::{self, Numbers},
     globals::{DEVICE, Globals, TARGET},
     module::Writer,
     needs,
+    numbers::{self, Numbers},
     slots::Slots,
     table::Table,
 };
@@ -23,7 +23,7 @@ use crate::{
     graph::{Graph, Port, TensorId},
     plan::{
         flow::{Flow, Item},
-        lower::whole,
+        memory::whole,
         schedule::Memory,
     },
 };
@@ -109,7 +109,7 @@ pub fn version(
     let (wait, done) = (argument(inputs), argument(inputs + 1));
     let bytes = code.pair();
     let flag = code.word();
-    let numbers = control_flow::numbers(&mut code, &version.flow().items);
+    let numbers = numbers::numbers(&mut code, &version.flow().items);
     let mut call = Call {
         device: code.reference(),
         fence: code.reference(),

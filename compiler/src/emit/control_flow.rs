@@ -3,42 +3,11 @@
 use halite_abi::import::hal;
 use halite_vm::{asm::Reg, isa::Op};
 
-use super::{call::Call, code::Code, needs};
+use super::{call::Call, needs, numbers::Numbers};
 use crate::plan::flow::{Item, Number};
 
 /// Runs of a loop that are handed to the device without waiting, where their number is known.
 const MOST_AHEAD: i64 = 256;
-
-/// Registers of a loop.
-#[derive(Clone, Copy, Debug)]
-pub struct LoopNumbers {
-    /// The number of the run.
-    run: Reg,
-    /// The most runs.
-    most: Reg,
-    /// The upper half of a number.
-    high: Reg,
-}
-
-/// Registers of all loops, in the order in which they begin.
-pub type Numbers = std::vec::IntoIter<LoopNumbers>;
-
-/// Registers for the loops of a control flow.
-pub fn numbers(code: &mut Code, items: &[Item]) -> Numbers {
-    let mut numbers = Vec::new();
-    let mut open: Vec<&Item> = items.iter().collect();
-    while let Some(item) = open.pop() {
-        match item {
-            Item::Segment(_) => {}
-            Item::If { branches, .. } => open.extend(branches.iter().flatten()),
-            Item::Loop { body, .. } => {
-                numbers.push(LoopNumbers { run: code.pair(), most: code.pair(), high: code.pair() });
-                open.extend(body);
-            }
-        }
-    }
-    numbers.into_iter()
-}
 
 impl Call<'_> {
     /// Writes a control flow. As deep as branches and loops are nested, which plans limit.

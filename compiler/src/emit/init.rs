@@ -1,6 +1,6 @@
 //! `__init`: which device, which target, and loading on it.
 
-use halite_abi::{Code as StatusCode, export, format, import::hal, object, query};
+use halite_abi::{Code as StatusCode, export, import::hal, object, query};
 use halite_vm::{asm::Reg, isa::Op};
 
 use super::{code::Code, globals::DEVICE, module::Writer};
@@ -41,10 +41,10 @@ impl Registers {
 }
 
 /// Writes `__init`; `loads` are the functions that load each target.
-pub fn init(writer: &mut Writer, plan: &ModulePlan, loads: &[u32]) -> Result<(), CompileError> {
+pub fn init(writer: &mut Writer, plan: &ModulePlan, format: &str, loads: &[u32]) -> Result<(), CompileError> {
     let mut code = Code::new("0v_v", 0);
     let registers = Registers::new(&mut code);
-    device(writer, &mut code, &registers, plan);
+    device(writer, &mut code, &registers, plan, format);
     choose(writer, &mut code, &registers, plan);
     let done = code.label();
     let blocks: Vec<_> = loads.iter().map(|_| code.label()).collect();
@@ -72,7 +72,7 @@ fn query(writer: &mut Writer, code: &mut Code, registers: &Registers, category: 
 }
 
 /// Finds the first device that takes the kernels' format.
-fn device(writer: &mut Writer, code: &mut Code, registers: &Registers, plan: &ModulePlan) {
+fn device(writer: &mut Writer, code: &mut Code, registers: &Registers, plan: &ModulePlan, format: &str) {
     let [next, look, step, none, found] = [(); 5].map(|()| code.label());
     writer.call(code, hal::DEVICES_COUNT, &[], &[registers.count]);
     code.op(Op::ConstI32Zero, &[registers.index.into()]);
@@ -82,7 +82,7 @@ fn device(writer: &mut Writer, code: &mut Code, registers: &Registers, plan: &Mo
     code.branch(registers.yes, look, none);
     code.block(look);
     writer.call(code, hal::DEVICES_GET, &[registers.index], &[registers.device]);
-    query(writer, code, registers, query::EXECUTABLE_FORMAT, format::VULKAN_SPIRV);
+    query(writer, code, registers, query::EXECUTABLE_FORMAT, format);
     code.op(Op::CmpNzI64, &[registers.value.into(), registers.yes.into()]);
     code.op(Op::AndI32, &[registers.yes.into(), registers.answered.into(), registers.yes.into()]);
     code.branch(registers.yes, found, step);
@@ -93,9 +93,8 @@ fn device(writer: &mut Writer, code: &mut Code, registers: &Registers, plan: &Mo
     code.block(none);
     let targets: Vec<_> = plan.targets.iter().map(|target| target.target.to_string()).collect();
     let message = format!(
-        "no device of the session runs Vulkan kernels (executable format {}); the module was compiled for {}: choose a \
+        "no device of the session runs Vulkan kernels (executable format {format}); the module was compiled for {}: choose a \
          Vulkan device, such as --device=vulkan",
-        format::VULKAN_SPIRV,
         targets.join(", ")
     );
     code.fail_with(StatusCode::Incompatible, &message);

@@ -1,11 +1,11 @@
 //! What a module does when it is loaded on a target: executables, constants, what is computed of them, recordings; and the
 //! functions that make recordings later.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use halite_abi::{
-    BufferUsage, MemoryAccess, MemoryType, format,
+    BufferUsage, MemoryAccess, MemoryType,
     import::{hal, io_parameters},
     object,
 };
@@ -13,7 +13,6 @@ use halite_vm::{asm::Reg, isa::Op};
 
 use super::{
     code::{Code, Part},
-    executable::executable,
     globals::{DEVICE, Globals, TARGET},
     module::Writer,
     needs,
@@ -24,6 +23,7 @@ use super::{
 };
 use crate::{
     CompileError,
+    backend::Backend,
     control::Watch,
     plan::{
         ModulePlan, TargetPlan,
@@ -38,6 +38,8 @@ pub struct Load<'a> {
     pub writer: &'a mut Writer,
     /// What it does.
     pub plan: &'a ModulePlan,
+    /// What its kernels are for.
+    pub backend: &'a dyn Backend,
     /// Where it keeps what.
     pub globals: &'a Globals,
     /// Where each slab of constants comes from.
@@ -46,6 +48,8 @@ pub struct Load<'a> {
     pub slots: &'a [Vec<Slots>],
     /// Whether the work goes on.
     pub watch: Watch<'a>,
+    /// Name and bytes of the executables that were written, by their codes.
+    pub executables: BTreeMap<usize, (String, u64)>,
 }
 
 /// Registers of a function that loads.
@@ -192,10 +196,14 @@ impl Load<'_> {
         target: &TargetPlan,
         registers: &Registers,
     ) -> Result<(), CompileError> {
-        self.writer.text(code, format::VULKAN_SPIRV, registers.text);
+        self.writer.text(code, self.backend.executable_format(), registers.text);
         for (index, kernel) in target.kernels.iter().enumerate() {
             self.watch.check()?;
-            let data = self.writer.data(executable(&self.plan.codes.all[kernel.code])?);
+            let of_kernel = &self.plan.codes.all[kernel.code];
+            let executable = self.backend.executable(of_kernel)?;
+            let size = (of_kernel.name.clone(), executable.len() as u64);
+            self.executables.insert(kernel.code, size);
+            let data = self.writer.data(executable);
             code.op(Op::ConstRefRodata, &[data.into(), registers.data.into()]);
             let constants = match kernel.constants.is_empty() {
                 true => code.null(),
@@ -350,7 +358,9 @@ fn memories(commands: &[Command]) -> BTreeSet<Memory> {
     let mut found = BTreeSet::new();
     for command in commands {
         match command {
-            Command::Dispatch { bindings, .. } => found.extend(bindings.iter().map(|span| span.memory)),
+            Command::Dispatch { bindings, .. } => {
+                found.extend(bindings.iter().map(|binding| binding.span.memory))
+            }
             Command::Copy { from, to } => found.extend([from.memory, to.memory]),
             Command::Barrier => {}
         }

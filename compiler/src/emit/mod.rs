@@ -12,13 +12,13 @@
 mod call;
 mod code;
 mod control_flow;
-mod executable;
 mod function;
 mod globals;
 mod init;
 mod load;
 mod module;
 mod needs;
+mod numbers;
 mod parameters;
 mod record;
 mod refusal;
@@ -27,24 +27,24 @@ mod slots;
 mod table;
 mod values;
 
+use std::collections::BTreeMap;
+
 use halite_abi::attribute;
 use halite_formats::{
     Rope,
     vmfb::{Attr, ModuleDef, WriteOptions, write_module_while},
 };
 
-use self::{
-    function::Functions,
-    globals::Globals,
-    load::{Load, Recorders, Tables},
-    module::Writer,
-    slots::Slots,
-    table::Table,
-};
 use crate::{
     CompileError, CompileOptions, Control, ParameterArchive, ParameterStorage, Program, Progress, Stage,
-    plan::ModulePlan,
+    backend::Backend, plan::ModulePlan,
 };
+use function::Functions;
+use globals::Globals;
+use load::{Load, Recorders, Tables};
+use module::Writer;
+use slots::Slots;
+use table::Table;
 
 /// What modules name as their producer.
 const PRODUCER: &str = concat!("halite ", env!("CARGO_PKG_VERSION"));
@@ -60,6 +60,8 @@ pub struct Emitted {
     pub parameters: Option<ParameterArchive>,
     /// Bytes of the numbers in which versions differ.
     pub table_bytes: u64,
+    /// Name and bytes of each kernel's executable.
+    pub executables: Vec<(String, u64)>,
 }
 
 /// Writes the module of a plan.
@@ -70,6 +72,7 @@ pub fn emit(
     program: &Program,
     plan: &ModulePlan,
     options: &CompileOptions,
+    backend: &dyn Backend,
     control: &Control,
 ) -> Result<Emitted, CompileError> {
     let watch = control.at(Stage::Writing);
@@ -80,7 +83,16 @@ pub fn emit(
     let slots = tables(plan);
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
     let (globals, steps) = (&globals, plan.targets.len() * 2 + program.functions.len() + 1);
-    let mut load = Load { writer: &mut writer, plan, globals, sources: &sources, slots: &slots, watch };
+    let mut load = Load {
+        writer: &mut writer,
+        plan,
+        backend,
+        globals,
+        sources: &sources,
+        slots: &slots,
+        watch,
+        executables: BTreeMap::new(),
+    };
     let mut tables = empty_tables(plan);
     let mut done = 0;
     let mut step = || {
@@ -97,6 +109,7 @@ pub fn emit(
         step()?;
         loads.push(load.target(index, made)?);
     }
+    let executables = load.executables.into_values().collect();
     let bound = |f: &crate::Function| f.versions.iter().flat_map(|g| &g.inputs).any(|p| p.value.is_some());
     let equals = match program.functions.iter().any(bound) {
         true => Some(values::equals(&mut writer)?),
@@ -109,14 +122,14 @@ pub fn emit(
         functions.function(index, function, tables)?;
     }
     step()?;
-    init::init(&mut writer, plan, &loads)?;
+    init::init(&mut writer, plan, backend.executable_format(), &loads)?;
     let (def, large) = writer.finish(globals.bytes, globals.refs);
     let module = write_module_while(&def, &large, &WriteOptions::default(), &|| watch.goes_on());
     watch.check()?;
     let module = module.map_err(|e| CompileError::Write(e.to_string()))?;
     control.report(Progress { stage: Stage::Writing, done: steps, total: steps });
     let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
-    Ok(Emitted { module, def, parameters: archive, table_bytes })
+    Ok(Emitted { module, def, parameters: archive, table_bytes, executables })
 }
 
 /// What a module says of itself: what wrote it, which model it was, and the targets.

@@ -110,7 +110,10 @@ mod tests {
     use halite_shaders::{DType, Values, emit::Function as Call};
 
     use super::*;
-    use crate::{CompileOptions, Control, Program, build::Builder, graph::TensorId, plan::plan};
+    use crate::{
+        CompileOptions, Control, Program, backend::vulkan::Vulkan, build::Builder, graph::TensorId,
+        plan::plan,
+    };
 
     fn word(bytes: &[u8], index: usize, size: usize) -> usize {
         let mut word = [0; 8];
@@ -151,7 +154,8 @@ mod tests {
         last = b.binary(Call::Add, last, short).unwrap();
         b.output("y", last);
         let program = Program::of("main", b.finish().unwrap());
-        let plan = plan(&program, &CompileOptions::default(), &Control::new()).unwrap();
+        let options = CompileOptions::default();
+        let plan = plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap();
         let mut writer = Writer::new("module", Vec::new(), true);
         let storage = ParameterStorage::External { scope: "weights".to_owned() };
         let (sources, archive) = store(&mut writer, &plan.pool, &plan.slabs, &storage);

@@ -171,7 +171,7 @@ fn spans(command: &Command) -> impl Iterator<Item = &Span> {
         Command::Copy { from, to } => (&[][..], [Some(from), Some(to)]),
         Command::Barrier => (&[][..], [None, None]),
     };
-    bindings.iter().chain(ends.into_iter().flatten())
+    bindings.iter().map(|binding| &binding.span).chain(ends.into_iter().flatten())
 }
 
 fn span(command: &Command, index: usize) -> &Span {

@@ -11,12 +11,14 @@ mod source;
 
 use std::fmt;
 
-pub use self::{files::ReadFile, format::ModelFormat, source::Source};
 use crate::{
     CompileError, Control,
     graph::Graph,
     signature::{Bindings, Signature},
 };
+pub use files::ReadFile;
+pub use format::ModelFormat;
+pub use source::Source;
 
 /// All front ends. Where two recognize a file equally well, the first reads it.
 static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch];

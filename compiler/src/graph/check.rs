@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use halite_shaders::TensorDesc;
 
-use super::{Graph, Node, NodeOp, Region, TensorId};
+use super::{ForeignBinding, ForeignKernel, Graph, Node, NodeOp, Region, TensorId};
 use crate::{CompileError, Control, SourceLocation, Stage, control::Watch};
 
 impl Graph {
@@ -66,7 +66,7 @@ impl Graph {
                     self.same_types(node, &body.results, &node.inputs[1..])?;
                     self.same_types(node, &node.outputs, &node.inputs[2..])?;
                 }
-                NodeOp::Operation(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
             }
             if let Some(id) = node.outputs.iter().find(|id| !known.insert(**id)) {
                 return Err(wrong(&node.location, format!("{} is computed twice", self.describe(*id))));
@@ -85,7 +85,7 @@ impl Graph {
         Ok(())
     }
 
-    fn check_node(&self, node: &Node) -> Result<(), CompileError> {
+    pub(crate) fn check_node(&self, node: &Node) -> Result<(), CompileError> {
         match &node.op {
             NodeOp::Operation(operation) => {
                 operation
@@ -93,6 +93,10 @@ impl Graph {
                     .map_err(|reason| wrong(&node.location, format!("{operation}: {reason}")))?;
                 self.same_as(node, &node.inputs, &operation.inputs())?;
                 self.same_as(node, &node.outputs, &operation.outputs())
+            }
+            NodeOp::Foreign(kernel) => {
+                kernel.check().map_err(|reason| wrong(&node.location, format!("{kernel}: {reason}")))?;
+                self.same_bindings(node, kernel)
             }
             NodeOp::View => {
                 let sizes: Vec<_> =
@@ -106,6 +110,29 @@ impl Graph {
             NodeOp::If(_) => Err(wrong(&node.location, "an if has one input".to_owned())),
             NodeOp::Loop(_) if node.inputs.len() >= 2 => Ok(()),
             NodeOp::Loop(_) => Err(wrong(&node.location, "a loop has at least two inputs".to_owned())),
+        }
+    }
+
+    /// Tensors of a foreign kernel: each is bound, with the bytes that its binding says.
+    fn same_bindings(&self, node: &Node, kernel: &ForeignKernel) -> Result<(), CompileError> {
+        let mut bound = [vec![false; node.inputs.len()], vec![false; node.outputs.len()]];
+        for binding in &kernel.bindings {
+            let (ids, bound, index) = match binding {
+                ForeignBinding::Input { index, .. } => (&node.inputs, &mut bound[0], *index),
+                ForeignBinding::Output { index, .. } => (&node.outputs, &mut bound[1], *index),
+            };
+            let fits = ids.get(index).is_some_and(|id| self.tensor(*id).bytes() == binding.bytes());
+            if !fits {
+                return Err(wrong(
+                    &node.location,
+                    format!("{kernel} has {binding:?} for [{}]", self.list(ids)),
+                ));
+            }
+            bound[index] = true;
+        }
+        match bound.iter().flatten().all(|bound| *bound) {
+            true => Ok(()),
+            false => Err(wrong(&node.location, format!("{kernel} does not bind all of its tensors"))),
         }
     }
 

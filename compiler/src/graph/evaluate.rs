@@ -79,6 +79,10 @@ impl Graph {
                     let made = operation.twin(&inputs).into_iter().zip(&node.outputs);
                     made.map(|(values, id)| Rc::new(stored(&values, self.storage(*id)))).collect()
                 }
+                NodeOp::Foreign(kernel) => {
+                    let reason = format!("the host has no reference for {kernel}, the model's own kernel");
+                    return Err(CompileError::unsupported(&node.location, reason));
+                }
                 NodeOp::View => vec![self.seen(node, &inputs[0])],
                 NodeOp::If(branches) => {
                     let branch = usize::from(inputs[0].int(0) == 0);

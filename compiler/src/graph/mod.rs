@@ -6,14 +6,18 @@
 
 mod check;
 mod evaluate;
+mod foreign;
 mod text;
 mod types;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use halite_shaders::Operation;
 
-pub use self::types::{ElementType, elements, storage_bytes};
 use crate::SourceLocation;
+pub use foreign::{ForeignBinding, ForeignKernel};
+pub use types::{ElementType, elements, storage_bytes};
 
 /// A tensor of a [`Graph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +60,8 @@ impl Tensor {
 pub enum NodeOp {
     /// An operation by its meaning; inputs and outputs in its order. How it is computed is the back end's matter.
     Operation(Operation),
+    /// A kernel that the model brings along as SPIR-V; inputs and outputs as its bindings count them.
+    Foreign(Arc<ForeignKernel>),
     /// The bytes of its one input under other dimensions, or as another type of the same size. Costs nothing.
     View,
     /// One of two regions, by its one input, a boolean scalar: the first when it is true. Regions have no parameters and as
@@ -145,7 +151,7 @@ pub fn each_region(region: &Region, visit: &mut dyn FnMut(&Region)) {
             match &node.op {
                 NodeOp::If(branches) => open.extend(branches.iter()),
                 NodeOp::Loop(body) => open.push(body),
-                NodeOp::Operation(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
             }
         }
     }

@@ -23,6 +23,7 @@ impl Graph {
         for node in &region.nodes {
             let op = match &node.op {
                 NodeOp::Operation(operation) => operation.to_string(),
+                NodeOp::Foreign(kernel) => kernel.to_string(),
                 NodeOp::View => "view".to_owned(),
                 NodeOp::If(_) => "if".to_owned(),
                 NodeOp::Loop(_) => "loop".to_owned(),
@@ -40,7 +41,7 @@ impl Graph {
                     writeln!(f, "{indent}body({})", self.list(&body.parameters))?;
                     self.write_region(body, depth + 1, f)?;
                 }
-                NodeOp::Operation(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
             }
         }
         writeln!(f, "{indent}return {}", self.list(&region.results))

@@ -23,11 +23,9 @@ mod strides;
 mod tests;
 mod uses;
 
-pub(crate) use self::uses::Uses;
-pub use self::{
-    precision::{HalfPrecision, Precision},
-    print::PrintGraph,
-};
+pub use precision::{HalfPrecision, Precision};
+pub use print::PrintGraph;
+pub(crate) use uses::Uses;
 
 use crate::{
     CompileError, Control, Progress, Stage,
@@ -195,7 +193,7 @@ fn each(
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Operation(_) | NodeOp::View => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
         }
     }
     watch.check()?;

@@ -1,29 +1,13 @@
 //! A graph as a line of steps with the places that its tensors have: views share the place of what they view, control flow
 //! is a tree over parts of the line. The same for all targets.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::Range,
-};
+use std::ops::Range;
 
-use halite_shaders::Operation;
+use super::pool::{ConstantId, PackedId};
+use crate::{SourceLocation, backend::Computation};
 
-use super::{
-    order::by_level,
-    pool::{ConstantId, Known, PackedId, Pool},
-};
-use crate::{
-    CompileError, SourceLocation,
-    control::Watch,
-    graph::{Graph, Node, NodeOp, Region, TensorId},
-};
-
-/// Most levels of branches and loops in each other.
-const MOST_LEVELS: usize = 64;
 /// Bytes at the beginning of the transient memory for the number of each loop's run.
 pub(super) const COUNTER_BYTES: u64 = 256;
-/// Bytes of the readback memory that a value takes.
-const READ_BYTES: u64 = 8;
 
 /// The storage class of a [`Storage`]: where its bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,13 +51,13 @@ pub struct Storage {
 /// Something that is done.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// An operation.
-    Operation {
+    /// A computation.
+    Compute {
         /// What is computed.
-        operation: Box<Operation>,
-        /// What is read, in the operation's order.
+        computation: Computation,
+        /// What is read, in the computation's order.
         inputs: Vec<StorageId>,
-        /// What is written, in the operation's order.
+        /// What is written, in the computation's order.
         outputs: Vec<StorageId>,
         /// Where in the model it comes from.
         location: SourceLocation,
@@ -150,320 +134,11 @@ pub struct Flow {
     pub outputs: Vec<u64>,
 }
 
-/// Puts a graph into a line.
-///
-/// # Errors
-/// Branches and loops are nested too deeply, or the work was ended.
-pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
-    let (flow, of) = (Flow::default(), HashMap::new());
-    let read = read(graph);
-    let mut builder = FlowBuilder { graph, pool, watch, read, flow, of, open: 0, level: 0 };
-    builder.inputs();
-    let mut items = Vec::new();
-    builder.region(&graph.body, &mut items)?;
-    builder.outputs()?;
-    builder.close(&mut items);
-    builder.flow.items = items;
-    builder.finish();
-    let mut flow = builder.flow;
-    by_level(&mut flow, watch)?;
-    Ok(flow)
-}
-
-/// Tensors that anything reads.
-fn read(graph: &Graph) -> HashSet<TensorId> {
-    let mut read = HashSet::new();
-    graph.each_region(&mut |region| {
-        read.extend(region.results.iter().copied());
-        read.extend(region.nodes.iter().flat_map(|node| node.inputs.iter().copied()));
-    });
-    read
-}
-
-struct FlowBuilder<'a> {
-    graph: &'a Graph,
-    pool: &'a mut Pool,
-    watch: Watch<'a>,
-    /// Tensors that anything reads.
-    read: HashSet<TensorId>,
-    flow: Flow,
-    of: HashMap<TensorId, StorageId>,
-    /// The first step that is in no segment yet.
-    open: usize,
-    level: usize,
-}
-
-impl FlowBuilder<'_> {
-    fn storage(&mut self, class: StorageClass, bytes: u64) -> StorageId {
-        let id = StorageId(self.flow.storages.len() as u32);
-        self.flow.storages.push(Storage { class, bytes });
-        id
-    }
-
-    fn local(&mut self, tensor: TensorId) -> StorageId {
-        let id = self.storage(StorageClass::Transient, self.graph.tensor(tensor).bytes());
-        self.of.insert(tensor, id);
-        id
-    }
-
-    fn class(&self, id: StorageId) -> StorageClass {
-        self.flow.storages[id.index()].class
-    }
-
-    /// Inputs that are read. Those that do not end with a whole word are copied to where they do; those without bytes have
-    /// no memory that could be bound.
-    fn inputs(&mut self) {
-        for (index, port) in self.graph.inputs.iter().enumerate() {
-            let bytes = self.graph.tensor(port.tensor).bytes();
-            if !self.read.contains(&port.tensor) || bytes == 0 {
-                self.local(port.tensor);
-                continue;
-            }
-            let input = self.storage(StorageClass::Input(index as u32), bytes);
-            self.of.insert(port.tensor, input);
-            if !bytes.is_multiple_of(4) {
-                let whole = self.local(port.tensor);
-                self.copy(input, whole);
-            }
-        }
-    }
-
-    fn of(&mut self, tensor: TensorId) -> Result<StorageId, CompileError> {
-        if let Some(id) = self.of.get(&tensor) {
-            return Ok(*id);
-        }
-        let data = self.graph.tensor(tensor);
-        let class = match &data.constant {
-            Some(bytes) if !bytes.is_empty() => {
-                StorageClass::Constant(self.pool.constant(data, bytes, self.watch)?)
-            }
-            // Nothing defines it, or it has no bytes: any memory will do.
-            _ => StorageClass::Transient,
-        };
-        let id = self.storage(class, data.bytes());
-        self.of.insert(tensor, id);
-        Ok(id)
-    }
-
-    fn copy(&mut self, from: StorageId, to: StorageId) {
-        if from != to && self.flow.storages[to.index()].bytes > 0 {
-            self.flow.steps.push(Step::Copy { from, to });
-        }
-    }
-
-    fn region(&mut self, region: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
-        for node in &region.nodes {
-            self.watch.check()?;
-            match &node.op {
-                NodeOp::View => {
-                    let from = self.of(node.inputs[0])?;
-                    self.of.insert(node.outputs[0], from);
-                }
-                NodeOp::Operation(operation) => self.kernel(node, operation)?,
-                NodeOp::If(branches) => self.branch(node, branches, items)?,
-                NodeOp::Loop(body) => self.repeat(node, body, items)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn kernel(&mut self, node: &Node, operation: &Operation) -> Result<(), CompileError> {
-        if matches!(operation, Operation::KvAppend(append) if append.in_place) {
-            let reason = "a cache is updated in place; a graph's operations give new tensors";
-            return Err(CompileError::invalid(&node.location, reason));
-        }
-        let inputs: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
-        let known = inputs.iter().map(|id| match self.class(*id) {
-            StorageClass::Constant(id) => Some(Known::Constant(id)),
-            StorageClass::Packed(id) => Some(Known::Packed(id)),
-            _ => None,
-        });
-        let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
-        if let Some(known) = known.collect::<Option<Vec<_>>>()
-            && sizes.iter().all(|bytes| *bytes > 0)
-        {
-            let packed = self.pool.pack(operation, known, &sizes, &node.location);
-            for ((tensor, packed), bytes) in node.outputs.iter().zip(packed).zip(sizes) {
-                let id = self.storage(StorageClass::Packed(packed), bytes);
-                self.of.insert(*tensor, id);
-            }
-            return Ok(());
-        }
-        let outputs = node.outputs.iter().map(|id| self.local(*id)).collect();
-        let (operation, location) = (Box::new(operation.clone()), node.location.clone());
-        self.flow.steps.push(Step::Operation { operation, inputs, outputs, location });
-        Ok(())
-    }
-
-    fn deeper(&mut self, location: &SourceLocation) -> Result<(), CompileError> {
-        self.level += 1;
-        if self.level > MOST_LEVELS {
-            let reason = format!("branches and loops in more than {MOST_LEVELS} levels");
-            return Err(CompileError::unsupported(location, reason));
-        }
-        Ok(())
-    }
-
-    /// A scalar as the host sees it.
-    fn number(&mut self, tensor: TensorId) -> Result<Number, CompileError> {
-        let data = self.graph.tensor(tensor);
-        if let Some(bytes) = &data.constant {
-            let mut word = [0; 8];
-            let count = bytes.len().min(8);
-            word[..count].copy_from_slice(&bytes[..count]);
-            return Ok(Number::Known(i64::from_le_bytes(word)));
-        }
-        let offset = self.flow.readback_bytes;
-        self.flow.readback_bytes += READ_BYTES;
-        let to = self.storage(StorageClass::Readback(offset), data.bytes());
-        let from = self.of(tensor)?;
-        self.copy(from, to);
-        Ok(Number::Read(offset))
-    }
-
-    /// Ends the segment at the last step.
-    fn close(&mut self, items: &mut Vec<Item>) {
-        let end = self.flow.steps.len();
-        if self.open < end {
-            items.push(Item::Segment(self.flow.segments.len()));
-            self.flow.segments.push(self.open..end);
-        }
-        self.open = end;
-    }
-
-    fn branch(
-        &mut self,
-        node: &Node,
-        branches: &[Region; 2],
-        items: &mut Vec<Item>,
-    ) -> Result<(), CompileError> {
-        self.deeper(&node.location)?;
-        let condition = self.number(node.inputs[0])?;
-        if let Number::Known(value) = condition {
-            let region = &branches[usize::from(value == 0)];
-            self.region(region, items)?;
-            for (result, output) in region.results.iter().zip(&node.outputs) {
-                let id = self.of(*result)?;
-                self.of.insert(*output, id);
-            }
-            self.level -= 1;
-            return Ok(());
-        }
-        self.close(items);
-        let outputs: Vec<_> = node.outputs.iter().map(|id| self.local(*id)).collect();
-        let mut flows = [Vec::new(), Vec::new()];
-        for (region, inner) in branches.iter().zip(&mut flows) {
-            self.region(region, inner)?;
-            for (result, output) in region.results.iter().zip(&outputs) {
-                let from = self.of(*result)?;
-                self.copy(from, *output);
-            }
-            self.close(inner);
-        }
-        items.push(Item::If { condition, branches: Box::new(flows) });
-        self.level -= 1;
-        Ok(())
-    }
-
-    fn repeat(&mut self, node: &Node, body: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
-        self.deeper(&node.location)?;
-        let (most, first) = (self.number(node.inputs[0])?, self.number(node.inputs[1])?);
-        // The condition is carried too, for those bodies that look at it.
-        let skip = if self.read.contains(&body.parameters[1]) { 1 } else { 2 };
-        let mut places = Vec::new();
-        for (parameter, initial) in body.parameters.iter().zip(&node.inputs).skip(skip) {
-            let from = self.of(*initial)?;
-            let to = self.local(*parameter);
-            self.copy(from, to);
-            places.push(to);
-        }
-        let counter = self.read.contains(&body.parameters[0]).then(|| self.counter(body.parameters[0]));
-        self.close(items);
-        if let Some((id, _)) = counter {
-            self.flow.steps.push(Step::HostWrites(id));
-            self.open = self.flow.steps.len();
-        }
-        let start = self.flow.steps.len();
-        let mut inner = Vec::new();
-        self.region(body, &mut inner)?;
-        let next = self.number(body.results[0])?;
-        self.carry(&body.results[skip - 1..], &places)?;
-        self.close(&mut inner);
-        self.flow.loops.push(start..self.flow.steps.len());
-        for (output, place) in node.outputs.iter().zip(&places[2 - skip..]) {
-            self.of.insert(*output, *place);
-        }
-        items.push(Item::Loop { most, first, next, counter: counter.map(|(_, at)| at), body: inner });
-        self.level -= 1;
-        Ok(())
-    }
-
-    fn counter(&mut self, parameter: TensorId) -> (StorageId, u64) {
-        let at = self.flow.reserved_bytes;
-        self.flow.reserved_bytes += COUNTER_BYTES;
-        let id = self.storage(StorageClass::Counter(at), self.graph.tensor(parameter).bytes());
-        self.of.insert(parameter, id);
-        (id, at)
-    }
-
-    /// The results of a run become what the next one begins with. Results that lie where others go are saved first.
-    fn carry(&mut self, results: &[TensorId], places: &[StorageId]) -> Result<(), CompileError> {
-        let mut from = Vec::new();
-        for (result, place) in results.iter().zip(places) {
-            let id = self.of(*result)?;
-            if id == *place || !places.contains(&id) {
-                from.push(id);
-                continue;
-            }
-            let saved = self.storage(StorageClass::Transient, self.flow.storages[id.index()].bytes);
-            self.copy(id, saved);
-            from.push(saved);
-        }
-        for (id, place) in from.into_iter().zip(places) {
-            self.copy(id, *place);
-        }
-        Ok(())
-    }
-
-    /// What is returned gets memory of its own.
-    fn outputs(&mut self) -> Result<(), CompileError> {
-        for (index, port) in self.graph.outputs.iter().enumerate() {
-            let id = self.of(port.tensor)?;
-            let bytes = self.flow.storages[id.index()].bytes;
-            self.flow.outputs.push(bytes);
-            let class = StorageClass::Output(index as u32);
-            if self.class(id) == StorageClass::Transient {
-                self.flow.storages[id.index()].class = class;
-            } else {
-                let output = self.storage(class, bytes);
-                self.copy(id, output);
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes what is used: inputs, and what calls need of the pool.
-    fn finish(&mut self) {
-        let mut used = vec![false; self.graph.inputs.len()];
-        for step in &self.flow.steps {
-            for id in step.reads() {
-                match self.flow.storages[id.index()].class {
-                    StorageClass::Input(index) => used[index as usize] = true,
-                    StorageClass::Constant(id) => self.pool.constants[id.index()].resident = true,
-                    StorageClass::Packed(id) => self.pool.packed[id.index()].resident = true,
-                    _ => {}
-                }
-            }
-        }
-        self.flow.inputs_used = used;
-    }
-}
-
 impl Step {
     /// What it reads.
     pub fn reads(&self) -> &[StorageId] {
         match self {
-            Step::Operation { inputs, .. } => inputs,
+            Step::Compute { inputs, .. } => inputs,
             Step::Copy { from, .. } => std::slice::from_ref(from),
             Step::HostWrites(_) => &[],
         }
@@ -472,7 +147,7 @@ impl Step {
     /// What it writes.
     pub fn writes(&self) -> &[StorageId] {
         match self {
-            Step::Operation { outputs, .. } => outputs,
+            Step::Compute { outputs, .. } => outputs,
             Step::Copy { to, .. } => std::slice::from_ref(to),
             Step::HostWrites(id) => std::slice::from_ref(id),
         }

@@ -88,7 +88,7 @@ impl Key {
             match command {
                 Command::Dispatch { kernel, push, bindings, .. } => {
                     self.0.extend([1, *kernel as u64, push.len() as u64, bindings.len() as u64]);
-                    bindings.iter().for_each(|span| self.memory(span));
+                    bindings.iter().for_each(|binding| self.memory(&binding.span));
                 }
                 Command::Copy { from, to } => {
                     self.number(2);

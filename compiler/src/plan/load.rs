@@ -7,7 +7,7 @@ use super::{
     order::by_level,
     pool::{ConstantId, Known, PackedId, Pool},
 };
-use crate::{CompileError, control::Watch};
+use crate::{CompileError, backend::Computation, control::Watch};
 
 /// The operations of a pool as one segment. What calls do not need is transient.
 ///
@@ -20,8 +20,9 @@ pub(crate) fn flow(pool: &Pool, watch: Watch<'_>) -> Result<Flow, CompileError> 
         watch.check()?;
         let inputs = packing.inputs.iter().map(|known| builder.known(*known)).collect();
         let outputs = packing.outputs.iter().map(|id| builder.packed(*id)).collect();
-        let (operation, location) = (Box::new(packing.operation.clone()), packing.location.clone());
-        builder.flow.steps.push(Step::Operation { operation, inputs, outputs, location });
+        let computation = Computation::Operation(Box::new(packing.operation.clone()));
+        let location = packing.location.clone();
+        builder.flow.steps.push(Step::Compute { computation, inputs, outputs, location });
     }
     let mut flow = builder.flow;
     if !flow.steps.is_empty() {

@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-use halite_shaders::{Operation, Slot, Step as Dispatch};
-
 use super::{
-    choose::{Choice, Chooser, Codes, Kernel, Kernels},
     flow::{Flow, Step, StorageClass, StorageId},
-    memory::{Need, arrange},
-    schedule::{Command, Memory, Schedule, Span, Use},
+    kernels::{Chooser, Codes, Kernel, Kernels},
+    lives::Lives,
+    memory::{Need, arrange, whole},
+    schedule::{Binding, Command, Memory, Schedule, Span},
     slabs::Slabs,
 };
-use crate::{CompileError, control::Watch, graph::storage_bytes};
-
-/// Largest elements that are overwritten by what is computed of them: those that a kernel reads and writes as a whole.
-const IN_PLACE_ELEMENT: u64 = 4;
+use crate::{
+    CompileError,
+    backend::{Choice, Dispatch, Slot},
+    control::Watch,
+};
 
 /// What lowering works with: one target, and what all targets share.
 pub struct Lowering<'a, 'b> {
@@ -61,8 +61,8 @@ impl Lowering<'_, '_> {
         for (index, step) in flow.steps.iter().enumerate() {
             self.watch.step(self.before + index, self.total)?;
             choices.push(match step {
-                Step::Operation { operation, location, .. } => {
-                    Some(self.chooser.choose(operation, location)?)
+                Step::Compute { computation, location, .. } => {
+                    Some(self.chooser.choose(computation, location)?)
                 }
                 _ => None,
             });
@@ -97,47 +97,43 @@ impl Lowering<'_, '_> {
         schedule: &mut Schedule,
     ) {
         match (&flow.steps[index], choice) {
-            (Step::Operation { operation, inputs, outputs, .. }, Some(choice)) => {
-                let mut uses = Vec::new();
-                for step in choice.plan.steps.iter().filter(|step| !step.grid.contains(&0)) {
+            (Step::Compute { inputs, outputs, .. }, Some(choice)) => {
+                let mut commands = Vec::new();
+                for dispatch in &choice.dispatches {
                     let bind = |slot: &Slot| match slot {
-                        Slot::Input(i) => self.bound(flow, inputs[*i], addresses),
-                        Slot::Output(i) => self.bound(flow, outputs[*i], addresses),
-                        Slot::Scratch(i) => addresses.scratch(index, *i, choice.plan.scratch[*i]),
+                        Slot::Input(i) => {
+                            Binding { span: self.bound(flow, inputs[*i], addresses), written: false }
+                        }
+                        // Kernels may read what they write, and what an earlier dispatch left in scratch memory.
+                        Slot::Output(i) => {
+                            Binding { span: self.bound(flow, outputs[*i], addresses), written: true }
+                        }
+                        Slot::Scratch(i) => {
+                            Binding { span: addresses.scratch(index, *i, choice.scratch[*i]), written: true }
+                        }
                     };
-                    let bindings: Vec<Span> = step.bindings.iter().map(bind).collect();
-                    uses.push(self.dispatch(step, choice.variant, bindings));
+                    let bindings: Vec<Binding> = dispatch.bindings.iter().map(bind).collect();
+                    commands.push(self.dispatch(dispatch, &choice.variant, bindings));
                 }
-                if operation.steps_are_independent() {
-                    schedule.push(uses);
+                if choice.independent {
+                    schedule.push(commands);
                 } else {
-                    uses.into_iter().for_each(|one| schedule.push(vec![one]));
+                    commands.into_iter().for_each(|one| schedule.push(vec![one]));
                 }
             }
             (Step::Copy { from, to }, _) => {
                 let bytes = flow.storages[to.index()].bytes;
                 let part = |id| Span { bytes, ..self.span(flow, id, addresses) };
-                let (from, to) = (part(*from), part(*to));
-                let command = Command::Copy { from, to };
-                schedule.push(vec![Use { command, reads: vec![from], writes: vec![to] }]);
+                schedule.push(vec![Command::Copy { from: part(*from), to: part(*to) }]);
             }
             _ => {}
         }
     }
 
-    fn dispatch(&mut self, step: &Dispatch, variant: &str, bindings: Vec<Span>) -> Use {
-        let code = self.codes.index(step, variant);
-        let kernel = self.kernels.index(Kernel { code, constants: step.constants.clone() });
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        for (slot, span) in step.bindings.iter().zip(&bindings) {
-            match slot {
-                Slot::Input(_) => reads.push(*span),
-                // Kernels may read what they write, and what an earlier step left in scratch memory.
-                Slot::Output(_) | Slot::Scratch(_) => writes.push(*span),
-            }
-        }
-        let command = Command::Dispatch { kernel, grid: step.grid, push: step.push.clone(), bindings };
-        Use { command, reads, writes }
+    fn dispatch(&mut self, dispatch: &Dispatch, variant: &str, bindings: Vec<Binding>) -> Command {
+        let code = self.codes.index(dispatch, variant);
+        let kernel = self.kernels.index(Kernel { code, constants: dispatch.constants.clone() });
+        Command::Dispatch { kernel, grid: dispatch.grid, push: dispatch.push.clone(), bindings }
     }
 
     /// What a kernel binds: whole words, and at least one.
@@ -165,11 +161,6 @@ impl Lowering<'_, '_> {
         };
         Span { memory, offset, bytes: storage.bytes }
     }
-}
-
-/// Bytes of memory for so many bytes: whole words, and at least one, since nothing cannot be bound.
-pub(crate) fn whole(bytes: u64) -> u64 {
-    storage_bytes(bytes).max(4)
 }
 
 /// Offsets in the transient memory.
@@ -200,7 +191,7 @@ impl Addresses {
         let unshared_bytes = shared + saved.map(|id| whole(flow.storages[id].bytes)).sum::<u64>();
         let (tensors, mut extra) = (needs.len(), 0);
         for (step, choice) in choices.iter().enumerate() {
-            for bytes in choice.iter().flat_map(|choice| &choice.plan.scratch) {
+            for bytes in choice.iter().flat_map(|choice| &choice.scratch) {
                 let time = flow.levels[step];
                 needs.push(Need { bytes: whole(*bytes), from: time, to: time });
                 extra += whole(*bytes);
@@ -209,7 +200,7 @@ impl Addresses {
         let arranged = arrange(&needs, flow.reserved_bytes, watch)?;
         let offset = |id: usize| index_of[lives.group[id]].map_or(0, |index: usize| arranged.offsets[index]);
         let mut rest = arranged.offsets[tensors..].iter().copied();
-        let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.plan.scratch.len());
+        let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.scratch.len());
         Ok(Addresses {
             offsets: (0..flow.storages.len()).map(offset).collect(),
             scratch: choices.iter().map(|choice| rest.by_ref().take(count(choice)).collect()).collect(),
@@ -222,76 +213,4 @@ impl Addresses {
     fn scratch(&self, step: usize, index: usize, bytes: u64) -> Span {
         Span { memory: Memory::Transient, offset: self.scratch[step][index], bytes: whole(bytes) }
     }
-}
-
-/// When each local storage is needed: the first and the last step.
-pub(super) struct Lives {
-    pub(super) of: Vec<Option<(usize, usize)>>,
-    /// The storage whose memory each one has; itself, unless it is written over another.
-    group: Vec<usize>,
-}
-
-impl Lives {
-    pub(super) fn of(flow: &Flow, watch: Watch<'_>) -> Result<Self, CompileError> {
-        let mut of: Vec<Option<(usize, usize)>> = vec![None; flow.storages.len()];
-        for (time, step) in flow.steps.iter().enumerate() {
-            for id in step.reads().iter().chain(step.writes()) {
-                if flow.storages[id.index()].class == StorageClass::Transient {
-                    let (_, last) = of[id.index()].get_or_insert((time, time));
-                    *last = time;
-                }
-            }
-        }
-        // What comes from before a loop is read in each of its runs. Inner loops come before those around them.
-        for body in &flow.loops {
-            watch.check()?;
-            for (first, last) in of.iter_mut().flatten() {
-                if *first < body.start && body.contains(last) {
-                    *last = body.end - 1;
-                }
-            }
-        }
-        Ok(Lives { of, group: (0..flow.storages.len()).collect() })
-    }
-
-    /// Lets results of elementwise operations be written over an input that nothing needs afterwards. Gives how many.
-    fn share(&mut self, flow: &Flow, choices: &[Option<Rc<Choice>>]) -> usize {
-        let mut shared = 0;
-        for (time, (step, choice)) in flow.steps.iter().zip(choices).enumerate() {
-            let (Step::Operation { operation, inputs, outputs, .. }, Some(choice)) = (step, choice) else {
-                continue;
-            };
-            if choice.plan.steps.len() != 1 || outputs.len() != 1 {
-                continue;
-            }
-            let output = outputs[0].index();
-            let fits = |(index, id): &(usize, &StorageId)| {
-                let group = self.group[id.index()];
-                flow.storages[id.index()].class == StorageClass::Transient
-                    && whole(flow.storages[group].bytes) == whole(flow.storages[output].bytes)
-                    && self.of[group].is_some_and(|(_, last)| last == time)
-                    && overwritable(operation, *index)
-            };
-            let target = inputs.iter().enumerate().find(fits).map(|(_, id)| self.group[id.index()]);
-            let Some(target) = target else { continue };
-            let (Some((_, last)), StorageClass::Transient) = (self.of[output], flow.storages[output].class)
-            else {
-                continue;
-            };
-            self.group[output] = target;
-            self.of[target] = self.of[target].map(|(first, _)| (first, last));
-            shared += 1;
-        }
-        shared
-    }
-}
-
-/// Whether each element of the result depends on the same element of an input alone, which has its type's size.
-fn overwritable(operation: &Operation, input: usize) -> bool {
-    let Operation::Elementwise(_) = operation else { return false };
-    let (inputs, outputs) = (operation.inputs(), operation.outputs());
-    let (input, output) = (&inputs[input], &outputs[0]);
-    input.elements() == output.elements()
-        && input.dtype.size() == output.dtype.size()
-        && input.dtype.size() <= IN_PLACE_ELEMENT
 }

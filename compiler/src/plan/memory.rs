@@ -2,7 +2,7 @@
 
 use halite_abi::BINDING_ALIGNMENT;
 
-use crate::{CompileError, control::Watch};
+use crate::{CompileError, control::Watch, graph::storage_bytes};
 
 /// Something that needs memory for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,11 @@ pub struct Arrangement {
     pub offsets: Vec<u64>,
     /// The end of the last.
     pub bytes: u64,
+}
+
+/// Bytes of memory for so many bytes: whole words, and at least one, since nothing cannot be bound.
+pub(crate) fn whole(bytes: u64) -> u64 {
+    storage_bytes(bytes).max(4)
 }
 
 /// Puts things whose times do not overlap into the same memory: the largest first, each where it leaves the smallest gap.

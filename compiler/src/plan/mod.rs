@@ -3,9 +3,11 @@
 //!
 //! A graph becomes a line of steps ([`flow`]), the same for all targets; a line becomes commands for one target ([`lower`]).
 
-pub mod choose;
 pub mod flow;
+mod from_graph;
 pub mod group;
+pub mod kernels;
+mod lives;
 mod load;
 pub mod lower;
 pub mod memory;
@@ -18,15 +20,13 @@ mod tests;
 
 use halite_targets::{Capabilities, Target};
 
-use self::{
-    choose::{Chooser, Codes, Kernel, Kernels},
-    flow::Flow,
-    group::Groups,
-    lower::{Lowered, Lowering},
-    pool::Pool,
-    slabs::Slabs,
-};
-use crate::{BASELINE, CompileError, CompileOptions, Control, Program, Stage};
+use crate::{BASELINE, CompileError, CompileOptions, Control, Program, Stage, backend::Backend};
+use flow::Flow;
+use group::Groups;
+use kernels::{Chooser, Codes, Kernel, Kernels};
+use lower::{Lowered, Lowering};
+use pool::Pool;
+use slabs::Slabs;
 
 /// What a module does.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ pub struct TargetPlan {
 pub fn plan(
     program: &Program,
     options: &CompileOptions,
+    backend: &dyn Backend,
     control: &Control,
 ) -> Result<ModulePlan, CompileError> {
     let (targets, baseline) = targets(options)?;
@@ -80,7 +81,7 @@ pub fn plan(
         let mut flows = Vec::new();
         for graph in &function.versions {
             watch.step(done, total)?;
-            flows.push(flow::flow(graph, &mut pool, watch)?);
+            flows.push(from_graph::flow(graph, &mut pool, watch)?);
             done += 1;
         }
         functions.push(flows);
@@ -91,7 +92,7 @@ pub fn plan(
     let mut codes = Codes::default();
     let mut plans = Vec::new();
     for target in &targets {
-        plans.push(lowered(target, options, (&load, &functions, &slabs), &mut codes, control)?);
+        plans.push(lowered(target, backend, (&load, &functions, &slabs), &mut codes, control)?);
     }
     let mut groups = Vec::new();
     for (f, function) in program.functions.iter().enumerate() {
@@ -103,14 +104,14 @@ pub fn plan(
 /// What is done on a target: at load, and by the flows of each function.
 fn lowered(
     target: &Capabilities,
-    options: &CompileOptions,
+    backend: &dyn Backend,
     (load, functions, slabs): (&Flow, &[Vec<Flow>], &Slabs),
     codes: &mut Codes,
     control: &Control,
 ) -> Result<TargetPlan, CompileError> {
     let watch = control.at(Stage::ChoosingKernels(target.target));
     let total = load.steps.len() + functions.iter().flatten().map(|flow| flow.steps.len()).sum::<usize>();
-    let mut chooser = Chooser::new(target, &options.tuning);
+    let mut chooser = Chooser::new(backend, target);
     let (mut kernels, mut done) = (Kernels::default(), 0);
     let mut lower = |flow: &Flow| {
         let (chooser, codes, kernels) = (&mut chooser, &mut *codes, &mut kernels);

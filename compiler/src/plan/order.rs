@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     flow::{Flow, StorageId},
-    lower::Lives,
+    lives::Lives,
     memory::{Need, arrange},
 };
 use crate::{CompileError, control::Watch};

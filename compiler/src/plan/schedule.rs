@@ -42,7 +42,7 @@ pub enum Command {
         /// Push constants.
         push: Vec<u32>,
         /// What is bound: binding n is entry n.
-        bindings: Vec<Span>,
+        bindings: Vec<Binding>,
     },
     /// Bytes are copied.
     Copy {
@@ -55,20 +55,25 @@ pub enum Command {
     Barrier,
 }
 
-/// A command and the memory that it touches.
-#[derive(Debug)]
-pub struct Use {
-    /// The command.
-    pub command: Command,
-    /// What it reads.
-    pub reads: Vec<Span>,
-    /// What it writes, and may read.
-    pub writes: Vec<Span>,
+/// A span that a kernel is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The span.
+    pub span: Span,
+    /// Whether the kernel writes it; it may read it then, too.
+    pub written: bool,
 }
 
-impl Use {
-    fn spans(&self) -> impl Iterator<Item = (&Span, bool)> {
-        self.reads.iter().map(|span| (span, false)).chain(self.writes.iter().map(|span| (span, true)))
+impl Command {
+    /// What it reads or writes, and whether it writes it.
+    fn accesses(&self) -> Vec<Binding> {
+        match self {
+            Command::Dispatch { bindings, .. } => bindings.clone(),
+            Command::Copy { from, to } => {
+                vec![Binding { span: *from, written: false }, Binding { span: *to, written: true }]
+            }
+            Command::Barrier => Vec::new(),
+        }
     }
 }
 
@@ -83,17 +88,18 @@ pub struct Schedule {
 
 impl Schedule {
     /// Appends commands that do not wait for each other.
-    pub fn push(&mut self, commands: Vec<Use>) {
-        if commands.iter().any(|one| one.spans().any(|(span, written)| self.clashes(span, written))) {
+    pub fn push(&mut self, commands: Vec<Command>) {
+        let accesses: Vec<Vec<Binding>> = commands.iter().map(Command::accesses).collect();
+        if accesses.iter().flatten().any(|access| self.clashes(&access.span, access.written)) {
             self.barrier();
         }
-        for one in commands {
-            for (span, written) in one.spans().filter(|(span, _)| span.memory.is_written()) {
+        for Binding { span, written } in accesses.into_iter().flatten() {
+            if span.memory.is_written() {
                 let range = (span.offset, span.offset + span.bytes, written);
                 self.since.entry(span.memory).or_default().push(range);
             }
-            self.commands.push(one.command);
         }
+        self.commands.extend(commands);
     }
 
     fn clashes(&self, span: &Span, written: bool) -> bool {
@@ -136,8 +142,7 @@ mod tests {
     fn copies(pairs: &[(Span, Span)]) -> String {
         let mut schedule = Schedule::default();
         for (from, to) in pairs {
-            let command = Command::Copy { from: *from, to: *to };
-            schedule.push(vec![Use { command, reads: vec![*from], writes: vec![*to] }]);
+            schedule.push(vec![Command::Copy { from: *from, to: *to }]);
         }
         let (commands, _) = schedule.finish();
         commands.iter().map(|c| if matches!(c, Command::Barrier) { '|' } else { 'c' }).collect()

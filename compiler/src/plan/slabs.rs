@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use halite_abi::BINDING_ALIGNMENT;
 
-use super::{lower::whole, pool::Pool};
+use super::{memory::whole, pool::Pool};
 use crate::{CompileError, control::Watch};
 
 /// Most bytes of a slab with more than one thing in it: allocations of this size work on every Vulkan device

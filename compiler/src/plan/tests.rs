@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     CompileOptions, Control, Function, Program,
+    backend::vulkan::Vulkan,
     build::Builder,
     graph::{ElementType, Graph, TensorId},
 };
@@ -22,7 +23,8 @@ fn made(make: impl FnOnce(&mut Builder)) -> Graph {
 
 fn planned(versions: Vec<Graph>) -> ModulePlan {
     let program = Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None };
-    plan(&program, &CompileOptions::default(), &Control::new()).unwrap()
+    let options = CompileOptions::default();
+    plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap()
 }
 
 fn constant(b: &mut Builder, dims: &[u64], start: f64) -> TensorId {
@@ -98,7 +100,7 @@ fn versions_share_constants_and_what_is_computed_of_them() {
     for version in &plan.targets[0].functions[0] {
         let read = |command: &Command| {
             matches!(command, Command::Dispatch { bindings, .. }
-                if bindings.iter().any(|span| span.memory == Memory::Packed(0)))
+                if bindings.iter().any(|binding| binding.span.memory == Memory::Packed(0)))
         };
         assert!(version.segments[0].iter().any(read));
     }

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 
 use crate::{
     buffer::LocalBuffer,
-    driver::Settings,
     engine::Engine,
     executable::LocalExecutable,
     job::Scratch,
@@ -22,6 +21,7 @@ use crate::{
     program::LocalCommandBuffer,
     queue::Queue,
     semaphore::LocalSemaphore,
+    settings::Settings,
 };
 
 /// Identifier that all CPU devices answer to beside the name of their driver.

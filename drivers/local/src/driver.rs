@@ -1,26 +1,19 @@
 //! The two driver objects: what exists, what options there are, opening.
 
-use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use halite_abi::{Result, bail, format};
+use halite_abi::{Result, bail};
 use halite_hal::{
     Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver, UnconfinedCode,
 };
 use halite_targets::Target;
 
-use crate::{cpu, device::LocalDevice, memory};
+use crate::{cpu, device::LocalDevice, settings::Settings};
 
 /// Name of the driver that works on its callers' threads.
 pub const SYNC_NAME: &str = "local-sync";
 /// Name of the driver with a pool of threads.
 pub const TASK_NAME: &str = "local-task";
-
-/// Most threads of a pool.
-const MAX_THREADS: usize = 1024;
-
-/// How long a thread looks for work unless the option says otherwise: longer than the pause between two calls of a
-/// program, shorter than anybody notices.
-const DEFAULT_SPIN_US: u64 = 50;
 
 inventory::submit! {
     StaticDriver { name: SYNC_NAME, create: || Arc::new(LocalDriver::SYNC) }
@@ -123,69 +116,14 @@ impl Driver for LocalDriver {
     }
 
     fn enumerate(&self, options: &Options) -> Result<Vec<DeviceInfo>> {
-        Ok(vec![self.info(&Settings::parse(*self, options)?)])
+        Ok(vec![self.info(&Settings::parse(self.name == TASK_NAME, options)?)])
     }
 
     fn open(&self, path: &str, options: &Options) -> Result<Arc<dyn Device>> {
         if !path.is_empty() {
             bail!(NotFound, "driver {} has one device, with an empty path; there is no '{path}'", self.name);
         }
-        let settings = Settings::parse(*self, options)?;
+        let settings = Settings::parse(self.name == TASK_NAME, options)?;
         Ok(Arc::new(LocalDevice::new(self.info(&settings), &settings)?))
-    }
-}
-
-/// Options of a device, read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
-    /// Threads of the pool; `None` for a device without one.
-    pub threads: Option<usize>,
-    /// How long a thread of the pool looks for work before it sleeps.
-    pub patience: Duration,
-    /// Whether native code may run.
-    pub native_code: bool,
-    /// Bytes that buffers may have.
-    pub memory: u64,
-}
-
-impl Settings {
-    fn parse(driver: LocalDriver, options: &Options) -> Result<Self> {
-        let native_code = match options.get("native_code").map(String::as_str) {
-            None | Some("on" | "true") => true,
-            Some("off" | "false") => false,
-            Some(other) => bail!(InvalidArgument, "option native_code='{other}': write on or off"),
-        };
-        let memory = match number(options, "memory", "bytes", 1..=u64::MAX)? {
-            Some(bytes) => bytes,
-            None => memory::installed().unwrap_or(u64::MAX),
-        };
-        let threads = match driver.name {
-            SYNC_NAME => None,
-            _ => Some(match number(options, "threads", "threads", 1..=MAX_THREADS as u64)? {
-                Some(threads) => threads as usize,
-                None => cpu::count().min(MAX_THREADS),
-            }),
-        };
-        let spin = number(options, "spin_us", "microseconds", 0..=100_000)?.unwrap_or(DEFAULT_SPIN_US);
-        Ok(Settings { threads, patience: Duration::from_micros(spin), native_code, memory })
-    }
-
-    /// Formats of executables, best first.
-    pub fn formats(&self) -> Vec<&'static str> {
-        cpu::NATIVE_FORMAT.filter(|_| self.native_code).into_iter().chain([format::VMVX]).collect()
-    }
-}
-
-/// A number in a range, if the option is given.
-fn number(options: &Options, key: &str, what: &str, range: RangeInclusive<u64>) -> Result<Option<u64>> {
-    let Some(text) = options.get(key) else { return Ok(None) };
-    match text.parse() {
-        Ok(number) if range.contains(&number) => Ok(Some(number)),
-        _ => bail!(
-            InvalidArgument,
-            "option {key}='{text}' is no number of {what} from {} to {}",
-            range.start(),
-            range.end()
-        ),
     }
 }

@@ -36,6 +36,7 @@ mod pool;
 mod program;
 mod queue;
 mod semaphore;
+mod settings;
 mod transfer;
 mod vmvx;
 

@@ -260,6 +260,25 @@ fn export(image: &Image, pointer: u64, attributes: &Reader<'_>) -> Result<(Funct
     Ok((info, Entry { function, needs, workgroup_size: size.map(|n| n.max(1)) }))
 }
 
+/// What all workgroups of a call share. It points to what the call has.
+fn dispatch_state(call: &Call<'_>, workgroup_size: [u32; 3], count_z: u16) -> DispatchState {
+    let [size_x, size_y, size_z] = workgroup_size;
+    DispatchState {
+        workgroup_size_x: size_x,
+        workgroup_size_y: size_y,
+        workgroup_size_z: size_z as u16,
+        constant_count: call.constants.len() as u16,
+        workgroup_count_x: call.counts[0],
+        workgroup_count_y: call.counts[1],
+        workgroup_count_z: count_z,
+        max_concurrency: u8::try_from(call.concurrency).unwrap_or(u8::MAX),
+        binding_count: call.bindings.pointers.len() as u8,
+        constants: call.constants.as_ptr(),
+        binding_pointers: call.bindings.pointers.as_ptr(),
+        binding_lengths: call.bindings.lengths.as_ptr(),
+    }
+}
+
 impl Code for NativeCode {
     fn functions(&self) -> &[FunctionInfo] {
         &self.functions
@@ -274,21 +293,7 @@ impl Code for NativeCode {
         let Ok(count_z) = u16::try_from(call.counts[2]) else {
             bail!(OutOfRange, "{} workgroups in z; native code can have 65535", call.counts[2]);
         };
-        let [size_x, size_y, size_z] = entry.workgroup_size;
-        let dispatch = DispatchState {
-            workgroup_size_x: size_x,
-            workgroup_size_y: size_y,
-            workgroup_size_z: size_z as u16,
-            constant_count: call.constants.len() as u16,
-            workgroup_count_x: call.counts[0],
-            workgroup_count_y: call.counts[1],
-            workgroup_count_z: count_z,
-            max_concurrency: u8::try_from(call.concurrency).unwrap_or(u8::MAX),
-            binding_count: call.bindings.pointers.len() as u8,
-            constants: call.constants.as_ptr(),
-            binding_pointers: call.bindings.pointers.as_ptr(),
-            binding_lengths: call.bindings.lengths.as_ptr(),
-        };
+        let dispatch = dispatch_state(call, entry.workgroup_size, count_z);
         let local = &mut worker.local_memory[..entry.needs.local_memory];
         let mut workgroup = WorkgroupState {
             workgroup_id_x: 0,

@@ -12,10 +12,12 @@ use halite_hal::{
 use crate::{
     buffer::{Memory, NullBuffer},
     command_buffer::NullCommandBuffer,
-    driver::NAME,
     executable::{EXECUTABLE_FORMAT, NullExecutable},
     queue::Queue,
 };
+
+/// Name of the driver, and identifier that modules may ask a device for.
+pub(crate) const NAME: &str = "null";
 
 /// A device without hardware.
 #[derive(Debug)]

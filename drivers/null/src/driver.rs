@@ -5,10 +5,11 @@ use std::sync::Arc;
 use halite_abi::{Result, bail};
 use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, Options, ScoreItem, StaticDriver};
 
-use crate::{buffer::Memory, device::NullDevice, executable::EXECUTABLE_FORMAT};
-
-/// Name of the driver, and identifier that modules may ask a device for.
-pub(crate) const NAME: &str = "null";
+use crate::{
+    buffer::Memory,
+    device::{NAME, NullDevice},
+    executable::EXECUTABLE_FORMAT,
+};
 
 /// Memory of the device unless the `memory` option says otherwise: 1 GiB.
 const DEFAULT_MEMORY: u64 = 1 << 30;

@@ -21,7 +21,7 @@ use crate::{
     allocator::Allocation,
     context::DeviceContext,
     device::Core,
-    lower::{Place, Program, Resolver, record_host_barrier, storage_of},
+    lower::{MemoryRange, Program, Resolver, record_host_barrier, storage_of},
     pipeline::Kernel,
     queue::{Keeper, Recorder},
     semaphore::QueuePoint,
@@ -109,8 +109,11 @@ impl VulkanCommandBuffer {
         bindings: &BindingTable,
     ) -> Result<()> {
         let core = &self.core;
-        let slots: SmallVec<[Option<Place>; 8]> =
-            bindings.entries.iter().map(|e| e.as_ref().map(Place::of).transpose()).collect::<Result<_>>()?;
+        let slots: SmallVec<[Option<MemoryRange>; 8]> = bindings
+            .entries
+            .iter()
+            .map(|e| e.as_ref().map(MemoryRange::of).transpose())
+            .collect::<Result<_>>()?;
         if self.list.mode.contains(CommandBufferMode::ONE_SHOT) {
             let program = Program::of_commands(core, &self.list.commands, &Resolver { slots: &slots })?;
             return core.queues[queue]
@@ -128,7 +131,7 @@ impl VulkanCommandBuffer {
     }
 
     /// The key of a set of bindings, and the memory that it names.
-    fn key(&self, slots: &[Option<Place>]) -> Result<(Key, SmallVec<[Arc<Allocation>; 8]>)> {
+    fn key(&self, slots: &[Option<MemoryRange>]) -> Result<(Key, SmallVec<[Arc<Allocation>; 8]>)> {
         let (mut key, mut used) = (Key::new(), SmallVec::new());
         for slot in slots {
             match slot {
@@ -147,7 +150,7 @@ impl VulkanCommandBuffer {
         Ok((key, used))
     }
 
-    fn lowered(&self, family: u32, key: Key, slots: &[Option<Place>]) -> Result<Arc<Lowered>> {
+    fn lowered(&self, family: u32, key: Key, slots: &[Option<MemoryRange>]) -> Result<Arc<Lowered>> {
         let mut cache = self.cache.lock();
         if let Some(found) = cache.iter().position(|l| l.key == key) {
             // Moves the entry to the front, those before it one back.

@@ -1,6 +1,5 @@
 //! An open device: its handle, functions, queues and everything that was decided about it.
 
-mod enumerate;
 mod open;
 
 use std::{
@@ -11,8 +10,6 @@ use std::{
 use ash::vk;
 use halite_facts::DeviceFacts;
 use halite_hal::{DeviceInfo, Result, Status};
-
-pub(crate) use enumerate::ordered;
 
 use crate::{
     discovery::Found, error::vk_error, instance::InstanceContext, options::VulkanOptions,

@@ -10,14 +10,14 @@ use halite_facts::DeviceFacts;
 use halite_hal::{Code, DeviceInfo, Result, ResultExt as _, Status, status};
 
 use crate::{
-    context::ordered,
+    enumerate::ordered,
     icd,
     instance::{InstanceContext, Source},
     loader::install_advice,
     options::{SwiftShaderChoice, ValidationModes, VulkanOptions},
     plan::DevicePlan,
     probe::probe,
-    swiftshader::{self, Place, Surroundings},
+    swiftshader::{self, SearchPath, Surroundings},
     workarounds::Workarounds,
 };
 
@@ -188,13 +188,21 @@ fn installed_swiftshader(options: &VulkanOptions) -> Result<Vec<Candidate>, Stri
     Err(not_found(&places, &refused))
 }
 
-fn not_found(places: &[Place], refused: &[String]) -> String {
+fn not_found(places: &[SearchPath], refused: &[String]) -> String {
     let looked = swiftshader::describe(places);
     if refused.is_empty() {
         format!("SwiftShader was not found (looked for {looked})")
     } else {
         format!("SwiftShader was found but not used: {} (looked for {looked})", refused.join("; "))
     }
+}
+
+/// The facts of every device that the options lead to, for records and bug reports, in the driver's order.
+///
+/// # Errors
+/// Vulkan could not be loaded, or a device does not answer.
+pub fn capture_facts(options: &VulkanOptions) -> Result<Vec<DeviceFacts>> {
+    Ok(discover(options)?.devices.into_iter().map(|found| found.facts).collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,14 @@
-//! The translation of Vulkan results into statuses.
+//! Failures of Vulkan calls and of loading libraries, as statuses and words.
+
+use std::error::Error as _;
 
 use ash::vk;
 use halite_hal::{Code, Status};
+
+/// The system's own words for why a library did not load.
+pub(crate) fn load_reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
 
 /// Builds the status for a failed call. `device` is the device and its driver, or empty before one is chosen.
 pub(crate) fn vk_error(call: &'static str, result: vk::Result, object: &str, device: &str) -> Status {
@@ -19,20 +26,28 @@ pub(crate) fn result_name(result: vk::Result) -> String {
     format!("{result:?}")
 }
 
-fn explain(result: vk::Result) -> (Code, &'static str) {
-    match result {
-        vk::Result::ERROR_OUT_OF_HOST_MEMORY => (Code::ResourceExhausted, "host memory ran out"),
-        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => (Code::ResourceExhausted, "device memory ran out"),
+/// What ran out, for results that say so.
+fn exhausted(result: vk::Result) -> Option<&'static str> {
+    Some(match result {
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY => "host memory ran out",
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => "device memory ran out",
         vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL => {
-            (Code::ResourceExhausted, "a descriptor pool ran out")
+            "a descriptor pool ran out"
         }
-        vk::Result::ERROR_FRAGMENTATION => (Code::ResourceExhausted, "memory is too fragmented"),
-        vk::Result::ERROR_TOO_MANY_OBJECTS => {
-            (Code::ResourceExhausted, "the driver holds as many objects of this kind as it can")
-        }
+        vk::Result::ERROR_FRAGMENTATION => "memory is too fragmented",
+        vk::Result::ERROR_TOO_MANY_OBJECTS => "the driver holds as many objects of this kind as it can",
         vk::Result::ERROR_MEMORY_MAP_FAILED => {
-            (Code::ResourceExhausted, "the memory cannot be mapped; host address space may have run out")
+            "the memory cannot be mapped; host address space may have run out"
         }
+        _ => return None,
+    })
+}
+
+fn explain(result: vk::Result) -> (Code, &'static str) {
+    if let Some(what) = exhausted(result) {
+        return (Code::ResourceExhausted, what);
+    }
+    match result {
         vk::Result::ERROR_DEVICE_LOST => (
             Code::DataLoss,
             "device lost; the driver reset the GPU, work in flight is gone; open the device again and look at \

@@ -6,12 +6,12 @@ pub(crate) use check::supports_format;
 
 use std::{any::Any, ffi::CString, fmt, sync::Arc};
 
-use halite_formats::vmfb::{self, DispatchAbi, VmfbError, VulkanExecutable as Parsed};
+use halite_formats::vmfb::{self, DispatchAbi, Pipeline, VmfbError, VulkanExecutable as Parsed};
 use halite_hal::{
     Code, Deadline, Executable, ExecutableDesc, Footprint, FunctionInfo, Result, ResultExt as _, Status,
     status,
 };
-use halite_spirv::ModuleFacts;
+use halite_spirv::{EntryFacts, ModuleFacts};
 
 use crate::{
     context::DeviceContext,
@@ -50,8 +50,8 @@ impl VulkanExecutable {
             label: desc.label.clone(),
         };
         for index in 0..parsed.pipelines.len() {
-            let maker = KernelMaker { ctx, parsed: &parsed, shaders: &shaders, desc, index };
-            let (info, kernel) = maker.make(constants.clone())?;
+            let builder = KernelBuilder { ctx, parsed: &parsed, shaders: &shaders, desc, index };
+            let (info, kernel) = builder.build(constants.clone())?;
             executable.functions.push(info);
             executable.kernels.push(Arc::new(kernel));
         }
@@ -91,7 +91,7 @@ fn read_shader(bytes: &bytes::Bytes) -> Result<Shader> {
 }
 
 /// Makes one kernel of an executable.
-struct KernelMaker<'a> {
+struct KernelBuilder<'a> {
     ctx: &'a Arc<DeviceContext>,
     parsed: &'a Parsed,
     shaders: &'a [Shader],
@@ -99,8 +99,8 @@ struct KernelMaker<'a> {
     index: usize,
 }
 
-impl KernelMaker<'_> {
-    fn make(&self, constants: Arc<[u32]>) -> Result<(FunctionInfo, Kernel)> {
+impl KernelBuilder<'_> {
+    fn build(&self, constants: Arc<[u32]>) -> Result<(FunctionInfo, Kernel)> {
         let pipeline = &self.parsed.pipelines[self.index];
         let missing = || status!(InvalidArgument, "kernel '{}' names parts that do not exist", pipeline.name);
         let shader = self.shaders.get(pipeline.shader_module as usize).ok_or_else(missing)?;
@@ -110,15 +110,7 @@ impl KernelMaker<'_> {
             .iter()
             .map(|s| self.parsed.set_layouts.get(*s as usize).map(Vec::as_slice).ok_or_else(missing))
             .collect::<Result<_>>()?;
-        let entry = shader.facts.entry(&pipeline.entry_point).ok_or_else(|| {
-            status!(
-                InvalidArgument,
-                "kernel '{}' names entry point '{}', its shader has: {}",
-                pipeline.name,
-                pipeline.entry_point,
-                shader.facts.entry_points.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
-            )
-        })?;
+        let entry = entry_of(pipeline, shader)?;
         let subject = check::Subject { ctx: self.ctx, kernel: &pipeline.name, facts: &shader.facts, entry };
         let push_bytes =
             layout.push_constants.iter().map(|r| r.offset.saturating_add(r.size)).max().unwrap_or(0);
@@ -152,6 +144,19 @@ impl KernelMaker<'_> {
         let source = PipelineSource { words, entry_point, required_subgroup_size, constants };
         Ok((info, Kernel::new(self.ctx.clone(), pipeline.name.clone(), kernel_layout, source)))
     }
+}
+
+/// The entry point that a pipeline names.
+fn entry_of<'a>(pipeline: &Pipeline, shader: &'a Shader) -> Result<&'a EntryFacts> {
+    shader.facts.entry(&pipeline.entry_point).ok_or_else(|| {
+        status!(
+            InvalidArgument,
+            "kernel '{}' names entry point '{}', its shader has: {}",
+            pipeline.name,
+            pipeline.entry_point,
+            shader.facts.entry_points.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 impl fmt::Debug for VulkanExecutable {

@@ -37,7 +37,7 @@ pub(crate) fn load(path: &Path) -> Result<DriverLibrary> {
     let shown = path.display();
     // SAFETY: running the initialisers of a Vulkan driver is what the caller asks for.
     let library = unsafe { libloading::Library::new(path) }
-        .map_err(|e| status!(Unavailable, "'{shown}' cannot be loaded: {}", crate::loader::reason(&e)))?;
+        .map_err(|e| status!(Unavailable, "'{shown}' cannot be loaded: {}", crate::error::load_reason(&e)))?;
     // SAFETY: the symbol has this type in every library that exports it (LoaderDriverInterface).
     let negotiate = unsafe { library.get::<Negotiate>(c"vk_icdNegotiateLoaderICDInterfaceVersion") }.ok();
     let mut interface = if negotiate.is_some() { NEWEST_INTERFACE } else { 1 };

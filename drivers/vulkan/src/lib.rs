@@ -17,6 +17,7 @@ mod descriptors;
 mod device;
 mod discovery;
 mod driver;
+mod enumerate;
 mod error;
 mod executable;
 mod fault;
@@ -38,9 +39,9 @@ mod swiftshader;
 mod target;
 pub mod workarounds;
 
+pub use discovery::capture_facts;
 pub use driver::VulkanDriver;
 pub use instance::validation_message_count;
-pub use probe::capture_caps;
 
 /// Keeps the driver in a program that never names another item of this crate. Does nothing else.
 pub fn link() {}

@@ -3,16 +3,13 @@
 //! Function pointers stay with the library they came from: a handle that one library made must never reach
 //! another's functions, so nothing here is global state except the list of libraries that are loaded.
 
-use std::{
-    error::Error,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use ash::vk;
 use halite_hal::{Result, Status, status};
 use parking_lot::Mutex;
 
-use crate::icd;
+use crate::{error::load_reason, icd};
 
 /// How Vulkan is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,7 +78,7 @@ impl VulkanLibrary {
             }
             match Self::load_file(&path) {
                 Ok(library) => return Ok(keep(&mut loaded, library)),
-                Err(why) => tried.push(format!("{} ({})", path.display(), reason(&why))),
+                Err(why) => tried.push(format!("{} ({})", path.display(), load_reason(&why))),
             }
         }
         Err(not_found(&tried))
@@ -164,11 +161,6 @@ pub(crate) fn install_advice() -> &'static str {
     }
 }
 
-/// The system's own words for why a library did not load.
-pub(crate) fn reason(error: &libloading::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
-}
-
 fn not_found(tried: &[String]) -> Status {
     status!(
         Unavailable,
@@ -202,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_error_says_what_was_tried_and_what_to_do() {
-        let why = VulkanLibrary::load_file(Path::new("no/such/libvulkan.so")).err().map(|e| reason(&e));
+        let why = VulkanLibrary::load_file(Path::new("no/such/libvulkan.so")).err().map(|e| load_reason(&e));
         assert!(why.is_some_and(|w| w.contains("no/such")));
         let text = not_found(&["a.so (missing)".to_owned()]).to_string();
         assert!(text.starts_with("UNAVAILABLE") && text.contains("a.so (missing)"), "{text}");

@@ -25,7 +25,7 @@ use crate::{
 
 /// A byte range of device memory.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct MemoryRange {
     /// The memory.
     pub allocation: Arc<Allocation>,
     /// First byte, relative to the allocation.
@@ -34,11 +34,15 @@ pub(crate) struct Place {
     pub length: u64,
 }
 
-impl Place {
+impl MemoryRange {
     /// The range of a span.
     pub fn of(span: &BufferSpan) -> Result<Self> {
-        Place { allocation: storage_of(span.buffer.as_ref())?, offset: span.offset, length: span.length }
-            .checked()
+        MemoryRange {
+            allocation: storage_of(span.buffer.as_ref())?,
+            offset: span.offset,
+            length: span.length,
+        }
+        .checked()
     }
 
     /// First byte in the block's Vulkan buffer.
@@ -75,16 +79,16 @@ pub(crate) fn storage_of(buffer: &dyn Buffer) -> Result<Arc<Allocation>> {
 /// Finds the memory that commands name.
 pub(crate) struct Resolver<'a> {
     /// The binding table; `None` entries have no bytes.
-    pub slots: &'a [Option<Place>],
+    pub slots: &'a [Option<MemoryRange>],
 }
 
 impl Resolver<'_> {
     /// The memory of a reference; `None` for an empty slot.
-    pub fn place(&self, reference: &BufferRef) -> Result<Option<Place>> {
+    pub fn place(&self, reference: &BufferRef) -> Result<Option<MemoryRange>> {
         let (base, limit) = match &reference.target {
             CommandTarget::Direct(buffer) => {
                 let allocation = storage_of(buffer.as_ref())?;
-                (Place { allocation, offset: 0, length: buffer.byte_length() }, true)
+                (MemoryRange { allocation, offset: 0, length: buffer.byte_length() }, true)
             }
             CommandTarget::Slot(slot) => match self.slots.get(*slot as usize) {
                 Some(Some(place)) => (place.clone(), false),
@@ -110,20 +114,20 @@ impl Resolver<'_> {
             ));
         }
         let length = reference.length.min(rest);
-        Place { allocation: base.allocation, offset: base.offset + reference.offset, length }
+        MemoryRange { allocation: base.allocation, offset: base.offset + reference.offset, length }
             .checked()
             .map(Some)
     }
 
-    /// The memory that a transfer touches; `None` when it touches no byte, for which an empty slot will do.
-    fn touched(&self, reference: &BufferRef, what: &str) -> Result<Option<Place>> {
+    /// The memory that a transfer accesses; `None` when it accesses no byte, for which an empty slot will do.
+    fn accessed(&self, reference: &BufferRef, what: &str) -> Result<Option<MemoryRange>> {
         if reference.length == 0 {
             return Ok(None);
         }
-        self.some_place(reference, what).map(Some)
+        self.some_range(reference, what).map(Some)
     }
 
-    fn some_place(&self, reference: &BufferRef, what: &str) -> Result<Place> {
+    fn some_range(&self, reference: &BufferRef, what: &str) -> Result<MemoryRange> {
         self.place(reference)?
             .ok_or_else(|| status!(InvalidArgument, "{what} names an empty slot of the binding table"))
     }
@@ -212,10 +216,10 @@ impl Program {
     /// Translates a list of commands.
     pub fn of_commands(core: &Core, commands: &[Command], resolver: &Resolver<'_>) -> Result<Self> {
         let mut program = Program::default();
-        let mut touched = core.ctx.options.validation.synchronization.then(strict::Touched::default);
+        let mut accessed = core.ctx.options.validation.synchronization.then(strict::Accessed::default);
         for command in commands {
-            if let Some(touched) = &mut touched
-                && touched.needs_barrier(command, resolver)?
+            if let Some(accessed) = &mut accessed
+                && accessed.needs_barrier(command, resolver)?
             {
                 program.steps.push(Step::Barrier);
             }
@@ -227,16 +231,16 @@ impl Program {
 
     fn command(&mut self, core: &Core, command: &Command, resolver: &Resolver<'_>) -> Result<()> {
         match command {
-            Command::Fill { target, pattern, pattern_length } => match resolver.touched(target, "a fill")? {
+            Command::Fill { target, pattern, pattern_length } => match resolver.accessed(target, "a fill")? {
                 Some(target) => self.fill(core, &target, *pattern, *pattern_length),
                 None => Ok(()),
             },
-            Command::Update { source, target } => match resolver.touched(target, "an update")? {
+            Command::Update { source, target } => match resolver.accessed(target, "an update")? {
                 Some(target) => self.update(core, source, &target),
                 None => Ok(()),
             },
             Command::Copy { source, target } => {
-                match (resolver.touched(source, "a copy")?, resolver.touched(target, "a copy")?) {
+                match (resolver.accessed(source, "a copy")?, resolver.accessed(target, "a copy")?) {
                     (Some(source), Some(target)) => self.copy(&source, &target),
                     _ => Ok(()),
                 }
@@ -299,7 +303,7 @@ impl Program {
         Ok(sets)
     }
 
-    fn keep(&mut self, place: &Place) {
-        self.bound.push(place.allocation.clone());
+    fn keep(&mut self, range: &MemoryRange) {
+        self.bound.push(range.allocation.clone());
     }
 }

@@ -1,9 +1,9 @@
 //! Kernels: one compute pipeline with its layouts, built when first needed or by the compile pool before.
 
 mod compile_pool;
+mod footprints;
 mod layout;
 mod split;
-mod touches;
 
 use std::{
     ffi::CString,
@@ -13,7 +13,7 @@ use std::{
 
 use ash::vk;
 use halite_hal::{Code, Deadline, Result, Status, status};
-use halite_spirv::touch::TouchPlan;
+use halite_spirv::access::AccessPlan;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 pub(crate) use compile_pool::CompilePool;
@@ -48,7 +48,7 @@ pub(crate) struct Kernel {
     changed: Condvar,
     split: Mutex<SplitState>,
     /// What its code says about memory, once somebody asked.
-    touches: OnceLock<Option<TouchPlan>>,
+    access_plan: OnceLock<Option<AccessPlan>>,
 }
 
 enum State {
@@ -71,7 +71,7 @@ impl Kernel {
             state,
             changed: Condvar::new(),
             split: Mutex::default(),
-            touches: OnceLock::new(),
+            access_plan: OnceLock::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use ash::vk;
 use halite_facts::{DeviceFacts, Memory, MemoryHeap, MemoryTypeFacts, QueueFamily, VERSION_1_1};
 use halite_hal::Result;
 
-use crate::{discovery::discover, error::vk_error, instance::InstanceContext, options::VulkanOptions};
+use crate::{error::vk_error, instance::InstanceContext};
 
 /// The facts of a device.
 pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> Result<DeviceFacts> {
@@ -72,9 +72,4 @@ fn queue_families(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Vec
         timestamp_valid_bits: f.timestamp_valid_bits,
     };
     found.iter().map(family).collect()
-}
-
-/// The facts of every device that the options lead to, for capture files and bug reports, in the driver's order.
-pub fn capture_caps(options: &VulkanOptions) -> Result<Vec<DeviceFacts>> {
-    Ok(discover(options)?.devices.into_iter().map(|found| found.facts).collect())
 }

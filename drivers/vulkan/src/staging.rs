@@ -7,7 +7,7 @@ use halite_hal::{BufferParams, BufferUsage, Code, Deadline, Fence, File, MemoryT
 use crate::{
     allocator::Allocation,
     device::Core,
-    lower::{Place, Program},
+    lower::{MemoryRange, Program},
     semaphore::QueuePoint,
 };
 
@@ -59,7 +59,7 @@ impl Core {
         offset: u64,
         source: &[u8],
     ) -> Result<()> {
-        let place = Place { allocation: target.clone(), offset, length: source.len() as u64 };
+        let place = MemoryRange { allocation: target.clone(), offset, length: source.len() as u64 };
         let done = self.upload(0, &[], &place, |staging, at, length| {
             let at = at as usize;
             staging.write_mapped(0, &source[at..at + length as usize]).map(drop)
@@ -74,7 +74,7 @@ impl Core {
         offset: u64,
         target: &mut [u8],
     ) -> Result<()> {
-        let place = Place { allocation: source.clone(), offset, length: target.len() as u64 };
+        let place = MemoryRange { allocation: source.clone(), offset, length: target.len() as u64 };
         self.download(0, &[], &place, |staging, at, length| {
             let at = at as usize;
             staging.read_mapped(0, &mut target[at..at + length as usize]).map(drop)
@@ -89,7 +89,7 @@ impl Core {
         waits: &[QueuePoint],
         source: &File,
         source_offset: u64,
-        target: &Place,
+        target: &MemoryRange,
     ) -> Result<Option<QueuePoint>> {
         self.upload(queue, waits, target, |staging, at, length| {
             fill_from_file(staging, 0, source, source_offset + at, length)
@@ -98,7 +98,7 @@ impl Core {
 
     /// Reads a file range straight into mapped memory. Returns false, without touching anything, when the memory is
     /// not mapped.
-    pub fn read_file_mapped(&self, source: &File, source_offset: u64, target: &Place) -> Result<bool> {
+    pub fn read_file_mapped(&self, source: &File, source_offset: u64, target: &MemoryRange) -> Result<bool> {
         if target.allocation.host_address().is_none() {
             return Ok(false);
         }
@@ -116,7 +116,7 @@ impl Core {
         self: &Arc<Self>,
         queue: usize,
         waits: &[QueuePoint],
-        source: &Place,
+        source: &MemoryRange,
         target: &File,
         target_offset: u64,
     ) -> Result<()> {
@@ -133,7 +133,7 @@ impl Core {
         self: &Arc<Self>,
         queue: usize,
         waits: &[QueuePoint],
-        target: &Place,
+        target: &MemoryRange,
         mut fill: impl FnMut(&Allocation, u64, u64) -> Result<()>,
     ) -> Result<Option<QueuePoint>> {
         let mut points = std::collections::VecDeque::new();
@@ -147,8 +147,9 @@ impl Core {
             }
             let staging = self.upload_memory(length)?;
             fill(&staging, done, length)?;
-            let to = Place { allocation: target.allocation.clone(), offset: target.offset + done, length };
-            let from = Place { allocation: staging, offset: 0, length };
+            let to =
+                MemoryRange { allocation: target.allocation.clone(), offset: target.offset + done, length };
+            let from = MemoryRange { allocation: staging, offset: 0, length };
             // Later copies are behind the first on the queue, and so behind what it waits for.
             let waits = if done == 0 { waits } else { &[] };
             let point = self.enqueue_copy(queue, waits, &from, &to)?;
@@ -167,7 +168,7 @@ impl Core {
         self: &Arc<Self>,
         queue: usize,
         waits: &[QueuePoint],
-        source: &Place,
+        source: &MemoryRange,
         mut take: impl FnMut(&Allocation, u64, u64) -> Result<()>,
     ) -> Result<()> {
         let mut done = 0;
@@ -176,9 +177,12 @@ impl Core {
             let next = if done < source.length {
                 let length = CHUNK.min(source.length - done);
                 let staging = self.readback_memory(length)?;
-                let from =
-                    Place { allocation: source.allocation.clone(), offset: source.offset + done, length };
-                let to = Place { allocation: staging.clone(), offset: 0, length };
+                let from = MemoryRange {
+                    allocation: source.allocation.clone(),
+                    offset: source.offset + done,
+                    length,
+                };
+                let to = MemoryRange { allocation: staging.clone(), offset: 0, length };
                 let waits = if done == 0 { waits } else { &[] };
                 let point = self.enqueue_copy(queue, waits, &from, &to)?;
                 self.queues[queue].flush_to(self, point.value);
@@ -202,8 +206,8 @@ impl Core {
         self: &Arc<Self>,
         queue: usize,
         waits: &[QueuePoint],
-        from: &Place,
-        to: &Place,
+        from: &MemoryRange,
+        to: &MemoryRange,
     ) -> Result<QueuePoint> {
         let mut program = Program::default();
         program.copy(from, to)?;

@@ -55,7 +55,7 @@ impl Surroundings<'_> {
 
 /// One place to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SearchPath {
     /// What would be there: words for messages.
     pub what: &'static str,
     /// The library; components may have a `*`, for versions.
@@ -64,7 +64,7 @@ pub(crate) struct Place {
     pub in_cache: bool,
 }
 
-impl Place {
+impl SearchPath {
     /// The files that are there, the newest version first.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         wildcard::expand(&self.pattern)
@@ -95,9 +95,9 @@ pub(crate) fn library_in(path: &Path) -> PathBuf {
 
 /// Every place, the first one to be tried first: the environment variable, the cache that `cargo xtask swiftshader`
 /// fills, beside this program, then what other programs install.
-pub(crate) fn places(around: &Surroundings<'_>) -> Vec<Place> {
+pub(crate) fn places(around: &Surroundings<'_>) -> Vec<SearchPath> {
     let name = file_name(around.os);
-    let place = |what, pattern, in_cache| Place { what, pattern, in_cache };
+    let place = |what, pattern, in_cache| SearchPath { what, pattern, in_cache };
     let named = around.folder(VARIABLE).map(|path| place("HALITE_SWIFTSHADER", library_in(&path), false));
     let cache = user_cache(around.os, around.variable).map(|cache| cache.join("swiftshader").join(name));
     let cache = cache.map(|path| place("cache of cargo xtask swiftshader", path, true));
@@ -109,7 +109,7 @@ pub(crate) fn places(around: &Surroundings<'_>) -> Vec<Place> {
 }
 
 /// The places in one line, those of one kind together.
-pub(crate) fn describe(places: &[Place]) -> String {
+pub(crate) fn describe(places: &[SearchPath]) -> String {
     let mut text = String::new();
     let mut last = None;
     for place in places {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use common::*;
 use halite_formats::vmfb::read_module;
 use halite_hal::{
-    BindingTable, BufferRef, Code, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget,
-    Device, DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueOp, WHOLE_BUFFER,
+    BindingTable, Buffer, BufferRef, Code, Command, CommandBufferMode, CommandCategory, CommandList,
+    CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueOp,
+    WHOLE_BUFFER,
 };
 use smallvec::smallvec;
 
@@ -43,6 +44,29 @@ fn execute(device: &Arc<dyn Device>, list: CommandList, bindings: BindingTable) 
     run(device, QueueOp::Execute { command_buffer, bindings });
 }
 
+/// From slot 0 through a buffer of its own to slot 1, with a dispatch of nothing between the two.
+fn chain(executable: &Arc<dyn Executable>, middle: &Arc<dyn Buffer>) -> Vec<Command> {
+    // The middle buffer is used from byte 256 on: slot offsets add up.
+    vec![
+        dispatch(
+            executable,
+            0,
+            DispatchCounts::Direct([4, 1, 1]),
+            &[200, 1],
+            [slot(0, 0, WHOLE_BUFFER), span(middle, 256, 800).into()],
+        ),
+        Command::Barrier,
+        dispatch(executable, 0, DispatchCounts::Direct([0, 1, 1]), &[200, 9], [slot(2, 0, 0), slot(2, 0, 0)]),
+        dispatch(
+            executable,
+            0,
+            DispatchCounts::Direct([4, 1, 1]),
+            &[200, 0],
+            [span(middle, 256, 800).into(), slot(1, 0, 800)],
+        ),
+    ]
+}
+
 #[test]
 fn chained_dispatches_with_slots_and_direct_buffers() {
     on_devices(BOTH_WAYS, |device| {
@@ -56,32 +80,7 @@ fn chained_dispatches_with_slots_and_direct_buffers() {
             let middle = words_buffer(device, &vec![0; 264]);
             let target = words_buffer(device, &vec![0; 200]);
             let table = |t| BindingTable { entries: smallvec![Some(span(&source, 0, 800)), Some(t), None] };
-            // The middle buffer is used from byte 256 on: slot offsets add up.
-            let commands = vec![
-                dispatch(
-                    &executable,
-                    0,
-                    DispatchCounts::Direct([4, 1, 1]),
-                    &[200, 1],
-                    [slot(0, 0, WHOLE_BUFFER), span(&middle, 256, 800).into()],
-                ),
-                Command::Barrier,
-                dispatch(
-                    &executable,
-                    0,
-                    DispatchCounts::Direct([0, 1, 1]),
-                    &[200, 9],
-                    [slot(2, 0, 0), slot(2, 0, 0)],
-                ),
-                dispatch(
-                    &executable,
-                    0,
-                    DispatchCounts::Direct([4, 1, 1]),
-                    &[200, 0],
-                    [span(&middle, 256, 800).into(), slot(1, 0, 800)],
-                ),
-            ];
-            let commands = device.create_command_buffer(list(mode, 3, commands)).unwrap();
+            let commands = device.create_command_buffer(list(mode, 3, chain(&executable, &middle))).unwrap();
             let op = |bindings| QueueOp::Execute { command_buffer: commands.clone(), bindings };
             run(device, op(table(span(&target, 0, 800))));
             let expected: Vec<u32> = input.iter().map(|i| (i * 2 + 1) * 2).collect();

@@ -11,7 +11,7 @@ use halite_hal::{Deadline, Executable};
 use halite_vm::Invocation;
 use parking_lot::Mutex;
 
-use super::fence::SLICE;
+use super::wait::SLICE;
 use crate::progress::Progress;
 
 /// Device code (`!hal.executable`), and which of its functions are known to be ready.

@@ -13,6 +13,7 @@ mod executable;
 mod fence;
 mod objects;
 mod queue;
+mod wait;
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -32,8 +33,8 @@ use crate::{
 };
 
 pub(crate) use args::{QueueArgs, buffer as read_buffer, buffer_params as read_buffer_params};
-pub(crate) use fence::wait_for_fence;
 pub use objects::{BufferObject, DeviceObject, FenceObject, FileObject};
+pub(crate) use wait::wait_for_fence;
 
 /// Where `hal.buffer_view.trace` goes: the key of the trace and its tensors. Called on the thread of the call.
 pub type TraceSink = Arc<dyn Fn(&str, &[BufferView]) + Send + Sync>;

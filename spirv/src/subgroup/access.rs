@@ -1,12 +1,11 @@
-//! Owns the list of a kernel's accesses to memory that several invocations see.
-//! Does not own: which of them may meet (`hazard`).
+//! The list of a kernel's accesses to memory that several invocations see.
 
 use std::collections::HashSet;
 
 use spirv::{Decoration, Op, StorageClass};
 
 use super::uniform::root_variable;
-use crate::{cfg::Function, decorations::Decorations, module::Inst, program::Program, types::Type};
+use crate::{cfg::Function, decorations::Decorations, pointers::accessed, program::Program, types::Type};
 
 /// Kernels with more memory accesses are not analysed.
 const MAX_ACCESSES: usize = 4096;
@@ -14,7 +13,7 @@ const MAX_ACCESSES: usize = 4096;
 /// Why a kernel cannot be analysed; it then counts as one that may need lockstep.
 pub(super) type Unknown = String;
 
-/// One instruction's touch of a variable.
+/// One instruction's access to a variable.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     /// Instruction index.
@@ -40,7 +39,7 @@ pub(super) fn aliased_shared_memory(program: &Program<'_>, decorations: &Decorat
         .any(|i| decorations.has(i.id, Decoration::Aliased) && memory_kind(program, i.id) == Some(true))
 }
 
-pub(super) fn touches_shared(program: &Program<'_>, function: &Function) -> bool {
+pub(super) fn accesses_shared(program: &Program<'_>, function: &Function) -> bool {
     let shared = |id: u32| {
         let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
         matches!(ty, Some(Type::Pointer { class: StorageClass::Workgroup | StorageClass::StorageBuffer, .. }))
@@ -57,7 +56,7 @@ pub(super) fn collect(
     for block in (0..function.blocks.len()).filter(|b| function.reachable(*b)) {
         for index in function.blocks[block].first..=function.blocks[block].last {
             let inst = &program.module.insts()[index];
-            for (pointer, write) in touched(program, inst) {
+            for (pointer, write) in accessed(&program.module, inst) {
                 let Some(shared) = memory_kind(program, pointer) else { continue };
                 let variable = root_variable(program, pointer);
                 let variable = match (variable, shared) {
@@ -86,21 +85,6 @@ pub(super) fn collect(
     let read: HashSet<u32> = list.iter().filter(|(a, _)| !a.write).map(|(a, _)| a.variable).collect();
     list.retain(|(a, _)| written.contains(&a.variable) && (a.shared || read.contains(&a.variable)));
     Ok(list)
-}
-
-/// The pointers that an instruction goes through, and whether it writes there.
-pub(crate) fn touched(program: &Program<'_>, inst: &Inst) -> Vec<(u32, bool)> {
-    let words = program.module.operands(inst);
-    let atomic = (227..=242).contains(&(inst.op as u32));
-    let float_atomic = matches!(inst.op, Op::AtomicFAddEXT | Op::AtomicFMinEXT | Op::AtomicFMaxEXT);
-    match inst.op {
-        Op::Load | Op::CooperativeMatrixLoadKHR => vec![(words[0], false)],
-        Op::Store | Op::CooperativeMatrixStoreKHR => vec![(words[0], true)],
-        Op::CopyMemory => vec![(words[0], true), (words[1], false)],
-        Op::AtomicLoad => vec![(words[0], false)],
-        _ if atomic || float_atomic => vec![(words[0], true), (words[0], false)],
-        _ => Vec::new(),
-    }
 }
 
 /// Whether a pointer leads to workgroup memory (true) or a storage buffer (false).

@@ -1,5 +1,4 @@
-//! Owns the addresses that each invocation of a workgroup may touch, as far as they can be computed.
-//! Does not own: when the accesses happen (`hazard`).
+//! The addresses that each invocation of a workgroup may access, as far as they can be computed.
 //!
 //! An index is evaluated for every invocation of the workgroup as `base + sum of coefficient * symbol` in wrapping
 //! 32-bit arithmetic. Ids of the invocation are numbers, loop counters with constant bounds are enumerated, values
@@ -63,7 +62,7 @@ impl Linear {
     }
 }
 
-/// What one invocation may touch.
+/// What one invocation may access.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     /// A value per index, `None` where unknown.
@@ -358,23 +357,7 @@ impl Evaluator<'_, '_> {
             return None;
         }
         let values = words.iter().map(|w| self.eval(scene, *w, depth + 1)).collect::<Vec<_>>();
-        if let [Some(left), Some(right)] = values.as_slice() {
-            match (def.op, left.known(), right.known()) {
-                (Op::IAdd, ..) => return Some(left.plus(right, 1)),
-                (Op::ISub, ..) => return Some(left.plus(right, u32::MAX)),
-                (Op::IMul, Some(factor), _) => return Some(Linear::default().plus(right, factor)),
-                (Op::IMul, _, Some(factor)) => return Some(Linear::default().plus(left, factor)),
-                (Op::ShiftLeftLogical, _, Some(by @ 0..=31)) => {
-                    return Some(Linear::default().plus(left, 1 << by));
-                }
-                _ => {}
-            }
-        }
-        if let (Op::Select, [Some(condition), yes, no]) = (def.op, values.as_slice()) {
-            return condition.known().and_then(|c| if c != 0 { yes.clone() } else { no.clone() });
-        }
-        let known = values.iter().map(|v| v.as_ref()?.known()).collect::<Option<Vec<u32>>>()?;
-        super::fold::core(def.op, &known).map(Linear::constant)
+        combined(def.op, &values)
     }
 
     fn load(&self, scene: &Scene, pointer: u32) -> Option<Linear> {
@@ -432,4 +415,25 @@ struct Guard {
     start: Option<(u32, u32)>,
     /// Whether it depends on no other counter.
     once: bool,
+}
+
+/// The result of an instruction on 32-bit numbers of which some are known.
+fn combined(op: Op, values: &[Option<Linear>]) -> Option<Linear> {
+    if let [Some(left), Some(right)] = values {
+        match (op, left.known(), right.known()) {
+            (Op::IAdd, ..) => return Some(left.plus(right, 1)),
+            (Op::ISub, ..) => return Some(left.plus(right, u32::MAX)),
+            (Op::IMul, Some(factor), _) => return Some(Linear::default().plus(right, factor)),
+            (Op::IMul, _, Some(factor)) => return Some(Linear::default().plus(left, factor)),
+            (Op::ShiftLeftLogical, _, Some(by @ 0..=31)) => {
+                return Some(Linear::default().plus(left, 1 << by));
+            }
+            _ => {}
+        }
+    }
+    if let (Op::Select, [Some(condition), yes, no]) = (op, values) {
+        return condition.known().and_then(|c| if c != 0 { yes.clone() } else { no.clone() });
+    }
+    let known = values.iter().map(|v| v.as_ref()?.known()).collect::<Option<Vec<u32>>>()?;
+    super::fold::core(op, &known).map(Linear::constant)
 }

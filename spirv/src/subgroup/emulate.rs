@@ -1,5 +1,4 @@
-//! Owns the replacement of subgroup instructions by exchanges through workgroup memory.
-//! Does not own: the decision to do so (`plan`).
+//! The replacement of subgroup instructions by exchanges through workgroup memory.
 //!
 //! A compiler that assumes subgroups of W invocations numbers them along the workgroup: invocation i is lane i % W
 //! of subgroup i / W. Here every invocation stores its operand in an array, a barrier makes the array visible, and

@@ -1,5 +1,4 @@
-//! Owns constant folding of the 32-bit integer and boolean instructions that addresses and guards are made of.
-//! Does not own: symbolic values (`address`).
+//! Constant folding of the 32-bit integer and boolean instructions that addresses and guards are made of.
 
 use spirv::{GlslStd450Op, Op};
 

@@ -1,9 +1,8 @@
-//! Owns the search for memory that invocations of a workgroup exchange without a barrier between them.
-//! Does not own: the values of addresses (`address`), or the repair (`repair`).
+//! The search for memory that invocations of a workgroup exchange without a barrier between them.
 //!
 //! A kernel's run falls into intervals, each from the start or a barrier to the next barriers. Two accesses may
 //! happen at the same time if both can be reached from one such starting point without passing a barrier. They
-//! conflict if one writes, and two different invocations may touch the same place. A conflict inside an interval is
+//! conflict if one writes, and two different invocations may access the same place. A conflict inside an interval is
 //! a hazard: the kernel is right only if the invocations run in lockstep.
 //!
 //! Workgroup memory: what cannot be proved to be apart counts as a conflict. Storage buffers: only a proved overlap
@@ -17,7 +16,7 @@ use std::{
 use spirv::{Op, Scope};
 
 use super::{
-    access::{Access, Unknown, aliased_shared_memory, collect, stored_constant, touches_shared},
+    access::{Access, Unknown, accesses_shared, aliased_shared_memory, collect, stored_constant},
     address::{Evaluator, Linear, Path, Place, Symbol},
     barrier::{UNIFORM_MEMORY, WORKGROUP_MEMORY},
     lanes::Lanes,
@@ -71,7 +70,7 @@ pub(super) struct Analysis<'a, 'w> {
 struct Class {
     block: usize,
     place: Place,
-    /// What each invocation may touch, `None` if that is too much; computed when a question needs it, for kernels
+    /// What each invocation may access, `None` if that is too much; computed when a question needs it, for kernels
     /// with the barriers they need ask about few of their accesses.
     paths: OnceCell<Option<Vec<Vec<Path>>>>,
 }
@@ -96,7 +95,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
         }
         let functions = program.call_tree(entry.function);
         let Some(&function) = functions.first() else { return Ok(None) };
-        if !functions.iter().any(|f| touches_shared(program, f)) {
+        if !functions.iter().any(|f| accesses_shared(program, f)) {
             return Ok(None);
         }
         if aliased_shared_memory(program, decorations) {
@@ -345,7 +344,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
         paths.get_or_init(evaluate).as_ref()
     }
 
-    /// Whether two different invocations may touch the same place through these classes of accesses.
+    /// Whether two different invocations may access the same place through these classes of accesses.
     ///
     /// Invocations with the same `replica_of` count as one.
     fn overlap(&self, a: usize, b: usize, replica_of: Option<&[usize]>) -> Overlap {

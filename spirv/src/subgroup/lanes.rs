@@ -1,5 +1,4 @@
-//! Owns the bits of a 32-bit word that an access is about, for values narrower than a word that share one.
-//! Does not own: the word's address (`address`), or whether two accesses meet (`hazard`).
+//! The bits of a 32-bit word that an access is about, for values narrower than a word that share one.
 //!
 //! Devices without 8-bit and 16-bit storage get kernels that keep several values in one word. A value is replaced by
 //! an atomic AND with `~(ones << shift)` and an atomic OR with `(value & ones) << shift`, and read as

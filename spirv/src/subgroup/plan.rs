@@ -1,9 +1,11 @@
-//! Owns the decision for one kernel on one device.
-//! Does not own: the analyses behind it.
+//! The decision for one kernel on one device.
 
 use super::{
-    Decision, Policy, SubgroupSupport, SubgroupUse, emulate::emulate, hazard::Analysis, repair::repair,
-    usage::usage,
+    decision::{Decision, Policy, SubgroupSupport},
+    emulate::emulate,
+    hazard::Analysis,
+    repair::repair,
+    usage::{SubgroupUse, usage},
 };
 use crate::{
     decorations::Decorations, entry::Entry, error::SpirvError, program::Program, validate::validated,

@@ -1,6 +1,4 @@
-//! Owns the repair of kernels that exchange memory in lockstep: fewer invocations where that helps, then barriers.
-//! Does not own: the proof that they are needed or enough (`hazard`), which invocations can go (`shrink`), or how
-//! places for barriers are made where there are none (`split`).
+//! The repair of kernels that exchange memory in lockstep: fewer invocations where that helps, then barriers.
 
 use spirv::Op;
 

@@ -1,5 +1,4 @@
-//! Owns the search for dimensions of the workgroup along which all invocations do exactly the same work.
-//! Does not own: the hazards that this settles (`hazard`), or running fewer invocations (`shrink`).
+//! The search for dimensions of the workgroup along which all invocations do exactly the same work.
 //!
 //! Compilers launch more invocations than the work has rows, so that several compute the same rows. If no branch,
 //! and no address or value of a workgroup store, depends on the id in a dimension, then invocations that differ in

@@ -1,5 +1,4 @@
-//! Owns leaving out invocations that only repeat what others of their workgroup do.
-//! Does not own: which dimensions repeat (`replica`), or when that is worth it (`repair`).
+//! Leaving out invocations that only repeat what others of their workgroup do.
 //!
 //! If neither a branch, nor the address or the value of any store, depends on the id in a dimension, then a run in
 //! which the invocations that differ only in that dimension advance together, instruction by instruction, is one of

@@ -1,5 +1,4 @@
-//! Owns taking branches apart, so that a barrier becomes legal in the middle of what only some invocations do.
-//! Does not own: which barriers are needed (`repair`), or the hazards (`hazard`).
+//! Taking branches apart, so that a barrier becomes legal in the middle of what only some invocations do.
 //!
 //! Where all invocations reach `if (c) { first; second }`, and whoever runs `first` also runs `second`, the kernel
 //! does the same as `if (c) { first } if (c) { second }`; between the two every invocation is back. What `second`

@@ -1,5 +1,4 @@
-//! Owns the question which values and blocks are the same for all invocations of a workgroup.
-//! Does not own: addresses (`address`), or what follows from it (`hazard`, `repair`).
+//! The question which values and blocks are the same for all invocations of a workgroup.
 //!
 //! A value is divergent if it derives from an invocation's own id, from memory that invocations write, from an
 //! operation this module does not know, or if it is defined in a non-uniform block. A block is non-uniform if it is
@@ -169,7 +168,7 @@ pub(super) fn root_variable(program: &Program<'_>, pointer: u32) -> Option<u32> 
     }
 }
 
-/// Variables that something other than loads, stores and access chains touches.
+/// Variables that something other than loads, stores and access chains accesses.
 pub(super) fn escaping_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
     let mut escaping = HashSet::new();
     let plain = |op| matches!(op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength);
@@ -181,7 +180,7 @@ pub(super) fn escaping_variables(program: &Program<'_>, function: &Function) -> 
     escaping
 }
 
-/// Variables that something other than a load or an access chain touches.
+/// Variables that something other than a load or an access chain accesses.
 pub(super) fn written_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
     let mut written = HashSet::new();
     for inst in program.body(function) {

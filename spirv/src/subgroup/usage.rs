@@ -1,5 +1,4 @@
-//! Owns how a kernel depends on the width of subgroups.
-//! Does not own: what to do about it (`plan`).
+//! How a kernel depends on the width of subgroups.
 
 use std::collections::BTreeSet;
 

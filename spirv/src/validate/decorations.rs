@@ -1,5 +1,4 @@
-//! Owns the rules of decorations: which ones a kernel may have, on what, with how many operands, and which ones it
-//! must have. Does not own: what they say to the host (`facts`).
+//! The rules of decorations: which ones a kernel may have, on what, with how many operands, and which ones it must have.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,4 @@
-//! Owns the rules of entry points and of calls between functions.
-//! Does not own: names and sizes of entry points (`facts`).
+//! The rules of entry points and of calls between functions.
 
 use std::collections::HashMap;
 

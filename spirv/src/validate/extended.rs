@@ -1,5 +1,4 @@
-//! Owns the rules of extended instructions: known sets, known numbers, operand counts and types.
-//! Does not own: what they compute.
+//! The rules of extended instructions: known sets, known numbers, operand counts and types.
 
 use spirv::Op;
 

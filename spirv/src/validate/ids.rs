@@ -1,5 +1,4 @@
-//! Owns the rule that ids are defined before they are used, along every path.
-//! Does not own: the types of what they name.
+//! The rule that ids are defined before they are used, along every path.
 
 use spirv::Op;
 

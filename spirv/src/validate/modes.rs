@@ -1,5 +1,4 @@
-//! Owns the rules of masks and enumerations: memory model, control masks, memory operands, execution modes.
-//! Does not own: decorations (`decorations`), extended instructions (`extended`).
+//! The rules of masks and enumerations: memory model, control masks, memory operands, execution modes.
 
 use spirv::{AddressingModel, ExecutionMode, LoopControl, MemoryAccess, MemoryModel, Op};
 

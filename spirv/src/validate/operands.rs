@@ -1,5 +1,4 @@
-//! Owns the small questions that type rules ask about operands.
-//! Does not own: the rules themselves (`types`).
+//! The small questions that type rules ask about operands.
 
 use spirv::StorageClass;
 

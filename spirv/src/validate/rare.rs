@@ -1,5 +1,5 @@
-//! Owns the type rules of rarer instructions that drivers crash on all the same: matrix products, copies, bit fields,
-//! classification, dynamic indices, wide arithmetic. Does not own: the common ones (`types`).
+//! The type rules of rarer instructions that drivers crash on all the same: matrix products, copies, bit fields,
+//! classification, dynamic indices, wide arithmetic.
 
 use spirv::Op;
 

@@ -1,5 +1,4 @@
-//! Owns the rules of structured control flow that drivers rely on when they rebuild loops and branches.
-//! Does not own: the blocks themselves (`cfg`).
+//! The rules of structured control flow that drivers rely on when they rebuild loops and branches.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! Owns the type rules of the instructions that kernels are made of: memory, arithmetic, composites, branches.
-//! Does not own: rules of rarer instructions, which are let through once their ids exist.
+//! The type rules of the instructions that kernels are made of: memory, arithmetic, composites, branches. Some rarer ones
+//! are in `rare`; others are let through once their ids exist.
 
 use spirv::{Op, StorageClass};
 
@@ -57,20 +57,7 @@ fn check_function(program: &Program<'_>, function: &crate::cfg::Function) -> Res
 fn memory(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
     let (program, inst) = (ops.program, ops.inst);
     match inst.op {
-        Op::Variable => {
-            let Some(Type::Pointer { class, pointee }) = program.types.get(inst.ty) else {
-                return Err(ops.bad("the result type is no pointer"));
-            };
-            let in_function =
-                program.functions.first().is_some_and(|f| inst.at > program.module.insts()[f.first].at);
-            if *class as u32 != ops.words[0] || in_function != (*class == StorageClass::Function) {
-                return Err(ops.bad("the storage class does not fit the pointer type or the place"));
-            }
-            if matches!(program.types.get(*pointee), None | Some(Type::Void | Type::Function { .. })) {
-                return Err(ops.bad("points to no value type"));
-            }
-            Ok(())
-        }
+        Op::Variable => variable(ops),
         Op::Load => match ops.program.types.get(ops.type_of(0)?) {
             Some(Type::Pointer { pointee, .. }) if *pointee != inst.ty => {
                 Err(ops.bad("loads another type than it points to"))
@@ -144,9 +131,23 @@ fn step_into(ops: &Operands<'_, '_>, ty: u32, index: Option<u32>) -> Result<u32,
     }
 }
 
+fn variable(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
+    let (program, inst) = (ops.program, ops.inst);
+    let Some(Type::Pointer { class, pointee }) = program.types.get(inst.ty) else {
+        return Err(ops.bad("the result type is no pointer"));
+    };
+    let in_function = inst.at > program.module.insts()[program.first_function].at;
+    if *class as u32 != ops.words[0] || in_function != (*class == StorageClass::Function) {
+        return Err(ops.bad("the storage class does not fit the pointer type or the place"));
+    }
+    if matches!(program.types.get(*pointee), None | Some(Type::Void | Type::Function { .. })) {
+        return Err(ops.bad("points to no value type"));
+    }
+    Ok(())
+}
+
 fn arithmetic(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
     let (ty, op) = (ops.inst.ty, ops.inst.op);
-    let code = op as u32;
     // Element-wise arithmetic on cooperative matrices is legal too; its types are opaque here.
     let opaque = matches!(ops.program.types.get(ty), Some(Type::Other));
     match op {
@@ -177,22 +178,8 @@ fn arithmetic(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
             ops.expect(ty, "boolean", is_bool)?;
             (0..ops.words.len()).try_for_each(|i| ops.same_as_result(i))
         }
-        _ if (170..=191).contains(&code) => {
-            let lanes = ops.expect(ty, "boolean", is_bool)?;
-            let accept = if code < 180 { is_int } else { is_float };
-            let left = ops.expect(ops.type_of(0)?, "number", accept)?;
-            let right = ops.expect(ops.type_of(1)?, "number", accept)?;
-            let widths = (scalar_width(ops, 0)?, scalar_width(ops, 1)?);
-            (lanes == left && lanes == right && widths.0 == widths.1)
-                .then_some(())
-                .ok_or_else(|| ops.bad("compares values of different shapes"))
-        }
-        Op::Select => {
-            (1..3).try_for_each(|i| ops.same_as_result(i))?;
-            let lanes = ops.expect(ops.type_of(0)?, "boolean", is_bool)?;
-            let fits = lanes == 1 || ops.lanes_of(ty).is_some_and(|(_, n)| n == lanes);
-            fits.then_some(()).ok_or_else(|| ops.bad("the condition has another number of lanes"))
-        }
+        _ if (170..=191).contains(&(op as u32)) => comparison(ops),
+        Op::Select => select(ops),
         Op::ConvertFToU | Op::ConvertFToS | Op::ConvertSToF | Op::ConvertUToF => convert(ops),
         Op::UConvert | Op::SConvert | Op::FConvert => convert(ops),
         Op::Dot => {
@@ -207,6 +194,23 @@ fn arithmetic(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
         }
         _ => Ok(()),
     }
+}
+
+fn comparison(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
+    let lanes = ops.expect(ops.inst.ty, "boolean", is_bool)?;
+    let accept = if (ops.inst.op as u32) < Op::FOrdEqual as u32 { is_int } else { is_float };
+    let left = ops.expect(ops.type_of(0)?, "number", accept)?;
+    let right = ops.expect(ops.type_of(1)?, "number", accept)?;
+    let widths = (scalar_width(ops, 0)?, scalar_width(ops, 1)?);
+    let fits = lanes == left && lanes == right && widths.0 == widths.1;
+    fits.then_some(()).ok_or_else(|| ops.bad("compares values of different shapes"))
+}
+
+fn select(ops: &Operands<'_, '_>) -> Result<(), SpirvError> {
+    (1..3).try_for_each(|i| ops.same_as_result(i))?;
+    let lanes = ops.expect(ops.type_of(0)?, "boolean", is_bool)?;
+    let fits = lanes == 1 || ops.lanes_of(ops.inst.ty).is_some_and(|(_, n)| n == lanes);
+    fits.then_some(()).ok_or_else(|| ops.bad("the condition has another number of lanes"))
 }
 
 fn scalar_width(ops: &Operands<'_, '_>, operand: usize) -> Result<u32, SpirvError> {

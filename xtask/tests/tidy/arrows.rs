@@ -102,9 +102,10 @@ fn crates_depend_on_each_other_as_the_table_says() {
 }
 
 /// What the tools may use beside the public crate: readers of files, and what they show and list.
-const TOOLS: [&str; 7] = [
+const TOOLS: [&str; 8] = [
     "halite",
     "halite-abi",
+    "halite-facts",
     "halite-formats",
     "halite-shaders",
     "halite-spirv",

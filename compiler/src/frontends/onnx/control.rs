@@ -5,19 +5,17 @@ use halite_formats::onnx::Graph as GraphProto;
 
 use super::{
     Result,
-    importer::{Importer, Site, Value},
+    importer::{Compute, Importer, Site},
     repeat,
+    value::{Value, tensors},
 };
 use crate::{
     CompileError,
-    graph::{ElementType, NodeOp, Region, TensorId},
+    graph::{NodeOp, Region, TensorId},
 };
 
-/// Imports a node that is no plain operator.
-pub(super) type Special = for<'m> fn(&mut Importer<'m>, &Site<'m>) -> Result<Vec<Value>>;
-
 /// The importer of a control flow operator.
-pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Compute> {
     match (domain, op_type) {
         ("", "If") => Some(branch),
         ("", "Loop") => Some(repeat::loops),
@@ -71,29 +69,6 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
 fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, graph: &'m GraphProto) -> Result<Option<Region>> {
     importer.builder.region(&[])?;
     let values = importer.inner(&site.location, |importer| importer.run(graph))?;
-    let results = tensors(&values, site).ok();
+    let results = tensors(&values, &site.location).ok();
     Ok(results.map(|results| importer.builder.close(&results)))
-}
-
-/// Values that have to be tensors, because they are known at run time only.
-pub(super) fn tensors(values: &[Value], site: &Site<'_>) -> Result<Vec<TensorId>> {
-    let tensor = |value: &Value| match value {
-        Value::Tensor(id) => Ok(*id),
-        Value::Narrow(_, data_type) => Err(CompileError::unsupported(
-            &site.location,
-            format!("control flow and lists with elements of type {data_type}"),
-        )),
-        _ => Err(CompileError::unsupported(
-            &site.location,
-            "lists and optional values that are known at run time only",
-        )),
-    };
-    values.iter().map(tensor).collect()
-}
-
-impl Importer<'_> {
-    /// Type and dimensions of a tensor.
-    pub(super) fn type_of(&self, id: TensorId) -> (ElementType, Vec<u64>) {
-        (self.builder.element(id), self.builder.dims(id).to_vec())
-    }
 }

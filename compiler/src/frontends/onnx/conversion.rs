@@ -4,8 +4,9 @@ use halite_formats::onnx::{AttributeValue, DataType};
 
 use super::{
     Result, constant,
-    importer::{Importer, Site, Value},
+    importer::{Importer, Site},
     narrow, ops,
+    value::Value,
 };
 use crate::{CompileError, graph::TensorId};
 

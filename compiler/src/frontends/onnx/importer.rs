@@ -3,14 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use halite_formats::onnx::{
-    AttributeValue, DataType, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
+    AttributeValue, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
 };
 
-use super::{NodeView, Result, constant, control, conversion, liveness, narrow, ops, sequence, survey};
+use super::{
+    NodeView, Result, constant, liveness,
+    names::{location_of, own_domain, version_of},
+    value::Value,
+};
 use crate::{
     CompileError, Control, SourceLocation,
     build::Builder,
-    graph::{Graph, TensorId},
+    graph::{ElementType, Graph, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
 };
 
@@ -38,33 +42,10 @@ const MOST_DEPTH: usize = 48;
 /// Most nodes that are imported: functions that call each other twice, and loops, multiply them.
 const MOST_NODES: usize = 1_000_000;
 
-/// What a name stands for.
-#[derive(Clone, Debug)]
-pub(super) enum Value {
-    /// A tensor; also an optional value that is there.
-    Tensor(TensorId),
-    /// A tensor of a type that graphs lack, in the type that holds it.
-    Narrow(TensorId, DataType),
-    /// A list of tensors.
-    Sequence(Vec<TensorId>),
-    /// An optional value that is not there.
-    Nothing,
-}
-
-impl Value {
-    /// A tensor whose elements have a type of ONNX.
-    pub(super) fn of(id: TensorId, data_type: Option<DataType>) -> Value {
-        match data_type.filter(|own| narrow::held_in(*own).is_some()) {
-            Some(own) => Value::Narrow(id, own),
-            None => Value::Tensor(id),
-        }
-    }
-}
-
 /// The names of a graph or function.
 #[derive(Default)]
-pub(super) struct Scope<'m> {
-    pub(super) values: HashMap<&'m str, Value>,
+struct Scope<'m> {
+    values: HashMap<&'m str, Value>,
     /// Constants that nobody has asked for yet.
     initializers: HashMap<&'m str, &'m Tensor>,
     /// Attributes that the node that calls a function gives.
@@ -81,9 +62,14 @@ pub(super) struct Importer<'m> {
     model: &'m Model,
     external: &'m dyn ExternalData,
     pub(super) builder: Builder,
+    /// Imports a node: which operators there are is not known here.
+    compute: Compute,
     scopes: Vec<Scope<'m>>,
     imported: usize,
 }
+
+/// Imports one node; gives its outputs.
+pub(super) type Compute = for<'m> fn(&mut Importer<'m>, &Site<'m>) -> Result<Vec<Value>>;
 
 /// A node and how it is meant where it is.
 pub(super) struct Site<'m> {
@@ -113,9 +99,14 @@ impl<'m> Site<'m> {
 
 impl<'m> Importer<'m> {
     /// An importer of a model.
-    pub(super) fn new(model: &'m Model, external: &'m dyn ExternalData, control: &Control) -> Self {
+    pub(super) fn new(
+        model: &'m Model,
+        external: &'m dyn ExternalData,
+        compute: Compute,
+        control: &Control,
+    ) -> Self {
         let builder = Builder::controlled(control);
-        Importer { model, external, builder, scopes: Vec::new(), imported: 0 }
+        Importer { model, external, builder, compute, scopes: Vec::new(), imported: 0 }
     }
 
     /// The graph for some sizes and values.
@@ -209,6 +200,33 @@ impl<'m> Importer<'m> {
         self.scoped(scope, work)
     }
 
+    /// Runs the nodes of a function of the model in a scope of its own; its outputs.
+    pub(super) fn call(
+        &mut self,
+        site: &Site<'m>,
+        function: &'m Function,
+        inputs: Vec<Option<Value>>,
+    ) -> Result<Vec<Value>> {
+        let defaults = function.defaults.iter().map(|default| (default.name.as_str(), &default.value));
+        let attributes = defaults.chain(site.attributes.iter().copied()).collect();
+        let opsets = if function.opsets.is_empty() { self.scope().opsets } else { &function.opsets };
+        let location = site.location.as_str().to_owned();
+        let scope = Scope { opsets, attributes, location, ..Scope::default() };
+        self.scoped(scope, |importer| {
+            for (index, name) in function.inputs.iter().enumerate() {
+                let value = inputs.get(index).cloned().flatten();
+                importer.define(name, value.unwrap_or(Value::Nothing));
+            }
+            importer.nodes(&function.nodes, function.outputs.iter().map(String::as_str))?;
+            function.outputs.iter().map(|name| importer.value(name, &site.location)).collect()
+        })
+    }
+
+    /// The model.
+    pub(super) fn model(&self) -> &'m Model {
+        self.model
+    }
+
     fn scoped<T>(&mut self, scope: Scope<'m>, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.scopes.len() >= MOST_DEPTH {
             let reason = format!("more than {MOST_DEPTH} functions and graphs inside of each other");
@@ -274,7 +292,7 @@ impl<'m> Importer<'m> {
             return Err(CompileError::unsupported(&site.location, reason));
         }
         self.builder.at(site.location.clone());
-        let values = self.compute(&site)?;
+        let values = (self.compute)(self, &site)?;
         for (index, name) in node.outputs.iter().enumerate() {
             match values.get(index) {
                 Some(value) => self.define(name, value.clone()),
@@ -288,54 +306,9 @@ impl<'m> Importer<'m> {
         Ok(())
     }
 
-    fn compute(&mut self, site: &Site<'m>) -> Result<Vec<Value>> {
-        if let Some(function) = self.function(site) {
-            return self.call(site, function);
-        }
-        let (domain, op_type) = (site.domain, site.node.op_type.as_str());
-        if let Some(import) = control::find(domain, op_type).or_else(|| sequence::find(domain, op_type)) {
-            return import(self, site);
-        }
-        if let Some(values) = conversion::import(self, site)? {
-            return Ok(values);
-        }
-        let Some(import) = ops::find(domain, op_type) else {
-            let found = survey::operator(site.node, domain, site.version, site.location.clone());
-            return Err(CompileError::UnsupportedOperators {
-                operators: survey::all(self.model, found, self.builder.watch())?,
-            });
-        };
-        let (view, narrow) = self.view(site)?;
-        let outputs = import(&mut self.builder, &view)?;
-        Ok(outputs.into_iter().map(|id| Value::of(id, narrow)).collect())
-    }
-
-    /// A node as its importer sees it, and the narrow type of the elements that it moves.
-    fn view(&mut self, site: &Site<'m>) -> Result<(NodeView<'m>, Option<DataType>)> {
-        let (mut inputs, mut narrow) = (Vec::new(), None);
-        for (index, value) in self.inputs(site)?.into_iter().enumerate() {
-            inputs.push(match value {
-                Some(Value::Tensor(id)) => Some(id),
-                Some(Value::Narrow(id, data_type)) => {
-                    narrow = Some(data_type);
-                    Some(id)
-                }
-                None | Some(Value::Nothing) => None,
-                Some(Value::Sequence(_)) => {
-                    return Err(CompileError::invalid(&site.location, format!("input {index} is a list")));
-                }
-            });
-        }
-        let op_type = site.node.op_type.as_str();
-        match narrow {
-            Some(_) if matches!(op_type, "DequantizeLinear" | "Shape" | "Size") => narrow = None,
-            Some(data_type) if !narrow::is_move(op_type) => {
-                let reason = format!("{op_type} of elements of type {data_type} is not supported");
-                return Err(CompileError::unsupported(&site.location, reason));
-            }
-            _ => {}
-        }
-        Ok((self.node_view(site, inputs), narrow))
+    /// Type and dimensions of a tensor.
+    pub(super) fn type_of(&self, id: TensorId) -> (ElementType, Vec<u64>) {
+        (self.builder.element(id), self.builder.dims(id).to_vec())
     }
 
     /// Where tensors outside of the model are read.
@@ -383,60 +356,6 @@ impl<'m> Importer<'m> {
         }
         Ok(Site { node, domain, version, location, used, attributes })
     }
-
-    fn function(&self, site: &Site<'m>) -> Option<&'m Function> {
-        function_of(self.model, site.node)
-    }
-
-    fn call(&mut self, site: &Site<'m>, function: &'m Function) -> Result<Vec<Value>> {
-        let inputs = self.inputs(site)?;
-        if inputs.len() > function.inputs.len() {
-            let reason = format!("the function takes {} inputs, not {}", function.inputs.len(), inputs.len());
-            return Err(CompileError::invalid(&site.location, reason));
-        }
-        let defaults = function.defaults.iter().map(|default| (default.name.as_str(), &default.value));
-        let attributes = defaults.chain(site.attributes.iter().copied()).collect();
-        let opsets = if function.opsets.is_empty() { self.scope().opsets } else { &function.opsets };
-        let location = site.location.as_str().to_owned();
-        let scope = Scope { opsets, attributes, location, ..Scope::default() };
-        self.scoped(scope, |importer| {
-            for (index, name) in function.inputs.iter().enumerate() {
-                let value = inputs.get(index).cloned().flatten();
-                importer.define(name, value.unwrap_or(Value::Nothing));
-            }
-            importer.nodes(&function.nodes, function.outputs.iter().map(String::as_str))?;
-            function.outputs.iter().map(|name| importer.value(name, &site.location)).collect()
-        })
-    }
-}
-
-/// The function of the model that a node calls.
-pub(super) fn function_of<'m>(model: &'m Model, node: &Node) -> Option<&'m Function> {
-    model.functions.iter().find(|function| {
-        function.name == node.op_type
-            && own_domain(&function.domain) == own_domain(&node.domain)
-            && function.overload == node.overload
-    })
-}
-
-/// Where a node is: its operator and name, behind the place that it is in.
-pub(super) fn location_of(node: &Node, index: usize, outer: &str) -> SourceLocation {
-    let own = match node.name.as_str() {
-        "" => format!("{} #{index}", node.op_type),
-        name => format!("{} '{name}'", node.op_type),
-    };
-    SourceLocation::new(if outer.is_empty() { own } else { format!("{outer} / {own}") })
-}
-
-/// The version of a domain's operators.
-pub(super) fn version_of(domain: &str, opsets: &[OpsetId]) -> i64 {
-    let found = opsets.iter().find(|opset| own_domain(&opset.domain) == domain);
-    found.map_or(1, |opset| opset.version)
-}
-
-/// ONNX's own domain has two names.
-pub(super) fn own_domain(domain: &str) -> &str {
-    if domain == "ai.onnx" { "" } else { domain }
 }
 
 /// Inputs as tensors: a list is as many as shapes are given for, an optional one is there if one is.

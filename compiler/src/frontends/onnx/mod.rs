@@ -12,12 +12,15 @@ pub(crate) mod encode;
 mod importer;
 mod liveness;
 mod model;
+mod names;
 mod narrow;
 mod node;
+mod operators;
 mod ops;
 mod repeat;
 mod sequence;
 mod survey;
+mod value;
 
 pub use constant::read_tensor;
 pub use model::{Model, Onnx};

@@ -5,7 +5,7 @@ use std::{collections::HashSet, path::Path};
 use bytes::Bytes;
 use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
 
-use super::{Result, constant::held_type, importer::Importer};
+use super::{Result, constant::held_type, importer::Importer, operators::compute};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     frontends::{FrontEnd, Recognition, Source, SourceModel, files::Files},
@@ -129,7 +129,7 @@ impl Model {
     /// # Errors
     /// As [`Model::graph`], and when `control` ends the work.
     pub fn graph_with(&self, bindings: &Bindings, control: &Control) -> Result<Graph> {
-        Importer::new(&self.proto, &*self.external, control).import(&self.inputs(), bindings)
+        Importer::new(&self.proto, &*self.external, compute, control).import(&self.inputs(), bindings)
     }
 }
 

@@ -6,8 +6,8 @@ use halite_shaders::{DType, Values};
 
 use super::{
     Result, constant,
-    control::tensors,
-    importer::{Importer, Site, Value},
+    importer::{Importer, Site},
+    value::{Value, stack, tensors},
 };
 use crate::{
     CompileError,
@@ -118,7 +118,9 @@ fn unrolled<'m>(
             _ => return Err(CompileError::invalid(&site.location, "the condition is no tensor")),
         }
         done.carried = results.by_ref().take(start.carried.len()).collect();
-        for (all, value) in done.gathered.iter_mut().zip(tensors(&results.collect::<Vec<_>>(), site)?) {
+        for (all, value) in
+            done.gathered.iter_mut().zip(tensors(&results.collect::<Vec<_>>(), &site.location)?)
+        {
             all.push(value);
         }
     }
@@ -153,7 +155,7 @@ fn finished<'m>(
     for (all, info) in done.gathered.into_iter().zip(declared) {
         let joined = match all.is_empty() {
             true => nothing(importer, site, info.value.as_ref())?,
-            false => stack(importer, &all, 0)?,
+            false => stack(&mut importer.builder, &all, 0)?,
         };
         outputs.push(Value::Tensor(joined));
     }
@@ -176,21 +178,6 @@ fn nothing(importer: &mut Importer<'_>, site: &Site<'_>, declared: Option<&Type>
     importer.builder.constant("", element, &dims, bytes::Bytes::new())
 }
 
-/// Tensors of one shape, one behind the other along a new axis.
-pub(super) fn stack(importer: &mut Importer<'_>, all: &[TensorId], axis: usize) -> Result<TensorId> {
-    let b = &mut importer.builder;
-    let mut parts = Vec::with_capacity(all.len());
-    for id in all {
-        let mut dims = b.dims(*id).to_vec();
-        if axis > dims.len() {
-            return Err(b.invalid(format!("{} gets no axis {axis}", b.describe(&[*id]))));
-        }
-        dims.insert(axis, 1);
-        parts.push(b.reshape(*id, &dims)?);
-    }
-    b.concat(&parts, axis)
-}
-
 /// The loop as a node; none if it carries what changes its shape, or joins the values of all runs.
 fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -> Result<Option<Vec<Value>>> {
     let carried: Option<Vec<TensorId>> = start
@@ -204,7 +191,7 @@ fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -
     parameters.extend(types.iter().cloned());
     let arguments = importer.builder.region(&parameters)?;
     let arguments = arguments.into_iter().map(Value::Tensor).collect();
-    let mut results = tensors(&body(importer, site, start.body, arguments)?, site)?;
+    let mut results = tensors(&body(importer, site, start.body, arguments)?, &site.location)?;
     results[0] = importer.builder.reshape(results[0], &[])?;
     let given: Vec<_> = results.iter().map(|id| importer.type_of(*id)).collect();
     if given != parameters[1..] {
@@ -259,7 +246,7 @@ pub(super) fn scan<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<V
         return Err(CompileError::unsupported(&site.location, "a scan with lengths of sequences"));
     }
     let inputs: Option<Vec<Value>> = inputs.into_iter().collect();
-    let mut inputs = tensors(&inputs.ok_or_else(|| wrong("an input is missing"))?, site)?;
+    let mut inputs = tensors(&inputs.ok_or_else(|| wrong("an input is missing"))?, &site.location)?;
     let count = match site.attribute("num_scan_inputs") {
         Some(AttributeValue::Int(count)) => usize::try_from(*count).unwrap_or(usize::MAX),
         _ => usize::MAX,
@@ -319,7 +306,7 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
             let at = if walked.reverse { length - 1 - run } else { run };
             arguments.push(Value::Tensor(place(importer, walked.tensor, walked.axis, at)?));
         }
-        let results = tensors(&body(importer, site, scan.body, arguments)?, site)?;
+        let results = tensors(&body(importer, site, scan.body, arguments)?, &site.location)?;
         states = results[..states.len()].to_vec();
         for (all, value) in gathered.iter_mut().zip(&results[states.len()..]) {
             all.push(*value);
@@ -333,7 +320,7 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
         }
         let rank = importer.builder.dims(all[0]).len() as i64 + 1;
         let axis = if *axis < 0 { axis + rank } else { *axis };
-        outputs.push(stack(importer, &all, usize::try_from(axis).unwrap_or(usize::MAX))?);
+        outputs.push(stack(&mut importer.builder, &all, usize::try_from(axis).unwrap_or(usize::MAX))?);
     }
     Ok(outputs)
 }
@@ -363,7 +350,7 @@ fn batched<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
     (0..count)
         .map(|output| {
             let each: Vec<TensorId> = results.iter().map(|all| all[output]).collect();
-            stack(importer, &each, 0)
+            stack(&mut importer.builder, &each, 0)
         })
         .collect()
 }

@@ -5,9 +5,8 @@ use halite_shaders::{DType, Values};
 
 use super::{
     Result,
-    control::{Special, tensors},
-    importer::{Importer, Site, Value},
-    repeat::stack,
+    importer::{Compute, Importer, Site},
+    value::{Value, stack, tensors},
 };
 use crate::{
     CompileError,
@@ -19,7 +18,7 @@ use crate::{
 const MOST_PARTS: usize = 1 << 16;
 
 /// The importer of an operator on lists or optional values.
-pub(super) fn find(domain: &str, op_type: &str) -> Option<Special> {
+pub(super) fn find(domain: &str, op_type: &str) -> Option<Compute> {
     if !domain.is_empty() {
         return None;
     }
@@ -103,7 +102,7 @@ fn get_element<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<V
 fn construct<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values: Option<Vec<Value>> = importer.inputs(site)?.into_iter().collect();
     let values = values.ok_or_else(|| wrong(site, "an input is missing"))?;
-    Ok(vec![Value::Sequence(tensors(&values, site)?)])
+    Ok(vec![Value::Sequence(tensors(&values, &site.location)?)])
 }
 
 fn at<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
@@ -165,7 +164,11 @@ fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     let is_new = int(site, "new_axis", 0) != 0;
     let rank = importer.builder.dims(*first).len() + usize::from(is_new);
     let axis = axis(site, int(site, "axis", 0), rank)?;
-    let joined = if is_new { stack(importer, &all, axis)? } else { importer.builder.concat(&all, axis)? };
+    let joined = if is_new {
+        stack(&mut importer.builder, &all, axis)?
+    } else {
+        importer.builder.concat(&all, axis)?
+    };
     Ok(vec![Value::Tensor(joined)])
 }
 
@@ -242,7 +245,7 @@ fn map<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
             }
             importer.run(body)
         })?;
-        for (all, id) in results.iter_mut().zip(tensors(&outputs, site)?) {
+        for (all, id) in results.iter_mut().zip(tensors(&outputs, &site.location)?) {
             all.push(id);
         }
     }

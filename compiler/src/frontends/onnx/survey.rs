@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use halite_formats::onnx::{AttributeValue, Graph, Model, Node, OpsetId};
 
 use super::{
-    Result, control,
-    importer::{function_of, location_of, own_domain, version_of},
-    liveness, ops, sequence,
+    Result, control, liveness,
+    names::{function_of, location_of, own_domain, version_of},
+    ops, sequence,
 };
 use crate::{SourceLocation, UnsupportedOperator, control::Watch};
 

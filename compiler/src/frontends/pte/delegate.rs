@@ -1,10 +1,9 @@
-//! The walk over a graph of the Vulkan delegate: its values, constants, and calls in order.
+//! The values of a graph of the Vulkan delegate while it is put into a method's graph.
 
 use halite_formats::pte::{Constant, Program, VulkanGraph, VulkanTensor, VulkanValue};
 
-use super::{Result, model::element_inside, node::Node, ops};
+use super::{Result, types::element_inside};
 use crate::{
-    CompileError, SourceLocation,
     build::Builder,
     graph::{TensorId, elements},
 };
@@ -31,41 +30,6 @@ pub(super) struct Delegate<'a> {
     read: Vec<bool>,
 }
 
-/// Puts the graph of a delegate into that of the method.
-pub(super) fn import(
-    builder: Builder,
-    program: &Program,
-    graph: &VulkanGraph,
-    inputs: &[Passed],
-    name: String,
-) -> Result<(Builder, Vec<Passed>)> {
-    let slots = graph.values.iter().map(|_| None).collect();
-    let read = read_values(graph);
-    let mut delegate = Delegate { builder, program, graph, slots, exact: true, read };
-    delegate.builder.at(SourceLocation::new(name.as_str()));
-    for (id, value) in graph.inputs.iter().zip(inputs) {
-        delegate.take(*id, *value)?;
-    }
-    for (i, call) in graph.calls.iter().enumerate() {
-        delegate.builder.watch().step(i, graph.calls.len())?;
-        delegate.builder.at(SourceLocation::new(format!("{} (call {i} of {name})", call.name)));
-        let Some(import) = ops::find(&call.name) else {
-            let operators = vec![ops::unknown(&call.name, call_location(i, &name))];
-            return Err(CompileError::UnsupportedOperators { operators });
-        };
-        import(&mut Node { delegate: &mut delegate, call })?;
-    }
-    delegate.builder.watch().step(graph.calls.len(), graph.calls.len())?;
-    delegate.builder.at(SourceLocation::new(format!("outputs of {name}")));
-    let results: Result<Vec<_>> = graph.outputs.iter().map(|id| delegate.give(*id)).collect();
-    Ok((delegate.builder, results?))
-}
-
-/// Where a call is, without the operator.
-pub(super) fn call_location(index: usize, delegate: &str) -> SourceLocation {
-    SourceLocation::new(format!("call {index} of {delegate}"))
-}
-
 /// Values that somebody reads. The last argument of a call is its result.
 fn read_values(graph: &VulkanGraph) -> Vec<bool> {
     let mut read = vec![false; graph.values.len()];
@@ -82,14 +46,20 @@ fn read_values(graph: &VulkanGraph) -> Vec<bool> {
     read
 }
 
-impl Delegate<'_> {
+impl<'a> Delegate<'a> {
+    /// A delegate's graph of which nothing is known yet.
+    pub(super) fn new(builder: Builder, program: &'a Program, graph: &'a VulkanGraph) -> Self {
+        let slots = graph.values.iter().map(|_| None).collect();
+        Delegate { builder, program, graph, slots, exact: true, read: read_values(graph) }
+    }
+
     /// Whether a value is read by a later call or is an output.
     pub(super) fn is_read(&self, id: usize) -> bool {
         self.read[id]
     }
 
-    /// Takes an input.
-    fn take(&mut self, id: usize, value: Passed) -> Result<()> {
+    /// Takes an input of the graph.
+    pub(super) fn take(&mut self, id: usize, value: Passed) -> Result<()> {
         let value = match (&self.graph.values[id], value) {
             (VulkanValue::Tensor(tensor), Passed::Tensor(given)) if tensor.constant.is_none() => {
                 let dims = self.builder.dims(given);
@@ -123,7 +93,8 @@ impl Delegate<'_> {
         self.set(id, value)
     }
 
-    fn give(&mut self, id: usize) -> Result<Passed> {
+    /// Gives an output of the graph.
+    pub(super) fn give(&mut self, id: usize) -> Result<Passed> {
         match &self.graph.values[id] {
             VulkanValue::SymInt(_) => Ok(Passed::Number(self.number(id)?)),
             _ => Ok(Passed::Tensor(self.tensor(id)?)),

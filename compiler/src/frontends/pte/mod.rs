@@ -9,12 +9,15 @@
 mod delegate;
 mod kernels;
 mod model;
+mod names;
 mod node;
 mod ops;
 mod plan;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod types;
+mod walk;
 
 pub use model::{ExecuTorch, Model};
 

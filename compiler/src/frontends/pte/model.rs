@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use halite_formats::pte::{DataType, Dynamism, PROGRAM_IDENTIFIER, Plan, Program, ScalarType, Tensor, Value};
-use halite_shaders::DType;
+use halite_formats::pte::{Dynamism, PROGRAM_IDENTIFIER, Plan, Program, Tensor, Value};
 
-use super::{Result, plan};
+use super::{Result, plan, types::element_of};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     frontends::{FrontEnd, Recognition, Source, SourceModel},
-    graph::{ElementType, Graph},
+    graph::Graph,
     signature::{Arity, Bindings, Dim, Signature},
 };
 
@@ -159,35 +158,4 @@ fn signature(name: String, tensor: &Tensor) -> Signature {
     let dims = Some(tensor.sizes.iter().map(dim).collect());
     let element = element_of(tensor.scalar_type);
     Signature { name, arity: Arity::Tensor, is_optional: false, element, dims }
-}
-
-/// The type of a plan's tensor, if graphs have it.
-pub(super) fn element_of(scalar: ScalarType) -> Option<ElementType> {
-    Some(match scalar {
-        ScalarType::BOOL => ElementType::Bool,
-        ScalarType::BYTE => DType::U8.into(),
-        ScalarType::CHAR => DType::I8.into(),
-        ScalarType::SHORT => DType::I16.into(),
-        ScalarType::INT => DType::I32.into(),
-        ScalarType::LONG => DType::I64.into(),
-        ScalarType::HALF => DType::F16.into(),
-        ScalarType::BFLOAT16 => DType::BF16.into(),
-        ScalarType::FLOAT => DType::F32.into(),
-        ScalarType::DOUBLE => DType::F64.into(),
-        _ => return None,
-    })
-}
-
-/// The type of a tensor inside of a delegate.
-pub(super) fn element_inside(data: DataType) -> ElementType {
-    match data {
-        DataType::Bool => ElementType::Bool,
-        DataType::UInt8 => DType::U8.into(),
-        DataType::Int8 => DType::I8.into(),
-        DataType::Int32 => DType::I32.into(),
-        DataType::Int64 => DType::I64.into(),
-        DataType::Float16 => DType::F16.into(),
-        DataType::Float32 => DType::F32.into(),
-        DataType::Float64 => DType::F64.into(),
-    }
 }

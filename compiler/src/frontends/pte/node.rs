@@ -6,7 +6,7 @@ use halite_shaders::DType;
 use super::{
     Result,
     delegate::{Delegate, Passed},
-    model::element_inside,
+    types::element_inside,
 };
 use crate::{
     CompileError,

@@ -6,37 +6,19 @@ use halite_formats::pte::{Dynamism, Instruction, Plan, Program, Tensor, Value, V
 
 use super::{
     Result,
-    delegate::{self, Passed},
+    delegate::Passed,
     kernels,
-    model::element_of,
+    names::{BACK_END, COPIES, OUTSIDE, delegate_name, instruction_location, is_known, outside},
     survey,
+    types::element_of,
+    walk,
 };
 use crate::{
-    CompileError, Control, SourceLocation, Stage, UnsupportedOperator,
+    CompileError, Control, SourceLocation, Stage,
     build::Builder,
     graph::{ElementType, Graph, TensorId, elements},
     signature::{Bindings, Signature},
 };
-
-/// Name of the back end whose graphs are understood.
-pub(super) const BACK_END: &str = "VulkanBackend";
-/// Why operators outside of delegates are refused.
-const OUTSIDE: &str =
-    "it was left outside of the delegate; only methods whose work the Vulkan delegate does are compiled";
-/// Operators outside of delegates that change nothing but the shape, the type or the order in memory. What they give has
-/// the sizes of their last argument.
-const COPIES: &[&str] = &[
-    "executorch_prim::et_view.default",
-    "aten::view_copy.out",
-    "aten::clone.out",
-    "aten::alias_copy.out",
-    "aten::detach_copy.out",
-    "dim_order_ops::_to_dim_order_copy.out",
-    "dim_order_ops::_clone_dim_order.out",
-    "aten::_to_copy.out",
-    "aten::squeeze_copy.dims_out",
-    "aten::unsqueeze_copy.out",
-];
 
 /// A method while its graph is built.
 struct Method<'a> {
@@ -78,27 +60,6 @@ pub(super) fn import(
     method.builder.at(SourceLocation::new(format!("outputs of method '{}'", plan.name)));
     method.give_outputs()?;
     method.builder.finish()
-}
-
-/// Where an instruction is.
-pub(super) fn instruction_location(index: usize, plan: &Plan) -> SourceLocation {
-    SourceLocation::new(format!("instruction {index} of method '{}'", plan.name))
-}
-
-/// A delegate by name.
-pub(super) fn delegate_name(index: usize, plan: &Plan) -> String {
-    format!("delegate {index} of method '{}'", plan.name)
-}
-
-/// Whether an operator outside of delegates is supported, at least with some arguments.
-pub(super) fn is_known(name: &str) -> bool {
-    COPIES.contains(&name) || kernels::is_known(name)
-}
-
-/// An operator outside of delegates that is not supported.
-pub(super) fn outside(name: &str, first: SourceLocation) -> UnsupportedOperator {
-    let reason = Some(OUTSIDE.to_owned());
-    UnsupportedOperator { name: name.to_owned(), domain: None, count: 1, first, reason }
 }
 
 impl Method<'_> {
@@ -211,7 +172,7 @@ impl Method<'_> {
         let passed: Result<Vec<_>> = args[..taken].iter().map(|id| self.value(*id)).collect();
         let builder = std::mem::take(&mut self.builder);
         let (builder, results) =
-            delegate::import(builder, self.program, &graph, &passed?, delegate_name(index, self.plan))?;
+            walk::import(builder, self.program, &graph, &passed?, delegate_name(index, self.plan))?;
         self.builder = builder;
         for (id, result) in args[taken..].iter().zip(results) {
             self.set(*id, result)?;

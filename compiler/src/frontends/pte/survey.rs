@@ -3,9 +3,8 @@
 use halite_formats::pte::{Instruction, Plan, VulkanGraph};
 
 use super::{
-    delegate::call_location,
+    names::{BACK_END, call_location, delegate_name, instruction_location, is_known, outside},
     ops,
-    plan::{BACK_END, delegate_name, instruction_location, is_known, outside},
 };
 use crate::{CompileError, UnsupportedOperator};
 

@@ -3,10 +3,7 @@
 use halite_formats::pte::{Call, DataType, Program, VulkanGraph, VulkanTensor, VulkanValue as V};
 use halite_shaders::{DType, Values};
 
-use super::{
-    delegate::{self, Passed},
-    model::element_inside,
-};
+use super::{delegate::Passed, types::element_inside, walk};
 use crate::{CompileError, build::Builder, graph::ElementType};
 
 fn tensor(datatype: DataType, dims: &[u32]) -> V {
@@ -52,7 +49,7 @@ fn run(
             _ => builder.input(&name, element, &dims)?,
         }));
     }
-    let (mut builder, results) = delegate::import(builder, &program, &graph, &passed, "the test".to_owned())?;
+    let (mut builder, results) = walk::import(builder, &program, &graph, &passed, "the test".to_owned())?;
     for result in results {
         let Passed::Tensor(result) = result else { panic!("results are tensors") };
         builder.output("result", result);

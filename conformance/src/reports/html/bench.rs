@@ -8,7 +8,7 @@ use halite_tools::units::{seconds, si};
 use serde_json::Value as Json;
 
 use super::{
-    escaped,
+    parts::escaped,
     plot::{self, Point},
 };
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use halite_testing::Numbers;
 
-use super::{chip, escaped, time};
+use super::parts::{chip, escaped, time};
 use crate::reports::{CaseReport, DeviceReport, RunReport, Status};
 
 /// Most rows of a page: a device on which all fails must not make a page that no browser opens.

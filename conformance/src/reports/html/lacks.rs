@@ -5,7 +5,7 @@ use std::{
     fmt::Write as _,
 };
 
-use super::escaped;
+use super::parts::escaped;
 use crate::reports::{RunReport, Status};
 
 /// Most reasons of a page.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::{bar, escaped};
+use super::parts::{bar, escaped};
 use crate::reports::{CaseReport, Counts, DeviceReport, RunReport, Status};
 
 /// Suites in the order in which they were run, with their areas by name.

@@ -4,6 +4,7 @@ mod bench;
 mod cases;
 mod lacks;
 mod matrix;
+mod parts;
 mod plot;
 mod times;
 
@@ -11,8 +12,9 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use self::bench::Bench;
-use super::{Counts, DeviceReport, Holding, LevelReport, RunReport, Status};
+use super::{DeviceReport, Holding, LevelReport, RunReport};
+use bench::Bench;
+use parts::{bar, escaped};
 
 /// What a page shows beside the report.
 #[derive(Debug, Default)]
@@ -121,24 +123,6 @@ fn subtitle(device: &DeviceReport) -> String {
     parts.join(" \u{b7} ")
 }
 
-/// Counts as a bar.
-fn bar(text: &mut String, counts: &Counts) {
-    let all = counts.all().max(1) as f64;
-    let parts = [
-        ("pass", counts.get(Status::Pass)),
-        ("known", counts.get(Status::ExpectedFail)),
-        ("wrong", counts.bad()),
-        ("skip", counts.get(Status::Skip)),
-    ];
-    text.push_str("<div class=\"bar\">");
-    for (class, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
-        // What there is must be seen.
-        let share = (100.0 * count as f64 / all).max(1.0);
-        let _ = write!(text, "<i class=\"{class}\" style=\"width:{share:.2}%\"></i>");
-    }
-    text.push_str("</div>");
-}
-
 fn levels(text: &mut String, report: &RunReport) {
     text.push_str(
         "<h2 id=\"levels\">Levels</h2>\n<p class=\"soft small\">A level is a list of cases that must pass.</p>\
@@ -201,48 +185,14 @@ fn facts(text: &mut String, report: &RunReport) {
     }
 }
 
-/// A status as a coloured word.
-fn chip(status: Status) -> String {
-    let class = match status {
-        Status::Pass => "pass",
-        Status::Skip => "skip",
-        Status::ExpectedFail => "known",
-        Status::Fail | Status::Crash | Status::Timeout | Status::SurprisePass => "wrong",
-    };
-    format!("<span class=\"chip {class}\">{status}</span>")
-}
-
-/// Text within elements and attributes.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
-/// A time for people.
-fn time(seconds: f64) -> String {
-    match seconds {
-        s if s >= 60.0 => format!("{:.0}:{:02.0} min", (s / 60.0).floor(), (s % 60.0).floor()),
-        s if s >= 1.0 => format!("{s:.1} s"),
-        s => format!("{:.1} ms", s * 1e3),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use halite_testing::Numbers;
 
     use super::*;
-    use crate::reports::{CaseReport, DeviceFacts, Expected, Host, SCHEMA, Selection, SuiteReport, Tool};
+    use crate::reports::{
+        CaseReport, Counts, DeviceFacts, Expected, Host, SCHEMA, Selection, Status, SuiteReport, Tool,
+    };
 
     fn case(name: &str, status: Status, reason: Option<&str>) -> CaseReport {
         CaseReport {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use halite_tools::units::si;
 
-use super::escaped;
+use super::parts::escaped;
 
 const WIDTH: f64 = 860.0;
 

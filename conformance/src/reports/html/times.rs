@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{escaped, plot, time};
+use super::{
+    parts::{escaped, time},
+    plot,
+};
 use crate::reports::RunReport;
 
 /// Slowest cases of a device that are shown.

@@ -2,7 +2,7 @@
 
 use super::{
     ElfError, ElfFile,
-    file::{u16_at, u32_at, u64_at},
+    numbers::{u16_at, u32_at, u64_at},
     relocate::Relocation,
 };
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{
     ElfError,
     dynamic::{Dynamic, Symbol},
+    numbers::{u16_at, u32_at, u64_at},
     relocate::{self, Relocation},
 };
 
@@ -310,19 +311,4 @@ pub(super) fn slice<'a>(
         Some(end) => Ok(&bytes[offset as usize..end as usize]),
         None => Err(ElfError::OutOfFile { what, offset, length, limit }),
     }
-}
-
-/// The number at `at`; callers have checked that it is there.
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-/// As [`u16_at`].
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
-}
-
-/// As [`u16_at`].
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }

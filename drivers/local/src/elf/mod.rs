@@ -11,6 +11,7 @@ mod error;
 mod file;
 #[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 pub(crate) mod image;
+mod numbers;
 mod relocate;
 
 pub use error::ElfError;

@@ -291,7 +291,7 @@ fn errors_name_call_result_and_device() {
 #[ignore = "a recording tool, not a test: run it on a machine whose devices are to be recorded"]
 fn record_caps() {
     let folder = std::env::var("HALITE_CAPS_OUT").expect("HALITE_CAPS_OUT names the folder to write to");
-    for facts in crate::capture_caps(&VulkanOptions::default()).unwrap() {
+    for facts in crate::capture_facts(&VulkanOptions::default()).unwrap() {
         let name: String =
             facts.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let kind = if facts.device_type == DeviceType::Cpu { "cpu" } else { "gpu" };

@@ -9,7 +9,7 @@ use crate::{
     buffer::VulkanBuffer,
     command_buffer::VulkanCommandBuffer,
     device::Core,
-    lower::{Place, Program},
+    lower::{MemoryRange, Program},
     queue::{Deferred, Work},
     semaphore::{PointState, QueuePoint},
 };
@@ -112,27 +112,20 @@ impl Core {
     ) -> Result<()> {
         match op {
             QueueOp::Barrier => self.place_alloca(queue, points, None, signal),
-            QueueOp::Dealloca { buffer } => {
-                let point = self.join(queue, &points)?;
-                if let Some(storage) = own_buffer(buffer.as_ref())?.take_storage() {
-                    storage.release_after(point);
-                }
-                self.signal_at(point, signal);
-                Ok(())
-            }
+            QueueOp::Dealloca { buffer } => self.place_dealloca(queue, &points, signal, buffer.as_ref()),
             QueueOp::Fill { target, pattern, pattern_length } => {
                 let mut program = Program::default();
-                program.fill(self, &Place::of(&target)?, pattern, pattern_length)?;
+                program.fill(self, &MemoryRange::of(&target)?, pattern, pattern_length)?;
                 self.place_program(queue, &points, signal, program)
             }
             QueueOp::Update { source, target } => {
                 let mut program = Program::default();
-                program.update(self, &source, &Place::of(&target)?)?;
+                program.update(self, &source, &MemoryRange::of(&target)?)?;
                 self.place_program(queue, &points, signal, program)
             }
             QueueOp::Copy { source, target } => {
                 let mut program = Program::default();
-                program.copy(&Place::of(&source)?, &Place::of(&target)?)?;
+                program.copy(&MemoryRange::of(&source)?, &MemoryRange::of(&target)?)?;
                 self.place_program(queue, &points, signal, program)
             }
             QueueOp::Read { source, source_offset, target } => {
@@ -140,7 +133,7 @@ impl Core {
             }
             QueueOp::Write { source, target, target_offset } => {
                 self.submit_others(queue, &points)?;
-                self.write_file(queue, &points, &Place::of(&source)?, &target, target_offset)?;
+                self.write_file(queue, &points, &MemoryRange::of(&source)?, &target, target_offset)?;
                 self.reach(signal);
                 Ok(())
             }
@@ -156,6 +149,21 @@ impl Core {
                 own.execute(queue, &points, signal, &bindings)
             }
         }
+    }
+
+    fn place_dealloca(
+        self: &Arc<Self>,
+        queue: usize,
+        points: &[QueuePoint],
+        signal: &Fence,
+        buffer: &dyn Buffer,
+    ) -> Result<()> {
+        let point = self.join(queue, points)?;
+        if let Some(storage) = own_buffer(buffer)?.take_storage() {
+            storage.release_after(point);
+        }
+        self.signal_at(point, signal);
+        Ok(())
     }
 
     fn place_program(
@@ -186,7 +194,7 @@ impl Core {
         source_offset: u64,
         target: &BufferSpan,
     ) -> Result<()> {
-        let place = Place::of(target)?;
+        let place = MemoryRange::of(target)?;
         let point = if points.is_empty() && self.read_file_mapped(source, source_offset, &place)? {
             None
         } else {

@@ -127,7 +127,7 @@ fn functions_and_handles_stay_with_their_library() {
 
 #[test]
 fn the_error_says_everything_that_was_looked_for() {
-    let place = Place { what: "Chromium", pattern: "/usr/lib/chromium/x.so".into(), in_cache: false };
+    let place = SearchPath { what: "Chromium", pattern: "/usr/lib/chromium/x.so".into(), in_cache: false };
     let found = Discovery {
         devices: Vec::new(),
         missing: vec!["no Vulkan loader".to_owned(), not_found(&[place], &["'/a.so' is broken".to_owned()])],

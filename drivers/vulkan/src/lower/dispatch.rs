@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 use halite_hal::{Binding, DispatchCounts, Executable, Result, status};
 
-use super::{Arguments, Counts, Place, Program, Resolver, Step, TablePatch};
+use super::{Arguments, Counts, MemoryRange, Program, Resolver, Step, TablePatch};
 use crate::{
     descriptors::DescriptorWrite,
     device::Core,
@@ -85,7 +85,7 @@ impl Program {
                 Ok(Counts::Direct(*counts))
             }
             DispatchCounts::Indirect(reference) => {
-                let place = resolver.some_place(reference, "an indirect dispatch")?;
+                let place = resolver.some_range(reference, "an indirect dispatch")?;
                 if place.length < 12 || !place.start().is_multiple_of(4) {
                     return Err(status!(
                         InvalidArgument,
@@ -137,13 +137,13 @@ impl Program {
     }
 
     /// The bytes of a binding; a small dummy where there are none, because Vulkan has no empty bindings.
-    fn bound(&mut self, core: &Core, resolver: &Resolver<'_>, reference: &Binding) -> Result<Place> {
+    fn bound(&mut self, core: &Core, resolver: &Resolver<'_>, reference: &Binding) -> Result<MemoryRange> {
         let place = match resolver.place(reference)? {
             Some(place) if place.length > 0 => place,
             _ => {
                 let allocation = core.dummy()?;
                 self.owned.push(Keeper::Allocation(allocation.clone()));
-                return Ok(Place { allocation, offset: 0, length: 4 });
+                return Ok(MemoryRange { allocation, offset: 0, length: 4 });
             }
         };
         self.keep(&place);
@@ -210,7 +210,7 @@ fn descriptor_range(
     kernel: &Kernel,
     index: usize,
     binding: &KernelBinding,
-    place: &Place,
+    place: &MemoryRange,
 ) -> Result<vk::DescriptorBufferInfo> {
     let limits = &core.ctx.facts.limits;
     let (alignment, most, what) = match binding.kind {

@@ -10,9 +10,9 @@ use halite_hal::{BufferRef, Command, Result};
 
 use super::Resolver;
 
-/// Ranges that were touched since the last barrier.
+/// Ranges that were accessed since the last barrier.
 #[derive(Default)]
-pub(super) struct Touched {
+pub(super) struct Accessed {
     ranges: Vec<Range>,
 }
 
@@ -23,7 +23,7 @@ struct Range {
     written: bool,
 }
 
-impl Touched {
+impl Accessed {
     /// Adds the ranges of a command. `true` when a barrier has to come before it, because it shares bytes with an
     /// earlier command since the last barrier, and one of the two may write them.
     pub fn needs_barrier(&mut self, command: &Command, resolver: &Resolver<'_>) -> Result<bool> {

@@ -4,7 +4,7 @@ use ash::vk;
 use bytes::Bytes;
 use halite_hal::{Result, status};
 
-use super::{Place, Program, Step};
+use super::{MemoryRange, Program, Step};
 use crate::{device::Core, queue::Keeper};
 
 /// Most bytes of one `vkCmdUpdateBuffer`.
@@ -17,7 +17,13 @@ const PATTERN_CHUNK: u64 = 1 << 20;
 
 impl Program {
     /// Repeats a pattern over a range of any alignment.
-    pub fn fill(&mut self, core: &Core, target: &Place, pattern: u64, pattern_length: u32) -> Result<()> {
+    pub fn fill(
+        &mut self,
+        core: &Core,
+        target: &MemoryRange,
+        pattern: u64,
+        pattern_length: u32,
+    ) -> Result<()> {
         let period = match pattern_length {
             1 | 2 | 4 | 8 => pattern_length as usize,
             n => {
@@ -44,7 +50,7 @@ impl Program {
     }
 
     /// Fills whole words; in two steps where the driver does not do it in one.
-    fn fill_words(&mut self, core: &Core, target: &Place, range: std::ops::Range<u64>, word: u32) {
+    fn fill_words(&mut self, core: &Core, target: &MemoryRange, range: std::ops::Range<u64>, word: u32) {
         let boundary = range.start.next_multiple_of(FILL_BOUNDARY).min(range.end);
         let split = core.ctx.plan.split_unaligned_fills && range.end - range.start >= UNALIGNED_FILL;
         let parts = if split { [range.start..boundary, boundary..range.end] } else { [0..0, range] };
@@ -58,7 +64,7 @@ impl Program {
     fn fill_staged(
         &mut self,
         core: &Core,
-        target: &Place,
+        target: &MemoryRange,
         range: std::ops::Range<u64>,
         byte_at: impl Fn(u64) -> u8,
     ) -> Result<()> {
@@ -83,7 +89,7 @@ impl Program {
     }
 
     /// Writes host bytes to a range of the same length.
-    pub fn update(&mut self, core: &Core, source: &Bytes, target: &Place) -> Result<()> {
+    pub fn update(&mut self, core: &Core, source: &Bytes, target: &MemoryRange) -> Result<()> {
         let length = target.length.min(source.len() as u64) as usize;
         if length == 0 {
             return Ok(());
@@ -103,7 +109,7 @@ impl Program {
     }
 
     /// Copies between ranges of the same length.
-    pub fn copy(&mut self, source: &Place, target: &Place) -> Result<()> {
+    pub fn copy(&mut self, source: &MemoryRange, target: &MemoryRange) -> Result<()> {
         let size = source.length.min(target.length);
         if size == 0 {
             return Ok(());

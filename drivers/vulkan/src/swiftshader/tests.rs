@@ -4,7 +4,7 @@ use super::*;
 
 type Variables = &'static [(&'static str, &'static str)];
 
-fn search(os: Os, variables: Variables, program: Option<&str>) -> Vec<Place> {
+fn search(os: Os, variables: Variables, program: Option<&str>) -> Vec<SearchPath> {
     places(&Surroundings {
         os,
         variable: &|name| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)),
@@ -13,7 +13,7 @@ fn search(os: Os, variables: Variables, program: Option<&str>) -> Vec<Place> {
     })
 }
 
-fn at<'a>(places: &'a [Place], path: &str) -> Option<(usize, &'a str)> {
+fn at<'a>(places: &'a [SearchPath], path: &str) -> Option<(usize, &'a str)> {
     places.iter().enumerate().find(|(_, p)| p.pattern == Path::new(path)).map(|(i, p)| (i, p.what))
 }
 
@@ -65,7 +65,7 @@ fn installed_files_are_found_below_a_root() {
     }
     let around =
         Surroundings { os: Os::Unix, variable: &|_| None, program: None, root: root.path().to_owned() };
-    let files: Vec<_> = places(&around).iter().flat_map(Place::files).collect();
+    let files: Vec<_> = places(&around).iter().flat_map(SearchPath::files).collect();
     let wanted = ["opt/google/chrome", "usr/lib/chromium", "opt/Some App"]
         .map(|folder| root.path().join(folder).join("libvk_swiftshader.so"));
     assert_eq!(files, wanted);
@@ -80,7 +80,7 @@ fn a_folder_may_be_named_instead_of_the_file() {
 
 #[test]
 fn the_description_groups_places() {
-    let place = |what, path: &str| Place { what, pattern: path.into(), in_cache: false };
+    let place = |what, path: &str| SearchPath { what, pattern: path.into(), in_cache: false };
     let text = describe(&[place("Edge", "/a"), place("Edge", "/b"), place("Chrome", "/c")]);
     assert_eq!(text, "Edge: /a, /b; Chrome: /c");
 }

@@ -1,5 +1,4 @@
-//! Owns the list of a kernel's accesses to buffers: through which binding, where in it, and under which conditions. Does not
-//! own: the numbers of one launch (`values`).
+//! The list of a kernel's accesses to buffers: through which binding, where in it, and under which conditions.
 
 use std::collections::HashSet;
 
@@ -10,11 +9,11 @@ use super::{
     lower::Lowering,
 };
 use crate::{
-    cfg::Function, decorations::Decorations, error::SpirvError, module::Inst, program::Program,
-    subgroup::access::touched, types::Type, validate::validated,
+    cfg::Function, decorations::Decorations, error::SpirvError, module::Inst, pointers::accessed,
+    program::Program, types::Type, validate::validated,
 };
 
-/// Kernels with more accesses than this are not looked into: any of their bindings may be touched.
+/// Kernels with more accesses than this are not looked into: any of their bindings may be accessed.
 const MOST_ACCESSES: usize = 1 << 14;
 
 /// A buffer as a kernel names it.
@@ -31,9 +30,9 @@ pub enum Resource {
     Address(u32),
 }
 
-/// One access.
+/// One access in the code.
 #[derive(Clone, Debug)]
-pub(super) struct Access {
+pub(super) struct Site {
     pub resource: Resource,
     pub write: bool,
     /// First byte in the buffer and number of bytes; `None` where the code does not tell.
@@ -45,12 +44,12 @@ pub(super) struct Access {
 /// A condition, and the value that it has where an access happens.
 pub(super) type Guard = (ExprId, bool);
 
-/// What a kernel does to its buffers, as far as its code tells without running it. Made once for a kernel; [`TouchPlan::of`]
+/// What a kernel does to its buffers, as far as its code tells without running it. Made once for a kernel; [`AccessPlan::of`]
 /// a launch gives the bytes.
 #[derive(Clone, Debug)]
-pub struct TouchPlan {
+pub struct AccessPlan {
     pub(super) exprs: Vec<Expr>,
-    pub(super) accesses: Vec<Access>,
+    pub(super) sites: Vec<Site>,
     /// Conditions by block of the entry point's function, outermost first.
     pub(super) guards: Vec<Vec<Guard>>,
     pub(super) local_size: [u32; 3],
@@ -71,7 +70,7 @@ struct Pointer {
     offset: Option<ExprId>,
 }
 
-impl TouchPlan {
+impl AccessPlan {
     /// Looks into the entry point of this name.
     ///
     /// # Errors
@@ -80,9 +79,9 @@ impl TouchPlan {
         let program = validated(words)?;
         let entry = program.entry(entry)?;
         let decorations = Decorations::read(&program.module);
-        let mut plan = TouchPlan {
+        let mut plan = AccessPlan {
             exprs: Vec::new(),
-            accesses: Vec::new(),
+            sites: Vec::new(),
             guards: Vec::new(),
             local_size: entry.local_size,
             blind: false,
@@ -95,9 +94,9 @@ impl TouchPlan {
                 plan.exprs = reader.lowering.exprs;
             }
         }
-        if plan.accesses.len() > MOST_ACCESSES {
+        if plan.sites.len() > MOST_ACCESSES {
             plan.blind = true;
-            plan.accesses.clear();
+            plan.sites.clear();
         }
         Ok(plan)
     }
@@ -106,7 +105,7 @@ impl TouchPlan {
 /// Reads one function.
 struct Reader<'p, 'a, 'w> {
     lowering: Lowering<'a, 'w>,
-    plan: &'p mut TouchPlan,
+    plan: &'p mut AccessPlan,
     /// Whether it is called by others: its arguments are not known.
     inner: bool,
 }
@@ -126,10 +125,10 @@ impl<'a, 'w> Reader<'_, 'a, 'w> {
                 if inst.op == Op::FunctionCall {
                     self.call(inst);
                 }
-                for (pointer, write) in touched(self.program(), inst) {
+                for (pointer, write) in accessed(&self.program().module, inst) {
                     used |= self.access(inst, pointer, write, first);
                 }
-                if self.plan.blind || self.plan.accesses.len() > MOST_ACCESSES {
+                if self.plan.blind || self.plan.sites.len() > MOST_ACCESSES {
                     return;
                 }
             }
@@ -182,7 +181,7 @@ impl<'a, 'w> Reader<'_, 'a, 'w> {
         };
         let plain = !matches!(inst.op, Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR);
         let place = offset.zip(size).filter(|_| plain && !self.inner);
-        self.plan.accesses.push(Access { resource, write, place, guards });
+        self.plan.sites.push(Site { resource, write, place, guards });
         true
     }
 

@@ -1,5 +1,4 @@
-//! Owns the values of expressions in one launch, as sums of variables with ranges. Does not own: the expressions (`expr`),
-//! or what conditions say of ranges (`narrow`).
+//! The values of expressions in one launch, as sums of variables with ranges.
 //!
 //! A value stands for an integer of its width up to multiples of two to that width. Sums that leave the room that signed
 //! and unsigned numbers share are unknown, so that nothing here depends on how a number is read, except where it says so.
@@ -7,9 +6,9 @@
 use std::collections::HashMap;
 
 use super::{
-    Launch,
     affine::{Affine, Range, Ranges, Var},
     expr::{Binary, Expr, ExprId, Limit, Order, Resize},
+    launch::Launch,
 };
 
 /// Values of one access's expressions.

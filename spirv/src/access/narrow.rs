@@ -1,4 +1,4 @@
-//! Owns what conditions say of the values that they compare. Does not own: values (`values`).
+//! What conditions say of the values that they compare.
 
 use super::{
     affine::{Affine, Range},

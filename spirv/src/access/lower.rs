@@ -1,4 +1,4 @@
-//! Owns cutting expressions out of a kernel's code. Does not own: which accesses they are the addresses of (`plan`).
+//! Cutting expressions out of a kernel's code.
 
 use std::collections::HashMap;
 
@@ -97,12 +97,8 @@ impl<'a, 'w> Lowering<'a, 'w> {
             Op::ConvertFToU | Op::ConvertFToS if self.is_float(words[0]) => {
                 Some(Expr::FromFloat(self.value(words[0])))
             }
-            Op::FOrdLessThan | Op::FUnordLessThan => {
-                Some(Expr::FloatLess(self.value(words[0]), self.value(words[1])))
-            }
-            Op::FOrdGreaterThan | Op::FUnordGreaterThan => {
-                Some(Expr::FloatLess(self.value(words[1]), self.value(words[0])))
-            }
+            Op::FOrdLessThan | Op::FUnordLessThan => Some(self.less(words[0], words[1])),
+            Op::FOrdGreaterThan | Op::FUnordGreaterThan => Some(self.less(words[1], words[0])),
             Op::CompositeExtract => self.component(words),
             Op::Load => self.load(words[0], None),
             Op::Phi => self.phi(inst, width),
@@ -119,20 +115,26 @@ impl<'a, 'w> Lowering<'a, 'w> {
                 let left = self.constant(0);
                 Some(Expr::Binary { op: Binary::Sub, left, right: self.value(words[0]), width })
             }
-            op => match (binary(op), compare(op)) {
-                (Some(op), _) => {
-                    let (left, right) = (self.value(words[0]), self.value(words[1]));
-                    Some(Expr::Binary { op, left, right, width })
-                }
-                (_, Some((order, signed, swap))) => {
-                    let width = self.width_of(words[0])?;
-                    let (a, b) = (self.value(words[0]), self.value(words[1]));
-                    let (left, right) = if swap { (b, a) } else { (a, b) };
-                    Some(Expr::Compare { order, signed, left, right, width })
-                }
-                _ => None,
-            },
+            op => self.of_two(op, words, width),
         }
+    }
+
+    /// Whether one number with a fraction is less than another.
+    fn less(&mut self, left: u32, right: u32) -> Expr {
+        Expr::FloatLess(self.value(left), self.value(right))
+    }
+
+    /// What an instruction makes of two integers.
+    fn of_two(&mut self, op: Op, words: &[u32], width: u32) -> Option<Expr> {
+        if let Some(op) = binary(op) {
+            let (left, right) = (self.value(words[0]), self.value(words[1]));
+            return Some(Expr::Binary { op, left, right, width });
+        }
+        let (order, signed, swap) = compare(op)?;
+        let width = self.width_of(words[0])?;
+        let (a, b) = (self.value(words[0]), self.value(words[1]));
+        let (left, right) = if swap { (b, a) } else { (a, b) };
+        Some(Expr::Compare { order, signed, left, right, width })
     }
 
     fn same(&mut self, id: u32) -> Option<Expr> {

@@ -1,5 +1,4 @@
-//! Owns the integer expressions that addresses and conditions of a kernel are made of, cut out of its code. Does not own:
-//! their values in a launch (`values`).
+//! The integer expressions that addresses and conditions of a kernel are made of, cut out of its code.
 
 /// An expression, by its place in the list of its plan. Operands come before it.
 pub(super) type ExprId = usize;

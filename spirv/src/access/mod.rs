@@ -1,5 +1,5 @@
-//! Owns what a kernel touches in a launch: which bytes of which binding, read or written, from its code alone. Does not own:
-//! whether two launches may run at once (whoever orders them).
+//! What a kernel accesses in a launch: which bytes of which binding, read or written, from its code alone. Whether two
+//! launches may run at once is for whoever orders them.
 //!
 //! Addresses are computed as sums of the ids of workgroups and invocations and of loop counters, with the range of each, and
 //! conditions around an access narrow those ranges. What is reported is never less than what the kernel does, as long as it
@@ -9,43 +9,36 @@ mod affine;
 mod bytes;
 mod expr;
 mod floats;
+mod launch;
 mod lower;
 mod narrow;
 mod plan;
 mod values;
 
-pub use bytes::{Bytes, Touch};
-pub use plan::{Resource, TouchPlan};
+pub use bytes::{Access, Bytes};
+pub use launch::Launch;
+pub use plan::{AccessPlan, Resource};
 
 use self::{bytes::Gathered, values::Values};
 
 /// Expressions that are evaluated for one launch before the rest counts as unknown.
 const BUDGET: usize = 1 << 20;
 
-/// The numbers that a kernel is started with.
-#[derive(Clone, Copy, Debug)]
-pub struct Launch<'a> {
-    /// The push constants, from byte 0 on; kernels that take a table of addresses have its address in the first two.
-    pub push_constants: &'a [u32],
-    /// Workgroups in x, y and z; `None` where only the device knows.
-    pub workgroups: Option<[u32; 3]>,
-}
-
-impl TouchPlan {
-    /// What the kernel touches when it is started like this, each binding's reads and writes apart; `None` when it
-    /// follows pointers that cannot be traced, and may touch anything that it is given.
-    pub fn of(&self, launch: &Launch<'_>) -> Option<Vec<Touch>> {
+impl AccessPlan {
+    /// What the kernel accesses when it is started like this, each binding's reads and writes apart; `None` when it
+    /// follows pointers that cannot be traced, and may access anything that it is given.
+    pub fn of(&self, launch: &Launch<'_>) -> Option<Vec<Access>> {
         if self.blind {
             return None;
         }
         let (mut gathered, mut budget) = (Gathered::default(), BUDGET);
-        for access in &self.accesses {
-            let (key, Some((address, width))) = ((access.resource, access.write), access.place) else {
-                gathered.add_all((access.resource, access.write));
+        for site in &self.sites {
+            let (key, Some((address, width))) = ((site.resource, site.write), site.place) else {
+                gathered.add_all((site.resource, site.write));
                 continue;
             };
             let mut values = Values::new(&self.exprs, launch, self.local_size, budget);
-            let guards = self.guards.get(access.guards).map(Vec::as_slice).unwrap_or_default();
+            let guards = self.guards.get(site.guards).map(Vec::as_slice).unwrap_or_default();
             if !guards.iter().all(|(condition, wanted)| values.assume(*condition, *wanted)) {
                 continue;
             }

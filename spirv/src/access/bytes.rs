@@ -1,4 +1,4 @@
-//! Owns sets of bytes: runs of equal length at regular distances. Does not own: how they are found.
+//! Sets of bytes: runs of equal length at regular distances.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct Bytes {
 
 /// What a kernel does to one binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct Access {
     /// The binding.
     pub resource: Resource,
     /// Whether it writes; it reads otherwise.
@@ -87,7 +87,7 @@ impl Bytes {
     }
 }
 
-/// Touches by binding and direction; `None` for all of the binding.
+/// Accesses by binding and direction; `None` for all of the binding.
 #[derive(Default)]
 pub(super) struct Gathered {
     by_key: BTreeMap<(Resource, bool), Option<Vec<Bytes>>>,
@@ -117,11 +117,11 @@ impl Gathered {
         }
     }
 
-    pub fn finish(self) -> Vec<Touch> {
-        let mut touches = Vec::new();
+    pub fn finish(self) -> Vec<Access> {
+        let mut accesses = Vec::new();
         for ((resource, write), list) in self.by_key {
             let Some(mut list) = list else {
-                touches.push(Touch { resource, write, bytes: None });
+                accesses.push(Access { resource, write, bytes: None });
                 continue;
             };
             list.sort();
@@ -133,8 +133,8 @@ impl Gathered {
             }
             // What was put together may go on at its distance.
             let runs = runs.into_iter().map(|b| b.clone().normal().unwrap_or(b));
-            touches.extend(runs.map(|bytes| Touch { resource, write, bytes: Some(bytes) }));
+            accesses.extend(runs.map(|bytes| Access { resource, write, bytes: Some(bytes) }));
         }
-        touches
+        accesses
     }
 }

@@ -1,5 +1,5 @@
-//! Owns numbers with a fraction that become part of an address, such as where a resized image takes its pixels from: cutting
-//! them out of the code, and their ranges in a launch. Does not own: integers (`lower`, `values`).
+//! Numbers with a fraction that become part of an address, such as where a resized image takes its pixels from: cutting
+//! them out of the code, and their ranges in a launch.
 
 use spirv::{GlslStd450Op, Op};
 
@@ -96,7 +96,6 @@ impl Values<'_> {
     fn compute_float(&mut self, id: ExprId) -> Option<Range> {
         let exprs = self.exprs;
         let Expr::Float(float) = &exprs[id] else { return None };
-        let mut pair = |a: &ExprId, b: &ExprId| Some((self.float_range(*a)?, self.float_range(*b)?));
         Some(match float {
             Float::Unknown => return None,
             Float::Constant(bits) => (f64::from_bits(*bits), f64::from_bits(*bits)),
@@ -105,36 +104,13 @@ impl Values<'_> {
                     if *signed { self.signed(*of, *width)? } else { self.unsigned(*of, *width)? };
                 rounded([low as f64, high as f64])
             }
-            Float::Add(a, b) => {
-                let (a, b) = pair(a, b)?;
-                rounded([a.0 + b.0, a.1 + b.1])
-            }
-            Float::Sub(a, b) => {
-                let (a, b) = pair(a, b)?;
-                rounded([a.0 - b.1, a.1 - b.0])
-            }
-            Float::Mul(a, b) => {
-                let (a, b) = pair(a, b)?;
-                rounded([a.0 * b.0, a.0 * b.1, a.1 * b.0, a.1 * b.1])
-            }
-            Float::Div(a, b) => {
-                let (a, b) = pair(a, b)?;
-                (b.0 > 0.0 || b.1 < 0.0).then_some(())?;
-                rounded([a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1])
-            }
-            Float::Rem(a, b) => {
-                let (a, b) = pair(a, b)?;
-                (a.0 >= 0.0 && b.0 > 0.0).then_some(())?;
-                if a.1 < b.0 { a } else { (0.0, b.1) }
-            }
-            Float::Min(a, b) => {
-                let (a, b) = pair(a, b)?;
-                (a.0.min(b.0), a.1.min(b.1))
-            }
-            Float::Max(a, b) => {
-                let (a, b) = pair(a, b)?;
-                (a.0.max(b.0), a.1.max(b.1))
-            }
+            Float::Add(a, b)
+            | Float::Sub(a, b)
+            | Float::Mul(a, b)
+            | Float::Div(a, b)
+            | Float::Rem(a, b)
+            | Float::Min(a, b)
+            | Float::Max(a, b) => combined(float, self.float_range(*a)?, self.float_range(*b)?)?,
             Float::Floor(of) => self.float_range(*of).map(|(low, high)| (low.floor(), high.floor()))?,
             Float::Ceil(of) => self.float_range(*of).map(|(low, high)| (low.ceil(), high.ceil()))?,
             Float::Trunc(of) => self.float_range(*of).map(|(low, high)| (low.trunc(), high.trunc()))?,
@@ -165,6 +141,26 @@ impl Values<'_> {
         let most = f64::from(i32::MAX);
         (low >= -most && high <= most).then_some((low.trunc() as i64, high.trunc() as i64))
     }
+}
+
+/// The range of what an operation makes of two numbers with these ranges.
+fn combined(float: &Float, a: Range, b: Range) -> Option<Range> {
+    Some(match float {
+        Float::Add(..) => rounded([a.0 + b.0, a.1 + b.1]),
+        Float::Sub(..) => rounded([a.0 - b.1, a.1 - b.0]),
+        Float::Mul(..) => rounded([a.0 * b.0, a.0 * b.1, a.1 * b.0, a.1 * b.1]),
+        Float::Div(..) => {
+            (b.0 > 0.0 || b.1 < 0.0).then_some(())?;
+            rounded([a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1])
+        }
+        Float::Rem(..) => {
+            (a.0 >= 0.0 && b.0 > 0.0).then_some(())?;
+            if a.1 < b.0 { a } else { (0.0, b.1) }
+        }
+        Float::Min(..) => (a.0.min(b.0), a.1.min(b.1)),
+        Float::Max(..) => (a.0.max(b.0), a.1.max(b.1)),
+        _ => return None,
+    })
 }
 
 /// What lies between the smallest and the largest of these, rounded to 32 bits somewhere on the way.

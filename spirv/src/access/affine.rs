@@ -1,5 +1,4 @@
-//! Owns values that are sums: a number, and variables with a range times a factor. Does not own: where they come from
-//! (`values`).
+//! Values that are sums: a number, and variables with a range times a factor.
 
 use std::collections::HashMap;
 

@@ -1,0 +1,90 @@
+//! When storages in the transient memory are needed, and which take the memory of another.
+
+use std::rc::Rc;
+
+use halite_shaders::Operation;
+
+use super::{
+    flow::{Flow, Step, StorageClass, StorageId},
+    memory::whole,
+};
+use crate::{
+    CompileError,
+    backend::{Choice, Computation},
+    control::Watch,
+};
+
+/// Largest elements that are overwritten by what is computed of them: those that a kernel reads and writes as a whole.
+const IN_PLACE_ELEMENT: u64 = 4;
+
+/// When each transient storage is needed: the first and the last step.
+pub(super) struct Lives {
+    pub(super) of: Vec<Option<(usize, usize)>>,
+    /// The storage whose memory each one has; itself, unless it is written over another.
+    pub(super) group: Vec<usize>,
+}
+
+impl Lives {
+    pub(super) fn of(flow: &Flow, watch: Watch<'_>) -> Result<Self, CompileError> {
+        let mut of: Vec<Option<(usize, usize)>> = vec![None; flow.storages.len()];
+        for (time, step) in flow.steps.iter().enumerate() {
+            for id in step.reads().iter().chain(step.writes()) {
+                if flow.storages[id.index()].class == StorageClass::Transient {
+                    let (_, last) = of[id.index()].get_or_insert((time, time));
+                    *last = time;
+                }
+            }
+        }
+        // What comes from before a loop is read in each of its runs. Inner loops come before those around them.
+        for body in &flow.loops {
+            watch.check()?;
+            for (first, last) in of.iter_mut().flatten() {
+                if *first < body.start && body.contains(last) {
+                    *last = body.end - 1;
+                }
+            }
+        }
+        Ok(Lives { of, group: (0..flow.storages.len()).collect() })
+    }
+
+    /// Lets results of elementwise operations be written over an input that nothing needs afterwards. Gives how many.
+    pub(super) fn share(&mut self, flow: &Flow, choices: &[Option<Rc<Choice>>]) -> usize {
+        let mut shared = 0;
+        for (time, (step, choice)) in flow.steps.iter().zip(choices).enumerate() {
+            let (Step::Compute { computation, inputs, outputs, .. }, Some(choice)) = (step, choice) else {
+                continue;
+            };
+            let Computation::Operation(operation) = computation else { continue };
+            if !choice.elementwise || outputs.len() != 1 {
+                continue;
+            }
+            let output = outputs[0].index();
+            let fits = |(index, id): &(usize, &StorageId)| {
+                let group = self.group[id.index()];
+                flow.storages[id.index()].class == StorageClass::Transient
+                    && whole(flow.storages[group].bytes) == whole(flow.storages[output].bytes)
+                    && self.of[group].is_some_and(|(_, last)| last == time)
+                    && overwritable(operation, *index)
+            };
+            let target = inputs.iter().enumerate().find(fits).map(|(_, id)| self.group[id.index()]);
+            let Some(target) = target else { continue };
+            let (Some((_, last)), StorageClass::Transient) = (self.of[output], flow.storages[output].class)
+            else {
+                continue;
+            };
+            self.group[output] = target;
+            self.of[target] = self.of[target].map(|(first, _)| (first, last));
+            shared += 1;
+        }
+        shared
+    }
+}
+
+/// Whether an input of an elementwise operation has an element of the same size for each of the result.
+fn overwritable(operation: &Operation, input: usize) -> bool {
+    let (inputs, outputs) = (operation.inputs(), operation.outputs());
+    let (input, output) = (&inputs[input], &outputs[0]);
+    input.elements() == output.elements()
+        && input.dtype.size() == output.dtype.size()
+        && input.dtype.size() <= IN_PLACE_ELEMENT
+}

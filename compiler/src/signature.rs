@@ -185,7 +185,7 @@ impl Bindings {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::DType;
+    use halite_ops::DType;
 
     use super::*;
 

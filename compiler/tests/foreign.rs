@@ -9,7 +9,7 @@ use halite_compiler::{
     compile,
     graph::{ElementType, ForeignBinding, ForeignKernel},
 };
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 use halite_targets::{Capabilities, Target};
 
 const F32: ElementType = ElementType::Of(DType::F32);

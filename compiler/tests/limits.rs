@@ -8,7 +8,8 @@ use halite_compiler::{
     compile,
     graph::{ElementType, Graph, TensorId},
 };
-use halite_shaders::{DType, Operation, Tuning, Values, rank};
+use halite_ops::{DType, Operation, Values};
+use halite_shaders::{Tuning, rank};
 use halite_targets::{Capabilities, Target};
 
 const F32: ElementType = ElementType::Of(DType::F32);
@@ -82,8 +83,8 @@ fn the_limit_holds_for_what_is_computed_at_load_too() {
     let table = floats(&mut b, &[1024, 1024]);
     b.at(place("Transpose '/turned'"));
     let turned = b.transpose(table, &[1, 0]).unwrap();
-    let sum = b.reduce(halite_shaders::ops::reduce::ReduceKind::Sum, turned, &[0, 1], false).unwrap();
-    let y = b.binary(halite_shaders::emit::Function::Add, x, sum).unwrap();
+    let sum = b.reduce(halite_ops::reduce::ReduceKind::Sum, turned, &[0, 1], false).unwrap();
+    let y = b.binary(halite_ops::expression::Function::Add, x, sum).unwrap();
     b.output("y", y);
     let target = with_bindings_of(1 << 20);
     let text = refused(b.finish().unwrap(), target).to_string();

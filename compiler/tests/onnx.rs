@@ -10,7 +10,7 @@ use halite_compiler::{
     graph::{Graph, NodeOp},
     signature::{Bindings, BoundValue},
 };
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 fn model(name: &str) -> Model {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");

@@ -10,8 +10,8 @@ use halite_compiler::{
     graph::{Graph, Port},
 };
 use halite_hal::Device;
+use halite_ops::Values;
 use halite_runtime::{BufferView, HostTensor, LoadMode, Session, Value};
-use halite_shaders::Values;
 
 /// A device that modules are run on.
 #[derive(Clone)]

@@ -5,11 +5,11 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use halite_abi::{Result, Status, status};
 use halite_hal::Device;
+use halite_ops::DType;
 use halite_runtime::{
     BufferView, CallOptions, Deadline, ElementType, HostTensor, Session, Value,
     tensor::{self, ArgumentKind, HostValue, InputReader, Tolerance, compare, format_g},
 };
-use halite_shaders::DType;
 use halite_testing::{Numbers, Wrong, drivers, ulp};
 
 use crate::{

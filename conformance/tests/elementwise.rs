@@ -7,7 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use halite_conformance::suites::kernels;
 use halite_hal::{Deadline, Device, Options};
-use halite_shaders::{DType, Operation, Plan, Tuning, emit::Function, rank};
+use halite_ops::{DType, Operation, expression::Function};
+use halite_shaders::{Plan, Tuning, rank};
 use halite_testing::{
     drivers::{opener, registry},
     library::data::Inputs,

@@ -6,7 +6,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use halite_conformance::suites::kernels;
 use halite_hal::{Deadline, Device, Options};
-use halite_shaders::{Operation, Plan, Slot, Tuning, rank, variants_of};
+use halite_ops::Operation;
+use halite_shaders::{Plan, Slot, Tuning, rank, variants_of};
 use halite_testing::{drivers::registry, library::data::Inputs};
 use halite_tools::kernels::capabilities;
 
@@ -79,7 +80,7 @@ fn what_a_kernel_writes_to_an_input_is_seen() {
 fn kernels_compute_the_same_where_few_buffers_can_be_bound() {
     /// What Vulkan promises.
     const BINDINGS: usize = 4;
-    /// Arithmetic operations of a sample: the twins compute them on the host.
+    /// Arithmetic operations of a sample: the references compute them on the host.
     const WORK: f64 = 1e6;
     let Some(device) = vulkan() else { return };
     let mut target = capabilities(device.info()).unwrap();

@@ -33,7 +33,8 @@ fn scale() -> ForeignKernel {
 /// `scale(scale(x + x)) - x`, of which the sum and the difference are the kernel library's. The second kernel keeps the module's
 /// own constant, 2.
 fn program() -> Program {
-    use halite_shaders::{DType, emit::Function};
+    use halite_ops::{DType, expression::Function};
+
     let float = ElementType::Of(DType::F32);
     let mut b = Builder::new();
     let x = b.input("x", float, &[8]).unwrap();

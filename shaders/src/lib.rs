@@ -13,37 +13,27 @@
 //! [`Operation::inputs`], then outputs. Buffers are padded to multiples of four bytes, which kernels for devices without
 //! 8- and 16-bit storage read and write whole.
 //!
-//! # The twin
-//! [`Operation::twin`] computes the same in `f64` on the host, as simply as possible. It is what kernels are tested
+//! # The reference
+//! [`Operation::reference`] computes the same in `f64` on the host, as simply as possible. It is what kernels are tested
 //! against, with the tolerance that [`Operation::tolerance`] derives from the types and the length of sums.
 #![forbid(unsafe_code)]
 
-mod activation;
 mod divider;
-mod dtype;
-pub mod emit;
+mod emit;
 pub mod expand;
 mod fit;
 mod library;
 mod local;
-mod operation;
-pub mod ops;
 mod plan;
+mod plans;
 mod probe;
 mod select;
-mod tolerance;
 mod tuning;
-mod values;
 mod variant;
 
-pub use activation::Activation;
-pub use dtype::DType;
 pub use local::{Measurement, TUNING_VARIABLE, TuningError, TuningFile, VariantTime};
-pub use operation::{Operation, OperationError, Work};
 pub use plan::{Module, Plan, Slot, Step, Unfit};
 pub use probe::{Probe, ProbePlan};
 pub use select::{Candidate, Verdict, rank};
-pub use tolerance::Tolerance;
 pub use tuning::{Tuning, TuningRow};
-pub use values::{TensorDesc, Values};
-pub use variant::{Needs, Params, Variant, variants, variants_of};
+pub use variant::{Needs, Params, Variant, check, parse, variants, variants_of};

@@ -8,9 +8,10 @@ use std::{
 };
 
 use halite_cache::{CacheError, Os, check_trusted, replace_file};
+use halite_ops::Operation;
 use serde::{Deserialize, Serialize};
 
-use crate::{Operation, Tuning, TuningRow, variants_of};
+use crate::{Tuning, TuningRow, variants_of};
 
 /// Environment variable that names the file; set and empty, there is none.
 pub const TUNING_VARIABLE: &str = "HALITE_TUNING";

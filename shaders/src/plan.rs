@@ -1,8 +1,10 @@
-//! Owns what has to be dispatched for an operation. Does not own: how a device does it.
+//! What has to be dispatched for an operation.
 
 use std::{fmt, sync::Arc};
 
 use halite_spirv::words_to_bytes;
+
+use crate::library;
 
 /// Why a variant cannot compute an operation; words that follow its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,20 +77,26 @@ pub struct Step {
     pub subgroup_size: u32,
 }
 
-/// The dispatches of an operation, in order, with a barrier between each two unless
-/// [`Operation::steps_are_independent`](crate::Operation::steps_are_independent).
+/// The dispatches of an operation, in order, with a barrier between each two unless they are independent.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The dispatches.
     pub steps: Vec<Step>,
     /// Bytes of each scratch buffer.
     pub scratch: Vec<u64>,
+    /// Whether the steps may run at the same time, in any order.
+    pub independent: bool,
 }
 
 impl Plan {
     /// A plan of one dispatch.
     pub fn of(step: Step) -> Plan {
-        Plan { steps: vec![step], scratch: Vec::new() }
+        Plan::new(vec![step], Vec::new())
+    }
+
+    /// A plan of dispatches one after the other, and the bytes of each scratch buffer between them.
+    pub fn new(steps: Vec<Step>, scratch: Vec<u64>) -> Plan {
+        Plan { steps, scratch, independent: false }
     }
 }
 
@@ -100,4 +108,9 @@ pub(crate) fn narrow(what: &str, value: u64) -> Result<u32, Unfit> {
 /// Workgroups that cover `total` in pieces of `piece`.
 pub(crate) fn groups(total: u64, piece: u32) -> Result<u32, Unfit> {
     narrow("a number of workgroups", total.div_ceil(piece.max(1).into()))
+}
+
+/// A build that has to be there.
+pub(crate) fn module(build: &str) -> Result<Module, Unfit> {
+    library::module(build).ok_or_else(|| Unfit(format!("has no build '{build}'")))
 }

@@ -2,9 +2,10 @@
 //! operation; speeds of kernels are told beside theirs. Does not own: measuring.
 
 use halite_facts::{ComponentType, Feature, FeatureSet, MatrixShape};
+use halite_ops::DType;
 use halite_targets::Capabilities;
 
-use crate::{DType, Needs, Plan, Slot, Step, Unfit, library, plan::narrow};
+use crate::{Needs, Plan, Slot, Step, Unfit, library, plan::narrow};
 
 /// Invocations in a workgroup of a probe.
 const LANES: u32 = 128;

@@ -1,9 +1,10 @@
 //! Owns the choice of a variant: what cannot run is out, what was measured orders the rest, and each place has a reason.
 //! Does not own: measurements (`tuning`), or what variants need (`variant`).
 
+use halite_ops::Operation;
 use halite_targets::Capabilities;
 
-use crate::{Operation, Plan, Step, Tuning, Variant, fit::fit, variants_of};
+use crate::{Plan, Step, Tuning, Variant, fit::fit, variants_of};
 
 /// What became of a variant.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! Owns what was measured: which variants are best for which shapes on which GPUs. Does not own: measuring.
 
+use halite_ops::Operation;
 use halite_targets::Target;
 use serde::{Deserialize, Serialize};
-
-use crate::Operation;
 
 /// The order of variants for shapes of one class on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

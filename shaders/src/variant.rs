@@ -7,14 +7,15 @@ use std::{
 };
 
 use halite_facts::{Feature, FeatureSet, MatrixShape, kernel_keys};
+use halite_ops::{Operation, OperationError};
 use halite_targets::Capabilities;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    Operation, Plan, Unfit,
+    Plan, Unfit,
     expand::{self, ExpandError, expand},
-    library,
+    library, plans,
 };
 
 /// Parameters of a variant by name: tile sizes, vector widths.
@@ -180,7 +181,7 @@ impl Variant {
         if !self.signatures.contains(&signature) {
             return Err(Unfit(format!("computes {}, not {signature}", self.signatures.join(", "))));
         }
-        let mut plan = operation.plan(&self.template, &self.build, &self.params)?;
+        let mut plan = plans::of(operation).lower(&self.template, &self.build, &self.params)?;
         for step in &mut plan.steps {
             step.subgroup_size = self.needs.subgroup_size;
         }
@@ -218,6 +219,32 @@ fn read(operation: &'static str, text: &str) -> Result<Vec<Variant>, ExpandError
     Ok(variants)
 }
 
+/// Whether an operation makes sense and some variant is for its types; the reason when not.
+///
+/// # Errors
+/// Says what is wrong with its numbers, or which types there are kernels for.
+pub fn check(operation: &Operation) -> Result<(), String> {
+    operation.check()?;
+    let (name, signature) = (operation.name(), operation.signature());
+    if variants_of(name).any(|variant| variant.signatures.contains(&signature)) {
+        return Ok(());
+    }
+    let mut known: Vec<_> = variants_of(name).flat_map(|v| &v.signatures).map(String::as_str).collect();
+    known.sort_unstable();
+    known.dedup();
+    Err(format!("no kernel of {name} has the types {signature}; there are: {}", known.join(", ")))
+}
+
+/// Reads an operation, as [`Operation::parse`] does, that some variant is for.
+///
+/// # Errors
+/// Says which name, field or type is wrong and what there is.
+pub fn parse(text: &str) -> Result<Operation, OperationError> {
+    let operation = Operation::parse(text)?;
+    check(&operation).map_err(|reason| OperationError::Invalid { text: text.to_owned(), reason })?;
+    Ok(operation)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
@@ -245,6 +272,15 @@ mod tests {
         }
         let orphans: Vec<_> = builds.difference(&used).filter(|name| !name.starts_with("probe_")).collect();
         assert!(orphans.is_empty(), "builds that no variant uses: {orphans:?}");
+    }
+
+    #[test]
+    fn types_without_a_kernel_are_refused_with_those_that_have_one() {
+        let matmul = parse("matmul:m=1,n=1,k=1,lhs=i16,rhs=u16,out=i32").unwrap_err().to_string();
+        assert!(
+            matmul.contains("types i16xu16_i32; there are: ") && matmul.contains("i8xi8_i32"),
+            "{matmul}"
+        );
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use std::{io::Write, process::Command};
 
-use halite_shaders::{Operation, Plan, Variant, variants_of};
+use halite_ops::Operation;
+use halite_shaders::{Plan, Variant, variants_of};
 
 /// The variant that makes every type on every device.
 fn quad() -> &'static Variant {

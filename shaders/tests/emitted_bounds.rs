@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use halite_shaders::{DType, Operation, Slot, Step, Values, variants_of};
+use halite_ops::{DType, Operation, Values};
+use halite_shaders::{Slot, Step, variants_of};
 use halite_spirv::{Module, words_from_bytes};
 use spirv::Op;
 
@@ -228,7 +229,7 @@ fn check(operation: &Operation) {
     let bytes: Vec<Vec<u32>> = inputs.iter().zip(&descriptions).map(|(v, t)| to_words(v, t.dtype)).collect();
     let outputs = operation.outputs();
     let sizes: Vec<usize> = outputs.iter().map(|t| t.bytes().div_ceil(4) as usize).collect();
-    let expected = operation.twin(&inputs);
+    let expected = operation.reference(&inputs);
     for variant in variants_of("elementwise") {
         let Ok(plan) = variant.plan(operation) else { continue };
         let got = run(&plan.steps[0], &bytes, &sizes);

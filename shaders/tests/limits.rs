@@ -9,7 +9,8 @@ use std::{
     process::Command,
 };
 
-use halite_shaders::{Operation, Plan, Slot, Step, Tuning, rank};
+use halite_ops::Operation;
+use halite_shaders::{Plan, Slot, Step, Tuning, rank};
 use halite_spirv::{Editor, Module, instruction, words_from_bytes};
 use halite_targets::{Capabilities, Target};
 use spirv::{Decoration, Op};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use halite_shaders::{DType, Operation, Tuning, rank};
+use halite_ops::{DType, Operation};
+use halite_shaders::{Tuning, rank};
 use halite_targets::{Capabilities, Target};
 
 const TRIPLES: [&str; 6] = [

@@ -1,6 +1,6 @@
 //! Owns what is told of a wrong result: words for people, and the numbers for reports. Does not own: comparing.
 
-use halite_shaders::DType;
+use halite_ops::DType;
 use serde::{Deserialize, Serialize};
 
 /// A result that is not what it should be.

@@ -2,7 +2,8 @@
 //! that code (`original`).
 
 use halite_hal::Result;
-use halite_shaders::{Candidate, Operation};
+use halite_ops::Operation;
+use halite_shaders::Candidate;
 
 use super::{
     bench::Bench,

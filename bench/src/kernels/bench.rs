@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use halite_hal::{Deadline, Device, Result};
-use halite_shaders::{Candidate, DType, Operation, Plan, Tuning, Verdict, rank};
+use halite_ops::{DType, Operation};
+use halite_shaders::{Candidate, Plan, Tuning, Verdict, rank};
 use halite_targets::Capabilities;
 use halite_testing::library::Prepared;
 
@@ -43,8 +44,8 @@ pub struct Options {
     pub pace: Pace,
     /// Only variants whose name contains this; the reference may be another.
     pub filter: String,
-    /// Operations of more arithmetic are checked against a variant rather than the twin.
-    pub twin_flops: f64,
+    /// Operations of more arithmetic are checked against a variant rather than the reference.
+    pub reference_flops: f64,
     /// Whether caches help.
     pub caches: Caches,
     /// Seed of the inputs.
@@ -98,7 +99,7 @@ impl Bench {
     pub fn measure(&self, operation: &Operation) -> Result<Report> {
         let candidates = rank(operation, &self.target, &self.tuning);
         let inputs = check::input_bytes(operation, self.options.seed);
-        let mut reference = self.twin(operation, &inputs);
+        let mut reference = self.reference(operation, &inputs);
         if reference.is_none() {
             reference = self.other(operation, &candidates, &inputs);
         }
@@ -138,11 +139,11 @@ impl Bench {
         })
     }
 
-    /// The twin's results, when it takes no minutes.
-    fn twin(&self, operation: &Operation, inputs: &[Vec<u8>]) -> Option<Reference> {
+    /// The reference's results, when it takes no minutes.
+    fn reference(&self, operation: &Operation, inputs: &[Vec<u8>]) -> Option<Reference> {
         let work = operation.work();
-        (work.flops.max(work.bytes) <= self.options.twin_flops)
-            .then(|| Reference::Twin(operation.twin(&check::input_values(operation, inputs))))
+        (work.flops.max(work.bytes) <= self.options.reference_flops)
+            .then(|| Reference::Host(operation.reference(&check::input_values(operation, inputs))))
     }
 
     /// The results of the plainest variant.
@@ -240,7 +241,7 @@ fn run(operation: &Operation, prepared: &Prepared) -> Result<Vec<Vec<u8>>> {
     prepared.poison(POISON)?;
     for (index, tensor) in operation.outputs().iter().enumerate() {
         if operation.updates(index) {
-            // What the twin begins with.
+            // What the reference begins with.
             let bytes = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
             prepared.write_output(index, &vec![0; bytes])?;
         }

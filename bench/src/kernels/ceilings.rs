@@ -4,7 +4,8 @@
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use halite_hal::{BufferParams, BufferRef, BufferSpan, Command, Device, Result, status};
-use halite_shaders::{DType, Probe, ProbePlan};
+use halite_ops::DType;
+use halite_shaders::{Probe, ProbePlan};
 use halite_targets::Capabilities;
 use halite_testing::library::{Guards, Job, Prepared};
 

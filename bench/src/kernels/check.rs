@@ -1,6 +1,6 @@
 //! Owns whether what was timed is right: inputs of any size, and what results are compared with. Does not own: running.
 
-use halite_shaders::{Operation, TensorDesc, Values};
+use halite_ops::{Operation, TensorDesc, Values};
 use halite_testing::{
     Random,
     library::data::{self, Inputs},
@@ -14,9 +14,9 @@ const PIECE: usize = 1 << 16;
 /// What results are compared with.
 #[derive(Clone, Debug)]
 pub enum Reference {
-    /// The twin's results.
-    Twin(Vec<Values>),
-    /// Those of another variant, for shapes that the twin takes too long for.
+    /// The reference's results.
+    Host(Vec<Values>),
+    /// Those of another variant, for shapes that the reference takes too long for.
     Variant(String, Vec<Values>),
 }
 
@@ -24,14 +24,14 @@ impl Reference {
     /// What it is, for reports.
     pub fn name(&self) -> &str {
         match self {
-            Reference::Twin(_) => "the twin",
+            Reference::Host(_) => "the reference",
             Reference::Variant(name, _) => name,
         }
     }
 
     fn values(&self) -> &[Values] {
         match self {
-            Reference::Twin(values) | Reference::Variant(_, values) => values,
+            Reference::Host(values) | Reference::Variant(_, values) => values,
         }
     }
 
@@ -70,7 +70,7 @@ pub fn input_bytes(operation: &Operation, seed: u64) -> Vec<Vec<u8>> {
     operation.inputs().iter().enumerate().map(one).collect()
 }
 
-/// Inputs as the twin takes them.
+/// Inputs as the reference takes them.
 pub fn input_values(operation: &Operation, bytes: &[Vec<u8>]) -> Vec<Values> {
     let tensors = operation.inputs();
     tensors.iter().zip(bytes).map(|(tensor, bytes)| Values::from_bytes(tensor.dtype, bytes)).collect()
@@ -104,9 +104,9 @@ mod tests {
         assert_eq!(inputs.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16]);
         let magnitudes = magnitudes(&operation, &inputs);
         assert!(magnitudes.iter().all(|m| (0.01..=1.0).contains(m)), "{magnitudes:?}");
-        let expected = operation.twin(&input_values(&operation, &inputs));
+        let expected = operation.reference(&input_values(&operation, &inputs));
         let mut bytes = vec![expected[0].to_bytes(operation.outputs()[0].dtype)];
-        let reference = Reference::Twin(expected);
+        let reference = Reference::Host(expected);
         assert_eq!(reference.compare(&operation, &magnitudes, &bytes), Ok(()));
         bytes[0][7] ^= 0x40;
         assert!(reference.compare(&operation, &magnitudes, &bytes).is_err());

@@ -1,7 +1,7 @@
 //! Owns which operations are measured when none is named: the list in `bench/kernels.txt`. Does not own: what
 //! operations there are.
 
-use halite_shaders::Operation;
+use halite_ops::Operation;
 use halite_targets::Capabilities;
 
 const LIST: &str = include_str!("../../kernels.txt");
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<Vec<(Option<Size>, Operation)>, String> {
         if size.is_none() && word != "all" {
             return Err(format!("'{line}' begins with none of cpu, gpu, all"));
         }
-        Ok((size, Operation::parse(operation.trim()).map_err(|e| e.to_string())?))
+        Ok((size, halite_shaders::parse(operation.trim()).map_err(|e| e.to_string())?))
     };
     lines.map(read).collect()
 }

@@ -1,6 +1,7 @@
 //! What comes out of measuring.
 
-use halite_shaders::{Operation, Probe, Work};
+use halite_ops::{Operation, Work};
+use halite_shaders::Probe;
 
 use super::{ceilings::CopySpeed, timing::Timing};
 

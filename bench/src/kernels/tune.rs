@@ -98,7 +98,7 @@ fn fastest_first(report: &Report) -> Vec<(&'static str, &Measured)> {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::Operation;
+    use halite_ops::Operation;
 
     use super::{
         super::{CopySpeed, Timing},
@@ -112,7 +112,7 @@ mod tests {
             place: 1,
             outcome: if *median > 0.0 {
                 let timing = Timing { median: *median, ..Timing::default() };
-                Ok(Measured { timing, checked: "the twin".to_owned() })
+                Ok(Measured { timing, checked: "the reference".to_owned() })
             } else {
                 Err("wrong".to_owned())
             },

@@ -8,7 +8,7 @@ pub mod vulkan;
 
 use std::{fmt, sync::Arc};
 
-use halite_shaders::{Operation, Work};
+use halite_ops::{Operation, Work};
 use halite_targets::Capabilities;
 
 use crate::{CompileError, graph::ForeignKernel};

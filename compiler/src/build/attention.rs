@@ -1,14 +1,12 @@
 //! Scaled dot-product attention and rotary position embedding.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation, Values,
-    emit::{Function, Operand, Scalar},
-    ops::{
-        attention::{Attention, Mask},
-        pad::Border,
-        reduce::ReduceKind,
-        rotary::{Positions, Rotary},
-    },
+    attention::{Attention, Mask},
+    expression::{Function, Operand, Scalar},
+    pad::Border,
+    reduce::ReduceKind,
+    rotary::{Positions, Rotary},
 };
 
 use super::{Builder, Range, Result, types::FLOATS};
@@ -89,8 +87,8 @@ impl Builder {
             kv_heads: (sizes.kv_heads != sizes.heads).then_some(sizes.kv_heads),
             causal: scores.causal,
             mask: kind,
-            scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim))),
-            softcap: scores.softcap,
+            scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim)).into()),
+            softcap: scores.softcap.map(Into::into),
             ..Attention::new(sizes.heads, sizes.queries, sizes.keys, dim, dtype)
         };
         let dims = [sizes.batch, sizes.heads, sizes.queries, dim];

@@ -1,12 +1,8 @@
 //! Convolutions and transposed convolutions in any number of dimensions, and those of bytes.
 
-use halite_shaders::{
-    DType, Operation,
-    emit::Function,
-    ops::{
-        conv_transpose2d::ConvTranspose2d, conv1d::Conv1d, conv2d::Conv2d, conv2d_int8::Conv2dInt8,
-        pad::Border,
-    },
+use halite_ops::{
+    DType, Operation, conv_transpose2d::ConvTranspose2d, conv1d::Conv1d, conv2d::Conv2d,
+    conv2d_int8::Conv2dInt8, expression::Function, pad::Border,
 };
 
 use super::{Builder, Range, Result};
@@ -105,7 +101,7 @@ impl Builder {
                 return self.cast(made, element);
             }
         };
-        made.check().map_err(|reason| self.invalid(reason))?;
+        halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
         let dims = made.outputs()[0].dims.clone();
         let made = self.kernel1(made, &inputs, dtype.into(), &dims)?;
         self.cast(made, element)
@@ -221,7 +217,7 @@ impl Builder {
                     bias: bias.is_some(),
                     ..ConvTranspose2d::new(four(&input), four(&taps), two(&sliding.strides), dtype)
                 });
-                made.check().map_err(|reason| self.invalid(reason))?;
+                halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
                 let dims = made.outputs()[0].dims.clone();
                 let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
                 self.kernel1(made, &inputs, dtype.into(), &dims)?
@@ -323,7 +319,7 @@ impl Builder {
             bias: bias.is_some(),
             ..Conv2dInt8::new(rows(self.dims(x)), rows(self.dims(filter)), data, out)
         });
-        made.check().map_err(|reason| self.invalid(reason))?;
+        halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
         let mut dims = made.outputs()[0].dims.clone();
         if signal {
             dims.remove(2);
@@ -436,7 +432,7 @@ impl Builder {
             input_zero,
             ..Conv2dInt8::new(four(self.dims(x)), four(self.dims(filter)), data, DType::I32)
         });
-        made.check().map_err(|reason| self.invalid(reason))?;
+        halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
         let dims = made.outputs()[0].dims.clone();
         self.kernel1(made, &[x, filter], ElementType::Of(DType::I32), &dims)
     }

@@ -1,9 +1,9 @@
 //! Elementwise operations of models: broadcasting, booleans, casts.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation,
-    emit::{self, Expression, Function, Operand},
-    ops::elementwise::Elementwise,
+    elementwise::Elementwise,
+    expression::{self, Expression, Function, Operand},
 };
 
 use super::{Builder, Result};
@@ -13,7 +13,8 @@ impl Builder {
     /// Dimensions of what tensors are broadcast to (NumPy's rule).
     pub fn broadcast(&self, ids: &[TensorId]) -> Result<Vec<u64>> {
         let shapes: Vec<Vec<u64>> = ids.iter().map(|id| self.dims(*id).to_vec()).collect();
-        emit::broadcast(&shapes).map_err(|reason| self.invalid(format!("{}: {reason}", self.describe(ids))))
+        expression::broadcast(&shapes)
+            .map_err(|reason| self.invalid(format!("{}: {reason}", self.describe(ids))))
     }
 
     /// An expression over the elements of tensors, which are broadcast. `compute` is given the program and an operand for
@@ -31,7 +32,7 @@ impl Builder {
         for (index, id) in ids.iter().enumerate() {
             let input = Operand::Input(index);
             operands.push(match self.element(*id) {
-                ElementType::Bool => program.cast(emit::Type::Bool, input),
+                ElementType::Bool => program.cast(expression::Type::Bool, input),
                 ElementType::Of(_) => input,
             });
         }

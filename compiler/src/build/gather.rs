@@ -1,11 +1,8 @@
 //! Picking and updating of elements by index.
 
-use halite_shaders::{
-    DType, Operation,
-    ops::{
-        Reduction, gather::Gather, gather_elements::GatherElements, gather_nd::GatherNd,
-        scatter_elements::ScatterElements, scatter_nd::ScatterNd,
-    },
+use halite_ops::{
+    DType, Operation, gather::Gather, gather_elements::GatherElements, gather_nd::GatherNd,
+    scatter_elements::ScatterElements, scatter_nd::ScatterNd, scatters::Reduction,
 };
 
 use super::{Builder, Result, order::Line};

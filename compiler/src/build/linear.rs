@@ -1,10 +1,10 @@
 //! Products of matrices: NumPy's rules for batches and vectors, and integers with zero points.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation, Values,
-    emit::{self, Function, Operand, Scalar},
-    ops::matmul::MatMul,
-    ops::reduce::ReduceKind,
+    expression::{self, Function, Operand, Scalar},
+    matmul::MatMul,
+    reduce::ReduceKind,
 };
 
 use super::{Builder, Result, types::FLOATS};
@@ -117,7 +117,7 @@ impl Builder {
         if element == ElementType::Of(DType::I8) {
             let offset = zero.map(|zero| {
                 self.map(&[zero], DType::I32, |p, x| {
-                    let zero = p.cast(emit::Type::Of(DType::I32), x[0]);
+                    let zero = p.cast(expression::Type::Of(DType::I32), x[0]);
                     p.call(Function::Neg, &[zero])
                 })
             });
@@ -135,7 +135,7 @@ impl Builder {
         let offset = match zero {
             None => self.values(DType::I32, &[], &Values::Int(vec![128]))?,
             Some(zero) => self.map(&[zero], DType::I32, |p, x| {
-                let zero = p.cast(emit::Type::Of(DType::I32), x[0]);
+                let zero = p.cast(expression::Type::Of(DType::I32), x[0]);
                 p.call(Function::Sub, &[Operand::Constant(Scalar::Int(128, DType::I32)), zero])
             })?,
         };
@@ -183,7 +183,7 @@ impl Builder {
         if k != k_b {
             return Err(wrong());
         }
-        let batch = emit::broadcast(&[a_batch.to_vec(), b_batch.to_vec()]).map_err(|_| wrong())?;
+        let batch = expression::broadcast(&[a_batch.to_vec(), b_batch.to_vec()]).map_err(|_| wrong())?;
         let rows = (left.len() > 1).then_some(m);
         let columns = (right.len() > 1).then_some(n);
         let result = batch.iter().copied().chain(rows).chain(columns).collect();

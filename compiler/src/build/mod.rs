@@ -33,7 +33,7 @@ pub use shape::Range;
 use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
-use halite_shaders::{DType, Operation, Values};
+use halite_ops::{DType, Operation, Values};
 
 use crate::{
     CompileError, Control, SourceLocation, Stage,
@@ -322,7 +322,7 @@ impl Builder {
         inputs: &[TensorId],
         outputs: &[(ElementType, Vec<u64>)],
     ) -> Result<Vec<TensorId>> {
-        operation.check().map_err(|reason| self.invalid(reason))?;
+        halite_shaders::check(&operation).map_err(|reason| self.invalid(reason))?;
         if outputs.iter().all(|(_, dims)| elements(dims) == 0) {
             let made = outputs.iter().map(|(e, dims)| self.constant("", *e, dims, Bytes::new()));
             return made.collect();
@@ -470,14 +470,14 @@ impl Builder {
 
     /// The results of an operation whose inputs are all known, if they are small.
     fn fold(&self, operation: &Operation, inputs: &[TensorId]) -> Option<Vec<Values>> {
-        let sizes = |tensors: Vec<halite_shaders::TensorDesc>| {
-            tensors.iter().map(halite_shaders::TensorDesc::bytes).fold(0, u64::saturating_add)
+        let sizes = |tensors: Vec<halite_ops::TensorDesc>| {
+            tensors.iter().map(halite_ops::TensorDesc::bytes).fold(0, u64::saturating_add)
         };
         let work = sizes(operation.outputs()).saturating_add(sizes(operation.inputs()) / 16);
         if work > FOLD_LIMIT || self.folded > FOLD_BUDGET || operation.work().flops > MOST_FOLD_FLOPS {
             return None;
         }
         let known: Option<Vec<_>> = inputs.iter().map(|id| self.known(*id)).collect();
-        known.map(|known| operation.twin(&known))
+        known.map(|known| operation.reference(&known))
     }
 }

@@ -1,8 +1,8 @@
 //! Normalizations.
 
-use halite_shaders::{
+use halite_ops::{
     Operation,
-    ops::norm::{Norm, NormKind},
+    norm::{Norm, NormKind},
 };
 
 use super::{Builder, Result, types::FLOATS};
@@ -87,7 +87,7 @@ impl Builder {
             groups,
             scale: scale.is_some(),
             bias: bias.is_some(),
-            epsilon,
+            epsilon: epsilon.into(),
             dtype,
         };
         let made = self.kernel1(Operation::Norm(made), &inputs, dtype.into(), &dims)?;

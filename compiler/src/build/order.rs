@@ -1,9 +1,6 @@
 //! What works along one axis in order: softmax, sorting, the first k.
 
-use halite_shaders::{
-    DType, Operation,
-    ops::{softmax::Softmax, sort::Sort, top_k::TopK},
-};
+use halite_ops::{DType, Operation, softmax::Softmax, sort::Sort, top_k::TopK};
 
 use super::{Builder, Result, types::FLOATS};
 use crate::graph::{TensorId, elements};

@@ -1,8 +1,8 @@
 //! Borders around tensors.
 
-use halite_shaders::{
+use halite_ops::{
     Operation,
-    ops::pad::{Border, Pad},
+    pad::{Border, Pad},
 };
 
 use super::{Builder, Result};
@@ -47,7 +47,7 @@ impl Builder {
             before: all.iter().map(|d| d.1).collect(),
             after: all.iter().map(|d| d.2).collect(),
             border,
-            value,
+            value: value.into(),
             dtype: element.storage(),
         };
         self.kernel1(Operation::Pad(made), &[tensor], element, &result)

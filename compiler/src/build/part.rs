@@ -2,10 +2,7 @@
 //! copied.
 
 use bytes::Bytes;
-use halite_shaders::{
-    Operation,
-    ops::{copy::StridedCopy, gather::Gather},
-};
+use halite_ops::{Operation, copy::StridedCopy, gather::Gather};
 
 use super::Builder;
 use crate::graph::{TensorId, elements};
@@ -55,7 +52,7 @@ fn neighbours(copy: &StridedCopy) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::{DType, Values};
+    use halite_ops::{DType, Values};
 
     use super::super::Range;
     use super::*;

@@ -1,14 +1,14 @@
 //! Pooling in any number of dimensions.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation,
-    emit::{Function, Operand, Scalar},
-    ops::pool2d::{Pool2d, Pooling},
+    expression::{Function, Operand, Scalar},
+    pool2d::{Pool2d, Pooling},
 };
 
 use super::{Builder, Result, conv::Sliding};
 use crate::graph::{TensorId, elements};
-use halite_shaders::{Values, ops::pad::Border};
+use halite_ops::{Values, pad::Border};
 
 /// Types that kernels pool.
 const POOLED: &[DType] = &[DType::F32, DType::F16];
@@ -91,7 +91,7 @@ impl Builder {
             ..Pool2d::new([outer, 1, rows, columns], two(kernel, 1), kind, dtype)
         };
         let operation = Operation::Pool2d(made);
-        operation.check().map_err(|reason| self.invalid(reason))?;
+        halite_shaders::check(&operation).map_err(|reason| self.invalid(reason))?;
         let out = operation.outputs()[0].dims.clone();
         let mut result = dims.to_vec();
         for (i, size) in range.clone().zip([out[2], out[3]]) {
@@ -197,7 +197,7 @@ impl Builder {
                 let element = self.element(tensor);
                 let power = |p: f64| Operand::Constant(Scalar::Float(p));
                 let powers = self.map(&[tensor], DType::F32, |e, x| {
-                    let wide = e.cast(halite_shaders::emit::Type::Of(DType::F32), x[0]);
+                    let wide = e.cast(halite_ops::expression::Type::Of(DType::F32), x[0]);
                     let size = e.call(Function::Abs, &[wide]);
                     e.call(Function::Pow, &[size, power(p as f64)])
                 })?;

@@ -1,8 +1,8 @@
 //! Quantization by scales and zero points, for tensors, axes and blocks.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Node, Operand, Scalar, Type},
+    expression::{Function, Node, Operand, Scalar, Type},
 };
 
 use super::{Builder, Range, Result};
@@ -77,7 +77,7 @@ impl Builder {
         };
         let scale = self.as_f32(scale)?;
         let made = self.map(&[x, scale, zero], DType::F32, |p, x| {
-            let wide = |p: &mut halite_shaders::emit::Expression, x| match element.storage() {
+            let wide = |p: &mut halite_ops::expression::Expression, x| match element.storage() {
                 DType::I8 | DType::U8 | DType::I32 => x,
                 _ => p.cast(Type::Of(DType::I32), x),
             };

@@ -1,9 +1,11 @@
 //! Reductions over any axes, running sums, and places of extremes.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation,
-    emit::{Function, Operand, Scalar},
-    ops::{arg_reduce::ArgReduce, cumulative_sum::CumulativeSum, reduce::Reduce, reduce::ReduceKind},
+    arg_reduce::ArgReduce,
+    cumulative_sum::CumulativeSum,
+    expression::{Function, Operand, Scalar},
+    reduce::{Reduce, ReduceKind},
 };
 
 use super::{Builder, Result, order::Line, types::FLOATS};

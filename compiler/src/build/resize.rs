@@ -1,9 +1,10 @@
 //! Resizing of tensors along any axes: by the kernel where it does, else axis by axis with tables of places or weights.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation, Values,
-    emit::Function,
-    ops::resize::{self, Coordinates, Interpolation, Nearest},
+    axis::{Coordinates, Nearest},
+    expression::Function,
+    resize::{self, Interpolation},
 };
 
 use super::{Builder, Result, order::Line, types::FLOATS};
@@ -144,7 +145,7 @@ impl Builder {
             step_of,
             coordinates,
             nearest: how.nearest,
-            cubic: how.cubic,
+            cubic: how.cubic.into(),
             exclude_outside: how.exclude_outside,
             ..resize::Resize::new(
                 elements(&dims[..first]),
@@ -155,7 +156,7 @@ impl Builder {
             )
         };
         let operation = Operation::Resize(made);
-        operation.check().is_ok().then_some(operation)
+        halite_shaders::check(&operation).is_ok().then_some(operation)
     }
 
     fn nearest_along(&mut self, tensor: TensorId, axis: &ResizedAxis, how: &Resizing) -> Result<TensorId> {

@@ -1,8 +1,8 @@
 //! The values of images between their places: what is at coordinates that tensors give.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Expression, Function, Operand, Scalar, Type},
+    expression::{Expression, Function, Operand, Scalar, Type},
 };
 
 use super::{Builder, Result};

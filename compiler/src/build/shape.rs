@@ -1,6 +1,6 @@
 //! Operations that move elements without computing: reshaping, transposing, slicing, joining.
 
-use halite_shaders::{Operation, ops::concat::Concat, ops::copy::StridedCopy};
+use halite_ops::{Operation, concat::Concat, copy::StridedCopy};
 
 use super::{Builder, Result};
 use crate::graph::{TensorId, elements};
@@ -235,7 +235,7 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::{DType, Values};
+    use halite_ops::{DType, Values};
 
     use super::*;
 

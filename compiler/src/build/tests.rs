@@ -1,8 +1,6 @@
 //! Tests of operations that are made of several of the kernel library's, against plain loops.
 
-use halite_shaders::{
-    DType, Values, emit::Function, ops::pad::Border, ops::pool2d::Pooling, ops::reduce::ReduceKind,
-};
+use halite_ops::{DType, Values, expression::Function, pad::Border, pool2d::Pooling, reduce::ReduceKind};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! The types that operations compute with: what a tensor is cast to where kernels lack its type.
 
-use halite_shaders::DType;
+use halite_ops::DType;
 
 use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};

@@ -166,7 +166,7 @@ fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
 #[cfg(test)]
 mod tests {
     use halite_formats::vmfb::read_module;
-    use halite_shaders::{DType, emit::Function as Call};
+    use halite_ops::{DType, expression::Function as Call};
     use halite_targets::Target;
 
     use crate::{BASELINE, CompileOptions, Control, Function, ModelInfo, Program, build::Builder, compile};

@@ -107,7 +107,7 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::{DType, Values, emit::Function as Call};
+    use halite_ops::{DType, Values, expression::Function as Call};
 
     use super::*;
     use crate::{

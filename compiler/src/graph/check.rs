@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use halite_shaders::TensorDesc;
+use halite_ops::TensorDesc;
 
 use super::{ForeignBinding, ForeignKernel, Graph, Node, NodeOp, Region, TensorId};
 use crate::{CompileError, Control, SourceLocation, Stage, control::Watch};
@@ -88,8 +88,7 @@ impl Graph {
     pub(crate) fn check_node(&self, node: &Node) -> Result<(), CompileError> {
         match &node.op {
             NodeOp::Operation(operation) => {
-                operation
-                    .check()
+                halite_shaders::check(operation)
                     .map_err(|reason| wrong(&node.location, format!("{operation}: {reason}")))?;
                 self.same_as(node, &node.inputs, &operation.inputs())?;
                 self.same_as(node, &node.outputs, &operation.outputs())

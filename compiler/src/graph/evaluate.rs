@@ -1,8 +1,8 @@
-//! Running graphs on the host with the kernels' twins: slow, and the reference for everything faster.
+//! Running graphs on the host with the operations' references: slow, and the reference for everything faster.
 
 use std::{collections::HashMap, rc::Rc};
 
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 use super::{Graph, Node, NodeOp, Region, TensorId};
 use crate::{CompileError, SourceLocation};
@@ -76,7 +76,7 @@ impl Graph {
             let outputs = match &node.op {
                 NodeOp::Operation(operation) => {
                     let inputs: Vec<Values> = inputs.iter().map(|v| v.as_ref().clone()).collect();
-                    let made = operation.twin(&inputs).into_iter().zip(&node.outputs);
+                    let made = operation.reference(&inputs).into_iter().zip(&node.outputs);
                     made.map(|(values, id)| Rc::new(stored(&values, self.storage(*id)))).collect()
                 }
                 NodeOp::Foreign(kernel) => {
@@ -147,7 +147,7 @@ fn stored(values: &Values, dtype: DType) -> Values {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::emit::Function;
+    use halite_ops::expression::Function;
 
     use super::*;
     use crate::{

@@ -13,7 +13,7 @@ mod types;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use halite_shaders::Operation;
+use halite_ops::Operation;
 
 use crate::SourceLocation;
 pub use foreign::{ForeignBinding, ForeignKernel};

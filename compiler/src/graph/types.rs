@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use halite_shaders::{DType, emit};
+use halite_ops::{DType, expression};
 
 /// Type of the elements of a tensor: booleans are told apart from the bytes that hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,10 +23,10 @@ impl ElementType {
     }
 
     /// The type of its values in expressions.
-    pub fn value(self) -> emit::Type {
+    pub fn value(self) -> expression::Type {
         match self {
-            ElementType::Bool => emit::Type::Bool,
-            ElementType::Of(dtype) => emit::Type::Of(dtype),
+            ElementType::Bool => expression::Type::Bool,
+            ElementType::Of(dtype) => expression::Type::Of(dtype),
         }
     }
 

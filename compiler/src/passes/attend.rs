@@ -1,15 +1,13 @@
 //! Finding attention in graphs: a product, a softmax of it, and a second product become one operation, with factors, masks,
 //! transposed keys and repeated heads around them.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation, Values,
-    emit::{self, Operand},
-    ops::{
-        attention::{Attention, Mask},
-        copy::StridedCopy,
-        elementwise::Elementwise,
-        matmul::MatMul,
-    },
+    attention::{Attention, Mask},
+    copy::StridedCopy,
+    elementwise::Elementwise,
+    expression::{self, Operand},
+    matmul::MatMul,
 };
 
 use super::{
@@ -99,19 +97,19 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
         kv_heads: (kv_heads != sizes.heads).then_some(kv_heads),
         causal,
         mask: kind,
-        scale: Some(form.scale * q_scale * k_scale),
-        softcap: form.softcap,
+        scale: Some((form.scale * q_scale * k_scale).into()),
+        softcap: form.softcap.map(Into::into),
         ..Attention::new(sizes.heads, sizes.queries, sizes.keys, sizes.dim, dtype)
     };
     operation_fits(&operation).then_some(Pattern { operation, q, k, v, mask })
 }
 
 fn operation_fits(operation: &Attention) -> bool {
-    Operation::Attention(operation.clone()).check().is_ok()
+    halite_shaders::check(&Operation::Attention(operation.clone())).is_ok()
 }
 
 /// What is added to scores: an operand of a program, whose inputs are those of the reader.
-type Term = (Operand, Reader, emit::Expression);
+type Term = (Operand, Reader, expression::Expression);
 
 /// What computes the input of the softmax: what happens to the scores, what is added, and the product that gives them.
 fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Term>, &'a Node, &'a MatMul)> {
@@ -257,7 +255,7 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[u64], sizes: Sizes, dtype: D
             let shapes: Vec<_> = inputs.iter().map(|(_, dtype, dims)| (*dtype, dims.clone())).collect();
             let all: Vec<_> = shapes.iter().map(|(_, dims)| dims.clone()).collect();
             let ids = inputs.iter().map(|(id, ..)| *id).collect();
-            (Added::Computed(Elementwise::new(shapes, made), ids), emit::broadcast(&all).ok()?)
+            (Added::Computed(Elementwise::new(shapes, made), ids), expression::broadcast(&all).ok()?)
         }
         _ => return None,
     };

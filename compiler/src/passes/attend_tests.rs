@@ -1,9 +1,9 @@
 //! Attention as exporters write it becomes one operation that computes the same.
 
-use halite_shaders::{
-    DType, Operation, Values,
-    emit::{Function, Type},
-    ops::attention::{Attention, Mask},
+use halite_ops::{
+    DType, Exact, Operation, Values,
+    attention::{Attention, Mask},
+    expression::{Function, Type},
 };
 
 use super::tests::{kernels, optimized};
@@ -103,7 +103,7 @@ fn scaled_scores_with_a_row_of_masks() {
     };
     let graph = optimized(export.graph());
     let attention = attention(&graph);
-    assert_eq!((attention.mask, attention.scale, attention.causal), (Mask::Shared, Some(0.25), false));
+    assert_eq!((attention.mask, attention.scale, attention.causal), (Mask::Shared, Some(Exact(0.25)), false));
     // Copies: queries, keys and values to their heads, the mask for all queries, the result back.
     assert_eq!(kernels(&graph).len(), 6, "{graph}");
 }
@@ -113,7 +113,7 @@ fn queries_and_keys_that_are_scaled_before() {
     let export =
         Export { scale: |b, [q, k, v]| [scaled(b, q, 0.5), scaled(b, k, 0.5), v], ..Export::plain(3, 3) };
     let graph = optimized(export.graph());
-    assert_eq!(attention(&graph).scale, Some(0.25));
+    assert_eq!(attention(&graph).scale, Some(Exact(0.25)));
     assert_eq!(kernels(&graph).len(), 5, "{graph}");
 }
 
@@ -172,7 +172,7 @@ fn scores_that_a_condition_replaces() {
     };
     let graph = optimized(export.graph());
     let attention = attention(&graph);
-    assert_eq!((attention.mask, attention.scale), (Mask::Full, Some(0.25)));
+    assert_eq!((attention.mask, attention.scale), (Mask::Full, Some(Exact(0.25))));
 }
 
 #[test]

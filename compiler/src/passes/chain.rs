@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use halite_shaders::{
+use halite_ops::{
     Operation,
-    emit::{Expression, Function, Operand, Scalar},
-    ops::elementwise::Elementwise,
+    elementwise::Elementwise,
+    expression::{Expression, Function, Operand, Scalar},
 };
 
 use super::{Result, Uses};
@@ -112,7 +112,7 @@ impl Chain<'_> {
 }
 
 /// The constant that a call multiplies an operand by.
-pub(super) fn factor(call: &halite_shaders::emit::Node, of: Operand) -> Option<f64> {
+pub(super) fn factor(call: &halite_ops::expression::Node, of: Operand) -> Option<f64> {
     let constant = |operand: Operand| match operand {
         Operand::Constant(Scalar::Float(value)) => Some(value),
         _ => None,
@@ -153,7 +153,7 @@ pub(super) fn part(program: &Expression, of: Operand) -> (Expression, Operand, V
     };
     for (index, node) in program.nodes.iter().enumerate().filter(|(index, _)| needed[*index]) {
         let operands = node.operands.iter().map(|operand| renamed(*operand, &now)).collect();
-        let new = made.push(halite_shaders::emit::Node { operands, ..node.clone() });
+        let new = made.push(halite_ops::expression::Node { operands, ..node.clone() });
         now.insert(index, new);
     }
     let value = renamed(of, &now);

@@ -1,10 +1,10 @@
 //! Giving convolutions and products what follows them: an added value for each filter or column, an added tensor like the
 //! result, and an activation go into the kernel.
 
-use halite_shaders::{
+use halite_ops::{
     Activation, DType, Operation, Values,
-    emit::{Expression, Function, Node as Call, Operand, Scalar},
-    ops::elementwise::Elementwise,
+    elementwise::Elementwise,
+    expression::{Expression, Function, Node as Call, Operand, Scalar},
 };
 
 use super::{
@@ -194,8 +194,8 @@ fn same_curve(program: &Expression) -> Option<Activation> {
     let places: Vec<f64> = near.chain([0.0, -30.0, 30.0]).collect();
     let shape = vec![(DType::F32, vec![places.len() as u64])];
     let operation = Operation::Elementwise(Elementwise::new(shape, program));
-    operation.check().ok()?;
-    let curve = operation.twin(&[Values::Float(places.clone())]);
+    halite_shaders::check(&operation).ok()?;
+    let curve = operation.reference(&[Values::Float(places.clone())]);
     let curve = curve.first()?.floats();
     let off = |activation: Activation| {
         let each = places.iter().zip(&curve).map(|(x, got)| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use halite_shaders::{Operation, ops::elementwise::Elementwise};
+use halite_ops::{Operation, elementwise::Elementwise};
 
 use super::{
     Result, Uses,
@@ -75,7 +75,9 @@ fn grow(
         let (operation, inputs) = merged.into_operation();
         let count = elementwise_dims(&operation).map(|dims| crate::graph::elements(&dims));
         let operation = Operation::Elementwise(operation);
-        if operation.check().is_err() || count != Some(graph.tensor(node.outputs[0]).elements()) {
+        if halite_shaders::check(&operation).is_err()
+            || count != Some(graph.tensor(node.outputs[0]).elements())
+        {
             return None;
         }
         let node = Node { op: NodeOp::Operation(operation), inputs, ..node.clone() };
@@ -122,5 +124,5 @@ fn elementwise_of(node: &Option<Node>) -> Option<&Elementwise> {
 /// Dimensions of the results.
 fn elementwise_dims(elementwise: &Elementwise) -> Option<Vec<u64>> {
     let shapes: Vec<Vec<u64>> = elementwise.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
-    halite_shaders::emit::broadcast(&shapes).ok()
+    halite_ops::expression::broadcast(&shapes).ok()
 }

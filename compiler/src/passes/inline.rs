@@ -1,9 +1,9 @@
 //! Writing constants of one element into the expressions that read them.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation, Values,
-    emit::{Expression, Operand, Scalar},
-    ops::elementwise::Elementwise,
+    elementwise::Elementwise,
+    expression::{Expression, Operand, Scalar},
 };
 
 use super::{Result, Uses};
@@ -39,8 +39,9 @@ fn inline(graph: &Graph, node: &mut Node) {
     let mut program = elementwise.program.clone();
     substitute(&mut program, &now);
     let new = Operation::Elementwise(Elementwise::new(inputs, program));
-    let count = |operation: &Operation| operation.outputs().first().map(halite_shaders::TensorDesc::elements);
-    if new.check().is_err() || count(&new) != graph.tensor(node.outputs[0]).elements().into() {
+    let count = |operation: &Operation| operation.outputs().first().map(halite_ops::TensorDesc::elements);
+    if halite_shaders::check(&new).is_err() || count(&new) != graph.tensor(node.outputs[0]).elements().into()
+    {
         return;
     }
     node.inputs = kept.iter().map(|i| node.inputs[*i]).collect();

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use halite_shaders::{
+use halite_ops::{
     Activation, DType, Operation,
-    emit::{Expression, Function, Operand},
-    ops::{
-        Layout,
-        elementwise::Elementwise,
-        norm::{Norm, NormKind},
-    },
+    elementwise::Elementwise,
+    expression::{Expression, Function, Operand},
+    norm::{Norm, NormKind},
+    window::Layout,
 };
 
 use super::{Result, Uses};
@@ -167,7 +165,7 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
     let mut new = Vec::new();
     let vector = vec![values];
     let mut s = NodeBuilder { graph, new: &mut new, dtype, node };
-    let epsilon = norm.epsilon;
+    let epsilon = norm.epsilon.0;
     let inputs: Vec<_> =
         [Some(variance), scale].into_iter().flatten().map(|id| (id, vector.clone())).collect();
     let factor = s.make(&inputs, &vector, |p, x| {

@@ -1,9 +1,9 @@
 //! Putting one expression into another, and taking parts out of one.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Expression, Function, Node, Operand, Type},
-    ops::elementwise::Elementwise,
+    elementwise::Elementwise,
+    expression::{Expression, Function, Node, Operand, Type},
 };
 
 use crate::graph::{TensorId, elements};
@@ -90,7 +90,7 @@ impl Reader {
         let offset = append(&mut merged.program, &self.program, &own);
         for output in &self.program.outputs {
             let value = shift(output.value, offset, &own);
-            merged.program.outputs.push(halite_shaders::emit::Output { value, ..*output });
+            merged.program.outputs.push(halite_ops::expression::Output { value, ..*output });
         }
         Some(merged)
     }
@@ -108,7 +108,7 @@ impl Reader {
         &mut self,
         value: Operand,
         producer: &Reader,
-        output: &halite_shaders::emit::Output,
+        output: &halite_ops::expression::Output,
     ) -> Option<Operand> {
         let dtypes: Vec<DType> = producer.inputs.iter().map(|(_, dtype, _)| *dtype).collect();
         let types = producer.program.types(&dtypes).ok()?;

@@ -1,12 +1,10 @@
 //! Finding normalizations in graphs that exporters take apart: by the root of the mean of squares, and by mean and variance.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation,
-    emit::{Function, Node as Call, Operand, Scalar},
-    ops::{
-        norm::{Norm, NormKind},
-        reduce::{Reduce, ReduceKind},
-    },
+    expression::{Function, Node as Call, Operand, Scalar},
+    norm::{Norm, NormKind},
+    reduce::{Reduce, ReduceKind},
 };
 
 use super::{
@@ -82,6 +80,7 @@ fn normalized(
         None => (x, NormKind::Rms),
     };
     let (scale, bias, dtype, groups) = (false, false, *dtype, 1);
+    let epsilon = epsilon.into();
     let norm = Norm { kind, batch: rows, channels, spatial: 1, groups, scale, bias, epsilon, dtype };
     let dims = dims.clone();
     Some(Found { reader: reader.clone(), call, inputs, norm, source, dims })

@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation, Values,
-    emit::{Expression, Operand},
-    ops::elementwise::Elementwise,
-    variants_of,
+    elementwise::Elementwise,
+    expression::{Expression, Operand},
 };
+use halite_shaders::variants_of;
 
 use super::Result;
 use crate::{
@@ -256,7 +256,7 @@ fn smaller(operation: &Operation) -> Option<Operation> {
             serde_json::from_value(json).ok()?
         }
     };
-    if smaller.check().is_err() {
+    if halite_shaders::check(&smaller).is_err() {
         return None;
     }
     let runs = |v: &&halite_shaders::Variant| v.needs.is_baseline() && v.plan(&smaller).is_ok();

@@ -1,6 +1,6 @@
 //! Reading what happens to the scores of attention between the product and the softmax: a factor, a cap, a mask.
 
-use halite_shaders::emit::{Expression, Function, Operand, Scalar};
+use halite_ops::expression::{Expression, Function, Operand, Scalar};
 
 use super::{chain::factor, merge::Reader};
 
@@ -107,7 +107,7 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::DType;
+    use halite_ops::DType;
 
     use super::*;
     use crate::graph::TensorId;

@@ -1,6 +1,6 @@
 //! Tensors that are seen in another order of their elements: what a chain of views and strided copies reads.
 
-use halite_shaders::ops::copy::StridedCopy;
+use halite_ops::copy::StridedCopy;
 
 use crate::graph::{TensorId, elements};
 
@@ -56,7 +56,7 @@ impl Strided {
     }
 
     /// The copy that makes a dense tensor of it, whose source has so many elements.
-    pub(super) fn copy(&self, source: u64, dtype: halite_shaders::DType) -> StridedCopy {
+    pub(super) fn copy(&self, source: u64, dtype: halite_ops::DType) -> StridedCopy {
         let mut shape = Vec::new();
         let mut strides: Vec<i64> = Vec::new();
         for (size, stride) in self.sizes.iter().zip(&self.strides).filter(|(size, _)| **size != 1) {
@@ -99,7 +99,7 @@ fn step(copy: &StridedCopy, size: u64, stride: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::{DType, Operation, Values};
+    use halite_ops::{DType, Operation, Values};
 
     use super::*;
 
@@ -108,11 +108,11 @@ mod tests {
         let start: Vec<f64> = (0..copies[0].source).map(|i| i as f64).collect();
         let mut made = Values::Float(start.clone());
         for copy in copies {
-            made = Operation::StridedCopy(copy.clone()).twin(&[made]).swap_remove(0);
+            made = Operation::StridedCopy(copy.clone()).reference(&[made]).swap_remove(0);
         }
         let read = |from: &Values, strided: &Strided| {
             let copy = strided.copy(from.len() as u64, DType::F32);
-            Operation::StridedCopy(copy).twin(std::slice::from_ref(from))[0].floats()
+            Operation::StridedCopy(copy).reference(std::slice::from_ref(from))[0].floats()
         };
         let mut through = seen.clone();
         for copy in copies.iter().rev() {

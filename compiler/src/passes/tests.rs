@@ -1,13 +1,11 @@
 //! Graphs compute the same before and after the passes, with fewer nodes.
 
-use halite_shaders::{
+use halite_ops::{
     Activation, DType, Operation, Values,
-    emit::Function,
-    ops::{
-        conv2d::Conv2d,
-        matmul::MatMul,
-        norm::{Norm, NormKind},
-    },
+    conv2d::Conv2d,
+    expression::Function,
+    matmul::MatMul,
+    norm::{Norm, NormKind},
 };
 
 use super::optimize;
@@ -57,7 +55,7 @@ fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
         groups: 1,
         scale: true,
         bias: true,
-        epsilon: 1e-5,
+        epsilon: 1e-5.into(),
         dtype: DType::F32,
     });
     let mean = constant(b, &[channels], seed);

@@ -74,7 +74,7 @@ pub enum Step {
 }
 
 /// A number that control flow depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {
     /// Known when the module is written.
     Known(i64),
@@ -83,7 +83,7 @@ pub enum Number {
 }
 
 /// A part of a function's control flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Item {
     /// Steps that are recorded together: an index into [`Flow::segments`].
     Segment(usize),

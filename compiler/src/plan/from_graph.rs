@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use halite_shaders::Operation;
+use halite_ops::Operation;
 
 use super::{
     flow::{COUNTER_BYTES, Flow, Item, Number, Step, Storage, StorageClass, StorageId},

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     TargetPlan,
-    flow::Flow,
+    flow::{Flow, Item},
     schedule::{Command, Memory, Span},
 };
 use crate::{CompileError, Function, control::Watch, graph::Graph};
@@ -28,12 +28,11 @@ pub(crate) fn groups(
     if !by_sizes(function) {
         return Ok((0..flows.len()).map(|version| vec![version]).collect());
     }
-    let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
+    let mut known: HashMap<Key<'_>, usize> = HashMap::new();
     let mut groups: Groups = Vec::new();
     for (version, flow) in flows.iter().enumerate() {
         watch.check()?;
-        let mut key = Key::default();
-        key.flow(flow);
+        let mut key = Key::of(flow);
         for target in targets {
             let lowered = &target.functions[index][version];
             key.number((lowered.transient_bytes > 0).into());
@@ -42,7 +41,7 @@ pub(crate) fn groups(
             }
         }
         let next = groups.len();
-        let group = *known.entry(key.0).or_insert(next);
+        let group = *known.entry(key).or_insert(next);
         if group == next {
             groups.push(Vec::new());
         }
@@ -65,21 +64,25 @@ pub fn by_sizes(function: &Function) -> bool {
 }
 
 /// What versions with the same code have in common.
-#[derive(Default)]
-struct Key(Vec<u64>);
+#[derive(PartialEq, Eq, Hash)]
+struct Key<'a> {
+    /// Numbers of runs and the like are part of it: control flow is not data.
+    items: &'a [Item],
+    /// Everything else, in an order in which it can be told apart.
+    numbers: Vec<u64>,
+}
 
-impl Key {
-    fn number(&mut self, number: u64) {
-        self.0.push(number);
+impl<'a> Key<'a> {
+    fn of(flow: &'a Flow) -> Self {
+        let mut key = Key { items: &flow.items, numbers: Vec::new() };
+        key.numbers.extend(flow.inputs_used.iter().map(|used| u64::from(*used)));
+        key.numbers.extend(flow.outputs.iter().map(|bytes| u64::from(*bytes > 0)));
+        key.numbers.extend([flow.readback_bytes, flow.segments.len() as u64]);
+        key
     }
 
-    fn flow(&mut self, flow: &Flow) {
-        let used = flow.inputs_used.iter().map(|used| u64::from(*used));
-        self.0.extend(used);
-        self.0.extend(flow.outputs.iter().map(|bytes| u64::from(*bytes > 0)));
-        self.0.extend([flow.readback_bytes, flow.segments.len() as u64]);
-        // Numbers of runs and the like are part of it: control flow is not data.
-        self.0.extend(format!("{:?}", flow.items).bytes().map(u64::from));
+    fn number(&mut self, number: u64) {
+        self.numbers.push(number);
     }
 
     fn commands(&mut self, commands: &[Command]) {
@@ -87,7 +90,7 @@ impl Key {
         for command in commands {
             match command {
                 Command::Dispatch { kernel, push, bindings, .. } => {
-                    self.0.extend([1, *kernel as u64, push.len() as u64, bindings.len() as u64]);
+                    self.numbers.extend([1, *kernel as u64, push.len() as u64, bindings.len() as u64]);
                     bindings.iter().for_each(|binding| self.memory(&binding.span));
                 }
                 Command::Copy { from, to } => {

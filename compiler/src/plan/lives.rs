@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use halite_shaders::Operation;
+use halite_ops::Operation;
 
 use super::{
     flow::{Flow, Step, StorageClass, StorageId},

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use halite_shaders::Operation;
+use halite_ops::Operation;
 
 use crate::{CompileError, SourceLocation, control::Watch, graph::Tensor};
 
@@ -87,7 +87,7 @@ pub struct Pool {
     /// The operations, in an order in which they can run.
     pub packings: Vec<Packing>,
     by_sample: HashMap<(u64, u64), Vec<ConstantId>>,
-    by_operation: HashMap<(String, Vec<Known>), Vec<PackedId>>,
+    by_operation: HashMap<(Operation, Vec<Known>), Vec<PackedId>>,
 }
 
 impl Pool {
@@ -122,7 +122,7 @@ impl Pool {
         outputs: &[u64],
         location: &SourceLocation,
     ) -> Vec<PackedId> {
-        let key = (operation.to_string(), inputs.clone());
+        let key = (operation.clone(), inputs.clone());
         if let Some(ids) = self.by_operation.get(&key) {
             return ids.clone();
         }
@@ -178,7 +178,7 @@ fn sample(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::DType;
+    use halite_ops::DType;
 
     use super::*;
     use crate::{Control, Stage};

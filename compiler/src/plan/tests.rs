@@ -1,6 +1,6 @@
 //! Plans of small graphs: what shares memory, what waits for what, what happens at load.
 
-use halite_shaders::{DType, Values, emit::Function as Call};
+use halite_ops::{DType, Values, expression::Function as Call};
 
 use super::{
     ModulePlan, plan,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use halite_compiler::graph::ElementType;
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 /// A tensor from a `.npy` file.
 pub struct Array {

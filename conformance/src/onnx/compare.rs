@@ -1,7 +1,7 @@
 //! Owns whether values are those that are expected, by the measure of the `onnx` package's own runner.
 
 use halite_compiler::{graph::ElementType, signature::BoundValue};
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 /// The reason why a value is not the expected one. Floats of 32 and 64 bits may differ by a part in a thousand and by
 /// `absolute` (`1e-7` in the package's runner); those of 16 bits by some of their own steps; all of them by

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use halite_compiler::{graph::ElementType, signature::BoundValue};
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 /// What one run cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

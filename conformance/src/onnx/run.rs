@@ -13,7 +13,7 @@ use halite_compiler::{
     passes,
     signature::{Arity, Bindings, BoundValue},
 };
-use halite_shaders::Values;
+use halite_ops::Values;
 
 use super::{Case, Cost, Measured, Outcome, case, compare};
 
@@ -35,7 +35,7 @@ pub trait Engine {
     fn run(&self, graph: Graph, inputs: &[BoundValue]) -> Result<Ran>;
 }
 
-/// The host: graphs are evaluated by the kernels' twins.
+/// The host: graphs are evaluated by the operations' references.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// Whether the passes rewrite graphs before.

@@ -137,7 +137,7 @@ impl Suite for Models {
     }
 
     fn about(&self) -> &'static str {
-        "programs and models through the compiler, with the results of the kernels' twins, PyTorch or ONNX Runtime"
+        "programs and models through the compiler, with the results of the operations' references, PyTorch or ONNX Runtime"
     }
 
     fn offer(&self, settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
@@ -153,7 +153,7 @@ impl Suite for Kernels {
     }
 
     fn about(&self) -> &'static str {
-        "every variant of the kernel library against its twin on the processor"
+        "every variant of the kernel library against its reference on the processor"
     }
 
     fn offer(&self, settings: &Settings, device: &DeviceInfo) -> Result<Offer> {

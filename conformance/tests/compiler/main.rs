@@ -1,5 +1,5 @@
 //! Compiled programs on the Vulkan device at hand, and in the original runtime where it is installed, against the kernels'
-//! twins on the host.
+//! references on the host.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -33,7 +33,7 @@ fn compiled(program: &Program, options: &CompileOptions) -> Compiled {
 }
 
 #[test]
-fn programs_compute_what_the_twins_compute() {
+fn programs_compute_what_the_references_compute() {
     let Some(device) = Device::vulkan() else { return };
     for options in options() {
         for case in all() {

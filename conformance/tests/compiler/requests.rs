@@ -6,7 +6,7 @@ use halite_compiler::{CompileOptions, Compiled, Control, ParameterStorage, Progr
 use halite_conformance::suites::models::programs::Sample;
 use halite_formats::vmfb::read_module;
 use halite_hal::Options;
-use halite_shaders::Values;
+use halite_ops::Values;
 use halite_targets::{Capabilities, Target};
 use halite_testing::drivers::registry;
 

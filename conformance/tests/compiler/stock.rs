@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::Command};
 
 use halite_compiler::graph::Graph;
-use halite_shaders::Values;
+use halite_ops::Values;
 
 /// The original's tool.
 pub struct Stock(PathBuf);

@@ -23,7 +23,7 @@ mod tuning;
 use halite_abi::ElementKind;
 use halite_compiler::{self as inner, CompileError, Control, signature::BoundValue};
 use halite_hal as hal;
-use halite_shaders::DType;
+use halite_ops::DType;
 use halite_targets::Capabilities;
 
 pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};

@@ -236,7 +236,7 @@ fn limited(count: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use halite_compiler::signature::Arity;
-    use halite_shaders::DType;
+    use halite_ops::DType;
 
     use super::*;
 

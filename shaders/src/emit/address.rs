@@ -1,6 +1,7 @@
 //! Owns the elements that a kernel reads by coordinates: indices into broadcast inputs, and the loads. Does not own: inputs
 //! that lie as the outputs (`kernel`).
 
+use halite_ops::DType;
 use spirv::{GlslStd450Op, Op};
 
 use halite_spirv::Id;
@@ -11,7 +12,6 @@ use super::{
     layout::Access,
     memory::{unpack, unpack_each, unpack_pair, width_of, words_of},
 };
-use crate::DType;
 
 impl Kernel<'_> {
     /// Four elements of an input that does not lie as the outputs, from `base` of the outputs on. `stride` is the number of

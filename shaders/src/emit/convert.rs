@@ -1,14 +1,11 @@
 //! Owns conversions between types as instructions, and the bits of small floats. Does not own: arithmetic.
 
+use halite_ops::{DType, expression::Type};
 use spirv::{GlslStd450Op, Op};
 
 use halite_spirv::Id;
 
-use super::{
-    function::Type,
-    lanes::{LANES, Lanes, Register},
-};
-use crate::DType;
+use super::lanes::{LANES, Lanes, Register};
 
 impl Lanes {
     /// A value of type `from` as one of type `to`.

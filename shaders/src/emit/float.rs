@@ -3,11 +3,12 @@
 //!
 //! NaN is found by its bits, as a device need not know it.
 
+use halite_ops::expression::Function;
 use spirv::{GlslStd450Op, Op};
 
 use halite_spirv::Id;
 
-use super::{function::Function, lanes::Lanes};
+use super::lanes::Lanes;
 
 impl Lanes {
     /// A function of one float that gives a float.

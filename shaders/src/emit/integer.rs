@@ -1,15 +1,12 @@
 //! Owns the functions of integers and booleans of up to 32 bits as instructions. Does not own: 64 bits (`pair`),
 //! or conversions.
 
+use halite_ops::{DType, expression::Function};
 use spirv::{GlslStd450Op, Op};
 
 use halite_spirv::Id;
 
-use super::{
-    function::Function,
-    lanes::{LANES, Lanes, Register},
-};
-use crate::DType;
+use super::lanes::{LANES, Lanes, Register};
 
 impl Lanes {
     /// A function of one word.

@@ -5,19 +5,21 @@
 //! number of elements is no multiple of that, the last invocation reads and writes word by word, with indices held within the buffer. Numbers that depend on sizes are push constants, so the
 //! code is the same for all shapes that are read in the same way; only when there are too many are they in the code.
 
+use halite_ops::{
+    DType,
+    expression::{Expression, Type},
+};
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
 use halite_spirv::Id;
 
 use super::{
-    expression::Expression,
-    function::Type,
     lanes::{LANES, Lanes, Register},
     layout::{Access, Layout},
     lower::lower,
     memory::{Buffers, join, pack, split, unpack, width_of, words_of},
 };
-use crate::{DType, divider::Divider};
+use crate::divider::Divider;
 
 /// Most push constants: what every Vulkan device has.
 const MOST_PUSH: usize = 32;

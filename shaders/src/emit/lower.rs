@@ -1,12 +1,12 @@
 //! Owns turning an expression into instructions, given its inputs in registers. Does not own: where inputs come from and
 //! results go (`kernel`), so that other kernels can have an expression applied to what they computed.
 
-use super::{
-    expression::{Expression, Node, Operand, Scalar, operand_type},
-    function::{Function, Type},
-    lanes::{Lanes, Register},
+use halite_ops::{
+    DType,
+    expression::{Expression, Function, Node, Operand, Scalar, Type, operand_type},
 };
-use crate::DType;
+
+use super::lanes::{Lanes, Register};
 
 /// Appends the instructions of an expression whose nodes have the types `types`. `inputs` are in registers of the computed
 /// types of `dtypes`. Gives the values of the outputs, in order.

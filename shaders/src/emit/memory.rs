@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use halite_ops::DType;
 use spirv::{Decoration, Op, StorageClass};
 
 use halite_spirv::Id;
 
 use super::lanes::{LANES, Lanes, Register};
-use crate::DType;
 
 /// The buffers of a kernel: set 0, binding n is tensor n.
 #[derive(Debug, Default)]

@@ -14,13 +14,9 @@
 //! instructions, with further inputs bound behind the template's own and read by `memory`. Only `kernel` knows of the grid.
 
 mod address;
-mod bound;
 mod convert;
 mod double;
-mod evaluate;
-mod expression;
 mod float;
-mod function;
 mod integer;
 mod inverse;
 mod kernel;
@@ -29,18 +25,8 @@ mod layout;
 mod lower;
 mod memory;
 mod pair;
-mod simplify;
-mod text;
 mod transcendental;
 
-pub use expression::{Expression, Node, Operand, Output, Scalar};
-pub use function::{Function, Type};
-
-pub(crate) use bound::tolerance;
-pub(crate) use evaluate::{evaluate, value};
 pub(crate) use kernel::{Grid, emit};
 pub(crate) use lanes::LANES;
 pub(crate) use layout::Layout;
-pub use layout::broadcast;
-pub(crate) use simplify::simplify;
-pub(crate) use text::range;

@@ -1,14 +1,12 @@
 //! Owns the functions of 64-bit integers as instructions on pairs of words, low and high, for all devices: Vulkan promises
 //! no 64-bit integers. `signed` tells whether the high word has a sign. Does not own: conversions.
 
+use halite_ops::expression::Function;
 use spirv::Op;
 
 use halite_spirv::{Counter, Id, Repeat};
 
-use super::{
-    function::Function,
-    lanes::{Lanes, Register},
-};
+use super::lanes::{Lanes, Register};
 
 impl Lanes {
     fn pair_add(&mut self, a: (Id, Id), b: (Id, Id)) -> (Id, Id) {

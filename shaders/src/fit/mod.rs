@@ -4,13 +4,10 @@
 
 mod split;
 
+use halite_ops::{DType, Operation, TensorDesc, concat::Concat};
 use halite_spirv::{NewBinding, rebind, words_from_bytes};
 
-use crate::{
-    DType, Module, Operation, Plan, Slot, Step, Unfit, Variant,
-    ops::{concat::Concat, finish},
-    variants_of,
-};
+use crate::{Module, Plan, Slot, Step, Unfit, Variant, plans::epilogue, variants_of};
 
 /// Where tensors begin in a buffer that several share: a multiple of every element's and vector's size.
 const ALIGNMENT: u64 = 256;
@@ -30,7 +27,7 @@ pub(crate) fn fit(plan: Plan, operation: &Operation, variant: &Variant, most: us
     if plan.steps.iter().all(|step| alone.count(step) <= most) {
         return rebound(plan, &alone);
     }
-    if let Some(apart) = finish::apart(operation, variant) {
+    if let Some(apart) = epilogue::apart(operation, variant) {
         let apart = apart?;
         if apart.steps.iter().all(|step| alone.count(step) <= most) {
             return rebound(apart, &alone);
@@ -38,12 +35,12 @@ pub(crate) fn fit(plan: Plan, operation: &Operation, variant: &Variant, most: us
     }
     let shared = Shared::of(&plan, operation, most)?;
     let mut copies = shared.copies()?;
-    if !copies.is_empty() && operation.steps_are_independent() {
+    if !copies.is_empty() && plan.independent {
         return Err(too_many(most));
     }
     let mut made = rebound(plan, &shared)?;
     copies.append(&mut made.steps);
-    Ok(Plan { steps: copies, scratch: vec![shared.bytes] })
+    Ok(Plan { steps: copies, scratch: vec![shared.bytes], independent: made.independent })
 }
 
 fn too_many(most: usize) -> Unfit {
@@ -68,7 +65,7 @@ impl Shared {
             let start = shared.take(*bytes);
             shared.scratch.push(start);
         }
-        let sizes: Vec<u64> = operation.inputs().iter().map(crate::TensorDesc::bytes).collect();
+        let sizes: Vec<u64> = operation.inputs().iter().map(TensorDesc::bytes).collect();
         while let Some(step) = plan.steps.iter().find(|step| shared.count(step) > most) {
             let left = step.bindings.iter().filter_map(|slot| match slot {
                 Slot::Input(input) if shared.place(*slot).is_none() => Some(*input),

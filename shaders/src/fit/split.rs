@@ -1,11 +1,13 @@
 //! Owns taking expressions over many tensors apart: into several over fewer, whose results lie in scratch memory in
 //! between. Does not own: what an expression means.
 
-use crate::{
-    DType, Operation, Plan, Slot, Unfit, Variant,
-    emit::{self, Expression, Node, Operand, Output, Type},
-    ops::elementwise::Elementwise,
+use halite_ops::{
+    DType, Operation,
+    elementwise::Elementwise,
+    expression::{self, Expression, Node, Operand, Output, Type},
 };
+
+use crate::{Plan, Slot, Unfit, Variant, plans};
 
 /// Steps that compute the results of an expression one by one, with at most `most` tensors each.
 pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Result<Plan, Unfit> {
@@ -16,7 +18,7 @@ pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Resu
     let dtypes: Vec<DType> = whole.inputs.0.iter().map(|(dtype, _)| *dtype).collect();
     let types = whole.program.types(&dtypes).map_err(Unfit)?;
     let shapes: Vec<Vec<u64>> = whole.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
-    let dims = emit::broadcast(&shapes).map_err(Unfit)?;
+    let dims = expression::broadcast(&shapes).map_err(Unfit)?;
     let mut parts = Parts { whole, variant, types, dims, most, kept: Vec::new(), plan: Plan::default() };
     for node in 0..whole.program.nodes.len() {
         parts.lighten(node)?;
@@ -137,7 +139,7 @@ impl Parts<'_> {
     /// Dimensions of what is computed of sources.
     fn broadcast(&self, sources: &[Operand]) -> Result<Vec<u64>, Unfit> {
         let shapes: Result<Vec<_>, _> = sources.iter().map(|s| self.tensor(*s).map(|(t, _)| t.1)).collect();
-        emit::broadcast(&shapes?).map_err(Unfit)
+        expression::broadcast(&shapes?).map_err(Unfit)
     }
 
     /// Appends the step that stores a value; `shaping` is an input that is bound for its dimensions alone.
@@ -157,7 +159,8 @@ impl Parts<'_> {
         }
         let program = self.program(value, dtype, sources);
         let part = Operation::Elementwise(Elementwise::new(inputs, program));
-        let mut made = part.plan(&self.variant.template, &self.variant.build, &self.variant.params)?;
+        let mut made =
+            plans::of(&part).lower(&self.variant.template, &self.variant.build, &self.variant.params)?;
         for step in &mut made.steps {
             step.subgroup_size = self.variant.needs.subgroup_size;
             step.bindings = slots.iter().copied().chain([to]).collect();

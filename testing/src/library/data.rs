@@ -1,6 +1,6 @@
 //! Owns the inputs that kernels are tried with, and the comparison of what comes out. Does not own: running them.
 
-use halite_shaders::{DType, Operation, TensorDesc, Tolerance, Values};
+use halite_ops::{DType, Operation, TensorDesc, Tolerance, Values};
 
 use crate::{Numbers, Random, Wrong, ulp};
 
@@ -69,7 +69,7 @@ fn float(dtype: DType, kind: Inputs, random: &mut Random) -> f64 {
     random.below(2 * steps) as f64 / steps as f64 - 1.0
 }
 
-/// Compares an output with what the twin says; the failure names the first wrong element and how many there are.
+/// Compares an output with what the reference says; the failure names the first wrong element and how many there are.
 pub fn compare(
     tensor: &TensorDesc,
     got: &[u8],

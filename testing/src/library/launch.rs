@@ -10,7 +10,8 @@ use halite_hal::{
     DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueAffinity, QueueOp, Result,
     ResultExt, status,
 };
-use halite_shaders::{Operation, Plan, Step, TensorDesc};
+use halite_ops::{Operation, TensorDesc};
+use halite_shaders::{Plan, Step};
 
 use super::memory::{Guards, Memory};
 

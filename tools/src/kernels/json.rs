@@ -1,12 +1,10 @@
 //! Owns the JSON form of variants and plans. Fields are only ever added. Does not own: what is known (`survey`).
 
-use halite_shaders::{Candidate, Operation, Plan, Variant, Verdict, variants_of};
+use halite_ops::Operation;
+use halite_shaders::{Candidate, Plan, Variant, Verdict, variants_of};
 use serde_json::{Value, json};
 
-use super::{
-    survey::{Ranking, example},
-    text,
-};
+use super::{survey::Ranking, text};
 use crate::console::VERSION;
 
 /// Every operation on every target.
@@ -72,7 +70,7 @@ pub(super) fn list(names: &[String]) -> Value {
     let operations = wanted.map(|name| {
         json!({
             "name": name,
-            "example": example(name),
+            "example": Operation::example(name),
             "variants": variants_of(name).map(variant).collect::<Vec<_>>(),
         })
     });

@@ -8,7 +8,7 @@ mod text;
 use std::{io::Write, path::PathBuf};
 
 use clap::Parser;
-use halite_shaders::{Operation, OperationError};
+use halite_ops::{Operation, OperationError};
 
 use self::survey::Ranking;
 use crate::{
@@ -144,9 +144,10 @@ fn list(flags: &Flags, out: &mut dyn Write) -> Result<()> {
 
 /// Reads an operation. What is wrong comes with an example that is right.
 fn operation(text: &str) -> Result<Operation> {
-    Operation::parse(text).map_err(|error| {
+    halite_shaders::parse(text).map_err(|error| {
         let name = text.split(':').next().unwrap_or_default();
-        let example = survey::example(name).filter(|_| !matches!(error, OperationError::UnknownName { .. }));
+        let example =
+            Operation::example(name).filter(|_| !matches!(error, OperationError::UnknownName { .. }));
         let example = example.map(|example| format!("; for example: {example}")).unwrap_or_default();
         Failure::Usage(format!("{error}{example}"))
     })

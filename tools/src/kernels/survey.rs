@@ -1,6 +1,7 @@
 //! Owns what is asked of the kernel library: the targets, and the variants of an operation on each. Does not own: printing.
 
-use halite_shaders::{Candidate, Operation, Tuning, Verdict, rank};
+use halite_ops::Operation;
+use halite_shaders::{Candidate, Tuning, Verdict, rank};
 
 use crate::place::Place;
 
@@ -30,11 +31,4 @@ impl<'a> Ranking<'a> {
             Verdict::RuledOut(_) => None,
         }
     }
-}
-
-/// An operation of a name, as text: a sample that computes something, the shortest of them.
-pub(super) fn example(name: &str) -> Option<String> {
-    let samples = Operation::samples(name).into_iter().filter(|sample| sample.work().flops > 0.0);
-    let texts = samples.map(|sample| sample.to_string());
-    texts.min_by_key(String::len).or_else(|| Some(Operation::samples(name).first()?.to_string()))
 }

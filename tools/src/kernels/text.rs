@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use halite_shaders::{Module, Operation, Plan, Slot, Step, Variant, Verdict, variants_of};
+use halite_ops::Operation;
+use halite_shaders::{Module, Plan, Slot, Step, Variant, Verdict, variants_of};
 
-use super::survey::{Ranking, example};
+use super::survey::Ranking;
 use crate::{
     console::Result,
     units::{bytes, si},
@@ -121,7 +122,7 @@ pub(super) fn operations(out: &mut dyn Write) -> Result<()> {
         signatures.sort_unstable();
         signatures.dedup();
         writeln!(out, "{name}  {} variants for {}", variants.len(), signatures.join(" "))?;
-        if let Some(example) = example(name) {
+        if let Some(example) = Operation::example(name) {
             writeln!(out, "    {example}")?;
         }
     }

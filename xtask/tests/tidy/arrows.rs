@@ -102,11 +102,12 @@ fn crates_depend_on_each_other_as_the_table_says() {
 }
 
 /// What the tools may use beside the public crate: readers of files, and what they show and list.
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 9] = [
     "halite",
     "halite-abi",
     "halite-facts",
     "halite-formats",
+    "halite-ops",
     "halite-shaders",
     "halite-spirv",
     "halite-targets",

@@ -5,7 +5,8 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
 use halite_bench::kernels::{self, Bench, Caches, Clock, Compiler, Options, Pace, Size};
-use halite_shaders::{Operation, TuningFile};
+use halite_ops::Operation;
+use halite_shaders::TuningFile;
 use halite_testing::flags::DeviceFlags;
 use halite_tools::kernels::capabilities;
 
@@ -42,9 +43,9 @@ pub struct Flags {
     /// How long the device is kept busy before, in seconds.
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     warm_up: f64,
-    /// Operations with more arithmetic than this are checked against another variant instead of the twin.
+    /// Operations with more arithmetic than this are checked against another variant instead of the reference.
     #[arg(long, default_value_t = 6e8)]
-    twin_flops: f64,
+    reference_flops: f64,
     /// Whether runs find their inputs in caches.
     #[arg(long, value_enum, default_value_t = CacheFlag::Auto)]
     caches: CacheFlag,
@@ -85,7 +86,7 @@ impl Choice {
     /// The operations that are named, or those of the list for a size.
     pub fn operations(&self, size: Size) -> Result<Vec<Operation>> {
         if !self.operations.is_empty() {
-            return self.operations.iter().map(|text| Ok(Operation::parse(text)?)).collect();
+            return self.operations.iter().map(|text| Ok(halite_shaders::parse(text)?)).collect();
         }
         let mut list = kernels::defaults(size).map_err(|why| anyhow!("bench/kernels.txt: {why}"))?;
         list.retain(|operation| operation.to_string().contains(&self.filter));
@@ -113,7 +114,7 @@ impl Flags {
                 measure: Duration::from_secs_f64(self.seconds),
             },
             filter: self.variant.clone(),
-            twin_flops: self.twin_flops,
+            reference_flops: self.reference_flops,
             caches: match self.caches {
                 CacheFlag::Auto => Caches::Auto,
                 CacheFlag::Cold => Caches::Cold,

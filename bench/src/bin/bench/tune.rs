@@ -8,7 +8,8 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use halite_bench::kernels::{self, Bench, Caches, Clock, Options, Pace, Report, Size, Subject};
-use halite_shaders::{Operation, Tuning, TuningError, TuningFile, rank};
+use halite_ops::Operation;
+use halite_shaders::{Tuning, TuningError, TuningFile, rank};
 use halite_testing::flags::DeviceFlags;
 use halite_tools::kernels::capabilities;
 
@@ -78,7 +79,7 @@ fn options(share: f64) -> Options {
             measure: Duration::from_secs_f64(share - warm),
         },
         filter: String::new(),
-        twin_flops: 6e8,
+        reference_flops: 6e8,
         caches: Caches::Auto,
         seed: 1,
         original: None,

@@ -4,10 +4,7 @@
 
 use std::fmt::Write as _;
 
-use halite_shaders::{
-    Activation, DType, Operation,
-    ops::{Layout, conv2d::Conv2d, matmul::MatMul},
-};
+use halite_ops::{Activation, DType, Operation, conv2d::Conv2d, matmul::MatMul, window::Layout};
 
 /// An operation as a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,7 +249,7 @@ fn padded(body: &mut Body, op: &Conv2d, shapes: &Shapes) -> (&'static str, Vec<u
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::TensorDesc;
+    use halite_ops::TensorDesc;
 
     use super::*;
 

@@ -13,8 +13,8 @@ use std::{
 
 use halite_abi::ElementType;
 use halite_hal::{BufferParams, BufferSpan, Device, Result, status};
+use halite_ops::Operation;
 use halite_runtime::{BufferView, CallOptions, Deadline, Encoding, Function, Session, Value};
-use halite_shaders::Operation;
 
 use super::timing::{Clock, Pace, Side, Stopwatch};
 

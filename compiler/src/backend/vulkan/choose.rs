@@ -1,6 +1,7 @@
 //! The choice of a kernel of the library for an operation on a target.
 
-use halite_shaders::{Module, Operation, Step, Tuning, Variant, Verdict, rank};
+use halite_ops::Operation;
+use halite_shaders::{Module, Step, Tuning, Variant, Verdict, rank};
 use halite_targets::Capabilities;
 
 use crate::backend::{Binary, Choice, Dispatch, Slot};
@@ -28,7 +29,7 @@ pub(super) fn choose(
                     why,
                     elementwise: matches!(operation, Operation::Elementwise(_)) && one_step,
                     dispatches: steps.map(dispatch).collect(),
-                    independent: operation.steps_are_independent(),
+                    independent: plan.independent,
                     scratch: plan.scratch,
                     work: operation.work(),
                 });

@@ -1,7 +1,7 @@
 //! Kernels that a model brings along: whether a target can run them.
 
 use halite_facts::{Need, required_features};
-use halite_shaders::Work;
+use halite_ops::Work;
 use halite_spirv::ModuleFacts;
 use halite_targets::Capabilities;
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use halite_formats::onnx::{DataType, ExternalData, NoExternalData, Tensor};
-use halite_shaders::DType;
+use halite_ops::DType;
 
 use super::{Result, narrow};
 use crate::{

@@ -192,7 +192,7 @@ fn signature(info: &ValueInfo) -> Signature {
 
 #[cfg(test)]
 mod tests {
-    use halite_shaders::DType;
+    use halite_ops::DType;
 
     use super::*;
     use crate::{

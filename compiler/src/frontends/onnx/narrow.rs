@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 use halite_formats::onnx::DataType;
-use halite_shaders::{
+use halite_ops::{
     DType, Values,
-    emit::{Expression, Function, Operand, Scalar},
+    expression::{Expression, Function, Operand, Scalar},
 };
 
 use super::Result;

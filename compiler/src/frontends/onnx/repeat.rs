@@ -2,7 +2,7 @@
 //! they carry keeps its shape.
 
 use halite_formats::onnx::{AttributeValue, Graph as GraphProto, Type};
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 use super::{
     Result, constant,

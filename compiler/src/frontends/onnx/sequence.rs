@@ -1,7 +1,7 @@
 //! Operators on lists and optional values, which exist only while a graph is built.
 
 use halite_formats::onnx::AttributeValue;
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 use super::{
     Result,

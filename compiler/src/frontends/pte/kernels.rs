@@ -2,10 +2,10 @@
 //! dimensions, and what remains of decomposed attention.
 
 use halite_formats::pte::Value;
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function as F, Operand, Scalar},
-    ops::reduce::ReduceKind,
+    expression::{Function as F, Operand, Scalar},
+    reduce::ReduceKind,
 };
 
 use super::Result;

@@ -1,7 +1,7 @@
 //! A call of an operator as importers see it: typed access to its arguments, and its results.
 
 use halite_formats::pte::{Call, VulkanTensor, VulkanValue};
-use halite_shaders::DType;
+use halite_ops::DType;
 
 use super::{
     Result,

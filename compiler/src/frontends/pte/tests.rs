@@ -1,7 +1,7 @@
 //! Operators that the exporter of the corpus does not produce, and graphs that are wrong.
 
 use halite_formats::pte::{Call, DataType, Program, VulkanGraph, VulkanTensor, VulkanValue as V};
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 use super::{delegate::Passed, types::element_inside, walk};
 use crate::{CompileError, build::Builder, graph::ElementType};

@@ -1,7 +1,7 @@
 //! The element types of programs as graphs have them.
 
 use halite_formats::pte::{DataType, ScalarType};
-use halite_shaders::DType;
+use halite_ops::DType;
 
 use crate::graph::ElementType;
 

@@ -1,4 +1,4 @@
-//! Every variant of the kernel library against its CPU twin, on the device under test. Does not own: kernels or twins.
+//! Every variant of the kernel library against its reference on the CPU, on the device under test. Does not own: kernels or references.
 //!
 //! A case is a variant with one of the sample operations. Outputs and scratch memory are poisoned before each run,
 //! with guard words around them that no kernel may write, inputs are new for each case, and a variant that the device cannot run is skipped with what the device lacks.
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use halite_abi::{format, query};
 use halite_facts::Feature;
 use halite_hal::{Deadline, Device};
-use halite_shaders::{Needs, Operation, Plan, Values, Variant, variants_of};
+use halite_ops::{Operation, Values};
+use halite_shaders::{Needs, Plan, Variant, variants_of};
 use halite_testing::{
     Random,
     library::{
@@ -132,7 +133,9 @@ pub fn trial(
     }
     let magnitudes: Vec<f64> = inputs.iter().map(Values::magnitude).collect();
     let tolerance = operation.tolerance(&magnitudes);
-    for (index, (tensor, expected)) in outputs.iter().zip(operation.twin_over(&inputs, &before)).enumerate() {
+    for (index, (tensor, expected)) in
+        outputs.iter().zip(operation.reference_over(&inputs, &before)).enumerate()
+    {
         data::compare(tensor, &prepared.read_output(index)?, &expected, tolerance)?;
     }
     Ok(())

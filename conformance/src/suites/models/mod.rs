@@ -1,5 +1,5 @@
 //! The suite of models: what our compiler makes of programs and models, run on the device and compared with the kernels'
-//! twins, PyTorch's or ONNX Runtime's results. Does not own: the compiler.
+//! references, PyTorch's or ONNX Runtime's results. Does not own: the compiler.
 //!
 //! | area | file | models |
 //! |---|---|---|
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use halite_compiler::{CompileError, CompileOptions, Control, compile, graph::Graph};
 use halite_hal::DeviceInfo;
-use halite_shaders::Values;
+use halite_ops::Values;
 use halite_testing::{Numbers, Wrong, ulp};
 use halite_tools::kernels::capabilities;
 

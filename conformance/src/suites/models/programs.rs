@@ -5,7 +5,7 @@ use halite_compiler::{
     build::{Builder, Sliding},
     graph::{ElementType, Graph, NodeOp, TensorId},
 };
-use halite_shaders::{DType, Values, emit, ops::reduce::ReduceKind};
+use halite_ops::{DType, Values, expression, reduce::ReduceKind};
 
 /// A program whose function `main` is called.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ fn constant(b: &mut Builder, dims: &[u64]) -> Made<TensorId> {
 
 fn relu(b: &mut Builder, x: TensorId) -> Made<TensorId> {
     let zero = b.float(DType::F32, 0.0)?;
-    b.binary(emit::Function::Max, x, zero)
+    b.binary(expression::Function::Max, x, zero)
 }
 
 fn graph(make: Make) -> Made<Graph> {
@@ -128,7 +128,7 @@ fn product(b: &mut Builder) -> Made {
     let x = b.input("x", F32, &[5, 33])?;
     let (w, bias) = (constant(b, &[33, 17])?, constant(b, &[17])?);
     let y = b.matmul(x, w)?;
-    let y = b.binary(emit::Function::Add, y, bias)?;
+    let y = b.binary(expression::Function::Add, y, bias)?;
     let y = relu(b, y)?;
     b.output("y", y);
     Ok(())
@@ -168,10 +168,10 @@ fn packed(b: &mut Builder) -> Made {
     let w = constant(b, &[150, 200])?;
     let turned = b.transpose(w, &[1, 0])?;
     let scale = constant(b, &[200, 150])?;
-    let scaled = b.binary(emit::Function::Mul, turned, scale)?;
+    let scaled = b.binary(expression::Function::Mul, turned, scale)?;
     let y = b.matmul(x, scaled)?;
     let z = b.matmul(x, turned)?;
-    let y = b.binary(emit::Function::Sub, y, z)?;
+    let y = b.binary(expression::Function::Sub, y, z)?;
     b.output("y", y);
     b.output("scaled", scaled);
     Ok(())
@@ -182,12 +182,12 @@ fn independent(b: &mut Builder) -> Made {
     let mut ends = Vec::new();
     for i in 0..4 {
         let c = b.float(DType::F32, f64::from(i) * 0.5)?;
-        let y = b.binary(emit::Function::Add, x, c)?;
+        let y = b.binary(expression::Function::Add, x, c)?;
         let y = b.softmax(y, 1, false)?;
         let turned = b.transpose(y, &[1, 0])?;
         ends.push(b.matmul(y, turned)?);
     }
-    let y = ends.into_iter().try_fold(x, |sum, end| b.binary(emit::Function::Add, sum, end))?;
+    let y = ends.into_iter().try_fold(x, |sum, end| b.binary(expression::Function::Add, sum, end))?;
     b.output("y", y);
     Ok(())
 }
@@ -195,8 +195,8 @@ fn independent(b: &mut Builder) -> Made {
 fn outputs(b: &mut Builder) -> Made {
     let x = b.input("x", F32, &[7])?;
     let one = b.float(DType::F32, 1.0)?;
-    let y = b.binary(emit::Function::Add, x, one)?;
-    let z = b.binary(emit::Function::Mul, y, y)?;
+    let y = b.binary(expression::Function::Add, x, one)?;
+    let z = b.binary(expression::Function::Mul, y, y)?;
     let wide = b.reshape(y, &[7, 1])?;
     for (name, id) in [("y", y), ("z", z), ("again", y), ("wide", wide)] {
         b.output(name, id);
@@ -235,11 +235,11 @@ fn bytes(b: &mut Builder) -> Made {
     let small = b.input("small", ElementType::Of(DType::I8), &[5])?;
     let half = b.input("half", ElementType::Of(DType::F16), &[3])?;
     let zero = b.float(DType::F32, 0.0)?;
-    let less = b.compare(emit::Function::Lt, x, zero)?;
+    let less = b.compare(expression::Function::Lt, x, zero)?;
     let chosen = b.select(mask, x, zero)?;
     let small = b.cast(small, DType::F32)?;
-    let small = b.binary(emit::Function::Add, small, zero)?;
-    let double = b.binary(emit::Function::Add, half, half)?;
+    let small = b.binary(expression::Function::Add, small, zero)?;
+    let double = b.binary(expression::Function::Add, half, half)?;
     for (name, id) in [("less", less), ("chosen", chosen), ("small", small), ("double", double)] {
         b.output(name, id);
     }
@@ -248,8 +248,8 @@ fn bytes(b: &mut Builder) -> Made {
 
 fn wide(b: &mut Builder) -> Made {
     let x = b.input("x", I64, &[9])?;
-    let y = b.binary(emit::Function::Mul, x, x)?;
-    let y = b.binary(emit::Function::Sub, y, x)?;
+    let y = b.binary(expression::Function::Mul, x, x)?;
+    let y = b.binary(expression::Function::Sub, y, x)?;
     b.output("y", y);
     Ok(())
 }
@@ -261,7 +261,7 @@ fn sizes() -> Made<Sample> {
         let x = b.input("x", F32, &[rows, 8])?;
         let (w, scale) = (constant(&mut b, &[8, 6])?, b.input("scale", F32, &[1])?);
         let y = b.matmul(x, w)?;
-        let y = b.binary(emit::Function::Mul, y, scale)?;
+        let y = b.binary(expression::Function::Mul, y, scale)?;
         b.output("y", y);
         b.finish()
     };
@@ -289,12 +289,12 @@ fn ranges() -> Made<Sample> {
         let scores = b.softmax(scores, 1, false)?;
         let y = b.matmul(scores, all)?;
         let sum = b.reduce(ReduceKind::Sum, y, &[0, 1], false)?;
-        let above = b.compare(emit::Function::Gt, sum, least)?;
+        let above = b.compare(expression::Function::Gt, sum, least)?;
         let mut branches = Vec::new();
         for factor in [0.5, 3.0] {
             b.region(&[])?;
             let factor = b.float(DType::F32, factor)?;
-            let scaled = b.binary(emit::Function::Mul, y, factor)?;
+            let scaled = b.binary(expression::Function::Mul, y, factor)?;
             branches.push(b.close(&[scaled]));
         }
         let [then, other] = <[_; 2]>::try_from(branches).expect("there are two factors");
@@ -350,16 +350,16 @@ fn branch(b: &mut Builder) -> Made {
     let condition = b.input("condition", ElementType::Bool, &[])?;
     let x = b.input("x", F32, &[3])?;
     let two = b.float(DType::F32, 2.0)?;
-    let before = b.binary(emit::Function::Mul, x, two)?;
+    let before = b.binary(expression::Function::Mul, x, two)?;
     b.region(&[])?;
-    let squared = b.binary(emit::Function::Mul, before, before)?;
+    let squared = b.binary(expression::Function::Mul, before, before)?;
     let then = b.close(&[squared, before]);
     b.region(&[])?;
-    let turned = b.unary(emit::Function::Neg, before)?;
+    let turned = b.unary(expression::Function::Neg, before)?;
     let other = b.close(&[turned, x]);
     let types = [(F32, vec![3]), (F32, vec![3])];
     let made = b.push(NodeOp::If(Box::new([then, other])), &[condition], &types)?;
-    let after = b.binary(emit::Function::Add, made[0], before)?;
+    let after = b.binary(expression::Function::Add, made[0], before)?;
     b.output("after", after);
     b.output("second", made[1]);
     Ok(())
@@ -369,18 +369,18 @@ fn branch(b: &mut Builder) -> Made {
 fn counted(b: &mut Builder) -> Made {
     let x = b.input("x", F32, &[3])?;
     let one = b.float(DType::F32, 1.0)?;
-    let shifted = b.binary(emit::Function::Add, x, one)?;
+    let shifted = b.binary(expression::Function::Add, x, one)?;
     let most = b.values(DType::I64, &[], &Values::Int(vec![6]))?;
     let yes = b.values(ElementType::Bool, &[], &Values::Int(vec![1]))?;
     let inner = b.region(&[(I64, vec![]), (ElementType::Bool, vec![]), (F32, vec![3]), (F32, vec![3])])?;
     let number = b.cast(inner[0], DType::F32)?;
-    let scaled = b.binary(emit::Function::Mul, inner[3], number)?;
-    let sum = b.binary(emit::Function::Add, inner[2], scaled)?;
-    let sum = b.binary(emit::Function::Sub, sum, shifted)?;
+    let scaled = b.binary(expression::Function::Mul, inner[3], number)?;
+    let sum = b.binary(expression::Function::Add, inner[2], scaled)?;
+    let sum = b.binary(expression::Function::Sub, sum, shifted)?;
     let body = b.close(&[yes, inner[3], sum]);
     let types = [(F32, vec![3]), (F32, vec![3])];
     let made = b.push(NodeOp::Loop(Box::new(body)), &[most, yes, x, shifted], &types)?;
-    let after = b.binary(emit::Function::Add, made[0], shifted)?;
+    let after = b.binary(expression::Function::Add, made[0], shifted)?;
     b.output("after", after);
     b.output("b", made[1]);
     Ok(())
@@ -393,9 +393,9 @@ fn conditional(b: &mut Builder) -> Made {
     let limit = b.float(DType::F32, 20.0)?;
     let yes = b.values(ElementType::Bool, &[], &Values::Int(vec![1]))?;
     let inner = b.region(&[(I64, vec![]), (ElementType::Bool, vec![]), (F32, vec![2])])?;
-    let doubled = b.binary(emit::Function::Add, inner[2], inner[2])?;
+    let doubled = b.binary(expression::Function::Add, inner[2], inner[2])?;
     let sum = b.reduce(ReduceKind::Sum, doubled, &[0], false)?;
-    let go = b.compare(emit::Function::Lt, sum, limit)?;
+    let go = b.compare(expression::Function::Lt, sum, limit)?;
     let body = b.close(&[go, doubled]);
     let made = b.push(NodeOp::Loop(Box::new(body)), &[most, yes, x], &[(F32, vec![2])])?;
     b.output("y", made[0]);
@@ -409,13 +409,13 @@ fn nested(b: &mut Builder) -> Made {
     let yes = b.values(ElementType::Bool, &[], &Values::Int(vec![1]))?;
     let inner = b.region(&[(I64, vec![]), (ElementType::Bool, vec![]), (F32, vec![1])])?;
     let one = b.float(DType::F32, 1.0)?;
-    let above = b.compare(emit::Function::Lt, one, inner[2])?;
+    let above = b.compare(expression::Function::Lt, one, inner[2])?;
     let above = b.reshape(above, &[])?;
     let mut branches = Vec::new();
     for factor in [0.5, 3.0] {
         b.region(&[])?;
         let factor = b.float(DType::F32, factor)?;
-        let scaled = b.binary(emit::Function::Mul, inner[2], factor)?;
+        let scaled = b.binary(expression::Function::Mul, inner[2], factor)?;
         branches.push(b.close(&[scaled]));
     }
     let [then, other] = <[_; 2]>::try_from(branches).expect("there are two factors");

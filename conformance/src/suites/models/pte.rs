@@ -15,8 +15,8 @@ use halite_compiler::{
     passes::optimize,
     signature::{Bindings, BoundValue},
 };
+use halite_ops::Values;
 use halite_runtime::{HostTensor, tensor::npy};
-use halite_shaders::Values;
 use serde_json::Value as Json;
 
 use super::{For, Output};

@@ -1,8 +1,8 @@
 //! Attention and rotary position embedding.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar},
+    expression::{Function, Operand, Scalar},
 };
 
 use super::{Import, NodeView, Result};
@@ -132,7 +132,7 @@ fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<TensorId> {
         Some(own) if *own < keys => {
             let mut borders = vec![(0, 0); rank];
             borders[rank - 1] = (0, (keys - own) as i64);
-            b.pad(added, &borders, halite_shaders::ops::pad::Border::Constant, f64::NEG_INFINITY)
+            b.pad(added, &borders, halite_ops::pad::Border::Constant, f64::NEG_INFINITY)
         }
         _ => Ok(added),
     }

@@ -1,8 +1,8 @@
 //! Operators on the elements of several tensors: arithmetic, comparisons, logic, choices, conversions.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar},
+    expression::{Function, Operand, Scalar},
 };
 
 use super::{Import, NodeView, Result};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use halite_shaders::{emit::Function, ops::reduce::ReduceKind};
+use halite_ops::{expression::Function, reduce::ReduceKind};
 
 use super::{Import, NodeView, Result};
 use crate::{

@@ -1,9 +1,9 @@
 //! Operators that make tensors of nothing, or of numbers alone: constants, ranges, masks.
 
 use halite_formats::onnx::AttributeValue;
-use halite_shaders::{
+use halite_ops::{
     DType, Values,
-    emit::{Function, Operand, Scalar},
+    expression::{Function, Operand, Scalar},
 };
 
 use super::{Import, NodeView, Result};

@@ -1,10 +1,10 @@
 //! Operators on images whose places come from tensors: sampling, regions of interest, deformed convolution; and the images
 //! that columns are made of.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Values,
-    emit::{Function, Operand, Scalar},
-    ops::reduce::ReduceKind,
+    expression::{Function, Operand, Scalar},
+    reduce::ReduceKind,
 };
 
 use super::{Import, NodeView, Result, window::sizes};

@@ -1,6 +1,6 @@
 //! Operators that read or write elements by index.
 
-use halite_shaders::{DType, emit::Function, ops::Reduction};
+use halite_ops::{DType, expression::Function, scatters::Reduction};
 
 use super::{Import, NodeView, Result};
 use crate::{

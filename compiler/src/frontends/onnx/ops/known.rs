@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 use super::{Import, NodeView, Result};
 use crate::{

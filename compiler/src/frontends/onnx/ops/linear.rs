@@ -1,8 +1,8 @@
 //! Products of matrices.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar, Type},
+    expression::{Function, Operand, Scalar, Type},
 };
 
 use super::{Import, NodeView, Result};
@@ -90,7 +90,7 @@ fn eliminate(b: &mut Builder, matrix: TensorId, count: u64, left: u64) -> Result
     let row = b.arg_reduce(sizes, 1, false, false)?;
     // The pivot's row and the first one change places: the indices of all rows but the first, the pivot's being 0.
     let numbers: Vec<i64> = (0..left as i64).collect();
-    let numbers = b.values(DType::I64, &[1, left, 1], &halite_shaders::Values::Int(numbers))?;
+    let numbers = b.values(DType::I64, &[1, left, 1], &halite_ops::Values::Int(numbers))?;
     let zero = Operand::Constant(Scalar::Int(0, DType::I64));
     let order = b.map(&[numbers, row], DType::I64, |p, x| {
         let at_pivot = p.call(Function::Eq, &[x[0], x[1]]);

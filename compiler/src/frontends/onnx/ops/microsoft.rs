@@ -1,9 +1,9 @@
 //! Operators of `com.microsoft` that ONNX Runtime's optimizer writes for what it fused.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Expression, Function, Operand, Scalar, Type},
-    ops::norm::NormKind,
+    expression::{Expression, Function, Operand, Scalar, Type},
+    norm::NormKind,
 };
 
 use super::{

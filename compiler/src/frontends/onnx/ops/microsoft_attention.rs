@@ -1,9 +1,10 @@
 //! Attention as `com.microsoft` has it: packed inputs, masks of several forms, keys and values of earlier calls.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Values,
-    emit::{Function, Operand, Scalar},
-    ops::{norm::NormKind, reduce::ReduceKind},
+    expression::{Function, Operand, Scalar},
+    norm::NormKind,
+    reduce::ReduceKind,
 };
 
 use super::{

@@ -1,10 +1,10 @@
 //! `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch with
 //! a length of its own.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar},
-    ops::pad::Border,
+    expression::{Function, Operand, Scalar},
+    pad::Border,
 };
 
 use super::{

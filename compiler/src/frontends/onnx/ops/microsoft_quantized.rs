@@ -1,9 +1,11 @@
 //! Operators of `com.microsoft` on quantized tensors.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation, Values,
-    emit::{Function, Operand, Scalar, Type},
-    ops::{pad::Border, quant_matmul::QuantMatMul, reduce::ReduceKind},
+    expression::{Function, Operand, Scalar, Type},
+    pad::Border,
+    quant_matmul::QuantMatMul,
+    reduce::ReduceKind,
 };
 
 use super::{

@@ -1,9 +1,9 @@
 //! Operators that move elements, by rules that do not depend on data: transposing, joining, cutting, repeating.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar},
-    ops::pad::Border,
+    expression::{Function, Operand, Scalar},
+    pad::Border,
 };
 
 use super::{Import, NodeView, Result};

@@ -1,9 +1,10 @@
 //! Normalizations.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar},
-    ops::{norm::NormKind, pool2d::Pooling},
+    expression::{Function, Operand, Scalar},
+    norm::NormKind,
+    pool2d::Pooling,
 };
 
 use super::{Import, NodeView, Result, pool};

@@ -1,6 +1,6 @@
 //! Operators that put elements in order or go along them: extremes, sorting, running sums.
 
-use halite_shaders::emit::Function;
+use halite_ops::expression::Function;
 
 use super::{Import, NodeView, Result};
 use crate::{

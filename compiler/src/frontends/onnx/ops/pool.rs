@@ -1,9 +1,12 @@
 //! Pooling.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Values,
-    emit::{Function, Operand, Scalar},
-    ops::{Reduction, pad::Border, pool2d::Pooling, reduce::ReduceKind},
+    expression::{Function, Operand, Scalar},
+    pad::Border,
+    pool2d::Pooling,
+    reduce::ReduceKind,
+    scatters::Reduction,
 };
 
 use super::{

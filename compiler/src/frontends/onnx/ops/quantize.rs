@@ -1,9 +1,9 @@
 //! Quantization, and products of what is quantized.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Values,
-    emit::{Function, Operand, Scalar},
-    ops::reduce::ReduceKind,
+    expression::{Function, Operand, Scalar},
+    reduce::ReduceKind,
 };
 
 use super::{Import, NodeView, Result, conv::convolution};
@@ -85,7 +85,7 @@ pub(super) fn dynamic_bytes(b: &mut Builder, x: TensorId) -> Result<[TensorId; 3
         let negative = p.call(Function::Neg, &[part]);
         let whole = p.call(Function::Round, &[negative]);
         let kept = p.call(Function::Clip, &[whole, number(0.0), number(255.0)]);
-        p.cast(halite_shaders::emit::Type::Of(DType::U8), kept)
+        p.cast(halite_ops::expression::Type::Of(DType::U8), kept)
     })?;
     let made = b.quantize(x, scale, Some(zero), DType::U8)?;
     Ok([made, scale, zero])

@@ -1,8 +1,8 @@
 //! Recurrent networks, step by step over the sequence.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Values,
-    emit::{Expression, Function, Operand, Scalar},
+    expression::{Expression, Function, Operand, Scalar},
 };
 
 use super::{

@@ -1,7 +1,7 @@
 //! The matrices of recurrent networks: floats, or bytes by which vectors are multiplied as bytes (`DynamicQuantizeLSTM` of
 //! `com.microsoft`).
 
-use halite_shaders::emit::Function;
+use halite_ops::expression::Function;
 
 use super::{NodeView, Result, microsoft_quantized::to_float, quantize::dynamic_bytes};
 use crate::{

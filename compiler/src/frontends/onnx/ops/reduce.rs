@@ -1,6 +1,6 @@
 //! Reductions along axes.
 
-use halite_shaders::ops::reduce::ReduceKind;
+use halite_ops::reduce::ReduceKind;
 
 use super::{Import, NodeView, Result};
 use crate::{build::Builder, graph::TensorId};

@@ -1,6 +1,9 @@
 //! Resizing of images.
 
-use halite_shaders::ops::resize::{Coordinates, Interpolation, Nearest};
+use halite_ops::{
+    axis::{Coordinates, Nearest},
+    resize::Interpolation,
+};
 
 use super::{Import, NodeView, Result};
 use crate::{

@@ -1,6 +1,6 @@
 //! Operators that tell the shape of tensors, or change it without moving elements.
 
-use halite_shaders::{DType, Values, emit};
+use halite_ops::{DType, Values, expression};
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -110,7 +110,7 @@ fn expand(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let sizes: std::result::Result<Vec<u64>, _> = wanted.iter().map(|size| u64::try_from(*size)).collect();
     let sizes = sizes.map_err(|_| node.invalid(format!("{wanted:?} is no shape")))?;
     let shapes = [b.dims(data).to_vec(), sizes];
-    let dims = emit::broadcast(&shapes).map_err(|reason| node.invalid(reason))?;
+    let dims = expression::broadcast(&shapes).map_err(|reason| node.invalid(reason))?;
     Ok(vec![b.expand(data, &dims)?])
 }
 

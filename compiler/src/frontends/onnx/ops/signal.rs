@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use halite_shaders::{DType, Values, emit::Function, ops::pad::Border};
+use halite_ops::{DType, Values, expression::Function, pad::Border};
 
 use super::{Import, NodeView, Result};
 use crate::{

@@ -1,9 +1,9 @@
 //! Softmax and its relatives, and losses made of its logarithm.
 
-use halite_shaders::{
+use halite_ops::{
     DType,
-    emit::{Function, Operand, Scalar},
-    ops::reduce::ReduceKind,
+    expression::{Function, Operand, Scalar},
+    reduce::ReduceKind,
 };
 
 use super::{Import, NodeView, Result};

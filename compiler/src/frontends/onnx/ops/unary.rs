@@ -1,6 +1,6 @@
 //! Operators that are a function of one tensor's elements: mathematics and activations.
 
-use halite_shaders::emit::{Expression, Function, Operand};
+use halite_ops::expression::{Expression, Function, Operand};
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -150,7 +150,7 @@ fn shrink(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
     let element = b.element(x);
     let x = b.as_f32(x)?;
-    let y = b.map(&[x], halite_shaders::DType::F32, |program, x| {
+    let y = b.map(&[x], halite_ops::DType::F32, |program, x| {
         let x = x[0];
         let below = program.call(Function::Lt, &[x, (-lambda).into()]);
         let above = program.call(Function::Gt, &[x, lambda.into()]);

@@ -1,9 +1,9 @@
 //! Attention and rotary position embedding.
 
-use halite_shaders::{
+use halite_ops::{
     Operation,
-    emit::{Expression, Function as F, Operand},
-    ops::attention::{Attention, Mask},
+    attention::{Attention, Mask},
+    expression::{Expression, Function as F, Operand},
 };
 
 use super::{Node, Result, Table};
@@ -144,7 +144,7 @@ fn attention(n: &mut Node<'_, '_>) -> Result<()> {
     let element = n.b().element(q);
     let made = Attention {
         batch: *batch,
-        scale: n.optional_float(4)?,
+        scale: n.optional_float(4)?.map(Into::into),
         mask: if mask.is_some() { Mask::Full } else { Mask::None },
         ..Attention::new(*heads, *q_len, *kv_len, *head_dim, element.storage())
     };

@@ -1,6 +1,6 @@
 //! Functions of two tensors, which broadcast, and choices between tensors.
 
-use halite_shaders::emit::{Function as F, Operand, Scalar};
+use halite_ops::expression::{Function as F, Operand, Scalar};
 
 use super::{Node, Result, Table, unary::number};
 use crate::graph::{ElementType, TensorId};
@@ -55,7 +55,7 @@ fn second(n: &mut Node<'_, '_>, element: Option<ElementType>) -> Result<TensorId
         let exact = if number.fract() == 0.0 && own != ElementType::Bool {
             own
         } else {
-            halite_shaders::DType::F32.into()
+            halite_ops::DType::F32.into()
         };
         return n.b().float(element.unwrap_or(exact), number);
     }

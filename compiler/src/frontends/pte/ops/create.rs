@@ -1,6 +1,6 @@
 //! Operators that make tensors of nothing but numbers.
 
-use halite_shaders::{DType, Values};
+use halite_ops::{DType, Values};
 
 use super::{Node, Result, Table};
 use crate::graph::elements;

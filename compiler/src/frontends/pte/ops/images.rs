@@ -1,10 +1,11 @@
 //! Operators on images: pools, resizing, sampling, shuffling of pixels.
 
-use halite_shaders::{
+use halite_ops::{
     DType, Operation,
-    emit::{Function as F, Operand, Scalar},
-    ops::pool2d::Pooling,
-    ops::resize::{Coordinates, Interpolation, Nearest, Resize},
+    axis::{Coordinates, Nearest},
+    expression::{Function as F, Operand, Scalar},
+    pool2d::Pooling,
+    resize::{Interpolation, Resize},
 };
 
 use super::{Node, Result, Table, unary::number};
@@ -296,7 +297,7 @@ fn corner(
         };
         let row = whole(x[0], before[0], sizes[0]);
         let column = whole(x[1], before[1], sizes[1]);
-        let integer = halite_shaders::emit::Type::Of(DType::I32);
+        let integer = halite_ops::expression::Type::Of(DType::I32);
         let (row, column) = (p.cast(integer, row), p.cast(integer, column));
         let width = Operand::Constant(Scalar::Int(sizes[1] as i64, DType::I32));
         let start = p.call(F::Mul, &[row, width]);

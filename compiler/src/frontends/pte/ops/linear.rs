@@ -1,6 +1,6 @@
 //! Products of matrices.
 
-use halite_shaders::emit::Function as F;
+use halite_ops::expression::Function as F;
 
 use super::{Node, Result, Table, unary::number};
 

@@ -1,6 +1,6 @@
 //! Operators that move elements: joining, cutting, turning, repeating.
 
-use halite_shaders::ops::pad::Border;
+use halite_ops::pad::Border;
 
 use super::{Node, Result, Table};
 use crate::{

@@ -1,6 +1,6 @@
 //! Normalizations and softmax.
 
-use halite_shaders::{DType, emit::Function as F, ops::norm::NormKind};
+use halite_ops::{DType, expression::Function as F, norm::NormKind};
 
 use super::{Node, Result, Table, unary::number};
 use crate::{

@@ -1,6 +1,6 @@
 //! Reductions along dimensions.
 
-use halite_shaders::{DType, emit::Function as F, ops::reduce::ReduceKind};
+use halite_ops::{DType, expression::Function as F, reduce::ReduceKind};
 
 use super::{Node, Result, Table, unary::number};
 

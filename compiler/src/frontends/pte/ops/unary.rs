@@ -1,6 +1,6 @@
 //! Functions of one tensor, and conversions.
 
-use halite_shaders::emit::{Expression, Function as F, Operand, Scalar};
+use halite_ops::expression::{Expression, Function as F, Operand, Scalar};
 
 use super::{Node, Result, Table};
 use crate::graph::{ElementType, TensorId};

@@ -1,0 +1,120 @@
+//! The functions that heavy operations apply to their results before they store them. `include/activation.glsl` has the
+//! same functions for kernels.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DType, Tolerance};
+
+/// What is applied to a result. NaN stays NaN. The order is that of the numbers by which kernels know them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None,
+    /// `max(x, 0)`.
+    Relu,
+    /// `min(max(x, 0), 6)`.
+    Relu6,
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// `1 / (1 + exp(-x))`.
+    Sigmoid,
+    /// `x * min(max(x / 6 + 1/2, 0), 1)`, as in ONNX.
+    HardSwish,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// `x / 2 * (1 + erf(x / sqrt(2)))`.
+    Gelu,
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`.
+    GeluTanh,
+}
+
+impl Activation {
+    /// All of them.
+    pub const ALL: [Activation; 9] = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Relu6,
+        Activation::Silu,
+        Activation::Sigmoid,
+        Activation::HardSwish,
+        Activation::Tanh,
+        Activation::Gelu,
+        Activation::GeluTanh,
+    ];
+
+    /// The least and the most that it lets through as it is; `None` when it does more than that.
+    pub fn limits(self) -> Option<[f32; 2]> {
+        match self {
+            Activation::None => Some([f32::NEG_INFINITY, f32::INFINITY]),
+            Activation::Relu => Some([0.0, f32::INFINITY]),
+            Activation::Relu6 => Some([0.0, 6.0]),
+            Activation::Silu
+            | Activation::Sigmoid
+            | Activation::HardSwish
+            | Activation::Tanh
+            | Activation::Gelu
+            | Activation::GeluTanh => None,
+        }
+    }
+
+    /// The value for `x`.
+    pub fn apply(self, x: f64) -> f64 {
+        let limited = |x: f64, least: f64, most: f64| match () {
+            () if x < least => least,
+            () if x > most => most,
+            () => x,
+        };
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        match self {
+            Activation::None => x,
+            Activation::Relu => limited(x, 0.0, f64::INFINITY),
+            Activation::Relu6 => limited(x, 0.0, 6.0),
+            Activation::Silu => x * sigmoid(x),
+            Activation::Sigmoid => sigmoid(x),
+            Activation::HardSwish => x * limited(x / 6.0 + 0.5, 0.0, 1.0),
+            Activation::Tanh => x.tanh(),
+            Activation::Gelu => x / 2.0 * (1.0 + libm::erf(x / 2f64.sqrt())),
+            Activation::GeluTanh => {
+                let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+                x / 2.0 * (1.0 + inner.tanh())
+            }
+        }
+    }
+
+    /// What becomes of the tolerance of its argument. No slope is above 1.5 (that of hard-swish at 3). The exponential
+    /// of a device is off by 3 + 2|x| units in the last place (Vulkan specification, precision of SPIR-V
+    /// instructions); with the factors that fall with |x| this is less than 8 units of 1. The error function and the
+    /// tangent are off by 4 units of 1 at most, and are 1 in `f32` where a factor |x| / 2 would make more than 16 of them.
+    pub fn after(self, argument: Tolerance) -> Tolerance {
+        let (slope, own) = match self {
+            Activation::None | Activation::Relu | Activation::Relu6 => (1.0, 0.0),
+            Activation::Silu | Activation::Sigmoid | Activation::HardSwish | Activation::Tanh => (1.5, 8.0),
+            Activation::Gelu | Activation::GeluTanh => (1.5, 16.0),
+        };
+        let epsilon = DType::F32.epsilon();
+        Tolerance {
+            absolute: slope * argument.absolute + own * epsilon,
+            relative: slope * argument.relative + own * epsilon,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let at = |x: f64| Activation::ALL.map(|a| a.apply(x));
+        assert_eq!(at(0.0), [0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(at(9.0)[..3], [9.0, 9.0, 6.0]);
+        assert_eq!((Activation::HardSwish.apply(3.0), Activation::HardSwish.apply(-4.0)), (3.0, -0.0));
+        assert!((Activation::Silu.apply(1.0) - 0.731_058_578_6).abs() < 1e-9);
+        // As SciPy has them.
+        assert!((Activation::Gelu.apply(-1.5) + 0.100_210_801_9).abs() < 1e-9);
+        assert!((Activation::GeluTanh.apply(-1.5) + 0.100_428_423).abs() < 1e-9);
+        assert!(at(f64::NAN).iter().all(|x| x.is_nan()));
+    }
+}

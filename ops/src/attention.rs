@@ -1,0 +1,350 @@
+//! Scaled dot-product attention: `out = softmax(scale * q * kᵀ + mask) * v` for each head.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(any(test, feature = "testing"))]
+use crate::Samples;
+use crate::{DType, Exact, Op, TensorDesc, Tolerance, Values};
+
+/// What is added to the scores before the softmax.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mask {
+    /// Nothing.
+    #[default]
+    None,
+    /// A tensor `[q_len, kv_len]` for all heads.
+    Shared,
+    /// A tensor `[batch, q_len, kv_len]`, one for each element of the batch.
+    Batch,
+    /// A tensor `[batch, heads, q_len, kv_len]`.
+    Full,
+}
+
+/// Attention of `q` `[batch, heads, q_len, head_dim]` to `k` and `v` `[batch, kv_heads, capacity, head_dim]`, of which the
+/// first `kv_len` rows of each head count and no others are read; the result has the shape of `q`. Neighbouring query
+/// heads share a key-value head (grouped-query attention). Sums are `f32`.
+///
+/// Order of what happens to a score, as in ONNX's Attention: scale, softcap, mask. A query that may attend to nothing
+/// (all scores are -infinity, or there are no keys) gives zeros. Values must be finite also where their weight is zero;
+/// queries, keys and masks may be anything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attention {
+    /// Number of sequences.
+    #[serde(default = "one")]
+    pub batch: u64,
+    /// Query heads.
+    pub heads: u64,
+    /// Key-value heads; a divisor of `heads`. Absent: as many as query heads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_heads: Option<u64>,
+    /// Queries of a head.
+    pub q_len: u64,
+    /// Keys of a head.
+    pub kv_len: u64,
+    /// Elements of a query, a key and a value; at most 256.
+    pub head_dim: u64,
+    /// Rows that the tensors of keys and values have for each head. Absent: `kv_len`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u64>,
+    /// Type of all tensors.
+    #[serde(default = "f32")]
+    pub dtype: DType,
+    /// Whether query i attends to keys up to `kv_len - q_len + i` only: the queries are the last of the sequence.
+    #[serde(default)]
+    pub causal: bool,
+    /// What is added to the scores.
+    #[serde(default)]
+    pub mask: Mask,
+    /// Factor of the scores. Absent: `1 / sqrt(head_dim)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Exact<f64>>,
+    /// Scaled scores become `softcap * tanh(score / softcap)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub softcap: Option<Exact<f64>>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn f32() -> DType {
+    DType::F32
+}
+
+impl Attention {
+    /// Plain attention of one sequence.
+    pub fn new(heads: u64, q_len: u64, kv_len: u64, head_dim: u64, dtype: DType) -> Self {
+        Attention {
+            batch: 1,
+            heads,
+            kv_heads: None,
+            q_len,
+            kv_len,
+            head_dim,
+            capacity: None,
+            dtype,
+            causal: false,
+            mask: Mask::None,
+            scale: None,
+            softcap: None,
+        }
+    }
+
+    /// Key-value heads.
+    pub fn kv_heads(&self) -> u64 {
+        self.kv_heads.unwrap_or(self.heads)
+    }
+
+    /// Rows of each head in the tensors of keys and values.
+    pub fn capacity(&self) -> u64 {
+        self.capacity.unwrap_or(self.kv_len)
+    }
+
+    /// Factor of the scores.
+    pub fn scale(&self) -> f64 {
+        self.scale.map_or_else(|| 1.0 / (self.head_dim.max(1) as f64).sqrt(), |scale| scale.0)
+    }
+
+    /// Keys that query `i` of a head attends to: those before this one.
+    fn end(&self, i: u64) -> u64 {
+        if self.causal {
+            (self.kv_len + i + 1).saturating_sub(self.q_len).min(self.kv_len)
+        } else {
+            self.kv_len
+        }
+    }
+
+    fn mask_dims(&self) -> Option<Vec<u64>> {
+        match self.mask {
+            Mask::None => None,
+            Mask::Shared => Some(vec![self.q_len, self.kv_len]),
+            Mask::Batch => Some(vec![self.batch, self.q_len, self.kv_len]),
+            Mask::Full => Some(vec![self.batch, self.heads, self.q_len, self.kv_len]),
+        }
+    }
+
+    /// First element of the mask of a head.
+    pub fn mask_start(&self, b: u64, h: u64) -> u64 {
+        let matrix = self.q_len * self.kv_len;
+        match self.mask {
+            Mask::None | Mask::Shared => 0,
+            Mask::Batch => b * matrix,
+            Mask::Full => (b * self.heads + h) * matrix,
+        }
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Attention {
+    fn samples_of(dtype: DType) -> Vec<Attention> {
+        let of = |heads, q_len, kv_len, head_dim| Attention::new(heads, q_len, kv_len, head_dim, dtype);
+        let causal = |op: Attention| Attention { causal: true, ..op };
+        let grouped = |op: Attention, kv_heads| Attention { kv_heads: Some(kv_heads), ..op };
+        vec![
+            of(1, 1, 1, 32),
+            of(2, 33, 70, 64),
+            of(1, 5, 37, 40),
+            causal(of(1, 67, 67, 32)),
+            causal(of(2, 12, 100, 128)),
+            Attention { batch: 2, ..grouped(of(6, 2, 200, 128), 2) },
+            causal(of(2, 5, 130, 256)),
+            // Queries before the first key.
+            causal(of(1, 20, 9, 16)),
+            of(1, 10, 37, 256),
+            of(1, 2, 3, 1),
+            of(1, 2, 0, 32),
+            of(1, 0, 4, 32),
+            Attention { batch: 2, capacity: Some(50), ..grouped(of(4, 6, 41, 32), 2) },
+            Attention { capacity: Some(300), ..causal(grouped(of(8, 1, 261, 64), 2)) },
+            Attention { mask: Mask::Shared, ..of(2, 18, 35, 32) },
+            Attention {
+                batch: 2,
+                mask: Mask::Batch,
+                softcap: Some(Exact(1.5)),
+                scale: Some(Exact(0.75)),
+                ..of(2, 3, 34, 32)
+            },
+            Attention { batch: 2, mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
+        ]
+    }
+}
+
+impl Attention {
+    /// The scores of a query, before the softmax.
+    fn scores(&self, inputs: &[Values], b: u64, h: u64, i: u64) -> Vec<f64> {
+        let d = self.head_dim;
+        let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
+        let (query, key) = (((b * self.heads + h) * self.q_len + i) * d, kv * self.capacity() * d);
+        let score = |j: u64| {
+            let terms = (0..d)
+                .map(|e| inputs[0].float((query + e) as usize) * inputs[1].float((key + j * d + e) as usize));
+            let mut score = terms.sum::<f64>() * self.scale();
+            if let Some(Exact(cap)) = self.softcap {
+                score = cap * (score / cap).tanh();
+            }
+            if self.mask != Mask::None {
+                score += inputs[3].float((self.mask_start(b, h) + i * self.kv_len + j) as usize);
+            }
+            score
+        };
+        (0..self.end(i)).map(score).collect()
+    }
+
+    /// One row of the result.
+    fn row(&self, inputs: &[Values], b: u64, h: u64, i: u64) -> Vec<f64> {
+        let scores = self.scores(inputs, b, h, i);
+        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // All weights are zero then, or NaN.
+        let largest = if largest == f64::NEG_INFINITY { 0.0 } else { largest };
+        let weights: Vec<f64> = scores.iter().map(|s| (s - largest).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
+        let value = |j: usize, e: u64| {
+            inputs[2].float(((kv * self.capacity() + j as u64) * self.head_dim + e) as usize)
+        };
+        let element = |e| {
+            let total: f64 = weights.iter().enumerate().map(|(j, weight)| weight * value(j, e)).sum();
+            if sum == 0.0 { 0.0 } else { self.dtype.round(total / sum) }
+        };
+        (0..self.head_dim).map(element).collect()
+    }
+}
+
+impl Op for Attention {
+    fn check(&self) -> Result<(), String> {
+        let kv_heads = self.kv_heads();
+        if !self.dtype.is_small_float() {
+            return Err(format!("attention of {} is not defined; there are f32, f16, bf16", self.dtype));
+        }
+        if !(1..=256).contains(&self.head_dim) {
+            return Err(format!("a head_dim of {} is not within 1 to 256", self.head_dim));
+        }
+        if kv_heads == 0 || !self.heads.is_multiple_of(kv_heads) {
+            return Err(format!("{} heads cannot share {kv_heads} key-value heads evenly", self.heads));
+        }
+        if self.capacity() < self.kv_len {
+            return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
+        }
+        let finite =
+            self.scale().is_finite() && self.softcap.is_none_or(|Exact(cap)| cap.is_finite() && cap > 0.0);
+        if finite { Ok(()) } else { Err("scale is finite, and softcap positive and finite".into()) }
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let cache = [self.batch, self.kv_heads(), self.capacity(), self.head_dim];
+        let query = [self.batch, self.heads, self.q_len, self.head_dim];
+        let mask = self.mask_dims().map(|dims| TensorDesc::new("mask", self.dtype, dims));
+        let [q, k, v] = [("q", query), ("k", cache), ("v", cache)]
+            .map(|(name, dims)| TensorDesc::new(name, self.dtype, dims));
+        [q, k, v].into_iter().chain(mask).collect()
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.q_len, self.head_dim])]
+    }
+
+    fn signature(&self) -> String {
+        self.dtype.to_string()
+    }
+
+    fn flops(&self) -> f64 {
+        let pairs: f64 = if self.causal {
+            (0..self.q_len).map(|i| self.end(i) as f64).sum()
+        } else {
+            self.q_len as f64 * self.kv_len as f64
+        };
+        4.0 * self.batch as f64 * self.heads as f64 * pairs * self.head_dim as f64
+    }
+
+    fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        let heads = (0..self.batch).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
+        let rows = heads.flat_map(|(b, h)| (0..self.q_len).map(move |i| (b, h, i)));
+        vec![Values::Float(rows.flat_map(|(b, h, i)| self.row(inputs, b, h, i)).collect())]
+    }
+
+    /// When scores are off by at most s, weights are off by a factor of at most e^(2s) (numerator and denominator), so an
+    /// average of values up to m is off by at most (e^(2s) - 1) * m. Scores are off by their sum's error (see
+    /// [`Tolerance::of_sum`]), some roundings of themselves, and the error of `exp`, which Vulkan allows 3 + 2|x| units in
+    /// the last place (Precision and Operation of SPIR-V Instructions); weights below e^-88 are zero. Kernels may round
+    /// weights to the type of the tensors before they multiply.
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let (value, mask) = (magnitudes[2], magnitudes.get(3).copied().unwrap_or(0.0));
+        let product = magnitudes[0] * magnitudes[1] * self.scale().abs();
+        let sum = Tolerance::of_sum(self.head_dim, product, DType::F32, DType::F32).absolute;
+        let cap = self.softcap.map_or(f64::INFINITY, |cap| cap.0);
+        let largest = (product * self.head_dim as f64).min(cap) + mask;
+        let roundings = 4.0 * largest + self.softcap.map_or(0.0, |cap| 8.0 * cap.0);
+        let exponential = 3.0 + 2.0 * (2.0 * largest).min(88.0);
+        let scores = sum + (roundings + exponential) * DType::F32.epsilon();
+        let average = Tolerance::of_sum(self.kv_len, value, DType::F32, self.dtype);
+        let weights = (2.0 * scores).exp_m1() + self.dtype.epsilon();
+        Tolerance { absolute: average.absolute + weights * value, relative: average.relative }
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Samples for Attention {
+    fn samples() -> Vec<Attention> {
+        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Attention::samples_of).collect()
+    }
+
+    /// Finite values; masks with zeros, minus infinities, and other numbers.
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        let tensor = self.inputs().into_iter().nth(index).filter(|_| index >= 2)?;
+        let mut unit = || (random() >> 32) as f64 / f64::from(1u32 << 31) - 1.0;
+        let element = |_| match (tensor.name, unit()) {
+            ("mask", choice) if choice < -0.5 => f64::NEG_INFINITY,
+            ("mask", choice) if choice < 0.25 => 0.0,
+            (_, value) => self.dtype.round(value),
+        };
+        Some(Values::Float((0..tensor.elements()).map(element).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_scores_give_the_average_and_the_mask_leaves_keys_out() {
+        let op = Attention::new(1, 1, 2, 2, DType::F32);
+        let q = Values::Float(vec![1.0, 0.0]);
+        let k = Values::Float(vec![2.0, 5.0, 2.0, -3.0]);
+        let v = Values::Float(vec![1.0, 2.0, 3.0, 6.0]);
+        assert_eq!(op.reference(&[q.clone(), k.clone(), v.clone()]), [Values::Float(vec![2.0, 4.0])]);
+        let masked = Attention { mask: Mask::Shared, ..op };
+        let mask = Values::Float(vec![f64::NEG_INFINITY, 0.5]);
+        assert_eq!(masked.reference(&[q, k, v, mask]), [Values::Float(vec![3.0, 6.0])]);
+    }
+
+    #[test]
+    fn causal_queries_are_the_last_of_the_sequence() {
+        let op = Attention { causal: true, ..Attention::new(1, 3, 2, 1, DType::F32) };
+        assert_eq!((op.end(0), op.end(1), op.end(2)), (0, 1, 2));
+        let ones = Values::Float(vec![0.0; 3]);
+        let out = op.reference(&[ones.clone(), ones, Values::Float(vec![4.0, 8.0])]);
+        assert_eq!(out, [Values::Float(vec![0.0, 4.0, 6.0])]);
+        assert_eq!(op.flops(), 4.0 * 3.0);
+    }
+
+    #[test]
+    fn heads_share_and_caches_have_rows_to_spare() {
+        let op = Attention { kv_heads: Some(1), capacity: Some(3), ..Attention::new(2, 1, 1, 1, DType::F32) };
+        let q = Values::Float(vec![1.0, 2.0]);
+        let cache = Values::Float(vec![7.0, f64::NAN, f64::NAN]);
+        assert_eq!(op.reference(&[q, cache.clone(), cache]), [Values::Float(vec![7.0, 7.0])]);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_told() {
+        let op = Attention::new(6, 4, 4, 32, DType::F32);
+        let error = |op: Attention| op.check().unwrap_err();
+        assert!(error(Attention { kv_heads: Some(4), ..op.clone() }).contains("share 4"));
+        assert!(error(Attention { capacity: Some(3), ..op.clone() }).contains("capacity of 3"));
+        assert!(error(Attention { head_dim: 300, ..op.clone() }).contains("300"));
+        assert!(error(Attention { dtype: DType::I8, ..op.clone() }).contains("i8"));
+        assert!(error(Attention { softcap: Some(Exact(0.0)), ..op }).contains("softcap"));
+    }
+}

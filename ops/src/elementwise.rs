@@ -1,0 +1,275 @@
+//! Elementwise operations: any expression over the elements of tensors that broadcast together.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    DType, Op, TensorDesc, Tolerance, Values,
+    expression::{self, Expression, Scalar},
+};
+#[cfg(any(test, feature = "testing"))]
+use crate::{Samples, elementwise_samples, expression::Function};
+
+/// Most tensors: descriptors of one kind that devices have in practice, if not by Vulkan's word (which is 4).
+const MOST_TENSORS: usize = 16;
+
+/// Most dimensions of a tensor.
+pub const MOST_DIMS: usize = 16;
+
+/// Applies an expression to the elements of tensors. Dimensions broadcast by NumPy's rules; every output has the dimensions
+/// that the inputs are broadcast to. As text: `elementwise:inputs=f32[2x3] f32[3],program=add $0 $1 -> %0:f32`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elementwise {
+    /// Types and dimensions of the inputs.
+    pub inputs: Shapes,
+    /// What is computed of their elements.
+    pub program: Expression,
+}
+
+/// Types and dimensions of tensors; as text, `f32[2x3] f16[]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Shapes(pub Vec<(DType, Vec<u64>)>);
+
+impl fmt::Display for Shapes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (dtype, dims)) in self.0.iter().enumerate() {
+            let dims: Vec<_> = dims.iter().map(ToString::to_string).collect();
+            write!(f, "{}{dtype}[{}]", if i > 0 { " " } else { "" }, dims.join("x"))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Shapes> for String {
+    fn from(shapes: Shapes) -> Self {
+        shapes.to_string()
+    }
+}
+
+impl TryFrom<String> for Shapes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for Shapes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shape = |word: &str| {
+            let parts = word.strip_suffix(']').and_then(|w| w.split_once('['));
+            let (name, dims) = parts?;
+            let dtype = DType::ALL.into_iter().find(|t| t.name() == name)?;
+            let dims = dims.split('x').filter(|_| !dims.is_empty()).map(str::parse);
+            Some((dtype, dims.collect::<Result<Vec<u64>, _>>().ok()?))
+        };
+        let each = |word| shape(word).ok_or_else(|| format!("'{word}' is no tensor such as f32[2x3]"));
+        Ok(Shapes(text.split_whitespace().map(each).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Elementwise {
+    /// An expression over tensors.
+    pub fn new(inputs: impl Into<Vec<(DType, Vec<u64>)>>, program: Expression) -> Self {
+        Elementwise { inputs: Shapes(inputs.into()), program }
+    }
+
+    /// Types of the inputs.
+    pub fn dtypes(&self) -> Vec<DType> {
+        self.inputs.0.iter().map(|(dtype, _)| *dtype).collect()
+    }
+
+    /// Dimensions of the inputs.
+    pub fn shapes(&self) -> Vec<Vec<u64>> {
+        self.inputs.0.iter().map(|(_, dims)| dims.clone()).collect()
+    }
+
+    /// Dimensions of the outputs; those of a scalar where the inputs do not broadcast.
+    pub fn dims(&self) -> Vec<u64> {
+        expression::broadcast(&self.shapes()).unwrap_or_default()
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Elementwise {
+    /// Whether results jump or have poles where tiny values are taken for zero, so that inputs must be chosen.
+    fn is_sensitive(&self) -> bool {
+        use Function as F;
+        let sensitive = |f: &Function| {
+            matches!(
+                f,
+                F::Acosh
+                    | F::Cast
+                    | F::Ceil
+                    | F::Div
+                    | F::Eq
+                    | F::Floor
+                    | F::Fmod
+                    | F::Ge
+                    | F::Gt
+                    | F::Le
+                    | F::Lt
+                    | F::Mod
+                    | F::Ne
+                    | F::Pow
+                    | F::Quantize
+                    | F::Reciprocal
+                    | F::Round
+                    | F::Rsqrt
+                    | F::Sign
+                    | F::Sqrt
+            )
+        };
+        self.program.nodes.iter().any(|node| sensitive(&node.function))
+    }
+}
+
+impl Op for Elementwise {
+    fn check(&self) -> Result<(), String> {
+        let tensors = self.inputs.0.len() + self.program.outputs.len();
+        if self.inputs.0.is_empty() || tensors > MOST_TENSORS {
+            return Err(format!(
+                "{tensors} tensors; there is at least one input, and at most {MOST_TENSORS} in all"
+            ));
+        }
+        if let Some((_, dims)) = self.inputs.0.iter().find(|(_, dims)| dims.len() > MOST_DIMS) {
+            return Err(format!("{} dimensions are more than {MOST_DIMS}", dims.len()));
+        }
+        expression::broadcast(&self.shapes())?;
+        self.program.types(&self.dtypes()).map(|_| ())
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        self.inputs.0.iter().map(|(dtype, dims)| TensorDesc::new("in", *dtype, dims.clone())).collect()
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        let dims = self.dims();
+        self.program.outputs.iter().map(|o| TensorDesc::new("out", o.dtype, dims.clone())).collect()
+    }
+
+    /// The widest element: what the speed depends on.
+    fn signature(&self) -> String {
+        let all = self.dtypes().into_iter().chain(self.program.outputs.iter().map(|o| o.dtype));
+        format!("b{}", all.map(DType::size).max().unwrap_or(4) * 8)
+    }
+
+    fn flops(&self) -> f64 {
+        let elements: f64 = self.dims().iter().map(|d| *d as f64).product();
+        elements * self.program.nodes.len() as f64
+    }
+
+    fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        let dims = self.dims();
+        let elements = dims.iter().product::<u64>() as usize;
+        let outputs = &self.program.outputs;
+        let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(elements); outputs.len()];
+        for place in 0..elements {
+            let of = |(values, (dtype, own)): (&Values, &(DType, Vec<u64>))| {
+                let index = source(place as u64, &dims, own) as usize;
+                if dtype.is_float() {
+                    // Kernels have it so, whatever is in memory.
+                    Scalar::Float(DType::F32.round(values.float(index)))
+                } else {
+                    Scalar::Int(values.int(index), *dtype)
+                }
+            };
+            let elements: Vec<Scalar> = inputs.iter().zip(&self.inputs.0).map(of).collect();
+            let nodes = expression::evaluate(&self.program, &elements);
+            for (result, output) in results.iter_mut().zip(outputs) {
+                result.push(expression::value(output.value, &elements, &nodes));
+            }
+        }
+        let stored = |(values, output): (Vec<Scalar>, &expression::Output)| stored(&values, output.dtype);
+        results.into_iter().zip(outputs).map(stored).collect()
+    }
+
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        expression::tolerance(&self.program, magnitudes)
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+/// A value with more digits than `f32` has, now and then halfway between two of its values or out of its range.
+fn double(random: &mut dyn FnMut() -> u64) -> f64 {
+    let fraction = f64::from_bits(random() >> 12 | 1.0f64.to_bits()) - 1.5;
+    match random() % 16 {
+        0 => fraction * f64::from(f32::MAX) * 4.0,
+        1 => [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0][(random() % 4) as usize],
+        2 => f64::from(f32::MAX) * (1.0 + (random() % 3) as f64 / f64::from(1 << 25)),
+        3..6 => {
+            let single = f64::from(fraction as f32);
+            // Of 52 digits of the fraction f32 has 23; the next is half of its last place.
+            f64::from_bits(single.to_bits() | (1 << 28)) + (random() % 3) as f64 * 1e-12 - 1e-12
+        }
+        _ => fraction,
+    }
+}
+
+/// Index into a tensor with dimensions `own` of the element at `place` of what it is broadcast to.
+pub fn source(mut place: u64, dims: &[u64], own: &[u64]) -> u64 {
+    let (mut index, mut stride) = (0, 1);
+    for (back, dim) in dims.iter().rev().enumerate() {
+        let coordinate = place % dim;
+        place /= dim;
+        if back < own.len() {
+            let size = own[own.len() - 1 - back];
+            index += if size == 1 { 0 } else { coordinate * stride };
+            stride *= size;
+        }
+    }
+    index
+}
+
+fn stored(values: &[Scalar], dtype: DType) -> Values {
+    let int = |scalar: &Scalar| match *scalar {
+        Scalar::Bool(value) => value.into(),
+        Scalar::Int(value, _) => value,
+        Scalar::Float(value) => value as i64,
+    };
+    let float = |scalar: &Scalar| match *scalar {
+        Scalar::Float(value) => dtype.round(value),
+        _ => f64::NAN,
+    };
+    if dtype.is_float() {
+        Values::Float(values.iter().map(float).collect())
+    } else {
+        Values::Int(values.iter().map(int).collect())
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Samples for Elementwise {
+    fn samples() -> Vec<Elementwise> {
+        elementwise_samples::samples()
+    }
+
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        let (dtype, dims) = &self.inputs.0[index];
+        let count = dims.iter().product::<u64>() as usize;
+        if !dtype.is_float() {
+            // Of all magnitudes.
+            let (least, most) = expression::range(*dtype);
+            let signed = |bits: u64, by: u64| i128::from((bits as i64) >> by).clamp(least, most) as i64;
+            let one = || match (random(), random() % 64) {
+                (bits, by) if *dtype == DType::U64 => (bits >> by) as i64,
+                (bits, by) => signed(bits, by),
+            };
+            return Some(Values::Int(std::iter::repeat_with(one).take(count).collect()));
+        }
+        let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0, -0.0];
+        let mut one = || match random() % 80 {
+            n @ 0..5 => special[n as usize],
+            _ => (random() % 65) as f64 / 8.0 - 4.0,
+        };
+        if self.is_sensitive() {
+            return Some(Values::Float((0..count).map(|_| one()).collect()));
+        }
+        (*dtype == DType::F64).then(|| Values::Float((0..count).map(|_| double(random)).collect()))
+    }
+}

@@ -1,0 +1,19 @@
+//! What becomes of the sums of heavy operations before they are stored: what is added to them and which function is
+//! applied.
+
+use crate::{Activation, DType};
+
+/// How far a result may be off where a dispatch of its own finishes it: the first one rounds a sum of so many terms of this
+/// magnitude and random signs, which is four standard deviations at most.
+pub(crate) fn rounded_between(
+    dtype: DType,
+    residual: bool,
+    activation: Activation,
+    terms: u64,
+    largest: f64,
+) -> f64 {
+    if dtype == DType::F16 && (residual || activation.limits().is_none()) {
+        return 4.0 * (terms.max(1) as f64).sqrt() * largest * dtype.epsilon();
+    }
+    0.0
+}

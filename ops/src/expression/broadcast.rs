@@ -1,0 +1,32 @@
+//! The dimensions that tensors are broadcast to.
+
+/// The dimensions that inputs are broadcast to by NumPy's rules: aligned at the innermost, 1 repeats.
+///
+/// # Errors
+/// Names the dimensions that do not fit.
+pub fn broadcast(inputs: &[Vec<u64>]) -> Result<Vec<u64>, String> {
+    let rank = inputs.iter().map(Vec::len).max().unwrap_or(0);
+    let mut dims = vec![1; rank];
+    for (index, input) in inputs.iter().enumerate() {
+        for (dim, size) in dims[rank - input.len()..].iter_mut().zip(input) {
+            if *dim == 1 {
+                *dim = *size;
+            } else if *size != 1 && size != dim {
+                return Err(format!("input {index} has a dimension of {size} where others have {dim}"));
+            }
+        }
+    }
+    Ok(dims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ones_repeat_and_other_sizes_have_to_agree() {
+        assert_eq!(broadcast(&[vec![2, 3, 4, 5], vec![3, 1, 1], vec![1]]), Ok(vec![2, 3, 4, 5]));
+        assert!(broadcast(&[vec![2, 3], vec![2]]).unwrap_err().contains("dimension of 2"));
+        assert_eq!(broadcast(&[vec![0, 3], vec![1, 1]]), Ok(vec![0, 3]));
+    }
+}

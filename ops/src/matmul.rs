@@ -1,0 +1,257 @@
+//! The product of matrices: `out[b, i, j] = activation(bias[j] + residual[b, i, j] + sum over k of lhs[b, i, k] * rhs[b,
+//! k, j])`.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(any(test, feature = "testing"))]
+use crate::Samples;
+use crate::{Activation, DType, Op, TensorDesc, Tolerance, Values, convolution::largest_term, epilogue};
+
+/// Product of matrices, or of a batch of them. Sums are `f32` for floats and `i32`, which wraps, for integers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatMul {
+    /// Rows of the result.
+    pub m: u64,
+    /// Columns of the result.
+    pub n: u64,
+    /// Length of the sums.
+    pub k: u64,
+    /// Number of matrices.
+    #[serde(default = "one")]
+    pub batch: u64,
+    /// Type of the left operand.
+    #[serde(default = "f32")]
+    pub lhs: DType,
+    /// Type of the right operand.
+    #[serde(default = "f32")]
+    pub rhs: DType,
+    /// Type of the result.
+    #[serde(default = "f32")]
+    pub out: DType,
+    /// Whether the right operand is stored as n x k, as weights often are.
+    #[serde(default)]
+    pub rhs_transposed: bool,
+    /// Whether the whole batch has one right operand.
+    #[serde(default)]
+    pub rhs_shared: bool,
+    /// Whether there is a third input, of the result's type, with a value for each column.
+    #[serde(default)]
+    pub bias: bool,
+    /// Whether there is a last input like the result, which is added to it before the activation.
+    #[serde(default)]
+    pub residual: bool,
+    /// What is applied to results; nothing to integers.
+    #[serde(default)]
+    pub activation: Activation,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn f32() -> DType {
+    DType::F32
+}
+
+impl MatMul {
+    /// A product of two matrices of one type with a result of another.
+    pub fn new(m: u64, n: u64, k: u64, operand: DType, out: DType) -> Self {
+        MatMul {
+            m,
+            n,
+            k,
+            batch: 1,
+            lhs: operand,
+            rhs: operand,
+            out,
+            rhs_transposed: false,
+            rhs_shared: false,
+            bias: false,
+            residual: false,
+            activation: Activation::None,
+        }
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl MatMul {
+    /// Samples of what becomes of sums, in whole tiles, at edges, with few rows, and with sums that are cut.
+    fn finished_samples(operand: DType, out: DType) -> Vec<MatMul> {
+        let shapes = [
+            (128, 256, 128),
+            (33, 65, 17),
+            (40, 36, 64),
+            (9, 20, 1000),
+            (2, 36, 520),
+            (1, 50, 24),
+            (0, 4, 4),
+        ];
+        let kinds = [
+            (true, false, Activation::None),
+            (true, true, Activation::None),
+            (false, true, Activation::Relu),
+            (true, false, Activation::Gelu),
+            (true, true, Activation::GeluTanh),
+        ];
+        let of = |(m, n, k), (bias, residual, activation)| {
+            let activation = if out.is_float() { activation } else { Activation::None };
+            MatMul { bias, residual, activation, ..MatMul::new(m, n, k, operand, out) }
+        };
+        let mut samples: Vec<MatMul> = Vec::new();
+        for (i, shape) in shapes.into_iter().enumerate() {
+            samples.push(of(shape, kinds[i % kinds.len()]));
+            if operand == out {
+                samples.push(of(shape, kinds[(i + 1) % kinds.len()]));
+            }
+        }
+        let batch = of((20, 24, 16), kinds[4]);
+        samples.push(MatMul { batch: 3, rhs_transposed: true, ..batch.clone() });
+        samples.push(MatMul { batch: 3, activation: of((1, 1, 1), kinds[2]).activation, ..batch });
+        samples.dedup();
+        samples
+    }
+}
+
+impl Op for MatMul {
+    fn check(&self) -> Result<(), String> {
+        if !self.out.is_float() && self.activation != Activation::None {
+            return Err(format!("integers have no activation such as {:?}", self.activation));
+        }
+        let floats = [self.lhs, self.rhs, self.out].iter().all(|t| t.is_small_float());
+        let ints = !self.lhs.is_float() && !self.rhs.is_float() && self.out == DType::I32;
+        if floats || ints {
+            Ok(())
+        } else {
+            Err("operands are floats with a float result, or integers with i32".into())
+        }
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let matrix = if self.rhs_transposed { [self.n, self.k] } else { [self.k, self.n] };
+        let rhs_batch = if self.rhs_shared { 1 } else { self.batch };
+        let mut inputs = vec![
+            TensorDesc::new("lhs", self.lhs, [self.batch, self.m, self.k]),
+            TensorDesc::new("rhs", self.rhs, [rhs_batch, matrix[0], matrix[1]]),
+        ];
+        if self.bias {
+            inputs.push(TensorDesc::new("bias", self.out, [self.n]));
+        }
+        if self.residual {
+            inputs.push(TensorDesc { name: "residual", ..self.outputs().remove(0) });
+        }
+        inputs
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.out, [self.batch, self.m, self.n])]
+    }
+
+    fn signature(&self) -> String {
+        format!("{}x{}_{}", self.lhs, self.rhs, self.out)
+    }
+
+    fn flops(&self) -> f64 {
+        2.0 * self.batch as f64 * self.m as f64 * self.n as f64 * self.k as f64
+    }
+
+    fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(|d| d as usize);
+        let rhs_stride = if self.rhs_shared { 0 } else { n * k };
+        let place = |b: usize, i: usize, j: usize, l: usize| {
+            let right = if self.rhs_transposed { j * k + l } else { l * n + j };
+            (b * m * k + i * k + l, b * rhs_stride + right)
+        };
+        let bias = inputs.get(2).filter(|_| self.bias);
+        let residual = inputs.last().filter(|_| self.residual);
+        let each = (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j))));
+        if self.out.is_float() {
+            let (left, right) = (inputs[0].floats(), inputs[1].floats());
+            let sum = |(b, i, j)| {
+                let terms = (0..k).map(|l| place(b, i, j, l));
+                let added = bias.map_or(0.0, |bias| bias.float(j))
+                    + residual.map_or(0.0, |residual| residual.float((b * m + i) * n + j));
+                let sum = terms.map(|(x, y)| left[x] * right[y]).sum::<f64>() + added;
+                self.out.round(self.activation.apply(sum))
+            };
+            return vec![Values::Float(each.map(sum).collect())];
+        }
+        let sum = |(b, i, j)| {
+            let terms = (0..k).map(|l| place(b, i, j, l));
+            let added = bias.map_or(0, |bias| bias.int(j) as i32);
+            let added = added.wrapping_add(residual.map_or(0, |r| r.int((b * m + i) * n + j) as i32));
+            let total = terms.fold(added, |sum, (x, y)| {
+                sum.wrapping_add((inputs[0].int(x) as i32).wrapping_mul(inputs[1].int(y) as i32))
+            });
+            i64::from(total)
+        };
+        vec![Values::Int(each.map(sum).collect())]
+    }
+
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        if !self.out.is_float() {
+            return Tolerance::EXACT;
+        }
+        let terms = self.k + u64::from(self.bias) + u64::from(self.residual);
+        let largest = largest_term(magnitudes);
+        let mut sum = Tolerance::of_sum(terms, largest, DType::F32, self.out);
+        sum.absolute += epilogue::rounded_between(self.out, self.residual, self.activation, terms, largest);
+        self.activation.after(sum)
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Samples for MatMul {
+    fn samples() -> Vec<MatMul> {
+        let types = [
+            (DType::F32, DType::F32),
+            (DType::F16, DType::F16),
+            (DType::F16, DType::F32),
+            (DType::BF16, DType::F32),
+            (DType::I8, DType::I32),
+        ];
+        let shapes =
+            [(1, 1, 1), (64, 64, 64), (33, 65, 17), (130, 7, 100), (1, 300, 40), (5, 3, 0), (0, 4, 4)];
+        // Tiles of 128 and edges of them, in rows of whole 16-byte words; sums that are worth cutting.
+        let aligned = [(128, 256, 128), (150, 80, 48), (9, 20, 1000), (2, 36, 520)];
+        let mut samples = Vec::new();
+        for (operand, out) in types {
+            for (m, n, k) in shapes.into_iter().chain(aligned) {
+                samples.push(MatMul::new(m, n, k, operand, out));
+            }
+            let even = MatMul::new(70, 144, 112, operand, out);
+            samples.push(MatMul { rhs_transposed: true, batch: 2, ..even });
+            let odd = MatMul::new(35, 66, 31, operand, out);
+            samples.push(MatMul { rhs_transposed: true, ..odd.clone() });
+            samples.push(MatMul { batch: 3, ..odd.clone() });
+            samples.push(MatMul { batch: 2, rhs_shared: true, rhs_transposed: true, ..odd });
+            samples.extend(Self::finished_samples(operand, out));
+        }
+        samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_multiplies() {
+        let op = MatMul::new(2, 2, 3, DType::F32, DType::F32);
+        let lhs = Values::Float(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let rhs = Values::Float(vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(op.reference(&[lhs.clone(), rhs.clone()]), [Values::Float(vec![4.0, 5.0, 10.0, 11.0])]);
+        let added = MatMul { bias: true, residual: true, activation: Activation::Relu6, ..op.clone() };
+        let more = [Values::Float(vec![-1.0, 0.25]), Values::Float(vec![0.0, 0.25, -20.0, -6.0])];
+        let inputs = [&[lhs.clone(), rhs.clone()][..], &more].concat();
+        assert_eq!(added.reference(&inputs), [Values::Float(vec![3.0, 5.5, 0.0, 5.25])]);
+        assert!(
+            MatMul { activation: Activation::Relu, ..MatMul::new(1, 1, 1, DType::I8, DType::I32) }
+                .check()
+                .is_err()
+        );
+        let transposed = MatMul { rhs_transposed: true, ..op };
+        let rhs = Values::Float(vec![1.0, 0.0, 1.0, 0.0, 1.0, 1.0]);
+        assert_eq!(transposed.reference(&[lhs, rhs]), [Values::Float(vec![4.0, 5.0, 10.0, 11.0])]);
+    }
+}

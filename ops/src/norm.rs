@@ -1,0 +1,267 @@
+//! Normalizations: layer, root mean square, group, instance, and batch normalization as inference does it.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(any(test, feature = "testing"))]
+use crate::Samples;
+use crate::{
+    DType, Exact, Op, TensorDesc, Tolerance, Values,
+    lines::{self, Lines},
+};
+
+/// Which elements are normalized together, and by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormKind {
+    /// Channels and spatial elements of a group, by their mean and variance. Layer normalization has one group and
+    /// `spatial` 1, instance normalization a group for each channel.
+    Group,
+    /// The same, by the mean of squares alone.
+    Rms,
+    /// Nothing: mean and variance of each channel are inputs, behind `in`.
+    Batch,
+}
+
+/// Normalizes a tensor of batch x channels x spatial elements:
+/// `(x - mean) / sqrt(variance + epsilon) * scale[channel] + bias[channel]`. The variance is the mean of the squares of
+/// differences from the mean, without Bessel's correction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Norm {
+    /// What is normalized together.
+    #[serde(default = "group")]
+    pub kind: NormKind,
+    /// Product of the axes before the channels.
+    #[serde(default = "lines::one")]
+    pub batch: u64,
+    /// Elements with a scale and a bias of their own.
+    pub channels: u64,
+    /// Product of the axes behind.
+    #[serde(default = "lines::one")]
+    pub spatial: u64,
+    /// Groups of neighbouring channels.
+    #[serde(default = "lines::one")]
+    pub groups: u64,
+    /// Whether there is a factor for each channel.
+    #[serde(default)]
+    pub scale: bool,
+    /// Whether something is added for each channel.
+    #[serde(default)]
+    pub bias: bool,
+    /// Added to the variance.
+    #[serde(default = "epsilon")]
+    pub epsilon: Exact<f32>,
+    /// Type of all tensors: `f32`, `f16` or `bf16`.
+    #[serde(default = "lines::f32")]
+    pub dtype: DType,
+}
+
+fn group() -> NormKind {
+    NormKind::Group
+}
+
+fn epsilon() -> Exact<f32> {
+    Exact(1e-5)
+}
+
+impl Norm {
+    /// The lines that are normalized.
+    pub fn lines(&self) -> Lines {
+        let length = (self.channels / self.groups.max(1)).saturating_mul(self.spatial);
+        Lines { outer: self.batch.saturating_mul(self.groups), length, inner: 1 }
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.batch.saturating_mul(self.channels).saturating_mul(self.spatial)
+    }
+}
+
+impl Norm {
+    /// Which inputs have the scale and the bias, or the elements where there is none.
+    pub fn channel_inputs(&self) -> [usize; 2] {
+        let first = if self.kind == NormKind::Batch { 3 } else { 1 };
+        let scale = if self.scale { first } else { 0 };
+        let bias = if self.bias { first + usize::from(self.scale) } else { 0 };
+        [scale, bias]
+    }
+
+    /// Mean and variance of a line.
+    fn moments(&self, inputs: &[Values], line: &[usize]) -> (f64, f64) {
+        let count = line.len() as f64;
+        let mean = match self.kind {
+            NormKind::Rms => 0.0,
+            _ => line.iter().map(|at| inputs[0].float(*at)).sum::<f64>() / count,
+        };
+        let squares = line.iter().map(|at| (inputs[0].float(*at) - mean).powi(2)).sum::<f64>();
+        (mean, squares / count)
+    }
+}
+
+impl Op for Norm {
+    fn check(&self) -> Result<(), String> {
+        if !self.dtype.is_small_float() {
+            return Err("elements are f32, f16 or bf16".into());
+        }
+        if self.groups == 0 || !self.channels.is_multiple_of(self.groups) {
+            return Err("channels are a multiple of groups".into());
+        }
+        if self.kind == NormKind::Batch && self.groups != 1 {
+            return Err("batch normalization has no groups".into());
+        }
+        Ok(())
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let channels = |name| TensorDesc::new(name, self.dtype, [self.channels]);
+        let mut inputs = vec![TensorDesc::new("in", self.dtype, [self.batch, self.channels, self.spatial])];
+        if self.kind == NormKind::Batch {
+            inputs.extend([channels("mean"), channels("variance")]);
+        }
+        inputs.extend(self.scale.then(|| channels("scale")));
+        inputs.extend(self.bias.then(|| channels("bias")));
+        inputs
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.dtype, [self.batch, self.channels, self.spatial])]
+    }
+
+    fn signature(&self) -> String {
+        let given = if self.kind == NormKind::Batch { "batch_" } else { "" };
+        format!("{given}{}", self.dtype)
+    }
+
+    fn flops(&self) -> f64 {
+        6.0 * self.elements() as f64
+    }
+
+    fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        let spatial = self.spatial as usize;
+        let channel = |at: usize| at / spatial.max(1) % self.channels as usize;
+        let [scale, bias] = self.channel_inputs();
+        let mut out = vec![0.0; self.elements() as usize];
+        for line in self.lines().places() {
+            let own = (self.kind != NormKind::Batch).then(|| self.moments(inputs, &line));
+            for at in line {
+                let c = channel(at);
+                let (mean, variance) = own.unwrap_or_else(|| (inputs[1].float(c), inputs[2].float(c)));
+                let factor = (variance + f64::from(self.epsilon.0)).sqrt().recip();
+                let mut value = (inputs[0].float(at) - mean) * factor;
+                value *= if self.scale { inputs[scale].float(c) } else { 1.0 };
+                value += if self.bias { inputs[bias].float(c) } else { 0.0 };
+                out[at] = self.dtype.round(value);
+            }
+        }
+        vec![Values::Float(out)]
+    }
+
+    /// The mean is off by a `length`-th of what [`Tolerance::of_sum`] says, a difference from it by one rounding more, and
+    /// the variance by a part of itself, as all its terms are positive. The division by the deviation makes
+    /// absolute errors larger: deviations of what kernels are tried with are at least a tenth of the magnitude.
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let (u, length) = (DType::F32.epsilon(), self.lines().length.max(1) as f64);
+        let of_last = |back: usize| magnitudes[magnitudes.len() - back];
+        let channel = if self.scale { of_last(1 + usize::from(self.bias)).max(1.0) } else { 1.0 };
+        // A difference from the mean is at most two magnitudes.
+        let difference = 8.0 * (length.sqrt().recip() + 1.0) * u * 10.0;
+        let bias = if self.bias { 2.0 * u * of_last(1) } else { 0.0 };
+        Tolerance {
+            absolute: difference * channel + bias + self.dtype.min_normal(),
+            relative: (16.0 + 8.0 * length.sqrt()) * u + self.dtype.epsilon(),
+        }
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Samples for Norm {
+    fn samples() -> Vec<Norm> {
+        use NormKind::{Batch, Group, Rms};
+        let shapes = [
+            (Group, 3, 40, 1, 1),
+            (Group, 130, 7, 1, 1),
+            (Rms, 2, 1001, 1, 1),
+            (Rms, 3, 4096, 1, 1),
+            (Group, 1, 20_000, 1, 1),
+            (Rms, 1, 20_001, 1, 1),
+            (Group, 2, 6, 35, 2),
+            (Group, 2, 6, 36, 3),
+            (Group, 1, 4, 20_000, 2),
+            (Group, 2, 3, 49, 3),
+            (Group, 0, 8, 1, 1),
+            (Batch, 2, 5, 7, 1),
+            (Batch, 2, 3, 64, 1),
+            (Batch, 1, 100, 1, 1),
+            (Batch, 0, 4, 4, 1),
+        ];
+        let mut samples = Vec::new();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            for (index, (kind, batch, channels, spatial, groups)) in shapes.into_iter().enumerate() {
+                let (scale, bias) = (index % 4 != 3, index % 3 != 1 && kind != Rms);
+                let epsilon = epsilon();
+                let of = |scale, bias| Norm {
+                    kind,
+                    batch,
+                    channels,
+                    spatial,
+                    groups,
+                    scale,
+                    bias,
+                    epsilon,
+                    dtype,
+                };
+                samples.push(of(scale, bias));
+            }
+        }
+        samples
+    }
+
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        // Variances are positive.
+        let positive = |_| self.dtype.round((50 + random() % 1000) as f64 / 1000.0);
+        (self.kind == NormKind::Batch && index == 2)
+            .then(|| Values::Float((0..self.channels).map(positive).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn norm(kind: NormKind, batch: u64, channels: u64, groups: u64) -> Norm {
+        let dtype = DType::F32;
+        Norm {
+            kind,
+            batch,
+            channels,
+            spatial: 1,
+            groups,
+            scale: false,
+            bias: false,
+            epsilon: Exact(0.0),
+            dtype,
+        }
+    }
+
+    #[test]
+    fn the_reference_normalizes() {
+        let x = Values::Float(vec![1.0, 3.0, 10.0, 30.0]);
+        let out = norm(NormKind::Group, 2, 2, 1).reference(std::slice::from_ref(&x));
+        assert_eq!(out[0].floats(), [-1.0, 1.0, -1.0, 1.0]);
+        let out = norm(NormKind::Group, 1, 4, 2).reference(std::slice::from_ref(&x));
+        assert_eq!(out[0].floats(), [-1.0, 1.0, -1.0, 1.0]);
+        let out = norm(NormKind::Rms, 1, 2, 1).reference(&[Values::Float(vec![3.0, -3.0])]);
+        assert_eq!(out[0].floats(), [1.0, -1.0]);
+    }
+
+    #[test]
+    fn batch_normalization_takes_what_is_given() {
+        let op = Norm { scale: true, bias: true, ..norm(NormKind::Batch, 2, 2, 1) };
+        let of = |v: [f64; 2]| Values::Float(v.to_vec());
+        let x = Values::Float(vec![1.0, 2.0, 3.0, 4.0]);
+        let inputs = [x, of([1.0, 0.0]), of([4.0, 1.0]), of([2.0, 1.0]), of([0.5, -1.0])];
+        assert_eq!(op.reference(&inputs)[0].floats(), [0.5, 1.0, 2.5, 3.0]);
+        let names: Vec<_> = op.inputs().iter().map(|t| t.name).collect();
+        assert_eq!(names, ["in", "mean", "variance", "scale", "bias"]);
+    }
+}

@@ -1,0 +1,261 @@
+//! The product of activations and quantized weights, whose scales hold for groups along the sums: `out[i, j] = sum over l
+//! of lhs[i, l] * scale[j, l / group] * (weight[j, l] - zero[j, l / group])`.
+//!
+//! Weights are unsigned; without zero points, zero is the middle of their range (8 or 128), so that signed 8-bit weights
+//! are those with the uppermost bit flipped. That and the layout are those of ONNX Runtime's `MatMulNBits`, except that
+//! zero points take a byte each.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(any(test, feature = "testing"))]
+use crate::Samples;
+use crate::{DType, Op, TensorDesc, Tolerance, Values};
+
+/// Elements along k that kernels take at a time; groups are whole chunks.
+pub const CHUNK: u64 = 32;
+
+/// Product of activations, m x k, and quantized weights, n x k. Sums are `f32`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuantMatMul {
+    /// Rows of activations.
+    pub m: u64,
+    /// Columns of the result; rows of weights.
+    pub n: u64,
+    /// Length of the sums; a multiple of `group`.
+    pub k: u64,
+    /// Weights along k that share a scale; a multiple of 32.
+    #[serde(default = "chunk")]
+    pub group: u64,
+    /// Bits of a weight, 4 or 8. Of two in a byte the first is in the lower bits.
+    #[serde(default = "four")]
+    pub bits: u32,
+    /// Type of the activations: `f32`, `f16`, or `i8`, which come with an `f32` scale for each row.
+    #[serde(default = "f16")]
+    pub lhs: DType,
+    /// Type of the scales, `f16` or `f32`.
+    #[serde(default = "f16")]
+    pub scales: DType,
+    /// Type of the result: that of the activations, or `f32`.
+    #[serde(default = "f16")]
+    pub out: DType,
+    /// Whether there is a zero point for each scale.
+    #[serde(default)]
+    pub zero_points: bool,
+}
+
+fn chunk() -> u64 {
+    CHUNK
+}
+
+fn four() -> u32 {
+    4
+}
+
+fn f16() -> DType {
+    DType::F16
+}
+
+impl QuantMatMul {
+    /// The weights less their zero points, with their scales, n x k.
+    fn weights(&self, inputs: &[Values]) -> Vec<f64> {
+        let [n, k, group] = [self.n, self.k, self.group].map(|d| d as usize);
+        let number = |at: usize| match self.bits {
+            4 => (inputs[1].int(at / 2) >> (4 * (at % 2))) & 15,
+            _ => inputs[1].int(at),
+        };
+        let middle = 1i64 << (self.bits - 1);
+        let weight = |at: usize| {
+            let place = at / k * (k / group) + at % k / group;
+            let zero = if self.zero_points { inputs[3].int(place) } else { middle };
+            (number(at) - zero) as f64 * inputs[2].float(place)
+        };
+        (0..n * k).map(weight).collect()
+    }
+}
+
+impl Op for QuantMatMul {
+    fn check(&self) -> Result<(), String> {
+        let in_out = [
+            (DType::F32, DType::F32),
+            (DType::F16, DType::F16),
+            (DType::F16, DType::F32),
+            (DType::I8, DType::F16),
+            (DType::I8, DType::F32),
+        ];
+        if !in_out.contains(&(self.lhs, self.out)) {
+            return Err(
+                "activations and result are f32 and f32, f16 and f16 or f32, or i8 and f16 or f32".into()
+            );
+        }
+        if !matches!(self.scales, DType::F16 | DType::F32) || !matches!(self.bits, 4 | 8) {
+            return Err("scales are f16 or f32, and weights have 4 or 8 bits".into());
+        }
+        let whole = self.group > 0 && self.group.is_multiple_of(CHUNK) && self.k.is_multiple_of(self.group);
+        whole.then_some(()).ok_or_else(|| format!("k is a multiple of group, and group one of {CHUNK}"))
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let scales = [self.n, self.k / self.group.max(1)];
+        let mut inputs = vec![
+            TensorDesc::new("lhs", self.lhs, [self.m, self.k]),
+            TensorDesc::new("weights", DType::U8, [self.n, self.k * u64::from(self.bits) / 8]),
+            TensorDesc::new("scales", self.scales, scales),
+        ];
+        if self.zero_points {
+            inputs.push(TensorDesc::new("zero_points", DType::U8, scales));
+        }
+        if self.lhs == DType::I8 {
+            inputs.push(TensorDesc::new("lhs_scales", DType::F32, [self.m]));
+        }
+        inputs
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.out, [self.m, self.n])]
+    }
+
+    fn signature(&self) -> String {
+        format!("{}xu{}_{}_{}", self.lhs, self.bits, self.scales, self.out)
+    }
+
+    fn flops(&self) -> f64 {
+        2.0 * self.m as f64 * self.n as f64 * self.k as f64
+    }
+
+    fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        let [m, n, k] = [self.m, self.n, self.k].map(|d| d as usize);
+        let (left, right) = (inputs[0].floats(), self.weights(inputs));
+        let row_scale = |i: usize| match self.lhs {
+            DType::I8 => inputs[inputs.len() - 1].float(i),
+            _ => 1.0,
+        };
+        let each = (0..m).flat_map(|i| (0..n).map(move |j| (i, j)));
+        let sum = |(i, j): (usize, usize)| {
+            let terms = left[i * k..][..k].iter().zip(&right[j * k..][..k]);
+            self.out.round(terms.map(|(x, y)| x * y).sum::<f64>() * row_scale(i))
+        };
+        vec![Values::Float(each.map(sum).collect())]
+    }
+
+    /// That of a sum of products of activations and weights less zero points, with their scales.
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let most = if self.zero_points { (1u32 << self.bits) - 1 } else { 1 << (self.bits - 1) };
+        let row_scale = if self.lhs == DType::I8 { magnitudes[magnitudes.len() - 1] } else { 1.0 };
+        let magnitude = magnitudes[0] * row_scale * f64::from(most) * magnitudes[2];
+        Tolerance::of_sum(self.k, magnitude, DType::F32, self.out)
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Samples for QuantMatMul {
+    fn samples() -> Vec<QuantMatMul> {
+        let types = [
+            (DType::F32, DType::F32),
+            (DType::F16, DType::F16),
+            (DType::F16, DType::F32),
+            (DType::I8, DType::F16),
+            (DType::I8, DType::F32),
+        ];
+        // m, n, k, group, bits
+        let shapes = [(1, 1, 32, 32, 4), (1, 70, 256, 64, 8), (3, 33, 384, 128, 4), (8, 9, 96, 32, 8)];
+        let more = [
+            (37, 45, 128, 64, 4),
+            (65, 3, 64, 32, 8),
+            (1, 67, 320, 64, 4),
+            (2, 4, 0, 32, 4),
+            (0, 3, 32, 32, 8),
+        ];
+        let mut samples = Vec::new();
+        for (lhs, out) in types {
+            for (index, (m, n, k, group, bits)) in shapes.into_iter().chain(more).enumerate() {
+                let scales = if index % 2 == 0 { DType::F16 } else { DType::F32 };
+                let zero_points = index % 3 != 0;
+                samples.push(QuantMatMul { m, n, k, group, bits, lhs, scales, out, zero_points });
+            }
+        }
+        samples
+    }
+
+    /// Scales that make weights at most 1, and rows of 8-bit activations too.
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        let tensor = self.inputs().into_iter().nth(index)?;
+        let count = 0..tensor.elements();
+        let mut scale = |bits: u32| {
+            let fraction = 0.5 + (random() >> 54) as f64 / 2048.0;
+            tensor.dtype.round(fraction / f64::from(1u32 << bits))
+        };
+        match tensor.name {
+            "scales" => Some(Values::Float(count.map(|_| scale(self.bits)).collect())),
+            "lhs_scales" => Some(Values::Float(count.map(|_| scale(7)).collect())),
+            "zero_points" => {
+                Some(Values::Int(count.map(|_| (random() >> (64 - self.bits)) as i64).collect()))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_takes_nibbles_from_the_lower_one_on() {
+        let op =
+            QuantMatMul::samples().into_iter().find(|op| op.m == 1 && op.n == 1 && op.bits == 4).unwrap();
+        let op = QuantMatMul { lhs: DType::F32, out: DType::F32, zero_points: false, ..op };
+        let mut lhs = vec![0.0; 32];
+        (lhs[0], lhs[1]) = (1.0, 10.0);
+        let mut weights = vec![0x88; 16];
+        weights[0] = 0x9A;
+        let inputs = [Values::Float(lhs), Values::Int(weights), Values::Float(vec![0.5])];
+        assert_eq!(op.reference(&inputs), [Values::Float(vec![6.0])], "0.5 * (1 * (10 - 8) + 10 * (9 - 8))");
+    }
+
+    #[test]
+    fn groups_are_whole_chunks() {
+        let op = QuantMatMul::samples().remove(0);
+        assert!(QuantMatMul { group: 16, k: 64, ..op.clone() }.check().is_err());
+        assert!(QuantMatMul { group: 64, k: 96, ..op.clone() }.check().is_err());
+        assert!(QuantMatMul { group: 0, ..op }.check().is_err());
+    }
+
+    #[test]
+    fn a_weight_with_one_wrong_bit_is_seen() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state
+        };
+        for op in QuantMatMul::samples().into_iter().filter(|op| op.m * op.k > 0) {
+            let any = |tensor: &TensorDesc, random: &mut dyn FnMut() -> u64| match tensor.dtype {
+                DType::I8 => {
+                    Values::Int((0..tensor.elements()).map(|_| (random() >> 56) as i8 as i64).collect())
+                }
+                DType::U8 => Values::Int((0..tensor.elements()).map(|_| (random() >> 56) as i64).collect()),
+                dtype => {
+                    let mut unit = || dtype.round((random() >> 33) as f64 / f64::from(1u32 << 30) - 1.0);
+                    Values::Float((0..tensor.elements()).map(|_| unit()).collect())
+                }
+            };
+            let of = |(index, tensor): (usize, &TensorDesc)| {
+                op.sample_input(index, &mut random).unwrap_or_else(|| any(tensor, &mut random))
+            };
+            let mut inputs: Vec<Values> = op.inputs().iter().enumerate().map(of).collect();
+            // The activation that the wrong weight is multiplied with.
+            match &mut inputs[0] {
+                Values::Int(lhs) => lhs[0] = 100,
+                Values::Float(lhs) => lhs[0] = 0.75,
+            }
+            let magnitudes: Vec<f64> = inputs.iter().map(Values::magnitude).collect();
+            let right = op.reference(&inputs);
+            let Values::Int(weights) = &mut inputs[1] else { panic!("weights are integers") };
+            weights[0] ^= 1 << (op.bits - 1);
+            let Values::Float(wrong) = &op.reference(&inputs)[0] else { panic!("results are floats") };
+            let tolerance = op.tolerance(&magnitudes);
+            let accepted = |(wrong, i): (&f64, usize)| tolerance.accepts(*wrong, right[0].float(i), op.out);
+            assert!(!wrong.iter().zip(0..).all(accepted), "{op:?}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Rotary position embedding: pairs of elements turned by angles that grow with the position.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(any(test, feature = "testing"))]
+use crate::Samples;
+use crate::{DType, Exact, Op, TensorDesc, Tolerance, Values};
+
+/// Where the positions of rows come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Positions {
+    /// Row i is at `start + i`.
+    #[default]
+    Start,
+    /// A tensor `[batch, len]` of `i32`.
+    I32,
+    /// A tensor `[batch, len]` of `i64`, whose low words are read.
+    I64,
+}
+
+/// Rotary embedding (Su et al., RoFormer, section 3.2.2) of `[batch, heads, len, head_dim]`. Pair i at position p turns by
+/// `p * base^(-2i / rotary_dim)`, or by what row p of the tables of cosines and sines says. Positions are at least 0 and
+/// less than 2^31; those beyond the tables use the last row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rotary {
+    /// Number of sequences.
+    #[serde(default = "one")]
+    pub batch: u64,
+    /// Heads.
+    pub heads: u64,
+    /// Rows of a head.
+    pub len: u64,
+    /// Elements of a row.
+    pub head_dim: u64,
+    /// How many of them, the first, are turned; even, at most 256. Absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotary_dim: Option<u64>,
+    /// Type of all float tensors.
+    #[serde(default = "f32")]
+    pub dtype: DType,
+    /// Whether pairs are neighbours (2i, 2i + 1), and not halves (i, i + rotary_dim / 2).
+    #[serde(default)]
+    pub interleaved: bool,
+    /// Position of the first row, where there is no tensor of positions.
+    #[serde(default)]
+    pub start: u64,
+    /// Where positions come from.
+    #[serde(default)]
+    pub positions: Positions,
+    /// Rows of the tables `[tables, rotary_dim / 2]` of cosines and sines. Absent: angles are computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables: Option<u64>,
+    /// Base of the angles, more than 1.
+    #[serde(default = "base")]
+    pub base: Exact<f64>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn f32() -> DType {
+    DType::F32
+}
+
+fn base() -> Exact<f64> {
+    Exact(10000.0)
+}
+
+/// Error of a kernel's own sine and cosine: a few roundings of `f32`.
+const DIRECTION_ERROR: f64 = 1.0 / (1u64 << 21) as f64;
+
+impl Rotary {
+    /// Rotary embedding of all elements, at positions from 0 on.
+    pub fn new(heads: u64, len: u64, head_dim: u64, dtype: DType) -> Self {
+        Rotary {
+            batch: 1,
+            heads,
+            len,
+            head_dim,
+            rotary_dim: None,
+            dtype,
+            interleaved: false,
+            start: 0,
+            positions: Positions::Start,
+            tables: None,
+            base: base(),
+        }
+    }
+
+    /// Pairs of elements that are turned in a row.
+    pub fn pairs(&self) -> u64 {
+        self.rotary_dim.unwrap_or(self.head_dim) / 2
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Rotary {
+    fn samples_of(dtype: DType) -> Vec<Rotary> {
+        let of = |heads, len, head_dim| Rotary::new(heads, len, head_dim, dtype);
+        let [start, i32, i64] = [Positions::Start, Positions::I32, Positions::I64];
+        vec![
+            of(3, 9, 32),
+            Rotary { start: 131_000, interleaved: true, ..of(5, 3, 64) },
+            Rotary { batch: 2, rotary_dim: Some(10), positions: i32, ..of(2, 5, 15) },
+            Rotary { batch: 2, positions: i64, base: Exact(500_000.0), interleaved: true, ..of(6, 4, 256) },
+            Rotary { tables: Some(40), positions: i64, ..of(2, 7, 16) },
+            Rotary { tables: Some(11), start: 3, positions: start, interleaved: true, ..of(2, 8, 6) },
+            Rotary { rotary_dim: Some(0), ..of(1, 2, 3) },
+            of(2, 0, 8),
+        ]
+    }
+}
+
+impl Rotary {
+    /// (cosine, sine) of a pair at a position.
+    fn direction(&self, inputs: &[Values], pair: u64, position: u64) -> (f64, f64) {
+        match self.tables {
+            Some(rows) => {
+                let at = (position.min(rows - 1) * self.pairs() + pair) as usize;
+                let first = if self.positions == Positions::Start { 1 } else { 2 };
+                (inputs[first].float(at), inputs[first + 1].float(at))
+            }
+            None => {
+                let exponent = -2.0 * pair as f64 / (2 * self.pairs()) as f64;
+                let (sin, cos) = (position as f64 * self.base.0.powf(exponent)).sin_cos();
+                (cos, sin)
+            }
+        }
+    }
+
+    /// One row of the result; `at` is its first element.
+    fn row(&self, inputs: &[Values], at: u64, position: u64) -> Vec<f64> {
+        let mut row: Vec<f64> = (0..self.head_dim).map(|e| inputs[0].float((at + e) as usize)).collect();
+        for pair in 0..self.pairs() {
+            let place = if self.interleaved { (2 * pair, 2 * pair + 1) } else { (pair, pair + self.pairs()) };
+            let (a, b) = (place.0 as usize, place.1 as usize);
+            let (cos, sin) = self.direction(inputs, pair, position);
+            let (x, y) = (row[a], row[b]);
+            row[a] = self.dtype.round(x * cos - y * sin);
+            row[b] = self.dtype.round(x * sin + y * cos);
+        }
+        row
+    }
+}
+
+impl Op for Rotary {
+    fn check(&self) -> Result<(), String> {
+        let rotary_dim = self.rotary_dim.unwrap_or(self.head_dim);
+        if !self.dtype.is_small_float() {
+            return Err(format!(
+                "rotary embedding of {} is not defined; there are f32, f16, bf16",
+                self.dtype
+            ));
+        }
+        if self.head_dim == 0 || rotary_dim > self.head_dim.min(256) || !rotary_dim.is_multiple_of(2) {
+            return Err(format!("a rotary_dim of {rotary_dim} is not an even part of {}", self.head_dim));
+        }
+        if self.tables == Some(0) {
+            return Err("tables have at least one row".into());
+        }
+        if self.start.saturating_add(self.len) > 1 << 31 {
+            return Err(format!("positions from {} on are not less than 2^31", self.start));
+        }
+        if self.base.0.is_finite() && self.base.0 > 1.0 { Ok(()) } else { Err("base is more than 1".into()) }
+    }
+
+    fn inputs(&self) -> Vec<TensorDesc> {
+        let of_type = |dtype| TensorDesc::new("positions", dtype, [self.batch, self.len]);
+        let positions = match self.positions {
+            Positions::Start => None,
+            Positions::I32 => Some(of_type(DType::I32)),
+            Positions::I64 => Some(of_type(DType::I64)),
+        };
+        let x = TensorDesc::new("x", self.dtype, [self.batch, self.heads, self.len, self.head_dim]);
+        let table = |rows, name| TensorDesc::new(name, self.dtype, [rows, self.pairs()]);
+        let tables = self.tables.into_iter().flat_map(|rows| ["cos", "sin"].map(|name| table(rows, name)));
+        [x].into_iter().chain(positions).chain(tables).collect()
+    }
+
+    fn outputs(&self) -> Vec<TensorDesc> {
+        vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.len, self.head_dim])]
+    }
+
+    fn signature(&self) -> String {
+        self.dtype.to_string()
+    }
+
+    fn flops(&self) -> f64 {
+        6.0 * self.batch as f64 * self.heads as f64 * self.len as f64 * self.pairs() as f64
+    }
+
+    fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        let heads = (0..self.batch).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
+        let rows = heads.flat_map(|(b, h)| (0..self.len).map(move |i| (b, h, i)));
+        let row = |(b, h, i)| {
+            let position = match self.positions {
+                Positions::Start => self.start + i,
+                Positions::I32 | Positions::I64 => inputs[1].int((b * self.len + i) as usize) as u64,
+            };
+            self.row(inputs, ((b * self.heads + h) * self.len + i) * self.head_dim, position)
+        };
+        vec![Values::Float(rows.flat_map(row).collect())]
+    }
+
+    /// Two products and their sum, with cosines and sines from tables, or with errors of their own.
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let (factor, direction) = match self.tables {
+            // Those of the last two inputs.
+            Some(_) => (magnitudes[magnitudes.len() - 2..].iter().copied().fold(0.0, f64::max), 0.0),
+            None => (1.0, 2.0 * DIRECTION_ERROR * magnitudes[0]),
+        };
+        let sum = Tolerance::of_sum(2, magnitudes[0] * factor, DType::F32, self.dtype);
+        Tolerance { absolute: sum.absolute + direction, relative: sum.relative }
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Samples for Rotary {
+    fn samples() -> Vec<Rotary> {
+        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Rotary::samples_of).collect()
+    }
+
+    /// Positions up to a million, or within the tables and a little beyond.
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        if index != 1 || self.positions == Positions::Start {
+            return None;
+        }
+        let end = self.tables.map_or(1 << 20, |rows| rows + 2);
+        Some(Values::Int((0..self.batch * self.len).map(|_| (random() % end) as i64).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_turns_pairs() {
+        let op = Rotary { start: 1, ..Rotary::new(1, 1, 4, DType::F32) };
+        let x = [Values::Float(vec![1.0, 0.0, 0.0, 1.0])];
+        let near = |op: &Rotary, expected: [f64; 4]| {
+            let [Values::Float(got)] = &op.reference(&x)[..] else { panic!("floats") };
+            assert!(got.iter().zip(expected).all(|(g, e)| (g - e).abs() < 1e-6), "{got:?}");
+        };
+        // Pair 0 turns by 1, pair 1 by 10000^(-1/2).
+        let (sin, cos) = 1.0f64.sin_cos();
+        let (sin1, cos1) = 0.01f64.sin_cos();
+        near(&op, [cos, -sin1, sin, cos1]);
+        near(&Rotary { interleaved: true, ..op }, [cos, sin, -sin1, cos1]);
+    }
+}

@@ -1,0 +1,231 @@
+//! The dispatches of the kernels of `attention`, by template.
+
+use halite_ops::{
+    Op,
+    attention::{Attention, Mask},
+};
+
+use crate::{
+    Params, Plan, Slot, Step, Unfit,
+    plan::{groups, module, narrow},
+    plans::{Lower, lines::packed_name},
+};
+
+impl Lower for Attention {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "coop" => coop(self, build, params),
+            "decode" => decode(self, build, params),
+            "flash" => flash(self, build, params),
+            "split" => split(self, build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+/// Parts of a kernel's memory between its steps: two numbers of each query, and its result.
+const SUM_BYTES: u64 = 8;
+
+const ELEMENT_BYTES: u64 = 4;
+
+/// Parts that `combine.comp` has room for.
+const MOST_SPLITS: u32 = 256;
+
+/// One workgroup for some queries of a key-value head, over all of its keys.
+pub(super) fn flash(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    Ok(Plan::of(tiles(op, build, params, 1, Slot::Output(0))?))
+}
+
+/// Keys in parts, for few queries of many keys.
+pub(super) fn split(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let splits = splits(op, params)?;
+    let tiles = tiles(op, build, params, splits, Slot::Scratch(0))?;
+    combined(op, tiles, params, splits)
+}
+
+/// The same, with whole words of 16 bytes and no tiles.
+pub(super) fn decode(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, rb, kb) = (params.get("lanes")?, params.get("rb")?, params.get("kb")?);
+    let d = narrow("head_dim", op.head_dim)?;
+    // 16-byte words of a row.
+    let words = d * narrow("a size", op.dtype.size())? / 16;
+    let whole = (op.head_dim * op.dtype.size()).is_multiple_of(16);
+    if !whole || !words.is_power_of_two() || words > lanes {
+        return Err(Unfit(format!("is for rows of 16, 32, 64, … bytes, not of {d} elements")));
+    }
+    let team = lanes.checked_div(rb).unwrap_or(0);
+    let shared = team != 0 && lanes % rb == 0 && kb % team == 0;
+    if !shared || lanes % 8 != 0 || kb % (lanes / words.min(8)).max(1) != 0 {
+        return Err(Unfit(format!("has blocks of {rb}x{kb} that {lanes} invocations do not cover")));
+    }
+    let splits = splits(op, params)?;
+    let mut step = tiles_of(op, [lanes, rb, kb], build, splits, Slot::Scratch(0))?;
+    step.constants.push(words.min(8));
+    combined(op, step, params, splits)
+}
+
+/// Parts of the keys.
+fn splits(op: &Attention, params: &Params) -> Result<u64, Unfit> {
+    if op.q_len > params.get("max_q_len")?.into() {
+        return Err(Unfit(format!("is for few queries, not {}", op.q_len)));
+    }
+    let (part_len, most) = (params.get("split_len")?, params.get("max_splits")?);
+    if most > MOST_SPLITS {
+        return Err(Unfit(format!("cuts keys into {most} parts, and {MOST_SPLITS} can be combined")));
+    }
+    Ok(op.kv_len.div_ceil(part_len.max(1).into()).clamp(1, most.max(1).into()))
+}
+
+/// A dispatch over parts of the keys, and the one that combines what it leaves.
+fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: u64) -> Result<Plan, Unfit> {
+    let combine_lanes = params.get("combine_lanes")?;
+    if !combine_lanes.is_power_of_two() {
+        return Err(Unfit(format!("combines with {combine_lanes} invocations, which is no power of two")));
+    }
+    let rows = op.batch * op.heads * op.q_len;
+    tiles.bindings.push(Slot::Scratch(1));
+    let splits = narrow("a number of parts", splits)?;
+    let combine = Step {
+        module: module(&format!("attention_combine_{}", packed_name(op.dtype)))?,
+        constants: vec![combine_lanes, narrow("head_dim", op.head_dim)?],
+        push: vec![narrow("a number of queries", rows)?, splits],
+        bindings: vec![Slot::Scratch(0), Slot::Scratch(1), Slot::Output(0)],
+        grid: [narrow("a number of queries", rows)?.min(65535), 1, 1],
+        subgroup_size: 0,
+    };
+    let bytes = |each: u64| (rows * u64::from(splits) * each).max(4);
+    let scratch = vec![bytes(op.head_dim * ELEMENT_BYTES), bytes(SUM_BYTES)];
+    Ok(Plan::new(vec![tiles, combine], scratch))
+}
+
+/// Cooperative matrices of 16x16x16 in subgroups of 32, each with `16 * tm` queries.
+pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, tm, bk) = (params.get("lanes")?, params.get("tm")?, params.get("bk")?);
+    let (d, most) = (narrow("head_dim", op.head_dim)?, params.get("max_dim")?);
+    let bq = lanes / 32 * tm * 16;
+    if lanes % 32 != 0 || bk % 16 != 0 || bq > 2 * bk {
+        return Err(Unfit(format!("has {bq} queries in {lanes} invocations, and tiles of {bk} keys")));
+    }
+    if d % 16 != 0 || d > most {
+        return Err(Unfit(format!("is for a head_dim of 16, 32, … up to {most}, not {d}")));
+    }
+    let least = params.get("min_q_len")?;
+    if op.q_len < least.into() {
+        return Err(Unfit(format!("is for {least} queries or more, not {}", op.q_len)));
+    }
+    if op.scale() <= 0.0 {
+        return Err(Unfit(format!("is for positive scales, not {}", op.scale())));
+    }
+    let mut push = shape(op)?;
+    push.extend(factors(op));
+    let constants = vec![lanes, tm, bk, d];
+    let flags = flags(op).into_iter().chain([params.get("direct")?]);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: constants.into_iter().chain(flags).collect(),
+        push,
+        bindings: bindings(op, Slot::Output(0)),
+        grid: [
+            groups(group(op) * op.q_len, bq)?,
+            narrow("a number of heads", op.kv_heads())?,
+            narrow("the batch", op.batch)?,
+        ],
+        subgroup_size: 0,
+    }))
+}
+
+/// The dispatch over queries and `splits` parts of the keys.
+fn tiles(op: &Attention, build: &str, params: &Params, splits: u64, out: Slot) -> Result<Step, Unfit> {
+    let (lanes, bq, bk) = (params.get("lanes")?, params.get("bq")?, params.get("bk")?);
+    if lanes % 8 != 0 || bk % 8 != 0 || (bq * 8) % lanes.max(1) != 0 {
+        return Err(Unfit(format!("has tiles of {bq}x{bk} that {lanes} invocations do not cover")));
+    }
+    tiles_of(op, [lanes, bq, bk], build, splits, out)
+}
+
+/// The dispatch of blocks of `bq` queries and `bk` keys, checked.
+fn tiles_of(
+    op: &Attention,
+    [lanes, bq, bk]: [u32; 3],
+    build: &str,
+    splits: u64,
+    out: Slot,
+) -> Result<Step, Unfit> {
+    let d = narrow("head_dim", op.head_dim)?;
+    // Parts are whole tiles of keys.
+    let split_len = op.kv_len.div_ceil(splits).next_multiple_of(bk.into());
+    let mut push = shape(op)?;
+    push.extend([narrow("a number of parts", splits)?, narrow("a part of the keys", split_len)?]);
+    push.extend(factors(op));
+    Ok(Step {
+        module: module(build)?,
+        constants: [lanes, bq, bk, d].into_iter().chain(flags(op)).collect(),
+        push,
+        bindings: bindings(op, out),
+        grid: [
+            groups(group(op) * op.q_len, bq)?,
+            narrow("a number of heads", op.kv_heads())?,
+            narrow("batch and parts", op.batch * splits)?,
+        ],
+        subgroup_size: 0,
+    })
+}
+
+/// Specialization constants: what happens to scores.
+fn flags(op: &Attention) -> [u32; 3] {
+    [op.causal, op.mask != Mask::None, op.softcap.is_some()].map(u32::from)
+}
+
+/// The inputs and the output; a mask that is not there, and not read, has the queries in its place.
+fn bindings(op: &Attention, out: Slot) -> Vec<Slot> {
+    let mask = if op.mask == Mask::None { Slot::Input(0) } else { Slot::Input(3) };
+    vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), mask, out]
+}
+
+/// Query heads that share a key-value head.
+pub(super) fn group(op: &Attention) -> u64 {
+    op.heads / op.kv_heads()
+}
+
+/// Push constants: lengths and strides. Every index of an element must fit 32 bits.
+pub(super) fn shape(op: &Attention) -> Result<Vec<u32>, Unfit> {
+    for tensor in op.inputs().iter().chain(&op.outputs()) {
+        narrow("a number of elements", tensor.elements())?;
+    }
+    let stride = |b, h| narrow("the mask", op.mask_start(b, h));
+    Ok(vec![
+        narrow("q_len", op.q_len)?,
+        narrow("kv_len", op.kv_len)?,
+        narrow("capacity", op.capacity())?,
+        narrow("a number of heads", group(op))?,
+        stride(1, 0)?,
+        stride(0, 1)?,
+    ])
+}
+
+/// Push constants: scale and softcap.
+pub(super) fn factors(op: &Attention) -> [u32; 2] {
+    [op.scale(), op.softcap.map_or(1.0, |cap| cap.0)].map(|factor| (factor as f32).to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{DType, Operation};
+
+    use super::*;
+
+    #[test]
+    fn every_variant_for_few_queries_finds_the_kernel_that_combines_its_parts() {
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let op = Operation::Attention(Attention::new(2, 1, 300, 64, dtype));
+            for variant in
+                crate::variants_of("attention").filter(|v| v.signatures.contains(&dtype.to_string()))
+            {
+                if matches!(variant.template.as_str(), "decode" | "split") {
+                    let plan = variant.plan(&op).unwrap_or_else(|unfit| panic!("{} {unfit}", variant.name));
+                    assert_eq!(plan.steps.len(), 2, "{}", variant.name);
+                }
+            }
+        }
+    }
+}

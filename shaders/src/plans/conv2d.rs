@@ -1,0 +1,59 @@
+//! The dispatches of the kernels of `conv2d`, by template.
+
+use halite_ops::{Activation, Op, conv2d::Conv2d};
+
+use crate::{
+    Params, Plan, Slot, Unfit,
+    plans::{
+        Lower,
+        convolution::{self, Kernel, matrix},
+        epilogue::{self, Added, Epilogue},
+    },
+};
+
+impl Lower for Conv2d {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if Epilogue::of(template, params).does(self.residual, self.activation) {
+            return dispatches(self, template, build, params);
+        }
+        if template == "depthwise_patches" {
+            return Err(Unfit("knows activations only that are limits, and adds no residual".into()));
+        }
+        let plain = Conv2d { residual: false, activation: Activation::None, ..self.clone() };
+        let plan = dispatches(&plain, template, build, params)?;
+        let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
+        let elements = self.outputs()[0].elements();
+        epilogue::afterwards(plan, (elements, self.dtype), residual, self.activation)
+    }
+}
+
+/// Bindings of inputs and output; without a bias or a residual, its place has the filters, and nothing reads it.
+pub(super) fn bindings(added: Added) -> Vec<Slot> {
+    let bias = Slot::Input(if added.bias { 2 } else { 1 });
+    let residual = Slot::Input(if added.residual { 2 + usize::from(added.bias) } else { 1 });
+    vec![Slot::Input(0), Slot::Input(1), bias, Slot::Output(0), residual]
+}
+
+/// The dispatches of kernels that do all that becomes of the sums themselves.
+fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let shape = op.shape().map_err(Unfit)?;
+    let added = Added { bias: op.bias, residual: op.residual, place_bias: false };
+    let (bindings, activation) = (bindings(added), op.activation);
+    let kernel = Kernel { build, params, added, activation, bindings, more: Vec::new() };
+    let add = format!("conv2d_matrix_add_{}", op.dtype);
+    match template {
+        "depthwise" => convolution::depthwise(&shape, kernel),
+        "depthwise_patches" => convolution::depthwise_patches(&shape, kernel),
+        "direct" => convolution::direct(&shape, kernel),
+        "gemm" => matrix::gemm(&shape, kernel),
+        "matrix" => matrix::matrix(&shape, kernel),
+        "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),
+        "patches" => convolution::patches(&shape, kernel),
+        "pointwise" => convolution::pointwise(&shape, kernel),
+        "rows" => convolution::rows(&shape, kernel),
+        "strips" => convolution::strips(&shape, kernel),
+        "wide" => matrix::wide(&shape, kernel),
+        "wide_cut" => matrix::wide_cut(&shape, kernel, &add),
+        other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+    }
+}

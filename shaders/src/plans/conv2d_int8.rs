@@ -1,0 +1,32 @@
+//! The dispatches of the kernels of `conv2d_int8`, by template.
+
+use halite_ops::{Activation, conv2d_int8::Conv2dInt8};
+
+use crate::{
+    Params, Plan, Slot, Unfit,
+    plans::{
+        Lower,
+        convolution::{self, Kernel, matrix},
+        epilogue::Added,
+    },
+};
+
+impl Lower for Conv2dInt8 {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let shape = self.shape().map_err(Unfit)?;
+        let mut bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Input(if self.bias { 2 } else { 1 })];
+        if self.scaled() {
+            bindings.push(Slot::Input(self.scales()));
+        }
+        bindings.push(Slot::Output(0));
+        let (least, most) = self.limits();
+        let more = [self.input_zero, self.output_zero, least, most].map(i32::cast_unsigned).to_vec();
+        let (added, activation) = (Added { bias: self.bias, ..Added::default() }, Activation::None);
+        let kernel = Kernel { build, params, added, activation, bindings, more };
+        match template {
+            "direct" => convolution::direct(&shape, kernel),
+            "gemm" => matrix::gemm(&shape, kernel),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What all convolutions share: the shape of grouped filters over images, where elements lie, the terms of each sum, and
+//! the push constants of the kernels.
+
+use halite_ops::{Activation, convolution::Convolution, window::Layout};
+
+use crate::{
+    Params, Plan, Slot, Step, Unfit,
+    plan::{groups, module, narrow},
+    plans::epilogue::{Added, activation_code},
+};
+
+pub(super) mod matrix;
+
+/// What a kernel is given besides the shape.
+pub(crate) struct Kernel<'a> {
+    pub build: &'a str,
+    pub params: &'a Params,
+    pub added: Added,
+    pub activation: Activation,
+    /// Buffers in the order of bindings.
+    pub bindings: Vec<Slot>,
+    /// Push constants behind the shape.
+    pub more: Vec<u32>,
+}
+
+/// The block of `include/convolution.glsl`.
+pub(super) fn push(shape: &Convolution) -> Result<Vec<u32>, Unfit> {
+    let w = &shape.window;
+    let (inputs, outputs) = (shape.groups * shape.channels, shape.groups * shape.filters);
+    let ([rows, columns], taps) = (w.output(), w.kernel[0] * w.kernel[1]);
+    let (pixels, places) = (w.input[0] * w.input[1], rows * columns);
+    let strides = match shape.layout {
+        Layout::Nchw => [
+            [inputs * pixels, pixels, 1],
+            [shape.filters * shape.channels * taps, shape.channels * taps, taps],
+            [outputs * places, places, 1],
+        ],
+        Layout::Nhwc => {
+            [[inputs * pixels, 1, inputs], [shape.filters, 1, outputs], [outputs * places, 1, outputs]]
+        }
+    };
+    let tap = if shape.layout == Layout::Nchw { 1 } else { shape.channels * outputs };
+    let sizes = [shape.channels, w.input[0], w.input[1], shape.filters, w.kernel[0], w.kernel[1]];
+    let window = [rows, columns, w.strides[0], w.strides[1], w.dilations[0], w.dilations[1]];
+    let all = sizes.into_iter().chain(window).chain([w.pads[0], w.pads[1]]).chain(strides[0]);
+    let all = all.chain(strides[1]).chain([tap]).chain(strides[2]);
+    let push = all.map(|value| narrow("a size", value)).collect::<Result<Vec<u32>, Unfit>>()?;
+    let total = |each: u64| each.saturating_mul(shape.images);
+    narrow("a number of elements", total(inputs * pixels))?;
+    narrow("a number of elements", total(outputs * places))?;
+    narrow("a number of weights", outputs * shape.channels * taps)?;
+    Ok(push)
+}
+
+/// An invocation for each `pixels` places and `channels` filters.
+pub(super) fn direct(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let p = |name| kernel.params.get(name);
+    let (channels, pixels, least) = (p("channels")?, p("pixels")?, p("min_filters")?);
+    if shape.filters < u64::from(least) {
+        return Err(Unfit(format!("wants at least {least} filters in a group, there are {}", shape.filters)));
+    }
+    let [rows, columns] = shape.window.output();
+    let lanes = lanes_for(rows * columns, pixels, p("lanes")?);
+    let blocks = u64::from(groups(shape.filters, channels)?) * shape.groups;
+    let grid =
+        [groups(rows * columns, lanes * pixels)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
+}
+
+/// An invocation for `filters` filters at four places, with a kernel of 1x1.
+pub(super) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let (p, w) = (|name| kernel.params.get(name), &shape.window);
+    let plain = (w.kernel, w.strides, w.pads) == ([1, 1], [1, 1], [0; 4]);
+    if !plain || shape.layout != Layout::Nchw || shape.channels == 0 {
+        return Err(Unfit("wants channels first, a kernel of 1x1, strides of 1 and no padding".into()));
+    }
+    let [least, most] = kernel.limits();
+    let (lanes, filters) = (p("lanes")?, p("filters")?);
+    mostly_there(shape, filters)?;
+    let pixels = w.input[0] * w.input[1];
+    let quads = p("quads")? != 0 && pixels.is_multiple_of(4);
+    let weight_quads = shape.channels.is_multiple_of(4);
+    let blocks = u64::from(groups(shape.filters, filters)?) * shape.groups;
+    let grid = [groups(pixels, lanes * 4)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    let constants = vec![lanes, quads.into(), weight_quads.into(), least, most];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
+}
+
+/// An invocation for `channels` filters at four places, one below the other, with a kernel of 3x3.
+pub(super) fn strips(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let (p, w) = (|name| kernel.params.get(name), &shape.window);
+    if (w.kernel, w.strides, w.dilations) != ([3, 3], [1, 1], [1, 1]) {
+        return Err(Unfit("wants a kernel of 3x3 with strides of 1 and no dilation".into()));
+    }
+    at_least(shape, p("min_filters")?)?;
+    let [rows, columns] = w.output();
+    let strips = rows.div_ceil(4) * columns;
+    let lanes = lanes_for(strips, 1, p("lanes")?);
+    let blocks = u64::from(groups(shape.filters, p("channels")?)?) * shape.groups;
+    let grid = [groups(strips, lanes)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
+}
+
+/// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3.
+pub(super) fn patches(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let p = |name| kernel.params.get(name);
+    let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
+    patched(shape, p("stride")?)?;
+    mostly_there(shape, filters)?;
+    let blocks = u64::from(groups(shape.filters, filters)?) * shape.groups;
+    let grid =
+        [patch_groups(shape, across, lanes)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    let [least, most] = kernel.limits();
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
+}
+
+/// An invocation for `filters` filters at `across` neighbours, with a kernel of `columns` columns.
+pub(super) fn rows(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let (p, w) = (|name| kernel.params.get(name), &shape.window);
+    let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
+    let (columns, stride) = (p("columns")?, p("stride")?);
+    let fits = (w.kernel[1], w.strides[1], w.dilations[1]) == (columns.into(), stride.into(), 1);
+    if !fits || shape.layout != Layout::Nchw {
+        return Err(Unfit(format!(
+            "wants channels first, and {columns} columns with strides of {stride} and no dilation"
+        )));
+    }
+    let [least, most] = kernel.limits();
+    mostly_there(shape, filters)?;
+    let [rows, columns] = w.output();
+    let blocks = u64::from(groups(shape.filters, filters)?) * shape.groups;
+    let grid = [
+        groups(rows * columns.div_ceil(across.max(1).into()), lanes)?,
+        narrow("a number of filters", blocks)?,
+        images_32(shape)?,
+    ];
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
+}
+
+/// An invocation for four rows of `across` places of one filter over one channel, with a kernel of 3x3.
+pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let p = |name| kernel.params.get(name);
+    let (lanes, across) = (p("lanes")?, p("across")?);
+    patched(shape, p("stride")?)?;
+    if shape.channels != 1 {
+        return Err(Unfit(format!("wants one channel in a group, there are {}", shape.channels)));
+    }
+    let filters = narrow("filters", shape.groups * shape.filters)?;
+    kernel.more.extend([filters, 0]);
+    let [least, most] = kernel.limits();
+    let quads = shape.window.output()[1].is_multiple_of(4);
+    let grid = [patch_groups(shape, across, lanes)?, filters, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid)?))
+}
+
+/// Whether patches of results can be computed.
+fn patched(shape: &Convolution, stride: u32) -> Result<(), Unfit> {
+    let w = &shape.window;
+    let window = (w.kernel, w.strides, w.dilations) == ([3, 3], [stride.into(); 2], [1, 1]);
+    if !window || shape.layout != Layout::Nchw {
+        return Err(Unfit(format!(
+            "wants channels first, a kernel of 3x3 with strides of {stride} and no dilation"
+        )));
+    }
+    Ok(())
+}
+
+/// Workgroups for patches of four rows by `across` places.
+fn patch_groups(shape: &Convolution, across: u32, lanes: u32) -> Result<u32, Unfit> {
+    let [rows, columns] = shape.window.output();
+    groups(rows.div_ceil(4) * columns.div_ceil(across.max(1).into()), lanes)
+}
+
+/// Refuses kernels that compute many filters at a time where few of them are there: what is computed of others is lost.
+fn mostly_there(shape: &Convolution, filters: u32) -> Result<(), Unfit> {
+    let computed = shape.filters.next_multiple_of(u64::from(filters.max(1)));
+    if computed.saturating_mul(3) > shape.filters.saturating_mul(4) {
+        return Err(Unfit(format!("computes {filters} filters at a time, and there are {}", shape.filters)));
+    }
+    Ok(())
+}
+
+/// An invocation for four places, one below the other, of a filter over one channel.
+pub(super) fn depthwise(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let p = |name| kernel.params.get(name);
+    let (lanes, stride, w) = (p("lanes")?, u64::from(p("stride")?), &shape.window);
+    if shape.channels != 1 {
+        return Err(Unfit(format!("wants one channel in a group, there are {}", shape.channels)));
+    }
+    if stride > 0 && (w.kernel, w.strides, w.dilations) != ([3, 3], [stride; 2], [1, 1]) {
+        return Err(Unfit(format!("wants a kernel of 3x3 with strides of {stride} and no dilation")));
+    }
+    let filters = shape.groups * shape.filters;
+    let [rows, columns] = w.output();
+    let strips = narrow("a number of invocations", filters * rows.div_ceil(4) * columns)?;
+    kernel.more.extend([narrow("filters", filters)?, (shape.layout == Layout::Nhwc).into()]);
+    let grid = [strips.div_ceil(lanes), images_32(shape)?, 1];
+    Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
+}
+
+fn at_least(shape: &Convolution, filters: u32) -> Result<(), Unfit> {
+    if shape.filters < u64::from(filters) {
+        return Err(Unfit(format!(
+            "wants at least {filters} filters in a group, there are {}",
+            shape.filters
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn images_32(shape: &Convolution) -> Result<u32, Unfit> {
+    narrow("a number of images", shape.images)
+}
+
+/// A dispatch; `constants` are lanes and those behind the activation.
+pub(super) fn step(
+    shape: &Convolution,
+    kernel: Kernel<'_>,
+    constants: Vec<u32>,
+    grid: [u32; 3],
+) -> Result<Step, Unfit> {
+    let module = module(kernel.build)?;
+    let mut all = vec![constants[0], kernel.added.code(), activation_code(kernel.activation)];
+    all.extend(&constants[1..]);
+    let mut push = push(shape)?;
+    push.extend(kernel.more);
+    Ok(Step { module, constants: all, push, bindings: kernel.bindings, grid, subgroup_size: 0 })
+}
+
+impl Kernel<'_> {
+    /// Bits of the limits that the activation is; infinities where it is more than limits, which a kernel knows by its code.
+    fn limits(&self) -> [u32; 2] {
+        self.activation.limits().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]).map(f32::to_bits)
+    }
+}
+
+/// Invocations of a workgroup, at most `most` and at least 8, each with `pixels` places: of those that leave the fewest
+/// without work, the most.
+pub(crate) fn lanes_for(places: u64, pixels: u32, most: u32) -> u32 {
+    let covered = |lanes: u32| places.next_multiple_of(u64::from(lanes * pixels).max(1));
+    let choices = std::iter::successors(Some(most), |lanes| (*lanes >= 16).then_some(lanes / 2));
+    choices.min_by_key(|lanes| covered(*lanes)).unwrap_or(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workgroups_fit_small_images() {
+        assert_eq!(lanes_for(56 * 56, 4, 16), 16);
+        assert_eq!(lanes_for(14 * 14, 4, 32), 8, "224 places instead of 256");
+        assert_eq!(lanes_for(7 * 7, 4, 32), 16, "the larger of those with 64");
+        assert_eq!(lanes_for(0, 4, 32), 32);
+    }
+}

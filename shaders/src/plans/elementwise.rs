@@ -1,0 +1,48 @@
+//! The dispatches of the kernels of `elementwise`, by template.
+
+use halite_ops::{DType, elementwise::Elementwise, expression};
+
+use crate::{
+    Module, Params, Plan, Slot, Step, Unfit,
+    emit::{self, Grid, LANES, Layout},
+    plans::Lower,
+};
+
+impl Lower for Elementwise {
+    fn lower(&self, template: &str, _build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "quad" => quad(self, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+/// Workgroups in a row of the grid: what every Vulkan device takes.
+const MOST_GROUPS: u32 = 65_535;
+
+fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
+    let [lanes, quads] = [params.get("lanes")?, params.get("quads")?];
+    let float16 = params.get("float16").is_ok_and(|flag| flag == 1);
+    if float16 && op.program.outputs.iter().all(|o| o.dtype != DType::F16) {
+        return Err(Unfit("is for f16 results, and there are none".to_owned()));
+    }
+    let dtypes = op.dtypes();
+    let types = op.program.types(&dtypes).map_err(Unfit)?;
+    let program = expression::simplify(&op.program, &types, &dtypes);
+    let types = program.types(&dtypes).map_err(Unfit)?;
+    let layout = Layout::new(&op.shapes(), &op.dims())?;
+    let groups = layout.elements.div_ceil(LANES * quads * lanes);
+    // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
+    let row = groups.div_ceil(groups.div_ceil(MOST_GROUPS).max(1)).max(1);
+    let grid = Grid { invocations: lanes, row: row * lanes, quads, float16 };
+    let emitted = emit::emit(&program, &types, &dtypes, &layout, &grid).map_err(Unfit)?;
+    let inputs = (0..dtypes.len()).map(Slot::Input);
+    Ok(Plan::of(Step {
+        module: Module::Emitted(emitted.words.into()),
+        constants: Vec::new(),
+        push: emitted.push,
+        bindings: inputs.chain((0..program.outputs.len()).map(Slot::Output)).collect(),
+        grid: [if groups == 0 { 0 } else { row }, groups.div_ceil(row), 1],
+        subgroup_size: 0,
+    }))
+}

@@ -1,0 +1,163 @@
+//! What becomes of the sums of heavy operations before they are stored: what is added to them and which function is
+//! applied.
+
+use halite_ops::{
+    Activation, DType, Operation,
+    elementwise::Elementwise,
+    expression::{Expression, Function, Operand},
+};
+
+use crate::{Params, Plan, Slot, Unfit, Variant, variants_of};
+
+/// What is added to sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// A value for each filter of a convolution, or for each column of a product.
+    pub bias: bool,
+    /// A tensor like the result.
+    pub residual: bool,
+    /// A value for each place of a convolution of 1x1.
+    pub place_bias: bool,
+}
+
+impl Added {
+    /// The number by which kernels know it.
+    pub fn code(self) -> u32 {
+        u32::from(self.bias) | u32::from(self.residual) << 1 | u32::from(self.place_bias) << 2
+    }
+}
+
+/// The number by which kernels know an activation: `include/activation.glsl`.
+pub(crate) fn activation_code(activation: Activation) -> u32 {
+    activation as u32
+}
+
+/// How much of what becomes of sums a kernel does. All add a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Epilogue {
+    /// It adds a residual and applies every function.
+    Everything,
+    /// It applies the functions up to hard-swish.
+    Few,
+    /// It applies functions that are limits.
+    Limits,
+}
+
+impl Epilogue {
+    /// That of the kernels of a template with these parameters.
+    pub fn of(template: &str, params: &Params) -> Self {
+        let flag = |name| params.get(name).is_ok_and(|flag| flag == 1);
+        match template {
+            "pointwise" if flag("finishes") => Epilogue::Everything,
+            "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
+            "depthwise" => Epilogue::Few,
+            "direct" | "strips" if flag("few") => Epilogue::Few,
+            _ => Epilogue::Everything,
+        }
+    }
+
+    /// Whether kernels add a residual where there is one, and apply the function.
+    pub fn does(self, residual: bool, activation: Activation) -> bool {
+        match self {
+            Epilogue::Everything => true,
+            Epilogue::Few => {
+                !residual && activation_code(activation) <= activation_code(Activation::HardSwish)
+            }
+            Epilogue::Limits => !residual && activation.limits().is_some(),
+        }
+    }
+}
+
+/// A plan whose results of `elements` elements are finished by one more dispatch, in place: the residual is added and the
+/// function applied. For kernels on devices where more code in them costs more than this does.
+pub(crate) fn afterwards(
+    mut plan: Plan,
+    (elements, dtype): (u64, DType),
+    residual: Option<Slot>,
+    activation: Activation,
+) -> Result<Plan, Unfit> {
+    let mut program = Expression::default();
+    let mut inputs = vec![(dtype, vec![elements])];
+    let mut value = Operand::Input(0);
+    if residual.is_some() {
+        inputs.push((dtype, vec![elements]));
+        value = program.call(Function::Add, &[value, Operand::Input(1)]);
+    }
+    let value = applied(&mut program, value, activation);
+    program.store(value, dtype);
+    let operation = Operation::Elementwise(Elementwise::new(inputs, program));
+    let baseline = |v: &&Variant| v.needs.is_baseline() && v.signatures.contains(&operation.signature());
+    let variant = variants_of(operation.name()).filter(baseline).min_by_key(|v| v.order);
+    let variant = variant.ok_or_else(|| Unfit("finds no elementwise kernel".to_owned()))?;
+    let mut steps = variant.plan(&operation)?.steps;
+    for step in &mut steps {
+        for slot in &mut step.bindings {
+            *slot = match (*slot, residual) {
+                (Slot::Input(1), Some(residual)) => residual,
+                _ => Slot::Output(0),
+            };
+        }
+    }
+    plan.steps.extend(steps);
+    Ok(plan)
+}
+
+/// The plan of a variant that leaves the residual and the activation to a dispatch of their own: for devices that cannot bind
+/// both a bias and a residual. `None` where there is no residual.
+pub(crate) fn apart(operation: &Operation, variant: &Variant) -> Option<Result<Plan, Unfit>> {
+    let mut plain = operation.clone();
+    let (residual, activation, bias, dtype) = match &mut plain {
+        Operation::Conv1d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype),
+        Operation::Conv2d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype),
+        Operation::MatMul(product) => {
+            (&mut product.residual, &mut product.activation, product.bias, product.out)
+        }
+        _ => return None,
+    };
+    if !std::mem::take(residual) {
+        return None;
+    }
+    let activation = std::mem::take(activation);
+    let residual = Slot::Input(2 + usize::from(bias));
+    let plan = variant.plan(&plain);
+    let elements = plain.outputs()[0].elements();
+    Some(plan.and_then(|plan| afterwards(plan, (elements, dtype), Some(residual), activation)))
+}
+
+/// An activation in an expression.
+fn applied(program: &mut Expression, x: Operand, activation: Activation) -> Operand {
+    let function = match activation {
+        Activation::None => return x,
+        Activation::Relu6 => return program.call(Function::Clip, &[x, 0.0.into(), 6.0.into()]),
+        Activation::HardSwish => Function::HardSwish,
+        Activation::Relu => Function::Relu,
+        Activation::Silu => Function::Silu,
+        Activation::Sigmoid => Function::Sigmoid,
+        Activation::Tanh => Function::Tanh,
+        Activation::Gelu => Function::Gelu,
+        Activation::GeluTanh => Function::GeluTanh,
+    };
+    program.call(function, &[x])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_is_the_same_in_an_expression() {
+        for activation in Activation::ALL {
+            let mut program = Expression::default();
+            let value = applied(&mut program, Operand::Input(0), activation);
+            program.store(value, DType::F32);
+            let operation = Operation::Elementwise(Elementwise::new(vec![(DType::F32, vec![4])], program));
+            let x = [-3.5, -0.25, 0.75, 8.0];
+            let got = operation.reference(&[halite_ops::Values::Float(x.to_vec())]);
+            let got = got[0].floats();
+            assert!(
+                x.iter().zip(got).all(|(x, got)| (activation.apply(*x) - got).abs() < 1e-5),
+                "{activation:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Lines of tensors, which reductions, normalizations and sorts work along, and how workgroups share them. The other half
+//! is `include/lines.glsl`.
+
+use halite_ops::{DType, lines::Lines};
+
+use crate::{Params, Plan, Slot, Step, Unfit, plan::narrow};
+
+/// How workgroups share lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    /// Lines of a workgroup.
+    pub(crate) across: u32,
+    /// Invocations for each of them.
+    pub(crate) along: u32,
+    /// Elements of a piece of a line.
+    pub(crate) chunk: u32,
+    /// Pieces of a line, each for another workgroup.
+    pub(crate) chunks: u32,
+    lines: u32,
+    length: u32,
+    inner: u32,
+}
+
+/// Workgroups along x; more go along y, because 65535 is all that every device has.
+const ACROSS_X: u32 = 32768;
+
+/// Each line by one workgroup of `along` invocations, whatever it looks like.
+///
+/// # Errors
+/// There are too many elements.
+pub(super) fn whole(lines: &Lines, along: u32) -> Result<Share, Unfit> {
+    narrow("a number of elements", lines.elements())?;
+    let [length, inner] = [narrow("a length", lines.length)?, narrow("inner", lines.inner)?];
+    let lines = narrow("a number of lines", lines.count())?;
+    Ok(Share { across: 1, along, chunk: length, chunks: 1, lines, length, inner })
+}
+
+/// How a variant shares them. Its parameters are `across` and `along`; `packed` (1) when it takes four neighbours at
+/// a time; and what it is good for: `min_inner`, `min_length`, `max_length`.
+///
+/// # Errors
+/// The lines are none that it can take or is good for.
+pub(super) fn share(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
+    let (across, along) = (params.get("across")?, params.get("along")?);
+    let optional = |name, default| params.get(name).unwrap_or(default);
+    if !along.is_power_of_two() || across == 0 {
+        return Err(Unfit(format!("has {along} invocations along lines, which is no power of two")));
+    }
+    if optional("packed", 0) == 1 && (lines.inner != 1 || !lines.length.is_multiple_of(4)) {
+        return Err(Unfit("takes lines of a multiple of four neighbouring elements".into()));
+    }
+    let limits = [
+        (lines.inner, u64::from(optional("min_inner", 0)), u64::MAX, "inner"),
+        (
+            lines.length,
+            u64::from(optional("min_length", 0)),
+            u64::from(optional("max_length", u32::MAX)),
+            "length",
+        ),
+    ];
+    for (value, least, most, what) in limits {
+        if value < least || value > most {
+            return Err(Unfit(format!("is for {what} from {least} to {most}, not {value}")));
+        }
+    }
+    Ok(Share { across, ..whole(lines, along)? })
+}
+
+/// The same with lines cut into pieces, so that there are about `groups` workgroups, but not more than `max_chunks`
+/// pieces of a line.
+///
+/// # Errors
+/// There are enough lines, or they are too short.
+pub(super) fn split(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
+    let share = share(lines, params)?;
+    let (groups, most) = (params.get("groups")?, params.get("max_chunks")?);
+    let wanted = most.min(groups / share.groups().max(1)).max(1);
+    let step = share.along * 4;
+    let chunk = share.length.div_ceil(wanted).next_multiple_of(step);
+    let chunks = share.length.div_ceil(chunk.max(1));
+    if chunks < 2 {
+        return Err(Unfit("is for few long lines".into()));
+    }
+    Ok(Share { chunk, chunks, ..share })
+}
+
+/// The dispatches of a template that does all of a line in mode 0 (`whole`), or in mode 1 what a piece needs to tell the
+/// others, `piece_bytes` of it, and then in mode 2 the rest (`split`). `step` makes a dispatch of a mode, given where the
+/// pieces' memory is.
+///
+/// # Errors
+/// The template is another one, or the lines are none that the variant can take or is good for.
+pub(super) fn plan(
+    lines: &Lines,
+    template: &str,
+    params: &Params,
+    piece_bytes: u64,
+    step: impl Fn(&Share, u32, Slot) -> Result<Step, Unfit>,
+) -> Result<Plan, Unfit> {
+    match template {
+        // There are no pieces; a binding must have something.
+        "whole" => Ok(Plan::of(step(&share(lines, params)?, 0, Slot::Output(0))?)),
+        "split" => {
+            let share = split(lines, params)?;
+            let memory = Slot::Scratch(0);
+            let steps = vec![step(&share, 1, memory)?, step(&share, 2, memory)?];
+            let pieces = u64::from(share.lines) * u64::from(share.chunks);
+            Ok(Plan::new(steps, vec![piece_bytes * pieces]))
+        }
+        other => Err(unknown(other)),
+    }
+}
+
+impl Share {
+    /// Workgroups that have all the lines.
+    fn groups(&self) -> u32 {
+        self.lines.div_ceil(self.across)
+    }
+
+    /// The first constants: workgroup size, `ACROSS`, `ALONG`; then `more`.
+    pub(crate) fn constants(&self, more: &[u32]) -> Vec<u32> {
+        [&[self.across * self.along, self.across, self.along], more].concat()
+    }
+
+    /// Push constants: lines, length, inner, chunk; then `more`.
+    pub(crate) fn push(&self, more: &[u32]) -> Vec<u32> {
+        [&[self.lines, self.length, self.inner, self.chunk], more].concat()
+    }
+
+    /// Workgroups.
+    pub(crate) fn grid(&self) -> [u32; 3] {
+        // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
+        let rows = self.groups().div_ceil(ACROSS_X);
+        [self.groups().div_ceil(rows.max(1)), rows, self.chunks]
+    }
+
+    /// Number of lines.
+    pub(crate) fn lines(&self) -> u32 {
+        self.lines
+    }
+}
+
+/// The refusal of a template that an operation does not have.
+pub(crate) fn unknown(template: &str) -> Unfit {
+    Unfit(format!("uses the unknown template '{template}'"))
+}
+
+/// What names of builds for devices without 16-bit types call a type.
+pub(crate) fn packed_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "f16p",
+        DType::BF16 => "bf16p",
+        other => other.name(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(text: &str) -> Params {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn pieces_cover_a_line_and_many_lines_have_one() {
+        let given = params(r#"{"across":1,"along":128,"groups":512,"max_chunks":64}"#);
+        let piece = split(&Lines { outer: 2, length: 100_000, inner: 1 }, &given).unwrap();
+        assert!(piece.chunk * piece.chunks >= 100_000 && piece.chunk * (piece.chunks - 1) < 100_000);
+        assert_eq!(piece.chunk % 512, 0);
+        assert!(split(&Lines { outer: 5000, length: 100_000, inner: 1 }, &given).is_err());
+        let tall = share(&Lines { outer: 100_000, length: 4, inner: 1 }, &given).unwrap();
+        assert!(tall.grid().iter().all(|n| *n <= 65535), "{:?}", tall.grid());
+    }
+}

@@ -1,0 +1,279 @@
+//! The dispatches of the kernels of `matmul`, by template.
+
+use halite_ops::{
+    Activation, DType, Op,
+    convolution::Convolution,
+    matmul::MatMul,
+    window::{Layout, Window},
+};
+
+use crate::{
+    Params, Plan, Slot, Step, Unfit,
+    plan::{groups, module, narrow},
+    plans::{
+        Lower,
+        convolution::{self, Kernel},
+        epilogue::{self, Added, Epilogue, activation_code},
+    },
+};
+
+impl Lower for MatMul {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if Epilogue::of(template, params).does(self.residual, self.activation) {
+            return dispatches(self, template, build, params);
+        }
+        let plain = MatMul { residual: false, activation: Activation::None, ..self.clone() };
+        let plan = dispatches(&plain, template, build, params)?;
+        let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
+        epilogue::afterwards(plan, (self.outputs()[0].elements(), self.out), residual, self.activation)
+    }
+}
+
+/// What is added to sums.
+fn added(op: &MatMul) -> Added {
+    Added { bias: op.bias, residual: op.residual, place_bias: false }
+}
+
+/// The dispatches of kernels that do all that becomes of the sums themselves.
+fn dispatches(op: &MatMul, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    match template {
+        "coop" => coop(op, build, params),
+        "pointwise" => pointwise(op, build, params),
+        "rows" => rows(op, build, params),
+        "tiled" => tiled(op, build, params),
+        "vector" => vector(op, build, params),
+        "wide" => wide(op, build, params),
+        other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+    }
+}
+
+/// Workgroups that keep a large GPU busy; sums are cut into parts until there are about as many.
+const ENOUGH_WORKGROUPS: u64 = 264;
+
+/// Rows that the kernels for few rows can hold.
+const FEW_ROWS: u64 = 8;
+
+/// Invocations of a kernel that only adds.
+const ADD_LANES: u32 = 128;
+
+/// The shape as kernels count it: m, n, k, and elements from one right operand to the next.
+fn shape(op: &MatMul) -> Result<[u32; 4], Unfit> {
+    for tensor in op.inputs().iter().chain(&op.outputs()) {
+        narrow("a number of elements", tensor.elements())?;
+    }
+    let stride = if op.rhs_shared { 0 } else { narrow("a matrix", op.n * op.k)? };
+    Ok([narrow("m", op.m)?, narrow("n", op.n)?, narrow("k", op.k)?, stride])
+}
+
+/// Whether rows of a length are whole quads, as kernels take it.
+fn quads(length: u64) -> u32 {
+    length.is_multiple_of(4).into()
+}
+
+/// What is added to sums, where it lies, and the function of results: two constants and two bindings. What is not there has
+/// the right operand's place, and nothing reads it.
+fn epilogue(op: &MatMul) -> ([u32; 2], [Slot; 2]) {
+    let bias = Slot::Input(if op.bias { 2 } else { 1 });
+    let residual = Slot::Input(if op.residual { 2 + usize::from(op.bias) } else { 1 });
+    ([added(op).code(), activation_code(op.activation)], [bias, residual])
+}
+
+fn bindings(op: &MatMul) -> Vec<Slot> {
+    [&[Slot::Input(0), Slot::Input(1), Slot::Output(0)][..], &epilogue(op).1].concat()
+}
+
+/// One element at a time, sums in a tile of registers.
+pub(super) fn tiled(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (lanes, bm, bn, bk, tm, tn) = (p("lanes")?, p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
+    if lanes * tm * tn != bm * bn || bm % tm != 0 || bn % tn != 0 {
+        return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
+    }
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: [&[lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()][..], &epilogue(op).0].concat(),
+        push: shape(op)?.to_vec(),
+        bindings: bindings(op),
+        grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
+        subgroup_size: 0,
+    }))
+}
+
+/// Nothing shared: an invocation computes eight rows of two quads of columns.
+pub(super) fn rows(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let lanes = params.get("lanes")?;
+    let right = if op.rhs_transposed { 0 } else { quads(op.n) };
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: [&[lanes, op.rhs_transposed.into(), right, quads(op.n)][..], &epilogue(op).0].concat(),
+        push: shape(op)?.to_vec(),
+        bindings: bindings(op),
+        grid: [groups(op.n, lanes * 8)?, groups(op.m, 8)?, narrow("the batch", op.batch)?],
+        subgroup_size: 0,
+    }))
+}
+
+/// The kernel of convolutions of 1x1: rows of the left operand are filters, columns are places, the batch is groups.
+pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.rhs_transposed || op.rhs_shared {
+        return Err(Unfit("wants a right operand of its own for each product, not transposed".into()));
+    }
+    shape(op)?;
+    let (kernel, strides, dilations) = ([1, 1], [1, 1], [1, 1]);
+    let window = Window { input: [1, op.n], kernel, strides, dilations, pads: [0; 4], ceil: false };
+    let images = Convolution {
+        images: 1,
+        groups: op.batch,
+        channels: op.k,
+        filters: op.m,
+        window,
+        layout: Layout::Nchw,
+    };
+    // Columns are places here.
+    let added = Added { bias: false, place_bias: op.bias, ..added(op) };
+    let [bias, residual] = epilogue(op).1;
+    let bindings = vec![Slot::Input(1), Slot::Input(0), bias, Slot::Output(0), residual];
+    let kernel = Kernel { build, params, added, activation: op.activation, bindings, more: Vec::new() };
+    convolution::pointwise(&images, kernel)
+}
+
+/// Four elements at a time. With `parts` of `most` more than 1, sums are cut and added by a second step.
+pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (lanes, bm, bn, bk, tm, tn) = (p("lanes")?, p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
+    let unrolled = p("unrolled")?;
+    let even = |quads: u32| quads.is_multiple_of(lanes);
+    let covered = lanes * tm * tn == bm * bn && tm % 4 == 0 && tn % 4 == 0 && bm % tm == 0 && bn % tn == 0;
+    if !covered || bk % 4 != 0 || bk % unrolled != 0 || !even(bm * bk / 4) || !even(bn * bk / 4) {
+        return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
+    }
+    let tiles = op.m.div_ceil(bm.into()) * op.n.div_ceil(bn.into()) * op.batch;
+    let most = p("parts")?;
+    let parts = if most > 1 { cut(op, tiles, bk, most)? } else { 1 };
+    let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(bk.into()))?;
+    let rhs_row = if op.rhs_transposed { op.k } else { op.n };
+    let divides = |length: u64, tile: u32| length.is_multiple_of(tile.into());
+    let rows = u64::from(part) * u64::from(parts) == op.k && divides(op.m, bm) && divides(op.n, bn);
+    let mut constants = vec![lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()];
+    constants.extend([quads(op.k), quads(rhs_row), quads(op.n), rows.into(), parts, unrolled]);
+    constants.extend(if parts == 1 { epilogue(op).0 } else { [0, 0] });
+    let batch = narrow("the batch", op.batch)?;
+    let mut push = shape(op)?.to_vec();
+    push.extend([part, batch]);
+    let z = narrow("the batch", op.batch * u64::from(parts))?;
+    let grid = [groups(op.n, bn)?, groups(op.m, bm)?, z];
+    let step =
+        Step { module: module(build)?, constants, push, bindings: bindings(op), grid, subgroup_size: 0 };
+    if parts == 1 {
+        return Ok(Plan::of(step));
+    }
+    summed(op, step, parts)
+}
+
+/// Few rows: `across` invocations share the sums of four columns, `along` when the right operand lies along k. Cuts
+/// sums as `wide` does.
+pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.m > FEW_ROWS {
+        return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.m)));
+    }
+    let (lanes, most) = (params.get("lanes")?, params.get("parts")?);
+    let slices = params.get(if op.rhs_transposed { "along" } else { "across" })?;
+    if !slices.is_power_of_two() || !lanes.is_multiple_of(slices) {
+        return Err(Unfit(format!("has {lanes} invocations, {slices} for a column")));
+    }
+    let columns = lanes / slices * 4;
+    let workgroups = op.n.div_ceil(columns.into()) * op.batch;
+    let parts = if most > 1 { cut(op, workgroups, slices, most)? } else { 1 };
+    let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(4))?;
+    let rhs_row = if op.rhs_transposed { op.k } else { op.n };
+    let [m, n, k, stride] = shape(op)?;
+    let mut constants =
+        vec![lanes, slices, m.max(1), op.rhs_transposed.into(), quads(op.k), quads(rhs_row), parts];
+    constants.extend(if parts == 1 { epilogue(op).0 } else { [0, 0] });
+    let z = narrow("the batch", op.batch * u64::from(parts))?;
+    let step = Step {
+        module: module(build)?,
+        constants,
+        push: vec![m, n, k, stride, part, narrow("the batch", op.batch)?],
+        bindings: bindings(op),
+        grid: [groups(op.n, columns)?, m.min(1), z],
+        subgroup_size: 0,
+    };
+    if parts == 1 { Ok(Plan::of(step)) } else { summed(op, step, parts) }
+}
+
+/// Parts to cut the sums into, so that a device with many units has work for all.
+fn cut(op: &MatMul, tiles: u64, bk: u32, most: u32) -> Result<u32, Unfit> {
+    let wanted = ENOUGH_WORKGROUPS.div_ceil(tiles.max(1)).min(most.into());
+    let parts = wanted.min(op.k / (4 * u64::from(bk)));
+    if parts < 2 {
+        return Err(Unfit(format!(
+            "cuts long sums of small results, and sums of {} with {tiles} tiles need no cut",
+            op.k
+        )));
+    }
+    narrow("a number of parts", parts)
+}
+
+/// The plan that lets `step` write `parts` results one behind the other, and adds them.
+fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
+    let length = op.batch * op.m * op.n;
+    narrow("a number of elements of all parts", length * u64::from(parts))?;
+    // What is added comes with the second step.
+    step.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Input(1), Slot::Input(1)];
+    let (epilogue, [bias, residual]) = epilogue(op);
+    let build = match op.out {
+        DType::F32 => "matmul_parts_f32",
+        DType::F16 => "matmul_parts_f16",
+        DType::I32 => "matmul_parts_i32",
+        other => return Err(Unfit(format!("adds no parts of {other}"))),
+    };
+    let add = Step {
+        module: module(build)?,
+        constants: [&[ADD_LANES, parts][..], &epilogue].concat(),
+        push: vec![narrow("a number of elements", length)?, narrow("n", op.n)?],
+        bindings: vec![Slot::Scratch(0), Slot::Output(0), bias, residual],
+        grid: [groups(length, ADD_LANES)?, 1, 1],
+        subgroup_size: 0,
+    };
+    let bytes = (length * u64::from(parts) * 4).max(4);
+    Ok(Plan::new(vec![step, add], vec![bytes]))
+}
+
+/// Cooperative matrices of `mm` x `mn` x `mk`, a tile of `wm` x `wn` results for each subgroup of 32.
+pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (bm, bn, bk, wm, wn) = (p("bm")?, p("bn")?, p("bk")?, p("wm")?, p("wn")?);
+    let (stages, mm, mn, mk) = (p("stages")?, p("mm")?, p("mn")?, p("mk")?);
+    let subgroups = (bm / wm) * (bn / wn);
+    let lanes = 32 * subgroups;
+    let pack = narrow("a word", 16 / op.lhs.size())?;
+    // Bytes that lie across k are turned in blocks of four words.
+    let right = if op.lhs == DType::I8 && !op.rhs_transposed { bn * bk / pack / 4 } else { bn * bk / pack };
+    let even = (bm * bk / pack).is_multiple_of(lanes) && right.is_multiple_of(lanes);
+    let divides = bm % wm == 0 && bn % wn == 0 && wm % mm == 0 && wn % mn == 0 && bk % mk == 0;
+    let staged = subgroups * mm * mn / 4 <= stages * bm * (bk / pack + 1);
+    if !even || !divides || !staged {
+        return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
+    }
+    let rhs_row = if op.rhs_transposed { op.k } else { op.n };
+    let words = |length: u64| length.is_multiple_of(pack.into());
+    if !words(op.k) || !words(rhs_row) {
+        return Err(Unfit(format!(
+            "reads rows in 16-byte words of {pack} elements, and these are no multiples"
+        )));
+    }
+    let [m, n, k, stride] = shape(op)?;
+    let whole = m % bm == 0 && n % bn == 0 && k % bk == 0;
+    let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];
+    constants.extend([stages, mm, mn, mk]);
+    constants.extend(epilogue(op).0);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants,
+        push: vec![m, n, k, stride / pack],
+        bindings: bindings(op),
+        grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
+        subgroup_size: 32,
+    }))
+}

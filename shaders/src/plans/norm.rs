@@ -1,0 +1,82 @@
+//! The dispatches of the kernels of `norm`, by template.
+
+use halite_ops::norm::{Norm, NormKind};
+
+use crate::{
+    Params, Plan, Slot, Step, Unfit,
+    plan::{groups, module, narrow},
+    plans::{
+        Lower,
+        lines::{self, Share},
+    },
+};
+
+impl Lower for Norm {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if template == "by_channel" {
+            return by_channel(self, build, params);
+        }
+        fits(self, params)?;
+        lines::plan(&self.lines(), template, params, 8, |share, mode, pieces| {
+            step(self, build, share, mode, pieces)
+        })
+    }
+}
+
+fn step(op: &Norm, build: &str, share: &Share, mode: u32, pieces: Slot) -> Result<Step, Unfit> {
+    let centered = op.kind == NormKind::Group;
+    let [scale, bias] = op.channel_inputs().map(Slot::Input);
+    let per_group = op.channels / op.groups.max(1);
+    let numbers = [
+        narrow("groups", op.groups)?,
+        narrow("channels", per_group)?,
+        narrow("spatial", op.spatial)?,
+        op.epsilon.0.to_bits(),
+    ];
+    Ok(Step {
+        module: module(build)?,
+        constants: share.constants(&[mode, centered.into(), op.scale.into(), op.bias.into()]),
+        push: share.push(&numbers),
+        bindings: vec![Slot::Input(0), scale, bias, Slot::Output(0), pieces],
+        grid: share.grid(),
+        subgroup_size: 0,
+    })
+}
+
+fn fits(op: &Norm, params: &Params) -> Result<(), Unfit> {
+    if op.kind == NormKind::Batch {
+        return Err(Unfit("is for what has its own mean".into()));
+    }
+    let packed = params.get("packed").unwrap_or(0) == 1;
+    if packed && op.spatial != 1 && !op.spatial.is_multiple_of(4) {
+        return Err(Unfit("takes four elements of one channel".into()));
+    }
+    Ok(())
+}
+
+fn by_channel(op: &Norm, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.kind != NormKind::Batch {
+        return Err(Unfit("is for means that are given".into()));
+    }
+    let packed = params.get("packed").unwrap_or(0) == 1;
+    if packed && !op.elements().is_multiple_of(4) {
+        return Err(Unfit("takes a multiple of four elements".into()));
+    }
+    let lanes = params.get("lanes")?;
+    let total = groups(op.elements(), lanes * 4)?;
+    let across = total.min(32768);
+    let [scale, bias] = op.channel_inputs().map(Slot::Input);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: vec![lanes, op.scale.into(), op.bias.into()],
+        push: vec![
+            narrow("a number of elements", op.elements())?,
+            narrow("channels", op.channels)?,
+            narrow("spatial", op.spatial)?,
+            op.epsilon.0.to_bits(),
+        ],
+        bindings: vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), scale, bias, Slot::Output(0)],
+        grid: [across, total.div_ceil(across.max(1)), 1],
+        subgroup_size: 0,
+    }))
+}

@@ -1,0 +1,124 @@
+//! The dispatches of the kernels of `quant_matmul`, by template.
+
+use halite_ops::{
+    DType, Op,
+    quant_matmul::{CHUNK, QuantMatMul},
+};
+
+use crate::{
+    Params, Plan, Slot, Step, Unfit,
+    plan::{groups, module, narrow},
+    plans::Lower,
+};
+
+impl Lower for QuantMatMul {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "matrix" => matrix(self, build, params),
+            "tiled" => tiled(self, build, params),
+            "vector" => vector(self, build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+/// Rows of activations that the kernels for few rows can hold.
+const FEW_ROWS: u64 = 8;
+/// Chunks that a subgroup takes at a time in `matrix.comp`.
+const STEP: u32 = 8;
+
+fn chunks(op: &QuantMatMul) -> Result<[u32; 2], Unfit> {
+    Ok([narrow("k", op.k / CHUNK)?, narrow("a group", op.group / CHUNK)?])
+}
+
+/// Every kernel has all bindings; those that an operation has no tensor for hold the weights.
+fn bindings(op: &QuantMatMul) -> Vec<Slot> {
+    let zeros = if op.zero_points { Slot::Input(3) } else { Slot::Input(1) };
+    let last = Slot::Input(op.inputs().len() - 1);
+    let lhs_scales = if op.lhs == DType::I8 { last } else { Slot::Input(1) };
+    vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), zeros, lhs_scales, Slot::Output(0)]
+}
+
+fn constants(op: &QuantMatMul) -> [u32; 3] {
+    [op.bits, (op.scales == DType::F16).into(), op.zero_points.into()]
+}
+
+fn step(op: &QuantMatMul, build: &str, tile: &[u32], push: Vec<u32>, grid: [u32; 3]) -> Result<Plan, Unfit> {
+    for tensor in op.inputs().iter().chain(&op.outputs()) {
+        narrow("a number of elements", tensor.elements())?;
+    }
+    let constants = tile.iter().copied().chain(constants(op)).collect();
+    let bindings = bindings(op);
+    Ok(Plan::of(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 }))
+}
+
+fn vector(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, span, columns) = (params.get("lanes")?, params.get("span")?, params.get("columns")?);
+    if op.m > FEW_ROWS {
+        return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.m)));
+    }
+    if span < 8 || !span.is_power_of_two() || !lanes.is_multiple_of(span) || columns > span {
+        return Err(Unfit(format!("has {span} of {lanes} invocations for {columns} columns")));
+    }
+    let rows = narrow("m", op.m)?;
+    let [chunks, group] = chunks(op)?;
+    let count = groups(op.n, lanes / span * columns)?;
+    let grid = [count, rows.min(1), 1];
+    let push = vec![narrow("n", op.n)?, chunks, group];
+    step(op, build, &[lanes, span, columns, rows.max(1)], push, grid)
+}
+
+/// Cooperative matrices whose left operands are made in registers, a workgroup for `16 * tiles` columns. Its subgroups,
+/// `most` at most, share the sums, so that there are about `subgroups` on the device in all: fewer leave memory idle,
+/// more only begin and end.
+fn matrix(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (tiles, most) = (params.get("tiles")?, params.get("most")?);
+    if op.m > FEW_ROWS {
+        return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.m)));
+    }
+    let rows = narrow("m", op.m)?;
+    let [chunks, group] = chunks(op)?;
+    let count = groups(op.n, 16 * tiles)?;
+    let wanted = params.get("subgroups")?.checked_div(count).unwrap_or(1);
+    let share = wanted.min(chunks.div_ceil(STEP)).clamp(1, most.max(1));
+    let subgroups = (share + 1).next_power_of_two() / 2;
+    let regular = match (chunks.is_multiple_of(STEP), op.scales == DType::F16 && group == 1) {
+        (true, true) => 2,
+        (whole, _) => u32::from(whole),
+    };
+    let push = vec![narrow("n", op.n)?, chunks, group];
+    step(op, build, &[32 * subgroups, tiles, rows.max(1), regular], push, [count, rows.min(1), 1])
+}
+
+fn tiled(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (lanes, bm, bn, tm) = (p("lanes")?, p("bm")?, p("bn")?, p("tm")?);
+    if lanes * tm * 4 != bm * bn || !tm.is_multiple_of(4) || !bm.is_multiple_of(tm) {
+        return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
+    }
+    let [chunks, group] = chunks(op)?;
+    let push = vec![narrow("m", op.m)?, narrow("n", op.n)?, chunks, group];
+    let grid = [groups(op.n, bn)?, groups(op.m, bm)?, 1];
+    step(op, build, &[lanes, bm, bn, tm], push, grid)
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::Samples as _;
+
+    use super::*;
+
+    #[test]
+    fn subgroups_share_long_sums_of_few_columns() {
+        let params: Params = serde_json::from_str(r#"{"tiles":1,"subgroups":2048,"most":8}"#).unwrap();
+        let op = QuantMatMul::samples().into_iter().find(|op| op.m == 1 && op.bits == 4).unwrap();
+        let op = QuantMatMul { lhs: DType::F16, out: DType::F16, group: 32, ..op };
+        for (n, k, subgroups) in
+            [(14336, 4096, 2), (4096, 14336, 8), (16, 64, 1), (100_000, 4096, 1), (3, 0, 1)]
+        {
+            let op = QuantMatMul { n, k, ..op.clone() };
+            let plan = matrix(&op, "quant_matmul_matrix_f16_f16", &params).unwrap();
+            assert_eq!(plan.steps[0].constants[0], 32 * subgroups, "{n} x {k}");
+        }
+    }
+}

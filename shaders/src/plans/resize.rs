@@ -1,0 +1,46 @@
+//! The dispatches of the kernels of `resize`, by template.
+
+use halite_ops::{
+    Op,
+    resize::{Interpolation, Resize},
+};
+
+use crate::{
+    Params, Plan, Slot, Unfit,
+    plans::{
+        Lower, axis,
+        moves::{Mover, narrow_all},
+    },
+};
+
+impl Lower for Resize {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "nearest" | "weighted" => resized(self, build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
+    let mut push = [[1, 1, 1], [0; 3], [0; 3], [1; 3]];
+    for (d, axis) in op.axes().iter().rev().enumerate() {
+        for (numbers, number) in push.iter_mut().zip(axis::told(axis)?) {
+            numbers[d] = number;
+        }
+    }
+    let mut push = push.concat();
+    push.push((op.cubic.0 as f32).to_bits());
+    let constants = if op.interpolation == Interpolation::Nearest {
+        vec![op.nearest as u32]
+    } else {
+        vec![op.taps(), (op.exclude_outside && op.interpolation == Interpolation::Cubic).into()]
+    };
+    if op.interpolation == Interpolation::Nearest {
+        push.pop();
+    }
+    let sizes: Vec<u64> = [op.images].into_iter().chain(op.output.iter().copied()).collect();
+    let mover = Mover::new(build, params, &sizes)?;
+    Ok(Plan::of(mover.step(&constants, &push, vec![Slot::Input(0), Slot::Output(0)])?))
+}

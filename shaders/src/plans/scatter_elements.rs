@@ -1,0 +1,53 @@
+//! The dispatches of the kernels of `scatter_elements`, by template.
+
+use halite_ops::{Op, moves::dense_strides, scatter_elements::ScatterElements};
+
+use crate::{
+    Params, Plan, Slot, Unfit,
+    plan::narrow,
+    plans::{
+        Lower,
+        moves::{Mover, factor, index_words, narrow_all, whole_copy},
+        scatters::shares,
+    },
+};
+
+impl Lower for ScatterElements {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "columns" => scattered(self, build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+/// Dimensions but the one that is indexed.
+fn others<'a, T: Copy>(op: &ScatterElements, of: &'a [T]) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
+    let axis = op.axis;
+    of.iter().enumerate().filter(move |(d, _)| *d != axis).map(|(_, value)| *value)
+}
+
+fn scattered(op: &ScatterElements, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
+    if factor(params.get("unit")?, op.dtype)? != 1 {
+        return Err(Unfit("is for elements of another size".into()));
+    }
+    let columns: u64 = others(op, &op.indices).product();
+    let along = narrow("a dimension", op.indices[op.axis])?;
+    let shares = shares(columns, along.into());
+    let mut sizes = vec![shares.into()];
+    sizes.extend(others(op, &op.indices));
+    let (indices, data) = (dense_strides(&op.indices), dense_strides(&op.data));
+    let mut push = Vec::new();
+    for strides in [&indices, &data] {
+        let wrapped = others(op, strides).rev().map(|stride| stride as u32);
+        push.extend(wrapped.chain(std::iter::repeat(0)).take(5));
+    }
+    push.extend([along, indices[op.axis] as u32]);
+    push.extend([narrow("a dimension", op.data[op.axis])?, data[op.axis] as u32, shares]);
+    let constants = [index_words(op.index), op.reduction as u32];
+    let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+    let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
+    let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
+    Ok(Plan::new(vec![copy, scatter], Vec::new()))
+}

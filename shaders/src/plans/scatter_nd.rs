@@ -1,0 +1,41 @@
+//! The dispatches of the kernels of `scatter_nd`, by template.
+
+use halite_ops::{Op, moves::MOST_DIMS, scatter_nd::ScatterNd};
+
+use crate::{
+    Params, Plan, Slot, Unfit,
+    plan::narrow,
+    plans::{
+        Lower,
+        moves::{Mover, factor, index_words, narrow_all, whole_copy},
+        scatters::shares,
+    },
+};
+
+impl Lower for ScatterNd {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "slices" => scattered(self, build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+fn scattered(op: &ScatterNd, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
+    let factor = factor(params.get("unit")?, op.dtype)?;
+    if !op.inner.is_multiple_of(factor) {
+        return Err(Unfit(format!("moves {factor} elements at a time, slices have {}", op.inner)));
+    }
+    let inner = op.inner / factor;
+    let shares = shares(inner, op.slices);
+    let extents = op.extents.iter().map(|e| narrow("a dimension", *e)).collect::<Result<Vec<_>, _>>()?;
+    let mut push: Vec<u32> = extents.into_iter().chain(std::iter::repeat(1)).take(MOST_DIMS).collect();
+    push.extend([narrow("a number of slices", op.slices)?, shares]);
+    let constants = [index_words(op.index), op.reduction as u32, op.extents.len() as u32];
+    let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+    let sizes = [shares.into(), inner];
+    let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
+    let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
+    Ok(Plan::new(vec![copy, scatter], Vec::new()))
+}

@@ -1,5 +1,4 @@
-//! Owns how devices are weighed against each other when nobody named one. Does not own: the facts that give points
-//! (drivers do), opening devices, or what a tool prints.
+//! How devices are weighed against each other when nobody named one.
 //!
 //! The kind of a device weighs more than everything else together, so a processor is never taken for a GPU. Within a
 //! kind the driver's own points decide, and among equals the device path, which does not change from run to run.

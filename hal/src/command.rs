@@ -1,4 +1,4 @@
-//! Owns recorded commands: a command buffer is data until a driver lowers it. Does not own: execution.
+//! Recorded commands: a command buffer is data until a driver lowers it.
 
 use std::{any::Any, fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns the driver trait and what it tells about devices before one is opened.
+//! The driver trait and what it tells about devices before one is opened.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

@@ -58,7 +58,7 @@ pub trait Executable: fmt::Debug + Send + Sync + 'static {
         Ok(functions.len())
     }
 
-    /// What a dispatch of this function touches, for the check of barriers (`halite_layers::hazards`): for each binding what is
+    /// What a dispatch of this function accesses, for the check of barriers (`halite_layers::hazards`): for each binding what is
     /// read and what is written, and no less than the code does. `None` for the workgroups where only the device knows
     /// them. The answer is `None` where the driver cannot look into the code. May take long: nobody asks unless the check
     /// is switched on.

@@ -1,4 +1,4 @@
-//! Owns the sources and targets of queue reads and writes. Does not own: archive formats or who opens files.
+//! The sources and targets of queue reads and writes.
 
 use std::{fmt, fs, sync::Arc};
 

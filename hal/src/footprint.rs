@@ -1,5 +1,4 @@
-//! Owns what a dispatch touches, as drivers can tell from its code. Does not own: how they tell, or what follows from it
-//! (`hazards`).
+//! What a dispatch accesses, as drivers can tell from its code.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! Owns the wildcard match that device queries use. Does not own: what is matched (drivers answer queries).
+//! The wildcard match that device queries use.
 
 /// Whether `text` fits `pattern`, in which `*` stands for any characters and `?` for exactly one. Case matters.
 /// Takes time in the order of the product of the lengths at worst: patterns come from modules.

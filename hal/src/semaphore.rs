@@ -1,5 +1,4 @@
-//! Owns timeline semaphores: the trait, fences (sets of points), and a host-side implementation that drivers build
-//! on. Does not own: device-side waiting (drivers do).
+//! Timeline semaphores: the trait, fences (sets of points), and a host-side implementation that drivers build on.
 
 use std::{any::Any, cell::RefCell, fmt, sync::Arc};
 

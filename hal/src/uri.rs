@@ -1,4 +1,4 @@
-//! Owns device URIs: `driver[:[//]path][?key=value&key=value]`. Does not own: what a path means (drivers do).
+//! Device URIs: `driver[:[//]path][?key=value&key=value]`.
 
 use crate::{Options, Result, status};
 

@@ -1,4 +1,4 @@
-//! Owns the readable text of a recording, for traces and bug reports. Does not own: where the text goes.
+//! The readable text of a recording, for traces and bug reports.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 

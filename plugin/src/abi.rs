@@ -1,5 +1,4 @@
-//! Owns the C interface between a program and a driver library: layouts, numbers, and the contract in words.
-//! Does not own: the translation to and from Rust traits (the rest of `plugin`), or finding libraries (`library`).
+//! The C interface between a program and a driver library: layouts, numbers, and the contract in words.
 //!
 //! `include/halite/driver.h` is generated from this file; `cargo xtask header --check` tells whether it is current.
 //!

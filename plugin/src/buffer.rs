@@ -1,4 +1,4 @@
-//! Owns buffers on their way through the interface. Does not own: memory.
+//! Buffers on their way through the interface.
 
 use std::{any::Any, ptr, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns command buffers on their way through the interface. Does not own: what was recorded (`command`).
+//! Command buffers on their way through the interface.
 
 use std::{any::Any, sync::Arc};
 

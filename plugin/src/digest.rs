@@ -1,5 +1,4 @@
-//! Owns the fingerprint of a library, by which people tell one build from another. Does not own: trust; no list of good
-//! fingerprints exists.
+//! The fingerprint of a library, by which people tell one build from another.
 
 use std::{fs::File, io::Read, path::Path};
 

@@ -1,4 +1,4 @@
-//! Owns drivers on their way through the interface. Does not own: how a library is found and asked (`library`).
+//! Drivers on their way through the interface.
 
 use std::{ffi::c_void, fmt, ptr, sync::Arc};
 

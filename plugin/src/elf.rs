@@ -1,4 +1,4 @@
-//! Owns one question about ELF files: is all there that their headers speak of? Does not own: loading, or what is in them.
+//! One question about ELF files: is all there that their headers speak of?
 //!
 //! The system maps a library before it looks at it closely; touching a page behind the end of a file that was cut off
 //! ends the process. So files that are too short are found here. Offsets are those of the ELF specification.

@@ -1,4 +1,4 @@
-//! Owns executables on their way through the interface. Does not own: device code.
+//! Executables on their way through the interface.
 
 use std::{any::Any, ffi::c_void, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns the library's side of being loaded: the one exported function. Does not own: drivers.
+//! The library's side of being loaded: the one exported function.
 
 use std::sync::{Arc, OnceLock};
 

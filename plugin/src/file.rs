@@ -1,4 +1,4 @@
-//! Owns files on their way through the interface. Does not own: reading them.
+//! Files on their way through the interface.
 
 use std::{ptr, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! Owns what a program does for driver libraries (log, device identities), and the library's end of it. Does not own: the
-//! log itself.
+//! What a program does for driver libraries (log, device identities), and the library's end of it.
 
 use std::{ffi::c_void, ptr, sync::OnceLock};
 

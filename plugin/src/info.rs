@@ -1,4 +1,4 @@
-//! Owns what is told about devices, on its way through the interface. Does not own: how it is found out.
+//! What is told about devices, on its way through the interface.
 
 use std::{ffi::c_void, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! Owns the proof that the structures of the interface are where every other compiler puts them: sizes and offsets on systems
-//! with 64-bit addresses, as C sees them. A change that moves a field fails to compile here. Does not own: the structures.
+//! The proof that the structures of the interface are where every other compiler puts them: sizes and offsets on
+//! systems with 64-bit addresses, as C sees them. A change that moves a field fails to compile here.
 
 use std::mem::offset_of;
 

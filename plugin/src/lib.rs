@@ -7,7 +7,7 @@
 //!
 //! # How objects cross
 //! Each kind of object has a file with both ways. Out: an object of ours becomes a handle to `object::Exported`, whose
-//! functions call the trait behind panic guards. In: a handle becomes a proxy that implements the trait. Coming home an
+//! functions call the trait behind panic guards. In: a handle becomes a proxy that implements the trait. On its way back an
 //! object is itself again: a proxy goes out as the handle it holds, and a handle of ours comes in as the object behind
 //! it. So drivers can downcast their own buffers, and semaphores of all sides mix in fences.
 //!

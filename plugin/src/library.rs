@@ -1,4 +1,4 @@
-//! Owns loading driver libraries: opening the file, the handshake, one load per file. Does not own: finding files.
+//! Loading driver libraries: opening the file, the handshake, one load per file.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Owns the short way through the interface and back, within one program. Does not own: any translation.
+//! The short way through the interface and back, within one program.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Owns manifests: the small JSON files that name driver libraries, so that listing drivers loads nothing. Does not own:
-//! where they are looked for (`discovery`), or loading what they name (`library`).
+//! Manifests: the small JSON files that name driver libraries, so that listing drivers loads nothing.
 
 use std::{
     fs::File,

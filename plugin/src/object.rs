@@ -1,5 +1,5 @@
-//! Owns what all objects of the interface have in common: handles of ours for the far end, and handles of the far end
-//! for us, with their counts and checked tables. Does not own: what any table does.
+//! What all objects of the interface have in common: handles of ours for the far end, and handles of the far end for
+//! us, with their counts and checked tables.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! Owns what the far end is to hand back exactly once: timepoints and blobs. Does not own: what is done with them.
+//! What the far end is to hand back exactly once: timepoints and blobs.
 //!
 //! The far end gets a number, not an address. Handing it back twice is a fault of its code that does no harm here: the
 //! second time nothing is found.

@@ -1,4 +1,4 @@
-//! Owns the words for the two ends of the interface and for what the far end does wrong. Does not own: any call.
+//! The words for the two ends of the interface and for what the far end does wrong.
 
 use std::fmt;
 

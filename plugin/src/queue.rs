@@ -1,4 +1,4 @@
-//! Owns queue operations on their way through the interface. Does not own: their order.
+//! Queue operations on their way through the interface.
 
 use std::{ptr, sync::Arc};
 
@@ -72,6 +72,10 @@ impl Lender {
         }
     }
 
+    fn file_op(&mut self, kind: u32, file: &halite_hal::File, file_offset: u64) -> HaliteQueueOp {
+        HaliteQueueOp { kind, file: self.file(file), file_offset, ..NO_OP }
+    }
+
     fn lend(&mut self, op: &QueueOp) -> Result<HaliteQueueOp> {
         Ok(match op {
             QueueOp::Barrier => NO_OP,
@@ -102,20 +106,14 @@ impl Lender {
                 source: self.span(source),
                 ..NO_OP
             },
-            QueueOp::Read { source, source_offset, target } => HaliteQueueOp {
-                kind: HALITE_QUEUE_OP_READ,
-                target: self.span(target),
-                file: self.file(source),
-                file_offset: *source_offset,
-                ..NO_OP
-            },
-            QueueOp::Write { source, target, target_offset } => HaliteQueueOp {
-                kind: HALITE_QUEUE_OP_WRITE,
-                source: self.span(source),
-                file: self.file(target),
-                file_offset: *target_offset,
-                ..NO_OP
-            },
+            QueueOp::Read { source, source_offset, target } => {
+                let op = self.file_op(HALITE_QUEUE_OP_READ, source, *source_offset);
+                HaliteQueueOp { target: self.span(target), ..op }
+            }
+            QueueOp::Write { source, target, target_offset } => {
+                let op = self.file_op(HALITE_QUEUE_OP_WRITE, target, *target_offset);
+                HaliteQueueOp { source: self.span(source), ..op }
+            }
             QueueOp::Execute { command_buffer, bindings } => {
                 self.table(bindings);
                 HaliteQueueOp {

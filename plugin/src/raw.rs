@@ -1,5 +1,4 @@
-//! Owns reading and writing plain C memory: text, arrays, structures that know their size. Does not own: what the
-//! structures mean.
+//! Reading and writing plain C memory: text, arrays, structures that know their size.
 
 use std::ffi::c_char;
 

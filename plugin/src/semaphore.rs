@@ -1,4 +1,4 @@
-//! Owns semaphores and fences on their way through the interface, in both directions. Does not own: waiting.
+//! Semaphores and fences on their way through the interface, in both directions.
 
 use std::{any::Any, ptr, sync::Arc};
 

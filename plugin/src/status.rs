@@ -1,4 +1,4 @@
-//! Owns failures on their way through the interface: complete copies in both directions. Does not own: when one arises.
+//! Failures on their way through the interface: complete copies in both directions.
 
 use super::{
     abi::{HalitePair, HaliteStatus, HaliteStr},

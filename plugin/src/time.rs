@@ -1,5 +1,4 @@
-//! Owns time limits: deadlines here, relative nanoseconds there, because clocks have no common zero. Does not own:
-//! waiting.
+//! Time limits: deadlines here, relative nanoseconds there, because clocks have no common zero.
 
 use std::time::Duration;
 

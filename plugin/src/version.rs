@@ -1,4 +1,4 @@
-//! Owns the rule by which two ends of the interface agree on a version. Does not own: the numbers (`abi`).
+//! The rule by which two ends of the interface agree on a version.
 
 use super::raw::version;
 use halite_hal::{Result, bail};

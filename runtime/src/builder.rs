@@ -1,4 +1,4 @@
-//! Owns how a session comes to be: sources of modules, devices and parameters, and the order they are brought up in.
+//! How a session comes to be: sources of modules, devices and parameters, and the order they are brought up in.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns the switch that stops a running call. Does not own: looking at it (the VM and waits do).
+//! The switch that stops a running call.
 
 use std::sync::{
     Arc,

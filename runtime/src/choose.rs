@@ -1,5 +1,4 @@
-//! Owns the choice of a device when nobody named one. Does not own: how devices are weighed (`halite_hal::choice`),
-//! or opening by URI (the registry does).
+//! The choice of a device when nobody named one.
 
 use std::sync::Arc;
 

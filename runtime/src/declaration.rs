@@ -1,5 +1,4 @@
-//! Owns the reading of `iree.abi.declaration`, the compiler's text form of a function's source signature. Does not
-//! own: the calling convention, which alone decides how values are passed.
+//! The reading of `iree.abi.declaration`, the compiler's text form of a function's source signature.
 
 use std::fmt;
 

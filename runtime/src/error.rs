@@ -1,4 +1,4 @@
-//! Owns the error of the public API. Does not own: statuses of the layers below, which it carries.
+//! The error of the public API.
 
 use std::{io, path::PathBuf};
 

@@ -1,5 +1,4 @@
-//! Owns what a module reveals about its executables beside their bytes: the subgroup sizes it was compiled for.
-//! Does not own: what follows from them (drivers decide).
+//! What a module reveals about its executables beside their bytes: the subgroup sizes it was compiled for.
 //!
 //! The compiler writes the whole target attribute of a device into the message of a `fail` in `__init`. For code that
 //! uses subgroup operations that text is the only place that says which widths the code assumes.

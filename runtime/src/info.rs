@@ -1,5 +1,4 @@
-//! Owns the facts about functions that modules tell: what they take and return, and how they are called. Does not own:
-//! calling them (`function` does).
+//! The facts about functions that modules tell: what they take and return, and how they are called.
 
 use halite_abi::{Result, ResultExt, attribute, export, status};
 use halite_formats::vmfb::FunctionSignature;

@@ -1,5 +1,5 @@
 //! Load and run models on any HAL device: sessions, modules, functions, values; and the native modules `hal` and
-//! `io_parameters` that compiled modules import. Does not own: drivers, the interpreter, file formats.
+//! `io_parameters` that compiled modules import.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!

@@ -1,4 +1,4 @@
-//! Owns how files become bytes: mapped, or read into memory. Does not own: what the bytes mean.
+//! How files become bytes: mapped, or read into memory.
 
 use std::{fs::File, io, path::Path};
 

@@ -1,4 +1,4 @@
-//! Owns the translation between [`Value`] and the VM's values. Does not own: what either means to a program.
+//! The translation between [`Value`] and the VM's values.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Owns the values that cross the API: buffer views, how they move between host and device, and the
-//! [`Value`] enum. Does not own: host tensors (`tensor` does), or how values become VM refs (`values` does).
+//! The values that cross the API: buffer views, how they move between host and device, and the [`Value`] enum.
 
 use std::sync::Arc;
 

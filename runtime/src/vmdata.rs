@@ -1,4 +1,4 @@
-//! Owns access to the VM's own objects from native functions: byte buffers, strings, lists. Does not own: the objects.
+//! Access to the VM's own objects from native functions: byte buffers, strings, lists.
 
 use bytes::Bytes;
 use halite_abi::{Result, status};

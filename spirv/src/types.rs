@@ -140,12 +140,11 @@ impl Types {
                 Type::Struct { members: words.to_vec() }
             }
             Op::TypePointer => read_pointer(module, inst)?,
-            Op::TypeFunction if self.get(words[0]).is_some() => {
-                let params = words[1..].iter().map(|p| value_type(*p)).collect::<Result<_, _>>();
-                let params = params.map_err(|_| bad("parameters must be types"))?;
+            Op::TypeFunction => {
+                let params = words[1..].iter().map(|p| value_type(*p)).collect::<Result<_, _>>()?;
+                self.get(words[0]).ok_or_else(|| bad("the return type is no type"))?;
                 Type::Function { ret: words[0], params }
             }
-            Op::TypeFunction => return Err(bad("the return type must be a type")),
             op if is_type(op) => Type::Other,
             _ => return Ok(None),
         }))

@@ -1,4 +1,4 @@
-//! Owns which drivers the conformance programs know. Does not own: the drivers.
+//! The drivers that tests and measurements know, and how they open devices.
 
 use std::{
     path::PathBuf,

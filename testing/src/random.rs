@@ -1,4 +1,4 @@
-//! Owns the random numbers of tests: the same on every system for the same seed.
+//! Random numbers of tests: the same on every system for the same seed.
 
 /// SplitMix64 (Steele, Lea and Flood 2014): small, fast, good enough to choose test inputs.
 #[derive(Clone, Debug)]

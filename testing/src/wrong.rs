@@ -1,4 +1,4 @@
-//! Owns what is told of a wrong result: words for people, and the numbers for reports. Does not own: comparing.
+//! What is told of a wrong result: words for people, and the numbers for reports.
 
 use halite_ops::DType;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Owns the patterns that are measured. Does not own: repetition and statistics.
+//! The patterns that are measured.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Owns the comparison with the original's code for the same operation: same inputs, same device, in turns. Does not own:
-//! that code (`original`).
+//! Compares with the original's code for the same operation: same inputs, same device, in turns.
 
 use halite_hal::Result;
 use halite_ops::Operation;

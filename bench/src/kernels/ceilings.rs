@@ -1,5 +1,4 @@
-//! Owns what a device can do at most, measured: copies of memory of any size, and arithmetic. Does not own: the kernels for it
-//! (`halite_shaders::Probe`).
+//! Measures what a device can do at most: copies of memory of any size, and arithmetic.
 
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 

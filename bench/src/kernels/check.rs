@@ -1,4 +1,4 @@
-//! Owns whether what was timed is right: inputs of any size, and what results are compared with. Does not own: running.
+//! Checks that what was timed is right: inputs of any size, and what results are compared with.
 
 use halite_ops::{Operation, TensorDesc, Values};
 use halite_testing::{

@@ -1,5 +1,4 @@
-//! Owns which operations are measured when none is named: the list in `bench/kernels.txt`. Does not own: what
-//! operations there are.
+//! The operations that are measured when none is named: the list in `bench/kernels.txt`.
 
 use halite_ops::Operation;
 use halite_targets::Capabilities;

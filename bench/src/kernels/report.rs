@@ -1,4 +1,4 @@
-//! Owns how measurements are told: a table for people, JSON for programs. Does not own: measuring.
+//! Prints measurements: a table for people, JSON for programs.
 
 use std::fmt::Write as _;
 

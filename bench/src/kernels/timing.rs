@@ -1,5 +1,5 @@
-//! Owns how runs on a device are timed: enough in one submission that its cost does not count, a device that is awake, and
-//! sides that take turns. Does not own: what runs.
+//! Times runs on a device: enough in one submission that its cost does not count, a device that is awake, and sides that
+//! take turns.
 
 use std::time::{Duration, Instant};
 

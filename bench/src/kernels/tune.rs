@@ -1,5 +1,4 @@
-//! Owns what follows from measurements: rows of tuning, one for each class of shapes, and the timings that they come from. Does
-//! not own: measuring, or the file.
+//! What follows from measurements: rows of tuning, one for each class of shapes, and the timings that they come from.
 
 use halite_hal::DeviceInfo;
 use halite_shaders::{Measurement, TuningRow, VariantTime};

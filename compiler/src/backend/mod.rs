@@ -31,6 +31,19 @@ pub trait Backend: fmt::Debug {
     fn executable(&self, code: &Code) -> Result<Vec<u8>, CompileError>;
 }
 
+/// Whether an operation keeps its rules, and some back end computes operations of its types.
+///
+/// # Errors
+/// Says what is wrong, or which types there are.
+pub fn check(operation: &Operation) -> Result<(), String> {
+    vulkan::check(operation)
+}
+
+/// Whether every device of a back end computes an operation.
+pub fn runs_everywhere(operation: &Operation) -> bool {
+    vulkan::runs_everywhere(operation)
+}
+
 /// What a step of a plan computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Computation {

@@ -101,7 +101,7 @@ impl Builder {
                 return self.cast(made, element);
             }
         };
-        halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
+        crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;
         let dims = made.outputs()[0].dims.clone();
         let made = self.kernel1(made, &inputs, dtype.into(), &dims)?;
         self.cast(made, element)
@@ -217,7 +217,7 @@ impl Builder {
                     bias: bias.is_some(),
                     ..ConvTranspose2d::new(four(&input), four(&taps), two(&sliding.strides), dtype)
                 });
-                halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
+                crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;
                 let dims = made.outputs()[0].dims.clone();
                 let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
                 self.kernel1(made, &inputs, dtype.into(), &dims)?
@@ -319,7 +319,7 @@ impl Builder {
             bias: bias.is_some(),
             ..Conv2dInt8::new(rows(self.dims(x)), rows(self.dims(filter)), data, out)
         });
-        halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
+        crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;
         let mut dims = made.outputs()[0].dims.clone();
         if signal {
             dims.remove(2);
@@ -432,7 +432,7 @@ impl Builder {
             input_zero,
             ..Conv2dInt8::new(four(self.dims(x)), four(self.dims(filter)), data, DType::I32)
         });
-        halite_shaders::check(&made).map_err(|reason| self.invalid(reason))?;
+        crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;
         let dims = made.outputs()[0].dims.clone();
         self.kernel1(made, &[x, filter], ElementType::Of(DType::I32), &dims)
     }

@@ -322,7 +322,7 @@ impl Builder {
         inputs: &[TensorId],
         outputs: &[(ElementType, Vec<u64>)],
     ) -> Result<Vec<TensorId>> {
-        halite_shaders::check(&operation).map_err(|reason| self.invalid(reason))?;
+        crate::backend::check(&operation).map_err(|reason| self.invalid(reason))?;
         if outputs.iter().all(|(_, dims)| elements(dims) == 0) {
             let made = outputs.iter().map(|(e, dims)| self.constant("", *e, dims, Bytes::new()));
             return made.collect();

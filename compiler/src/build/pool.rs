@@ -91,7 +91,7 @@ impl Builder {
             ..Pool2d::new([outer, 1, rows, columns], two(kernel, 1), kind, dtype)
         };
         let operation = Operation::Pool2d(made);
-        halite_shaders::check(&operation).map_err(|reason| self.invalid(reason))?;
+        crate::backend::check(&operation).map_err(|reason| self.invalid(reason))?;
         let out = operation.outputs()[0].dims.clone();
         let mut result = dims.to_vec();
         for (i, size) in range.clone().zip([out[2], out[3]]) {

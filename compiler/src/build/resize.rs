@@ -156,7 +156,7 @@ impl Builder {
             )
         };
         let operation = Operation::Resize(made);
-        halite_shaders::check(&operation).is_ok().then_some(operation)
+        crate::backend::check(&operation).is_ok().then_some(operation)
     }
 
     fn nearest_along(&mut self, tensor: TensorId, axis: &ResizedAxis, how: &Resizing) -> Result<TensorId> {

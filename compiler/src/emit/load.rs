@@ -359,7 +359,7 @@ fn memories(commands: &[Command]) -> BTreeSet<Memory> {
     for command in commands {
         match command {
             Command::Dispatch { bindings, .. } => {
-                found.extend(bindings.iter().map(|binding| binding.span.memory))
+                found.extend(bindings.iter().map(|binding| binding.span.memory));
             }
             Command::Copy { from, to } => found.extend([from.memory, to.memory]),
             Command::Barrier => {}

@@ -6,8 +6,6 @@
 //! * `equals`: whether an input has a certain value, where versions ask for one,
 //! * `NAME$async` and `NAME`, which are exported, and `NAME.G` where there are several versions,
 //! * `__init`: finds the device, chooses the target, and loads.
-//!
-//! Does not own: what is done ([`crate::plan`]), or encoding (`halite-vm`, `halite-formats`).
 
 mod call;
 mod code;
@@ -83,16 +81,9 @@ pub fn emit(
     let slots = tables(plan);
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
     let (globals, steps) = (&globals, plan.targets.len() * 2 + program.functions.len() + 1);
-    let mut load = Load {
-        writer: &mut writer,
-        plan,
-        backend,
-        globals,
-        sources: &sources,
-        slots: &slots,
-        watch,
-        executables: BTreeMap::new(),
-    };
+    let (sources, executables) = (&sources, BTreeMap::new());
+    let mut load =
+        Load { writer: &mut writer, plan, backend, globals, sources, slots: &slots, watch, executables };
     let mut tables = empty_tables(plan);
     let mut done = 0;
     let mut step = || {
@@ -100,21 +91,9 @@ pub fn emit(
         done += 1;
         watch.check()
     };
-    let (mut recorders, mut loads): (Vec<Recorders>, Vec<u32>) = (Vec::new(), Vec::new());
-    for target in &plan.targets {
-        step()?;
-        recorders.push(load.recorders(target, &mut tables)?);
-    }
-    for (index, made) in recorders.iter().enumerate() {
-        step()?;
-        loads.push(load.target(index, made)?);
-    }
+    let (recorders, loads) = targets(&mut load, &mut tables, &mut step)?;
     let executables = load.executables.into_values().collect();
-    let bound = |f: &crate::Function| f.versions.iter().flat_map(|g| &g.inputs).any(|p| p.value.is_some());
-    let equals = match program.functions.iter().any(bound) {
-        true => Some(values::equals(&mut writer)?),
-        false => None,
-    };
+    let equals = if has_values(program) { Some(values::equals(&mut writer)?) } else { None };
     let (slots, recorders) = (&slots, &recorders);
     let mut functions = Functions { writer: &mut writer, plan, globals, slots, recorders, equals };
     for ((index, function), tables) in program.functions.iter().enumerate().zip(&mut tables) {
@@ -130,6 +109,31 @@ pub fn emit(
     control.report(Progress { stage: Stage::Writing, done: steps, total: steps });
     let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
     Ok(Emitted { module, def, parameters: archive, table_bytes, executables })
+}
+
+/// Writes the functions that make recordings, and those that load, of each target.
+fn targets(
+    load: &mut Load<'_>,
+    tables: &mut Tables,
+    step: &mut dyn FnMut() -> Result<(), CompileError>,
+) -> Result<(Vec<Recorders>, Vec<u32>), CompileError> {
+    let (mut recorders, mut loads): (Vec<Recorders>, Vec<u32>) = (Vec::new(), Vec::new());
+    let plan = load.plan;
+    for target in &plan.targets {
+        step()?;
+        recorders.push(load.recorders(target, tables)?);
+    }
+    for (index, made) in recorders.iter().enumerate() {
+        step()?;
+        loads.push(load.target(index, made)?);
+    }
+    Ok((recorders, loads))
+}
+
+/// Whether a version was made for values of inputs.
+fn has_values(program: &Program) -> bool {
+    let graphs = program.functions.iter().flat_map(|function| &function.versions);
+    graphs.flat_map(|graph| &graph.inputs).any(|port| port.value.is_some())
 }
 
 /// What a module says of itself: what wrote it, which model it was, and the targets.

@@ -88,7 +88,7 @@ impl Graph {
     pub(crate) fn check_node(&self, node: &Node) -> Result<(), CompileError> {
         match &node.op {
             NodeOp::Operation(operation) => {
-                halite_shaders::check(operation)
+                crate::backend::check(operation)
                     .map_err(|reason| wrong(&node.location, format!("{operation}: {reason}")))?;
                 self.same_as(node, &node.inputs, &operation.inputs())?;
                 self.same_as(node, &node.outputs, &operation.outputs())

@@ -105,7 +105,7 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
 }
 
 fn operation_fits(operation: &Attention) -> bool {
-    halite_shaders::check(&Operation::Attention(operation.clone())).is_ok()
+    crate::backend::check(&Operation::Attention(operation.clone())).is_ok()
 }
 
 /// What is added to scores: an operand of a program, whose inputs are those of the reader.

@@ -194,7 +194,7 @@ fn same_curve(program: &Expression) -> Option<Activation> {
     let places: Vec<f64> = near.chain([0.0, -30.0, 30.0]).collect();
     let shape = vec![(DType::F32, vec![places.len() as u64])];
     let operation = Operation::Elementwise(Elementwise::new(shape, program));
-    halite_shaders::check(&operation).ok()?;
+    crate::backend::check(&operation).ok()?;
     let curve = operation.reference(&[Values::Float(places.clone())]);
     let curve = curve.first()?.floats();
     let off = |activation: Activation| {

@@ -75,7 +75,7 @@ fn grow(
         let (operation, inputs) = merged.into_operation();
         let count = elementwise_dims(&operation).map(|dims| crate::graph::elements(&dims));
         let operation = Operation::Elementwise(operation);
-        if halite_shaders::check(&operation).is_err()
+        if crate::backend::check(&operation).is_err()
             || count != Some(graph.tensor(node.outputs[0]).elements())
         {
             return None;

@@ -10,7 +10,6 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{Expression, Operand},
 };
-use halite_shaders::variants_of;
 
 use super::Result;
 use crate::{
@@ -256,12 +255,10 @@ fn smaller(operation: &Operation) -> Option<Operation> {
             serde_json::from_value(json).ok()?
         }
     };
-    if halite_shaders::check(&smaller).is_err() {
+    if crate::backend::check(&smaller).is_err() {
         return None;
     }
-    let runs = |v: &&halite_shaders::Variant| v.needs.is_baseline() && v.plan(&smaller).is_ok();
-    variants_of(smaller.name()).find(runs)?;
-    Some(smaller)
+    crate::backend::runs_everywhere(&smaller).then_some(smaller)
 }
 
 /// Fields with the name of the type; no field of an operation has it in another sense.

@@ -6,13 +6,13 @@ use halite_hal::{
     BindingTable, Buffer, BufferRef, Command, CommandBufferMode, CommandCategory, CommandList, CommandTarget,
     Deadline, Device, DispatchCounts, Fence, QueueOp, Result,
 };
-use halite_layers::hazards::{self, HazardCheck, Touch};
+use halite_layers::hazards::{self, Access, HazardCheck};
 
 use super::Findings;
 
 /// Longest time that a part of a recording may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Runs of a touch that are looked at one by one; of more, only their ends.
+/// Runs of a access that are looked at one by one; of more, only their ends.
 const MOST_RUNS: u64 = 1 << 20;
 
 /// Contents of buffers, in the order of [`Trial::buffers`].
@@ -82,13 +82,13 @@ impl<'a> Trial<'a> {
     fn one(&self, command: &Command, before: Contents, findings: &mut Findings) -> Result<Contents> {
         let list = self.execute(&[command])?;
         let after = self.contents()?;
-        let touches = hazards::touches(&list, self.table)?;
+        let accesses = hazards::accesses(&list, self.table)?;
         for (buffer, (old, new)) in self.buffers.iter().zip(before.iter().zip(&after)) {
             if old == new {
                 continue;
             }
             let address = Arc::as_ptr(buffer).cast::<()>().addr();
-            let written = written(&touches, address, new.len());
+            let written = written(&accesses, address, new.len());
             let wrong = (0..new.len()).find(|at| old[*at] != new[*at] && !written[*at]);
             if let Some(at) = wrong {
                 let text = format!("{} changed byte {at} of {}", name(command), new.len());
@@ -191,14 +191,14 @@ fn name(command: &Command) -> String {
 }
 
 /// Which bytes of a buffer are said to be written.
-fn written(touches: &[Touch], buffer: usize, length: usize) -> Vec<bool> {
+fn written(accesses: &[Access], buffer: usize, length: usize) -> Vec<bool> {
     let mut bytes = vec![false; length];
-    for touch in touches.iter().filter(|t| t.write && t.buffer == buffer) {
+    for access in accesses.iter().filter(|t| t.write && t.buffer == buffer) {
         let at = |byte: u64| usize::try_from(byte).unwrap_or(length).min(length);
-        let ends = at(touch.from)..at(touch.to);
+        let ends = at(access.from)..at(access.to);
         let count =
-            touch.runs.iter().flat_map(|r| &r.strides).fold(1u64, |all, (_, n)| all.saturating_mul(*n));
-        let Some(runs) = touch.runs.as_ref().filter(|_| count <= MOST_RUNS) else {
+            access.runs.iter().flat_map(|r| &r.strides).fold(1u64, |all, (_, n)| all.saturating_mul(*n));
+        let Some(runs) = access.runs.as_ref().filter(|_| count <= MOST_RUNS) else {
             bytes[ends].fill(true);
             continue;
         };

@@ -1,5 +1,4 @@
-//! Owns which drivers are linked into the program, and noticing when one is not that should be. Does not own: drivers from
-//! libraries.
+//! Which drivers are linked into the program, and noticing when one is not that should be.
 
 use std::sync::Arc;
 

@@ -1,19 +1,18 @@
-//! Owns the search for commands of a recording that need a barrier between them and have none. Does not own: what a dispatch
-//! touches (drivers tell, in footprints), nor order between queue operations (fences say that).
+//! The search for commands of a recording that need a barrier between them and have none.
 //!
 //! Commands between two barriers may run at once. Two of them clash when one writes bytes that the other reads or writes.
-//! Ranges of transfers are exact. For dispatches, the driver tells from the code which bytes each binding is touched at; what
+//! Ranges of transfers are exact. For dispatches, the driver tells from the code which bytes each binding is accessed at; what
 //! it cannot tell counts as all of the binding, and a dispatch of which it can tell nothing reads and writes all of its
 //! bindings. Buffers are told apart by identity: two handles never share memory.
 
+mod accesses;
 mod report;
 mod sweep;
-mod touches;
 
 use std::str::FromStr;
 
+pub use accesses::Access;
 pub use report::{Basis, Hazard, HazardKind, Party};
-pub use touches::Touch;
 
 use halite_hal::{BindingTable, Command, CommandList, Result, Status, bail, status};
 
@@ -34,7 +33,7 @@ pub enum HazardCheck {
     /// Bytes that are known: of transfers, and of dispatches whose code tells them.
     Code,
     /// Also bindings of which the code tells only whether it reads or writes them: all of their bytes count. A compiler may
-    /// bind more than a dispatch touches, and know that two of them do not meet. Left out are dispatches of functions
+    /// bind more than a dispatch accesses, and know that two of them do not meet. Left out are dispatches of functions
     /// of one name that write one binding: they fill parts of a result.
     Known,
     /// Also those, and dispatches of which nothing is known: they count as reading and writing all that is bound to them.
@@ -76,9 +75,9 @@ pub fn find(list: &CommandList, table: &BindingTable, check: HazardCheck) -> Res
     }
     let mut first = 0;
     for segment in list.commands.split(|command| matches!(command, Command::Barrier)) {
-        let mut touches = touches::of_segment(segment, first, table)?;
-        touches.retain(|touch| check.counts(touch.basis));
-        sweep::search(list, touches, check, MOST, &mut found);
+        let mut accesses = accesses::of_segment(segment, first, table)?;
+        accesses.retain(|access| check.counts(access.basis));
+        sweep::search(list, accesses, check, MOST, &mut found);
         first += segment.len() + 1;
         if found.len() >= MOST {
             break;
@@ -88,10 +87,10 @@ pub fn find(list: &CommandList, table: &BindingTable, check: HazardCheck) -> Res
     Ok(found)
 }
 
-/// What the commands of a recording touch when it is executed with this table, in order. Dispatches of which nothing is known
+/// What the commands of a recording access when it is executed with this table, in order. Dispatches of which nothing is known
 /// read and write all of their bindings.
-pub fn touches(list: &CommandList, table: &BindingTable) -> Result<Vec<Touch>> {
-    touches::of_segment(&list.commands, 0, table)
+pub fn accesses(list: &CommandList, table: &BindingTable) -> Result<Vec<Access>> {
+    accesses::of_segment(&list.commands, 0, table)
 }
 
 /// FAILED_PRECONDITION when a recording has a hazard.

@@ -1,11 +1,11 @@
-//! Owns what is said of a hazard. Does not own: finding it.
+//! What is said of a hazard.
 
 use std::{fmt, ops::Range};
 
-use super::touches::Touch;
+use super::accesses::Access;
 use halite_hal::{BufferRef, Command, CommandList, CommandTarget, DispatchCounts};
 
-/// Two commands that touch the same bytes with no barrier between them.
+/// Two commands that access the same bytes with no barrier between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hazard {
     /// What can go wrong.
@@ -14,7 +14,7 @@ pub struct Hazard {
     pub first: Party,
     /// The other one.
     pub second: Party,
-    /// The bytes of the buffer that lie between the first and the last that both may touch.
+    /// The bytes of the buffer that lie between the first and the last that both may access.
     pub bytes: Range<u64>,
 }
 
@@ -29,14 +29,14 @@ pub enum HazardKind {
     WriteAfterRead,
 }
 
-/// How it is known what a command touches.
+/// How it is known what a command accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// The command says it.
     Exact,
     /// Computed from the dispatch's code.
     Code,
-    /// The code says that the binding is touched, but not where.
+    /// The code says that the binding is accessed, but not where.
     Binding,
     /// Nothing is known of the code.
     Unknown,
@@ -49,7 +49,7 @@ pub struct Party {
     pub command: usize,
     /// What it is: `copy`, `dispatch 'name'`.
     pub name: String,
-    /// The binding that is touched, of dispatches.
+    /// The binding that is accessed, of dispatches.
     pub binding: Option<usize>,
     /// The buffer as the recording names it: a slot, or a buffer of so many bytes.
     pub buffer: String,
@@ -65,14 +65,14 @@ impl Hazard {
 }
 
 impl Party {
-    pub(super) fn new(list: &CommandList, touch: &Touch) -> Self {
-        let command = &list.commands[touch.command];
+    pub(super) fn new(list: &CommandList, access: &Access) -> Self {
+        let command = &list.commands[access.command];
         Party {
-            command: touch.command,
+            command: access.command,
             name: name(command),
-            binding: touch.binding,
-            buffer: reference(command, touch).map(buffer).unwrap_or_default(),
-            basis: touch.basis,
+            binding: access.binding,
+            buffer: reference(command, access).map(buffer).unwrap_or_default(),
+            basis: access.basis,
         }
     }
 }
@@ -87,11 +87,11 @@ fn name(command: &Command) -> String {
 }
 
 /// What the command names the buffer by.
-fn reference<'a>(command: &'a Command, touch: &Touch) -> Option<&'a BufferRef> {
+fn reference<'a>(command: &'a Command, access: &Access) -> Option<&'a BufferRef> {
     match command {
         Command::Fill { target, .. } | Command::Update { target, .. } => Some(target),
-        Command::Copy { source, target } => Some(if touch.write { target } else { source }),
-        Command::Dispatch { bindings, counts, .. } => match (touch.binding, counts) {
+        Command::Copy { source, target } => Some(if access.write { target } else { source }),
+        Command::Dispatch { bindings, counts, .. } => match (access.binding, counts) {
             (Some(binding), _) => bindings.get(binding),
             (None, DispatchCounts::Indirect(counts)) => Some(counts),
             _ => None,

@@ -1,35 +1,35 @@
-//! Owns finding the pairs of touches that clash. Does not own: the touches.
+//! Finding the pairs of accesses that clash.
 
 use super::{
     Basis, HazardCheck,
+    accesses::Access,
     report::{Hazard, HazardKind, Party},
-    touches::Touch,
 };
 use halite_hal::{Command, CommandList};
 
 /// Looks for commands of one segment that clash, each pair of commands once, until so many are found in all.
 ///
-/// Touches are visited by their first byte; those that reach over it are compared with it. Reads are not compared with each
+/// Accesses are visited by their first byte; those that reach over it are compared with it. Reads are not compared with each
 /// other, so that the work is that of sorting plus that of finding, but for runs that lie in each other's midst.
 pub(super) fn search(
     list: &CommandList,
-    mut touches: Vec<Touch>,
+    mut accesses: Vec<Access>,
     check: HazardCheck,
     most: usize,
     found: &mut Vec<Hazard>,
 ) {
-    touches.sort_by_key(|t| (t.buffer, t.from));
-    let (mut reads, mut writes): (Vec<&Touch>, Vec<&Touch>) = (Vec::new(), Vec::new());
-    for touch in &touches {
-        let over = |other: &&Touch| other.buffer == touch.buffer && other.to > touch.from;
+    accesses.sort_by_key(|t| (t.buffer, t.from));
+    let (mut reads, mut writes): (Vec<&Access>, Vec<&Access>) = (Vec::new(), Vec::new());
+    for access in &accesses {
+        let over = |other: &&Access| other.buffer == access.buffer && other.to > access.from;
         reads.retain(over);
         writes.retain(over);
-        let against_reads = reads.iter().filter(|_| touch.write);
-        for other in writes.iter().chain(against_reads).filter(|other| clash(touch, other)) {
-            if check != HazardCheck::All && parts(list, touch, other) {
+        let against_reads = reads.iter().filter(|_| access.write);
+        for other in writes.iter().chain(against_reads).filter(|other| clash(access, other)) {
+            if check != HazardCheck::All && parts(list, access, other) {
                 continue;
             }
-            let hazard = hazard(list, touch, other);
+            let hazard = hazard(list, access, other);
             if !found.iter().any(|h| h.same_commands(&hazard)) {
                 found.push(hazard);
             }
@@ -37,12 +37,12 @@ pub(super) fn search(
                 return;
             }
         }
-        if touch.write { writes.push(touch) } else { reads.push(touch) }
+        if access.write { writes.push(access) } else { reads.push(access) }
     }
 }
 
-/// Whether two touches, one of which writes and whose ranges overlap, share a byte.
-fn clash(a: &Touch, b: &Touch) -> bool {
+/// Whether two accesses, one of which writes and whose ranges overlap, share a byte.
+fn clash(a: &Access, b: &Access) -> bool {
     if a.command == b.command {
         return false;
     }
@@ -56,9 +56,9 @@ fn clash(a: &Touch, b: &Touch) -> bool {
 
 /// Whether two dispatches of functions of one name write one binding, and the code does not tell where: that is how the parts
 /// of a result are filled. Were they meant to follow each other, something that reads the first one's bytes would come between.
-fn parts(list: &CommandList, a: &Touch, b: &Touch) -> bool {
+fn parts(list: &CommandList, a: &Access, b: &Access) -> bool {
     let unknown = a.write && b.write && a.basis == Basis::Binding && b.basis == Basis::Binding;
-    let name = |touch: &Touch| match list.commands.get(touch.command)? {
+    let name = |access: &Access| match list.commands.get(access.command)? {
         Command::Dispatch { executable, function, .. } => {
             Some(executable.functions().get(usize::try_from(*function).ok()?)?.name.clone())
         }
@@ -67,15 +67,15 @@ fn parts(list: &CommandList, a: &Touch, b: &Touch) -> bool {
     unknown && a.binding == b.binding && name(a).is_some_and(|first| name(b) == Some(first))
 }
 
-fn plain(touch: &Touch) -> halite_hal::ByteRuns {
+fn plain(access: &Access) -> halite_hal::ByteRuns {
     halite_hal::ByteRuns {
-        start: i64::try_from(touch.from).unwrap_or(i64::MAX),
-        width: touch.to - touch.from,
+        start: i64::try_from(access.from).unwrap_or(i64::MAX),
+        width: access.to - access.from,
         strides: Default::default(),
     }
 }
 
-fn hazard(list: &CommandList, a: &Touch, b: &Touch) -> Hazard {
+fn hazard(list: &CommandList, a: &Access, b: &Access) -> Hazard {
     let (first, second) = if a.command < b.command { (a, b) } else { (b, a) };
     let kind = match (first.write, second.write) {
         (true, true) => HazardKind::WriteAfterWrite,

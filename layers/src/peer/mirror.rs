@@ -1,5 +1,4 @@
-//! Owns the stand-ins for foreign buffers: which range is needed, memory for it, copies in and out. Does not own: when
-//! they happen.
+//! The stand-ins for foreign buffers: which range is needed, memory for it, copies in and out.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Owns work of one device on objects of another: devices that take each other's buffers and signal each other's
-//! semaphores. Does not own: checks (`validation`, below), the devices themselves.
+//! Work of one device on objects of another: devices that take each other's buffers and signal each other's semaphores.
 //!
 //! Programs for several devices allocate a tensor on one of the devices that use it and name it in work of the others.
 //! No common way exists by which any two devices reach the same memory, so an operation that names a foreign buffer

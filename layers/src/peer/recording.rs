@@ -1,5 +1,4 @@
-//! Owns recordings that name foreign buffers: such buffers become slots that every execution fills. Does not own:
-//! executions.
+//! Recordings that name foreign buffers: such buffers become slots that every execution fills.
 
 use std::{any::Any, collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns the thread that copies between devices. Does not own: what is copied.
+//! The thread that copies between devices.
 
 use std::{collections::VecDeque, fmt, sync::Arc, thread, time::Duration};
 

@@ -1,5 +1,4 @@
-//! Owns the checks of a recording, command by command. Does not own: what only an execution's binding table can
-//! tell (`slots` does).
+//! The checks of a recording, command by command.
 
 use super::{
     range::{self, Uses},

@@ -1,4 +1,4 @@
-//! Owns the record of queue-ordered allocations, so that each is given back at most once. Does not own: memory.
+//! The record of queue-ordered allocations, so that each is given back at most once.
 
 use std::{
     collections::HashMap,

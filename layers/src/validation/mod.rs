@@ -1,5 +1,4 @@
-//! Owns the checks that every caller of a device gets, once, above all drivers. Does not own: what a caller cannot
-//! foresee (drivers report that), nor whether work is ordered well in time (fences say that).
+//! The checks that every caller of a device gets, once, above all drivers.
 //!
 //! # What is checked when
 //! * A recording is checked command by command in [`Device::create_command_buffer`]. What depends on the binding

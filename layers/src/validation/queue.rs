@@ -1,4 +1,4 @@
-//! Owns the checks of queue operations other than execute and dealloca. Does not own: recorded commands.
+//! The checks of queue operations other than execute and dealloca.
 
 use super::range::{self, Uses};
 use halite_hal::{BufferSpan, Device, Fence, File, FileAccess, QueueOp, Result, bail};

@@ -1,5 +1,4 @@
-//! Owns the checks of one range of one buffer: owner, bounds, usage, access, pattern. Does not own: which
-//! operation needs what (`commands` and `queue` do).
+//! The checks of one range of one buffer: owner, bounds, usage, access, pattern.
 
 use bitflags::bitflags;
 

@@ -1,5 +1,4 @@
-//! Owns what a recording asks of the binding table of each execution. Does not own: how the needs are found
-//! (`commands` does).
+//! What a recording asks of the binding table of each execution.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! Owns `plugin/include/halite/driver.h`: makes it from the Rust definitions, or with `--check` says whether it is current. Does not
-//! own the definitions. `cargo xtask header` runs it.
+//! Makes `plugin/include/halite/driver.h` from the Rust definitions, or with `--check` says whether it is current.
 
 use std::{env, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Owns the way of a recording to the far end. Does not own: the way back (`receive`).
+//! The way of a recording to the far end.
 
 use std::{cell::Cell, ptr, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns recordings on their way through the interface: arrays there, commands here. Does not own: what commands do.
+//! Recordings on their way through the interface: arrays there, commands here.
 
 mod lend;
 mod receive;

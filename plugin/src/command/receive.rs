@@ -1,4 +1,4 @@
-//! Owns the way of a recording in from the far end. Does not own: the way there (`lend`).
+//! The way of a recording in from the far end.
 
 use bytes::Bytes;
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! Owns the functions of a device of ours that the far end calls. Does not own: its handles there (`proxy`).
+//! The functions of a device of ours that the far end calls.
 
 use std::{ffi::c_void, sync::Arc};
 

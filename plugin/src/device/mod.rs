@@ -1,4 +1,4 @@
-//! Owns devices on their way through the interface. Does not own: what their arguments look like there.
+//! Devices on their way through the interface.
 
 mod export;
 mod proxy;

@@ -1,4 +1,4 @@
-//! Owns a device of the far end. Does not own: the functions behind it (`export`, or another language).
+//! A device of the far end.
 
 use std::{any::Any, ffi::c_void, ptr, sync::Arc};
 

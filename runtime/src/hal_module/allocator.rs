@@ -1,4 +1,4 @@
-//! Owns the functions `hal.allocator.*` and `hal.ex.file.from_memory`. Does not own: memory (drivers do).
+//! The functions `hal.allocator.*` and `hal.ex.file.from_memory`.
 
 use halite_abi::{MemoryAccess, Result, bail, import::hal, object, status};
 use halite_hal::{BufferSpan, File};

@@ -1,4 +1,4 @@
-//! Owns how the module reads its arguments: sizes, ranges, handles. Does not own: any function.
+//! How the module reads its arguments: sizes, ranges, handles.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Owns the functions `hal.buffer.*`. Does not own: buffers themselves (drivers do).
+//! The functions `hal.buffer.*`.
 
 use halite_abi::{Result, bail, import::hal, object, status};
 use halite_hal::{BufferUsage, MemoryType};

@@ -1,4 +1,4 @@
-//! Owns the functions `hal.buffer_view.*`, among them the checks of inputs whose messages users see most.
+//! The functions `hal.buffer_view.*`, among them the checks of inputs whose messages users see most.
 
 use std::fmt::Write;
 

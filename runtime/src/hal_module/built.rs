@@ -1,5 +1,5 @@
-//! Owns the wait for what drivers make of device code in the background, before a recording that needs it is executed: a
-//! wait that can be cancelled, and that tells how far it is. Does not own: the making (drivers do).
+//! The wait for what drivers make of device code in the background, before a recording that needs it is executed: a
+//! wait that can be cancelled, and that tells how far it is.
 
 use std::sync::{
     Arc, Weak,

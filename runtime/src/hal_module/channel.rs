@@ -1,4 +1,4 @@
-//! Owns the functions `hal.channel.*`: collectives between devices, which no driver of Halite has.
+//! The functions `hal.channel.*`: collectives between devices, which no driver of Halite has.
 
 use halite_abi::{Result, bail, import::hal};
 use halite_vm::{Arguments, Results};

@@ -1,4 +1,4 @@
-//! Owns the functions `hal.command_buffer.*`: they append data to a recording. Does not own: lowering (drivers do).
+//! The functions `hal.command_buffer.*`: they append data to a recording.
 
 use std::sync::Arc;
 

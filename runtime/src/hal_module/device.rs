@@ -1,4 +1,4 @@
-//! Owns the functions `hal.device.*` that are not queue operations, and `hal.devices.*`.
+//! The functions `hal.device.*` that are not queue operations, and `hal.devices.*`.
 
 use halite_abi::{Result, import::hal};
 use halite_vm::{Arguments, Ref, Results};

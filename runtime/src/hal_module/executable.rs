@@ -1,4 +1,4 @@
-//! Owns the functions `hal.executable.*`. Does not own: code formats (drivers do).
+//! The functions `hal.executable.*`.
 
 use std::sync::Arc;
 

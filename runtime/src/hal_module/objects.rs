@@ -1,4 +1,4 @@
-//! Owns the VM objects that stand for HAL objects. Does not own: what functions do with them.
+//! The VM objects that stand for HAL objects.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! Owns the functions `hal.device.queue.*`. Does not own: ordering (fences do) or execution (drivers do).
+//! The functions `hal.device.queue.*`.
 
 use std::sync::Arc;
 

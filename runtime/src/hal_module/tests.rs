@@ -351,13 +351,16 @@ fn assertions_speak_as_the_original() {
     assert!(assert(64, 0x10, 0x200).unwrap_err().message().contains("usage mismatch"));
 }
 
+/// A command buffer with two slots.
+fn new_command_buffer(hal: &HalModule) -> Value {
+    let args = vec![device(hal), i(0), i(3), l(-1), i(2)];
+    call(hal, "command_buffer.create", args, &[]).unwrap().remove(0)
+}
+
 #[test]
 fn command_buffers_run_with_their_bindings() {
     let (hal, _) = hal();
-    let command_buffer =
-        call(&hal, "command_buffer.create", vec![device(&hal), i(0), i(3), l(-1), i(2)], &[])
-            .unwrap()
-            .remove(0);
+    let command_buffer = new_command_buffer(&hal);
     let record = |name: &str, args: Vec<Value>| {
         call(&hal, name, [vec![command_buffer.clone()], args].concat(), &[]).unwrap();
     };

@@ -1,4 +1,4 @@
-//! Owns how archives get into the index: opening files, turning their entries into parameters.
+//! How archives get into the index: opening files, turning their entries into parameters.
 
 use std::{fs, path::Path, sync::Arc};
 

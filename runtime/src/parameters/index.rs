@@ -1,4 +1,4 @@
-//! Owns the index of parameters by scope and key, and the errors when one is missing.
+//! The index of parameters by scope and key, and the errors when one is missing.
 
 use std::collections::{BTreeMap, HashMap};
 

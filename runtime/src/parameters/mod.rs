@@ -1,5 +1,4 @@
-//! Owns parameters: named bytes that programs load from outside of the module, and the native module
-//! `io_parameters`. Does not own: archive formats (`halite_formats::params`) or transfers (devices do them).
+//! Parameters: named bytes that programs load from outside of the module, and the native module `io_parameters`.
 
 mod archive;
 mod index;

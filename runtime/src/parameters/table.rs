@@ -1,4 +1,4 @@
-//! Owns the tables that programs pass: keys and spans as packed little-endian records. All of it is untrusted.
+//! The tables that programs pass: keys and spans as packed little-endian records. All of it is untrusted.
 
 use bytes::Bytes;
 use halite_abi::{

@@ -1,5 +1,4 @@
-//! Owns the transfers of one call: a chain of queue operations between the call's two fences. Does not own: tables,
-//! lookup.
+//! The transfers of one call: a chain of queue operations between the call's two fences.
 
 use std::sync::Arc;
 

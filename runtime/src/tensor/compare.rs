@@ -1,4 +1,4 @@
-//! Owns comparison of a result with an expected tensor. Does not own: what a tool prints around the message.
+//! Comparison of a result with an expected tensor.
 
 use std::fmt;
 

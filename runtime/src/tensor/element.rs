@@ -1,4 +1,4 @@
-//! Owns one element as text and as a number, for every element type. Does not own: tensors.
+//! One element as text and as a number, for every element type.
 
 use half::{bf16, f16};
 use halite_abi::{ElementKind, ElementType};

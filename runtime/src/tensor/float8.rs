@@ -1,4 +1,4 @@
-//! Owns the 8-bit float formats: bits to value and back, rounding to nearest even. Does not own: text.
+//! The 8-bit float formats: bits to value and back, rounding to nearest even.
 
 use halite_abi::ElementKind;
 

@@ -1,5 +1,4 @@
-//! Owns the `--input` language: scalars, tensors, and references to `.npy` and raw files. Does not own: devices
-//! (`HostValue`s are put on one by the caller) or signatures beyond one [`ArgumentKind`] per value.
+//! The `--input` language: scalars, tensors, and references to `.npy` and raw files.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! Owns tensors in host memory: their text form (parse and print as IREE's tools do), `.npy` and raw files, and
-//! comparison with tolerances. Does not own: device buffers (`BufferView` does) or what a tool prints around values.
+//! Tensors in host memory: their text form (parse and print as IREE's tools do), `.npy` and raw files, and comparison
+//! with tolerances.
 //!
 //! Text, files and expected values come from people and programs we do not trust: nothing here panics on them, and
 //! nothing allocates more than the caller asked for or the file holds.

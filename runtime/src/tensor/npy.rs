@@ -1,4 +1,4 @@
-//! Owns NumPy's `.npy` format, versions 1 to 3 in and 1 out. Does not own: `.npz`, or where the bytes come from.
+//! NumPy's `.npy` format, versions 1 to 3 in and 1 out.
 
 use std::io::{Read, Write};
 

@@ -1,4 +1,4 @@
-//! Owns the tests of `npy`.
+//! The tests of `npy`.
 
 use super::*;
 

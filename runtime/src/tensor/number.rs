@@ -1,4 +1,4 @@
-//! Owns numbers as C's `printf` and `strtol`/`strtod` write them. Does not own: element types.
+//! Numbers as C's `printf` and `strtol`/`strtod` write them.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Owns the printed form of tensors. Does not own: what tools print around it.
+//! The printed form of tensors.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Owns the tests of text and input against records of the original tool.
+//! The tests of text and input against records of the original tool.
 
 use std::io::Write as _;
 

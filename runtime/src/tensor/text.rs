@@ -1,4 +1,4 @@
-//! Owns the text form of tensors: `2x2xf32=[1 2][3 4]`. Does not own: file references inside it (`input` does).
+//! The text form of tensors: `2x2xf32=[1 2][3 4]`.
 
 use halite_abi::ElementType;
 use halite_abi::{Result, status};

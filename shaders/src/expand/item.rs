@@ -57,6 +57,8 @@ impl List {
     /// Fills in the texts of a value.
     fn fill(&mut self, place: &Place<'_>, value: &mut Value, numbers: bool) -> Result<(), ExpandError> {
         match value {
+            // Most texts name nothing, and stay what they are.
+            Value::String(text) if !text.contains('{') && !numbers => {}
             Value::String(text) => {
                 let filled = self.text(place, text)?;
                 *value = match filled.parse::<u32>() {

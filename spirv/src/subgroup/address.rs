@@ -73,7 +73,7 @@ pub(super) struct Path {
 
 /// What a class of accesses goes through: index expressions, outermost first, and the part of the word there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct Address {
     pub indices: Vec<u32>,
     pub lane: Option<Lane>,
 }
@@ -97,12 +97,12 @@ struct Scene {
 }
 
 impl Evaluator<'_, '_> {
-    /// Every path that each invocation may take to `place` in `block`; the outer list is by local index.
+    /// Every path that each invocation may take to `address` in `block`; the outer list is by local index.
     ///
     /// `None` if the budget ran out.
-    pub fn paths(&self, block: usize, place: &Place) -> Option<Vec<Vec<Path>>> {
+    pub fn paths(&self, block: usize, address: &Address) -> Option<Vec<Vec<Path>>> {
         let mut counters = Vec::new();
-        let expressions = place.indices.iter().copied().chain(place.lane.and_then(|l| l.shift));
+        let expressions = address.indices.iter().copied().chain(address.lane.and_then(|l| l.shift));
         expressions.for_each(|i| self.counters_in(i, &mut counters));
         counters.sort_by_key(|c| self.program.module.def_index(*c));
         let (once, guards): (Vec<_>, Vec<_>) =
@@ -117,7 +117,7 @@ impl Evaluator<'_, '_> {
                 all.push(found);
                 continue;
             }
-            self.enumerate(&mut scene, &counters, &guards, place, &mut found)?;
+            self.enumerate(&mut scene, &counters, &guards, address, &mut found)?;
             all.push(found);
         }
         Some(all)
@@ -128,29 +128,29 @@ impl Evaluator<'_, '_> {
         scene: &mut Scene,
         counters: &[u32],
         guards: &[Guard],
-        place: &Place,
+        address: &Address,
         found: &mut Vec<Path>,
     ) -> Option<()> {
         self.budget.set(self.budget.get().saturating_sub(1));
         let Some((&counter, rest)) = counters.split_first() else {
             if !guards.iter().any(|g| self.blocks(scene, g)) {
-                found.push(self.path(scene, place));
+                found.push(self.path(scene, address));
             }
             return (self.budget.get() > 0).then_some(());
         };
         for value in self.counter_values(scene, counter) {
             scene.counters.insert(counter, value);
             scene.memo.clear();
-            self.enumerate(scene, rest, guards, place, found)?;
+            self.enumerate(scene, rest, guards, address, found)?;
         }
         scene.counters.remove(&counter);
         scene.memo.clear();
         Some(())
     }
 
-    fn path(&self, scene: &mut Scene, place: &Place) -> Path {
-        let at = place.indices.iter().map(|i| self.eval(scene, *i, 0)).collect();
-        let bits = place.lane.map_or(u32::MAX, |lane| match lane.shift {
+    fn path(&self, scene: &mut Scene, address: &Address) -> Path {
+        let at = address.indices.iter().map(|i| self.eval(scene, *i, 0)).collect();
+        let bits = address.lane.map_or(u32::MAX, |lane| match lane.shift {
             Some(shift) => lane.bits(self.eval(scene, shift, 0).and_then(|v| v.known())),
             None => lane.bits(Some(0)),
         });

@@ -17,10 +17,10 @@ use spirv::{Op, Scope};
 
 use super::{
     access::{Access, Unknown, accesses_shared, aliased_shared_memory, collect, stored_constant},
-    address::{Evaluator, Linear, Path, Place, Symbol},
+    address::{Address, Evaluator, Linear, Path, Symbol},
     barrier::{UNIFORM_MEMORY, WORKGROUP_MEMORY},
     lanes::Lanes,
-    replica::{Alike, dimensions_of_no_value, replica_dimensions},
+    replica::{Equal, dimensions_of_no_value, replica_dimensions},
     uniform::Uniformity,
 };
 use crate::{cfg::Function, decorations::Decorations, entry::Entry, module::Inst, program::Program};
@@ -69,7 +69,7 @@ pub(super) struct Analysis<'a, 'w> {
 /// Accesses with the same addresses.
 struct Class {
     block: usize,
-    place: Place,
+    address: Address,
     /// What each invocation may access, `None` if that is too much; computed when a question needs it, for kernels
     /// with the barriers they need ask about few of their accesses.
     paths: OnceCell<Option<Vec<Vec<Path>>>>,
@@ -111,7 +111,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
         let (conflicts, repeats, evals) = (RefCell::default(), RefCell::default(), Cell::new(EVAL_BUDGET));
         let (compares, steps) = (Cell::new(COMPARE_BUDGET), Cell::new(STEP_BUDGET));
         let (places, events) = (Vec::new(), Vec::new());
-        let replicas = replica_dimensions(program, function, decorations, local_size, Alike::SharedStores);
+        let replicas = replica_dimensions(program, function, decorations, local_size, Equal::SharedStores);
         let replica_of = first_replicas(local_size, replicas);
         let mut this = Analysis {
             program,
@@ -254,10 +254,10 @@ impl<'a, 'w> Analysis<'a, 'w> {
             return *known;
         }
         let class = self.accesses[store].class;
-        let alike =
+        let equal =
             self.accesses.iter().filter(|a| a.like == store).map(|a| &self.program.module.insts()[a.inst]);
         let values: Option<Vec<u32>> =
-            alike.map(|i| (i.op == Op::Store).then(|| self.program.module.operands(i)[1])).collect();
+            equal.map(|i| (i.op == Op::Store).then(|| self.program.module.operands(i)[1])).collect();
         let free = match values {
             Some(values) if !self.uniformity.in_cycle[self.classes[class].block] => dimensions_of_no_value(
                 self.program,
@@ -328,7 +328,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
     }
 
     fn paths(&self, class: usize) -> Option<&Vec<Vec<Path>>> {
-        let Class { block, place, paths } = &self.classes[class];
+        let Class { block, address, paths } = &self.classes[class];
         let evaluate = || {
             let Analysis { program, function, decorations, uniformity, local_size, evals, .. } = self;
             let evaluator = Evaluator {
@@ -339,7 +339,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
                 local_size: *local_size,
                 budget: evals,
             };
-            evaluator.paths(*block, place)
+            evaluator.paths(*block, address)
         };
         paths.get_or_init(evaluate).as_ref()
     }
@@ -395,19 +395,19 @@ impl<'a, 'w> Analysis<'a, 'w> {
 /// The accesses of a function, and the classes that they fall into.
 fn classified(program: &Program<'_>, function: &Function) -> Result<(Vec<Access>, Vec<Class>), Unknown> {
     let (mut numbers, mut classes, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
-    let mut alike = HashMap::new();
+    let mut equal = HashMap::new();
     let lanes = Lanes::of(program, function);
     for (mut access, indices) in collect(program, function)? {
         let block = function.block_of_inst(access.inst).ok_or("an access outside of the blocks")?;
-        let place = Place { indices, lane: lanes.lane(access.inst) };
-        access.class = *numbers.entry((access.variable, block, place.clone())).or_insert_with(|| {
-            classes.push(Class { block, place, paths: OnceCell::new() });
+        let address = Address { indices, lane: lanes.lane(access.inst) };
+        access.class = *numbers.entry((access.variable, block, address.clone())).or_insert_with(|| {
+            classes.push(Class { block, address, paths: OnceCell::new() });
             classes.len() - 1
         });
         access.constant = stored_constant(program, access.inst);
         let next = accesses.len();
         access.like =
-            *alike.entry((access.class, access.write, access.atomic, access.constant)).or_insert(next);
+            *equal.entry((access.class, access.write, access.atomic, access.constant)).or_insert(next);
         accesses.push(access);
     }
     Ok((accesses, classes))

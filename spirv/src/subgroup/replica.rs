@@ -18,7 +18,7 @@ const MAX_ROUNDS: usize = 64;
 
 /// What replicas must have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Alike {
+pub(super) enum Equal {
     /// Branches and stores to workgroup memory, however the invocations advance against each other.
     SharedStores,
     /// Branches and all stores, if the invocations advance instruction by instruction.
@@ -33,7 +33,7 @@ pub(super) fn replica_dimensions(
     function: &Function,
     decorations: &Decorations<'_>,
     local_size: [u32; 3],
-    alike: Alike,
+    equal: Equal,
 ) -> [bool; 3] {
     let written = written_variables(program, function);
     // What is written through a pointer that is passed on is not followed.
@@ -41,7 +41,7 @@ pub(super) fn replica_dimensions(
     std::array::from_fn(|dimension| {
         let (written, dependent, dimension) = (&written, escaping.clone(), dimension as u32);
         local_size[dimension as usize] > 1
-            && Dependence { program, decorations, written, alike, dimension, dependent }
+            && Dependence { program, decorations, written, equal, dimension, dependent }
                 .does_not_matter(function)
     })
 }
@@ -59,7 +59,7 @@ pub(super) fn dimensions_of_no_value(
     std::array::from_fn(|dimension| {
         let (written, dependent, dimension) = (&written, escaping.clone(), dimension as u32);
         let mut dependence =
-            Dependence { program, decorations, written, alike: Alike::Values, dimension, dependent };
+            Dependence { program, decorations, written, equal: Equal::Values, dimension, dependent };
         // Definitions come before uses but for phis, and what comes from a phi is dependent.
         for inst in program.body(function) {
             if inst.id != 0 && dependence.depends(inst) {
@@ -75,7 +75,7 @@ struct Dependence<'a, 'w> {
     program: &'a Program<'w>,
     decorations: &'a Decorations<'w>,
     written: &'a HashSet<u32>,
-    alike: Alike,
+    equal: Equal,
     dimension: u32,
     /// Values, and variables of a single invocation that dependent values were stored to.
     dependent: HashSet<u32>,
@@ -116,7 +116,7 @@ impl Dependence<'_, '_> {
                         false
                     }
                     // Replicas may well store different results.
-                    Some(StorageClass::StorageBuffer) => self.alike == Alike::AllStores && dependent,
+                    Some(StorageClass::StorageBuffer) => self.equal == Equal::AllStores && dependent,
                     _ => dependent,
                 }
             }
@@ -135,7 +135,7 @@ impl Dependence<'_, '_> {
                 None => self.value_depends(words[0]),
             },
             // The way to a phi is a matter of branches.
-            Op::Phi if self.alike == Alike::Values => true,
+            Op::Phi if self.equal == Equal::Values => true,
             op if op == Op::Phi || is_pure(op) => {
                 let mut uses = self.program.module.uses(inst);
                 uses.any(|used| used.id != inst.ty && self.value_depends(used.id))
@@ -156,7 +156,7 @@ impl Dependence<'_, '_> {
             return true;
         }
         let memory = [StorageClass::StorageBuffer, StorageClass::PhysicalStorageBuffer];
-        if self.alike == Alike::AllStores && self.class_of(pointer).is_some_and(|c| memory.contains(&c)) {
+        if self.equal == Equal::AllStores && self.class_of(pointer).is_some_and(|c| memory.contains(&c)) {
             // Invocations that advance together load before any of them stores.
             return self.value_depends(pointer);
         }
@@ -166,7 +166,7 @@ impl Dependence<'_, '_> {
         let own = [StorageClass::Workgroup, StorageClass::Function, StorageClass::Private];
         match class {
             // What was stored last may depend on anything.
-            class if self.alike == Alike::Values && own.contains(&class) => true,
+            class if self.equal == Equal::Values && own.contains(&class) => true,
             StorageClass::Workgroup | StorageClass::PushConstant => false,
             StorageClass::Uniform | StorageClass::UniformConstant => false,
             StorageClass::StorageBuffer => self.written.contains(&root),

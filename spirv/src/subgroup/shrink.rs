@@ -8,7 +8,7 @@
 use spirv::{BuiltIn, Decoration, ExecutionMode, Op, Scope, StorageClass};
 
 use super::{
-    replica::{Alike, replica_dimensions},
+    replica::{Equal, replica_dimensions},
     uniform::is_pure,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) fn smaller_size(
         return None;
     }
     let size = entry.local_size;
-    let repeats = replica_dimensions(program, function, decorations, size, Alike::AllStores);
+    let repeats = replica_dimensions(program, function, decorations, size, Equal::AllStores);
     let smaller = std::array::from_fn(|d| if repeats[d] { 1 } else { size[d] });
     (smaller != size).then_some(smaller)
 }

@@ -1,4 +1,4 @@
-//! Owns the suite's own executables: the same functions in every format that the suite has. Does not own: dispatches.
+//! Executables for tests: the same functions in every format.
 //!
 //! | index | function | bindings | constants | what it computes |
 //! |---|---|---|---|---|

@@ -1,4 +1,4 @@
-//! Owns the small verbs that cases are written with. Does not own: any case.
+//! Short forms of what tests do with devices.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! Owns the inputs that kernels are tried with, and the comparison of what comes out. Does not own: running them.
+//! Inputs that kernels are tried with, and the comparison of what comes out.
 
 use halite_ops::{DType, Operation, TensorDesc, Tolerance, Values};
 

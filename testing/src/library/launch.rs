@@ -1,4 +1,4 @@
-//! Owns dispatching a plan of the kernel library on a HAL device. Does not own: what is computed, or whether it is right.
+//! Dispatches a plan of the kernel library on a HAL device.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Owns the memory of a plan: its buffers, and guard words around those that kernels write, which tell when one wrote more
-//! than it should. Does not own: what is dispatched on it.
+//! The memory of a plan: its buffers, and guard words around those that kernels write, which tell when one wrote more
+//! than it should.
 
 use std::sync::Arc;
 

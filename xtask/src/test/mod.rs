@@ -54,6 +54,10 @@ const WITHOUT_VULKAN: [&str; 6] = ["faulty_devices", "hal_plugins", "local", "ru
 /// The test program of `halite-tools` that asks for a device of its own choice; all others take llvmpipe.
 const ON_EACH_DEVICE: &str = "malformed";
 
+/// Test programs that run once, on the last driver: they hold what we do to kernels before any driver sees them, and drivers take
+/// minutes to compile these kernels, SwiftShader fewer than llvmpipe.
+const ON_LAST_DEVICE: [&str; 1] = ["kernels"];
+
 /// Test programs that take longest: they begin first, so that none is left when all others have ended.
 const LONGEST: [&str; 5] = ["kernels", "suites", "compiler", "elementwise", "corpus"];
 
@@ -124,9 +128,21 @@ fn variables() -> Vec<Variable> {
     ]
 }
 
-/// Vulkan's loader, old or new, sees this driver only.
+/// Vulkan's loader, old or new, sees this driver only. llvmpipe takes most of the tests' time for optimizing kernels that run for
+/// milliseconds: it is told not to.
 fn only(icd: &Icd) -> Vec<Variable> {
-    ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(|name| (name, Some(icd.manifest.clone().into()))).into()
+    let manifest = |name| (name, Some(icd.manifest.clone().into()));
+    let mut variables: Vec<Variable> = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].map(manifest).into();
+    variables.push(("GALLIVM_PERF", Some("nopt".into())));
+    variables
+}
+
+/// Whether a program's tests run on the driver at this place in the list of so many.
+fn is_run_on(binary: &Binary, place: usize, drivers: usize) -> bool {
+    if binary.package == "halite-conformance" && ON_LAST_DEVICE.contains(&binary.target.as_str()) {
+        return place + 1 == drivers;
+    }
+    place == 0 || !is_any_device_enough(binary)
 }
 
 /// Whether a program's tests are the same on each device, so that they run once.
@@ -141,7 +157,12 @@ fn is_any_device_enough(binary: &Binary) -> bool {
 
 /// The lists above name test programs that are there.
 fn check_names(built: &Built) -> Result<()> {
-    let names = WITHOUT_VULKAN.iter().chain(&LONGEST).chain(&PLUGIN_TESTS).chain([&ON_EACH_DEVICE]);
+    let names = WITHOUT_VULKAN
+        .iter()
+        .chain(&ON_LAST_DEVICE)
+        .chain(&LONGEST)
+        .chain(&PLUGIN_TESTS)
+        .chain([&ON_EACH_DEVICE]);
     for name in names {
         let known = built.binaries.iter().any(|binary| binary.target == *name);
         ensure!(known, "there is no test program '{name}' any more, which xtask/src/test/mod.rs names");
@@ -166,7 +187,7 @@ impl Tests<'_> {
         let swiftshader = self.icds.iter().find_map(|icd| icd.library.as_deref());
         for (place, icd) in self.icds.iter().enumerate() {
             let mut programs = device.clone();
-            programs.retain(|binary| place == 0 || !is_any_device_enough(binary));
+            programs.retain(|binary| is_run_on(binary, place, self.icds.len()));
             let mut variables = only(icd);
             variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
             variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));

@@ -1,5 +1,5 @@
-//! Owns the original's code for an operation: written as MLIR, compiled by `iree-compile` for its default Vulkan target, run
-//! by this project's runtime on the device that kernels are measured on. Does not own: what it is compared with.
+//! The original's code for an operation: written as MLIR, compiled by `iree-compile` for its default Vulkan target, run
+//! by this project's runtime on the device that kernels are measured on.
 
 mod mlir;
 

@@ -1,7 +1,7 @@
 //! The choice of a kernel of the library for an operation on a target.
 
 use halite_ops::Operation;
-use halite_shaders::{Module, Step, Tuning, Variant, Verdict, rank};
+use halite_shaders::{Module, Step, Tuning, Variant, Verdict, rank, variants_of};
 use halite_targets::Capabilities;
 
 use crate::backend::{Binary, Choice, Dispatch, Slot};
@@ -80,4 +80,10 @@ fn reasons(mut refused: Vec<(&Variant, String)>, signature: &str) -> String {
     });
     let text = listed.collect::<Vec<_>>().join("; ");
     if more > 0 { format!("{text}; and {more} other reasons") } else { text }
+}
+
+/// Whether a kernel for every Vulkan 1.1 device computes an operation.
+pub(super) fn runs_everywhere(operation: &Operation) -> bool {
+    let runs = |variant: &Variant| variant.needs.is_baseline() && variant.plan(operation).is_ok();
+    variants_of(operation.name()).any(runs)
 }

@@ -5,11 +5,25 @@ mod executable;
 mod foreign;
 
 use halite_abi::format;
+use halite_ops::Operation;
 use halite_shaders::Tuning;
 use halite_targets::Capabilities;
 
 use super::{Backend, Choice, Code, Computation};
 use crate::CompileError;
+
+/// Whether an operation keeps its rules, and the library has kernels for its types.
+///
+/// # Errors
+/// Says what is wrong, or which types there are.
+pub fn check(operation: &Operation) -> Result<(), String> {
+    halite_shaders::check(operation)
+}
+
+/// Whether a kernel for every Vulkan 1.1 device computes an operation.
+pub fn runs_everywhere(operation: &Operation) -> bool {
+    choose::runs_everywhere(operation)
+}
 
 /// Computes with Vulkan.
 #[derive(Clone, Copy, Debug)]

@@ -118,11 +118,8 @@ fn unrolled<'m>(
             _ => return Err(CompileError::invalid(&site.location, "the condition is no tensor")),
         }
         done.carried = results.by_ref().take(start.carried.len()).collect();
-        for (all, value) in
-            done.gathered.iter_mut().zip(tensors(&results.collect::<Vec<_>>(), &site.location)?)
-        {
-            all.push(value);
-        }
+        let values = tensors(&results.collect::<Vec<_>>(), &site.location)?;
+        done.gathered.iter_mut().zip(values).for_each(|(all, value)| all.push(value));
     }
     Ok(Ok(done))
 }

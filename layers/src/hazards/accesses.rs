@@ -1,4 +1,4 @@
-//! Owns the bytes of buffers that each command of a segment touches. Does not own: which of them clash (`sweep`).
+//! The bytes of buffers that each command of a segment accesses.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use halite_hal::{
 
 /// What a command does to a range of a buffer.
 #[derive(Clone, Debug)]
-pub struct Touch {
+pub struct Access {
     /// Identity of the buffer: its address.
     pub buffer: usize,
     /// First byte in the buffer.
@@ -36,20 +36,20 @@ struct Place {
     length: u64,
 }
 
-/// The touches of commands, the first of which has this index in its recording.
-pub(super) fn of_segment(segment: &[Command], first: usize, table: &BindingTable) -> Result<Vec<Touch>> {
-    let mut gatherer = Gatherer { table, command: first, touches: Vec::new() };
+/// The accesses of commands, the first of which has this index in its recording.
+pub(super) fn of_segment(segment: &[Command], first: usize, table: &BindingTable) -> Result<Vec<Access>> {
+    let mut gatherer = Gatherer { table, command: first, accesses: Vec::new() };
     for command in segment {
         gatherer.command(command)?;
         gatherer.command += 1;
     }
-    Ok(gatherer.touches)
+    Ok(gatherer.accesses)
 }
 
 struct Gatherer<'a> {
     table: &'a BindingTable,
     command: usize,
-    touches: Vec<Touch>,
+    accesses: Vec<Access>,
 }
 
 impl Gatherer<'_> {
@@ -111,7 +111,7 @@ impl Gatherer<'_> {
             self.all_of(place, footprint.write, Some(binding), Basis::Binding);
             return;
         };
-        // What lies outside of the binding is not touched.
+        // What lies outside of the binding is not accessed.
         let limit = i64::try_from(place.length).unwrap_or(i64::MAX);
         let (from, to) = runs.ends();
         // A range that goes beyond tells that an address was not computed to the end.
@@ -119,7 +119,7 @@ impl Gatherer<'_> {
         let (from, to) = (from.clamp(0, limit).unsigned_abs(), to.clamp(0, limit).unsigned_abs());
         let base = i64::try_from(place.offset).ok().and_then(|offset| runs.start.checked_add(offset));
         let Some(start) = base.filter(|_| from < to) else { return };
-        self.touches.push(Touch {
+        self.accesses.push(Access {
             buffer: place.buffer,
             from: place.offset + from,
             to: place.offset + to,
@@ -134,7 +134,7 @@ impl Gatherer<'_> {
     fn all_of(&mut self, place: &Place, write: bool, binding: Option<usize>, basis: Basis) {
         let (buffer, command, runs) = (place.buffer, self.command, None);
         let (from, to) = (place.offset, place.offset.saturating_add(place.length));
-        self.touches.push(Touch { buffer, from, to, runs, write, command, binding, basis });
+        self.accesses.push(Access { buffer, from, to, runs, write, command, binding, basis });
     }
 
     /// Where a reference lies; `None` when it has no bytes.

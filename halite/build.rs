@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 /// What decides which module comes out of a model; the lock file has the versions of outside crates.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 15] = [
     "Cargo.lock",
     "abi/src",
     "halite/src",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 14] = [
     "targets/data",
     "facts/src",
     "formats/src",
+    "ops/src",
     "vm/src",
 ];
 

@@ -6,6 +6,7 @@
 mod arrows;
 mod circles;
 mod dependencies;
+mod digest;
 mod lengths;
 mod limits;
 mod sources;

@@ -69,6 +69,10 @@ impl Op for ArgReduce {
         vec![TensorDesc::new("indices", self.indices, [self.outer, self.inner])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype, &mut self.indices]
+    }
+
     fn signature(&self) -> String {
         format!("{}_{}", self.dtype, self.indices)
     }

@@ -245,6 +245,10 @@ impl Op for Attention {
         vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.q_len, self.head_dim])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         self.dtype.to_string()
     }

@@ -58,6 +58,10 @@ impl Op for Concat {
         vec![TensorDesc::new("out", self.dtype, [self.outer, self.total(), self.inner])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         size_name(self.dtype)
     }

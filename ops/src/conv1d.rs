@@ -113,6 +113,10 @@ impl Op for Conv1d {
         outputs
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         self.images().signature()
     }

@@ -219,6 +219,10 @@ impl Op for Conv2d {
         vec![TensorDesc::new("out", self.dtype, dims)]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         self.dtype.to_string()
     }

@@ -195,6 +195,10 @@ impl Op for Conv2dInt8 {
         vec![TensorDesc::new("out", self.out, dims)]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.data, &mut self.out]
+    }
+
     fn signature(&self) -> String {
         format!("{}xi8_{}", self.data, self.out)
     }

@@ -166,6 +166,10 @@ impl Op for ConvTranspose2d {
         vec![TensorDesc::new("out", self.dtype, self.output_dims())]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         self.dtype.to_string()
     }

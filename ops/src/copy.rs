@@ -122,6 +122,10 @@ impl Op for StridedCopy {
         vec![TensorDesc::new("out", self.dtype, self.shape.clone())]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         size_name(self.dtype)
     }

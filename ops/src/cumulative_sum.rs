@@ -56,6 +56,10 @@ impl Op for CumulativeSum {
         vec![TensorDesc::new("out", self.dtype, [self.outer, self.length, self.inner])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         self.dtype.to_string()
     }

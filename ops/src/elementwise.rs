@@ -154,6 +154,11 @@ impl Op for Elementwise {
     }
 
     /// The widest element: what the speed depends on.
+    fn types(&mut self) -> Vec<&mut DType> {
+        let inputs = self.inputs.0.iter_mut().map(|(dtype, _)| dtype);
+        inputs.chain(self.program.outputs.iter_mut().map(|output| &mut output.dtype)).collect()
+    }
+
     fn signature(&self) -> String {
         let all = self.dtypes().into_iter().chain(self.program.outputs.iter().map(|o| o.dtype));
         format!("b{}", all.map(DType::size).max().unwrap_or(4) * 8)

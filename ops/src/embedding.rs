@@ -88,6 +88,10 @@ impl Op for Embedding {
         vec![TensorDesc::new("out", self.out, [self.indices, self.width])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.scales, &mut self.out, &mut self.index]
+    }
+
     fn signature(&self) -> String {
         format!("{}_{}", self.out, self.index)
     }

@@ -70,6 +70,10 @@ impl Op for Gather {
         vec![TensorDesc::new("out", self.dtype, [self.outer, self.indices, self.inner])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype, &mut self.index]
+    }
+
     fn signature(&self) -> String {
         format!("{}_{}", size_name(self.dtype), self.index)
     }

@@ -66,6 +66,10 @@ impl Op for GatherElements {
         vec![TensorDesc::new("out", self.dtype, self.indices.clone())]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype, &mut self.index]
+    }
+
     fn signature(&self) -> String {
         format!("{}_{}", size_name(self.dtype), self.index)
     }

@@ -81,6 +81,10 @@ impl Op for GatherNd {
         vec![TensorDesc::new("out", self.dtype, [self.batch, self.slices, self.inner])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype, &mut self.index]
+    }
+
     fn signature(&self) -> String {
         format!("{}_{}", size_name(self.dtype), self.index)
     }

@@ -129,6 +129,10 @@ impl Op for KvAppend {
         vec![TensorDesc::new("cache", self.cache, dims)]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.rows, &mut self.cache]
+    }
+
     fn signature(&self) -> String {
         format!("{}_{}", self.rows, self.cache)
     }

@@ -179,6 +179,9 @@ pub trait Op {
     /// Tensors that it writes.
     fn outputs(&self) -> Vec<TensorDesc>;
 
+    /// The types of its tensors, to change them: each one that it has as a field.
+    fn types(&mut self) -> Vec<&mut DType>;
+
     /// The combination of types, such as `f16xf16_f32`: every one that a caller may ask for has a baseline variant.
     fn signature(&self) -> String;
 

@@ -147,6 +147,10 @@ impl Op for MatMul {
         vec![TensorDesc::new("out", self.out, [self.batch, self.m, self.n])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.lhs, &mut self.rhs, &mut self.out]
+    }
+
     fn signature(&self) -> String {
         format!("{}x{}_{}", self.lhs, self.rhs, self.out)
     }

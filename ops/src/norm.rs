@@ -127,6 +127,10 @@ impl Op for Norm {
         vec![TensorDesc::new("out", self.dtype, [self.batch, self.channels, self.spatial])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         let given = if self.kind == NormKind::Batch { "batch_" } else { "" };
         format!("{given}{}", self.dtype)

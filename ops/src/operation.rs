@@ -1,6 +1,6 @@
 //! The operation as callers name it: one type for all of them, in text and JSON.
 
-use crate::{Operation, TensorDesc, Tolerance, Values};
+use crate::{DType, Operation, TensorDesc, Tolerance, Values};
 
 /// What an operation costs at least: what has to be computed, and what has to be moved when everything is moved once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,6 +37,10 @@ macro_rules! operations {
             }
 
             fn op(&self) -> &dyn Op {
+                match self { $(Operation::$variant(op) => op,)* }
+            }
+
+            fn op_mut(&mut self) -> &mut dyn Op {
                 match self { $(Operation::$variant(op) => op,)* }
             }
         }
@@ -131,6 +135,15 @@ impl Operation {
     /// Tensors that it writes, in binding order after the inputs.
     pub fn outputs(&self) -> Vec<TensorDesc> {
         self.op().outputs()
+    }
+
+    /// The operation on tensors of other types: `map` gives one for each that it has. Whether they go together is left to
+    /// [`Operation::check`].
+    #[must_use]
+    pub fn with_types(&self, map: impl Fn(DType) -> DType) -> Operation {
+        let mut operation = self.clone();
+        operation.op_mut().types().into_iter().for_each(|dtype| *dtype = map(*dtype));
+        operation
     }
 
     /// The type that decides which kernels are asked for; part of names.
@@ -229,6 +242,32 @@ mod tests {
                     assert_eq!(Operation::parse(&sample.to_string()).as_ref(), Ok(&sample), "{sample}");
                 }
             }
+        }
+    }
+
+    fn renamed(json: &mut serde_json::Value) {
+        match json {
+            serde_json::Value::String(text) if text == "f32" => *text = "f16".to_owned(),
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(renamed),
+            _ => {}
+        }
+    }
+
+    /// No field is left out: what changes is what the text names.
+    #[test]
+    fn types_change_everywhere() {
+        let half = |dtype| if dtype == DType::F32 { DType::F16 } else { dtype };
+        for sample in Operation::NAMES.iter().flat_map(|name| Operation::samples(name)) {
+            let changed = sample.with_types(half);
+            if let Operation::Elementwise(elementwise) = &changed {
+                let outputs = elementwise.program.outputs.iter().map(|output| output.dtype);
+                let mut types = elementwise.dtypes().into_iter().chain(outputs);
+                assert!(types.all(|dtype| dtype != DType::F32), "{changed}");
+                continue;
+            }
+            let mut json = serde_json::to_value(&sample).unwrap();
+            renamed(&mut json);
+            assert_eq!(serde_json::from_value::<Operation>(json).unwrap(), changed, "{sample}");
         }
     }
 

@@ -136,6 +136,10 @@ impl Op for Pad {
         vec![TensorDesc::new("out", self.dtype, self.output_dims())]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         size_name(self.dtype)
     }

@@ -115,6 +115,10 @@ impl Op for QuantMatMul {
         vec![TensorDesc::new("out", self.out, [self.m, self.n])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.lhs, &mut self.scales, &mut self.out]
+    }
+
     fn signature(&self) -> String {
         format!("{}xu{}_{}_{}", self.lhs, self.bits, self.scales, self.out)
     }

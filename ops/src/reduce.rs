@@ -144,6 +144,10 @@ impl Op for Reduce {
         vec![TensorDesc::new("out", self.dtype, [self.outer, self.inner])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         let exponents = if self.kind == ReduceKind::LogSumExp { "log_sum_exp_" } else { "" };
         format!("{exponents}{}", self.dtype)

@@ -178,6 +178,10 @@ impl Op for Resize {
         vec![TensorDesc::new("out", self.dtype, [&[self.images], &self.output[..]].concat())]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         match self.interpolation {
             Interpolation::Nearest => format!("nearest_{}", size_name(self.dtype)),

@@ -184,6 +184,10 @@ impl Op for Rotary {
         vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.len, self.head_dim])]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype]
+    }
+
     fn signature(&self) -> String {
         self.dtype.to_string()
     }

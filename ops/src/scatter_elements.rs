@@ -58,6 +58,10 @@ impl Op for ScatterElements {
         vec![TensorDesc::new("out", self.dtype, self.data.clone())]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype, &mut self.index]
+    }
+
     fn signature(&self) -> String {
         self.reduction.signature(self.dtype, self.index)
     }

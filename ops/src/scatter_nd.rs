@@ -67,6 +67,10 @@ impl Op for ScatterNd {
         vec![TensorDesc::new("out", self.dtype, self.data_dims())]
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype, &mut self.index]
+    }
+
     fn signature(&self) -> String {
         self.reduction.signature(self.dtype, self.index)
     }

@@ -65,6 +65,10 @@ impl Op for TopK {
         self.sorting().outputs()
     }
 
+    fn types(&mut self) -> Vec<&mut DType> {
+        vec![&mut self.dtype, &mut self.indices]
+    }
+
     fn signature(&self) -> String {
         format!("{}_{}", self.dtype, self.indices)
     }

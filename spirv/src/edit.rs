@@ -11,7 +11,7 @@ use crate::{
     error::SpirvError,
     grammar::{is_constant, is_type},
     module::{GLSL, Inst, Module, bound_limit},
-    words::{BOUND_WORD, HEADER_WORDS, head, instruction, literal},
+    words::{BOUND_WORD, head, instruction, literal},
 };
 
 /// First version in which entry points list all variables that they use, not only inputs and outputs.
@@ -201,30 +201,59 @@ impl<'m, 'w> Editor<'m, 'w> {
     /// a declaration belongs in front of.
     pub fn finish(self) -> Result<Vec<u32>, SpirvError> {
         self.check()?;
-        let insts = self.module.insts();
-        let mut words = self.module.words()[..HEADER_WORDS].to_vec();
+        let old = self.module.words();
         let sections = self.sections()?;
-        for inst in insts {
-            for (_, added) in sections.iter().filter(|(at, _)| *at == inst.at) {
-                words.extend_from_slice(added);
-            }
-            words.extend(self.before.get(&inst.at).into_iter().flatten());
-            let own = self.replaced.get(&inst.at).map_or(self.module.words_of(inst), Vec::as_slice);
-            let start = words.len();
-            words.extend_from_slice(own);
-            if inst.op == Op::EntryPoint && !own.is_empty() && !self.interface.is_empty() {
-                words.extend_from_slice(&self.interface);
-                words[start] = head(inst.op, words.len() - start);
-                if words[start] >> 16 == 0 {
-                    return too_large("its entry point lists too many variables");
-                }
-            }
+        let mut words = Vec::with_capacity(old.len());
+        // What lies between two changes is copied as a whole.
+        let mut done = 0;
+        for inst in self.changed(&sections) {
+            words.extend_from_slice(&old[done..inst.at]);
+            self.apply(inst, &sections, &mut words)?;
+            done = inst.at + inst.len;
         }
+        words.extend_from_slice(&old[done..]);
         if self.next > bound_limit(words.len()) {
             return too_large(&format!("it would have {} ids", self.next));
         }
         words[BOUND_WORD] = self.next;
         Ok(words)
+    }
+
+    /// The instructions at which the words change, in order.
+    fn changed(&self, sections: &[(usize, &[u32])]) -> impl Iterator<Item = &'m Inst> {
+        let insts = self.module.insts();
+        let mut at: Vec<usize> = sections.iter().map(|(at, _)| *at).collect();
+        at.extend(self.before.keys().chain(self.replaced.keys()));
+        if !self.interface.is_empty() {
+            at.extend(insts.iter().filter(|inst| inst.op == Op::EntryPoint).map(|inst| inst.at));
+        }
+        at.sort_unstable();
+        at.dedup();
+        at.into_iter().filter_map(|at| Some(&insts[insts.binary_search_by_key(&at, |inst| inst.at).ok()?]))
+    }
+
+    /// Writes what stands in front of an instruction, and it or what replaces it.
+    fn apply(
+        &self,
+        inst: &Inst,
+        sections: &[(usize, &[u32])],
+        words: &mut Vec<u32>,
+    ) -> Result<(), SpirvError> {
+        for (_, added) in sections.iter().filter(|(at, _)| *at == inst.at) {
+            words.extend_from_slice(added);
+        }
+        words.extend(self.before.get(&inst.at).into_iter().flatten());
+        let own = self.replaced.get(&inst.at).map_or(self.module.words_of(inst), Vec::as_slice);
+        let start = words.len();
+        words.extend_from_slice(own);
+        if inst.op == Op::EntryPoint && !own.is_empty() && !self.interface.is_empty() {
+            words.extend_from_slice(&self.interface);
+            words[start] = head(inst.op, words.len() - start);
+            if words[start] >> 16 == 0 {
+                return too_large("its entry point lists too many variables");
+            }
+        }
+        Ok(())
     }
 
     /// What was added, with the instruction that it stands in front of.

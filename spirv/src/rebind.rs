@@ -39,6 +39,10 @@ pub fn rebind(words: &[u32], bindings: &[NewBinding]) -> Result<Vec<u32>, Change
         if inst.op == Op::Decorate {
             moved.decoration(inst, &mut edit);
         } else if in_function {
+            if moved.elements.is_empty() {
+                // Decorations are all that changes, and they are in front of functions.
+                break;
+            }
             moved.access(inst, &mut edit, &mut constants)?;
         }
     }

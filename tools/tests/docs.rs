@@ -15,6 +15,10 @@ const TOOLS: &[&str] =
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
     "--against-iree",
+    "--only",
+    "--check",
+    "--bin",
+    "--lib",
     "--host",
     "--tests",
     "--no-deps",

@@ -1,5 +1,5 @@
-//! Owns the digest of what compiles models: part of the names of modules in the cache, so that another compiler finds none of
-//! an older one's.
+//! The digest of what compiles models: part of the names of modules in the cache, so that another compiler finds none of an older
+//! one's.
 
 use std::{
     fs, io,

@@ -1,5 +1,4 @@
-//! Owns the models and modules of this repository that the program carries, for machines without the repository. Does not
-//! own: what they are.
+//! The models and modules of this repository that the program carries, for machines without the repository.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Owns reading the manifests of a corpus of compiled modules. Does not own: running them (`replay` does).
+//! Reading the manifests of a corpus of compiled modules.
 //!
 //! A corpus is a folder with `small/`, `models/`, `vm_ops/` and `bad/`, each with a `manifest.jsonl`: one JSON object
 //! per program, paths relative to the corpus. Model exports (`conformance/models/export.py`) have the same idea with

@@ -1,5 +1,4 @@
-//! Owns running modules that were just compiled on a device: their parameters, values as tensors and back. Does not own:
-//! compiling, judging or timing.
+//! Running modules that were just compiled on a device: their parameters, values as tensors and back.
 
 use std::sync::Arc;
 

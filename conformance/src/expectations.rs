@@ -1,4 +1,4 @@
-//! Owns what is expected not to pass on a device, and why. Does not own: running anything.
+//! What is expected not to pass on a device, and why.
 //!
 //! One text file per device in `conformance/expectations/`: lines of `case | kind | reason` or `case | kind | reason | link`,
 //! `#` for comments; `*` in a name is any text. `unsupported` cases must be refused with an error (wrong numbers, crashes and

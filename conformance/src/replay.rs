@@ -1,5 +1,4 @@
-//! Owns running a program of a corpus on a device and judging its results. Does not own: which verdicts are fine
-//! (`expectations` does).
+//! Running a program of a corpus on a device and judging its results.
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 

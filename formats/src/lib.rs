@@ -1,6 +1,5 @@
-//! Owns the file formats Halite reads and writes, as pure functions from bytes to data and back: IREE module files
-//! (`vmfb`), the executables inside them, parameter archives, and models (`pte`). Does not own: devices, execution, or
-//! file access.
+//! The file formats Halite reads and writes, as pure functions from bytes to data and back: IREE module files (`vmfb`), the
+//! executables inside them, parameter archives, and models (`pte`).
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!

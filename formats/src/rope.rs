@@ -1,4 +1,4 @@
-//! Owns bytes in pieces: large files are put together of parts of others without copying them. Does not own: any format.
+//! Bytes in pieces: large files are put together of parts of others without copying them.
 
 use std::io;
 

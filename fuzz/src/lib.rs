@@ -1,4 +1,4 @@
-//! Owns what fuzz targets share: the road of a model from bytes to a module. Does not own: any target.
+//! What fuzz targets share: the road of a model from bytes to a module.
 
 use std::collections::BTreeMap;
 

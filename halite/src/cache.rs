@@ -1,5 +1,4 @@
-//! Owns the cache of compiled models as programs choose and see it. Does not own: files and their safety (`halite-cache`), or what
-//! an entry holds (`kept`).
+//! The cache of compiled models as programs choose and see it.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! Owns drivers and open devices as programs see them. Does not own: what drivers do (`halite-hal` and below).
+//! Drivers and open devices as programs see them.
 
 use std::{
     fmt,

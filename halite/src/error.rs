@@ -1,4 +1,4 @@
-//! Owns the one error type of this crate. Does not own: statuses of the layers below, which it carries.
+//! The one error type of this crate.
 
 use std::{fmt, io, path::Path};
 

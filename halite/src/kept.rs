@@ -1,5 +1,4 @@
-//! Owns how a compiled model lies in the cache, and finding it again. Does not own: files and their safety (`halite-cache`),
-//! compiling.
+//! How a compiled model lies in the cache, and finding it again.
 //!
 //! A *request* is everything that decides what is compiled, but for what compiling finds out: the inputs whose values count, and
 //! the files beside the model's own. Under the request's key lies an index of what was found out so far; request, values and

@@ -1,4 +1,4 @@
-//! Owns what bounds a piece of work and tells how far it is: deadline, cancellation, progress. Does not own: the work.
+//! What bounds a piece of work and tells how far it is: deadline, cancellation, progress.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! Owns what functions say of their inputs and outputs. Does not own: checking values against it (`session`).
+//! What functions say of their inputs and outputs.
 
 use std::fmt;
 

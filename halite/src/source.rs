@@ -1,4 +1,4 @@
-//! Owns where models and modules come from: files, bytes, readers. Does not own: what they mean.
+//! Where models and modules come from: files, bytes, readers.
 
 use std::{
     fmt, io,

@@ -1,4 +1,4 @@
-//! Owns what goes into a function and comes out of it: values, named inputs, named outputs. Does not own: tensors, or calls.
+//! What goes into a function and comes out of it: values, named inputs, named outputs.
 
 use std::{fmt, ops::Index};
 

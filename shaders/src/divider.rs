@@ -1,5 +1,4 @@
-//! Owns how kernels divide by numbers that are known before: by a multiplication. Does not own: the instructions (`emit`,
-//! `shaders/include/moves.glsl`).
+//! How kernels divide by numbers that are known before: by a multiplication.
 
 /// Numbers of less than this are divided.
 pub(crate) const LIMIT: u64 = 1 << 31;

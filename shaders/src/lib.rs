@@ -1,21 +1,17 @@
-//! The library of compute kernels: what operations there are, which kernels (*variants*) compute them, which one suits
-//! a target and a shape, and what has to be dispatched. Does not own: devices, memory, or models.
+//! How Vulkan computes operations: which kernels (*variants*) compute them, which one suits a target and a shape, and what has to
+//! be dispatched. What operations mean is in `halite-ops`.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
 //! # From an operation to dispatches
-//! An [`Operation`] is a computation with types and shapes. [`rank`] orders the [`Variant`]s that compute it on a
-//! target, each with its reason; [`Variant::plan`] turns one into a [`Plan`]: SPIR-V, specialization and push constants,
+//! An [`Operation`](halite_ops::Operation) is a computation with types and shapes. [`rank`] orders the [`Variant`]s that compute it
+//! on a target, each with its reason; [`Variant::plan`] turns one into a [`Plan`]: SPIR-V, specialization and push constants,
 //! bindings and workgroup counts. Whoever has a device dispatches the steps in order, with a barrier between them.
 //!
 //! # Tensors
-//! All tensors are dense and row-major; each is one storage buffer. Inputs come first, in the order of
-//! [`Operation::inputs`], then outputs. Buffers are padded to multiples of four bytes, which kernels for devices without
-//! 8- and 16-bit storage read and write whole.
-//!
-//! # The reference
-//! [`Operation::reference`] computes the same in `f64` on the host, as simply as possible. It is what kernels are tested
-//! against, with the tolerance that [`Operation::tolerance`] derives from the types and the length of sums.
+//! All tensors are dense and row-major; each is one storage buffer. Inputs come first, in the order of the operation's inputs, then
+//! outputs. Buffers are padded to multiples of four bytes, which kernels for devices without 8- and 16-bit storage read and write
+//! whole.
 #![forbid(unsafe_code)]
 
 mod divider;

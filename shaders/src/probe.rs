@@ -1,5 +1,5 @@
-//! Owns the kernels that measure what a device can do at most: copies of memory, and arithmetic in registers. They compute no
-//! operation; speeds of kernels are told beside theirs. Does not own: measuring.
+//! The kernels that measure what a device can do at most: copies of memory, and arithmetic in registers. They compute no
+//! operation; speeds of kernels are told beside theirs.
 
 use halite_facts::{ComponentType, Feature, FeatureSet, MatrixShape};
 use halite_ops::DType;

@@ -1,5 +1,4 @@
-//! Owns the choice of a variant: what cannot run is out, what was measured orders the rest, and each place has a reason.
-//! Does not own: measurements (`tuning`), or what variants need (`variant`).
+//! The choice of a variant: what cannot run is out, what was measured orders the rest, and each place has a reason.
 
 use halite_ops::Operation;
 use halite_targets::Capabilities;

@@ -1,4 +1,4 @@
-//! Owns what was measured: which variants are best for which shapes on which GPUs. Does not own: measuring.
+//! What was measured: which variants are best for which shapes on which GPUs.
 
 use halite_ops::Operation;
 use halite_targets::Target;

@@ -1,5 +1,5 @@
-//! Owns the spelling of command lines: `--flag=value` with underscores or dashes, `--flagfile=FILE`, and flags of
-//! IREE's tools that mean nothing here. Does not own: the flags themselves (clap does).
+//! The spelling of command lines: `--flag=value` with underscores or dashes, `--flagfile=FILE`, and flags of IREE's tools that
+//! mean nothing here.
 
 use std::{collections::BTreeMap, ffi::OsString, fs};
 

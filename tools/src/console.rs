@@ -1,4 +1,4 @@
-//! Owns how a tool begins and ends: its name, arguments, log, failures, exit codes. Does not own: what a tool does.
+//! How a tool begins and ends: its name, arguments, log, failures, exit codes.
 
 use std::{ffi::OsString, fmt, io, process::ExitCode, sync::OnceLock};
 

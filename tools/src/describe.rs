@@ -1,4 +1,4 @@
-//! Owns how a model's functions are told: `--describe`, and `halite dump` of a model. Does not own: reading models.
+//! How a model's functions are told: `--describe`, and `halite dump` of a model.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! Owns listing and choosing devices for the tools. Does not own: opening them (the runtime does, when a module
-//! needs one), or the drivers.
+//! Listing and choosing devices for the tools.
 
 use std::io::Write;
 

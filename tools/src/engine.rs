@@ -1,4 +1,4 @@
-//! Owns which types of the library the tools use for values: one place to look at. Does not own: the library.
+//! Which types of the library the tools use for values: one place to look at.
 
 pub(crate) use halite::{
     ElementKind, ElementType, FunctionInfo, Value, ValueInfo,

@@ -1,5 +1,4 @@
-//! Owns the flags that several tools share, and what they mean in terms of driver options. Does not own: their
-//! spelling on the command line (`argv`).
+//! The flags that several tools share, and what they mean in terms of driver options.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! Owns the flags of IREE's tools that have no meaning here, and what to say about each. Does not own: flags that do.
+//! The flags of IREE's tools that have no meaning here, and what to say about each.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Owns what ends a run early: Ctrl-C and `--timeout`. Does not own: the work that is ended.
+//! What ends a run early: Ctrl-C and `--timeout`.
 
 use std::{
     fmt::Display,

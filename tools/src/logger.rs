@@ -1,4 +1,4 @@
-//! Owns the log of the tools: one line per message on standard error. Does not own: what is logged.
+//! The log of the tools: one line per message on standard error.
 
 use std::sync::{
     Mutex, PoisonError,

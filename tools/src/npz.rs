@@ -1,4 +1,4 @@
-//! Owns `.npz` archives: arrays by name in a zip file, as `numpy.savez` writes them. Does not own: the arrays' format.
+//! `.npz` archives: arrays by name in a zip file, as `numpy.savez` writes them.
 
 use std::{
     fs::File,

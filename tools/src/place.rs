@@ -1,5 +1,4 @@
-//! Owns what kernels are chosen for: targets that are named, and devices at hand. Does not own: the choice
-//! (`halite-shaders`), or devices (`halite`).
+//! What kernels are chosen for: targets that are named, and devices at hand.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! Owns what tools need to know of a function's inputs and outputs. Does not own: what the function says (`halite`), or the
-//! values.
+//! What tools need to know of a function's inputs and outputs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Owns the line that tells how far work is, on a terminal. Does not own: the work.
+//! The line that tells how far work is, on a terminal.
 
 use std::{
     io::{IsTerminal, Write},

@@ -1,4 +1,4 @@
-//! Owns how tools bring modules or a model, devices and parameters together. Does not own: the session itself (`halite`).
+//! How tools bring modules or a model, devices and parameters together.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Owns how numbers with units are written for people. Does not own: the numbers.
+//! How numbers with units are written for people.
 
 /// A number with a decimal prefix: `1.5 TOP/s`.
 pub fn si(value: f64, unit: &str) -> String {

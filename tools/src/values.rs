@@ -1,5 +1,4 @@
-//! Owns values between the command line and calls: inputs as texts into values, results into text and JSON. Does not
-//! own: which text is for which input (`inputs`), files that results are written to, or comparison (`run` does).
+//! Values between the command line and calls: inputs as texts into values, results into text and JSON.
 
 use std::io::Write;
 

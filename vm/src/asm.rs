@@ -1,5 +1,4 @@
-//! Owns an assembler for functions and modules, driven by the instruction table. Does not own: verification; what
-//! it builds is checked by [`crate::Module::load`].
+//! An assembler for functions and modules, driven by the instruction table.
 
 use bytes::Bytes;
 use halite_abi::{Result, bail, status};

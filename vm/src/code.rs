@@ -1,4 +1,4 @@
-//! Owns the in-memory form of verified functions that the interpreter runs. Does not own: how it is made (`verify`).
+//! The in-memory form of verified functions that the interpreter runs.
 
 use std::sync::Arc;
 

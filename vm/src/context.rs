@@ -1,5 +1,4 @@
-//! Owns contexts: modules linked together with their state, and invocations of their functions.
-//! Does not own: linking rules (`link`) and execution (`exec`).
+//! Contexts: modules linked together with their state, and invocations of their functions.
 
 use std::{
     fmt,

@@ -1,5 +1,4 @@
-//! Owns the decoding of one instruction at a time from raw function code, driven by the instruction table.
-//! Does not own: any judgement about operands beyond their extent (the verifier does).
+//! The decoding of one instruction at a time from raw function code, driven by the instruction table.
 
 use std::fmt;
 

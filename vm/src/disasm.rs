@@ -1,4 +1,4 @@
-//! Owns the text form of bytecode, for dumps and messages. Does not own: decoding.
+//! The text form of bytecode, for dumps and messages.
 
 use std::collections::HashMap;
 

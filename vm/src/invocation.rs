@@ -1,4 +1,4 @@
-//! Owns what bounds a call in time: deadline and cancellation. Does not own: waiting.
+//! What bounds a call in time: deadline and cancellation.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Owns the resolution of dependencies and imports against registered modules. Does not own: calls.
+//! The resolution of dependencies and imports against registered modules.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Owns `!vm.list`: growable lists typed by element, with the conversions of list.get and list.set.
-//! Does not own: the values in them.
+//! `!vm.list`: growable lists typed by element, with the conversions of list.get and list.set.
 
 use std::{any::Any, fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns the accounting of memory that modules allocate at run time. Does not own: the allocations.
+//! The accounting of memory that modules allocate at run time.
 
 use std::sync::{
     Arc, Weak,

@@ -1,4 +1,4 @@
-//! Owns loaded modules: module-level verification, and what contexts share. Does not own: state.
+//! Loaded modules: module-level verification, and what contexts share.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns the interface between bytecode and modules written in Rust. Does not own: any such module.
+//! The interface between bytecode and modules written in Rust.
 
 use std::{any::Any, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! Owns calling conventions such as `0rIi_r`: parsing, and how arguments are laid out in registers.
-//! Does not own: calls.
+//! Calling conventions such as `0rIi_r`: parsing, and how arguments are laid out in registers.
 
 use halite_abi::{Result, bail};
 

@@ -1,4 +1,4 @@
-//! Owns the meaning of type-table entries. Does not own: objects.
+//! The meaning of type-table entries.
 
 use halite_abi::{Result, bail};
 

@@ -1,4 +1,4 @@
-//! Owns values that cross function boundaries: scalars and refs. Does not own: lists and buffers themselves.
+//! Values that cross function boundaries: scalars and refs.
 
 use std::{any::Any, fmt, sync::Arc};
 

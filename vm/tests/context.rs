@@ -1,4 +1,4 @@
-//! Owns the checks of contexts: control flow and calls, linking, native modules, limits, set-up and teardown.
+//! The checks of contexts: control flow and calls, linking, native modules, limits, set-up and teardown.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;

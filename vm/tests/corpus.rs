@@ -1,4 +1,4 @@
-//! Owns the checks over all real modules: none is refused, disassembly names match, damaged ones never panic.
+//! The checks over all real modules: none is refused, disassembly names match, damaged ones never panic.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;

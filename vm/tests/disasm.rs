@@ -1,4 +1,4 @@
-//! Owns the comparison of the disassembler with the official one, when that is installed.
+//! The comparison of the disassembler with the official one, when that is installed.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Owns the semantic checks of operations on references, lists, buffers and globals.
+//! The semantic checks of operations on references, lists, buffers and globals.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Owns one or more semantic checks for every operation that works on numbers alone.
+//! One or more semantic checks for every operation that works on numbers alone.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;

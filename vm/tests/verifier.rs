@@ -1,4 +1,4 @@
-//! Owns the checks that the verifier refuses what it must, and says where and why.
+//! The checks that the verifier refuses what it must, and says where and why.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Owns the comparison with what the real runtime printed for 921 calls of 178 functions over the scalar operations.
+//! The comparison with what the real runtime printed for 921 calls of 178 functions over the scalar operations.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;

@@ -1,5 +1,4 @@
-//! Owns starting measurements: the comparison with IREE's own runtime, and the kernels. Does not own the measuring
-//! (`bench/compare.py`, `bench kernels`).
+//! Starting measurements: the comparison with IREE's own runtime, and the kernels.
 
 use std::path::PathBuf;
 

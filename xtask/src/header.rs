@@ -1,5 +1,4 @@
-//! Owns the chore that makes the C header of the driver interface. Does not own how: `plugin/generator` is a workspace of its own, so
-//! that the other chores need not wait for cbindgen.
+//! The chore that makes the C header of the driver interface.
 
 use anyhow::Result;
 use clap::Args;

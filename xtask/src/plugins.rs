@@ -1,5 +1,5 @@
-//! Owns building driver plug-ins and putting them where programs look: beside the executables, into a folder, or into the
-//! tree that is installed. Does not own: where programs look (`halite_plugin::discovery`).
+//! Building driver plug-ins and putting them where programs look: beside the executables, into a folder, or into the tree that is
+//! installed.
 
 use std::{
     fs,

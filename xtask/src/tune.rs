@@ -1,4 +1,4 @@
-//! Owns starting the measurements that choose kernels. Does not own the measuring (`bench tune`).
+//! Starting the measurements that choose kernels.
 
 use anyhow::Result;
 use clap::Args;

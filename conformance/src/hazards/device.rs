@@ -1,4 +1,4 @@
-//! Owns the device that puts recordings on trial when they are executed. Does not own: the trial.
+//! The device that puts recordings on trial when they are executed.
 
 use std::{
     collections::HashMap,

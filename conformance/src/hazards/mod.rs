@@ -1,5 +1,4 @@
-//! Owns the proof of the check of barriers: recordings that programs execute are put on trial, one barrier at a time. Does not
-//! own: the check (`halite_layers::hazards`).
+//! The proof of the check of barriers: recordings that programs execute are put on trial, one barrier at a time.
 //!
 //! A device that stands before another ([`Watched`]) takes each recording apart when it is executed. What comes out is held
 //! against the check:

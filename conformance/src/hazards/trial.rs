@@ -1,4 +1,4 @@
-//! Owns the trial of one execution. Does not own: which executions are tried (`device`).
+//! The trial of one execution.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

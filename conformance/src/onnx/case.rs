@@ -1,4 +1,4 @@
-//! Owns the cases: a folder with a model and data sets of numbered files.
+//! The cases: a folder with a model and data sets of numbered files.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Owns whether values are those that are expected, by the measure of the `onnx` package's own runner.
+//! Whether values are those that are expected, by the measure of the `onnx` package's own runner.
 
 use halite_compiler::{graph::ElementType, signature::BoundValue};
 use halite_ops::{DType, Values};

@@ -1,5 +1,4 @@
-//! Owns compiling graphs for a device, and what compiling, loading and calling cost there. Does not own: running modules
-//! (`crate::executor`).
+//! Compiling graphs for a device, and what compiling, loading and calling cost there.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! Owns what is measured of a case besides whether it passes: differences, times, sizes, memory; and the table of it.
+//! What is measured of a case besides whether it passes: differences, times, sizes, memory; and the table of it.
 
 use std::{fmt, time::Duration};
 

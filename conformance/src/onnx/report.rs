@@ -1,4 +1,4 @@
-//! Owns what came of the cases, and the table of it.
+//! What came of the cases, and the table of it.
 
 use std::{collections::BTreeMap, fmt};
 

@@ -1,4 +1,4 @@
-//! Owns running one case: the graph for its inputs, the values that the graph needs, the comparison.
+//! Running one case: the graph for its inputs, the values that the graph needs, the comparison.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

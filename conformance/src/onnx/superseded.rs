@@ -1,5 +1,4 @@
-//! Owns which node tests expect what ONNX has corrected since: their packages up to 1.22 hold the old values. Does not own:
-//! what is right, which is the newer specification and what ONNX Runtime 1.31 computes.
+//! Which node tests expect what ONNX has corrected since: their packages up to 1.22 hold the old values.
 
 const SOFTCAP: &str = "onnx 1.23: Attention adds the mask after the softcap, and modes 1 and 2 of its last output changed places";
 const OVERFLOW: &str = "onnx 1.23: QLinearMatMul saturates; the expected values wrapped";

@@ -1,4 +1,4 @@
-//! Owns the form of reports that build servers read: JUnit's XML. Does not own: the data.
+//! The form of reports that build servers read: JUnit's XML.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Owns the levels of devices: lists of cases that must pass. Does not own: the cases.
+//! The levels of devices: lists of cases that must pass.
 //!
 //! A level is a text file in `conformance/levels/`, `#` for comments, a rule in each line:
 //!

@@ -1,4 +1,4 @@
-//! Owns reports as tables for text documents. Does not own: the data.
+//! Reports as tables for text documents.
 
 use std::fmt::Write as _;
 

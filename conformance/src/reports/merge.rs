@@ -1,4 +1,4 @@
-//! Owns joining reports: parts of a run on one device become one, several devices stand side by side. Does not own: the data.
+//! Joining reports: parts of a run on one device become one, several devices stand side by side.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Owns the data of a report; its serialized form is the JSON report. Does not own: how it comes to be, or other forms.
+//! The data of a report; its serialized form is the JSON report.
 
 use std::{collections::BTreeMap, fmt};
 

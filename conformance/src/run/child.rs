@@ -1,4 +1,4 @@
-//! Owns a process that runs cases for this one: starting it, asking it, and what its end says. Does not own: which cases.
+//! A process that runs cases for this one: starting it, asking it, and what its end says.
 
 use std::{
     collections::VecDeque,

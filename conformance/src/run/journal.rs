@@ -1,5 +1,4 @@
-//! Owns the file that keeps a run's results as they come, so that a run that was interrupted goes on where it was. Does not
-//! own: running.
+//! The file that keeps a run's results as they come, so that a run that was interrupted goes on where it was.
 
 use std::{
     collections::HashMap,

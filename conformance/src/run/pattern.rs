@@ -1,4 +1,4 @@
-//! Owns patterns of names of cases. Does not own: what they choose cases for.
+//! Patterns of names of cases.
 
 use std::fmt;
 

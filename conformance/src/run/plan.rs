@@ -1,4 +1,4 @@
-//! Owns a run on one device, from the choice of cases to the device's report. Does not own: how a case is run.
+//! A run on one device, from the choice of cases to the device's report.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Owns spreading cases over processes, or running them in this one. Does not own: what becomes of the results.
+//! Spreading cases over processes, or running them in this one.
 
 use std::{
     sync::{

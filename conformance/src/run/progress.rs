@@ -1,4 +1,4 @@
-//! Owns the line that tells how far a run is. Does not own: results.
+//! The line that tells how far a run is.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},

@@ -1,5 +1,4 @@
-//! Owns what a run and the processes that it starts say to each other: names of cases one way, results the other, one line
-//! each. Does not own: either side.
+//! What a run and the processes that it starts say to each other: names of cases one way, results the other, one line each.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,4 @@
-//! Owns the process that runs cases for another: names come in on one stream, results leave on another. Does not own: who
-//! started it.
+//! The process that runs cases for another: names come in on one stream, results leave on another.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Owns parts of runs, for machines that share one. Does not own: the cases.
+//! Parts of runs, for machines that share one.
 
 use std::{fmt, num::NonZeroUsize, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! Owns naming the device that cases run on, so that another process can open the same one. Does not own: drivers.
+//! Naming the device that cases run on, so that another process can open the same one.
 
 use std::{ffi::OsString, path::PathBuf};
 

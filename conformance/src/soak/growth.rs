@@ -1,5 +1,4 @@
-//! Owns the judgement on growth of the process: a line through the second half of the samples against a bound. Does not
-//! own: taking samples.
+//! The judgement on growth of the process: a line through the second half of the samples against a bound.
 //!
 //! # The bound
 //! The slope may be 1 KiB for 100 calls, plus two allowances that are computed and printed:

@@ -1,4 +1,4 @@
-//! Owns the question how much memory the process has. Linux only.
+//! The question how much memory the process has. Linux only.
 
 use std::fs;
 

@@ -1,5 +1,4 @@
-//! Owns what is called in a soak run: functions of a module with known results, or plain transfers. Does not own: threads
-//! and samples.
+//! What is called in a soak run: functions of a module with known results, or plain transfers.
 
 use std::{path::Path, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Owns what a case is, what it sees and how it ends. Does not own: running cases (`runner`) or any case.
+//! What a case is, what it sees and how it ends.
 
 use std::{fmt, sync::Arc, time::Duration};
 

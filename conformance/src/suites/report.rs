@@ -1,4 +1,4 @@
-//! Owns the results of cases and their text form, and the form in which processes tell them. Does not own: running cases, or which results are expected.
+//! The results of cases and their text form, and the form in which processes tell them.
 
 use std::{fmt, time::Duration};
 

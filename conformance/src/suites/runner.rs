@@ -1,4 +1,4 @@
-//! Owns running cases, each on a thread of its own under a time limit. Does not own: what cases do.
+//! Running cases, each on a thread of its own under a time limit.
 
 use std::{
     any::Any,

@@ -1,4 +1,4 @@
-//! Owns what a suite is and which there are. Does not own: their cases.
+//! What a suite is and which there are.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Owns finding the Vulkan device at hand, and comparing what modules give. Does not own: the modules, or running them.
+//! Finding the Vulkan device at hand, and comparing what modules give.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Owns the proof that compiled recordings have every barrier that they need, and that the check of barriers notices when one
-//! is missing. Does not own: the trial (`halite_conformance::hazards`).
+//! The proof that compiled recordings have every barrier that they need, and that the check of barriers notices when one is
+//! missing.
 
 use std::sync::Arc;
 

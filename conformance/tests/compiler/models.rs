@@ -1,5 +1,4 @@
-//! Owns the ONNX models of the shared corpus, compiled and run on their inputs. Does not own: the models, and what ONNX
-//! Runtime computed of them.
+//! The ONNX models of the shared corpus, compiled and run on their inputs.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

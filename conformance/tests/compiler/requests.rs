@@ -1,4 +1,4 @@
-//! Owns what callers and options can get wrong, and what modules say then; and what options change. Does not own: numbers.
+//! What callers and options can get wrong, and what modules say then; and what options change.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Owns running modules with the original's `iree-run-module`. Does not own: the modules.
+//! Running modules with the original's `iree-run-module`.
 
 use std::{path::PathBuf, process::Command};
 

@@ -1,4 +1,4 @@
-//! Owns building: children first, back to front, vtables and strings shared. Deterministic: same calls, same bytes.
+//! Building: children first, back to front, vtables and strings shared. Deterministic: same calls, same bytes.
 
 use super::{Child, Field, FlatbufferError, Kind, Scalar, Struct, Text, Vector};
 use std::collections::HashMap;

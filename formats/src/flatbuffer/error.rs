@@ -1,4 +1,4 @@
-//! Owns the failures of reading and building FlatBuffers.
+//! The failures of reading and building FlatBuffers.
 
 use thiserror::Error;
 

@@ -1,5 +1,5 @@
-//! Owns FlatBuffers as such: a bounds-checked reader and a builder, both driven by [`Field`] descriptions so that one
-//! schema serves reading and writing. Does not own: any particular schema (see `vmfb`).
+//! FlatBuffers as such: a bounds-checked reader and a builder, both driven by [`Field`] descriptions so that one schema serves
+//! reading and writing.
 //!
 //! The wire layout is the public FlatBuffers one: little-endian, tables with vtables, offsets of four bytes.
 

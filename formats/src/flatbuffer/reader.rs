@@ -1,4 +1,4 @@
-//! Owns reading: every offset is checked before it is followed, and a budget bounds the total work.
+//! Reading: every offset is checked before it is followed, and a budget bounds the total work.
 
 use super::{Child, Field, FlatbufferError, Scalar, Struct, Text, Vector};
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Owns the notation in which schemas are written down. Does not own: any particular schema.
+//! The notation in which schemas are written down.
 
 /// The default of a field.
 macro_rules! default_of {

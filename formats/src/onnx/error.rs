@@ -1,4 +1,4 @@
-//! Owns the failures of reading ONNX models.
+//! The failures of reading ONNX models.
 
 /// Why a model is not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Owns graphs of ONNX models: nodes, attributes, and the types of values.
+//! Graphs of ONNX models: nodes, attributes, and the types of values.
 
 use bytes::Bytes;
 

@@ -1,5 +1,4 @@
-//! Owns reading ONNX models: the protocol buffer messages of `onnx.proto` that a compiler needs, as plain data. Does not
-//! own: what operators mean, or reading files (external data are asked for by name and range).
+//! Reading ONNX models: the protocol buffer messages of `onnx.proto` that a compiler needs, as plain data.
 //!
 //! Field numbers are those of `onnx.proto`. Messages, names and payloads are slices of the file's bytes where that is
 //! possible: a mapped file is not copied.

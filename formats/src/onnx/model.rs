@@ -1,4 +1,4 @@
-//! Owns ONNX models: the graph, the functions beside it, and the versions of operators that they use.
+//! ONNX models: the graph, the functions beside it, and the versions of operators that they use.
 
 use bytes::Bytes;
 

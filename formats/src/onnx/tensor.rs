@@ -1,4 +1,4 @@
-//! Owns tensors of ONNX models: their types, and their elements as little-endian bytes wherever they are kept.
+//! Tensors of ONNX models: their types, and their elements as little-endian bytes wherever they are kept.
 
 use bytes::Bytes;
 

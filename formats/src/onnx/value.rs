@@ -1,5 +1,5 @@
-//! Owns values outside of models that are no plain tensors: `SequenceProto` and `OptionalProto` of `onnx-data.proto`, as
-//! the ONNX backend tests keep them in files.
+//! Values outside of models that are no plain tensors: `SequenceProto` and `OptionalProto` of `onnx-data.proto`, as the ONNX
+//! backend tests keep them in files.
 
 use bytes::Bytes;
 

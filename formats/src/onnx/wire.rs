@@ -1,4 +1,4 @@
-//! Owns the wire format of protocol buffers: fields of a message, one after the other. Does not own: any message.
+//! The wire format of protocol buffers: fields of a message, one after the other.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Owns the failures of reading and writing parameter archives.
+//! The failures of reading and writing parameter archives.
 
 use super::Kind;
 use thiserror::Error;

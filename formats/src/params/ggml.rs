@@ -1,4 +1,4 @@
-//! Owns the element types of GGUF files: their numbers, names and block sizes.
+//! The element types of GGUF files: their numbers, names and block sizes.
 
 /// A tensor type: name, elements per block, bytes per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

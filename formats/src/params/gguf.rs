@@ -1,4 +1,4 @@
-//! Owns reading GGUF: header, key-value pairs (walked, not kept), tensor infos, aligned data.
+//! Reading GGUF: header, key-value pairs (walked, not kept), tensor infos, aligned data.
 
 use super::ggml::ggml_type;
 use super::{Entry, Kind, ParamError, Storage, TensorInfo, error::shorten, within};

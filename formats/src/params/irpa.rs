@@ -1,4 +1,4 @@
-//! Owns reading IREE parameter archives (`.irpa`): packed little-endian structs, linked headers, three segments each.
+//! Reading IREE parameter archives (`.irpa`): packed little-endian structs, linked headers, three segments each.
 
 use super::{Entry, Kind, ParamError, Storage, error::shorten, within};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Owns writing IREE parameter archives: one header, entries in the given order, data aligned.
+//! Writing IREE parameter archives: one header, entries in the given order, data aligned.
 
 use super::irpa::{ALIGNMENT, DATA_ENTRY, ENTRY_HEADER, HEADER, MAGIC, SPLAT_ENTRY, TYPE_DATA, TYPE_SPLAT};
 use super::{Kind, ParamError, error::shorten};

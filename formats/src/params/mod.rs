@@ -1,5 +1,4 @@
-//! Owns parameter archives: which names a file holds and where their bytes are. Does not own: the bytes (callers map
-//! the file and slice it) and their meaning beyond what the file says.
+//! Parameter archives: which names a file holds and where their bytes are.
 
 mod error;
 mod ggml;

@@ -1,4 +1,4 @@
-//! Owns reading safetensors: u64 header length, a JSON object from names to dtype, shape and data offsets, the data.
+//! Reading safetensors: u64 header length, a JSON object from names to dtype, shape and data offsets, the data.
 
 use super::{Entry, Kind, ParamError, Storage, TensorInfo, error::shorten};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Owns the file around a program: the extended header, where the FlatBuffer ends, where segments begin.
+//! The file around a program: the extended header, where the FlatBuffer ends, where segments begin.
 
 use super::{PteError, Result};
 use std::ops::Range;

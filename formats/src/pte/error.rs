@@ -1,4 +1,4 @@
-//! Owns why an ExecuTorch program is refused by its reader.
+//! Why an ExecuTorch program is refused by its reader.
 
 use crate::flatbuffer::FlatbufferError;
 use thiserror::Error;

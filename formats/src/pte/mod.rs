@@ -1,5 +1,4 @@
-//! Owns ExecuTorch programs (`.pte`): the file, its program, and the graphs of the Vulkan delegate inside, as plain data.
-//! Does not own: what the operators mean, or what a program computes.
+//! ExecuTorch programs (`.pte`): the file, its program, and the graphs of the Vulkan delegate inside, as plain data.
 //!
 //! A program has *plans* (methods); a plan is a list of instructions over *values*, most of which call a *delegate* when
 //! the model was exported for one. The Vulkan delegate's data is a graph of its own: [`VulkanGraph`].

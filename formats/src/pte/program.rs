@@ -1,4 +1,4 @@
-//! Owns programs as data: plans, values, instructions, and where constants lie. Does not own: reading them from bytes.
+//! Programs as data: plans, values, instructions, and where constants lie.
 
 use bytes::Bytes;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Owns reading programs from their FlatBuffer.
+//! Reading programs from their FlatBuffer.
 
 use super::container::Container;
 use super::program::{Allocation, Delegate, Dynamism, Instruction, Plan, Program, ScalarType, Tensor, Value};

@@ -1,4 +1,4 @@
-//! Owns reading the Vulkan delegate's data: its header, and the FlatBuffer behind it.
+//! Reading the Vulkan delegate's data: its header, and the FlatBuffer behind it.
 
 use super::read_program::{each, numbers, required, text};
 use super::schema as s;

@@ -1,4 +1,4 @@
-//! Owns the description of the tables in ExecuTorch programs and in the graphs of their Vulkan delegate.
+//! The description of the tables in ExecuTorch programs and in the graphs of their Vulkan delegate.
 
 use crate::flatbuffer::{Child, Field, Text, Vector, tables};
 

@@ -1,5 +1,4 @@
-//! Owns the Vulkan delegate's graphs as data. Does not own: what operators mean, or memory layouts, which are hints for
-//! the shaders of ExecuTorch's own runtime only.
+//! The Vulkan delegate's graphs as data.
 
 use bytes::Bytes;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Owns the file around a module's FlatBuffer: zip prefix, size prefix, where external data begins.
+//! The file around a module's FlatBuffer: zip prefix, size prefix, where external data begins.
 
 use super::VmfbError;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Owns the failures of reading and writing modules and executables.
+//! The failures of reading and writing modules and executables.
 
 use crate::flatbuffer::FlatbufferError;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! Owns the decoded form of Vulkan executables (`VKE1`). Does not own: SPIR-V (`halite-spirv`) or pipelines.
+//! The decoded form of Vulkan executables (`VKE1`).
 
 use bytes::Bytes;
 use halite_abi::descriptor::{COMPUTE_STAGE, STORAGE_BUFFER};

@@ -1,5 +1,5 @@
-//! Owns IREE module files: container, bytecode module, Vulkan executables; reading and writing. Does not own: bytecode
-//! verification (`halite-vm`) and SPIR-V (`halite-spirv`). Source of the layout: docs/formats/vmfb.md.
+//! IREE module files: container, bytecode module, Vulkan executables; reading and writing. Source of the layout:
+//! docs/formats/vmfb.md.
 
 mod about;
 mod container;

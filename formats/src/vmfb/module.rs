@@ -1,4 +1,4 @@
-//! Owns the decoded form of a bytecode module: what reader, writer, VM and dump tools share.
+//! The decoded form of a bytecode module: what reader, writer, VM and dump tools share.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Owns reading the debug database of a module.
+//! Reading the debug database of a module.
 
 use super::read::{Result, each, text};
 use super::schema as s;

@@ -1,4 +1,4 @@
-//! Owns reading Vulkan executables (`VKE1`). Does not own: SPIR-V, whose words are handed on unread.
+//! Reading Vulkan executables (`VKE1`).
 
 use super::read::{Result, each, named, text};
 use super::schema as s;

@@ -1,5 +1,4 @@
-//! Owns reading bytecode modules. Does not own: the bytecode itself (the VM verifies it) or type names (the VM
-//! resolves them).
+//! Reading bytecode modules.
 
 use super::container::Container;
 use super::read::{Result, each, named, text};

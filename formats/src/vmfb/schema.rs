@@ -1,4 +1,4 @@
-//! Owns the one description of the tables in IREE files, shared by readers and writers: names, ids, types, defaults.
+//! The one description of the tables in IREE files, shared by readers and writers: names, ids, types, defaults.
 
 use crate::flatbuffer::{Child, Field, Struct, Text, Vector, tables};
 

@@ -1,4 +1,4 @@
-//! Owns writing Vulkan executables (`VKE1`).
+//! Writing Vulkan executables (`VKE1`).
 
 use super::read_executable::{HEADER, VERSION};
 use super::schema as s;

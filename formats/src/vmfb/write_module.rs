@@ -1,4 +1,4 @@
-//! Owns writing bytecode modules: the FlatBuffer, where external segments go, and the zip dress.
+//! Writing bytecode modules: the FlatBuffer, where external segments go, and the zip dress.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Owns the zip dress of module files: stored entries with 64-bit sizes, so that any size takes the same path.
-//! Does not own: reading zips (the module reader looks at one header only).
+//! The zip dress of module files: stored entries with 64-bit sizes, so that any size takes the same path.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Owns the making of modules from models: for which targets, how, and what comes out.
+//! The making of modules from models: for which targets, how, and what comes out.
 
 use std::io;
 

@@ -1,5 +1,4 @@
-//! Owns the files of a model in memory: its own and those of its weights, what they are known by, and which bytes are whose.
-//! Does not own: what they mean (`halite-compiler`).
+//! The files of a model in memory: its own and those of its weights, what they are known by, and which bytes are whose.
 
 use std::{
     fs, io,

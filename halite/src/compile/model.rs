@@ -1,4 +1,4 @@
-//! Owns models that are compiled ahead of time. Does not own: reading them (`files`).
+//! Models that are compiled ahead of time.
 
 use halite_compiler::{self as inner, ModelFormat};
 

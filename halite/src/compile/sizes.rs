@@ -1,4 +1,4 @@
-//! Owns the sizes and values that a caller gives for what a model leaves open. Does not own: whether the model agrees.
+//! The sizes and values that a caller gives for what a model leaves open.
 
 use std::collections::BTreeMap;
 

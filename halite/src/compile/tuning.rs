@@ -1,4 +1,4 @@
-//! Owns which measurements of kernels count for their choice.
+//! Which measurements of kernels count for their choice.
 
 use std::path::PathBuf;
 

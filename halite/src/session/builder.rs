@@ -1,5 +1,4 @@
-//! Owns how a session comes to be: what the caller chose, and the order in which it is brought up. Does not own: reading models
-//! (`model`), linking modules (`halite-runtime`).
+//! How a session comes to be: what the caller chose, and the order in which it is brought up.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,5 +1,4 @@
-//! Owns the check of inputs against what a function states, before anything is compiled or copied. Does not own: the rules
-//! of a program about sizes that depend on each other (the compiler and the module check them).
+//! The check of inputs against what a function states, before anything is compiled or copied.
 
 use crate::{Dimension, ElementType, Error, FunctionInfo, Result, Tensor, Value, ValueInfo, ValueType};
 use halite_abi::ElementKind;

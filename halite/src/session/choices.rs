@@ -1,4 +1,4 @@
-//! Owns what a caller chooses for a session of a model: precision, tuning, sizes, how many versions stay loaded.
+//! What a caller chooses for a session of a model: precision, tuning, sizes, how many versions stay loaded.
 
 use super::SessionBuilder;
 use crate::{Precision, Tuning, compile::Sizes};

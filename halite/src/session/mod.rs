@@ -1,5 +1,4 @@
-//! Owns sessions: models and modules that are ready to run, and their functions. Does not own: how they come to be
-//! (`builder`), or what a call of each kind does (`module`, `model`).
+//! Sessions: models and modules that are ready to run, and their functions.
 
 mod builder;
 mod check;

@@ -1,5 +1,4 @@
-//! Owns sessions of models: what is compiled when, for which sizes, and loading what came out. Does not own: compiling
-//! (`compile`), keeping what was compiled (`kept`), or which versions are loaded (`versions`).
+//! Sessions of models: what is compiled when, for which sizes, and loading what came out.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! Owns calls of modules. Does not own: loading them (`builder`).
+//! Calls of modules.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Owns a call that was started: asking whether it is done, and waiting for its results.
+//! A call that was started: asking whether it is done, and waiting for its results.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Owns the versions of a model's functions that are loaded: which calls a version is for, that each is made once, and that
-//! there are not too many. Does not own: making one (`model`).
+//! The versions of a model's functions that are loaded: which calls a version is for, that each is made once, and that there are
+//! not too many.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

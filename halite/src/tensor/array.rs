@@ -1,4 +1,4 @@
-//! Owns conversions between tensors and arrays of the crate `ndarray`.
+//! Conversions between tensors and arrays of the crate `ndarray`.
 
 use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 

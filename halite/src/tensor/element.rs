@@ -1,4 +1,4 @@
-//! Owns which Rust types are elements of tensors. Does not own: tensors.
+//! Which Rust types are elements of tensors.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Owns tensors: typed arrays on the host or on a device. Does not own: devices, or what a program makes of tensors.
+//! Tensors: typed arrays on the host or on a device.
 
 #[cfg(feature = "ndarray")]
 mod array;

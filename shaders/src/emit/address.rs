@@ -1,5 +1,4 @@
-//! Owns the elements that a kernel reads by coordinates: indices into broadcast inputs, and the loads. Does not own: inputs
-//! that lie as the outputs (`kernel`).
+//! The elements that a kernel reads by coordinates: indices into broadcast inputs, and the loads.
 
 use halite_ops::DType;
 use spirv::{GlslStd450Op, Op};

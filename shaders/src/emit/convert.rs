@@ -1,4 +1,4 @@
-//! Owns conversions between types as instructions, and the bits of small floats. Does not own: arithmetic.
+//! Conversions between types as instructions, and the bits of small floats.
 
 use halite_ops::{DType, expression::Type};
 use spirv::{GlslStd450Op, Op};

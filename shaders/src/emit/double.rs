@@ -1,5 +1,4 @@
-//! Owns the bits of `f64`, in the two words that they have in memory, as instructions on words: Vulkan promises no 64-bit
-//! floats. Does not own: where the words are (`memory`).
+//! The bits of `f64`, in the two words that they have in memory, as instructions on words: Vulkan promises no 64-bit floats.
 //!
 //! Layouts: IEEE 754-2019, section 3.4. The exponent of an `f64` has 11 bits and the bias 1023, that of an `f32` 8 and 127;
 //! the fraction is 29 bits longer.

@@ -1,5 +1,4 @@
-//! Owns the functions of floats as instructions: arithmetic, rounding, activations. Does not own: the functions that they
-//! are made of (`transcendental`), or the bounds of their errors (`bound`), which state the precision of each.
+//! The functions of floats as instructions: arithmetic, rounding, activations.
 //!
 //! NaN is found by its bits, as a device need not know it.
 

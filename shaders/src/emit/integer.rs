@@ -1,5 +1,4 @@
-//! Owns the functions of integers and booleans of up to 32 bits as instructions. Does not own: 64 bits (`pair`),
-//! or conversions.
+//! The functions of integers and booleans of up to 32 bits as instructions.
 
 use halite_ops::{DType, expression::Function};
 use spirv::{GlslStd450Op, Op};

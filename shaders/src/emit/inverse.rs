@@ -1,5 +1,4 @@
-//! Owns inverse trigonometric functions, hyperbolic ones, and their inverses, as instructions. Does not own: the bounds of
-//! their errors (`bound`).
+//! Inverse trigonometric functions, hyperbolic ones, and their inverses, as instructions.
 //!
 //! `GLSL.std.450` has all of them, but the Vulkan specification promises 4096 ULP or what follows from formulas that lose
 //! all digits near 0.

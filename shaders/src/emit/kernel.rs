@@ -1,5 +1,4 @@
-//! Owns the kernel of an elementwise operation: which elements an invocation reads and writes. Does not own: what it
-//! computes of them (`lower`), or how elements lie in words (`memory`).
+//! The kernel of an elementwise operation: which elements an invocation reads and writes.
 //!
 //! An invocation makes 4, 8 or 16 neighbours of each output, so that small elements are read in large vectors too. Where the
 //! number of elements is no multiple of that, the last invocation reads and writes word by word, with indices held within the buffer. Numbers that depend on sizes are push constants, so the

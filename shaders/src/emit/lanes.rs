@@ -1,5 +1,4 @@
-//! Owns values of four elements in registers and the instructions on them, by the names that code reads well with. Does
-//! not own: functions made of them (`float`, `integer`, `convert`).
+//! Values of four elements in registers and the instructions on them, by the names that code reads well with.
 //!
 //! Every value is a vector of four: `vec4` for floats, `uvec4` for integers of up to 32 bits, signed ones too (SPIR-V's
 //! instructions, not its types, tell signed from unsigned), `bvec4` for booleans. Integers narrower than 32 bits are kept

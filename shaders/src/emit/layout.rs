@@ -1,5 +1,4 @@
-//! Owns where the elements of broadcast tensors lie: dimensions merged as far as all inputs allow, and how each input is
-//! read. Does not own: the code that does it.
+//! Where the elements of broadcast tensors lie: dimensions merged as far as all inputs allow, and how each input is read.
 
 use crate::{Unfit, divider::LIMIT, plan::narrow};
 

@@ -1,5 +1,4 @@
-//! Owns turning an expression into instructions, given its inputs in registers. Does not own: where inputs come from and
-//! results go (`kernel`), so that other kernels can have an expression applied to what they computed.
+//! Turning an expression into instructions, given its inputs in registers.
 
 use halite_ops::{
     DType,

@@ -1,5 +1,4 @@
-//! Owns reading and writing four elements of any type: buffers of words, and the elements in words. Does not own: which
-//! elements.
+//! Reading and writing four elements of any type: buffers of words, and the elements in words.
 //!
 //! A buffer is declared as an array of `uint`, `uvec2` or `uvec4`, or as two of them that alias, so that no device needs
 //! 8-bit, 16-bit or 64-bit storage. Four elements are 1, 2, 4 or 8 words.

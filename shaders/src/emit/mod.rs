@@ -1,5 +1,4 @@
-//! Owns kernels that are made at run time: expressions over the elements of tensors, and SPIR-V of them without a compiler.
-//! Does not own: the operation as callers name it (`ops::elementwise`).
+//! Kernels that are made at run time: expressions over the elements of tensors, and SPIR-V of them without a compiler.
 //!
 //! # From an expression to a kernel
 //! [`Expression`] is checked (`Expression::types`), made smaller (`simplify`), and turned into instructions on vectors of

@@ -1,5 +1,5 @@
-//! Owns the functions of 64-bit integers as instructions on pairs of words, low and high, for all devices: Vulkan promises
-//! no 64-bit integers. `signed` tells whether the high word has a sign. Does not own: conversions.
+//! The functions of 64-bit integers as instructions on pairs of words, low and high, for all devices: Vulkan promises no 64-bit
+//! integers. `signed` tells whether the high word has a sign.
 
 use halite_ops::expression::Function;
 use spirv::Op;

@@ -1,5 +1,4 @@
-//! Owns exponential, logarithmic and trigonometric functions and the error function as instructions. Does not own: the
-//! bounds of their errors (`bound`).
+//! Exponential, logarithmic and trigonometric functions and the error function as instructions.
 //!
 //! `GLSL.std.450` is used where the table "Precision of GLSL.std.450 Instructions" of the Vulkan specification promises
 //! enough: `Exp` (3 + 2|x| ULP). Not where it does not: `Sin` and `Cos` may be off by `2^-11`, `Log` by `2^-21` near 1

@@ -1,8 +1,12 @@
-//! Owns making plans fit devices with few storage buffers for a kernel: Vulkan promises 4. Places that bind the same memory
-//! share a binding; what is left over lies together in one buffer, behind each other. Does not own: how code is changed for
-//! that (`rebind`), or expressions, which are taken apart instead (`split`).
+//! Making plans fit devices with few storage buffers for a kernel: Vulkan promises 4. Places that bind the same memory share a
+//! binding; what is left over lies together in one buffer, behind each other.
 
 mod split;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
 
 use halite_ops::{DType, Operation, TensorDesc, concat::Concat};
 use halite_spirv::{NewBinding, rebind, words_from_bytes};
@@ -157,16 +161,35 @@ fn rebound(mut plan: Plan, shared: &Shared) -> Result<Plan, Unfit> {
         let same =
             |(index, new): (usize, &NewBinding)| *new == NewBinding { binding: index as u32, offset: 0 };
         if !bindings.iter().enumerate().all(same) {
-            step.module = Module::Emitted(moved(&step.module, &bindings)?.into());
+            step.module = Module::Emitted(moved(&step.module, &bindings)?);
         }
         step.bindings = buffers;
     }
     Ok(plan)
 }
 
+/// Kernels of the library whose bindings were joined, by the name of their build: most operations of a network have the same few,
+/// and every variant of each is asked for. There are as many as builds and ways to join their bindings.
+static JOINED: LazyLock<Mutex<HashMap<(&'static str, Vec<u32>), Arc<[u32]>>>> = LazyLock::new(Mutex::default);
+
 /// The code with its bindings elsewhere.
-fn moved(module: &Module, bindings: &[NewBinding]) -> Result<Vec<u32>, Unfit> {
+fn moved(module: &Module, bindings: &[NewBinding]) -> Result<Arc<[u32]>, Unfit> {
+    let key = match module {
+        // With offsets, which sizes decide, there is no end of ways.
+        Module::Compiled { name, .. } if bindings.iter().all(|new| new.offset == 0) => {
+            Some((*name, bindings.iter().map(|new| new.binding).collect::<Vec<u32>>()))
+        }
+        _ => None,
+    };
+    let joined = || JOINED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(words) = key.as_ref().and_then(|key| joined().get(key).cloned()) {
+        return Ok(words);
+    }
     let unfit = |why: String| Unfit(format!("has code whose bindings cannot be moved: {why}"));
     let words = words_from_bytes(&module.to_bytes()).map_err(|e| unfit(e.to_string()))?;
-    rebind(&words, bindings).map_err(|e| unfit(e.to_string()))
+    let made: Arc<[u32]> = rebind(&words, bindings).map_err(|e| unfit(e.to_string()))?.into();
+    if let Some(key) = key {
+        joined().insert(key, made.clone());
+    }
+    Ok(made)
 }

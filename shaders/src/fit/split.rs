@@ -1,5 +1,4 @@
-//! Owns taking expressions over many tensors apart: into several over fewer, whose results lie in scratch memory in
-//! between. Does not own: what an expression means.
+//! Taking expressions over many tensors apart: into several over fewer, whose results lie in scratch memory in between.
 
 use halite_ops::{
     DType, Operation,

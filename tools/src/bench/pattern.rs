@@ -1,5 +1,4 @@
-//! Owns the small pattern language of `--benchmark_filter`: `.`, `*` after a character, `^`, `$`, `|`; a leading `-`
-//! negates. Does not own: full regular expressions, which names of functions do not need.
+//! The small pattern language of `--benchmark_filter`: `.`, `*` after a character, `^`, `$`, `|`; a leading `-` negates.
 
 /// Whether `name` is selected. An empty pattern, `.` and `all` select everything.
 pub(super) fn selects(pattern: &str, name: &str) -> bool {

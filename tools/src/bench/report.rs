@@ -1,4 +1,4 @@
-//! Owns the three report formats. Does not own: measuring.
+//! The three report formats.
 
 use std::io::Write;
 

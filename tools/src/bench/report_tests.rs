@@ -1,4 +1,4 @@
-//! Owns the tests of `report`.
+//! The tests of `report`.
 
 use super::{
     super::{runner::Phases, stats::Summary},

@@ -1,4 +1,4 @@
-//! Owns bringing a session up with a clock beside it, and measuring calls. Does not own: reports.
+//! Bringing a session up with a clock beside it, and measuring calls.
 
 use std::{
     path::Path,

@@ -1,4 +1,4 @@
-//! Owns statistics over samples. Does not own: where samples come from.
+//! Statistics over samples.
 
 /// Summary of one repetition's calls, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! Owns `halite completions` and `halite man`: what is made out of the tools' flags. Does not own: the flags.
+//! `halite completions` and `halite man`: what is made out of the tools' flags.
 
 use std::{fs, io, path::PathBuf};
 

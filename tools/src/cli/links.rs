@@ -1,4 +1,4 @@
-//! Owns `halite links`: the names under which the program is one tool. Does not own: what it does under them.
+//! `halite links`: the names under which the program is one tool.
 
 use std::{
     fs, io,

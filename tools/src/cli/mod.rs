@@ -1,5 +1,5 @@
-//! Owns the one program: which tool a command line means, by subcommand (`halite run`) or by the name that the program was
-//! called by (`run-module`). Does not own: what tools do, or how they begin and end (`console`).
+//! The one program: which tool a command line means, by subcommand (`halite run`) or by the name that the program was called by
+//! (`run-module`).
 
 mod extras;
 mod links;

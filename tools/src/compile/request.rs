@@ -1,5 +1,5 @@
-//! Owns the sizes and values that a command line gives for a model: `--dim`, `--shape`, `--value`, and the versions that
-//! come of several of them. Does not own: whether the model agrees.
+//! The sizes and values that a command line gives for a model: `--dim`, `--shape`, `--value`, and the versions that come of
+//! several of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

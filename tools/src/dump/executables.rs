@@ -1,5 +1,4 @@
-//! Owns the Vulkan executables inside a module: their facts, and writing their SPIR-V to files. Does not own: reading
-//! them (`halite-formats`) or analysis (`halite-spirv`).
+//! The Vulkan executables inside a module: their facts, and writing their SPIR-V to files.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Owns what is known about a module, as data: the text and the JSON form are made from it. Does not own: printing.
+//! What is known about a module, as data: the text and the JSON form are made from it.
 
 use bytes::Bytes;
 use halite_abi::attribute;

@@ -1,4 +1,4 @@
-//! Owns the text form of a dump. Does not own: the facts in it.
+//! The text form of a dump.
 
 use std::io::Write;
 

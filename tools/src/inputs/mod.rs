@@ -1,5 +1,4 @@
-//! Owns which `--input` goes to which input of a function: by name, in order, out of archives and pictures. Does not own: the
-//! language of one value (`InputReader`), the formats, or putting values on a device.
+//! Which `--input` goes to which input of a function: by name, in order, out of archives and pictures.
 //!
 //! `NAME=VALUE` is a named value if the function has an input with that name, whatever else the text could mean; of several
 //! names that fit, the longest. All other texts are values in order: they go to the inputs that no text names.

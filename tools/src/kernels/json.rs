@@ -1,4 +1,4 @@
-//! Owns the JSON form of variants and plans. Fields are only ever added. Does not own: what is known (`survey`).
+//! The JSON form of variants and plans. Fields are only ever added.
 
 use halite_ops::Operation;
 use halite_shaders::{Candidate, Plan, Variant, Verdict, variants_of};

@@ -1,4 +1,4 @@
-//! Owns what is asked of the kernel library: the targets, and the variants of an operation on each. Does not own: printing.
+//! What is asked of the kernel library: the targets, and the variants of an operation on each.
 
 use halite_ops::Operation;
 use halite_shaders::{Candidate, Tuning, Verdict, rank};

@@ -1,4 +1,4 @@
-//! Owns how people see variants and plans. Does not own: what is known about them (`survey`).
+//! How people see variants and plans.
 
 use std::io::Write;
 

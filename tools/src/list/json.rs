@@ -1,5 +1,4 @@
-//! Owns the JSON form of devices and drivers. Fields are only ever added: reports of many machines are compared. Does not
-//! own: what is known about them (`survey`).
+//! The JSON form of devices and drivers. Fields are only ever added: reports of many machines are compared.
 
 use halite::{
     hal::{DriverEntry, DriverRegistry, InfoGroup},

@@ -1,5 +1,5 @@
-//! Owns the proof that devices can be opened and plug-ins loaded: each in a process of its own, so that a driver that crashes or
-//! hangs takes only that process along. Does not own: opening (`list-devices --device=URI` is what the process runs).
+//! The proof that devices can be opened and plug-ins loaded: each in a process of its own, so that a driver that crashes or hangs
+//! takes only that process along.
 
 use std::{
     ffi::OsString,

@@ -1,4 +1,4 @@
-//! Owns what `list-devices` found out: devices in the order of choice, drivers and their state. Does not own: printing.
+//! What `list-devices` found out: devices in the order of choice, drivers and their state.
 
 use std::collections::HashMap;
 

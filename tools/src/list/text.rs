@@ -1,4 +1,4 @@
-//! Owns how people see devices and drivers. Does not own: what is known about them (`survey`).
+//! How people see devices and drivers.
 
 use std::io::Write;
 

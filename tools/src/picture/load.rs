@@ -1,4 +1,4 @@
-//! Owns pictures as tensors: reading, fitting to the input, normalization. Does not own: the flags.
+//! Pictures as tensors: reading, fitting to the input, normalization.
 
 use std::{borrow::Cow, fs::File, io::BufReader, path::Path};
 

@@ -1,5 +1,4 @@
-//! Owns pictures as inputs and outputs: flags, and what a tensor's shape says of a picture. Does not own: which input a
-//! picture is for (`inputs`), or the formats (the crate `image`).
+//! Pictures as inputs and outputs: flags, and what a tensor's shape says of a picture.
 
 mod load;
 mod save;

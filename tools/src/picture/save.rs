@@ -1,4 +1,4 @@
-//! Owns tensors as pictures: which are, and writing them. Does not own: where results go (`run`).
+//! Tensors as pictures: which are, and writing them.
 
 use std::{io::Write, path::Path};
 

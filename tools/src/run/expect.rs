@@ -1,4 +1,4 @@
-//! Owns `--expected_output`: the verdict on each result, and its text. Does not own: comparison of tensors.
+//! `--expected_output`: the verdict on each result, and its text.
 
 use std::io::Write;
 

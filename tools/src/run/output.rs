@@ -1,4 +1,4 @@
-//! Owns `--output`: where results go, by name or in order. Does not own: the formats.
+//! `--output`: where results go, by name or in order.
 
 use std::{
     fs::{File, OpenOptions},

@@ -1,5 +1,4 @@
-//! Owns `--top` and `--labels`: the highest entries of a result, by the names that a file gives them. Does not own: other
-//! forms of results.
+//! `--top` and `--labels`: the highest entries of a result, by the names that a file gives them.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Owns the sound modules that are damaged: where they come from, how they are called, and where their parts are.
+//! The sound modules that are damaged: where they come from, how they are called, and where their parts are.
 
 use std::{fs, ops::Range, path::Path};
 

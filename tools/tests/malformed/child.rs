@@ -1,4 +1,4 @@
-//! Owns running `run-module` on one module in a process of its own, and naming how it ended.
+//! Running `run-module` on one module in a process of its own, and naming how it ended.
 
 use std::{
     ffi::OsString,

@@ -1,4 +1,4 @@
-//! Owns damage to the bytes of a module file. Does not own: damage that keeps the file well-formed (`structure`).
+//! Damage to the bytes of a module file.
 
 use std::ops::Range;
 

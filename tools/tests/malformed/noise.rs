@@ -1,4 +1,4 @@
-//! Owns the random numbers of the campaign: seeded, so that a case is the same on every machine and every day.
+//! The random numbers of the campaign: seeded, so that a case is the same on every machine and every day.
 
 /// SplitMix64.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Owns damage that keeps a module file well-formed: what a buggy or hostile compiler would write.
+//! Damage that keeps a module file well-formed: what a buggy or hostile compiler would write.
 
 use bytes::Bytes;
 use halite_formats::vmfb::{

@@ -1,5 +1,4 @@
-//! Owns what a buffer does with ranges of bytes together with another buffer: copies, comparisons. Does not own: access to
-//! single elements.
+//! What a buffer does with ranges of bytes together with another buffer: copies, comparisons.
 
 use std::{hash::Hasher, ops::Range, sync::Arc};
 

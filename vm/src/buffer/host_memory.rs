@@ -1,4 +1,4 @@
-//! Owns the interface to host memory that somebody else made, such as a driver's buffers. Does not own: that memory.
+//! The interface to host memory that somebody else made, such as a driver's buffers.
 
 use std::fmt;
 

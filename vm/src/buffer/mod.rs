@@ -1,5 +1,4 @@
-//! Owns `!vm.buffer`: host bytes, either constant, or mutable and its own, or mutable and somebody else's. Does not own:
-//! device buffers.
+//! `!vm.buffer`: host bytes, either constant, or mutable and its own, or mutable and somebody else's.
 
 mod bulk;
 mod host_memory;

@@ -1,4 +1,4 @@
-//! Owns the buffer instructions. Does not own: buffers.
+//! The buffer instructions.
 
 use std::hash::Hasher;
 

@@ -1,5 +1,4 @@
-//! Owns calls and returns: between functions, to native modules, and from and to the host.
-//! Does not own: checks that verification and linking made already.
+//! Calls and returns: between functions, to native modules, and from and to the host.
 
 use halite_abi::{Result, ResultExt, Status, bail, status};
 

@@ -1,4 +1,4 @@
-//! Owns the float instructions of both widths. Does not own: selection, globals and constants shared with integers.
+//! The float instructions of both widths.
 //!
 //! Math follows the C library of the platform; conversions to integers round half away from zero.
 

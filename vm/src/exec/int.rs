@@ -1,5 +1,4 @@
-//! Owns the integer instructions: arithmetic, comparison, conversion, constants, scalar globals and selection.
-//! Does not own: floats and references.
+//! The integer instructions: arithmetic, comparison, conversion, constants, scalar globals and selection.
 
 use std::cmp;
 

@@ -1,4 +1,4 @@
-//! Owns the interpreter: frames, calls, and the loop over instructions. Does not own: linking, or what contexts are.
+//! The interpreter: frames, calls, and the loop over instructions.
 
 mod buffer;
 mod call;

@@ -1,4 +1,4 @@
-//! Owns the instructions on references, lists and ref globals, and `fail`. Does not own: buffer instructions.
+//! The instructions on references, lists and ref globals, and `fail`.
 
 use halite_abi::{Code, Result, Status, bail, status};
 

@@ -1,4 +1,4 @@
-//! Owns register access of the running frame. Does not own: the storage behind it (`stack`).
+//! Register access of the running frame.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Owns the frames and register storage of a context. Does not own: what runs in them.
+//! The frames and register storage of a context.
 
 use halite_abi::{Result, bail};
 

@@ -1,4 +1,4 @@
-//! Owns the description of the instruction set (opcodes and operand patterns). Does not own: decoding or meaning.
+//! The description of the instruction set (opcodes and operand patterns).
 
 mod table;
 

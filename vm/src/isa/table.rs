@@ -1,5 +1,5 @@
-//! Owns the one table of the instruction set: set, number, name and operands of every operation. Decoder, verifier,
-//! disassembler and assembler are driven by it. Does not own: what operations do.
+//! The one table of the instruction set: set, number, name and operands of every operation. Decoder, verifier, disassembler and
+//! assembler are driven by it.
 
 use super::{OpInfo, OpSet, Operand};
 

@@ -1,4 +1,4 @@
-//! Owns the checks of call and return lists against calling conventions. Does not own: other operands.
+//! The checks of call and return lists against calling conventions.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Owns the verification of a function's bytecode and its translation to [`Function`]. After it, every register,
-//! ordinal, branch target and call list is known to be good. Does not own: module-level checks (`module`).
+//! The verification of a function's bytecode and its translation to [`Function`]. After it, every register, ordinal, branch
+//! target and call list is known to be good.
 
 mod calls;
 mod operands;

@@ -1,4 +1,4 @@
-//! Owns the checks of single operands: registers, ordinals, edges, lists. Does not own: call lists.
+//! The checks of single operands: registers, ordinals, edges, lists.
 
 use super::{Check, Verifier, span_from};
 use crate::{

@@ -1,4 +1,4 @@
-//! Owns what the VM tests share: the corpus, and short ways to build and run modules.
+//! What the VM tests share: the corpus, and short ways to build and run modules.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration, time::Instant};

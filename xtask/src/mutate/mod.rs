@@ -1,5 +1,4 @@
-//! Owns the check of the tests: faults are put into the code one at a time, and some test has to notice each. Does not own:
-//! the faults (`faults`), or any test.
+//! The check of the tests: faults are put into the code one at a time, and some test has to notice each.
 //!
 //! Faults are applied in a worktree of the current commit beside the checkout (where tests find what lies beside it, too), with
 //! a target folder of their own.

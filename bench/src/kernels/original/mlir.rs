@@ -1,6 +1,5 @@
-//! Owns operations as text that IREE's compiler takes: modules of the `linalg` dialect with one function, `main`. Its
-//! arguments and its result have the bytes of the operation's tensors, in shapes that the dialect's operations want. Does
-//! not own: compiling or running.
+//! Operations as text that IREE's compiler takes: modules of the `linalg` dialect with one function, `main`. Its arguments and
+//! its result have the bytes of the operation's tensors, in shapes that the dialect's operations want.
 
 use std::fmt::Write as _;
 

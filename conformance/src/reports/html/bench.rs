@@ -1,5 +1,4 @@
-//! Owns measurements of kernels beside a device's ceilings: reading the JSON of `bench kernels`, and showing
-//! them. Does not own: measuring.
+//! Measurements of kernels beside a device's ceilings: reading the JSON of `bench kernels`, and showing them.
 
 use std::fmt::Write as _;
 

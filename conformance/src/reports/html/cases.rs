@@ -1,4 +1,4 @@
-//! Owns the table of cases that did not pass and were not skipped: how to repeat them, and their numbers.
+//! The table of cases that did not pass and were not skipped: how to repeat them, and their numbers.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Owns the table of what devices lack, or the compiler does not support: reasons for which cases were skipped, and how many.
+//! The table of what devices lack, or the compiler does not support: reasons for which cases were skipped, and how many.
 
 use std::{
     collections::{BTreeMap, HashSet},

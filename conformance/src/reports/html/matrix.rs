@@ -1,4 +1,4 @@
-//! Owns the table of suites and their areas, one column for each device.
+//! The table of suites and their areas, one column for each device.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

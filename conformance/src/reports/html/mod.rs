@@ -1,4 +1,4 @@
-//! Owns the form of reports that people read: one HTML page that needs nothing but itself. Does not own: the data.
+//! The form of reports that people read: one HTML page that needs nothing but itself.
 
 mod bench;
 mod cases;

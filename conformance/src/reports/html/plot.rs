@@ -1,4 +1,4 @@
-//! Owns drawings as inline SVG: bars, and measurements below a device's ceilings. Does not own: what they show.
+//! Drawings as inline SVG: bars, and measurements below a device's ceilings.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Owns what took how long: suites of each device, and the slowest cases.
+//! What took how long: suites of each device, and the slowest cases.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,4 @@
-//! Owns cases of ONNX models: those of the module corpus, with what ONNX Runtime computed of their inputs, and node tests.
-//! Does not own: the models, or the comparison of node tests (`crate::onnx`).
+//! Cases of ONNX models: those of the module corpus, with what ONNX Runtime computed of their inputs, and node tests.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Owns programs for our compiler that exercise each of its parts, and inputs for them. Does not own: how they are run.
+//! Programs for our compiler that exercise each of its parts, and inputs for them.
 
 use halite_compiler::{
     CompileError, Function, Program,

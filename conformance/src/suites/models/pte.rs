@@ -1,5 +1,4 @@
-//! Owns cases of ExecuTorch programs, with what PyTorch computes of their inputs. Does not own: the programs
-//! (`conformance/pte` tells of them).
+//! Cases of ExecuTorch programs, with what PyTorch computes of their inputs.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Owns what float operations should compute: exactly where IEEE 754 says so, else within some units in the last place of
-//! double precision. Does not own: running them.
+//! What float operations should compute: exactly where IEEE 754 says so, else within some units in the last place of double
+//! precision.
 
 use halite_vm::isa::Op;
 

@@ -1,4 +1,4 @@
-//! Owns what integer operations, and moves of bits, should compute. Does not own: running them.
+//! What integer operations, and moves of bits, should compute.
 
 use halite_vm::isa::Op;
 

@@ -1,4 +1,4 @@
-//! Owns the short way to assemble a program of one function and to run it. Does not own: what it should compute.
+//! The short way to assemble a program of one function and to run it.
 
 use std::{sync::Arc, time::Instant};
 

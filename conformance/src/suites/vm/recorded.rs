@@ -1,5 +1,4 @@
-//! Owns the cases of the module corpus' scalar functions: each with the results that the original's runtime printed. Does not
-//! own: loading and comparing (`replay`).
+//! The cases of the module corpus' scalar functions: each with the results that the original's runtime printed.
 
 use std::{
     collections::BTreeMap,

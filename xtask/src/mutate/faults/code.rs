@@ -1,4 +1,4 @@
-//! Owns faults in what runs, reads and writes code: the VM, SPIR-V, kernels, the compiler.
+//! Faults in what runs, reads and writes code: the VM, SPIR-V, kernels, the compiler.
 
 use super::{Check, Fault, program, unit};
 

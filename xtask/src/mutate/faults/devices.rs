@@ -1,4 +1,4 @@
-//! Owns faults in the HAL and its drivers.
+//! Faults in the HAL and its drivers.
 
 use super::{Check, Fault, program, unit};
 

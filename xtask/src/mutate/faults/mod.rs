@@ -1,4 +1,4 @@
-//! Owns the faults, by where they are. Does not own: putting them there.
+//! The faults, by where they are.
 
 mod code;
 mod devices;

@@ -1,4 +1,4 @@
-//! Owns how a random graph grows: each step is an operation, applied to the model, with the fences it must wait for.
+//! How a random graph grows: each step is an operation, applied to the model, with the fences it must wait for.
 
 use std::{io::Write as _, sync::Arc};
 

@@ -170,7 +170,10 @@ fn rebound(mut plan: Plan, shared: &Shared) -> Result<Plan, Unfit> {
 
 /// Kernels of the library whose bindings were joined, by the name of their build: most operations of a network have the same few,
 /// and every variant of each is asked for. There are as many as builds and ways to join their bindings.
-static JOINED: LazyLock<Mutex<HashMap<(&'static str, Vec<u32>), Arc<[u32]>>>> = LazyLock::new(Mutex::default);
+static JOINED: LazyLock<Mutex<Joined>> = LazyLock::new(Mutex::default);
+
+/// By the name of the build and the binding that each of its bindings became.
+type Joined = HashMap<(&'static str, Vec<u32>), Arc<[u32]>>;
 
 /// The code with its bindings elsewhere.
 fn moved(module: &Module, bindings: &[NewBinding]) -> Result<Arc<[u32]>, Unfit> {

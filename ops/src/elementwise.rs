@@ -8,8 +8,6 @@ use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     expression::{self, Expression, Scalar},
 };
-#[cfg(any(test, feature = "testing"))]
-use crate::{Samples, elementwise_samples, expression::Function};
 
 /// Most tensors: descriptors of one kind that devices have in practice, if not by Vulkan's word (which is 4).
 const MOST_TENSORS: usize = 16;
@@ -95,40 +93,6 @@ impl Elementwise {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
-impl Elementwise {
-    /// Whether results jump or have poles where tiny values are taken for zero, so that inputs must be chosen.
-    fn is_sensitive(&self) -> bool {
-        use Function as F;
-        let sensitive = |f: &Function| {
-            matches!(
-                f,
-                F::Acosh
-                    | F::Cast
-                    | F::Ceil
-                    | F::Div
-                    | F::Eq
-                    | F::Floor
-                    | F::Fmod
-                    | F::Ge
-                    | F::Gt
-                    | F::Le
-                    | F::Lt
-                    | F::Mod
-                    | F::Ne
-                    | F::Pow
-                    | F::Quantize
-                    | F::Reciprocal
-                    | F::Round
-                    | F::Rsqrt
-                    | F::Sign
-                    | F::Sqrt
-            )
-        };
-        self.program.nodes.iter().any(|node| sensitive(&node.function))
-    }
-}
-
 impl Op for Elementwise {
     fn check(&self) -> Result<(), String> {
         let tensors = self.inputs.0.len() + self.program.outputs.len();
@@ -199,23 +163,6 @@ impl Op for Elementwise {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
-/// A value with more digits than `f32` has, now and then halfway between two of its values or out of its range.
-fn double(random: &mut dyn FnMut() -> u64) -> f64 {
-    let fraction = f64::from_bits(random() >> 12 | 1.0f64.to_bits()) - 1.5;
-    match random() % 16 {
-        0 => fraction * f64::from(f32::MAX) * 4.0,
-        1 => [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0][(random() % 4) as usize],
-        2 => f64::from(f32::MAX) * (1.0 + (random() % 3) as f64 / f64::from(1 << 25)),
-        3..6 => {
-            let single = f64::from(fraction as f32);
-            // Of 52 digits of the fraction f32 has 23; the next is half of its last place.
-            f64::from_bits(single.to_bits() | (1 << 28)) + (random() % 3) as f64 * 1e-12 - 1e-12
-        }
-        _ => fraction,
-    }
-}
-
 /// Index into a tensor with dimensions `own` of the element at `place` of what it is broadcast to.
 pub fn source(mut place: u64, dims: &[u64], own: &[u64]) -> u64 {
     let (mut index, mut stride) = (0, 1);
@@ -245,36 +192,5 @@ fn stored(values: &[Scalar], dtype: DType) -> Values {
         Values::Float(values.iter().map(float).collect())
     } else {
         Values::Int(values.iter().map(int).collect())
-    }
-}
-
-#[cfg(any(test, feature = "testing"))]
-impl Samples for Elementwise {
-    fn samples() -> Vec<Elementwise> {
-        elementwise_samples::samples()
-    }
-
-    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        let (dtype, dims) = &self.inputs.0[index];
-        let count = dims.iter().product::<u64>() as usize;
-        if !dtype.is_float() {
-            // Of all magnitudes.
-            let (least, most) = expression::range(*dtype);
-            let signed = |bits: u64, by: u64| i128::from((bits as i64) >> by).clamp(least, most) as i64;
-            let one = || match (random(), random() % 64) {
-                (bits, by) if *dtype == DType::U64 => (bits >> by) as i64,
-                (bits, by) => signed(bits, by),
-            };
-            return Some(Values::Int(std::iter::repeat_with(one).take(count).collect()));
-        }
-        let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0, -0.0];
-        let mut one = || match random() % 80 {
-            n @ 0..5 => special[n as usize],
-            _ => (random() % 65) as f64 / 8.0 - 4.0,
-        };
-        if self.is_sensitive() {
-            return Some(Values::Float((0..count).map(|_| one()).collect()));
-        }
-        (*dtype == DType::F64).then(|| Values::Float((0..count).map(|_| double(random)).collect()))
     }
 }

@@ -1,9 +1,11 @@
 //! The elementwise operations that kernels are tried with.
 
-#[cfg(any(test, feature = "testing"))]
-use crate::elementwise::Elementwise;
+use crate::{
+    DType, Samples, Values,
+    elementwise::Elementwise,
+    expression::{self, Function},
+};
 
-#[cfg(any(test, feature = "testing"))]
 /// Functions of one float.
 const FLOAT: &[&str] = &[
     "abs",
@@ -40,7 +42,6 @@ const FLOAT: &[&str] = &[
     "tanh",
 ];
 
-#[cfg(any(test, feature = "testing"))]
 /// (inputs, program), one for each thing that may go wrong.
 const SAMPLES: &[(&str, &str)] = &[
     // Floats.
@@ -267,13 +268,91 @@ const SAMPLES: &[(&str, &str)] = &[
     ("f32[300x257]", "tanh $0; add %0 1.0; sigmoid %1 -> %2:f32"),
 ];
 
-#[cfg(any(test, feature = "testing"))]
 /// Operations that together go every way through the code.
-pub(super) fn samples() -> Vec<Elementwise> {
+fn samples() -> Vec<Elementwise> {
     let sample = |inputs: &str, program: &str| Elementwise {
         inputs: inputs.parse().expect("written here, and read by every test"),
         program: program.parse().expect("written here, and read by every test"),
     };
     let float = FLOAT.iter().map(|name| sample("f32[1030]", &format!("{name} $0 -> %0:f32")));
     float.chain(SAMPLES.iter().map(|(inputs, program)| sample(inputs, program))).collect()
+}
+
+impl Samples for Elementwise {
+    fn samples() -> Vec<Elementwise> {
+        samples()
+    }
+
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        let (dtype, dims) = &self.inputs.0[index];
+        let count = dims.iter().product::<u64>() as usize;
+        if !dtype.is_float() {
+            // Of all magnitudes.
+            let (least, most) = expression::range(*dtype);
+            let signed = |bits: u64, by: u64| i128::from((bits as i64) >> by).clamp(least, most) as i64;
+            let one = || match (random(), random() % 64) {
+                (bits, by) if *dtype == DType::U64 => (bits >> by) as i64,
+                (bits, by) => signed(bits, by),
+            };
+            return Some(Values::Int(std::iter::repeat_with(one).take(count).collect()));
+        }
+        let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0, -0.0];
+        let mut one = || match random() % 80 {
+            n @ 0..5 => special[n as usize],
+            _ => (random() % 65) as f64 / 8.0 - 4.0,
+        };
+        if self.is_sensitive() {
+            return Some(Values::Float((0..count).map(|_| one()).collect()));
+        }
+        (*dtype == DType::F64).then(|| Values::Float((0..count).map(|_| double(random)).collect()))
+    }
+}
+
+impl Elementwise {
+    /// Whether results jump or have poles where tiny values are taken for zero, so that inputs must be chosen.
+    fn is_sensitive(&self) -> bool {
+        use Function as F;
+        let sensitive = |f: &Function| {
+            matches!(
+                f,
+                F::Acosh
+                    | F::Cast
+                    | F::Ceil
+                    | F::Div
+                    | F::Eq
+                    | F::Floor
+                    | F::Fmod
+                    | F::Ge
+                    | F::Gt
+                    | F::Le
+                    | F::Lt
+                    | F::Mod
+                    | F::Ne
+                    | F::Pow
+                    | F::Quantize
+                    | F::Reciprocal
+                    | F::Round
+                    | F::Rsqrt
+                    | F::Sign
+                    | F::Sqrt
+            )
+        };
+        self.program.nodes.iter().any(|node| sensitive(&node.function))
+    }
+}
+
+/// A value with more digits than `f32` has, now and then halfway between two of its values or out of its range.
+fn double(random: &mut dyn FnMut() -> u64) -> f64 {
+    let fraction = f64::from_bits(random() >> 12 | 1.0f64.to_bits()) - 1.5;
+    match random() % 16 {
+        0 => fraction * f64::from(f32::MAX) * 4.0,
+        1 => [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0][(random() % 4) as usize],
+        2 => f64::from(f32::MAX) * (1.0 + (random() % 3) as f64 / f64::from(1 << 25)),
+        3..6 => {
+            let single = f64::from(fraction as f32);
+            // Of 52 digits of the fraction f32 has 23; the next is half of its last place.
+            f64::from_bits(single.to_bits() | (1 << 28)) + (random() % 3) as f64 * 1e-12 - 1e-12
+        }
+        _ => fraction,
+    }
 }

@@ -4,8 +4,8 @@
 //!
 //! # The road
 //! A front end ([`frontends`]) reads a model and, given sizes for its symbolic dimensions, builds a [`graph::Graph`] with the
-//! [`build::Builder`]. The graph's nodes are operations of the kernel library, so it is typed and shaped by construction,
-//! and knows no model format. [`passes`] rewrite it. [`plan`] picks kernels for each target and lays out memory; [`emit`]
+//! [`build::Builder`]. The graph's nodes are operations by their meaning (`halite-ops`), so it is typed and shaped by
+//! construction, and knows no model format. [`passes`] rewrite it. [`plan`] picks kernels for each target and lays out memory; [`emit`]
 //! writes the module.
 #![forbid(unsafe_code)]
 

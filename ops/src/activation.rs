@@ -1,4 +1,4 @@
-//! The functions that heavy operations apply to their results before they store them. `include/activation.glsl` has the
+//! The functions that linear operations apply to their results before they store them. `include/activation.glsl` has the
 //! same functions for kernels.
 
 use serde::{Deserialize, Serialize};

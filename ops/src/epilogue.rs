@@ -1,5 +1,4 @@
-//! What becomes of the sums of heavy operations before they are stored: what is added to them and which function is
-//! applied.
+//! Epilogues of linear operations: what is added to sums, and which function is applied, before they are stored.
 
 use crate::{Activation, DType};
 

@@ -1,5 +1,4 @@
-//! What becomes of the sums of heavy operations before they are stored: what is added to them and which function is
-//! applied.
+//! Epilogues in plans: how much of one a kernel of a linear operation does, and the dispatch that does the rest.
 
 use halite_ops::{
     Activation, DType, Operation,

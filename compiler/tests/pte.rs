@@ -112,8 +112,8 @@ fn run(case: &Case, model: &Model, set: &Json) -> Result<f64, String> {
     let mut largest = 0.0f64;
     for ((found, wanted), port) in found.iter().zip(&outputs).zip(&graph.outputs) {
         let tensor = graph.tensor(port.tensor);
-        if (tensor.element, &tensor.dims) != (wanted.element, &wanted.dims) {
-            return Err(format!("{} is {}{:?}", port.name, tensor.element, tensor.dims));
+        if (tensor.element, tensor.dims()) != (wanted.element, &wanted.dims[..]) {
+            return Err(format!("{} is {}{:?}", port.name, tensor.element, tensor.dims()));
         }
         largest = largest.max(compare(found, &wanted.values(), bound("atol"), bound("rtol"))?);
     }

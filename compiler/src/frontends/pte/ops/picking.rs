@@ -61,7 +61,7 @@ fn index(n: &mut Node<'_, '_>) -> Result<()> {
 
 /// Elements by several indices each, of the dimensions from `first` on.
 fn pick_together(n: &mut Node<'_, '_>, x: TensorId, indices: &[TensorId], first: usize) -> Result<TensorId> {
-    let shape = n.b().broadcast(indices)?;
+    let shape: Vec<u64> = n.b().broadcast(indices)?.iter().map(|size| size.exact()).collect();
     let column: Vec<u64> = shape.iter().copied().chain([1]).collect();
     let mut columns = Vec::new();
     for index in n.common(indices)? {

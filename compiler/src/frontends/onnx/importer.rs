@@ -1,14 +1,18 @@
 //! The walk over a model's nodes: names and what they stand for, functions, and which importer is asked.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
 use halite_formats::onnx::{
     AttributeValue, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
 };
 
 use super::{
-    NodeView, Result, constant, liveness,
+    NodeView, Result, constant,
     names::{location_of, own_domain, version_of},
+    order::{self, Order, Unordered},
     value::Value,
 };
 use crate::{
@@ -39,6 +43,8 @@ const UNCHANGED: &[&str] = &[
 ];
 /// Most functions and inner graphs inside of each other.
 const MOST_DEPTH: usize = 48;
+/// Most nodes of a cycle that its error names.
+const MOST_NAMED: usize = 8;
 /// Most nodes that are imported: functions that call each other twice, and loops, multiply them.
 const MOST_NODES: usize = 1_000_000;
 
@@ -66,6 +72,8 @@ pub(super) struct Importer<'m> {
     compute: Compute,
     scopes: Vec<Scope<'m>>,
     imported: usize,
+    /// In which order the nodes of graphs and functions are imported, by where these lie.
+    orders: HashMap<*const Node, Rc<Order<'m>>>,
 }
 
 /// Imports one node; gives its outputs.
@@ -106,7 +114,8 @@ impl<'m> Importer<'m> {
         control: &Control,
     ) -> Self {
         let builder = Builder::controlled(control);
-        Importer { model, external, builder, compute, scopes: Vec::new(), imported: 0 }
+        let (scopes, orders) = (Vec::new(), HashMap::new());
+        Importer { model, external, builder, compute, scopes, imported: 0, orders }
     }
 
     /// The graph for some sizes and values.
@@ -167,24 +176,68 @@ impl<'m> Importer<'m> {
             scope.values.remove(tensor.name.as_str());
         }
         let outputs = || graph.outputs.iter().map(|output| output.name.as_str());
-        self.nodes(&graph.nodes, outputs())?;
+        self.nodes(&graph.nodes, || order::given(graph).collect(), outputs())?;
         outputs().map(|name| self.value(name, &SourceLocation::new(location.as_str()))).collect()
     }
 
-    /// Imports those of the nodes that the outputs need.
-    fn nodes(&mut self, nodes: &'m [Node], outputs: impl Iterator<Item = &'m str>) -> Result<()> {
-        let (live, names) = liveness::needed(nodes, outputs);
-        for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
-            match self.scopes.len() {
-                1 => self.builder.watch().step(index, nodes.len())?,
-                _ => self.builder.watch().check()?,
-            }
-            self.node(node, index, &names)?;
+    /// Imports those of the nodes that the outputs need. `given` are the names that are defined without them.
+    fn nodes(
+        &mut self,
+        nodes: &'m [Node],
+        given: impl FnOnce() -> HashSet<&'m str>,
+        outputs: impl Iterator<Item = &'m str>,
+    ) -> Result<()> {
+        if nodes.is_empty() {
+            return Ok(());
         }
-        if self.scopes.len() == 1 {
-            self.builder.watch().step(nodes.len(), nodes.len())?;
+        let order = match self.orders.get(&nodes.as_ptr()) {
+            Some(order) => Rc::clone(order),
+            None => {
+                let made = order::needed(nodes, &given(), outputs);
+                let order = Rc::new(made.map_err(|why| self.unordered(nodes, &why))?);
+                self.orders.insert(nodes.as_ptr(), Rc::clone(&order));
+                order
+            }
+        };
+        let is_main = self.scopes.len() == 1;
+        for (done, index) in order.nodes.iter().enumerate() {
+            match is_main {
+                true => self.builder.watch().step(done, order.nodes.len())?,
+                false => self.builder.watch().check()?,
+            }
+            self.node(&nodes[*index], *index, &order.names)?;
+        }
+        if is_main {
+            self.builder.watch().step(order.nodes.len(), order.nodes.len())?;
         }
         Ok(())
+    }
+
+    /// The error that nodes have no order.
+    fn unordered(&self, nodes: &[Node], why: &Unordered<'_>) -> CompileError {
+        let outer = &self.scope().location;
+        let place = |index: &usize| location_of(&nodes[*index], *index, "").to_string();
+        let (first, reason) = match why {
+            Unordered::Cycle(cycle) => {
+                let listed: Vec<String> = cycle.iter().take(MOST_NAMED).map(place).collect();
+                let more = cycle.len().saturating_sub(MOST_NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let reason = match cycle.len() {
+                    1 => "the node reads its own result".to_owned(),
+                    count => format!("{count} nodes read results of each other: {}{more}", listed.join(", ")),
+                };
+                (cycle[0], reason)
+            }
+            Unordered::Twice(name, both) => {
+                let reason = format!(
+                    "two nodes define '{name}', {} and {}; nodes that are not sorted define each name once",
+                    place(&both[0]),
+                    place(&both[1])
+                );
+                (both[1], reason)
+            }
+        };
+        CompileError::invalid(&location_of(&nodes[first], first, outer), reason)
     }
 
     /// Runs `work` in a new scope for an inner graph.
@@ -217,7 +270,8 @@ impl<'m> Importer<'m> {
                 let value = inputs.get(index).cloned().flatten();
                 importer.define(name, value.unwrap_or(Value::Nothing));
             }
-            importer.nodes(&function.nodes, function.outputs.iter().map(String::as_str))?;
+            let given = || function.inputs.iter().map(String::as_str).collect();
+            importer.nodes(&function.nodes, given, function.outputs.iter().map(String::as_str))?;
             function.outputs.iter().map(|name| importer.value(name, &site.location)).collect()
         })
     }
@@ -269,10 +323,7 @@ impl<'m> Importer<'m> {
                 break;
             }
         }
-        Err(CompileError::invalid(
-            location,
-            format!("the value '{name}' is read, but nothing defines it before"),
-        ))
+        Err(CompileError::invalid(location, format!("the value '{name}' is read, but nothing defines it")))
     }
 
     /// The values that a node reads; none where an optional one is left out.

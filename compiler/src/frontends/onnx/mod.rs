@@ -10,13 +10,13 @@ mod conversion;
 #[cfg(test)]
 pub(crate) mod encode;
 mod importer;
-mod liveness;
 mod model;
 mod names;
 mod narrow;
 mod node;
 mod operators;
 mod ops;
+mod order;
 mod repeat;
 mod sequence;
 mod survey;

@@ -10,14 +10,15 @@ use halite_formats::onnx::{
 };
 
 use super::{
-    NodeView, Result, constant,
-    names::{location_of, own_domain, version_of},
+    NodeView, Result,
+    constant::{Constant, Constants},
+    names::{Functions, location_of, own_domain, version_of},
     order::{self, Order, Unordered},
     value::Value,
 };
 use crate::{
     CompileError, Control, SourceLocation,
-    build::Builder,
+    build::{Builder, budget::Cost},
     graph::{ElementType, Graph, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
 };
@@ -45,8 +46,6 @@ const UNCHANGED: &[&str] = &[
 const MOST_DEPTH: usize = 48;
 /// Most nodes of a cycle that its error names.
 const MOST_NAMED: usize = 8;
-/// Most nodes that are imported: functions that call each other twice, and loops, multiply them.
-const MOST_NODES: usize = 1_000_000;
 
 /// The names of a graph or function.
 #[derive(Default)]
@@ -55,7 +54,7 @@ struct Scope<'m> {
     /// Constants that nobody has asked for yet.
     initializers: HashMap<&'m str, &'m Tensor>,
     /// Attributes that the node that calls a function gives.
-    attributes: HashMap<&'m str, &'m AttributeValue>,
+    attributes: Rc<HashMap<&'m str, &'m AttributeValue>>,
     opsets: &'m [OpsetId],
     /// Whether names of the scope around it are seen: of graphs, not of functions.
     sees_outer: bool,
@@ -66,12 +65,14 @@ struct Scope<'m> {
 /// Imports one model.
 pub(super) struct Importer<'m> {
     model: &'m Model,
-    external: &'m dyn ExternalData,
+    functions: Functions<'m>,
+    constants: Rc<Constants<'m>>,
     pub(super) builder: Builder,
     /// Imports a node: which operators there are is not known here.
     compute: Compute,
     scopes: Vec<Scope<'m>>,
-    imported: usize,
+    /// Initializers that are constants of the graph by now, by where they lie.
+    initialized: HashMap<*const Tensor, Value>,
     /// In which order the nodes of graphs and functions are imported, by where these lie.
     orders: HashMap<*const Node, Rc<Order<'m>>>,
 }
@@ -106,16 +107,26 @@ impl<'m> Site<'m> {
 }
 
 impl<'m> Importer<'m> {
-    /// An importer of a model.
+    /// An importer of a model whose file has so many bytes.
     pub(super) fn new(
         model: &'m Model,
+        bytes: u64,
         external: &'m dyn ExternalData,
         compute: Compute,
         control: &Control,
     ) -> Self {
-        let builder = Builder::controlled(control);
-        let (scopes, orders) = (Vec::new(), HashMap::new());
-        Importer { model, external, builder, compute, scopes, imported: 0, orders }
+        let mut builder = Builder::controlled(control);
+        builder.budget.of_model(order::count(model), bytes);
+        Importer {
+            model,
+            functions: Functions::of(model),
+            constants: Rc::new(Constants::of(external)),
+            builder,
+            compute,
+            scopes: Vec::new(),
+            initialized: HashMap::new(),
+            orders: HashMap::new(),
+        }
     }
 
     /// The graph for some sizes and values.
@@ -170,6 +181,7 @@ impl<'m> Importer<'m> {
             let reason = "sparse constants are not supported";
             return Err(CompileError::unsupported(&SourceLocation::new(location), reason));
         }
+        self.builder.spend(Cost::Run, 1 + (graph.initializers.len() as u64) / 8)?;
         let scope = self.scopes.last_mut().expect("a scope is open");
         scope.initializers.extend(graph.initializers.iter().map(|tensor| (tensor.name.as_str(), tensor)));
         for tensor in &graph.initializers {
@@ -247,7 +259,7 @@ impl<'m> Importer<'m> {
         work: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let opsets = self.scope().opsets;
-        let attributes = self.scope().attributes.clone();
+        let attributes = Rc::clone(&self.scope().attributes);
         let location = location.as_str().to_owned();
         let scope = Scope { opsets, attributes, sees_outer: true, location, ..Scope::default() };
         self.scoped(scope, work)
@@ -261,10 +273,12 @@ impl<'m> Importer<'m> {
         inputs: Vec<Option<Value>>,
     ) -> Result<Vec<Value>> {
         let defaults = function.defaults.iter().map(|default| (default.name.as_str(), &default.value));
-        let attributes = defaults.chain(site.attributes.iter().copied()).collect();
+        let attributes: HashMap<_, _> = defaults.chain(site.attributes.iter().copied()).collect();
+        let names = attributes.len() + function.inputs.len() + function.outputs.len();
+        self.builder.spend(Cost::Run, 1 + names as u64 / 8)?;
         let opsets = if function.opsets.is_empty() { self.scope().opsets } else { &function.opsets };
         let location = site.location.as_str().to_owned();
-        let scope = Scope { opsets, attributes, location, ..Scope::default() };
+        let scope = Scope { opsets, attributes: Rc::new(attributes), location, ..Scope::default() };
         self.scoped(scope, |importer| {
             for (index, name) in function.inputs.iter().enumerate() {
                 let value = inputs.get(index).cloned().flatten();
@@ -279,6 +293,11 @@ impl<'m> Importer<'m> {
     /// The model.
     pub(super) fn model(&self) -> &'m Model {
         self.model
+    }
+
+    /// The function of the model that a node calls.
+    pub(super) fn function(&self, node: &Node) -> Option<&'m Function> {
+        self.functions.called_by(node)
     }
 
     fn scoped<T>(&mut self, scope: Scope<'m>, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
@@ -311,11 +330,8 @@ impl<'m> Importer<'m> {
                 return Ok(value.clone());
             }
             if let Some((name, tensor)) = scope.initializers.get_key_value(name) {
-                let name = *name;
-                let (element, dims, bytes) =
-                    constant::constant(tensor, self.external, location, self.builder.watch())?;
-                let id = self.builder.constant(name, element, &dims, bytes)?;
-                let value = Value::of(id, tensor.data_type().ok());
+                let (name, tensor) = (*name, *tensor);
+                let value = self.initialized(tensor, location)?;
                 self.scopes[index].values.insert(name, value.clone());
                 return Ok(value);
             }
@@ -324,6 +340,18 @@ impl<'m> Importer<'m> {
             }
         }
         Err(CompileError::invalid(location, format!("the value '{name}' is read, but nothing defines it")))
+    }
+
+    /// The constant of the graph that an initializer is.
+    fn initialized(&mut self, tensor: &'m Tensor, location: &SourceLocation) -> Result<Value> {
+        if let Some(value) = self.initialized.get(&std::ptr::from_ref(tensor)) {
+            return Ok(value.clone());
+        }
+        let (element, dims, bytes) = self.constants.read(tensor, location, &self.builder)?;
+        let id = self.builder.constant(&tensor.name, element, &dims, bytes)?;
+        let value = Value::of(id, tensor.data_type().ok());
+        self.initialized.insert(tensor, value.clone());
+        Ok(value)
     }
 
     /// The values that a node reads; none where an optional one is left out.
@@ -336,12 +364,11 @@ impl<'m> Importer<'m> {
     }
 
     fn node(&mut self, node: &'m Node, index: usize, names: &HashSet<&str>) -> Result<()> {
-        let site = self.site(node, index, names)?;
-        self.imported += 1;
-        if self.imported > MOST_NODES {
-            let reason = format!("with all functions and loops there are more than {MOST_NODES} nodes");
-            return Err(CompileError::unsupported(&site.location, reason));
+        self.builder.budget.count(Cost::Node, effort(node));
+        if let Err(reason) = self.builder.budget.check() {
+            return Err(CompileError::unsupported(&location_of(node, index, &self.scope().location), reason));
         }
+        let site = self.site(node, index, names)?;
         self.builder.at(site.location.clone());
         let values = (self.compute)(self, &site)?;
         for (index, name) in node.outputs.iter().enumerate() {
@@ -362,9 +389,9 @@ impl<'m> Importer<'m> {
         (self.builder.element(id), self.builder.dims(id).to_vec())
     }
 
-    /// Where tensors outside of the model are read.
-    pub(super) fn external(&self) -> &'m dyn ExternalData {
-        self.external
+    /// A tensor of the model.
+    pub(super) fn constant(&self, tensor: &'m Tensor, location: &SourceLocation) -> Result<Constant> {
+        self.constants.read(tensor, location, &self.builder)
     }
 
     /// A node with its inputs.
@@ -375,7 +402,7 @@ impl<'m> Importer<'m> {
             used: site.used.clone(),
             location: site.location.clone(),
             attributes: site.attributes.clone(),
-            external: self.external,
+            constants: Rc::clone(&self.constants),
         }
     }
 
@@ -407,6 +434,14 @@ impl<'m> Importer<'m> {
         }
         Ok(Site { node, domain, version, location, used, attributes })
     }
+}
+
+/// What the import of a node costs: 1 without very many names, or very long ones.
+fn effort(node: &Node) -> u64 {
+    let names = node.inputs.iter().chain(&node.outputs);
+    let bytes = names.fold(node.name.len(), |sum, name| sum + name.len());
+    let count = node.inputs.len() + node.outputs.len() + node.attributes.len();
+    1 + (count as u64) / 16 + (bytes as u64) / 1024
 }
 
 /// Inputs as tensors: a list is as many as shapes are given for, an optional one is there if one is.
@@ -451,9 +486,9 @@ fn value_of(
         (_, Some(id)) => Some(Value::Tensor(*id)),
         (Some(Type::Optional(_)), None) if is_list => {
             let all: Vec<TensorId> = list();
-            Some(if all.is_empty() { Value::Nothing } else { Value::Sequence(all) })
+            Some(if all.is_empty() { Value::Nothing } else { Value::Sequence(all.into()) })
         }
-        _ if is_list => Some(Value::Sequence(list())),
+        _ if is_list => Some(Value::Sequence(list().into())),
         (Some(Type::Optional(_)), None) => Some(Value::Nothing),
         _ => None,
     }

@@ -9,6 +9,8 @@ mod control;
 mod conversion;
 #[cfg(test)]
 pub(crate) mod encode;
+#[cfg(test)]
+mod hostile_tests;
 mod importer;
 mod model;
 mod names;

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use halite_formats::onnx::{AttributeValue, Graph, Node};
+use halite_formats::onnx::{AttributeValue, Graph, Model, Node};
 
 /// The needed nodes of a list.
 #[derive(Debug, Default)]
@@ -212,6 +212,18 @@ pub(super) fn graphs(node: &Node) -> impl Iterator<Item = &Graph> {
     })
 }
 
+/// Number of nodes of a model, in its functions and in graphs inside of nodes too.
+pub(super) fn count(model: &Model) -> u64 {
+    let mut count = 0;
+    let mut open: Vec<&[Node]> = vec![&model.graph.nodes];
+    open.extend(model.functions.iter().map(|function| &function.nodes[..]));
+    while let Some(nodes) = open.pop() {
+        count += nodes.len() as u64;
+        open.extend(nodes.iter().flat_map(graphs).map(|graph| &graph.nodes[..]));
+    }
+    count
+}
+
 /// Names that a graph defines.
 fn definitions(graph: &Graph) -> impl Iterator<Item = &str> {
     given(graph).chain(graph.nodes.iter().flat_map(|node| &node.outputs).map(String::as_str))
@@ -229,7 +241,7 @@ mod tests {
     use crate::{
         CompileError,
         frontends::onnx::{
-            Model,
+            Model as OnnxModel,
             encode::{BOOL, FLOAT, Message, body, function, graph, model, node, port},
         },
         signature::Bindings,
@@ -281,7 +293,7 @@ mod tests {
         let of = |name: &str| port(name, FLOAT, &[4]);
         let inputs: Vec<Message> = [of("x")].into_iter().chain(inputs.iter().cloned()).collect();
         let bytes = model(&graph(nodes, &[], &inputs, &[of("y")]), functions);
-        Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).map(|_| ())
+        OnnxModel::from_bytes(bytes).unwrap().graph(&Bindings::default()).map(|_| ())
     }
 
     #[test]

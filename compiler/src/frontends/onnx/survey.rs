@@ -6,7 +6,7 @@ use halite_formats::onnx::{Graph, Model, Node, OpsetId};
 
 use super::{
     Result, control,
-    names::{function_of, location_of, own_domain, version_of},
+    names::{Functions, location_of, own_domain, version_of},
     ops, order, sequence,
 };
 use crate::{SourceLocation, UnsupportedOperator, control::Watch};
@@ -50,6 +50,7 @@ pub(super) fn all(
     watch: Watch<'_>,
 ) -> Result<Vec<UnsupportedOperator>> {
     let mut all = Vec::new();
+    let functions = Functions::of(model);
     let mut called: HashSet<*const halite_formats::onnx::Function> = HashSet::new();
     let mut open = vec![Open::graph(&model.graph, &model.opsets, String::new())];
     while let Some(Open { nodes, given, outputs, opsets, location }) = open.pop() {
@@ -64,7 +65,7 @@ pub(super) fn all(
             let own = location_of(node, index, &location);
             let inner = order::graphs(node);
             open.extend(inner.map(|graph| Open::graph(graph, opsets, own.as_str().to_owned())));
-            if let Some(function) = function_of(model, node) {
+            if let Some(function) = functions.called_by(node) {
                 if called.insert(function) {
                     let outputs = function.outputs.iter().map(String::as_str).collect();
                     let opsets = if function.opsets.is_empty() { opsets } else { &function.opsets };

@@ -5,6 +5,7 @@
 //! the values of shape arithmetic with [`Builder::ints`].
 
 mod attention;
+pub(crate) mod budget;
 mod conv;
 mod elementwise;
 mod gather;
@@ -37,6 +38,7 @@ use bytes::Bytes;
 use halite_ops::{DType, Operation, Values};
 use halite_sizes::Size;
 
+use self::budget::{Budget, Cost};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     control::Watch,
@@ -49,20 +51,19 @@ use crate::{
 pub const FOLD_LIMIT: u64 = 1 << 16;
 
 /// Most bytes of such results in all: repeated bodies fold again and again.
-const FOLD_BUDGET: u64 = 1 << 28;
+const FOLD_BUDGET: u64 = 1 << 26;
+
+/// Most arithmetic of such results in all. Beyond it only what is as small as the arithmetic of shapes is computed here.
+const FOLD_WORK: u64 = 1 << 26;
+
+/// Most arithmetic operations of what is as small as the arithmetic of shapes.
+const SMALL_FLOPS: f64 = 4096.0;
 
 /// Most arithmetic operations of what is computed so: a fraction of a second, as the host computes one number at a time.
 const MOST_FOLD_FLOPS: f64 = (1 << 24) as f64;
 
 /// Most numbers of a constant that is made of a size: such as all places along an axis.
-const MOST_PLACES: u64 = 1 << 24;
-
-/// Most bytes of all constants that are made of numbers rather than read from the model: a short model asks for any
-/// number of them.
-const MOST_MADE_BYTES: u64 = 1 << 29;
-
-/// Most nodes: recurrent operators and loops multiply those of the model.
-const MOST_NODES: usize = 1 << 20;
+const MOST_PLACES: u64 = 1 << 23;
 
 /// Most elements that a result may have: more cannot be the size of anything that runs.
 const MOST_ELEMENTS: u64 = 1 << 40;
@@ -78,10 +79,8 @@ pub struct Builder {
     location: SourceLocation,
     /// Bytes of results that were computed so far.
     folded: u64,
-    /// Bytes of constants that were made of values so far.
-    made: u64,
-    /// Nodes that were appended so far, to any region.
-    pushed: usize,
+    /// What was spent so far.
+    pub(crate) budget: Budget,
     /// Ends the building from outside.
     control: Control,
 }
@@ -127,6 +126,15 @@ impl Builder {
     /// The error that the model asks here for what is not supported.
     pub fn unsupported(&self, reason: impl Into<String>) -> CompileError {
         CompileError::unsupported(&self.location, reason)
+    }
+
+    /// Counts what making the graph costs.
+    ///
+    /// # Errors
+    /// It is more than a model may cost.
+    pub(crate) fn spend(&self, cost: Cost, count: u64) -> Result<()> {
+        self.budget.count(cost, count);
+        self.budget.check().map_err(|reason| self.unsupported(reason))
     }
 
     /// The graph so far.
@@ -178,6 +186,7 @@ impl Builder {
         dims: &[impl Into<Size> + Copy],
     ) -> Result<TensorId> {
         let id = self.define(name, element, dims)?;
+        self.budget.add_input(self.tensor(id).count().value());
         self.graph.inputs.push(Port { name: name.to_owned(), tensor: id, value: None });
         self.open[0].parameters.push(id);
         Ok(id)
@@ -237,15 +246,7 @@ impl Builder {
         values: &Values,
     ) -> Result<TensorId> {
         let element = element.into();
-        let bytes = (values.len() as u64).saturating_mul(element.storage().size());
-        self.made = self.made.saturating_add(bytes);
-        if self.made > MOST_MADE_BYTES {
-            let reason = format!(
-                "the constants that the compiler makes (ranges, tables, masks) take more than {MOST_MADE_BYTES} bytes \
-                 together; make them smaller, or store them in the model"
-            );
-            return Err(self.unsupported(reason));
-        }
+        self.spend(Cost::Constant, (values.len() as u64).saturating_mul(element.storage().size()))?;
         self.constant("", element, dims, values.to_bytes(element.storage()).into())
     }
 
@@ -291,6 +292,10 @@ impl Builder {
         if let Some(values) = &tensor.values {
             return Some(Values::Int(values.iter().map(|size| size.exact_signed()).collect()));
         }
+        if tensor.constant.is_some() {
+            // The error comes with the next tensor that is made.
+            self.budget.count(Cost::Folding, tensor.bytes() / 64);
+        }
         if tensor.constant.is_none() && tensor.count() == 0 {
             return Some(Values::from_bytes(tensor.element.storage(), &[]));
         }
@@ -320,6 +325,7 @@ impl Builder {
 
     /// The error that a tensor has to be known.
     fn needs(&self, id: TensorId, what: &str) -> CompileError {
+        self.budget.count(Cost::Folding, self.nodes() as u64 / 4);
         let mut wanted = HashSet::from([id]);
         for node in self.open.iter().rev().flat_map(|region| region.nodes.iter().rev()) {
             if node.outputs.iter().any(|output| wanted.contains(output)) {
@@ -416,14 +422,7 @@ impl Builder {
         inputs: &[TensorId],
         outputs: &[(ElementType, Vec<impl Into<Size> + Copy>)],
     ) -> Result<Vec<TensorId>> {
-        self.pushed += 1;
-        if self.pushed > MOST_NODES {
-            let reason = format!(
-                "the model becomes more than {MOST_NODES} operations: loops and recurrent operators repeat theirs for \
-                 each step; use shorter sequences"
-            );
-            return Err(self.unsupported(reason));
-        }
+        self.spend(Cost::Operation, 1)?;
         let name = self.location.as_str().to_owned();
         let made: Result<Vec<_>> =
             outputs.iter().map(|(element, dims)| self.define(&name, *element, dims)).collect();
@@ -514,6 +513,8 @@ impl Builder {
         dims: &[impl Into<Size> + Copy],
     ) -> Result<TensorId> {
         self.watch().check()?;
+        self.budget.count(Cost::Name, name.len() as u64);
+        self.spend(Cost::Tensor, 1 + dims.len() as u64 / 16)?;
         let shape = Shape::new(dims.iter().copied());
         // Sizes of 0 must not hide others that are too large to count.
         let places = shape.numbers().iter().fold(1u64, |n, size| n.saturating_mul((*size).max(1)));
@@ -530,10 +531,14 @@ impl Builder {
             tensors.iter().map(|tensor| tensor.bytes().value()).fold(0, u64::saturating_add)
         };
         let work = sizes(operation.outputs()).saturating_add(sizes(operation.inputs()) / 16);
-        if work > FOLD_LIMIT || self.folded > FOLD_BUDGET || operation.work().flops > MOST_FOLD_FLOPS {
+        let flops = operation.work().flops;
+        let is_spent = self.folded > FOLD_BUDGET || self.budget.spent(Cost::Folding) > FOLD_WORK;
+        if work > FOLD_LIMIT || flops > MOST_FOLD_FLOPS || is_spent && flops > SMALL_FLOPS {
             return None;
         }
         let known: Option<Vec<_>> = inputs.iter().map(|id| self.known(*id)).collect();
-        known.map(|known| operation.reference(&known))
+        let known = known?;
+        self.budget.count(Cost::Folding, 32 + flops as u64);
+        Some(operation.reference(&known))
     }
 }

@@ -4,6 +4,7 @@
 //! What depends on constants alone is computed at once when it is small ([`FOLD_LIMIT`]), so that a front end can ask for
 //! the values of shape arithmetic with [`Builder::ints`].
 
+mod affine;
 mod attention;
 mod conv;
 mod elementwise;
@@ -14,6 +15,8 @@ mod order;
 mod pad;
 mod part;
 mod pool;
+mod quant_conv;
+mod quant_product;
 mod quantize;
 mod reduce;
 mod resize;
@@ -23,9 +26,12 @@ mod shape;
 mod tests;
 mod types;
 
+pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
 pub use norm::Normalization;
+pub use quant_conv::{Quantum, Requantized};
+pub use quant_product::{QuantRows, QuantWeights};
 pub use resize::{Placement, ResizedAxis, Resizing};
 pub use sample::{Between, Outside};
 pub use shape::Range;

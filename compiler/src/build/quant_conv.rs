@@ -1,13 +1,17 @@
 //! Convolutions and products of 8-bit codes with 8-bit weights: exact sums, which are scaled to floats, or to codes again.
 
 use halite_ops::{
-    DType,
+    DType, Operation,
+    conv2d_int8::Conv2dInt8,
     expression::{Expression, Function as F, Operand, Scalar},
     pad::Border,
     reduce::ReduceKind,
 };
 
-use super::{Builder, Range, Result, Sliding};
+use super::{
+    Builder, Range, Result, Sliding,
+    conv::{four, four_pads, two},
+};
 use crate::graph::{ElementType, TensorId};
 
 /// The scale and the zero point of a tensor of codes.
@@ -105,10 +109,50 @@ impl Builder {
         groups: u64,
         to: &Requantized,
     ) -> Result<TensorId> {
+        if let (Some(output), 4) = (to.output, self.dims(x).len()) {
+            return self.conv2d_to_codes([x, filter], sliding, groups, to, output);
+        }
         let zero = self.values(DType::I8, &[], &halite_ops::Values::Int(vec![to.input.zero]))?;
         let sums = self.conv_of_bytes(x, Some(zero), filter, None, sliding, groups)?;
         let behind = self.dims(sums).len() - 2;
         self.requantize(sums, behind, to)
+    }
+
+    /// One operation, which scales sums to codes.
+    fn conv2d_to_codes(
+        &mut self,
+        [x, filter]: [TensorId; 2],
+        sliding: &Sliding,
+        groups: u64,
+        to: &Requantized,
+        output: Quantum,
+    ) -> Result<TensorId> {
+        self.convolved(x, filter, sliding)?;
+        let count = self.dims(filter)[0];
+        let each = |b: &mut Self, values: TensorId, factor: f64| {
+            let scaled = b.map(&[values], DType::F32, |p, x| p.call(F::Mul, &[x[0], number(factor)]))?;
+            b.expand(scaled, &[count])
+        };
+        let factor = each(self, to.scales, to.input.scale / output.scale)?;
+        let bias = to.bias.map(|bias| each(self, bias, 1.0 / output.scale)).transpose()?;
+        let code = |zero: i64| i32::try_from(zero).unwrap_or(i32::MAX);
+        let zero = code(output.zero);
+        let made = Operation::Conv2dInt8(Conv2dInt8 {
+            strides: two(&sliding.strides),
+            dilations: two(&sliding.dilations),
+            pads: four_pads(sliding),
+            groups,
+            input_zero: code(to.input.zero),
+            output_zero: zero,
+            least: to.relu.then_some(zero),
+            bias: bias.is_some(),
+            bias_type: if bias.is_some() { DType::F32 } else { DType::I32 },
+            ..Conv2dInt8::new(four(self.dims(x)), four(self.dims(filter)), DType::I8, DType::I8)
+        });
+        crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;
+        let dims = made.outputs()[0].dims.clone();
+        let inputs: Vec<_> = [x, filter].into_iter().chain(bias).chain([factor]).collect();
+        self.kernel1(made, &inputs, DType::I8.into(), &dims)
     }
 
     /// Transposed convolution of `i8` images with `i8` filters, as [`Builder::conv_transpose`] counts `sliding` and `more`,
@@ -235,6 +279,16 @@ mod tests {
             let wanted = b.conv_transpose(left, right, None, &sliding, &more, groups).unwrap();
             assert_eq!(b.dims(made), b.dims(wanted));
             assert_eq!(b.floats(made).unwrap(), b.floats(wanted).unwrap());
+
+            let bias = floats(&mut b, &[4.0, -8.0, 0.0, 20.0]);
+            let output = Some(Quantum { scale: 4.0, zero: -20 });
+            let to = Requantized { bias: Some(bias), relu: true, output, ..to };
+            let made = b.conv_transpose_of_codes(x, w, &sliding, &more, groups, &to).unwrap();
+            let each = b.dims(wanted)[2..].iter().product::<u64>() as usize;
+            let sums = b.floats(wanted).unwrap();
+            let sums = sums.iter().enumerate().map(|(i, sum)| sum + [4.0, -8.0, 0.0, 20.0][i / each]);
+            let code = |v: f64| ((v.max(0.0) / 4.0).round_ties_even() - 20.0).min(127.0);
+            assert_eq!(b.floats(made).unwrap(), sums.map(code).collect::<Vec<_>>());
         }
     }
 }

@@ -36,7 +36,10 @@ pub use resize::{Placement, ResizedAxis, Resizing};
 pub use sample::{Between, Outside};
 pub use shape::Range;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use halite_ops::{DType, Operation, Values};
@@ -86,6 +89,8 @@ pub struct Builder {
     pushed: usize,
     /// Ends the building from outside.
     control: Control,
+    /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
+    codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
 }
 
 /// How far a graph was built; see [`Builder::mark`].

@@ -110,6 +110,51 @@ impl Builder {
         Ok(made)
     }
 
+    /// Remembers that floats are `(code - zero) * scale` of known `i8` codes, `[rows, length]`, with scales and zero points of
+    /// rows or groups of them, so that products with them can take the codes. Does nothing where they are no such weights.
+    pub fn remember_codes(
+        &mut self,
+        floats: TensorId,
+        codes: TensorId,
+        scales: TensorId,
+        zeros: Option<TensorId>,
+    ) {
+        let known = |id: TensorId| self.tensor(id).constant.is_some();
+        let all = known(codes) && known(scales) && zeros.is_none_or(known);
+        let bytes = self.element(codes) == ElementType::Of(DType::I8);
+        let [rows, length] = *self.dims(codes) else { return };
+        let groups = self.tensor(scales).elements().checked_div(rows).unwrap_or(0);
+        let of_rows = groups > 0 && self.dims(scales).first() == Some(&rows) && length.is_multiple_of(groups);
+        let chunks = groups == 1 || of_rows && (length / groups).is_multiple_of(CHUNK);
+        if all && bytes && of_rows && chunks && self.dims(floats) == [rows, length] {
+            self.codes.insert(floats, (codes, scales, zeros));
+        }
+    }
+
+    /// The weights that floats are made of, if they were remembered and there are such weights.
+    ///
+    /// # Errors
+    /// The constants that they need are too many.
+    pub fn remembered_codes(&mut self, floats: TensorId) -> Result<Option<QuantWeights>> {
+        let Some((codes, scales, zeros)) = self.codes.get(&floats).copied() else { return Ok(None) };
+        let made = self.weights_of_bytes(codes, scales)?;
+        let shape = self.dims(made.scales).to_vec();
+        let zeros = match zeros.and_then(|zeros| self.known(zeros)) {
+            None => None,
+            Some(Values::Int(zeros)) if zeros.iter().all(|zero| *zero == 0) => None,
+            // Codes without a sign have their zero points higher.
+            Some(Values::Int(zeros))
+                if zeros.len() as u64 == elements(&shape)
+                    && zeros.iter().all(|zero| (-128..=127).contains(zero)) =>
+            {
+                let moved = zeros.iter().map(|zero| zero + 128).collect();
+                Some(self.values(DType::U8, &shape, &Values::Int(moved))?)
+            }
+            Some(_) => return Ok(None),
+        };
+        Ok(Some(QuantWeights { zeros, ..made }))
+    }
+
     /// Bytes with their halves in the other order.
     ///
     /// # Errors
@@ -413,6 +458,27 @@ mod tests {
             let made = b.quant_rows(&weights, index, DType::F32.into()).unwrap();
             assert_eq!(b.floats(made).unwrap(), plain[length as usize..], "{length} in {group}");
         }
+    }
+
+    #[test]
+    fn codes_of_weights_are_remembered() {
+        let mut b = Builder::new();
+        let codes = b.values(DType::I8, &[2, 2], &Values::Int(vec![1, -2, 3, 4])).unwrap();
+        let scales = b.values(DType::F32, &[2, 1], &Values::Float(vec![0.5, 2.0])).unwrap();
+        let zeros = b.values(DType::I32, &[2, 1], &Values::Int(vec![0, -1])).unwrap();
+        let floats = b.dequantize_affine(codes, scales, Some(zeros), DType::F32.into()).unwrap();
+        assert!(b.remembered_codes(floats).unwrap().is_none());
+        b.remember_codes(floats, codes, scales, Some(zeros));
+        let weights = b.remembered_codes(floats).unwrap().unwrap();
+        let x = b.values(DType::F32, &[1, 2], &Values::Float(vec![1.0, 10.0])).unwrap();
+        let made = b.quant_product(x, &weights).unwrap();
+        assert_eq!(b.floats(made).unwrap(), [0.5 - 10.0, 8.0 + 100.0]);
+        let unknown = b.input("x", DType::I8.into(), &[2, 2]).unwrap();
+        b.remember_codes(floats, unknown, scales, None);
+        let turned = b.reshape(scales, &[1, 2]).unwrap();
+        let other = b.dequantize_affine(codes, turned, None, DType::F32.into()).unwrap();
+        b.remember_codes(other, codes, turned, None);
+        assert!(b.remembered_codes(other).unwrap().is_none(), "scales of columns");
     }
 
     #[test]

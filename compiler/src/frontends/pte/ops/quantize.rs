@@ -151,6 +151,7 @@ fn dequantize(n: &mut Node<'_, '_>, each: Each) -> Result<()> {
     let ((x, scale, zero), element) = (parts(n, each)?, n.element()?);
     let made = n.b().dequantize_affine(x, scale, zero, element)?;
     let made = n.b().reshape(made, &dims)?;
+    n.b().remember_codes(made, whole, scale, zero);
     n.finish(made)
 }
 
@@ -243,6 +244,7 @@ fn dequantize_blocks(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, scale, zero) = block_parts(n)?;
     let made = n.b().dequantize_affine(x, scale, zero, element)?;
     let made = n.b().reshape(made, &dims)?;
+    n.b().remember_codes(made, whole, scale, zero);
     n.finish(made)
 }
 

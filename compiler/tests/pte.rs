@@ -15,7 +15,6 @@ use serde_json::Value as Json;
 
 /// Cases of the corpus that are refused, by a part of their names, and words of the reason, in this order. Names of operators are told.
 const REFUSED: &[(&str, &str)] = &[
-    ("llama2l_8da4w_decode", "torchao.choose_qparams_affine.default … quantized"),
     ("llama2l_", "sdpa_with_kv_cache.default … it keeps keys and values"),
     ("mutable_buffer_accum_alias", "value 1 is changed in place"),
     ("mutable_buffer_accum", "it changes buffers of the model"),
@@ -30,10 +29,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("red_var_last", "aten::var.correction_out … was left outside"),
     ("scalar_tensor", "aten::scalar_tensor.out … was left outside"),
     ("tan", "aten::tan.out … was left outside"),
-    ("q8ta_", "quantized programs are not supported"),
-    ("q4gsw_", "quantized programs are not supported"),
-    ("dq8ca_", "quantized programs are not supported"),
-    ("vkq_", "quantized programs are not supported"),
 ];
 
 struct Case {

@@ -4,6 +4,7 @@
 //! What depends on constants alone is computed at once when it is small ([`FOLD_LIMIT`]), so that a front end can ask for
 //! the values of shape arithmetic with [`Builder::ints`].
 
+mod affine;
 mod attention;
 pub(crate) mod budget;
 mod conv;
@@ -15,6 +16,8 @@ mod order;
 mod pad;
 mod part;
 mod pool;
+mod quant_conv;
+mod quant_product;
 mod quantize;
 mod reduce;
 mod resize;
@@ -25,14 +28,20 @@ mod sizes;
 mod tests;
 mod types;
 
+pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
 pub use norm::Normalization;
+pub use quant_conv::{Quantum, Requantized};
+pub use quant_product::{QuantRows, QuantWeights};
 pub use resize::{Placement, ResizedAxis, Resizing};
 pub use sample::{Between, Outside};
 pub use shape::Range;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use halite_ops::{DType, Operation, Values};
@@ -83,6 +92,8 @@ pub struct Builder {
     pub(crate) budget: Budget,
     /// Ends the building from outside.
     control: Control,
+    /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
+    codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
 }
 
 /// How far a graph was built; see [`Builder::mark`].

@@ -33,7 +33,7 @@ impl Lower for MatMul {
 
 /// What is added to sums.
 fn added(op: &MatMul) -> Added {
-    Added { bias: op.bias, residual: op.residual, place_bias: false }
+    Added { bias: op.bias, residual: op.residual, ..Added::default() }
 }
 
 /// The dispatches of kernels that do all that becomes of the sums themselves.

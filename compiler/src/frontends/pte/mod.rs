@@ -6,18 +6,22 @@
 //! keep the types of the delegate's graph: a program of 16-bit floats (`force_fp16`) computes with them and takes and gives
 //! what its own signature says.
 
-mod delegate;
-mod kernels;
+mod back_end;
+mod back_ends;
+mod flow;
 mod model;
 mod names;
 mod node;
 mod ops;
+mod outside;
 mod plan;
+mod scope;
 mod survey;
 #[cfg(test)]
 mod tests;
 mod types;
-mod walk;
+mod value;
+mod vulkan;
 
 pub use model::{ExecuTorch, Model};
 

@@ -1,17 +1,21 @@
-//! Methods: the instructions around calls of delegates, and what the caller hands in and gets.
+//! Methods: what the caller hands in and gets, and what becomes of a method's calls and delegates.
 
 use std::collections::HashMap;
 
-use halite_formats::pte::{Dynamism, Instruction, Plan, Program, Tensor, Value, VulkanGraph};
+use halite_formats::pte::{Call, Dynamism, Plan, Program, Tensor, Value as PlanValue};
+use halite_ops::{DType, Values};
 
 use super::{
-    Result,
-    delegate::Passed,
-    kernels,
-    names::{BACK_END, COPIES, OUTSIDE, delegate_name, instruction_location, is_known, outside},
+    Result, back_ends,
+    flow::Running,
+    names::{COPY_ROW, delegate_name, instruction_location},
+    node::Node,
+    ops,
+    outside::{Method, Step},
+    scope::{Given, Scope},
     survey,
     types::element_of,
-    walk,
+    value::{Passed, Value},
 };
 use crate::{
     CompileError, Control, SourceLocation, Stage,
@@ -19,17 +23,6 @@ use crate::{
     graph::{ElementType, Graph, TensorId, elements},
     signature::{Bindings, Signature},
 };
-
-/// A method while its graph is built.
-struct Method<'a> {
-    program: &'a Program,
-    plan: &'a Plan,
-    builder: Builder,
-    /// What is known of the values.
-    values: Vec<Option<Passed>>,
-    /// What was written last at a place in the plan's memory.
-    written: HashMap<(u32, u64), TensorId>,
-}
 
 /// The graph of a method.
 pub(super) fn import(
@@ -49,29 +42,53 @@ pub(super) fn import(
     };
     let mut builder = Builder::controlled(control);
     builder.at(location);
-    let values = plan.values.iter().map(|_| None).collect();
-    let mut method = Method { program, plan, builder, values, written: HashMap::new() };
-    method.take_inputs(inputs, bindings)?;
-    for (i, instruction) in instructions.iter().enumerate() {
-        control.check(Stage::Importing)?;
-        method.builder.at(instruction_location(i, plan));
-        method.run(instruction).map_err(|error| survey::with_all(error, plan, instructions))?;
-    }
-    method.builder.at(SourceLocation::new(format!("outputs of method '{}'", plan.name)));
-    method.give_outputs()?;
-    method.builder.finish()
+    let method = Method::new(plan, instructions);
+    let constants = Constants { program, plan };
+    let scope = Scope::again(builder, &method.values, &constants, method.read.clone());
+    let mut state = State {
+        program,
+        plan,
+        method: &method,
+        control,
+        scope,
+        written: HashMap::new(),
+        stacks: HashMap::new(),
+    };
+    state.take_inputs(inputs, bindings)?;
+    Running::new(&mut state).all().map_err(|error| survey::with_all(error, plan, &method))?;
+    state.scope.builder.at(SourceLocation::new(format!("outputs of method '{}'", plan.name)));
+    state.give_outputs()?;
+    state.scope.builder.finish()
 }
 
-impl Method<'_> {
+/// A method while its graph is built.
+pub(super) struct State<'a> {
+    program: &'a Program,
+    plan: &'a Plan,
+    pub(super) method: &'a Method,
+    control: &'a Control,
+    pub(super) scope: Scope<'a>,
+    /// What was written last at a place in the plan's memory.
+    pub(super) written: HashMap<(u32, u64), TensorId>,
+    /// Parts of tensors that loops fill row by row.
+    pub(super) stacks: HashMap<usize, Vec<TensorId>>,
+}
+
+impl<'a> State<'a> {
     fn take_inputs(&mut self, signatures: &[Signature], bindings: &Bindings) -> Result<()> {
         let shapes = bindings.resolve(signatures)?;
         let mut given = signatures.iter().zip(shapes);
         for id in &self.plan.inputs {
-            let Value::Tensor(tensor) = &self.plan.values[*id] else { continue };
+            let (PlanValue::Tensor(tensor), Value::Tensor(declared)) =
+                (&self.plan.values[*id], &self.method.values[*id])
+            else {
+                continue;
+            };
             let (signature, dims) = given.next().expect("each tensor has a signature");
-            self.fits(&signature.name, tensor, &dims)?;
-            let element = self.element(tensor)?;
+            fits(&signature.name, tensor, &dims)?;
+            let element = self.scope.element(declared)?;
             let name = &signature.name;
+            let builder = &mut self.scope.builder;
             let made = match bindings.values.get(name) {
                 Some(value) if value.element != element => {
                     return Err(CompileError::Request(format!(
@@ -79,243 +96,291 @@ impl Method<'_> {
                         value.element
                     )));
                 }
-                Some(value) => self.builder.bound_input(name, element, &dims, value.bytes.clone())?,
-                None => self.builder.input(name, element, &dims)?,
+                Some(value) => builder.bound_input(name, element, &dims, value.bytes.clone())?,
+                None => builder.input(name, element, &dims)?,
             };
-            self.values[*id] = Some(Passed::Tensor(made));
-            self.note(tensor, made);
+            self.scope.slots[*id] = Some(Passed::Tensor(made));
+            self.note(*id);
         }
         Ok(())
     }
 
     /// Notes where in memory a tensor is written.
-    fn note(&mut self, tensor: &Tensor, made: TensorId) {
-        if let Some(location) = tensor.allocation {
-            self.written.insert((location.memory, location.offset), made);
+    pub(super) fn note(&mut self, id: usize) {
+        let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return };
+        if let (Some(place), Some(Passed::Tensor(made))) = (tensor.allocation, self.scope.slots[id]) {
+            self.written.insert((place.memory, place.offset), made);
         }
     }
 
     /// A tensor that no instruction computes because it is another one under other sizes: the export drops such views and
     /// plans both at one place.
-    fn view(&mut self, tensor: &Tensor) -> Result<Option<TensorId>> {
-        let Some(location) = tensor.allocation.filter(|_| tensor.data == 0) else { return Ok(None) };
-        let Some(other) = self.written.get(&(location.memory, location.offset)).copied() else {
-            return Ok(None);
-        };
-        let same = self.builder.tensor(other).elements() == elements(&tensor.sizes)
-            && self.builder.element(other) == self.element(tensor)?;
+    fn view(&mut self, id: usize) -> Result<Option<TensorId>> {
+        let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return Ok(None) };
+        let Some(place) = tensor.allocation.filter(|_| tensor.data == 0) else { return Ok(None) };
+        let Some(other) = self.written.get(&(place.memory, place.offset)).copied() else { return Ok(None) };
+        let builder = &mut self.scope.builder;
+        let same = builder.tensor(other).elements() == elements(&tensor.sizes)
+            && element_of(tensor.scalar_type) == Some(builder.element(other));
         if !same {
             return Ok(None);
         }
-        self.builder.reshape(other, &tensor.sizes).map(Some)
+        builder.reshape(other, &tensor.sizes).map(Some)
     }
 
-    /// Whether an input of these dimensions is what the method takes.
-    fn fits(&self, name: &str, tensor: &Tensor, dims: &[u64]) -> Result<()> {
-        let bounded =
-            dims.len() == tensor.sizes.len() && dims.iter().zip(&tensor.sizes).all(|(d, most)| d <= most);
-        if tensor.dynamism == Dynamism::Bounded && !bounded {
-            return Err(CompileError::Request(format!(
-                "'{name}' is given as {dims:?}; the program was exported for at most {:?}",
-                tensor.sizes
-            )));
+    /// Makes sure that values which steps read are known where something else than a step makes them: views, and tensors that
+    /// were filled row by row. Gives those whose place in memory may hold something else later.
+    fn prepare(&mut self, ids: &[usize]) -> Result<Vec<usize>> {
+        let method = self.method;
+        let items = ids.iter().flat_map(|id| match &method.values[*id] {
+            Value::List(items) => &items[..],
+            _ => std::slice::from_ref(id),
+        });
+        let mut passing = Vec::new();
+        for id in items {
+            self.unstack(*id)?;
+            if self.scope.slots[*id].is_none()
+                && let Some(view) = self.view(*id)?
+            {
+                self.scope.slots[*id] = Some(Passed::Tensor(view));
+                passing.push(*id);
+            }
+        }
+        Ok(passing)
+    }
+
+    /// Joins the rows of a tensor that a loop filled.
+    pub(super) fn unstack(&mut self, id: usize) -> Result<()> {
+        let Some(rows) = self.stacks.remove(&id) else { return Ok(()) };
+        let builder = &mut self.scope.builder;
+        let joined = builder.concat(&rows, 0)?;
+        self.scope.slots[id] = Some(Passed::Tensor(joined));
+        self.note(id);
+        Ok(())
+    }
+
+    /// What is known of a value.
+    pub(super) fn value(&mut self, id: usize) -> Result<Passed> {
+        let passing = self.prepare(&[id])?;
+        let value = self.scope.any(id);
+        self.forget(&passing);
+        value
+    }
+
+    fn forget(&mut self, ids: &[usize]) {
+        ids.iter().for_each(|id| self.scope.slots[*id] = None);
+    }
+
+    /// One step that is no jump. `index` is that of the instruction.
+    pub(super) fn step(&mut self, index: usize, step: &'a Step) -> Result<()> {
+        self.control.check(Stage::Importing)?;
+        self.scope.builder.at(instruction_location(index, self.plan));
+        match step {
+            Step::Call(operator, call) => self.call(*operator, index, call),
+            Step::Delegate(delegate, args) => self.delegate(*delegate, args),
+            Step::Move { from, to } => {
+                let value = self.value(*from)?;
+                self.scope.slots[*to] = Some(value);
+                self.note(*to);
+                Ok(())
+            }
+            Step::Jump { .. } | Step::Nothing => Ok(()),
+        }
+    }
+
+    /// An operator outside of delegates.
+    fn call(&mut self, operator: usize, index: usize, call: &'a Call) -> Result<()> {
+        let place = instruction_location(index, self.plan);
+        let name = &self.plan.operators[operator];
+        self.scope.builder.at(SourceLocation::new(format!("{name} ({place})")));
+        if call.name == COPY_ROW {
+            return self.copy_row(&call.args);
+        }
+        let Some(import) = ops::find(&call.name) else {
+            let operators = vec![ops::unknown_outside(name, &call.name, place)];
+            return Err(CompileError::UnsupportedOperators { operators });
+        };
+        let (result, before) = call.args.split_last().unwrap_or((&0, &[]));
+        let results = match self.method.values.get(*result) {
+            Some(Value::List(items)) => items.clone(),
+            _ => vec![*result],
+        };
+        results.iter().try_for_each(|id| self.writable(*id))?;
+        let passing = self.prepare(before)?;
+        import(&mut Node { scope: &mut self.scope, call })?;
+        let left: Vec<usize> = passing.into_iter().filter(|id| !results.contains(id)).collect();
+        self.forget(&left);
+        for id in results {
+            self.stacks.remove(&id);
+            self.note(id);
         }
         Ok(())
     }
 
-    fn element(&self, tensor: &Tensor) -> Result<ElementType> {
-        let named = tensor.scalar_type;
-        element_of(named).ok_or_else(|| self.builder.unsupported(format!("a tensor of the type {named}")))
+    /// A row of what a loop gives. Arguments: the whole, the row, its number.
+    fn copy_row(&mut self, args: &[usize]) -> Result<()> {
+        let [whole, row, number] = args[..] else {
+            return Err(self.scope.builder.invalid(format!("{} arguments; there are 3", args.len())));
+        };
+        self.writable(whole)?;
+        let number = self.scope.number(number)?;
+        let Passed::Tensor(row) = self.value(row)? else {
+            return Err(self.scope.builder.invalid("the row is no tensor"));
+        };
+        let rows = self.stacks.entry(whole).or_default();
+        if number == 0 {
+            rows.clear();
+        }
+        if usize::try_from(number) != Ok(rows.len()) {
+            let reason = format!("row {number} is written behind {} others", rows.len());
+            return Err(self.scope.builder.invalid(reason));
+        }
+        let builder = &mut self.scope.builder;
+        let dims: Vec<u64> = std::iter::once(1).chain(builder.dims(row).iter().copied()).collect();
+        let row = builder.reshape(row, &dims)?;
+        rows.push(row);
+        Ok(())
     }
 
-    fn run(&mut self, instruction: &Instruction) -> Result<()> {
-        match instruction {
-            Instruction::Delegate { delegate, args } => self.delegate(*delegate, args),
-            Instruction::Kernel { operator, args } => self.kernel(&self.plan.operators[*operator], args),
-            Instruction::Move { from, to } => {
-                self.values[*to] = Some(self.value(*from)?);
-                Ok(())
-            }
-            Instruction::Free { .. } => Ok(()),
-            Instruction::JumpFalse { .. } => {
-                Err(self.builder.unsupported("a branch (torch.cond): methods run straight through"))
-            }
+    /// Whether a step may say what a value is.
+    pub(super) fn writable(&self, id: usize) -> Result<()> {
+        match self.plan.values.get(id) {
+            Some(PlanValue::Tensor(tensor)) if tensor.data != 0 => Err(self.scope.builder.unsupported(
+                "a tensor with initial data is written: state that is kept from call to call is not supported",
+            )),
+            _ => Ok(()),
         }
     }
 
     fn delegate(&mut self, index: usize, args: &[usize]) -> Result<()> {
-        let delegate = &self.plan.delegates[index];
-        if delegate.id != BACK_END {
-            return Err(self.builder.unsupported(format!(
-                "the program was exported for the back end {}; it has to be {BACK_END} (VulkanPartitioner)",
-                delegate.id
-            )));
-        }
-        let graph = VulkanGraph::parse(&delegate.data).map_err(|e| self.builder.invalid(e.to_string()))?;
-        let taken = graph.inputs.len();
-        if args.len() < taken + graph.outputs.len() {
-            return Err(self.builder.unsupported(format!(
-                "the delegate's graph has {taken} inputs and {} outputs, but {} are passed: it changes buffers of the \
+        let (delegate, name) = (&self.plan.delegates[index], delegate_name(index, self.plan));
+        let Some(back_end) = back_ends::find(&delegate.id) else {
+            let operators = vec![back_ends::unknown(&delegate.id, SourceLocation::new(name))];
+            return Err(CompileError::UnsupportedOperators { operators });
+        };
+        let graph = back_end.read(&delegate.data).map_err(|e| self.scope.builder.invalid(e))?;
+        let (taken, given) = (graph.inputs(), graph.outputs());
+        if args.len() < taken + given {
+            return Err(self.scope.builder.unsupported(format!(
+                "the delegate's graph has {taken} inputs and {given} outputs, but {} are passed: it changes buffers of the \
                  model, which would have to be kept from call to call",
-                graph.outputs.len(),
                 args.len()
             )));
         }
-        if args.len() != taken + graph.outputs.len() {
-            let reason = format!(
-                "{} values are passed to a delegate with {taken} inputs and {} outputs",
-                args.len(),
-                graph.outputs.len()
-            );
-            return Err(self.builder.invalid(reason));
+        if args.len() != taken + given {
+            let passed = args.len();
+            let reason =
+                format!("{passed} values are passed to a delegate with {taken} inputs and {given} outputs");
+            return Err(self.scope.builder.invalid(reason));
         }
         let passed: Result<Vec<_>> = args[..taken].iter().map(|id| self.value(*id)).collect();
-        let builder = std::mem::take(&mut self.builder);
-        let (builder, results) =
-            walk::import(builder, self.program, &graph, &passed?, delegate_name(index, self.plan))?;
-        self.builder = builder;
+        let builder = std::mem::take(&mut self.scope.builder);
+        let (builder, results) = graph.import(builder, self.program, &passed?, &name)?;
+        self.scope.builder = builder;
         for (id, result) in args[taken..].iter().zip(results) {
             self.set(*id, result)?;
         }
         Ok(())
     }
 
-    /// An operator that ExecuTorch's own kernels would compute.
-    fn kernel(&mut self, name: &str, args: &[usize]) -> Result<()> {
-        let (Some(from), Some(to)) = (args.first(), args.last()) else {
-            return Err(self.builder.invalid(format!("{name} has no arguments")));
-        };
-        let Value::Tensor(tensor) = &self.plan.values[*to] else { return Err(self.outside(name)) };
-        if !COPIES.contains(&name) {
-            return self.compute(name, args, *to, tensor);
-        }
-        let Passed::Tensor(from) = self.value(*from)? else {
-            return Err(self.builder.invalid(format!("{name} of what is no tensor")));
-        };
-        let count = self.builder.tensor(from).elements();
-        if tensor.dynamism != Dynamism::Static && elements(&tensor.sizes) != count {
-            return Err(self
-                .builder
-                .unsupported(format!("{name} outside of the delegate to sizes that vary")));
-        }
-        let made = self.builder.reshape(from, &tensor.sizes)?;
-        self.set(*to, Passed::Tensor(made))
-    }
-
-    fn outside(&self, name: &str) -> CompileError {
-        if is_known(name) {
-            return self.builder.unsupported(format!("the operator {name}, as it is used here: {OUTSIDE}"));
-        }
-        let operators = vec![outside(name, self.builder.location().clone())];
-        CompileError::UnsupportedOperators { operators }
-    }
-
-    /// An operator that changes elements.
-    fn compute(&mut self, name: &str, args: &[usize], to: usize, tensor: &Tensor) -> Result<()> {
-        let plan = self.plan;
-        let more: Vec<&Value> = args[1..].iter().map(|id| &plan.values[*id]).collect();
-        let made = match &plan.values[args[0]] {
-            Value::Tensor(_) => match self.value(args[0])? {
-                Passed::Tensor(x) => kernels::compute(&mut self.builder, name, x, &more, &plan.values)?,
-                Passed::Number(_) => None,
-            },
-            _ => None,
-        };
-        let Some(made) = made else { return Err(self.outside(name)) };
-        if tensor.dynamism == Dynamism::Static && self.builder.dims(made) != tensor.sizes {
-            let what = self.builder.describe(&[made]);
-            return Err(self
-                .builder
-                .invalid(format!("{name} gives {what}; the file says {:?}", tensor.sizes)));
-        }
-        self.set(to, Passed::Tensor(made))
-    }
-
-    /// Makes a value what an instruction gave, in the type that the plan says.
+    /// Makes a value what a delegate gave, in the type that the plan says.
     fn set(&mut self, id: usize, value: Passed) -> Result<()> {
-        let value = match (value, &self.plan.values[id]) {
-            (Passed::Tensor(made), Value::Tensor(tensor)) => {
-                if tensor.data != 0 {
-                    return Err(self.builder.unsupported(
-                        "a tensor with initial data is written: state that is kept from call to call is not supported",
-                    ));
-                }
-                let element = self.element(tensor)?;
-                let made = self.builder.cast(made, element)?;
-                self.note(tensor, made);
-                Passed::Tensor(made)
+        self.writable(id)?;
+        let value = match (value, &self.method.values[id]) {
+            (Passed::Tensor(made), Value::Tensor(declared)) => {
+                let element = self.scope.element(declared)?;
+                Passed::Tensor(self.scope.builder.cast(made, element)?)
             }
-            (number @ Passed::Number(_), Value::Int(_)) => number,
-            _ => return Err(self.builder.invalid(format!("value {id} is not what is computed for it"))),
+            (number, Value::Int(_)) if number.int().is_some() => number,
+            _ => {
+                let reason = format!("value {id} is not what is computed for it");
+                return Err(self.scope.builder.invalid(reason));
+            }
         };
-        self.values[id] = Some(value);
+        self.scope.slots[id] = Some(value);
+        self.stacks.remove(&id);
+        self.note(id);
         Ok(())
     }
 
-    /// A value that was computed, handed in, or is in the file.
-    fn value(&mut self, id: usize) -> Result<Passed> {
-        if let Some(known) = &self.values[id] {
-            return Ok(*known);
-        }
-        let found = match &self.plan.values[id] {
-            Value::Int(number) => Passed::Number(*number),
-            Value::Tensor(tensor) => Passed::Tensor(match self.view(tensor)? {
-                Some(view) => view,
-                None => self.constant(id, tensor)?,
-            }),
-            other => {
-                return Err(self
-                    .builder
-                    .unsupported(format!("value {id} of the plan, {other:?}, is passed on")));
-            }
-        };
-        self.values[id] = Some(found);
-        Ok(found)
-    }
-
-    fn constant(&mut self, id: usize, tensor: &Tensor) -> Result<TensorId> {
-        if let Some(name) = &tensor.external {
-            return Err(self.builder.unsupported(format!(
-                "the constant '{name}' is in another file (.ptd); export the model with its constants inside"
-            )));
-        }
-        if tensor.allocation.is_some() && tensor.data != 0 {
-            return Err(self.builder.unsupported(
-                "a tensor with initial data in planned memory: state that is kept from call to call is not supported",
-            ));
-        }
-        let read = self.program.constant(tensor).map_err(|e| self.builder.invalid(e.to_string()))?;
-        let Some(bytes) = read else {
-            return Err(self
-                .builder
-                .invalid(format!("value {id} of the plan is read before it is computed")));
-        };
-        let element = self.element(tensor)?;
-        let order: Vec<usize> = tensor.dim_order.iter().map(|d| usize::from(*d)).collect();
-        let dims: Vec<u64> = order.iter().map(|d| tensor.sizes[*d]).collect();
-        let made = self.builder.constant(&format!("constant {id}"), element, &dims, bytes)?;
-        let mut back = vec![0; order.len()];
-        for (position, dim) in order.iter().enumerate() {
-            back[*dim] = position;
-        }
-        self.builder.transpose(made, &back)
+    /// Values that the caller gets.
+    pub(super) fn outputs(&self) -> &'a [usize] {
+        &self.plan.outputs
     }
 
     fn give_outputs(&mut self) -> Result<()> {
         let mut given = 0;
-        for (i, id) in self.plan.outputs.iter().enumerate() {
-            if self.plan.values[*id] == Value::Null {
-                continue;
-            }
-            let Passed::Tensor(tensor) = self.value(*id)? else {
-                return Err(self.builder.unsupported(format!("output {i} is a number, not a tensor")));
+        for (i, id) in self.outputs().iter().enumerate() {
+            let made = match &self.method.values[*id] {
+                Value::Null => continue,
+                Value::Int(_) | Value::Double(_) | Value::Bool(_) | Value::Tensor(_) => self.value(*id)?,
+                other => {
+                    let reason = format!("output {i} is {other:?}; tensors and numbers can be given");
+                    return Err(self.scope.builder.unsupported(reason));
+                }
             };
-            self.builder.output(&format!("output{i}"), tensor);
+            let made = self.as_tensor(made)?;
+            self.scope.builder.output(&format!("output{i}"), made);
             given += 1;
         }
         if given == 0 {
-            return Err(self.builder.unsupported("the method gives nothing"));
+            return Err(self.scope.builder.unsupported("the method gives nothing"));
         }
         Ok(())
+    }
+
+    /// A number as a tensor without dimensions.
+    fn as_tensor(&mut self, value: Passed) -> Result<TensorId> {
+        let builder = &mut self.scope.builder;
+        match value {
+            Passed::Tensor(tensor) => Ok(tensor),
+            Passed::Number(number) => builder.values(DType::I64, &[], &Values::Int(vec![number])),
+            Passed::Float(number) => builder.values(DType::F64, &[], &Values::Float(vec![number])),
+            Passed::Truth(truth) => {
+                builder.values(ElementType::Bool, &[], &Values::Int(vec![i64::from(truth)]))
+            }
+        }
+    }
+}
+
+/// Whether an input of these dimensions is what the method takes.
+fn fits(name: &str, tensor: &Tensor, dims: &[u64]) -> Result<()> {
+    let bounded =
+        dims.len() == tensor.sizes.len() && dims.iter().zip(&tensor.sizes).all(|(d, most)| d <= most);
+    if tensor.dynamism == Dynamism::Bounded && !bounded {
+        return Err(CompileError::Request(format!(
+            "'{name}' is given as {dims:?}; the program was exported for at most {:?}",
+            tensor.sizes
+        )));
+    }
+    Ok(())
+}
+
+/// The constants of a plan.
+struct Constants<'a> {
+    program: &'a Program,
+    plan: &'a Plan,
+}
+
+impl Given for Constants<'_> {
+    fn tensor(&self, id: usize, builder: &mut Builder) -> Result<Option<TensorId>> {
+        let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return Ok(None) };
+        if tensor.external.is_none() && tensor.allocation.is_some() && tensor.data != 0 {
+            return Err(builder.unsupported(
+                "a tensor with initial data in planned memory: state that is kept from call to call is not supported",
+            ));
+        }
+        let read = self.program.constant(tensor).map_err(|e| builder.invalid(e.to_string()))?;
+        let Some(bytes) = read else { return Ok(None) };
+        let element = element_of(tensor.scalar_type)
+            .ok_or_else(|| builder.unsupported(format!("a tensor of the type {}", tensor.scalar_type)))?;
+        let order: Vec<usize> = tensor.dim_order.iter().map(|d| usize::from(*d)).collect();
+        let dims: Vec<u64> = order.iter().map(|d| tensor.sizes[*d]).collect();
+        let made = builder.constant(&format!("constant {id}"), element, &dims, bytes)?;
+        let mut back = vec![0; order.len()];
+        for (position, dim) in order.iter().enumerate() {
+            back[*dim] = position;
+        }
+        builder.transpose(made, &back).map(Some)
     }
 }

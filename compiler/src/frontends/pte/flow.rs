@@ -9,7 +9,7 @@ use super::{
     Result,
     names::COPY_ROW,
     outside::Step,
-    plan::State,
+    state::State,
     value::{Passed, Value},
 };
 use crate::graph::{ElementType, NodeOp, Region, TensorId};

@@ -64,6 +64,12 @@ impl<'d> Node<'_, 'd> {
         self.scope.tensor(id)
     }
 
+    /// The sizes of a tensor.
+    pub(super) fn tensor_dims(&mut self, i: usize) -> Result<Vec<u64>> {
+        let id = self.tensor(i)?;
+        Ok(self.scope.builder.dims(id).to_vec())
+    }
+
     /// A tensor or none.
     pub(super) fn optional(&mut self, i: usize) -> Result<Option<TensorId>> {
         if self.is_none(i)? { Ok(None) } else { self.tensor(i).map(Some) }

@@ -6,14 +6,20 @@ mod attention;
 mod binary;
 mod conv;
 mod create;
+mod curves;
+mod cutting;
 mod images;
+mod integers;
 mod linear;
 mod moves;
 mod norm;
 mod picking;
 mod prim;
 mod reduce;
+mod scaling;
+mod scatter;
 mod sizes;
+mod statistics;
 mod unary;
 
 use super::{Result, names::COPY_ROW, node::Node};
@@ -38,6 +44,12 @@ const TABLES: &[Table] = &[
     prim::OPERATORS,
     reduce::OPERATORS,
     sizes::OPERATORS,
+    curves::OPERATORS,
+    cutting::OPERATORS,
+    integers::OPERATORS,
+    scaling::OPERATORS,
+    scatter::OPERATORS,
+    statistics::OPERATORS,
     unary::OPERATORS,
 ];
 

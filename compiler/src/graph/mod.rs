@@ -7,6 +7,7 @@
 mod check;
 mod evaluate;
 mod foreign;
+mod state;
 mod text;
 mod types;
 
@@ -17,6 +18,7 @@ use halite_ops::Operation;
 
 use crate::SourceLocation;
 pub use foreign::{ForeignBinding, ForeignKernel};
+pub use state::StatePort;
 pub use types::{ElementType, elements, storage_bytes};
 
 /// A tensor of a [`Graph`].
@@ -120,6 +122,8 @@ pub struct Graph {
     pub inputs: Vec<Port>,
     /// What the caller gets, in order; `body.results` under their names.
     pub outputs: Vec<Port>,
+    /// Inputs whose buffers take the elements of outputs.
+    pub states: Vec<StatePort>,
 }
 
 impl Graph {

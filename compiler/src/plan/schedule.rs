@@ -7,6 +7,8 @@ use std::collections::HashMap;
 pub enum Memory {
     /// A buffer of the caller.
     Input(u32),
+    /// The caller's buffer for a state: an input that is written.
+    State(u32),
     /// A buffer for the caller.
     Output(u32),
     /// Memory for one call, or for loading.

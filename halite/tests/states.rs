@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{builder, device, onnx};
+use common::{builder, device, near, onnx, repo};
 use halite::{
     ErrorKind, Session, State, Tensor,
     compile::{Compiler, Model},
@@ -180,4 +180,61 @@ fn state_can_be_named_and_left_out() {
     assert!(error.message().contains("output 'z', which is not there; there are: y, stateN"), "{error}");
     let error = session.state().unwrap().run([("x", &of([1.0; 4]))]).unwrap_err();
     assert!(error.message().contains("has no input 'x'; its inputs are 'state'"), "{error}");
+}
+
+/// A decoder of two layers with caches of 96 rows, and what ONNX Runtime says: `conformance/models/onnx_state.py` made them.
+const DECODER: &str = "conformance/tests/data/state";
+
+fn array(name: &str) -> Tensor {
+    let bytes = std::fs::read(repo(DECODER).join(name)).unwrap();
+    halite::host::npy::read(&mut &bytes[..]).unwrap().unwrap().into()
+}
+
+/// The tokens that a decoder chooses from the first one on, and the scores of the last.
+fn decoded(state: &mut State, steps: i32) -> (Vec<i64>, Vec<f32>) {
+    let (mut tokens, mut scores) = (vec![1i64], Vec::new());
+    for step in 0..steps {
+        let token = Tensor::from_slice(&tokens[tokens.len() - 1..], [1, 1]).unwrap();
+        let before = Tensor::from_slice(&[step], 1).unwrap();
+        let all = Tensor::scalar(step + 1);
+        let out =
+            state.run([("token", &token), ("seqlens_k", &before), ("total_sequence_length", &all)]).unwrap();
+        tokens.push(out["next"].item::<i64>().unwrap());
+        scores = out["logits"].to_vec().unwrap();
+    }
+    (tokens, scores)
+}
+
+#[test]
+fn a_decoder_says_what_onnx_runtime_says_with_one_recording_for_all_tokens() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(repo(DECODER).join("decoder.onnx")).build().unwrap();
+    assert_eq!(session.default_function().unwrap().info().states.len(), 4);
+    let mut state = session.state().unwrap();
+    decoded(&mut state, 2);
+    state.reset().unwrap();
+    let before = device.transfers();
+    let wanted: Vec<i64> = array("tokens.npy").to_vec().unwrap();
+    let steps = wanted.len() as i32 - 1;
+    let (tokens, scores) = decoded(&mut state, steps);
+    assert_eq!(tokens, wanted);
+    assert!(near(&scores, &array("logits.npy").to_vec().unwrap()), "{scores:?}");
+    assert!(near(&now(&mut state, "past_key_values.1.key"), &array("key.npy").to_vec().unwrap()));
+    assert_eq!(session.loaded_versions(), 1);
+    let after = device.transfers();
+    let each = (after.uploaded_bytes - before.uploaded_bytes) / u64::from(steps.unsigned_abs());
+    assert_eq!(each, 8 + 4 + 4, "a token and two lengths, and no cache");
+}
+
+#[test]
+fn a_decoder_moves_nothing_of_its_caches() {
+    let model = Model::open(repo(DECODER).join("decoder.onnx")).unwrap();
+    let compiled = Compiler::new().find_state(true).compile(&model).unwrap();
+    let work = &compiled.report().targets[0].functions[0].versions[0];
+    assert!(work.states.len() == 4 && work.states.iter().all(|state| state.in_place), "{:?}", work.states);
+    assert_eq!(work.copies, 0);
+    for operation in &work.operations {
+        let name = operation.operation.split(':').next().unwrap();
+        assert!(!["concat", "pad", "copy"].contains(&name) || operation.bytes < 4000.0, "{operation:?}");
+    }
 }

@@ -5,6 +5,7 @@
 //! the values of shape arithmetic with [`Builder::ints`].
 
 mod attention;
+mod cache;
 mod conv;
 mod elementwise;
 mod gather;

@@ -7,6 +7,7 @@
 mod affine;
 mod attention;
 pub(crate) mod budget;
+mod cache;
 mod conv;
 mod elementwise;
 mod gather;

@@ -101,7 +101,9 @@ impl Lowering<'_, '_> {
         match (&flow.steps[index], choice) {
             (Step::Compute { inputs, outputs, .. }, Some(choice)) => {
                 let mut commands = Vec::new();
-                for dispatch in &choice.dispatches {
+                // What it changes in its own memory is there already.
+                let there = choice.updates && inputs.first() == outputs.first();
+                for dispatch in choice.dispatches.iter().skip(usize::from(there)) {
                     let bind = |slot: &Slot| match slot {
                         Slot::Input(i) => {
                             Binding { span: self.bound(flow, inputs[*i], addresses), written: false }
@@ -148,6 +150,7 @@ impl Lowering<'_, '_> {
         let storage = &flow.storages[id.index()];
         let (memory, offset) = match storage.class {
             StorageClass::Input(index) => (Memory::Input(index), 0.into()),
+            StorageClass::State(index) => (Memory::State(index), 0.into()),
             StorageClass::Output(index) => (Memory::Output(index), 0.into()),
             StorageClass::Constant(id) => {
                 let (slab, offset) = self.slabs.constants[id.index()];

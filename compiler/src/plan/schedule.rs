@@ -9,6 +9,8 @@ use halite_sizes::Size;
 pub enum Memory {
     /// A buffer of the caller.
     Input(u32),
+    /// The caller's buffer for a state: an input that is written.
+    State(u32),
     /// A buffer for the caller.
     Output(u32),
     /// Memory for one call, or for loading.

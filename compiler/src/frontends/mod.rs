@@ -8,6 +8,7 @@ mod format;
 pub mod onnx;
 pub mod pte;
 mod source;
+pub mod tosa;
 
 use std::fmt;
 

@@ -10,7 +10,7 @@
 //! # What is made of it
 //! [`analyze`] validates a module and says what it declares (`halite-facts` says which features of a device that asks for),
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
-//! and [`access`] which bytes of its bindings a kernel accesses. [`rebase`] makes a kernel of which parts can be dispatched,
+//! and [`access`] which bytes of its bindings a kernel accesses. [`graph::read`] takes neural graphs apart. [`rebase`] makes a kernel of which parts can be dispatched,
 //! [`rebind`] moves what it binds, [`rename_entry`] gives it a name, [`normalize`] removes what its version does not know.
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ mod entry;
 mod error;
 mod facts;
 mod grammar;
+pub mod graph;
 mod module;
 mod normalize;
 mod pointers;

@@ -98,14 +98,7 @@ impl Tensor {
     ///
     /// A constant of one element that repeats gives as many values as the tensor has, so ask for small tensors only.
     pub fn integers(&self) -> Option<Vec<i64>> {
-        let decode = |bytes: &[u8]| match self.element {
-            ElementType::Bool => Some(i64::from(*bytes.first()? != 0)),
-            ElementType::I4 | ElementType::I8 => Some(i64::from(*bytes.first()? as i8)),
-            ElementType::I16 => Some(i64::from(i16::from_le_bytes(*bytes.first_chunk()?))),
-            ElementType::I32 => Some(i64::from(i32::from_le_bytes(*bytes.first_chunk()?))),
-            ElementType::I48 | ElementType::I64 => Some(i64::from_le_bytes(*bytes.first_chunk()?)),
-            _ => None,
-        };
+        let decode = |bytes: &[u8]| self.element.integer(bytes);
         let size = self.element.size() as usize;
         match self.constant.as_ref()? {
             Constant::Dense(bytes) => bytes.chunks(size).map(decode).collect(),

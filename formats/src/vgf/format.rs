@@ -80,6 +80,11 @@ impl Format {
         TENSORS.iter().find(|(number, ..)| *number == self.0).map(|(.., element)| *element)
     }
 
+    /// Whether programs hold its elements as unsigned integers. Graphs know no such types.
+    pub fn is_unsigned(self) -> bool {
+        self.name().is_some_and(|name| name.ends_with("_UINT"))
+    }
+
     /// Its name in Vulkan, without `VK_FORMAT_`.
     pub fn name(self) -> Option<&'static str> {
         let tensors = TENSORS.iter().map(|(number, name, _)| (*number, *name));

@@ -12,6 +12,7 @@ mod model;
 mod read;
 mod read_constants;
 mod schema;
+mod tables;
 #[cfg(test)]
 mod tests;
 

@@ -7,6 +7,7 @@ use super::model::{
     Binding, Category, Code, ConstantBinding, DescriptorSet, Module, ModuleKind, PushConstants, Resource,
     Sampler, Segment, Vgf,
 };
+use super::tables::{each, index};
 use super::{Format, Result, VgfError, read_constants, schema as s};
 use crate::flatbuffer::{Child, Field, Reader, Table, Text, Vector};
 
@@ -89,20 +90,6 @@ fn table<T>(
     }
     let reader = Reader::new(&file[section.range.clone()], section.range.start);
     read(reader.root_unnamed(name)?)
-}
-
-/// Reads every table of a vector; the closure gets the number of the element.
-pub(super) fn each<'a, T>(
-    table: &Table<'a>,
-    f: &Field<Vector<Child>>,
-    mut read: impl FnMut(Table<'a>, usize) -> Result<T>,
-) -> Result<Vec<T>> {
-    let vector = table.vector(f)?;
-    let mut all = Vec::with_capacity(vector.len());
-    for (i, element) in vector.iter().enumerate() {
-        all.push(read(element?, i)?);
-    }
-    Ok(all)
 }
 
 fn text(table: &Table<'_>, f: &Field<Text>) -> Result<String> {
@@ -194,12 +181,6 @@ fn resource(t: &Table<'_>, i: usize) -> Result<Resource> {
         sampler,
         alias_group: known(t.scalar(&s::resource::ALIAS_GROUP)?),
     })
-}
-
-/// An index that must be below a count.
-pub(super) fn index(number: u32, count: usize, what: &str, place: impl Fn() -> String) -> Result<usize> {
-    let found = usize::try_from(number).ok().filter(|index| *index < count);
-    found.ok_or_else(|| VgfError::invalid(place(), format!("asks for {what} {number}; there are {count}")))
 }
 
 fn bindings(t: &Table<'_>, f: &Field<Vector<Child>>, counts: &Counts) -> Result<Vec<Binding>> {

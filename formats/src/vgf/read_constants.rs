@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::container::Section;
 use super::model::Constant;
-use super::read::{each, index};
+use super::tables::{each, index};
 use super::{Result, VgfError, schema as s};
 use crate::flatbuffer::Reader;
 

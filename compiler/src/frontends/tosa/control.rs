@@ -3,7 +3,7 @@
 use halite_formats::tosa::GraphId;
 use halite_ops::{DType, Values};
 
-use super::{Result, walk::Walk};
+use super::Result;
 use crate::{
     build::Builder,
     graph::{ElementType, NodeOp, TensorId},
@@ -11,12 +11,27 @@ use crate::{
 
 type Typed = (ElementType, Vec<u64>);
 
+/// The graphs of a program, at a depth of control flow.
+pub(super) trait Graphs: Copy {
+    /// The same, one level deeper.
+    ///
+    /// # Errors
+    /// That is too deep, as it would be for ever where a graph contains itself.
+    fn inside(self, b: &Builder) -> Result<Self>;
+
+    /// Puts a graph where the builder is, and gives its results.
+    ///
+    /// # Errors
+    /// The graph breaks a rule, or takes other inputs.
+    fn graph(self, b: &mut Builder, graph: GraphId, inputs: &[TensorId]) -> Result<Vec<TensorId>>;
+}
+
 /// COND_IF: one of two graphs, whose inputs are those behind the condition.
 ///
 /// # Errors
 /// The condition is no single boolean, or the graphs give different tensors.
 pub(super) fn cond_if(
-    walk: Walk<'_>,
+    walk: impl Graphs,
     b: &mut Builder,
     inputs: &[TensorId],
     graphs: [GraphId; 2],
@@ -50,7 +65,7 @@ pub(super) fn cond_if(
 /// # Errors
 /// The condition is no single boolean, or the body gives other tensors than it takes.
 pub(super) fn while_loop(
-    walk: Walk<'_>,
+    walk: impl Graphs,
     b: &mut Builder,
     inputs: &[TensorId],
     condition: GraphId,
@@ -79,7 +94,7 @@ pub(super) fn while_loop(
 }
 
 /// What a graph says of tensors: one boolean.
-fn test(walk: Walk<'_>, b: &mut Builder, graph: GraphId, inputs: &[TensorId]) -> Result<TensorId> {
+fn test(walk: impl Graphs, b: &mut Builder, graph: GraphId, inputs: &[TensorId]) -> Result<TensorId> {
     match walk.graph(b, graph, inputs)?[..] {
         [one] => truth(b, one, "WHILE_LOOP"),
         ref all => Err(b.invalid(format!("WHILE_LOOP: the condition gives {}", b.describe(all)))),

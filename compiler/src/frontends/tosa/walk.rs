@@ -3,7 +3,11 @@
 use bytes::Bytes;
 use halite_formats::tosa::{Constant, Graph, GraphId, Operator, Program, Tensor};
 
-use super::{Result, control, element_of, ops};
+use super::{
+    Result,
+    control::{self, Graphs},
+    element_of, ops,
+};
 use crate::{SourceLocation, build::Builder, graph::TensorId};
 
 /// Most levels of control flow inside of each other (`MAX_NESTING` is 10; some room for graphs that a tool made).
@@ -24,17 +28,13 @@ pub fn lower(
 
 /// A walk over the graphs of a program, so deep in control flow.
 #[derive(Clone, Copy)]
-pub(super) struct Walk<'a> {
-    pub(super) program: &'a Program,
+struct Walk<'a> {
+    program: &'a Program,
     depth: usize,
 }
 
-impl Walk<'_> {
-    /// The walk over graphs inside of a node.
-    ///
-    /// # Errors
-    /// It would be deeper than the level allows, as it would for ever where a graph contains itself.
-    pub(super) fn inside(self, builder: &Builder) -> Result<Self> {
+impl Graphs for Walk<'_> {
+    fn inside(self, builder: &Builder) -> Result<Self> {
         if self.depth == MOST_NESTING {
             let reason =
                 format!("control flow is nested more than {MOST_NESTING} deep, the bound of level 8K");
@@ -43,16 +43,7 @@ impl Walk<'_> {
         Ok(Walk { depth: self.depth + 1, ..self })
     }
 
-    /// A graph where the builder is.
-    ///
-    /// # Errors
-    /// As [`lower`].
-    pub(super) fn graph(
-        self,
-        builder: &mut Builder,
-        graph: GraphId,
-        inputs: &[TensorId],
-    ) -> Result<Vec<TensorId>> {
+    fn graph(self, builder: &mut Builder, graph: GraphId, inputs: &[TensorId]) -> Result<Vec<TensorId>> {
         let graph = &self.program.graphs[graph];
         if graph.inputs.len() != inputs.len() {
             let (takes, given) = (graph.inputs.len(), inputs.len());

@@ -17,10 +17,11 @@ mod rules;
 mod tests;
 mod values;
 
+use call::Call;
 use halite_formats::tosa::{Graph, Node, Operator as O};
 use halite_ops::{expression::Function, reduce::ReduceKind};
+use rescale::Rescale;
 
-use self::{call::Call, rescale::Rescale};
 use super::Result;
 use crate::{build::Builder, graph::TensorId};
 

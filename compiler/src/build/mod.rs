@@ -9,6 +9,7 @@ mod conv;
 mod elementwise;
 mod gather;
 mod linear;
+mod nhwc;
 mod norm;
 mod order;
 mod pad;
@@ -25,6 +26,7 @@ mod types;
 
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
+pub use nhwc::BytesLess;
 pub use norm::Normalization;
 pub use resize::{Placement, ResizedAxis, Resizing};
 pub use sample::{Between, Outside};

@@ -1,5 +1,6 @@
 //! The front end for TOSA: graphs of `halite_formats::tosa`, whichever file they came in, become graphs of operations.
 
+mod control;
 mod ops;
 mod types;
 mod walk;

@@ -1,10 +1,17 @@
 //! The walk over a graph of TOSA: its constants, its nodes in order, its outputs.
 
 use bytes::Bytes;
-use halite_formats::tosa::{Constant, Graph, GraphId, Program, Tensor};
+use halite_formats::tosa::{Constant, Graph, GraphId, Operator, Program, Tensor};
 
-use super::{Result, element_of, ops};
+use super::{
+    Result,
+    control::{self, Graphs},
+    element_of, ops,
+};
 use crate::{SourceLocation, build::Builder, graph::TensorId};
+
+/// Most levels of control flow inside of each other (`MAX_NESTING` is 10; some room for graphs that a tool made).
+const MOST_NESTING: usize = 32;
 
 /// Puts a graph of a program where the builder is: `inputs` are its inputs, and what comes back are its outputs.
 ///
@@ -16,23 +23,63 @@ pub fn lower(
     graph: GraphId,
     inputs: &[TensorId],
 ) -> Result<Vec<TensorId>> {
-    let graph = &program.graphs[graph];
-    let mut made: Vec<Option<TensorId>> = vec![None; graph.tensors.len()];
-    for (id, given) in graph.inputs.iter().zip(inputs) {
-        made[*id] = Some(*given);
-    }
-    for (at, node) in graph.nodes.iter().enumerate() {
-        builder.watch().step(at, graph.nodes.len())?;
-        builder.at(SourceLocation::new(node.location.as_str()));
-        let inputs: Result<Vec<_>> =
-            node.inputs.iter().map(|id| value(builder, graph, &mut made, *id)).collect();
-        let results = ops::lower(builder, graph, node, &inputs?)?;
-        for (id, result) in node.outputs.iter().zip(results) {
-            check(builder, &graph.tensors[*id], result)?;
-            made[*id] = Some(result);
+    Walk { program, depth: 0 }.graph(builder, graph, inputs)
+}
+
+/// A walk over the graphs of a program, so deep in control flow.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    program: &'a Program,
+    depth: usize,
+}
+
+impl Graphs for Walk<'_> {
+    fn inside(self, builder: &Builder) -> Result<Self> {
+        if self.depth == MOST_NESTING {
+            let reason =
+                format!("control flow is nested more than {MOST_NESTING} deep, the bound of level 8K");
+            return Err(builder.unsupported(reason));
         }
+        Ok(Walk { depth: self.depth + 1, ..self })
     }
-    graph.outputs.iter().map(|id| value(builder, graph, &mut made, *id)).collect()
+
+    fn graph(self, builder: &mut Builder, graph: GraphId, inputs: &[TensorId]) -> Result<Vec<TensorId>> {
+        let graph = &self.program.graphs[graph];
+        if graph.inputs.len() != inputs.len() {
+            let (takes, given) = (graph.inputs.len(), inputs.len());
+            return Err(builder.invalid(format!("graph '{}' takes {takes} tensors, not {given}", graph.name)));
+        }
+        let mut made: Vec<Option<TensorId>> = vec![None; graph.tensors.len()];
+        for (id, given) in graph.inputs.iter().zip(inputs) {
+            check(builder, &graph.tensors[*id], *given)?;
+            made[*id] = Some(*given);
+        }
+        for (at, node) in graph.nodes.iter().enumerate() {
+            builder.watch().step(at, graph.nodes.len())?;
+            builder.at(SourceLocation::new(node.location.as_str()));
+            let inputs: Result<Vec<_>> =
+                node.inputs.iter().map(|id| value(builder, graph, &mut made, *id)).collect();
+            let results = match &node.operator {
+                Operator::CondIf { then_graph, else_graph } => {
+                    control::cond_if(self, builder, &inputs?, [*then_graph, *else_graph])?
+                }
+                Operator::WhileLoop { condition_graph, body_graph } => {
+                    control::while_loop(self, builder, &inputs?, *condition_graph, *body_graph)?
+                }
+                _ => ops::lower(builder, graph, node, &inputs?)?,
+            };
+            builder.at(SourceLocation::new(node.location.as_str()));
+            if results.len() != node.outputs.len() {
+                let (gives, wants) = (results.len(), node.outputs.len());
+                return Err(builder.invalid(format!("gives {gives} tensors; the file says {wants}")));
+            }
+            for (id, result) in node.outputs.iter().zip(results) {
+                check(builder, &graph.tensors[*id], result)?;
+                made[*id] = Some(result);
+            }
+        }
+        graph.outputs.iter().map(|id| value(builder, graph, &mut made, *id)).collect()
+    }
 }
 
 /// A tensor that was made before, or a constant.

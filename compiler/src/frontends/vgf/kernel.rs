@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use halite_formats::vgf::{Segment, Vgf};
-use halite_spirv::{BindingFacts, analyze, move_bindings};
+use halite_spirv::{BindingFacts, analyze, modern_buffers, move_bindings};
 
 use super::{
     Result,
@@ -24,6 +24,8 @@ pub(super) fn run(
 ) -> Result<()> {
     let module = &file.modules[segment.module];
     let words = words(builder, module)?;
+    let modern = modern_buffers(&words).map_err(|e| builder.unsupported(e.to_string()))?;
+    let words = modern.unwrap_or(words);
     let facts = analyze(&words).map_err(|e| builder.invalid(e.to_string()))?;
     let Some(entry) = facts.entry(&module.entry_point) else {
         let all: Vec<_> = facts.entry_points.iter().map(|entry| entry.name.as_str()).collect();

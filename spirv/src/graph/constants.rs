@@ -8,9 +8,23 @@ use crate::{
     module::{Inst, Module},
 };
 
+/// Bytes that constants may take, for each byte of the module: those that are put together of others may have the same
+/// part many times.
+const BUDGET_FACTOR: u64 = 64;
+
+/// Bytes that the constants of a module may take.
+pub(super) fn budget(module: &Module<'_>) -> u64 {
+    (module.words().len() as u64).saturating_mul(4 * BUDGET_FACTOR)
+}
+
 /// The data of a constant; `None` if the instruction is none. Specialization constants have their defaults, as nothing
-/// specializes a graph.
-pub(super) fn origin(module: &Module<'_>, inst: &Inst, ty: &Type) -> Result<Option<Origin>, SpirvError> {
+/// specializes a graph. What it takes goes off `budget`.
+pub(super) fn origin(
+    module: &Module<'_>,
+    inst: &Inst,
+    ty: &Type,
+    budget: &mut u64,
+) -> Result<Option<Origin>, SpirvError> {
     let operands = module.operands(inst);
     let bad = |what: String| SpirvError::at(inst.at, format!("constant {}: {what}", inst.id));
     Ok(Some(match inst.op {
@@ -19,14 +33,9 @@ pub(super) fn origin(module: &Module<'_>, inst: &Inst, ty: &Type) -> Result<Opti
             _ => return Err(bad("a graph's constant has to be a tensor".to_owned())),
         },
         Op::ConstantComposite | Op::SpecConstantComposite => {
-            let count = ty.shape.as_ref().and_then(|shape| elements(shape));
-            if count != Some(operands.len() as u64) {
-                return Err(bad(format!("{} elements for a type of {:?}", operands.len(), ty.shape)));
-            }
-            let mut bytes = Vec::with_capacity(operands.len().saturating_mul(ty.element.size()));
-            for id in operands {
-                bytes.extend(element(module, *id, ty.element).ok_or_else(|| bad(format!("element {id}")))?);
-            }
+            let mut bytes = Vec::new();
+            let shape = ty.shape.as_deref().ok_or_else(|| bad("a composite that is no tensor".to_owned()))?;
+            composite(module, inst, ty.element, shape, &mut bytes, budget)?;
             Origin::Elements(bytes)
         }
         Op::ConstantCompositeReplicateEXT | Op::SpecConstantCompositeReplicateEXT => {
@@ -41,6 +50,67 @@ pub(super) fn origin(module: &Module<'_>, inst: &Inst, ty: &Type) -> Result<Opti
         },
         _ => return Ok(None),
     }))
+}
+
+/// Appends the elements of a composite: numbers, all of them, or tensors of one axis less. Each level has an axis less, so
+/// the recursion is as deep as a tensor has axes.
+fn composite(
+    module: &Module<'_>,
+    inst: &Inst,
+    of: Element,
+    shape: &[u32],
+    bytes: &mut Vec<u8>,
+    budget: &mut u64,
+) -> Result<(), SpirvError> {
+    let bad = |what: String| SpirvError::at(inst.at, format!("constant {}: {what}", inst.id));
+    let parts = module.operands(inst);
+    let (count, inner) = (elements(shape), shape.get(1..).unwrap_or_default());
+    let is_flat = parts.iter().all(|id| element(module, *id, of).is_some());
+    let expected = if is_flat { count } else { shape.first().map(|first| u64::from(*first)) };
+    if expected != Some(parts.len() as u64) {
+        return Err(bad(format!("{} parts for a tensor of {shape:?}", parts.len())));
+    }
+    for id in parts {
+        if is_flat {
+            let part = element(module, *id, of).ok_or_else(|| bad(format!("element {id}")))?;
+            push(bytes, &part, 1, budget).ok_or_else(|| bad(TOO_LARGE.to_owned()))?;
+            continue;
+        }
+        let part = module.def(*id).filter(|def| def.ty != 0);
+        let part = part.ok_or_else(|| bad(format!("part {id} is no constant")))?;
+        let has = super::types::value_type(module, part.ty, part.at)?;
+        if (has.element, has.shape.as_deref()) != (of, Some(inner)) {
+            return Err(bad(format!("part {id} is no {of} tensor of {inner:?}")));
+        }
+        if matches!(part.op, Op::ConstantComposite | Op::SpecConstantComposite) {
+            composite(module, part, of, inner, bytes, budget)?;
+            continue;
+        }
+        let repeated = repeated(module, part, of).ok_or_else(|| bad(format!("part {id} is no constant")))?;
+        let times = elements(inner).ok_or_else(|| bad(TOO_LARGE.to_owned()))?;
+        push(bytes, &repeated, times, budget).ok_or_else(|| bad(TOO_LARGE.to_owned()))?;
+    }
+    Ok(())
+}
+
+/// The one element of a constant tensor whose elements are all equal.
+fn repeated(module: &Module<'_>, inst: &Inst, of: Element) -> Option<Vec<u8>> {
+    match (inst.op, module.operands(inst)) {
+        (Op::ConstantNull, _) => Some(vec![0; of.size()]),
+        (Op::ConstantCompositeReplicateEXT | Op::SpecConstantCompositeReplicateEXT, [id]) => {
+            element(module, *id, of)
+        }
+        _ => None,
+    }
+}
+
+const TOO_LARGE: &str = "the constants are far larger than the module; large ones belong outside of it";
+
+/// Appends an element so many times; `None` if that is more than the budget.
+fn push(bytes: &mut Vec<u8>, element: &[u8], times: u64, budget: &mut u64) -> Option<()> {
+    *budget = budget.checked_sub(times.checked_mul(element.len() as u64)?)?;
+    (0..times).for_each(|_| bytes.extend(element));
+    Some(())
 }
 
 /// Number of elements.

@@ -29,6 +29,7 @@ pub fn read(words: &[u32]) -> Result<GraphModule> {
         sets: HashMap::new(),
         constants: HashMap::new(),
         types: Vec::new(),
+        budget: constants::budget(&module),
         module: &module,
     };
     reader.survey();
@@ -70,6 +71,8 @@ struct Reader<'m, 'w> {
     constants: HashMap<u32, usize>,
     /// Type ids of the inputs and outputs of each graph.
     types: Vec<(Vec<u32>, Vec<u32>)>,
+    /// Bytes that constants may still take.
+    budget: u64,
 }
 
 /// A graph that is being read.
@@ -286,7 +289,7 @@ impl Reader<'_, '_> {
             || SpirvError::at(user.at, format!("{id} is read, but is no constant and not computed before"));
         let def = self.module.def(id).filter(|def| def.ty != 0).ok_or_else(bad)?;
         let ty = value_type(self.module, def.ty, def.at)?;
-        let origin = constants::origin(self.module, def, &ty)?.ok_or_else(bad)?;
+        let origin = constants::origin(self.module, def, &ty, &mut self.budget)?.ok_or_else(bad)?;
         let made = self.add(user.at, id, ty, origin)?;
         self.constants.insert(id, made);
         Ok(made)

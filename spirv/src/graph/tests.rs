@@ -96,7 +96,7 @@ fn broken_rules_are_told() {
     let order = said(&|parts| parts.swap(at(Op::ExtInst), at(Op::GraphInputARM)));
     assert!(order.contains("26 is read, but is no constant and not computed before"), "{order}");
     let short = said(&|parts| parts[18].1.truncate(4));
-    assert!(short.contains("2 elements for a type of Some([3])"), "{short}");
+    assert!(short.contains("2 parts for a tensor of [3]"), "{short}");
     let open = said(&|parts| parts[at(Op::TypeTensorARM)].1.truncate(2));
     assert!(open.contains("a tensor whose sizes are open"), "{open}");
     let end = said(&|parts| parts.truncate(at(Op::GraphEndARM)));
@@ -109,6 +109,34 @@ fn broken_rules_are_told() {
         (0..24).rev().for_each(|i| parts.insert(at + i + 1, (Op::GraphEndARM, vec![])));
     });
     assert!(many.contains("far more values than the module is long"), "{many}");
+}
+
+#[test]
+fn constants_are_put_together_of_tensors() {
+    let mut parts = sample();
+    let at = parts.iter().position(|(op, _)| *op == Op::GraphConstantARM).unwrap();
+    // Three rows of 3: a composite, one that repeats, zeros.
+    let nested = [
+        (Op::Constant, vec![5, 31, 2]),
+        (Op::TypeArray, vec![32, 5, 31]),
+        (Op::ConstantComposite, vec![32, 33, 9, 9]),
+        (Op::TypeTensorARM, vec![34, 4, 31, 33]),
+        (Op::ConstantComposite, vec![34, 35, 15, 16, 17]),
+    ];
+    parts.splice(at..at, nested);
+    let read_with = |parts: &[(Op, Vec<u32>)]| {
+        let mut parts = parts.to_vec();
+        let graph = parts.iter().position(|(op, _)| *op == Op::ExtInst).unwrap();
+        parts[graph].1[6] = 35;
+        read(&module(&parts))
+    };
+    let made = read_with(&parts).unwrap();
+    let found = made.values.iter().find(|value| value.id == 35).unwrap();
+    let rows = [[158; 3], [158; 3], [0; 3]].concat();
+    assert_eq!((&found.origin, &found.shape), (&Origin::Elements(rows), &Some(vec![3, 3])));
+    parts[at + 4].1[3] = 10;
+    let mixed = read_with(&parts).unwrap_err().to_string();
+    assert!(mixed.contains("part 10"), "{mixed}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{
     call::Call,
     cast::{computable, stored},
     rules,
+    taps::{Line, convolved, has_special},
     values::{int, to},
 };
 use crate::{
@@ -15,8 +16,8 @@ use crate::{
     graph::TensorId,
 };
 
-/// Most terms of a sum of products of `u8` and `i8` that 32 bits hold.
-const MOST_TERMS: u64 = (1 << 31) / (255 * 128);
+/// Most terms of a sum of products of `u8` and of `i8` less a zero point that 32 bits hold.
+const MOST_TERMS: u64 = (1 << 31) / (255 * 256);
 
 /// CONV2D.
 pub(super) fn conv2d(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Result<TensorId> {
@@ -24,6 +25,9 @@ pub(super) fn conv2d(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Result<Te
     let [_, rows, columns, _] = call.dims(b, 1)?;
     check_reach(b, call, &sliding, &[rows, columns])?;
     let filter = b.transpose(call.inputs[1], &[1, 2, 3, 0])?;
+    if let Some(made) = by_taps(b, call, filter, &sliding, false)? {
+        return Ok(made);
+    }
     finished(b, call, conv, call.inputs[0], filter, &sliding, 1)
 }
 
@@ -32,6 +36,9 @@ pub(super) fn depthwise(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Result
     let sliding = sliding(b, call, conv)?;
     let [rows, columns, channels, each] = call.dims(b, 1)?;
     check_reach(b, call, &sliding, &[rows, columns])?;
+    if let Some(made) = by_taps(b, call, call.inputs[1], &sliding, true)? {
+        return Ok(made);
+    }
     let filter = b.reshape(call.inputs[1], &[rows, columns, 1, channels.saturating_mul(each)])?;
     finished(b, call, conv, call.inputs[0], filter, &sliding, channels)
 }
@@ -42,7 +49,11 @@ pub(super) fn conv3d(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Result<Te
     let [_, taps, rows, columns, channels] = call.dims(b, 1)?;
     check_reach(b, call, &sliding, &[taps, rows, columns])?;
     let filters = b.dims(call.inputs[1])[0];
-    let filter = b.transpose(call.inputs[1], &[2, 3, 1, 4, 0])?;
+    let filter = b.transpose(call.inputs[1], &[1, 2, 3, 4, 0])?;
+    if let Some(made) = by_taps(b, call, filter, &sliding, false)? {
+        return Ok(made);
+    }
+    let filter = b.transpose(filter, &[1, 2, 0, 3, 4])?;
     let filter = b.reshape(filter, &[rows, columns, taps.saturating_mul(channels), filters])?;
     let [images, depth, height, width, _] = call.dims(b, 0)?;
     let Some(places) = sliding.places(0, depth, taps) else {
@@ -88,6 +99,18 @@ pub(super) fn transposed(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Resul
         };
         pads.push(both);
     }
+    let turned = b.transpose(call.inputs[1], &[1, 2, 3, 0])?;
+    let [_, height, width, _] = call.dims(b, 0)?;
+    let line = |d: usize, size: u64, taps: u64| {
+        let grown = (size as i64 - 1).saturating_mul(strides[d] as i64) + taps as i64;
+        let results = grown.saturating_add(conv.pad[2 * d]).saturating_add(conv.pad[2 * d + 1]);
+        let results = u64::try_from(results).unwrap_or(0);
+        Line { stride: 1, spread: strides[d], dilation: -1, first: -conv.pad[2 * d], results }
+    };
+    let lines = [line(0, height, rows), line(1, width, columns)];
+    if let Some(made) = without_padding(b, call, turned, &lines, false)? {
+        return Ok(made);
+    }
     let mirrored = [
         Range::all(filters),
         Range { start: rows - 1, step: -1, count: rows },
@@ -100,8 +123,50 @@ pub(super) fn transposed(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Resul
     finished(b, call, conv, x, filter, &sliding, 1)
 }
 
+/// The convolution by taps, if the weights need that: where there is padding that they must not meet.
+fn by_taps(
+    b: &mut Builder,
+    call: &Call<'_>,
+    filter: TensorId,
+    sliding: &Sliding,
+    depthwise: bool,
+) -> Result<Option<TensorId>> {
+    if sliding.pads.iter().all(|pads| *pads == (0, 0)) {
+        return Ok(None);
+    }
+    let (dims, taps) = (b.dims(call.inputs[0]), b.dims(filter));
+    let line = |d: usize| {
+        let results = sliding.places(d, dims[d + 1], taps[d])?;
+        let (stride, dilation) = (sliding.strides[d], sliding.dilations[d] as i64);
+        Some(Line { stride, spread: 1, dilation, first: -(sliding.pads[d].0 as i64), results })
+    };
+    match (0..sliding.pads.len()).map(line).collect::<Option<Vec<_>>>() {
+        Some(lines) => without_padding(b, call, filter, &lines, depthwise),
+        None => Ok(None),
+    }
+}
+
+fn without_padding(
+    b: &mut Builder,
+    call: &Call<'_>,
+    filter: TensorId,
+    lines: &[Line],
+    depthwise: bool,
+) -> Result<Option<TensorId>> {
+    let element = call.element(0);
+    if !has_special(b, call.inputs[1], call.element(1)) {
+        return Ok(None);
+    }
+    let x = computable(b, element, call.inputs[0])?;
+    let filter = computable(b, call.element(1), filter)?;
+    let [x, filter, bias] = [x, filter, call.inputs[2]].map(|tensor| b.as_f32(tensor));
+    let Some(sums) = convolved(b, x?, filter?, lines, depthwise)? else { return Ok(None) };
+    let made = b.binary(Function::Add, sums, bias?)?;
+    stored(b, call.output().element, made).map(Some)
+}
+
 /// An axis with `stride - 1` zeros between its places.
-fn spread(b: &mut Builder, x: TensorId, axis: usize, stride: u64, zero: i64) -> Result<TensorId> {
+pub(super) fn spread(b: &mut Builder, x: TensorId, axis: usize, stride: u64, zero: i64) -> Result<TensorId> {
     let dims = b.dims(x).to_vec();
     if stride == 1 {
         return Ok(x);
@@ -203,12 +268,13 @@ fn of_i16(
             "a convolution of i16 with {terms} terms in a sum; there are {MOST_TERMS} at most: split the channels"
         )));
     }
-    let zeros = (conv.input_zero, conv.weight_zero);
-    if zeros != (0, 0) {
-        return Err(b.invalid(format!("a convolution of i16 with zero points {zeros:?}; they are 0")));
-    }
+    let zero = i32::try_from(conv.weight_zero).ok().filter(|_| conv.input_zero == 0);
+    let Some(zero) = zero else {
+        let zeros = [conv.input_zero, conv.weight_zero];
+        return Err(b.invalid(format!("a convolution of i16 with zero points {zeros:?}; the first is 0")));
+    };
     let [high, low] = bytes_of_i16(b, x)?;
-    let taps = BytesLess { tensor: filter, zero: 0 };
+    let taps = BytesLess { tensor: filter, zero };
     let [high, low] = [high, low]
         .map(|x| b.conv_of_bytes_nhwc(BytesLess { tensor: x, zero: 0 }, taps, None, sliding, groups));
     joined(b, &[(high?, 8), (low?, 0)], Some(bias))

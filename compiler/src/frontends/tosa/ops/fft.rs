@@ -7,7 +7,7 @@ use halite_ops::{DType, Values};
 use super::{super::Result, call::Call, rules};
 use crate::{
     build::{Builder, Range},
-    graph::TensorId,
+    graph::{ElementType, TensorId},
 };
 
 /// FFT2D: the real and the imaginary part of the sums of `x * exp(-i angle)`, or of `exp(i angle)` of the inverse, which is
@@ -31,7 +31,21 @@ pub(super) fn rfft2d(b: &mut Builder, call: &Call<'_>) -> Result<Vec<TensorId>> 
     let half = width / 2 + 1;
     let matrix = Turn::new(width, half, false).beside(b, false)?;
     let lines = b.matmul(call.inputs[0], matrix)?;
-    columns(b, lines, [batch, height, half], false)
+    let mut made = columns(b, lines, [batch, height, half], false)?;
+    made[1] = real_corners(b, made[1], [height, width])?;
+    Ok(made)
+}
+
+/// Zeros where all angles are multiples of half a turn, so that the specification leaves every term out: also of infinite
+/// ones, whose products with 0 are no numbers.
+fn real_corners(b: &mut Builder, imaginary: TensorId, [height, width]: [u64; 2]) -> Result<TensorId> {
+    let half = width / 2 + 1;
+    let is_turn = |place: u64, size: u64| (2 * place).is_multiple_of(size);
+    let places = (0..height).flat_map(|y| (0..half).map(move |x| (y, x)));
+    let values = places.map(|(y, x)| i64::from(is_turn(y, height) && is_turn(x, width)));
+    let corners = b.values(ElementType::Bool, &[height, half], &Values::Int(values.collect()))?;
+    let zero = b.float(DType::F32, 0.0)?;
+    b.select(corners, zero, imaginary)
 }
 
 /// The sizes, which are powers of two within the level's bound.

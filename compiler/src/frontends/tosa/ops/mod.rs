@@ -13,6 +13,7 @@ mod reduce;
 mod rescale;
 mod resize;
 mod rules;
+mod taps;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -67,6 +67,10 @@ pub(super) fn argmax(b: &mut Builder, call: &Call<'_>, axis: i64, nan: NanMode) 
     let places = b.arg_reduce(x, axis, false, false)?;
     let mut dims = b.dims(places).to_vec();
     dims.remove(axis);
+    if dims.is_empty() && call.output().shape == [1] {
+        // SPIR-V has no tensors without dimensions.
+        dims.push(1);
+    }
     let places = b.reshape(places, &dims)?;
     stored(b, call.output().element, places)
 }

@@ -84,6 +84,15 @@ fn spec_of(module: &GraphModule, operation: &Operation) -> Option<&'static Spec>
 /// Names all operations that are unknown at once.
 fn survey(module: &GraphModule, operations: &[Operation]) -> Result<()> {
     let mut operators = Vec::new();
+    unknown(module, operations, &mut operators);
+    match operators.is_empty() {
+        true => Ok(()),
+        false => Err(CompileError::UnsupportedOperators { operators }),
+    }
+}
+
+/// Adds operations that are unknown to a list.
+pub(super) fn unknown(module: &GraphModule, operations: &[Operation], all: &mut Vec<UnsupportedOperator>) {
     for operation in operations.iter().filter(|operation| spec_of(module, operation).is_none()) {
         let set = module.sets[operation.set].as_str();
         let known = OTHERS.iter().find(|(name, _)| *name == set).map(|(_, names)| names);
@@ -94,11 +103,7 @@ fn survey(module: &GraphModule, operations: &[Operation]) -> Result<()> {
         let reason = (set == TOSA).then(|| format!("the set has the numbers 0 to {}", OPERATORS.len() - 1));
         let first = SourceLocation::new(location(&name, operation));
         let found = UnsupportedOperator { name, domain: None, count: 1, first, reason };
-        found.add_to(&mut operators);
-    }
-    match operators.is_empty() {
-        true => Ok(()),
-        false => Err(CompileError::UnsupportedOperators { operators }),
+        found.add_to(all);
     }
 }
 

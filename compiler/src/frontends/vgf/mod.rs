@@ -8,6 +8,7 @@ mod resources;
 mod run;
 
 pub use model::{Model, Vgf};
+pub(crate) use run::{check_input, import, unsupported};
 
 use crate::CompileError;
 

@@ -8,10 +8,10 @@ use super::{
     resources::{Contents, tensor_of},
 };
 use crate::{
-    CompileError, SourceLocation,
+    CompileError, SourceLocation, UnsupportedOperator,
     build::Builder,
     frontends::tosa::{self, element_of},
-    graph::TensorId,
+    graph::{TensorId, elements},
 };
 
 /// Puts a file's segments where the builder is: `inputs` are what its input slots hold, and what comes back is what its output
@@ -40,6 +40,32 @@ pub(crate) fn import(builder: &mut Builder, file: &Vgf, inputs: &[TensorId]) -> 
         outputs.push(contents.get(builder, slot.resource, element, &dims)?);
     }
     Ok(outputs)
+}
+
+/// Whether a tensor has as many bytes as the resource that it is handed in for.
+///
+/// # Errors
+/// It has not, or the resource is no tensor.
+pub(crate) fn check_input(builder: &Builder, file: &Vgf, resource: usize, given: TensorId) -> Result<()> {
+    let (element, dims) = tensor_of(&file.resources[resource], resource)?;
+    let wants = elements(&dims).saturating_mul(element.storage().size());
+    if builder.tensor(given).bytes() == wants {
+        return Ok(());
+    }
+    let what = builder.describe(&[given]);
+    Err(builder.invalid(format!("{what} is handed in for resource {resource}, which is {element}{dims:?}")))
+}
+
+/// The operations of a file's graphs that are not known.
+pub(crate) fn unsupported(file: &Vgf) -> Vec<UnsupportedOperator> {
+    let mut all = Vec::new();
+    for module in &file.modules {
+        let Code::SpirV(bytes) = &module.code else { continue };
+        let read = words_from_bytes(bytes).and_then(|words| graph::read(&words));
+        let Ok(read) = read else { continue };
+        read.graphs.iter().for_each(|found| tosa_graph::unknown(&read, &found.operations, &mut all));
+    }
+    all
 }
 
 /// What a segment is called in messages.

@@ -9,13 +9,14 @@ use halite_abi::{
     import::{hal, io_parameters},
     object,
 };
+use halite_formats::vmfb::{Attr, group_name};
 use halite_vm::{asm::Reg, isa::Op};
 
 use super::{
     code::{Code, Part},
     globals::{DEVICE, Globals, TARGET},
     module::Writer,
-    needs,
+    needs, notes,
     parameters::Source,
     record::{Buffers, Recorder},
     slots::Slots,
@@ -145,7 +146,8 @@ impl Load<'_> {
                         lowered.iter().map(|l| &l.segments[segment][..]).collect();
                     let slots = &self.slots[function][versions[0]];
                     let table = &mut tables[function][group];
-                    of_group.push(self.recorder(&name, &kernels, slots, &commands, table)?);
+                    let notes = notes::attribute(self.plan, target, function, versions, segment);
+                    of_group.push(self.recorder(&name, &kernels, slots, &commands, (table, notes))?);
                 }
                 of_function.push(of_group);
             }
@@ -161,7 +163,7 @@ impl Load<'_> {
         kernels: &[(u32, String)],
         slots: &Slots,
         commands: &[&[Command]],
-        table: &mut Option<Table>,
+        (table, notes): (&mut Option<Table>, Attr),
     ) -> Result<u32, CompileError> {
         let mut code = match table.take() {
             None => Code::new("0v_r", 0),
@@ -183,11 +185,23 @@ impl Load<'_> {
         }
         let (writer, buffers) = (&mut *self.writer, &buffers);
         let (code_of, target, watch) = (&mut code, recording, self.watch);
-        Recorder { writer, code: code_of, target, executable, text, ordinal, buffers, kernels, watch }
-            .record(device, false, commands)?;
+        let group = &group_name(&writer.name, name);
+        let mut recorder = Recorder {
+            writer,
+            code: code_of,
+            target,
+            executable,
+            text,
+            ordinal,
+            buffers,
+            kernels,
+            group,
+            watch,
+        };
+        recorder.record(device, false, commands)?;
         code.op(Op::Return, &[vec![recording].into()]);
         *table = code.take_table();
-        self.writer.function(name, false, code)
+        self.writer.reflected_function(name, false, code, vec![notes])
     }
 
     fn executables(
@@ -330,11 +344,8 @@ impl Load<'_> {
         }
         let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
         let (writer, buffers, watch) = (&mut *self.writer, &*buffers, self.watch);
-        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, watch }.record(
-            device,
-            true,
-            &[commands],
-        )?;
+        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, group: "", watch }
+            .record(device, true, &[commands])?;
         self.writer.new_fence(code, device, registers.signal);
         let (queue, flags) = (code.i64(needs::ANY_QUEUE), code.i64(0));
         let args = [device, queue, registers.done, registers.signal, target, flags];

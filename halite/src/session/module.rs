@@ -32,6 +32,18 @@ impl ModuleProgram {
         (last == 1).then(|| self.functions.len() - 1)
     }
 
+    /// The handle of a function.
+    pub fn function(&self, place: usize) -> Result<&runtime::Function> {
+        let (name, handle) = &self.functions[place];
+        Ok(match handle.get() {
+            Some(function) => function,
+            None => {
+                let found = self.session.function(name).map_err(Error::of_runtime)?;
+                handle.get_or_init(|| found)
+            }
+        })
+    }
+
     pub fn start(
         &self,
         place: usize,
@@ -39,14 +51,7 @@ impl ModuleProgram {
         devices: &[Device],
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
-        let (name, handle) = &self.functions[place];
-        let function = match handle.get() {
-            Some(function) => function,
-            None => {
-                let found = self.session.function(name).map_err(Error::of_runtime)?;
-                handle.get_or_init(|| found)
-            }
-        };
+        let function = self.function(place)?;
         limits.check("copying inputs")?;
         let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
         function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)

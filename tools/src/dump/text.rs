@@ -19,7 +19,7 @@ fn heading(out: &mut dyn Write, title: &str) -> Result<()> {
 }
 
 /// Text from the file, with control characters made visible: it goes to a terminal.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     if text.chars().any(char::is_control) {
         text.chars()
             .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })

@@ -13,7 +13,8 @@ use crate::console::Result;
 
 const RULE: &str = "//===--------------------------------------------------------------------------------------------------------------===//";
 
-fn heading(out: &mut dyn Write, title: &str) -> Result<()> {
+/// A title between rules.
+pub(super) fn heading(out: &mut dyn Write, title: &str) -> Result<()> {
     writeln!(out, "{RULE}\n// {title}\n{RULE}\n")?;
     Ok(())
 }

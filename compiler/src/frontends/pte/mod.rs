@@ -25,6 +25,7 @@ mod survey;
 mod tests;
 mod types;
 mod value;
+mod vgf;
 mod vulkan;
 
 pub use model::{ExecuTorch, Model};

@@ -241,6 +241,13 @@ impl<'d> Node<'_, 'd> {
         }
     }
 
+    /// Number of dimensions of item `k` of the result, which is a list.
+    pub(super) fn item_rank(&self, k: usize) -> Result<usize> {
+        let items = self.items()?;
+        let id = items.get(k).ok_or_else(|| self.invalid(format!("the result has {} items", items.len())))?;
+        Ok(self.declared_as(*id)?.dims.len())
+    }
+
     /// Whether somebody reads item `k` of the result, which is a list.
     pub(super) fn wants(&self, k: usize) -> Result<bool> {
         Ok(self.items()?.get(k).is_some_and(|id| self.scope.is_read(*id)))

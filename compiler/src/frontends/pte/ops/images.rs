@@ -201,6 +201,12 @@ fn step(factor: f64) -> Option<(u64, u64)> {
 /// Arguments: input, rank >= 3 with channels before rows and columns, and how many pixels a pixel becomes in each direction.
 fn shuffle(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, r) = (n.tensor(0)?, n.size(1)?);
+    let made = shuffled(n, x, r)?;
+    n.finish(made)
+}
+
+/// Channels as pixels: each becomes `r` pixels in each direction.
+pub(super) fn shuffled(n: &mut Node<'_, '_>, x: TensorId, r: u64) -> Result<TensorId> {
     let dims = n.b().dims(x).to_vec();
     let square = r.checked_mul(r).filter(|square| *square > 0);
     let ([lead @ .., channels, rows, columns], Some(square)) = (&dims[..], square) else {
@@ -212,8 +218,7 @@ fn shuffle(n: &mut Node<'_, '_>) -> Result<()> {
     let (images, channels) = (elements(lead), channels / square);
     let apart = n.b().reshape(x, &[images, channels, r, r, *rows, *columns])?;
     let turned = n.b().transpose(apart, &[0, 1, 4, 2, 5, 3])?;
-    let made = n.b().reshape(turned, &[lead, &[channels, rows * r, columns * r]].concat())?;
-    n.finish(made)
+    n.b().reshape(turned, &[lead, &[channels, rows * r, columns * r]].concat())
 }
 
 /// Arguments: images `[n, c, h, w]`, places `[n, y, x, 2]` from -1 to 1 (column, row), interpolation and padding, which are

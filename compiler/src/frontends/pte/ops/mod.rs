@@ -14,6 +14,11 @@ mod linear;
 mod moves;
 mod norm;
 mod picking;
+mod quant_bytes;
+mod quant_conv;
+mod quant_linear;
+mod quant_tables;
+mod quantize;
 mod prim;
 mod reduce;
 mod scaling;
@@ -41,6 +46,11 @@ const TABLES: &[Table] = &[
     moves::OPERATORS,
     norm::OPERATORS,
     picking::OPERATORS,
+    quant_bytes::OPERATORS,
+    quant_conv::OPERATORS,
+    quant_linear::OPERATORS,
+    quant_tables::OPERATORS,
+    quantize::OPERATORS,
     prim::OPERATORS,
     reduce::OPERATORS,
     sizes::OPERATORS,
@@ -59,20 +69,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("update_cache", "it keeps keys and values from call to call"),
     ("llama.custom_sdpa", "it reads keys and values that are kept from call to call"),
     ("llama.update_cache", "it keeps keys and values from call to call"),
-    ("quantized_decomposed.", "quantized programs are not supported; export the model without a quantizer"),
-    ("torchao.", "quantized programs are not supported; export the model without a quantizer"),
-    ("etvk.choose_qparams", "quantized programs are not supported; export the model without a quantizer"),
-    (
-        "aten._weight_int8pack_mm",
-        "quantized programs are not supported; export the model without a quantizer",
-    ),
-    ("et_vk.q8ta_", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.linear_", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.q4gsw_", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.embedding_q4gsw", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.conv2d_q8", "quantized programs are not supported; export the model without a quantizer"),
     ("et_vk.adamw_step", "it is for training"),
     ("et_vk.fused_ce", "it is for training"),
+    ("et_vk.linear_dW", "it is for training"),
+    ("et_vk.linear_q4gsw_backward", "it is for training"),
+    ("et_vk.q4gsw_requant", "it is for training"),
     ("aten.convolution_backward", "it is for training"),
     ("aten.max_pool2d_with_indices_backward", "it is for training"),
     ("aten.rand.", "it makes random numbers"),

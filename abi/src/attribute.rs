@@ -19,6 +19,8 @@ pub const STATES: &str = "halite.states";
 pub const CALLS: &str = "halite.calls";
 /// The value of [`CALLS`] where calls share nothing that they write. A module that says so and is wrong gets wrong numbers.
 pub const INDEPENDENT: &str = "independent";
+/// Of a function that makes a recording: what the recording's commands come from, JSON for profiles (`halite_formats::vmfb::RecordingNotes`).
+pub const COMMANDS: &str = "halite.commands";
 /// Of a function: its signature in the words of the source.
 pub const DECLARATION: &str = "iree.abi.declaration";
 /// Of a function: how it is called, such as [`COARSE_FENCES`].

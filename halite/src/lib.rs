@@ -32,6 +32,7 @@
 //! | ask what a model takes | [`FunctionInfo`], [`ValueInfo`], [`ValueType`], [`Dimension`] |
 //! | choose and share devices | [`Device`], [`DeviceInfo`], [`Drivers`], [`devices`] |
 //! | bound, stop and watch work | [`RunOptions`], [`CancelToken`], [`Progress`] |
+//! | see where the time of a call goes | [`Profile`], from [`Session::profile`] |
 //! | keep compiled models for the next process | [`Cache`] |
 //! | compile ahead of time, for devices that are elsewhere | [`compile`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
@@ -70,6 +71,7 @@ mod error;
 #[cfg(feature = "compiler")]
 mod kept;
 mod options;
+mod profile;
 mod session;
 mod signature;
 mod source;
@@ -86,6 +88,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};
 pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
+pub use profile::{CommandProfile, DeviceTimes, OperationInfo, Profile, WorkKind};
 pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
 pub use signature::{Dimension, FunctionInfo, StatePair, ValueInfo, ValueType};
 pub use source::{LoadMode, Source};

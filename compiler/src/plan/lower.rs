@@ -41,6 +41,8 @@ pub struct Lowering<'a, 'b> {
 pub struct Lowered {
     /// Commands of each segment.
     pub segments: Vec<Vec<Command>>,
+    /// For each command of a segment that does work (no barriers): the step of the line that it comes from.
+    pub sources: Vec<Vec<usize>>,
     /// Bytes of the transient memory.
     pub transient_bytes: Size,
     /// Bytes that it would have if nothing shared memory.
@@ -77,11 +79,13 @@ impl Lowering<'_, '_> {
             ..Lowered::default()
         };
         for segment in &flow.segments {
-            let mut schedule = Schedule::default();
+            let (mut schedule, mut sources) = (Schedule::default(), Vec::new());
             for index in segment.clone() {
                 self.watch.check()?;
                 self.step(flow, index, choices[index].as_deref(), &addresses, &mut schedule);
+                sources.resize(schedule.working(), index);
             }
+            lowered.sources.push(sources);
             let (commands, barriers) = schedule.finish();
             lowered.barriers += barriers;
             lowered.segments.push(commands);

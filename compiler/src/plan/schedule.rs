@@ -129,6 +129,11 @@ impl Schedule {
         self.commands.push(Command::Barrier);
     }
 
+    /// How many commands do work: all but barriers.
+    pub fn working(&self) -> usize {
+        self.commands.len() - self.barriers
+    }
+
     /// The commands, with a barrier at the end: whoever comes next sees everything. And how many barriers there are.
     pub fn finish(mut self) -> (Vec<Command>, usize) {
         if !self.commands.is_empty() {

@@ -8,6 +8,7 @@ mod choices;
 mod model;
 mod module;
 mod pending;
+mod profiling;
 mod states;
 #[cfg(feature = "compiler")]
 mod versions;
@@ -23,7 +24,8 @@ pub(crate) use states::GivenSizes;
 pub(crate) use states::StateChoice;
 
 use crate::{
-    Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Result, RunOptions, Tensor, Value, ValueInfo,
+    Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
+    ValueInfo,
     options::Limits,
 };
 
@@ -177,6 +179,26 @@ impl Session {
     /// As [`Session::run_with`].
     pub fn prewarm_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<()> {
         self.default_function()?.prewarm_with(inputs, options)
+    }
+
+    /// Runs the default function once and tells where the time went; see [`Function::profile`].
+    ///
+    /// # Errors
+    /// As [`Function::profile`].
+    pub fn profile(&self, inputs: impl Into<Inputs>) -> Result<(Outputs, Profile)> {
+        self.default_function()?.profile(inputs)
+    }
+
+    /// As [`Session::profile`], with options.
+    ///
+    /// # Errors
+    /// As [`Function::profile_with`].
+    pub fn profile_with(
+        &self,
+        inputs: impl Into<Inputs>,
+        options: &RunOptions,
+    ) -> Result<(Outputs, Profile)> {
+        self.default_function()?.profile_with(inputs, options)
     }
 
     /// Inputs of the default function; none where there is no such function.
@@ -335,6 +357,31 @@ impl Function {
             #[cfg(feature = "compiler")]
             Program::Model(model) => model.given_sizes(self.place),
         }
+    }
+
+    /// Runs it once and tells where the time went: see [`Profile`]. What has to be compiled or loaded for inputs like these is made
+    /// ready before, and is no part of it. Results are those of [`Function::run`], and lie on the device as well.
+    ///
+    /// The first call of a function also waits for its pipelines: profile it after a call, or after [`Function::prewarm`].
+    ///
+    /// # Errors
+    /// As [`Function::run`]; and [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where a device cannot measure its commands.
+    pub fn profile(&self, inputs: impl Into<Inputs>) -> Result<(Outputs, Profile)> {
+        self.profile_with(inputs, &RunOptions::new())
+    }
+
+    /// As [`Function::profile`], with options.
+    ///
+    /// # Errors
+    /// As [`Function::profile`], and when the options end it.
+    pub fn profile_with(
+        &self,
+        inputs: impl Into<Inputs>,
+        options: &RunOptions,
+    ) -> Result<(Outputs, Profile)> {
+        let (info, limits) = (self.info(), options.begin());
+        let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
+        profiling::profile(self, &values, &limits)
     }
 
     /// Zeros of the shapes that the function states, for measuring and for [`Function::prewarm`]; `None` where sizes or types

@@ -241,17 +241,22 @@ impl ModelProgram {
         (devices, kept): (&[Device], bool),
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
-        let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
-        let version = match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
-            Some((_, Ok(version))) => version,
-            Some((fixed, Err(error))) if !fixed.is_by_values() => return Err(error),
-            _ => self.version_for(place, values, limits)?,
-        };
+        let version = self.version(place, values, limits)?;
         limits.check("copying inputs")?;
         // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
         let given = values.iter().filter(|value| !matches!(value, Value::Null));
         let arguments = lowered(given, version.function.info().states(), kept, devices)?;
         version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
+    }
+
+    /// The version of a function for these inputs, compiled and loaded.
+    pub fn version(&self, place: usize, values: &[Value], limits: &Limits) -> Result<Arc<Version>> {
+        let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
+        match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
+            Some((_, Ok(version))) => Ok(version),
+            Some((fixed, Err(error))) if !fixed.is_by_values() => Err(error),
+            _ => self.version_for(place, values, limits),
+        }
     }
 
     /// The version for the sizes that the caller fixed, which stays.

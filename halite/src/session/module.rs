@@ -33,6 +33,18 @@ impl ModuleProgram {
         (last == 1).then(|| self.functions.len() - 1)
     }
 
+    /// The handle of a function.
+    pub fn function(&self, place: usize) -> Result<&runtime::Function> {
+        let (name, handle) = &self.functions[place];
+        Ok(match handle.get() {
+            Some(function) => function,
+            None => {
+                let found = self.session.function(name).map_err(Error::of_runtime)?;
+                handle.get_or_init(|| found)
+            }
+        })
+    }
+
     pub fn start(
         &self,
         place: usize,
@@ -40,14 +52,7 @@ impl ModuleProgram {
         (devices, kept): (&[Device], bool),
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
-        let (name, handle) = &self.functions[place];
-        let function = match handle.get() {
-            Some(function) => function,
-            None => {
-                let found = self.session.function(name).map_err(Error::of_runtime)?;
-                handle.get_or_init(|| found)
-            }
-        };
+        let function = self.function(place)?;
         limits.check("copying inputs")?;
         let arguments = lowered(values.iter(), function.info().states(), kept, devices)?;
         function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)

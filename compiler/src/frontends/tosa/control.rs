@@ -46,7 +46,7 @@ pub(super) fn cond_if(
     }
     let location = b.location().clone();
     let [then, other] = graphs.map(|graph| {
-        b.region(&[])?;
+        b.region::<u64>(&[])?;
         let results = walk.graph(b, graph, inputs)?;
         Ok(b.close(&results))
     });

@@ -6,6 +6,7 @@
 
 mod check;
 mod evaluate;
+mod expose;
 mod foreign;
 mod text;
 mod types;
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use halite_ops::Operation;
 
 use crate::SourceLocation;
+pub use expose::Expected;
 pub use foreign::{ForeignBinding, ForeignKernel};
 pub use types::{ElementType, elements, storage_bytes};
 

@@ -13,6 +13,8 @@ pub const TARGETS: &str = "halite.targets";
 pub const INPUTS: &str = "halite.inputs";
 /// Of a function: the model's names of the outputs in order, a JSON list of texts.
 pub const OUTPUTS: &str = "halite.outputs";
+/// Of a function: the inputs whose buffers it writes, and the outputs that are in them afterwards, in turns: a JSON list of texts.
+pub const STATES: &str = "halite.states";
 /// Of a function: what its calls have to do with each other, such as [`INDEPENDENT`].
 pub const CALLS: &str = "halite.calls";
 /// The value of [`CALLS`] where calls share nothing that they write. A module that says so and is wrong gets wrong numbers.

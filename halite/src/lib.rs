@@ -75,6 +75,7 @@ mod profile;
 mod session;
 mod signature;
 mod source;
+mod state;
 mod tensor;
 mod value;
 
@@ -89,8 +90,9 @@ pub use halite_abi::{ElementKind, ElementType};
 pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
 pub use profile::{CommandProfile, DeviceTimes, OperationInfo, Profile, WorkKind};
 pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
-pub use signature::{Dimension, FunctionInfo, ValueInfo, ValueType};
+pub use signature::{Dimension, FunctionInfo, StatePair, ValueInfo, ValueType};
 pub use source::{LoadMode, Source};
+pub use state::State;
 pub use tensor::{Element, Shape, Tensor};
 pub use value::{DeviceBuffer, Inputs, Object, Outputs, Value};
 
@@ -158,6 +160,8 @@ mod documents {
     mod readme {}
     #[doc = include_str!("../../docs/tutorials/getting-started-library.md")]
     mod getting_started {}
+    #[doc = include_str!("../../docs/how-to/state.md")]
+    mod state {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

@@ -1,5 +1,7 @@
 //! What a module tells of its recordings, for profiles: which operation each command computes, and what that costs.
 
+use halite_sizes::Size;
+
 use halite_formats::vmfb::{Attr, OperationNote, RecordingNotes, VersionNote};
 
 use crate::{
@@ -66,7 +68,7 @@ fn kind(computation: &Computation) -> &str {
 /// Workgroups of each command that does work.
 fn grids(commands: &[Command]) -> Vec<[u32; 3]> {
     let grid = |command: &Command| match command {
-        Command::Dispatch { grid, .. } => Some(*grid),
+        Command::Dispatch { grid, .. } => Some(grid.map(Size::exact_word)),
         Command::Copy { .. } => Some([0; 3]),
         Command::Barrier => None,
     };

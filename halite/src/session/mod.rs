@@ -9,6 +9,7 @@ mod model;
 mod module;
 mod pending;
 mod profiling;
+mod states;
 #[cfg(feature = "compiler")]
 mod versions;
 
@@ -18,9 +19,13 @@ pub use builder::{DeviceChoice, SessionBuilder};
 #[cfg(feature = "compiler")]
 pub(crate) use model::info as model_info;
 pub use pending::Pending;
+pub(crate) use states::GivenSizes;
+#[cfg(feature = "compiler")]
+pub(crate) use states::StateChoice;
 
 use crate::{
-    Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, ValueInfo,
+    Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
+    ValueInfo,
     options::Limits,
 };
 
@@ -304,12 +309,18 @@ impl Function {
 
     fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         let info = self.info();
-        let values = check::inputs(info, inputs.in_order(&info.input_names(), &info.name)?)?;
+        let values = inputs.in_order(&info.input_names(), &info.name)?;
+        self.launch(values, false, limits)
+    }
+
+    /// Starts it. State is handed in as it is where whoever calls has `kept` it, and as copies elsewhere.
+    pub(crate) fn launch(&self, values: Vec<Value>, kept: bool, limits: &Limits) -> Result<Pending> {
+        let values = check::inputs(self.info(), values)?;
         let session = &self.session.0;
         let call = match &session.program {
-            Program::Module(module) => module.start(self.place, &values, &session.devices, limits)?,
+            Program::Module(module) => module.start(self.place, &values, (&session.devices, kept), limits)?,
             #[cfg(feature = "compiler")]
-            Program::Model(model) => model.start(self.place, &values, &session.devices, limits)?,
+            Program::Model(model) => model.start(self.place, &values, (&session.devices, kept), limits)?,
         };
         Ok(Pending::new(call, session.output_names[self.place].clone(), self.session.clone()))
     }
@@ -336,6 +347,15 @@ impl Function {
             }
             #[cfg(feature = "compiler")]
             Program::Model(_) => self.run_with(inputs, options).map(drop),
+        }
+    }
+
+    /// Sizes of named dimensions, and shapes of inputs, that the session was given.
+    pub(crate) fn given_sizes(&self) -> Result<GivenSizes> {
+        match &self.session.0.program {
+            Program::Module(_) => Ok(GivenSizes::default()),
+            #[cfg(feature = "compiler")]
+            Program::Model(model) => model.given_sizes(self.place),
         }
     }
 

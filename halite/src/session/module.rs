@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use halite_runtime as runtime;
 
+use super::states::lowered;
 use crate::{Device, Error, FunctionInfo, Result, Value, options::Limits};
 
 /// A module that is loaded.
@@ -48,12 +49,12 @@ impl ModuleProgram {
         &self,
         place: usize,
         values: &[Value],
-        devices: &[Device],
+        (devices, kept): (&[Device], bool),
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
         let function = self.function(place)?;
         limits.check("copying inputs")?;
-        let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
+        let arguments = lowered(values.iter(), function.info().states(), kept, devices)?;
         function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use halite_hal as hal;
 use halite_runtime::{self as runtime, RecordingNotes};
 
-use super::{Function, Pending, Program};
+use super::{Function, Pending, Program, states::lowered};
 use crate::{
     Device, Error, Outputs, Result, Value,
     options::Limits,
@@ -69,7 +69,7 @@ pub(super) fn profile(function: &Function, values: &[Value], limits: &Limits) ->
     let profiled = Profiled::start(&session.devices)?;
     let mut clock = Laps(Instant::now());
     limits.check("copying inputs")?;
-    let arguments = arguments(function, values)?;
+    let arguments = arguments(function, &handle, values)?;
     let upload = clock.lap();
     let call = handle.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)?;
     let launch = clock.lap();
@@ -123,13 +123,16 @@ fn ready(function: &Function, values: &[Value], limits: &Limits) -> Result<runti
     }
 }
 
-fn arguments(function: &Function, values: &[Value]) -> Result<Vec<runtime::Value>> {
-    let session = &function.session.0;
-    match &session.program {
-        Program::Module(_) => values.iter().map(|value| value.lower(&session.devices)).collect(),
-        #[cfg(feature = "compiler")]
-        Program::Model(_) => super::model::arguments(values, &session.devices),
-    }
+fn arguments(
+    function: &Function,
+    handle: &runtime::Function,
+    values: &[Value],
+) -> Result<Vec<runtime::Value>> {
+    let (session, states) = (&function.session.0, handle.info().states());
+    // A model is compiled for the inputs that are given.
+    let is_model = !matches!(session.program, Program::Module(_));
+    let given = values.iter().filter(|value| !is_model || !matches!(value, Value::Null));
+    lowered(given, states, false, &session.devices)
 }
 
 /// What modules tell, read once for each recording.

@@ -76,6 +76,9 @@ pub(crate) struct MeasureFlags {
     /// Copies the inputs from the host and the results back to it in each call that is measured
     #[arg(long = "with-transfers", alias = "with_transfers", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     with_transfers: bool,
+    /// Measures the calls of a sequence: state lives on the device from call to call, and is not given with --input
+    #[arg(long = "in-sequence", alias = "in_sequence", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    in_sequence: bool,
     /// Functions to measure: a part of the name BM_FUNCTION, with . * ^ $ | as in regular expressions; a leading -
     /// excludes
     #[arg(long = "benchmark_filter", default_value = "", value_name = "PATTERN", allow_hyphen_values = true)]

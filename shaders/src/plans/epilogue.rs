@@ -5,6 +5,7 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{Expression, Function, Operand},
 };
+use halite_sizes::Size;
 
 use crate::{Params, Plan, Slot, Unfit, Variant, variants_of};
 
@@ -74,7 +75,7 @@ impl Epilogue {
 /// function applied. For kernels on devices where more code in them costs more than this does.
 pub(crate) fn afterwards(
     mut plan: Plan,
-    (elements, dtype): (u64, DType),
+    (elements, dtype): (Size, DType),
     residual: Option<Slot>,
     activation: Activation,
 ) -> Result<Plan, Unfit> {

@@ -88,6 +88,8 @@ pub struct Bindings {
     pub shapes: BTreeMap<String, Vec<u64>>,
     /// Elements of inputs, by name.
     pub values: BTreeMap<String, BoundValue>,
+    /// Seed of the random numbers of operators that have none of their own.
+    pub seed: u64,
 }
 
 impl Bindings {

@@ -16,6 +16,7 @@ mod pad;
 mod part;
 mod pool;
 mod quantize;
+mod random;
 mod reduce;
 mod resize;
 mod sample;
@@ -77,6 +78,8 @@ pub struct Builder {
     folded: u64,
     /// What was spent so far.
     pub(crate) budget: Budget,
+    /// Where random numbers come from.
+    random: random::Random,
     /// Ends the building from outside.
     control: Control,
 }

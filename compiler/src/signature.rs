@@ -94,6 +94,8 @@ pub struct Bindings {
     pub open: BTreeMap<String, (u64, u64)>,
     /// Inputs that are state, and the outputs that replace them, by name; see [`crate::states`].
     pub states: BTreeMap<String, String>,
+    /// Seed of the random numbers of operators that have none of their own.
+    pub seed: u64,
 }
 
 /// The name of a dimension of an input among open ones: that of its symbol, or of the input with the dimension's number.

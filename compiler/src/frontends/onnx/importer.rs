@@ -134,6 +134,7 @@ impl<'m> Importer<'m> {
     /// The graph for some sizes and values.
     pub(super) fn import(mut self, inputs: &[Signature], bindings: &Bindings) -> Result<Graph> {
         let graph = &self.model.graph;
+        self.builder.seed(bindings.seed);
         self.scopes.push(Scope { opsets: &self.model.opsets, ..Scope::default() });
         let inputs = ports(inputs, bindings);
         let shapes = bindings.resolve(&inputs)?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use halite_formats::pte::{Dynamism, Instruction, Plan, Program, Tensor, Value, VulkanGraph};
+use halite_formats::pte::{Dynamism, Instruction, Plan, Program, Tensor, Value, VulkanGraph, XnnGraph};
 
 use super::{
     Result,
@@ -11,7 +11,7 @@ use super::{
     names::{BACK_END, COPIES, OUTSIDE, delegate_name, instruction_location, is_known, outside},
     survey,
     types::element_of,
-    walk,
+    walk, xnnpack,
 };
 use crate::{
     CompileError, Control, SourceLocation, Stage,
@@ -145,12 +145,61 @@ impl Method<'_> {
 
     fn delegate(&mut self, index: usize, args: &[usize]) -> Result<()> {
         let delegate = &self.plan.delegates[index];
-        if delegate.id != BACK_END {
-            return Err(self.builder.unsupported(format!(
-                "the program was exported for the back end {}; it has to be {BACK_END} (VulkanPartitioner)",
-                delegate.id
-            )));
+        match delegate.id.as_str() {
+            BACK_END => self.vulkan(index, args),
+            xnnpack::BACK_END => self.xnnpack(index, args),
+            other => Err(self.builder.unsupported(format!(
+                "the program was exported for the back end {other}; {BACK_END} (VulkanPartitioner) and {} \
+                 (XnnpackPartitioner) are supported",
+                xnnpack::BACK_END
+            ))),
         }
+    }
+
+    /// Puts a graph of XNNPACK into the method. Ports tell their places among the arguments; tensors are seen as they lie
+    /// in memory.
+    fn xnnpack(&mut self, index: usize, args: &[usize]) -> Result<()> {
+        let data = &self.plan.delegates[index].data;
+        let graph = XnnGraph::parse(data).map_err(|e| self.builder.invalid(e.to_string()))?;
+        let mut passed = Vec::new();
+        for port in graph.inputs.iter().chain(&graph.outputs) {
+            let id = args.get(port.argument).copied();
+            let Some((id, Value::Tensor(tensor))) = id.map(|id| (id, &self.plan.values[id])) else {
+                let reason = format!("argument {} of {} is no tensor", port.argument, args.len());
+                return Err(self.builder.invalid(reason));
+            };
+            let order: Vec<usize> = tensor.dim_order.iter().map(|d| usize::from(*d)).collect();
+            passed.push((id, tensor, order));
+        }
+        let outputs = passed.split_off(graph.inputs.len());
+        let mut inputs = Vec::new();
+        for (id, _, order) in passed {
+            match self.value(id)? {
+                Passed::Tensor(tensor) if self.builder.dims(tensor).len() != order.len() => {
+                    let what = self.builder.describe(&[tensor]);
+                    return Err(self
+                        .builder
+                        .invalid(format!("{what} lies in memory in the order {order:?}")));
+                }
+                Passed::Tensor(tensor) => inputs.push(xnnpack::Held::ordered(tensor, &order)),
+                Passed::Number(_) => return Err(self.builder.invalid("a number is handed to XNNPACK")),
+            }
+        }
+        let orders: Vec<_> = outputs.iter().map(|(_, _, order)| order.clone()).collect();
+        let builder = std::mem::take(&mut self.builder);
+        let name = delegate_name(index, self.plan);
+        let (builder, results) = xnnpack::import(builder, self.program, &graph, inputs, &orders, &name)?;
+        self.builder = builder;
+        for ((id, tensor, _), made) in outputs.into_iter().zip(results) {
+            let same = self.builder.tensor(made).elements() == elements(&tensor.sizes);
+            let made = if same { self.builder.reshape(made, &tensor.sizes)? } else { made };
+            self.set(id, Passed::Tensor(made))?;
+        }
+        Ok(())
+    }
+
+    fn vulkan(&mut self, index: usize, args: &[usize]) -> Result<()> {
+        let delegate = &self.plan.delegates[index];
         let graph = VulkanGraph::parse(&delegate.data).map_err(|e| self.builder.invalid(e.to_string()))?;
         let taken = graph.inputs.len();
         if args.len() < taken + graph.outputs.len() {

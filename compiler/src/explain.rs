@@ -178,7 +178,7 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
             name: function.name.clone(),
             version_count: function.versions.len(),
             groups: plan.groups[f].len(),
-            transient_bytes: target.functions[f].iter().map(|l| l.transient_bytes).max().unwrap_or(0),
+            transient_bytes: target.functions[f].iter().map(|l| l.transient_bytes.value()).max().unwrap_or(0),
             versions: shown(&target.functions[f]).into_iter().map(version).collect(),
         }
     });
@@ -213,7 +213,7 @@ fn shown(versions: &[Lowered]) -> Vec<usize> {
 fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
     let one = |port: &crate::graph::Port| {
         let tensor = graph.tensor(port.tensor);
-        let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+        let dims: Vec<_> = tensor.sizes().iter().map(ToString::to_string).collect();
         format!("{} {}[{}]", port.name, tensor.element, dims.join("x"))
     };
     ports.iter().map(one).collect()
@@ -243,10 +243,10 @@ fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
         copies: commands().filter(|c| matches!(c, Command::Copy { .. })).count(),
         barriers: lowered.barriers,
         segments: lowered.segments.len(),
-        transient_bytes: lowered.transient_bytes,
-        unshared_bytes: lowered.unshared_bytes,
+        transient_bytes: lowered.transient_bytes.value(),
+        unshared_bytes: lowered.unshared_bytes.value(),
         in_place: lowered.in_place,
-        output_bytes: flow.outputs.iter().sum(),
+        output_bytes: flow.outputs.iter().map(|bytes| bytes.value()).sum(),
         operations,
     }
 }

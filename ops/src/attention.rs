@@ -1,5 +1,6 @@
 //! Scaled dot-product attention: `out = softmax(scale * q * kᵀ + mask) * v` for each head.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -33,21 +34,21 @@ pub enum Mask {
 pub struct Attention {
     /// Number of sequences.
     #[serde(default = "one")]
-    pub batch: u64,
+    pub batch: Size,
     /// Query heads.
     pub heads: u64,
     /// Key-value heads; a divisor of `heads`. Absent: as many as query heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_heads: Option<u64>,
     /// Queries of a head.
-    pub q_len: u64,
+    pub q_len: Size,
     /// Keys of a head.
-    pub kv_len: u64,
+    pub kv_len: Size,
     /// Elements of a query, a key and a value; at most 256.
     pub head_dim: u64,
     /// Rows that the tensors of keys and values have for each head. Absent: `kv_len`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<u64>,
+    pub capacity: Option<Size>,
     /// Type of all tensors.
     #[serde(default = "f32")]
     pub dtype: DType,
@@ -65,8 +66,8 @@ pub struct Attention {
     pub softcap: Option<Exact<f64>>,
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    Size::constant(1)
 }
 
 fn f32() -> DType {
@@ -75,13 +76,19 @@ fn f32() -> DType {
 
 impl Attention {
     /// Plain attention of one sequence.
-    pub fn new(heads: u64, q_len: u64, kv_len: u64, head_dim: u64, dtype: DType) -> Self {
+    pub fn new(
+        heads: u64,
+        q_len: impl Into<Size>,
+        kv_len: impl Into<Size>,
+        head_dim: u64,
+        dtype: DType,
+    ) -> Self {
         Attention {
-            batch: 1,
+            batch: one(),
             heads,
             kv_heads: None,
-            q_len,
-            kv_len,
+            q_len: q_len.into(),
+            kv_len: kv_len.into(),
             head_dim,
             capacity: None,
             dtype,
@@ -98,7 +105,7 @@ impl Attention {
     }
 
     /// Rows of each head in the tensors of keys and values.
-    pub fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> Size {
         self.capacity.unwrap_or(self.kv_len)
     }
 
@@ -109,29 +116,26 @@ impl Attention {
 
     /// Keys that query `i` of a head attends to: those before this one.
     fn end(&self, i: u64) -> u64 {
-        if self.causal {
-            (self.kv_len + i + 1).saturating_sub(self.q_len).min(self.kv_len)
-        } else {
-            self.kv_len
-        }
+        let (q_len, kv_len) = (self.q_len.value(), self.kv_len.value());
+        if self.causal { (kv_len + i + 1).saturating_sub(q_len).min(kv_len) } else { kv_len }
     }
 
-    fn mask_dims(&self) -> Option<Vec<u64>> {
+    fn mask_dims(&self) -> Option<Vec<Size>> {
         match self.mask {
             Mask::None => None,
             Mask::Shared => Some(vec![self.q_len, self.kv_len]),
             Mask::Batch => Some(vec![self.batch, self.q_len, self.kv_len]),
-            Mask::Full => Some(vec![self.batch, self.heads, self.q_len, self.kv_len]),
+            Mask::Full => Some(vec![self.batch, self.heads.into(), self.q_len, self.kv_len]),
         }
     }
 
     /// First element of the mask of a head.
-    pub fn mask_start(&self, b: u64, h: u64) -> u64 {
+    pub fn mask_start(&self, b: u64, h: u64) -> Size {
         let matrix = self.q_len * self.kv_len;
         match self.mask {
-            Mask::None | Mask::Shared => 0,
-            Mask::Batch => b * matrix,
-            Mask::Full => (b * self.heads + h) * matrix,
+            Mask::None | Mask::Shared => Size::constant(0),
+            Mask::Batch => matrix * b,
+            Mask::Full => matrix * (b * self.heads + h),
         }
     }
 }
@@ -148,7 +152,7 @@ impl Attention {
             of(1, 5, 37, 40),
             causal(of(1, 67, 67, 32)),
             causal(of(2, 12, 100, 128)),
-            Attention { batch: 2, ..grouped(of(6, 2, 200, 128), 2) },
+            Attention { batch: 2.into(), ..grouped(of(6, 2, 200, 128), 2) },
             causal(of(2, 5, 130, 256)),
             // Queries before the first key.
             causal(of(1, 20, 9, 16)),
@@ -156,17 +160,17 @@ impl Attention {
             of(1, 2, 3, 1),
             of(1, 2, 0, 32),
             of(1, 0, 4, 32),
-            Attention { batch: 2, capacity: Some(50), ..grouped(of(4, 6, 41, 32), 2) },
-            Attention { capacity: Some(300), ..causal(grouped(of(8, 1, 261, 64), 2)) },
+            Attention { batch: 2.into(), capacity: Some(50.into()), ..grouped(of(4, 6, 41, 32), 2) },
+            Attention { capacity: Some(300.into()), ..causal(grouped(of(8, 1, 261, 64), 2)) },
             Attention { mask: Mask::Shared, ..of(2, 18, 35, 32) },
             Attention {
-                batch: 2,
+                batch: 2.into(),
                 mask: Mask::Batch,
                 softcap: Some(Exact(1.5)),
                 scale: Some(Exact(0.75)),
                 ..of(2, 3, 34, 32)
             },
-            Attention { batch: 2, mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
+            Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
         ]
     }
 }
@@ -174,9 +178,9 @@ impl Attention {
 impl Attention {
     /// The scores of a query, before the softmax.
     fn scores(&self, inputs: &[Values], b: u64, h: u64, i: u64) -> Vec<f64> {
-        let d = self.head_dim;
+        let (d, q_len, kv_len) = (self.head_dim, self.q_len.exact(), self.kv_len.exact());
         let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
-        let (query, key) = (((b * self.heads + h) * self.q_len + i) * d, kv * self.capacity() * d);
+        let (query, key) = (((b * self.heads + h) * q_len + i) * d, kv * self.capacity().exact() * d);
         let score = |j: u64| {
             let terms = (0..d)
                 .map(|e| inputs[0].float((query + e) as usize) * inputs[1].float((key + j * d + e) as usize));
@@ -185,7 +189,7 @@ impl Attention {
                 score = cap * (score / cap).tanh();
             }
             if self.mask != Mask::None {
-                score += inputs[3].float((self.mask_start(b, h) + i * self.kv_len + j) as usize);
+                score += inputs[3].float((self.mask_start(b, h).exact() + i * kv_len + j) as usize);
             }
             score
         };
@@ -202,7 +206,7 @@ impl Attention {
         let sum: f64 = weights.iter().sum();
         let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
         let value = |j: usize, e: u64| {
-            inputs[2].float(((kv * self.capacity() + j as u64) * self.head_dim + e) as usize)
+            inputs[2].float(((kv * self.capacity().exact() + j as u64) * self.head_dim + e) as usize)
         };
         let element = |e| {
             let total: f64 = weights.iter().enumerate().map(|(j, weight)| weight * value(j, e)).sum();
@@ -233,8 +237,8 @@ impl Op for Attention {
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        let cache = [self.batch, self.kv_heads(), self.capacity(), self.head_dim];
-        let query = [self.batch, self.heads, self.q_len, self.head_dim];
+        let cache = [self.batch, self.kv_heads().into(), self.capacity(), self.head_dim.into()];
+        let query = [self.batch, self.heads.into(), self.q_len, self.head_dim.into()];
         let mask = self.mask_dims().map(|dims| TensorDesc::new("mask", self.dtype, dims));
         let [q, k, v] = [("q", query), ("k", cache), ("v", cache)]
             .map(|(name, dims)| TensorDesc::new(name, self.dtype, dims));
@@ -242,7 +246,11 @@ impl Op for Attention {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.q_len, self.head_dim])]
+        vec![TensorDesc::new(
+            "out",
+            self.dtype,
+            [self.batch, self.heads.into(), self.q_len, self.head_dim.into()],
+        )]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -255,16 +263,16 @@ impl Op for Attention {
 
     fn flops(&self) -> f64 {
         let pairs: f64 = if self.causal {
-            (0..self.q_len).map(|i| self.end(i) as f64).sum()
+            (0..self.q_len.value()).map(|i| self.end(i) as f64).sum()
         } else {
-            self.q_len as f64 * self.kv_len as f64
+            self.q_len.as_f64() * self.kv_len.as_f64()
         };
-        4.0 * self.batch as f64 * self.heads as f64 * pairs * self.head_dim as f64
+        4.0 * self.batch.as_f64() * self.heads as f64 * pairs * self.head_dim as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let heads = (0..self.batch).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
-        let rows = heads.flat_map(|(b, h)| (0..self.q_len).map(move |i| (b, h, i)));
+        let heads = (0..self.batch.exact()).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
+        let rows = heads.flat_map(|(b, h)| (0..self.q_len.exact()).map(move |i| (b, h, i)));
         vec![Values::Float(rows.flat_map(|(b, h, i)| self.row(inputs, b, h, i)).collect())]
     }
 
@@ -303,7 +311,7 @@ impl Samples for Attention {
             ("mask", choice) if choice < 0.25 => 0.0,
             (_, value) => self.dtype.round(value),
         };
-        Some(Values::Float((0..tensor.elements()).map(element).collect()))
+        Some(Values::Float((0..tensor.elements().exact()).map(element).collect()))
     }
 }
 
@@ -335,7 +343,11 @@ mod tests {
 
     #[test]
     fn heads_share_and_caches_have_rows_to_spare() {
-        let op = Attention { kv_heads: Some(1), capacity: Some(3), ..Attention::new(2, 1, 1, 1, DType::F32) };
+        let op = Attention {
+            kv_heads: Some(1),
+            capacity: Some(3.into()),
+            ..Attention::new(2, 1, 1, 1, DType::F32)
+        };
         let q = Values::Float(vec![1.0, 2.0]);
         let cache = Values::Float(vec![7.0, f64::NAN, f64::NAN]);
         assert_eq!(op.reference(&[q, cache.clone(), cache]), [Values::Float(vec![7.0, 7.0])]);
@@ -346,7 +358,7 @@ mod tests {
         let op = Attention::new(6, 4, 4, 32, DType::F32);
         let error = |op: Attention| op.check().unwrap_err();
         assert!(error(Attention { kv_heads: Some(4), ..op.clone() }).contains("share 4"));
-        assert!(error(Attention { capacity: Some(3), ..op.clone() }).contains("capacity of 3"));
+        assert!(error(Attention { capacity: Some(3.into()), ..op.clone() }).contains("capacity of 3"));
         assert!(error(Attention { head_dim: 300, ..op.clone() }).contains("300"));
         assert!(error(Attention { dtype: DType::I8, ..op.clone() }).contains("i8"));
         assert!(error(Attention { softcap: Some(Exact(0.0)), ..op }).contains("softcap"));

@@ -1,6 +1,7 @@
 //! Tensors on the host: description, values, and their bytes.
 
 use half::{bf16, f16};
+use halite_sizes::Size;
 
 use crate::DType;
 
@@ -12,23 +13,23 @@ pub struct TensorDesc {
     /// Type of its elements.
     pub dtype: DType,
     /// Dimensions, the innermost last; none for a scalar.
-    pub dims: Vec<u64>,
+    pub dims: Vec<Size>,
 }
 
 impl TensorDesc {
     /// A tensor.
-    pub fn new(name: &'static str, dtype: DType, dims: impl Into<Vec<u64>>) -> Self {
-        TensorDesc { name, dtype, dims: dims.into() }
+    pub fn new<N: Into<Size>>(name: &'static str, dtype: DType, dims: impl IntoIterator<Item = N>) -> Self {
+        TensorDesc { name, dtype, dims: dims.into_iter().map(Into::into).collect() }
     }
 
-    /// Number of elements; `u64::MAX` when it does not fit.
-    pub fn elements(&self) -> u64 {
-        self.dims.iter().fold(1u64, |n, d| n.saturating_mul(*d))
+    /// Number of elements; more than can be allocated when it does not fit.
+    pub fn elements(&self) -> Size {
+        self.dims.iter().product()
     }
 
-    /// Bytes of its elements, without padding; `u64::MAX` when it does not fit.
-    pub fn bytes(&self) -> u64 {
-        self.elements().saturating_mul(self.dtype.size())
+    /// Bytes of its elements, without padding; more than can be allocated when it does not fit.
+    pub fn bytes(&self) -> Size {
+        self.elements() * self.dtype.size()
     }
 }
 

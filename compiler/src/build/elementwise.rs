@@ -5,14 +5,15 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{self, Expression, Function, Operand},
 };
+use halite_sizes::Size;
 
 use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};
 
 impl Builder {
     /// Dimensions of what tensors are broadcast to (NumPy's rule).
-    pub fn broadcast(&self, ids: &[TensorId]) -> Result<Vec<u64>> {
-        let shapes: Vec<Vec<u64>> = ids.iter().map(|id| self.dims(*id).to_vec()).collect();
+    pub fn broadcast(&self, ids: &[TensorId]) -> Result<Vec<Size>> {
+        let shapes: Vec<Vec<Size>> = ids.iter().map(|id| self.sizes(*id).to_vec()).collect();
         expression::broadcast(&shapes)
             .map_err(|reason| self.invalid(format!("{}: {reason}", self.describe(ids))))
     }
@@ -39,7 +40,7 @@ impl Builder {
         let value = compute(&mut program, &operands);
         program.store(value, element.storage());
         let inputs: Vec<_> =
-            ids.iter().map(|id| (self.element(*id).storage(), self.dims(*id).to_vec())).collect();
+            ids.iter().map(|id| (self.element(*id).storage(), self.sizes(*id).to_vec())).collect();
         let operation = Operation::Elementwise(Elementwise::new(inputs, program));
         self.kernel1(operation, ids, element, &dims)
     }

@@ -22,9 +22,10 @@ use super::{
     table::Table,
 };
 use crate::{
-    CompileError,
+    CompileError, Program,
     backend::Backend,
     control::Watch,
+    graph::OpenSizes,
     plan::{
         ModulePlan, TargetPlan,
         schedule::{Command, Memory},
@@ -36,6 +37,8 @@ use crate::{
 pub struct Load<'a> {
     /// The module.
     pub writer: &'a mut Writer,
+    /// What it is made of.
+    pub program: &'a Program,
     /// What it does.
     pub plan: &'a ModulePlan,
     /// What its kernels are for.
@@ -110,7 +113,8 @@ impl Load<'_> {
         self.executables(&mut code, target, &registers)?;
         let mut buffers = self.constants(&mut code, &registers, target);
         if let Some(commands) = target.load.segments.first() {
-            self.pack(&mut code, &registers, target.load.transient_bytes, &kernels, commands, &mut buffers)?;
+            let bytes = target.load.transient_bytes.exact();
+            self.pack(&mut code, &registers, bytes, &kernels, commands, &mut buffers)?;
         }
         for (function, groups) in recorders.iter().enumerate() {
             if !self.plan.is_recorded_at_load(function) {
@@ -145,7 +149,8 @@ impl Load<'_> {
                         lowered.iter().map(|l| &l.segments[segment][..]).collect();
                     let slots = &self.slots[function][versions[0]];
                     let table = &mut tables[function][group];
-                    of_group.push(self.recorder(&name, &kernels, slots, &commands, table)?);
+                    let open = self.program.functions[function].versions[versions[0]].open.as_ref();
+                    of_group.push(self.recorder(&name, &kernels, slots, &commands, (table, open))?);
                 }
                 of_function.push(of_group);
             }
@@ -161,10 +166,16 @@ impl Load<'_> {
         kernels: &[(u32, String)],
         slots: &Slots,
         commands: &[&[Command]],
-        table: &mut Option<Table>,
+        (table, open): (&mut Option<Table>, Option<&OpenSizes>),
     ) -> Result<u32, CompileError> {
         let mut code = match table.take() {
-            None => Code::new("0v_r", 0),
+            None => match open {
+                Some(open) => {
+                    let symbols = "I".repeat(open.symbols.len());
+                    Code::with_symbols(&format!("0{symbols}_r"), 0, &open.trace)
+                }
+                None => Code::new("0v_r", 0),
+            },
             Some(table) => Code::with_rows("0rI_r", 1, table),
         };
         let [device, recording, executable, text] = [(); 4].map(|()| code.reference());
@@ -345,7 +356,7 @@ impl Load<'_> {
 
     fn sizes(&mut self, code: &mut Code, target: &TargetPlan) {
         for (function, versions) in target.functions.iter().enumerate() {
-            let bytes = versions.iter().map(|lowered| lowered.transient_bytes).max().unwrap_or(0);
+            let bytes = versions.iter().map(|lowered| lowered.transient_bytes.value()).max().unwrap_or(0);
             let bytes = code.size(bytes.max(4));
             let global = self.globals.transient_bytes(function);
             code.op(Op::GlobalStoreI64, &[global.into(), bytes.into()]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use halite_abi::{CommandBufferMode, CommandCategory, import::hal, object};
+use halite_sizes::Size;
 use halite_vm::asm::Reg;
 
 use super::{
@@ -106,15 +107,15 @@ impl Recorder<'_> {
     }
 
     /// A number that each version has.
-    fn number(&mut self, versions: &[&Command], of: impl Fn(&Command) -> u64) -> Reg {
-        let values: Vec<u64> = versions.iter().map(|command| of(command)).collect();
-        self.code.varied(&values)
+    fn number(&mut self, versions: &[&Command], of: impl Fn(&Command) -> Size) -> Reg {
+        let values: Vec<Size> = versions.iter().map(|command| of(command)).collect();
+        self.code.amount(&values)
     }
 
     /// The same, where it has 32 bits.
-    fn word(&mut self, versions: &[&Command], of: impl Fn(&Command) -> u32) -> Reg {
-        let values: Vec<u32> = versions.iter().map(|command| of(command)).collect();
-        self.code.varied_word(&values)
+    fn word(&mut self, versions: &[&Command], of: impl Fn(&Command) -> Size) -> Reg {
+        let values: Vec<Size> = versions.iter().map(|command| of(command)).collect();
+        self.code.amount_word(&values)
     }
 
     fn dispatch(&mut self, versions: &[&Command]) {
@@ -178,10 +179,10 @@ fn span(command: &Command, index: usize) -> &Span {
     spans(command).nth(index).expect("versions with the same code access as many spans")
 }
 
-fn grid(command: &Command) -> [u32; 3] {
-    if let Command::Dispatch { grid, .. } = command { *grid } else { [0; 3] }
+fn grid(command: &Command) -> [Size; 3] {
+    if let Command::Dispatch { grid, .. } = command { *grid } else { [Size::constant(0); 3] }
 }
 
-fn push(command: &Command) -> &[u32] {
+fn push(command: &Command) -> &[Size] {
     if let Command::Dispatch { push, .. } = command { push } else { &[] }
 }

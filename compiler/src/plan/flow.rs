@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use halite_sizes::Size;
+
 use super::pool::{ConstantId, PackedId};
 use crate::{SourceLocation, backend::Computation};
 
@@ -40,12 +42,12 @@ impl StorageId {
 }
 
 /// Bytes of a tensor, and of its views.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Storage {
     /// Where they are.
     pub class: StorageClass,
     /// How many; the place has whole words.
-    pub bytes: u64,
+    pub bytes: Size,
 }
 
 /// Something that is done.
@@ -130,8 +132,10 @@ pub struct Flow {
     pub readback_bytes: u64,
     /// Which inputs anything reads.
     pub inputs_used: Vec<bool>,
+    /// Number of symbols that open sizes are computed of.
+    pub symbols: usize,
     /// Bytes of each output.
-    pub outputs: Vec<u64>,
+    pub outputs: Vec<Size>,
 }
 
 impl Step {

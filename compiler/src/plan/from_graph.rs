@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use halite_ops::Operation;
+use halite_sizes::Size;
 
 use super::{
     flow::{COUNTER_BYTES, Flow, Item, Number, Step, Storage, StorageClass, StorageId},
@@ -38,6 +39,7 @@ pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<F
     builder.flow.items = items;
     builder.finish();
     let mut flow = builder.flow;
+    flow.symbols = graph.open.as_ref().map_or(0, |open| open.symbols.len());
     by_level(&mut flow, watch)?;
     Ok(flow)
 }
@@ -66,14 +68,14 @@ struct FlowBuilder<'a> {
 }
 
 impl FlowBuilder<'_> {
-    fn storage(&mut self, class: StorageClass, bytes: u64) -> StorageId {
+    fn storage(&mut self, class: StorageClass, bytes: Size) -> StorageId {
         let id = StorageId(self.flow.storages.len() as u32);
         self.flow.storages.push(Storage { class, bytes });
         id
     }
 
     fn local(&mut self, tensor: TensorId) -> StorageId {
-        let id = self.storage(StorageClass::Transient, self.graph.tensor(tensor).bytes());
+        let id = self.storage(StorageClass::Transient, self.graph.tensor(tensor).byte_size());
         self.of.insert(tensor, id);
         id
     }
@@ -86,7 +88,7 @@ impl FlowBuilder<'_> {
     /// no memory that could be bound.
     fn inputs(&mut self) {
         for (index, port) in self.graph.inputs.iter().enumerate() {
-            let bytes = self.graph.tensor(port.tensor).bytes();
+            let bytes = self.graph.tensor(port.tensor).byte_size();
             if !self.read.contains(&port.tensor) || bytes == 0 {
                 self.local(port.tensor);
                 continue;
@@ -112,7 +114,7 @@ impl FlowBuilder<'_> {
             // Nothing defines it, or it has no bytes: any memory will do.
             _ => StorageClass::Transient,
         };
-        let id = self.storage(class, data.bytes());
+        let id = self.storage(class, data.byte_size());
         self.of.insert(tensor, id);
         Ok(id)
     }
@@ -151,13 +153,15 @@ impl FlowBuilder<'_> {
             StorageClass::Packed(id) => Some(Known::Packed(id)),
             _ => None,
         });
-        let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
-        if let Some(known) = known.collect::<Option<Vec<_>>>()
-            && sizes.iter().all(|bytes| *bytes > 0)
-        {
+        let open = node.outputs.iter().any(|id| !self.graph.tensor(*id).shape.is_constant());
+        if let Some(known) = known.collect::<Option<Vec<_>>>().filter(|_| !open) {
+            let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
+            if sizes.contains(&0) {
+                return self.compute(node, Computation::Operation(Box::new(operation.clone())));
+            }
             let packed = self.pool.pack(operation, known, &sizes, &node.location);
             for ((tensor, packed), bytes) in node.outputs.iter().zip(packed).zip(sizes) {
-                let id = self.storage(StorageClass::Packed(packed), bytes);
+                let id = self.storage(StorageClass::Packed(packed), bytes.into());
                 self.of.insert(*tensor, id);
             }
             return Ok(());
@@ -194,7 +198,7 @@ impl FlowBuilder<'_> {
         }
         let offset = self.flow.readback_bytes;
         self.flow.readback_bytes += READ_BYTES;
-        let to = self.storage(StorageClass::Readback(offset), data.bytes());
+        let to = self.storage(StorageClass::Readback(offset), data.byte_size());
         let from = self.of(tensor)?;
         self.copy(from, to);
         Ok(Number::Read(offset))
@@ -280,7 +284,7 @@ impl FlowBuilder<'_> {
     fn counter(&mut self, parameter: TensorId) -> (StorageId, u64) {
         let at = self.flow.reserved_bytes;
         self.flow.reserved_bytes += COUNTER_BYTES;
-        let id = self.storage(StorageClass::Counter(at), self.graph.tensor(parameter).bytes());
+        let id = self.storage(StorageClass::Counter(at), self.graph.tensor(parameter).byte_size());
         self.of.insert(parameter, id);
         (id, at)
     }

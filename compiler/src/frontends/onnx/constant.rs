@@ -1,12 +1,18 @@
 //! How types and constants of ONNX become those of graphs.
 
+use std::{cell::RefCell, collections::HashMap};
+
 use bytes::Bytes;
 use halite_formats::onnx::{DataType, ExternalData, NoExternalData, Tensor};
 use halite_ops::DType;
 
 use super::{Result, narrow};
 use crate::{
-    CompileError, Control, SourceLocation, Stage, control::Watch, graph::ElementType, signature::BoundValue,
+    CompileError, Control, SourceLocation, Stage,
+    build::{Builder, budget::Cost},
+    control::Watch,
+    graph::ElementType,
+    signature::BoundValue,
 };
 
 /// The type of elements, if graphs have it.
@@ -67,6 +73,57 @@ pub fn read_tensor(tensor: &Tensor) -> Result<BoundValue> {
 
 /// A tensor of the model: type, dimensions, bytes.
 pub(crate) type Constant = (ElementType, Vec<u64>, Bytes);
+
+/// The tensors of a model. Each is read once, however often a loop asks for it.
+pub(crate) struct Constants<'m> {
+    external: &'m dyn ExternalData,
+    known: RefCell<HashMap<*const Tensor, Constant>>,
+    /// Bytes of files beside the model that tensors have.
+    files: RefCell<HashMap<&'m str, u64>>,
+}
+
+impl<'m> Constants<'m> {
+    /// Tensors of a model and of files beside it.
+    pub(super) fn of(external: &'m dyn ExternalData) -> Self {
+        Constants { external, known: RefCell::default(), files: RefCell::default() }
+    }
+
+    /// A tensor of the model.
+    ///
+    /// # Errors
+    /// Its type is not supported, its data are not there, it makes the model cost too much, or nobody wants it any more.
+    pub(super) fn read(
+        &self,
+        tensor: &'m Tensor,
+        location: &SourceLocation,
+        b: &Builder,
+    ) -> Result<Constant> {
+        if let Some(known) = self.known.borrow().get(&std::ptr::from_ref(tensor)) {
+            return Ok(known.clone());
+        }
+        let made = constant(tensor, self.external, location, b.watch())?;
+        self.count(tensor, &made, b).map_err(|reason| CompileError::unsupported(location, reason))?;
+        self.known.borrow_mut().insert(tensor, made.clone());
+        Ok(made)
+    }
+
+    /// Counts what is unpacked. What lies in files as graphs have it is mapped and costs nothing.
+    fn count(&self, tensor: &'m Tensor, (_, _, bytes): &Constant, b: &Builder) -> Result<(), String> {
+        let data_type = tensor.data_type().ok();
+        let is_own = data_type.is_some_and(|own| own != DataType::Bool && element_type(own).is_some());
+        if is_own && !tensor.is_typed() {
+            return Ok(());
+        }
+        if let Some((file, end)) = tensor.file() {
+            let mut files = self.files.borrow_mut();
+            let before = files.entry(file).or_insert(0);
+            b.budget.add_file(end.saturating_sub(*before));
+            *before = end.max(*before);
+        }
+        b.budget.count(Cost::Decoded, bytes.len() as u64);
+        b.budget.check()
+    }
+}
 
 /// Reads a tensor of the model.
 ///

@@ -69,8 +69,7 @@ fn constant<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<V
     let Some(own) = tensor.data_type().ok().filter(|own| narrow::held_in(*own).is_some()) else {
         return Ok(None);
     };
-    let (element, dims, bytes) =
-        constant::constant(tensor, importer.external(), &site.location, importer.builder.watch())?;
+    let (element, dims, bytes) = importer.constant(tensor, &site.location)?;
     let id = importer.builder.constant("", element, &dims, bytes)?;
     Ok(Some(vec![Value::Narrow(id, own)]))
 }

@@ -1,19 +1,24 @@
 //! The walk over a model's nodes: names and what they stand for, functions, and which importer is asked.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
 use halite_formats::onnx::{
     AttributeValue, ExternalData, Function, Graph as GraphProto, Model, Node, OpsetId, Tensor,
 };
 
 use super::{
-    NodeView, Result, constant, liveness,
-    names::{location_of, own_domain, version_of},
+    NodeView, Result,
+    constant::{Constant, Constants},
+    names::{Functions, location_of, own_domain, version_of},
+    order::{self, Order, Unordered},
     value::Value,
 };
 use crate::{
     CompileError, Control, SourceLocation,
-    build::Builder,
+    build::{Builder, budget::Cost},
     graph::{ElementType, Graph, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
 };
@@ -39,8 +44,8 @@ const UNCHANGED: &[&str] = &[
 ];
 /// Most functions and inner graphs inside of each other.
 const MOST_DEPTH: usize = 48;
-/// Most nodes that are imported: functions that call each other twice, and loops, multiply them.
-const MOST_NODES: usize = 1_000_000;
+/// Most nodes of a cycle that its error names.
+const MOST_NAMED: usize = 8;
 
 /// The names of a graph or function.
 #[derive(Default)]
@@ -49,7 +54,7 @@ struct Scope<'m> {
     /// Constants that nobody has asked for yet.
     initializers: HashMap<&'m str, &'m Tensor>,
     /// Attributes that the node that calls a function gives.
-    attributes: HashMap<&'m str, &'m AttributeValue>,
+    attributes: Rc<HashMap<&'m str, &'m AttributeValue>>,
     opsets: &'m [OpsetId],
     /// Whether names of the scope around it are seen: of graphs, not of functions.
     sees_outer: bool,
@@ -60,12 +65,16 @@ struct Scope<'m> {
 /// Imports one model.
 pub(super) struct Importer<'m> {
     model: &'m Model,
-    external: &'m dyn ExternalData,
+    functions: Functions<'m>,
+    constants: Rc<Constants<'m>>,
     pub(super) builder: Builder,
     /// Imports a node: which operators there are is not known here.
     compute: Compute,
     scopes: Vec<Scope<'m>>,
-    imported: usize,
+    /// Initializers that are constants of the graph by now, by where they lie.
+    initialized: HashMap<*const Tensor, Value>,
+    /// In which order the nodes of graphs and functions are imported, by where these lie.
+    orders: HashMap<*const Node, Rc<Order<'m>>>,
 }
 
 /// Imports one node; gives its outputs.
@@ -98,15 +107,26 @@ impl<'m> Site<'m> {
 }
 
 impl<'m> Importer<'m> {
-    /// An importer of a model.
+    /// An importer of a model whose file has so many bytes.
     pub(super) fn new(
         model: &'m Model,
+        bytes: u64,
         external: &'m dyn ExternalData,
         compute: Compute,
         control: &Control,
     ) -> Self {
-        let builder = Builder::controlled(control);
-        Importer { model, external, builder, compute, scopes: Vec::new(), imported: 0 }
+        let mut builder = Builder::controlled(control);
+        builder.budget.of_model(order::count(model), bytes);
+        Importer {
+            model,
+            functions: Functions::of(model),
+            constants: Rc::new(Constants::of(external)),
+            builder,
+            compute,
+            scopes: Vec::new(),
+            initialized: HashMap::new(),
+            orders: HashMap::new(),
+        }
     }
 
     /// The graph for some sizes and values.
@@ -161,30 +181,75 @@ impl<'m> Importer<'m> {
             let reason = "sparse constants are not supported";
             return Err(CompileError::unsupported(&SourceLocation::new(location), reason));
         }
+        self.builder.spend(Cost::Run, 1 + (graph.initializers.len() as u64) / 8)?;
         let scope = self.scopes.last_mut().expect("a scope is open");
         scope.initializers.extend(graph.initializers.iter().map(|tensor| (tensor.name.as_str(), tensor)));
         for tensor in &graph.initializers {
             scope.values.remove(tensor.name.as_str());
         }
         let outputs = || graph.outputs.iter().map(|output| output.name.as_str());
-        self.nodes(&graph.nodes, outputs())?;
+        self.nodes(&graph.nodes, || order::given(graph).collect(), outputs())?;
         outputs().map(|name| self.value(name, &SourceLocation::new(location.as_str()))).collect()
     }
 
-    /// Imports those of the nodes that the outputs need.
-    fn nodes(&mut self, nodes: &'m [Node], outputs: impl Iterator<Item = &'m str>) -> Result<()> {
-        let (live, names) = liveness::needed(nodes, outputs);
-        for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
-            match self.scopes.len() {
-                1 => self.builder.watch().step(index, nodes.len())?,
-                _ => self.builder.watch().check()?,
-            }
-            self.node(node, index, &names)?;
+    /// Imports those of the nodes that the outputs need. `given` are the names that are defined without them.
+    fn nodes(
+        &mut self,
+        nodes: &'m [Node],
+        given: impl FnOnce() -> HashSet<&'m str>,
+        outputs: impl Iterator<Item = &'m str>,
+    ) -> Result<()> {
+        if nodes.is_empty() {
+            return Ok(());
         }
-        if self.scopes.len() == 1 {
-            self.builder.watch().step(nodes.len(), nodes.len())?;
+        let order = match self.orders.get(&nodes.as_ptr()) {
+            Some(order) => Rc::clone(order),
+            None => {
+                let made = order::needed(nodes, &given(), outputs);
+                let order = Rc::new(made.map_err(|why| self.unordered(nodes, &why))?);
+                self.orders.insert(nodes.as_ptr(), Rc::clone(&order));
+                order
+            }
+        };
+        let is_main = self.scopes.len() == 1;
+        for (done, index) in order.nodes.iter().enumerate() {
+            match is_main {
+                true => self.builder.watch().step(done, order.nodes.len())?,
+                false => self.builder.watch().check()?,
+            }
+            self.node(&nodes[*index], *index, &order.names)?;
+        }
+        if is_main {
+            self.builder.watch().step(order.nodes.len(), order.nodes.len())?;
         }
         Ok(())
+    }
+
+    /// The error that nodes have no order.
+    fn unordered(&self, nodes: &[Node], why: &Unordered<'_>) -> CompileError {
+        let outer = &self.scope().location;
+        let place = |index: &usize| location_of(&nodes[*index], *index, "").to_string();
+        let (first, reason) = match why {
+            Unordered::Cycle(cycle) => {
+                let listed: Vec<String> = cycle.iter().take(MOST_NAMED).map(place).collect();
+                let more = cycle.len().saturating_sub(MOST_NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let reason = match cycle.len() {
+                    1 => "the node reads its own result".to_owned(),
+                    count => format!("{count} nodes read results of each other: {}{more}", listed.join(", ")),
+                };
+                (cycle[0], reason)
+            }
+            Unordered::Twice(name, both) => {
+                let reason = format!(
+                    "two nodes define '{name}', {} and {}; nodes that are not sorted define each name once",
+                    place(&both[0]),
+                    place(&both[1])
+                );
+                (both[1], reason)
+            }
+        };
+        CompileError::invalid(&location_of(&nodes[first], first, outer), reason)
     }
 
     /// Runs `work` in a new scope for an inner graph.
@@ -194,7 +259,7 @@ impl<'m> Importer<'m> {
         work: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let opsets = self.scope().opsets;
-        let attributes = self.scope().attributes.clone();
+        let attributes = Rc::clone(&self.scope().attributes);
         let location = location.as_str().to_owned();
         let scope = Scope { opsets, attributes, sees_outer: true, location, ..Scope::default() };
         self.scoped(scope, work)
@@ -208,16 +273,19 @@ impl<'m> Importer<'m> {
         inputs: Vec<Option<Value>>,
     ) -> Result<Vec<Value>> {
         let defaults = function.defaults.iter().map(|default| (default.name.as_str(), &default.value));
-        let attributes = defaults.chain(site.attributes.iter().copied()).collect();
+        let attributes: HashMap<_, _> = defaults.chain(site.attributes.iter().copied()).collect();
+        let names = attributes.len() + function.inputs.len() + function.outputs.len();
+        self.builder.spend(Cost::Run, 1 + names as u64 / 8)?;
         let opsets = if function.opsets.is_empty() { self.scope().opsets } else { &function.opsets };
         let location = site.location.as_str().to_owned();
-        let scope = Scope { opsets, attributes, location, ..Scope::default() };
+        let scope = Scope { opsets, attributes: Rc::new(attributes), location, ..Scope::default() };
         self.scoped(scope, |importer| {
             for (index, name) in function.inputs.iter().enumerate() {
                 let value = inputs.get(index).cloned().flatten();
                 importer.define(name, value.unwrap_or(Value::Nothing));
             }
-            importer.nodes(&function.nodes, function.outputs.iter().map(String::as_str))?;
+            let given = || function.inputs.iter().map(String::as_str).collect();
+            importer.nodes(&function.nodes, given, function.outputs.iter().map(String::as_str))?;
             function.outputs.iter().map(|name| importer.value(name, &site.location)).collect()
         })
     }
@@ -225,6 +293,11 @@ impl<'m> Importer<'m> {
     /// The model.
     pub(super) fn model(&self) -> &'m Model {
         self.model
+    }
+
+    /// The function of the model that a node calls.
+    pub(super) fn function(&self, node: &Node) -> Option<&'m Function> {
+        self.functions.called_by(node)
     }
 
     fn scoped<T>(&mut self, scope: Scope<'m>, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
@@ -257,11 +330,8 @@ impl<'m> Importer<'m> {
                 return Ok(value.clone());
             }
             if let Some((name, tensor)) = scope.initializers.get_key_value(name) {
-                let name = *name;
-                let (element, dims, bytes) =
-                    constant::constant(tensor, self.external, location, self.builder.watch())?;
-                let id = self.builder.constant(name, element, &dims, bytes)?;
-                let value = Value::of(id, tensor.data_type().ok());
+                let (name, tensor) = (*name, *tensor);
+                let value = self.initialized(tensor, location)?;
                 self.scopes[index].values.insert(name, value.clone());
                 return Ok(value);
             }
@@ -269,10 +339,19 @@ impl<'m> Importer<'m> {
                 break;
             }
         }
-        Err(CompileError::invalid(
-            location,
-            format!("the value '{name}' is read, but nothing defines it before"),
-        ))
+        Err(CompileError::invalid(location, format!("the value '{name}' is read, but nothing defines it")))
+    }
+
+    /// The constant of the graph that an initializer is.
+    fn initialized(&mut self, tensor: &'m Tensor, location: &SourceLocation) -> Result<Value> {
+        if let Some(value) = self.initialized.get(&std::ptr::from_ref(tensor)) {
+            return Ok(value.clone());
+        }
+        let (element, dims, bytes) = self.constants.read(tensor, location, &self.builder)?;
+        let id = self.builder.constant(&tensor.name, element, &dims, bytes)?;
+        let value = Value::of(id, tensor.data_type().ok());
+        self.initialized.insert(tensor, value.clone());
+        Ok(value)
     }
 
     /// The values that a node reads; none where an optional one is left out.
@@ -285,12 +364,11 @@ impl<'m> Importer<'m> {
     }
 
     fn node(&mut self, node: &'m Node, index: usize, names: &HashSet<&str>) -> Result<()> {
-        let site = self.site(node, index, names)?;
-        self.imported += 1;
-        if self.imported > MOST_NODES {
-            let reason = format!("with all functions and loops there are more than {MOST_NODES} nodes");
-            return Err(CompileError::unsupported(&site.location, reason));
+        self.builder.budget.count(Cost::Node, effort(node));
+        if let Err(reason) = self.builder.budget.check() {
+            return Err(CompileError::unsupported(&location_of(node, index, &self.scope().location), reason));
         }
+        let site = self.site(node, index, names)?;
         self.builder.at(site.location.clone());
         let values = (self.compute)(self, &site)?;
         for (index, name) in node.outputs.iter().enumerate() {
@@ -311,9 +389,9 @@ impl<'m> Importer<'m> {
         (self.builder.element(id), self.builder.dims(id).to_vec())
     }
 
-    /// Where tensors outside of the model are read.
-    pub(super) fn external(&self) -> &'m dyn ExternalData {
-        self.external
+    /// A tensor of the model.
+    pub(super) fn constant(&self, tensor: &'m Tensor, location: &SourceLocation) -> Result<Constant> {
+        self.constants.read(tensor, location, &self.builder)
     }
 
     /// A node with its inputs.
@@ -324,7 +402,7 @@ impl<'m> Importer<'m> {
             used: site.used.clone(),
             location: site.location.clone(),
             attributes: site.attributes.clone(),
-            external: self.external,
+            constants: Rc::clone(&self.constants),
         }
     }
 
@@ -356,6 +434,14 @@ impl<'m> Importer<'m> {
         }
         Ok(Site { node, domain, version, location, used, attributes })
     }
+}
+
+/// What the import of a node costs: 1 without very many names, or very long ones.
+fn effort(node: &Node) -> u64 {
+    let names = node.inputs.iter().chain(&node.outputs);
+    let bytes = names.fold(node.name.len(), |sum, name| sum + name.len());
+    let count = node.inputs.len() + node.outputs.len() + node.attributes.len();
+    1 + (count as u64) / 16 + (bytes as u64) / 1024
 }
 
 /// Inputs as tensors: a list is as many as shapes are given for, an optional one is there if one is.
@@ -400,9 +486,9 @@ fn value_of(
         (_, Some(id)) => Some(Value::Tensor(*id)),
         (Some(Type::Optional(_)), None) if is_list => {
             let all: Vec<TensorId> = list();
-            Some(if all.is_empty() { Value::Nothing } else { Value::Sequence(all) })
+            Some(if all.is_empty() { Value::Nothing } else { Value::Sequence(all.into()) })
         }
-        _ if is_list => Some(Value::Sequence(list())),
+        _ if is_list => Some(Value::Sequence(list().into())),
         (Some(Type::Optional(_)), None) => Some(Value::Nothing),
         _ => None,
     }

@@ -9,14 +9,16 @@ mod control;
 mod conversion;
 #[cfg(test)]
 pub(crate) mod encode;
+#[cfg(test)]
+mod hostile_tests;
 mod importer;
-mod liveness;
 mod model;
 mod names;
 mod narrow;
 mod node;
 mod operators;
 mod ops;
+mod order;
 mod repeat;
 mod sequence;
 mod survey;

@@ -51,6 +51,8 @@ impl FrontEnd for Onnx {
 /// An ONNX model.
 pub struct Model {
     proto: onnx::Model,
+    /// Length of the file, without those beside it.
+    bytes: u64,
     external: Box<dyn ExternalData + Send + Sync>,
 }
 
@@ -92,6 +94,7 @@ impl Model {
     /// The bytes are no model, or `control` ended the work.
     pub fn read(source: Source, control: &Control) -> Result<Model> {
         let watch = control.at(Stage::Reading);
+        let bytes = source.bytes.len() as u64;
         let proto = onnx::Model::parse_while(source.bytes, &|| watch.goes_on());
         watch.check()?;
         let proto =
@@ -100,7 +103,7 @@ impl Model {
             Some(files) => Box::new(Beside(files)),
             None => Box::new(NoExternalData),
         };
-        Ok(Model { proto, external })
+        Ok(Model { proto, bytes, external })
     }
 
     /// What the caller has to hand in. Inputs that have a default in the model are not among them.
@@ -129,7 +132,8 @@ impl Model {
     /// # Errors
     /// As [`Model::graph`], and when `control` ends the work.
     pub fn graph_with(&self, bindings: &Bindings, control: &Control) -> Result<Graph> {
-        Importer::new(&self.proto, &*self.external, compute, control).import(&self.inputs(), bindings)
+        let importer = Importer::new(&self.proto, self.bytes, &*self.external, compute, control);
+        importer.import(&self.inputs(), bindings)
     }
 }
 

@@ -1,16 +1,29 @@
 //! What names of domains, functions and nodes mean.
 
+use std::collections::HashMap;
+
 use halite_formats::onnx::{Function, Model, Node, OpsetId};
 
 use crate::SourceLocation;
 
-/// The function of the model that a node calls.
-pub(super) fn function_of<'m>(model: &'m Model, node: &Node) -> Option<&'m Function> {
-    model.functions.iter().find(|function| {
-        function.name == node.op_type
-            && own_domain(&function.domain) == own_domain(&node.domain)
-            && function.overload == node.overload
-    })
+/// The functions of a model.
+pub(super) struct Functions<'m>(HashMap<[&'m str; 3], &'m Function>);
+
+impl<'m> Functions<'m> {
+    /// Those of a model; of several with one name the first.
+    pub(super) fn of(model: &'m Model) -> Self {
+        let mut all = HashMap::new();
+        for function in &model.functions {
+            let name = [own_domain(&function.domain), &function.name, &function.overload];
+            all.entry(name).or_insert(function);
+        }
+        Functions(all)
+    }
+
+    /// The function that a node calls.
+    pub(super) fn called_by(&self, node: &Node) -> Option<&'m Function> {
+        self.0.get(&[own_domain(&node.domain), node.op_type.as_str(), node.overload.as_str()]).copied()
+    }
 }
 
 /// Where a node is: its operator and name, behind the place that it is in.

@@ -1,10 +1,12 @@
 //! What importers of operators see of a node: its inputs as tensors, its attributes, its version.
 
-use halite_formats::onnx::{AttributeValue, ExternalData};
+use std::rc::Rc;
+
+use halite_formats::onnx::AttributeValue;
 
 use super::{
     Result,
-    constant::{self, Constant},
+    constant::{self, Constant, Constants},
 };
 use crate::{CompileError, SourceLocation, build::Builder, graph::TensorId};
 
@@ -23,7 +25,7 @@ pub(crate) struct NodeView<'m> {
     /// Where it is, for messages.
     pub(crate) location: SourceLocation,
     pub(super) attributes: Vec<(&'m str, &'m AttributeValue)>,
-    pub(super) external: &'m dyn ExternalData,
+    pub(super) constants: Rc<Constants<'m>>,
 }
 
 impl<'m> NodeView<'m> {
@@ -152,9 +154,7 @@ impl<'m> NodeView<'m> {
     pub(crate) fn tensor(&self, b: &Builder, name: &str) -> Result<Option<Constant>> {
         match self.attribute(name) {
             None => Ok(None),
-            Some(AttributeValue::Tensor(tensor)) => {
-                constant::constant(tensor, self.external, &self.location, b.watch()).map(Some)
-            }
+            Some(AttributeValue::Tensor(tensor)) => self.constants.read(tensor, &self.location, b).map(Some),
             Some(_) => Err(self.wrong_type(name, "tensor")),
         }
     }

@@ -6,7 +6,6 @@ use halite_formats::onnx::DataType;
 use super::{
     NodeView, Result, control, conversion,
     importer::{Importer, Site},
-    names::function_of,
     narrow, ops, sequence, survey,
     value::Value,
 };
@@ -14,7 +13,7 @@ use crate::CompileError;
 
 /// Imports a node.
 pub(super) fn compute<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
-    if let Some(function) = function_of(importer.model(), site.node) {
+    if let Some(function) = importer.function(site.node) {
         let inputs = importer.inputs(site)?;
         if inputs.len() > function.inputs.len() {
             let reason = format!("the function takes {} inputs, not {}", function.inputs.len(), inputs.len());

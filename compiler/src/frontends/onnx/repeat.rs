@@ -18,7 +18,7 @@ use crate::{
 /// Most runs of a loop that is put in as what it does.
 const MOST_RUNS: i64 = 10_000;
 /// Most nodes that loops may become.
-const MOST_NODES: usize = 200_000;
+const MOST_NODES: usize = 100_000;
 
 /// What a loop has done: values that it carries, and for each of its other outputs the values of all runs.
 struct Done {

@@ -1,5 +1,7 @@
 //! Operators on lists and optional values, which exist only while a graph is built.
 
+use std::rc::Rc;
+
 use halite_formats::onnx::AttributeValue;
 use halite_ops::{DType, Values};
 
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::{
     CompileError,
-    build::Range,
+    build::{Range, budget::Cost},
     graph::{ElementType, TensorId},
 };
 
@@ -29,7 +31,7 @@ pub(super) fn find(domain: &str, op_type: &str) -> Option<Compute> {
         "OptionalHasElement" => has_element,
         "SequenceAt" => at,
         "SequenceConstruct" => construct,
-        "SequenceEmpty" => |_, _| Ok(vec![Value::Sequence(Vec::new())]),
+        "SequenceEmpty" => |_, _| Ok(vec![Value::Sequence(Vec::new().into())]),
         "SequenceErase" => erase,
         "SequenceInsert" => insert,
         "SequenceLength" => length,
@@ -51,11 +53,17 @@ fn int(site: &Site<'_>, name: &str, default: i64) -> i64 {
 }
 
 /// An input that is a list.
-fn list(values: &[Option<Value>], index: usize, site: &Site<'_>) -> Result<Vec<TensorId>> {
+fn list(values: &[Option<Value>], index: usize, site: &Site<'_>) -> Result<Rc<[TensorId]>> {
     match values.get(index) {
-        Some(Some(Value::Sequence(all))) => Ok(all.clone()),
+        Some(Some(Value::Sequence(all))) => Ok(Rc::clone(all)),
         _ => Err(wrong(site, &format!("input {index} is no list"))),
     }
+}
+
+/// A new list.
+fn made(importer: &Importer<'_>, all: Vec<TensorId>) -> Result<Value> {
+    importer.builder.spend(Cost::List, all.len() as u64)?;
+    Ok(Value::Sequence(all.into()))
 }
 
 fn tensor(values: &[Option<Value>], index: usize) -> Option<TensorId> {
@@ -102,7 +110,8 @@ fn get_element<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<V
 fn construct<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values: Option<Vec<Value>> = importer.inputs(site)?.into_iter().collect();
     let values = values.ok_or_else(|| wrong(site, "an input is missing"))?;
-    Ok(vec![Value::Sequence(tensors(&values, &site.location)?)])
+    let all = tensors(&values, &site.location)?;
+    Ok(vec![made(importer, all)?])
 }
 
 fn at<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
@@ -114,7 +123,7 @@ fn at<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
 
 fn insert<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values = importer.inputs(site)?;
-    let mut all = list(&values, 0, site)?;
+    let mut all = list(&values, 0, site)?.to_vec();
     let added = need_tensor(&values, 1, site)?;
     let place = match tensor(&values, 2) {
         None => all.len(),
@@ -127,12 +136,12 @@ fn insert<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
         }
     };
     all.insert(place, added);
-    Ok(vec![Value::Sequence(all)])
+    Ok(vec![made(importer, all)?])
 }
 
 fn erase<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values = importer.inputs(site)?;
-    let mut all = list(&values, 0, site)?;
+    let mut all = list(&values, 0, site)?.to_vec();
     match tensor(&values, 1) {
         Some(id) => {
             all.remove(position(importer, id, all.len(), site)?);
@@ -142,7 +151,7 @@ fn erase<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
             all.pop();
         }
     }
-    Ok(vec![Value::Sequence(all)])
+    Ok(vec![made(importer, all)?])
 }
 
 fn length<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
@@ -201,7 +210,8 @@ fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
         }
     };
     if sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size)) != size {
-        return Err(wrong(site, &format!("parts of {sizes:?} are not the {size} there are")));
+        let reason = format!("{} parts are not of the {size} places there are", sizes.len());
+        return Err(wrong(site, &reason));
     }
     let b = &mut importer.builder;
     let (mut start, mut parts) = (0, Vec::new());
@@ -217,7 +227,7 @@ fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
         parts.push(part);
         start += count;
     }
-    Ok(vec![Value::Sequence(parts)])
+    Ok(vec![made(importer, parts)?])
 }
 
 /// A graph for each place of one or more lists; tensors are given to all.
@@ -249,5 +259,5 @@ fn map<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
             all.push(id);
         }
     }
-    Ok(results.into_iter().map(Value::Sequence).collect())
+    results.into_iter().map(|all| made(importer, all)).collect()
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use halite_formats::onnx::{AttributeValue, Graph, Model, Node, OpsetId};
+use halite_formats::onnx::{Graph, Model, Node, OpsetId};
 
 use super::{
-    Result, control, liveness,
-    names::{function_of, location_of, own_domain, version_of},
-    ops, sequence,
+    Result, control,
+    names::{Functions, location_of, own_domain, version_of},
+    ops, order, sequence,
 };
 use crate::{SourceLocation, UnsupportedOperator, control::Watch};
 
@@ -26,6 +26,7 @@ pub(super) fn operator(
 /// Nodes that are still to be looked at.
 struct Open<'m> {
     nodes: &'m [Node],
+    given: HashSet<&'m str>,
     outputs: Vec<&'m str>,
     opsets: &'m [OpsetId],
     location: String,
@@ -34,7 +35,7 @@ struct Open<'m> {
 impl<'m> Open<'m> {
     fn graph(graph: &'m Graph, opsets: &'m [OpsetId], location: String) -> Self {
         let outputs = graph.outputs.iter().map(|output| output.name.as_str()).collect();
-        Open { nodes: &graph.nodes, outputs, opsets, location }
+        Open { nodes: &graph.nodes, given: order::given(graph).collect(), outputs, opsets, location }
     }
 }
 
@@ -49,25 +50,28 @@ pub(super) fn all(
     watch: Watch<'_>,
 ) -> Result<Vec<UnsupportedOperator>> {
     let mut all = Vec::new();
+    let functions = Functions::of(model);
     let mut called: HashSet<*const halite_formats::onnx::Function> = HashSet::new();
     let mut open = vec![Open::graph(&model.graph, &model.opsets, String::new())];
-    while let Some(Open { nodes, outputs, opsets, location }) = open.pop() {
-        let (live, _) = liveness::needed(nodes, outputs.into_iter());
-        for (index, node) in nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
+    while let Some(Open { nodes, given, outputs, opsets, location }) = open.pop() {
+        // Nodes without an order are another error, which is told when this one is mended.
+        let needed = match order::needed(nodes, &given, outputs.into_iter()) {
+            Ok(order) => order.nodes,
+            Err(_) => (0..nodes.len()).collect(),
+        };
+        for index in needed {
             watch.check()?;
+            let node = &nodes[index];
             let own = location_of(node, index, &location);
-            let inner = node.attributes.iter().flat_map(|attribute| match &attribute.value {
-                AttributeValue::Graph(graph) => std::slice::from_ref(&**graph),
-                AttributeValue::Graphs(graphs) => graphs,
-                _ => &[],
-            });
+            let inner = order::graphs(node);
             open.extend(inner.map(|graph| Open::graph(graph, opsets, own.as_str().to_owned())));
-            if let Some(function) = function_of(model, node) {
+            if let Some(function) = functions.called_by(node) {
                 if called.insert(function) {
                     let outputs = function.outputs.iter().map(String::as_str).collect();
                     let opsets = if function.opsets.is_empty() { opsets } else { &function.opsets };
                     open.push(Open {
                         nodes: &function.nodes,
+                        given: function.inputs.iter().map(String::as_str).collect(),
                         outputs,
                         opsets,
                         location: own.as_str().to_owned(),

@@ -1,5 +1,7 @@
 //! What names of a model stand for while its graph is built.
 
+use std::rc::Rc;
+
 use halite_formats::onnx::DataType;
 
 use super::{Result, narrow};
@@ -12,8 +14,8 @@ pub(super) enum Value {
     Tensor(TensorId),
     /// A tensor of a type that graphs lack, in the type that holds it.
     Narrow(TensorId, DataType),
-    /// A list of tensors.
-    Sequence(Vec<TensorId>),
+    /// A list of tensors. Copies share it: a value may have many names.
+    Sequence(Rc<[TensorId]>),
     /// An optional value that is not there.
     Nothing,
 }

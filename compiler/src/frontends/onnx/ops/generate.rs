@@ -81,7 +81,7 @@ fn range(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 fn count(node: &NodeView<'_>, length: f64, delta: f64) -> Result<u64> {
     /// More numbers than this are no range that a model means.
-    const MOST: f64 = 16_777_216.0;
+    const MOST: f64 = 8_388_608.0;
     let count = (length / delta).ceil().max(0.0);
     if delta == 0.0 || count.is_nan() || count > MOST {
         return Err(node.invalid(format!("a range over {length} in steps of {delta}")));

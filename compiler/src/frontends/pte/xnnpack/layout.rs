@@ -8,11 +8,11 @@ pub(super) const CHANNELS_LAST: [usize; 4] = [0, 2, 3, 1];
 
 /// A value: a tensor, and where in it each of the value's dimensions is.
 #[derive(Clone, Debug)]
-pub(in crate::frontends::pte) struct Held {
+pub(super) struct Held {
     /// The tensor.
-    pub(in crate::frontends::pte) tensor: TensorId,
+    pub(super) tensor: TensorId,
     /// Dimension `i` of the value is dimension `order[i]` of the tensor.
-    pub(in crate::frontends::pte) order: Vec<usize>,
+    pub(super) order: Vec<usize>,
     /// What the integers of a dynamically quantized value stand for.
     pub(super) dynamic: Option<Dynamic>,
 }
@@ -31,7 +31,7 @@ impl Held {
     }
 
     /// A tensor in which the value's dimensions have an order.
-    pub(in crate::frontends::pte) fn ordered(tensor: TensorId, order: &[usize]) -> Held {
+    pub(super) fn ordered(tensor: TensorId, order: &[usize]) -> Held {
         Held { tensor, order: order.to_vec(), dynamic: None }
     }
 
@@ -47,7 +47,7 @@ impl Held {
     }
 
     /// A tensor in which the value's dimension `i` is dimension `order[i]`.
-    pub(in crate::frontends::pte) fn laid(&self, b: &mut Builder, order: &[usize]) -> Result<TensorId> {
+    pub(super) fn laid(&self, b: &mut Builder, order: &[usize]) -> Result<TensorId> {
         let mut turn = vec![0; order.len()];
         for (own, to) in self.order.iter().zip(order) {
             turn[*to] = *own;

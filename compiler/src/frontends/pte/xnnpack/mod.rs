@@ -19,19 +19,92 @@ mod pool;
 mod tests;
 mod values;
 
+use std::ops::Range;
+
 use halite_formats::pte::{Program, XnnGraph, XnnNode, XnnOperator as Op};
 
-use super::Result;
+use super::{
+    Result,
+    back_end::{BackEnd, Inlined},
+    value::Passed,
+};
 use crate::{CompileError, SourceLocation, UnsupportedOperator, build::Builder, graph::TensorId};
-pub(super) use layout::Held;
+use layout::Held;
 use values::Values;
 
-/// Name of the back end whose graphs these are.
-pub(super) const BACK_END: &str = "XnnpackBackend";
+/// ExecuTorch's XNNPACK back end.
+#[derive(Debug)]
+pub(super) struct Xnnpack;
+
+impl BackEnd for Xnnpack {
+    fn id(&self) -> &'static str {
+        "XnnpackBackend"
+    }
+
+    fn read(&self, data: &bytes::Bytes) -> std::result::Result<Box<dyn Inlined>, String> {
+        Ok(Box::new(XnnGraph::parse(data).map_err(|e| e.to_string())?))
+    }
+}
+
+/// The arguments of a call that a graph's results are.
+fn results_of(graph: &XnnGraph) -> Range<usize> {
+    let places = || graph.outputs.iter().map(|port| port.argument);
+    match (places().min(), places().max()) {
+        (Some(first), Some(last)) => first..last.saturating_add(1),
+        _ => 0..0,
+    }
+}
+
+impl Inlined for XnnGraph {
+    /// Inputs that nothing reads are no values of the graph.
+    fn inputs(&self) -> usize {
+        results_of(self).start
+    }
+
+    fn outputs(&self) -> usize {
+        results_of(self).len()
+    }
+
+    fn import(
+        &self,
+        builder: Builder,
+        program: &Program,
+        inputs: &[Passed],
+        orders: &[Vec<usize>],
+        name: &str,
+    ) -> Result<(Builder, Vec<Passed>)> {
+        let mut handed = Vec::new();
+        for port in &self.inputs {
+            let (Some(Passed::Tensor(tensor)), Some(order)) =
+                (inputs.get(port.argument), orders.get(port.argument))
+            else {
+                let reason = format!("argument {} of {name} is no tensor that is handed in", port.argument);
+                return Err(builder.invalid(reason));
+            };
+            if builder.dims(*tensor).len() != order.len() {
+                let what = builder.describe(&[*tensor]);
+                return Err(builder.invalid(format!("{what} lies in memory in the order {order:?}")));
+            }
+            handed.push(Held::ordered(*tensor, order));
+        }
+        let places = results_of(self);
+        // Each argument from the first result on is one, once.
+        if !self.outputs.iter().map(|port| port.argument).eq(places.clone()) {
+            return Err(builder.invalid(format!("arguments {places:?} of {name} are not each a result")));
+        }
+        let orders = orders.get(places).unwrap_or_default();
+        let (builder, made) = import(builder, program, self, handed, orders, name)?;
+        Ok((builder, made.into_iter().map(Passed::Tensor).collect()))
+    }
+
+    fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator> {
+        unknown(self, name)
+    }
+}
 
 /// Puts the graph of a delegate into that of the method. `inputs` are in the order of the graph's ports, `orders` the orders
 /// in which the results lie in memory.
-pub(super) fn import(
+fn import(
     builder: Builder,
     program: &Program,
     graph: &XnnGraph,
@@ -58,11 +131,19 @@ pub(super) fn import(
     let mut results = Vec::new();
     for (port, order) in graph.outputs.iter().zip(orders) {
         let held = values.value(port.value)?;
-        let order =
-            if order.len() == held.order.len() { order.clone() } else { (0..held.order.len()).collect() };
-        results.push(held.laid(&mut values.builder, &order)?);
+        results.push(given(&mut values.builder, &held, order)?);
     }
     Ok((values.builder, results))
+}
+
+/// A result as the plan has it, whose dimensions lie in memory in an order.
+fn given(b: &mut Builder, held: &Held, order: &[usize]) -> Result<TensorId> {
+    if held.order.len() == order.len() {
+        return held.laid(b, order);
+    }
+    // What has no dimensions has one of one element here.
+    let own = held.in_order(b)?;
+    if order.is_empty() { b.reshape(own, &[]) } else { Ok(own) }
 }
 
 fn location(index: usize, node: &XnnNode, name: &str) -> SourceLocation {
@@ -70,7 +151,7 @@ fn location(index: usize, node: &XnnNode, name: &str) -> SourceLocation {
 }
 
 /// Operators of a graph that nothing computes.
-pub(super) fn unknown(graph: &XnnGraph, name: &str) -> Vec<UnsupportedOperator> {
+fn unknown(graph: &XnnGraph, name: &str) -> Vec<UnsupportedOperator> {
     let mut all = Vec::new();
     for (i, node) in graph.nodes.iter().enumerate() {
         if let Op::Unknown(_) = node.operator {

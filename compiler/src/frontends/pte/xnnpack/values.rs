@@ -121,11 +121,12 @@ impl<'a> Values<'a> {
     fn constant(&mut self, index: usize, element: ElementType, dims: &[u64]) -> Result<TensorId> {
         let bytes = match &self.graph.constants[index] {
             Constant::Inline(bytes) => bytes.clone(),
-            Constant::Named { key, .. } => match self.program.named.get(key) {
+            Constant::Named { key, .. } => match self.program.data(key) {
                 Some(data) => data.clone(),
                 None => {
+                    let hint = self.program.data_hint();
                     return Err(self.builder.unsupported(format!(
-                        "constant {index} has its data under '{key}', which is not in this file"
+                        "constant {index} has its data under '{key}', which is not in this file; {hint}"
                     )));
                 }
             },

@@ -183,7 +183,12 @@ impl Attention {
                 ..of(2, 3, 34, 32)
             },
             Attention { batch: 3.into(), lengths: true, ..grouped(of(4, 1, 300, 64), 2) },
-            Attention { batch: 2.into(), lengths: true, capacity: Some(80.into()), ..causal(of(2, 9, 70, 32)) },
+            Attention {
+                batch: 2.into(),
+                lengths: true,
+                capacity: Some(80.into()),
+                ..causal(of(2, 9, 70, 32))
+            },
             Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
         ]

@@ -25,7 +25,7 @@ pub(super) fn attention<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Res
         return Err(wrong("takes queries, keys and values".to_owned()));
     };
     let b = &importer.builder;
-    let ranks = [q, k, v].map(|id| b.dims(id).len());
+    let ranks = [q, k, v].map(|id| b.rank(id));
     if ranks != [4; 3] {
         return Err(wrong(format!("takes tensors of four dimensions, not {}", b.describe(&[q, k, v]))));
     }

@@ -1,5 +1,7 @@
 //! What importers of operators see of a node: its inputs as tensors, its attributes, its version.
 
+use halite_sizes::Size;
+
 use std::rc::Rc;
 
 use halite_formats::onnx::AttributeValue;
@@ -185,6 +187,20 @@ impl<'m> NodeView<'m> {
             return Err(self.invalid(format!("an axis is twice in {values:?}")));
         }
         Ok(axes)
+    }
+
+    /// Sizes that are an attribute in old versions of an operator, and an input in new ones; as [`NodeView::ints_of`].
+    pub(crate) fn sizes_of(
+        &self,
+        b: &Builder,
+        name: &str,
+        input: usize,
+        what: &str,
+    ) -> Result<Option<Vec<Size>>> {
+        match self.optional(input) {
+            Some(id) => b.need_sizes(id, what).map(Some),
+            None => Ok(self.ints(name)?.map(|all| all.into_iter().map(Size::from).collect())),
+        }
     }
 
     /// Integers that are an attribute in old versions of an operator, and an input in new ones. `what` is what they decide.

@@ -259,7 +259,7 @@ pub(super) fn scan<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<V
         if is_batched { ("", "directions") } else { ("scan_input_axes", "scan_input_directions") };
     let mut walked = Vec::new();
     for (index, tensor) in inputs.split_off(states).into_iter().enumerate() {
-        let rank = importer.builder.dims(tensor).len() as i64 - i64::from(is_batched);
+        let rank = importer.builder.rank(tensor) as i64 - i64::from(is_batched);
         let axis = at(axes, index);
         let axis = if axis < 0 { axis + rank } else { axis };
         if !(0..rank).contains(&axis) {
@@ -315,7 +315,7 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
         if *reverse {
             all.reverse();
         }
-        let rank = importer.builder.dims(all[0]).len() as i64 + 1;
+        let rank = importer.builder.rank(all[0]) as i64 + 1;
         let axis = if *axis < 0 { axis + rank } else { *axis };
         outputs.push(stack(&mut importer.builder, &all, usize::try_from(axis).unwrap_or(usize::MAX))?);
     }

@@ -171,7 +171,7 @@ fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     let all = list(&importer.inputs(site)?, 0, site)?;
     let Some(first) = all.first() else { return Err(wrong(site, "the list is empty")) };
     let is_new = int(site, "new_axis", 0) != 0;
-    let rank = importer.builder.dims(*first).len() + usize::from(is_new);
+    let rank = importer.builder.rank(*first) + usize::from(is_new);
     let axis = axis(site, int(site, "axis", 0), rank)?;
     let joined = if is_new {
         stack(&mut importer.builder, &all, axis)?

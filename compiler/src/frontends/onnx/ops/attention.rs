@@ -37,14 +37,14 @@ fn heads(node: &NodeView<'_>, name: &str) -> Result<u64> {
 
 fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (mut q, mut k, mut v) = (node.input(0)?, node.input(1)?, node.input(2)?);
-    let flat = b.dims(q).len() == 3;
+    let flat = b.rank(q) == 3;
     if flat {
         let (own, others) = (heads(node, "q_num_heads")?, heads(node, "kv_num_heads")?);
         q = split_heads(b, node, q, own)?;
         k = split_heads(b, node, k, others)?;
         v = split_heads(b, node, v, others)?;
     }
-    if b.dims(q).len() != 4 || b.dims(k).len() != 4 || b.dims(v).len() != 4 {
+    if b.rank(q) != 4 || b.rank(k) != 4 || b.rank(v) != 4 {
         return Err(node.invalid(format!("no attention of {}", b.describe(&[q, k, v]))));
     }
     let mut past = 0;
@@ -135,7 +135,7 @@ pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<T
     } else {
         b.as_f32(mask)?
     };
-    let rank = b.dims(added).len();
+    let rank = b.rank(added);
     match b.dims(added).last() {
         Some(own) if *own < keys => {
             let mut borders = vec![(0, 0); rank];
@@ -148,7 +148,7 @@ pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<T
 
 fn rotary_embedding(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, cosines, sines) = (node.input(0)?, node.input(1)?, node.input(2)?);
-    let flat = b.dims(x).len() == 3;
+    let flat = b.rank(x) == 3;
     let apart = if flat { split_heads(b, node, x, heads(node, "num_heads")?)? } else { x };
     let made = turned(b, node, apart, [cosines, sines], node.optional(3))?;
     Ok(vec![if flat { join_heads(b, made)? } else { made }])

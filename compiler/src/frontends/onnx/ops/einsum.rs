@@ -41,7 +41,7 @@ fn einsum(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     }
     let mut terms = Vec::new();
     for (text, tensor) in texts.iter().zip(operands) {
-        let labels = labels(node, text, b.dims(tensor).len())?;
+        let labels = labels(node, text, b.rank(tensor))?;
         terms.push(diagonals(b, Term { tensor, labels })?);
     }
     let sizes = sizes(b, node, &terms)?;

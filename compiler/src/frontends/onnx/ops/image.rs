@@ -30,7 +30,7 @@ const MOST_MADE: u64 = 1 << 24;
 
 /// Images with the channels last.
 fn channels_last(b: &mut Builder, x: TensorId) -> Result<TensorId> {
-    let rank = b.dims(x).len();
+    let rank = b.rank(x);
     let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
     b.transpose(x, &order)
 }

@@ -21,13 +21,13 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let axis = node.axis(node.int("axis", 0)?, b.dims(data).len())?;
+    let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
     Ok(vec![b.gather(data, node.input(1)?, axis)?])
 }
 
 fn gather_elements(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let axis = node.axis(node.int("axis", 0)?, b.dims(data).len())?;
+    let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
     Ok(vec![b.gather_elements(data, node.input(1)?, axis)?])
 }
 
@@ -50,7 +50,7 @@ fn reduction(node: &NodeView<'_>) -> Result<Reduction> {
 
 fn scatter_elements(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let axis = node.axis(node.int("axis", 0)?, b.dims(data).len())?;
+    let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
     let reduction = reduction(node)?;
     Ok(vec![b.scatter_elements([data, node.input(1)?, node.input(2)?], axis, reduction)?])
 }
@@ -123,7 +123,7 @@ fn compress(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let mut data = node.input(0)?;
     let condition = b.need_ints(node.input(1)?, "the condition")?;
     let axis = match node.int_if("axis")? {
-        Some(axis) => node.axis(axis, b.dims(data).len())?,
+        Some(axis) => node.axis(axis, b.rank(data))?,
         None => {
             let count = elements(b.dims(data));
             data = b.reshape(data, &[count])?;

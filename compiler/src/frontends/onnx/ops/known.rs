@@ -45,7 +45,7 @@ fn unique(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     b.need_floats(data, "which elements there are")?;
     let axis = node.int_if("axis")?;
     let axis = match axis {
-        Some(axis) => node.axis(axis, b.dims(data).len())?,
+        Some(axis) => node.axis(axis, b.rank(data))?,
         None => {
             let count = elements(b.dims(data));
             data = b.reshape(data, &[count])?;

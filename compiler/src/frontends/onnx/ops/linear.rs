@@ -19,7 +19,7 @@ fn matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 pub(super) fn gemm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, y) = (node.input(0)?, node.input(1)?);
-    if b.dims(x).len() != 2 || b.dims(y).len() != 2 {
+    if b.rank(x) != 2 || b.rank(y) != 2 {
         return Err(node.invalid(format!("Gemm of {}", b.describe(&[x, y]))));
     }
     let x = if node.flag("transA", false)? { b.swap_last(x)? } else { x };

@@ -69,7 +69,7 @@ fn skip_norm(b: &mut Builder, node: &NodeView<'_>, kind: NormKind) -> Result<Vec
     if node.is_used(1) || node.is_used(2) {
         return Err(node.unsupported("the means and deviations of a normalization that was fused"));
     }
-    let rank = b.dims(sum).len();
+    let rank = b.rank(sum);
     let epsilon = node.float("epsilon", 1e-12)?;
     let norm = Normalization { kind, first: rank.saturating_sub(1), end: rank, groups: 1, epsilon };
     let made = b.normalize(sum, Some(scale), shift, norm)?;
@@ -78,7 +78,7 @@ fn skip_norm(b: &mut Builder, node: &NodeView<'_>, kind: NormKind) -> Result<Vec
 
 fn simplified_norm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, scale) = (node.input(0)?, node.input(1)?);
-    let rank = b.dims(x).len();
+    let rank = b.rank(x);
     let first = node.axis(node.int("axis", -1)?, rank)?;
     if node.is_used(1) {
         return Err(node.unsupported("the deviations of SimplifiedLayerNormalization"));
@@ -137,10 +137,10 @@ fn fused_matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if node.flag("transBatchA", false)? || node.flag("transBatchB", false)? {
         return Err(node.unsupported("FusedMatMul with the batch behind the matrices"));
     }
-    if node.flag("transA", false)? && b.dims(x).len() > 1 {
+    if node.flag("transA", false)? && b.rank(x) > 1 {
         x = b.swap_last(x)?;
     }
-    let transposed = node.flag("transB", false)? && b.dims(y).len() > 1;
+    let transposed = node.flag("transB", false)? && b.rank(y) > 1;
     let made = b.product(x, y, transposed)?;
     Ok(vec![scaled(b, made, node.float("alpha", 1.0)?)?])
 }
@@ -149,7 +149,7 @@ fn fused_matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 fn rotary_embedding(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, positions) = (node.input(0)?, node.input(1)?);
     let tables = [node.input(2)?, node.input(3)?];
-    let flat = b.dims(x).len() == 3;
+    let flat = b.rank(x) == 3;
     let half = b.dims(tables[0]).last().copied().unwrap_or(0);
     let number_of = |name| Ok(u64::try_from(node.int(name, 0)?).unwrap_or(0));
     let heads = match (number_of("num_heads")?, b.dims(x).last()) {

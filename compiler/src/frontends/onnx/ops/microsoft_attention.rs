@@ -252,9 +252,9 @@ fn quantized_attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<Tenso
 /// Queries, keys and values as the operator has them: side by side in one tensor, keys and values in one, or apart.
 fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 3]> {
     let q = node.input(0)?;
-    let packed = match (b.dims(q).len(), node.optional(1), node.optional(2)) {
+    let packed = match (b.rank(q), node.optional(1), node.optional(2)) {
         (5, None, None) => Some((q, 3)),
-        (3, Some(kv), None) if b.dims(kv).len() == 5 => Some((kv, 2)),
+        (3, Some(kv), None) if b.rank(kv) == 5 => Some((kv, 2)),
         _ => None,
     };
     let bias = node.optional(3);
@@ -284,7 +284,7 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
     let mut all = [q, node.input(1)?, node.input(2)?];
     for part in &mut all {
         // Keys and values of another sequence may have their heads apart.
-        if b.dims(*part).len() == 4 {
+        if b.rank(*part) == 4 {
             continue;
         }
         if let Some(bias) = bias {
@@ -337,7 +337,7 @@ fn embed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         let of_segments = b.gather(table, segments, 0)?;
         sum = b.binary(Function::Add, sum, of_segments)?;
     }
-    let rank = b.dims(sum).len();
+    let rank = b.rank(sum);
     let epsilon = node.float("epsilon", 1e-12)?;
     let norm = Normalization { kind: NormKind::Group, first: rank - 1, end: rank, groups: 1, epsilon };
     let made = b.normalize(sum, Some(node.input(5)?), Some(node.input(6)?), norm)?;

@@ -79,7 +79,7 @@ fn leaky_relu(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 fn global_average_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let last = node.flag("channels_last", false)?;
     unary(b, node, |b, x| {
-        let rank = b.dims(x).len();
+        let rank = b.rank(x);
         let axes: Vec<usize> = if last { (1..rank.max(2) - 1).collect() } else { (2..rank).collect() };
         b.reduce(ReduceKind::Mean, x, &axes, true)
     })
@@ -90,7 +90,7 @@ fn concat(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let parts: Result<Vec<TensorId>> = (0..count).map(|i| floats(b, node, 2 + 3 * i)).collect();
     let parts = parts?;
     let like = node.input(2)?;
-    let axis = node.axis(node.int("axis", 1)?, b.dims(like).len())?;
+    let axis = node.axis(node.int("axis", 1)?, b.rank(like))?;
     let made = b.concat(&parts, axis)?;
     Ok(vec![bytes(b, node, made, 0, like)?])
 }

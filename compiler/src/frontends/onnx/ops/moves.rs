@@ -5,6 +5,7 @@ use halite_ops::{
     expression::{Function, Operand, Scalar},
     pad::Border,
 };
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -27,7 +28,7 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 fn transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let rank = b.dims(data).len();
+    let rank = b.rank(data);
     let order = match node.ints("perm")? {
         Some(order) => node.axes(&order, rank)?,
         None => (0..rank).rev().collect(),
@@ -38,7 +39,7 @@ fn transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 fn concat(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let all = node.variadic()?;
     let axis = node.int_if("axis")?.ok_or_else(|| node.invalid("the axis is missing"))?;
-    let axis = node.axis(axis, b.dims(all[0]).len())?;
+    let axis = node.axis(axis, b.rank(all[0]))?;
     Ok(vec![b.concat(&all, axis)?])
 }
 
@@ -59,11 +60,11 @@ fn split_sizes(b: &Builder, node: &NodeView<'_>, size: u64) -> Result<Vec<u64>> 
 
 fn split(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let dims = b.dims(data).to_vec();
-    let axis = node.axis(node.int("axis", 0)?, dims.len())?;
-    let sizes = split_sizes(b, node, dims[axis])?;
-    if sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size)) != dims[axis] {
-        return Err(node.invalid(format!("parts of {sizes:?} are not the {} there are", dims[axis])));
+    let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
+    let length = b.sizes(data)[axis].exact();
+    let sizes = split_sizes(b, node, length)?;
+    if sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size)) != length {
+        return Err(node.invalid(format!("parts of {sizes:?} are not the {length} there are")));
     }
     let mut start = 0;
     let mut parts = Vec::new();
@@ -76,18 +77,19 @@ fn split(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 /// `count` places along an axis.
 pub(super) fn part(b: &mut Builder, data: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
-    let mut ranges: Vec<Range> = b.dims(data).iter().map(|size| Range::all(*size)).collect();
-    ranges[axis] = Range { start: if count == 0 { 0 } else { start }, step: 1, count };
+    let mut ranges: Vec<Range<Size>> = b.sizes(data).iter().map(|size| Range::all(*size)).collect();
+    let start = if count == 0 { 0 } else { start };
+    ranges[axis] = Range { start: start.into(), step: 1, count: count.into() };
     b.slice(data, &ranges)
 }
 
 /// Starts, ends, axes and steps are attributes before version 10, and inputs since.
 fn slice(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let dims = b.dims(data).to_vec();
+    let dims = b.sizes(data).to_vec();
     let missing = || node.invalid("starts or ends are missing");
-    let starts = node.ints_of(b, "starts", 1, "where the slice starts")?.ok_or_else(missing)?;
-    let ends = node.ints_of(b, "ends", 2, "where the slice ends")?.ok_or_else(missing)?;
+    let starts = node.sizes_of(b, "starts", 1, "where the slice starts")?.ok_or_else(missing)?;
+    let ends = node.sizes_of(b, "ends", 2, "where the slice ends")?.ok_or_else(missing)?;
     let axes = match node.ints_of(b, "axes", 3, "the axes")? {
         Some(axes) => node.axes(&axes, dims.len())?,
         None => (0..starts.len()).collect(),
@@ -97,13 +99,31 @@ fn slice(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || axes.len() > dims.len() {
         return Err(node.invalid("starts, ends, axes and steps are not equally many"));
     }
-    let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+    let mut ranges: Vec<Range<Size>> = dims.iter().map(|size| Range::all(*size)).collect();
     for (index, axis) in axes.iter().enumerate() {
         let size = *dims.get(*axis).ok_or_else(|| node.invalid(format!("there is no axis {axis}")))?;
-        ranges[*axis] = range(size as i64, starts[index], ends[index], steps[index])
-            .ok_or_else(|| node.invalid("a step is 0"))?;
+        ranges[*axis] = match steps[index] {
+            1 => forward(size, starts[index], ends[index]),
+            step => {
+                let [size, start, end] = [size, starts[index], ends[index]].map(Size::exact_signed);
+                let Range { start, step, count } =
+                    range(size, start, end, step).ok_or_else(|| node.invalid("a step is 0"))?;
+                Range { start: start.into(), step, count: count.into() }
+            }
+        };
     }
     Ok(vec![b.slice(data, &ranges)?])
+}
+
+/// What a slice of a dimension in steps of 1 means, by NumPy's rules.
+fn forward(size: Size, start: Size, end: Size) -> Range<Size> {
+    let inside = |place: Size| {
+        let place = if place < 0 { place + size } else { place };
+        place.max(0).min(size)
+    };
+    let (start, end) = (inside(start), inside(end));
+    let count = (end - start).max(0);
+    if count == 0 { Range { start: 0.into(), step: 1, count } } else { Range { start, step: 1, count } }
 }
 
 /// What a slice of a dimension means, by NumPy's rules.
@@ -133,20 +153,21 @@ fn range(size: i64, start: i64, end: i64, step: i64) -> Option<Range> {
 /// Repeated as often as said in each dimension.
 fn tile(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let dims = b.dims(data).to_vec();
-    let repeats = b.need_ints(node.input(1)?, "the numbers of repetitions")?;
-    let repeats: std::result::Result<Vec<u64>, _> = repeats.iter().map(|n| u64::try_from(*n)).collect();
-    let repeats = repeats.map_err(|_| node.invalid("a number of repetitions is negative"))?;
+    let dims = b.sizes(data).to_vec();
+    let repeats = b.need_sizes(node.input(1)?, "the numbers of repetitions")?;
+    if repeats.iter().any(|times| *times < 0) {
+        return Err(node.invalid("a number of repetitions is negative"));
+    }
     if repeats.len() != dims.len() {
         return Err(node.invalid(format!("{} repetitions of {} dimensions", repeats.len(), dims.len())));
     }
     let pairs = || repeats.iter().zip(&dims);
-    let split: Vec<u64> = pairs().flat_map(|(_, size)| [1, *size]).collect();
-    let wide: Vec<u64> = pairs().flat_map(|(times, size)| [*times, *size]).collect();
-    let result: Vec<u64> = pairs().map(|(times, size)| times.saturating_mul(*size)).collect();
-    let data = b.reshape(data, &split)?;
-    let data = b.expand(data, &wide)?;
-    Ok(vec![b.reshape(data, &result)?])
+    let split: Vec<Size> = pairs().flat_map(|(_, size)| [1.into(), *size]).collect();
+    let wide: Vec<Size> = pairs().flat_map(|(times, size)| [*times, *size]).collect();
+    let result: Vec<Size> = pairs().map(|(times, size)| *times * *size).collect();
+    let data = b.reshape_to(data, &split)?;
+    let data = b.expand_to(data, &wide)?;
+    Ok(vec![b.reshape_to(data, &result)?])
 }
 
 /// Number, depth, height and width of an image, which a block size divides.
@@ -210,7 +231,7 @@ fn center_crop_pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
 /// Borders are an attribute before version 11, and an input since.
 fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let rank = b.dims(data).len();
+    let rank = b.rank(data);
     let pads =
         node.ints_of(b, "pads", 1, "the borders")?.ok_or_else(|| node.invalid("the borders are missing"))?;
     let value = match node.optional(2) {

@@ -6,6 +6,7 @@ use halite_ops::{
     norm::NormKind,
     pool2d::Pooling,
 };
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result, pool};
 use crate::{
@@ -44,7 +45,7 @@ fn batch(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         let made = b.batch_norm(x, [mean, variance], Some(scale), Some(bias), epsilon)?;
         return Ok(vec![b.cast(made, element)?]);
     }
-    let rank = b.dims(x).len();
+    let rank = b.rank(x);
     let axes: Vec<usize> = (0..rank).filter(|d| *d != 1).collect();
     let (own_mean, own_variance) = b.moments(x, &axes)?;
     let channels = b.dims(x).get(1).copied().unwrap_or(1);
@@ -97,13 +98,13 @@ fn group(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 /// A scale or bias for the dimensions from `axis` on, to which it is broadcast.
-fn for_dims(b: &mut Builder, id: TensorId, dims: &[u64]) -> Result<TensorId> {
-    if b.tensor(id).elements() == elements(dims) { Ok(id) } else { b.expand(id, dims) }
+fn for_dims(b: &mut Builder, id: TensorId, dims: &[Size]) -> Result<TensorId> {
+    if b.tensor(id).count() == dims.iter().product::<Size>() { Ok(id) } else { b.expand_to(id, dims) }
 }
 
 fn layer(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
-    let dims = b.dims(x).to_vec();
+    let dims = b.sizes(x).to_vec();
     let axis = node.axis(node.int("axis", -1)?, dims.len())?;
     let scale = node.optional(1).map(|id| for_dims(b, id, &dims[axis..])).transpose()?;
     let bias = node.optional(2).map(|id| for_dims(b, id, &dims[axis..])).transpose()?;
@@ -124,7 +125,7 @@ fn layer(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 fn root_mean_square(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
-    let dims = b.dims(x).to_vec();
+    let dims = b.sizes(x).to_vec();
     let axis = node.axis(node.int("axis", -1)?, dims.len())?;
     let scale = for_dims(b, node.input(1)?, &dims[axis..])?;
     let epsilon = node.float("epsilon", 1e-5)?;
@@ -135,7 +136,7 @@ fn root_mean_square(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId
 fn mean_variance(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
     let axes = node.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
-    let axes = node.axes(&axes, b.dims(x).len())?;
+    let axes = node.axes(&axes, b.rank(x))?;
     let element = b.element(x);
     let (mean, variance) = b.moments(x, &axes)?;
     let x = b.as_f32(x)?;
@@ -151,7 +152,7 @@ fn mean_variance(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> 
 
 fn by_norm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
-    let axis = node.axis(node.int("axis", -1)?, b.dims(x).len())?;
+    let axis = node.axis(node.int("axis", -1)?, b.rank(x))?;
     let p = node.int("p", 2)?;
     let Some(p) = u64::try_from(p).ok().filter(|p| matches!(p, 1 | 2)) else {
         return Err(node.invalid(format!("a norm of order {p}")));

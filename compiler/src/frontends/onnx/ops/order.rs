@@ -18,7 +18,7 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 fn arg_extreme(b: &mut Builder, node: &NodeView<'_>, smallest: bool) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let axis = node.axis(node.int("axis", 0)?, b.dims(data).len())?;
+    let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
     let last = node.flag("select_last_index", false)?;
     let mut dims = b.dims(data).to_vec();
     let places = b.arg_reduce(data, axis, smallest, last)?;
@@ -32,7 +32,7 @@ fn arg_extreme(b: &mut Builder, node: &NodeView<'_>, smallest: bool) -> Result<V
 /// `k` is an attribute before version 10, and an input since.
 fn top_k(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let axis = node.axis(node.int("axis", -1)?, b.dims(data).len())?;
+    let axis = node.axis(node.int("axis", -1)?, b.rank(data))?;
     let k = match node.optional(1) {
         Some(k) => b.need_ints(k, "k")?.first().copied(),
         None => node.int_if("k")?,
@@ -50,7 +50,7 @@ fn axis_input(b: &Builder, node: &NodeView<'_>, rank: usize) -> Result<usize> {
 
 fn cumulative_sum(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let axis = axis_input(b, node, b.dims(data).len())?;
+    let axis = axis_input(b, node, b.rank(data))?;
     let (exclusive, reverse) = (node.flag("exclusive", false)?, node.flag("reverse", false)?);
     Ok(vec![b.cumulative_sum(data, axis, exclusive, reverse)?])
 }

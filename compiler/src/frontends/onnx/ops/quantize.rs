@@ -69,7 +69,7 @@ fn dynamic(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 /// Bytes with a scale and a zero point that the range of the elements gives.
 pub(super) fn dynamic_bytes(b: &mut Builder, x: TensorId) -> Result<[TensorId; 3]> {
-    let axes: Vec<usize> = (0..b.dims(x).len()).collect();
+    let axes: Vec<usize> = (0..b.rank(x)).collect();
     let most = b.reduce(ReduceKind::Max, x, &axes, false)?;
     let least = b.reduce(ReduceKind::Min, x, &axes, false)?;
     let number = |value: f64| Operand::Constant(Scalar::Float(value));
@@ -95,7 +95,7 @@ pub(super) fn dynamic_bytes(b: &mut Builder, x: TensorId) -> Result<[TensorId; 3
 pub(super) fn of_rows(b: &mut Builder, value: TensorId, matrix: TensorId) -> Result<TensorId> {
     match *b.dims(value) {
         [1] => b.reshape(value, &[]),
-        [rows] if b.dims(matrix).len() > 1 => b.reshape(value, &[rows, 1]),
+        [rows] if b.rank(matrix) > 1 => b.reshape(value, &[rows, 1]),
         _ => Ok(value),
     }
 }
@@ -142,7 +142,7 @@ fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let known = |zero: Option<TensorId>| {
         zero.map_or(Some(0), |zero| b.ints(zero).filter(|all| all.len() == 1).map(|all| all[0]))
     };
-    if let (true, Some(x_zero), Some(zero), 3..=4) = (plain, known(x_zero), known(zero), b.dims(x).len()) {
+    if let (true, Some(x_zero), Some(zero), 3..=4) = (plain, known(x_zero), known(zero), b.rank(x)) {
         let scales = [b.as_f32(x_scale)?, b.as_f32(w_scale)?, b.as_f32(scale)?];
         let factor = b.map(&scales, DType::F32, |p, x| {
             let product = p.call(Function::Mul, &x[..2]);
@@ -158,7 +158,7 @@ fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if let Some(bias) = node.optional(8) {
         sums = b.add_to_channels(sums, bias)?;
     }
-    let rank = b.dims(sums).len();
+    let rank = b.rank(sums);
     let w_scale = match *b.dims(w_scale) {
         [filters] if filters > 1 => {
             let mut column = vec![1; rank - 1];

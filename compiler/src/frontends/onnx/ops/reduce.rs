@@ -20,7 +20,7 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 fn reduce(b: &mut Builder, node: &NodeView<'_>, kind: ReduceKind) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
-    let rank = b.dims(x).len();
+    let rank = b.rank(x);
     let axes = node.ints_of(b, "axes", 1, "the axes of a reduction")?.unwrap_or_default();
     let axes = match node.axes(&axes, rank)? {
         none if none.is_empty() && !node.flag("noop_with_empty_axes", false)? => (0..rank).collect(),

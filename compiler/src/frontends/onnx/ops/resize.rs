@@ -45,7 +45,7 @@ fn upsample(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 fn by_scales(b: &mut Builder, node: &NodeView<'_>, scales: &[f64], how: &Resizing) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
-    let axes: Vec<usize> = (0..b.dims(x).len()).collect();
+    let axes: Vec<usize> = (0..b.rank(x)).collect();
     let axes = scaled(b, node, x, &axes, scales)?;
     Ok(vec![b.resize(x, &axes, how)?])
 }
@@ -74,7 +74,7 @@ fn resize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         return by_scales(b, node, &scales, &plain(node)?);
     }
     let x = node.input(0)?;
-    let rank = b.dims(x).len();
+    let rank = b.rank(x);
     let axes = match node.ints("axes")? {
         Some(axes) => node.axes(&axes, rank)?,
         None => (0..rank).collect(),

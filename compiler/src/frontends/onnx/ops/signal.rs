@@ -115,7 +115,7 @@ fn length(node: &NodeView<'_>, value: i64, what: &str) -> Result<u64> {
 
 fn fourier(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
-    let (rank, parts) = (b.dims(x).len(), parts(b, node, x)?);
+    let (rank, parts) = (b.rank(x), parts(b, node, x)?);
     let axis = if node.since(20) {
         scalar(b, node, 2, "the axis of a transform")?.unwrap_or(-2)
     } else {

@@ -5,6 +5,7 @@ use halite_ops::{
     expression::{Function, Operand, Scalar},
     reduce::ReduceKind,
 };
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -23,21 +24,21 @@ pub(super) const OPS: &[(&str, Import)] = &[
 /// The tensor and the axis that counts. Before version 13 the dimensions from the axis on were one.
 fn along(b: &mut Builder, node: &NodeView<'_>) -> Result<(TensorId, usize)> {
     let x = node.input(0)?;
-    let dims = b.dims(x).to_vec();
+    let dims = b.sizes(x).to_vec();
     if node.since(13) {
         return Ok((x, node.axis(node.int("axis", -1)?, dims.len())?));
     }
     let axis = node.int("axis", 1)?;
     let axis = if axis == dims.len() as i64 { dims.len() } else { node.axis(axis, dims.len())? };
-    let flat = [elements(&dims[..axis]), elements(&dims[axis..])];
-    Ok((b.reshape(x, &flat)?, 1))
+    let flat: [Size; 2] = [dims[..axis].iter().product(), dims[axis..].iter().product()];
+    Ok((b.reshape_to(x, &flat)?, 1))
 }
 
 fn softmax(b: &mut Builder, node: &NodeView<'_>, log: bool) -> Result<Vec<TensorId>> {
-    let dims = b.dims(node.input(0)?).to_vec();
+    let dims = b.sizes(node.input(0)?).to_vec();
     let (x, axis) = along(b, node)?;
     let made = b.softmax(x, axis, log)?;
-    Ok(vec![b.reshape(made, &dims)?])
+    Ok(vec![b.reshape_to(made, &dims)?])
 }
 
 fn hardmax(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
@@ -46,7 +47,7 @@ fn hardmax(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let element = b.element(x);
     let largest = b.arg_reduce(x, axis, false, false)?;
     let size = b.dims(x)[axis];
-    let mut shape = vec![1; b.dims(x).len()];
+    let mut shape = vec![1; b.rank(x)];
     shape[axis] = size;
     let numbers = b.places(DType::I64, &shape)?;
     let hit = b.compare(Function::Eq, numbers, largest)?;

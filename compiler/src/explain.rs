@@ -91,8 +91,25 @@ pub struct WorkReport {
     pub in_place: usize,
     /// Bytes of the outputs.
     pub output_bytes: u64,
+    /// The states: what becomes of inputs whose buffers are written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<StateReport>,
     /// The operations in their order.
     pub operations: Vec<OperationReport>,
+}
+
+/// What becomes of a state in a call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StateReport {
+    /// The input that it is, with type and dimensions.
+    pub input: String,
+    /// Name of the output that replaces it.
+    pub output: String,
+    /// Whether its new value is computed in its memory; it is copied there otherwise.
+    pub in_place: bool,
+    /// Why it is copied; empty where it is not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 /// An operation and what computes it.
@@ -171,6 +188,7 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
             WorkReport {
                 inputs: ports(graph, &graph.inputs),
                 outputs: ports(graph, &graph.outputs),
+                states: states(graph, &plan.functions[f][v]),
                 ..work_report(&plan.functions[f][v], &target.functions[f][v])
             }
         };
@@ -178,7 +196,7 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
             name: function.name.clone(),
             version_count: function.versions.len(),
             groups: plan.groups[f].len(),
-            transient_bytes: target.functions[f].iter().map(|l| l.transient_bytes).max().unwrap_or(0),
+            transient_bytes: target.functions[f].iter().map(|l| l.transient_bytes.value()).max().unwrap_or(0),
             versions: shown(&target.functions[f]).into_iter().map(version).collect(),
         }
     });
@@ -213,10 +231,21 @@ fn shown(versions: &[Lowered]) -> Vec<usize> {
 fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
     let one = |port: &crate::graph::Port| {
         let tensor = graph.tensor(port.tensor);
-        let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+        let dims: Vec<_> = tensor.sizes().iter().map(ToString::to_string).collect();
         format!("{} {}[{}]", port.name, tensor.element, dims.join("x"))
     };
     ports.iter().map(one).collect()
+}
+
+fn states(graph: &Graph, flow: &Flow) -> Vec<StateReport> {
+    let inputs = ports(graph, &graph.inputs);
+    let one = |state: &crate::plan::flow::State| StateReport {
+        input: inputs[state.input].clone(),
+        output: graph.outputs[state.output].name.clone(),
+        in_place: state.copied.is_none(),
+        why: state.copied.clone().unwrap_or_default(),
+    };
+    flow.states.iter().map(one).collect()
 }
 
 fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
@@ -237,16 +266,17 @@ fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
     WorkReport {
         inputs: Vec::new(),
         outputs: Vec::new(),
+        states: Vec::new(),
         flops: operations.iter().fold(0.0, |sum, o| sum + o.flops),
         bytes: operations.iter().fold(0.0, |sum, o| sum + o.bytes),
         dispatches: commands().filter(|c| matches!(c, Command::Dispatch { .. })).count(),
         copies: commands().filter(|c| matches!(c, Command::Copy { .. })).count(),
         barriers: lowered.barriers,
         segments: lowered.segments.len(),
-        transient_bytes: lowered.transient_bytes,
-        unshared_bytes: lowered.unshared_bytes,
+        transient_bytes: lowered.transient_bytes.value(),
+        unshared_bytes: lowered.unshared_bytes.value(),
         in_place: lowered.in_place,
-        output_bytes: flow.outputs.iter().sum(),
+        output_bytes: flow.outputs.iter().map(|bytes| bytes.value()).sum(),
         operations,
     }
 }

@@ -37,6 +37,13 @@ pub struct Function {
     pub versions: Vec<Graph>,
 }
 
+impl Function {
+    /// Whether a version has sizes that callers decide.
+    pub fn is_open(&self) -> bool {
+        self.versions.iter().any(|graph| graph.open.is_some())
+    }
+}
+
 impl Program {
     /// A program of one function with one version.
     pub fn of(name: impl Into<String>, graph: Graph) -> Self {

@@ -90,6 +90,8 @@ pub struct Bindings {
     pub values: BTreeMap<String, BoundValue>,
     /// Seed of the random numbers of operators that have none of their own.
     pub seed: u64,
+    /// Inputs that are state, and the outputs that replace them, by name; see [`crate::states`].
+    pub states: BTreeMap<String, String>,
 }
 
 impl Bindings {

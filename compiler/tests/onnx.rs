@@ -34,7 +34,7 @@ fn open_sizes_are_asked_for_and_decide_shapes() {
     let mut bindings = Bindings::default();
     bindings.dims.insert("n".into(), 3);
     let graph = model.graph(&bindings).unwrap();
-    assert_eq!(graph.tensor(graph.outputs[0].tensor).dims, [3, 2, 2]);
+    assert_eq!(graph.tensor(graph.outputs[0].tensor).dims(), [3, 2, 2]);
     let result = run(&graph, &[floats(&[0.0; 12])]);
     assert_eq!(result, [[0.25; 12]]);
 }

@@ -57,7 +57,7 @@ impl Executor {
         let inputs = graph.inputs.iter().zip(inputs).map(|(port, values)| {
             let tensor = graph.tensor(port.tensor);
             let bytes = values.to_bytes(tensor.element.storage());
-            Ok(HostTensor::new(ElementType::from(tensor.element), tensor.dims.as_slice(), bytes)?)
+            Ok(HostTensor::new(ElementType::from(tensor.element), tensor.dims(), bytes)?)
         });
         let results = self.call_with(session, function, &inputs.collect::<Result<Vec<_>>>()?)?;
         let (got, wanted) = (results.len(), graph.outputs.len());
@@ -65,8 +65,8 @@ impl Executor {
         let read = |(host, port): (&HostTensor, &Port)| {
             let tensor = graph.tensor(port.tensor);
             let (shape, element) = (host.shape.as_slice(), host.element_type);
-            let fits = shape == tensor.dims && element == ElementType::from(tensor.element);
-            ensure!(fits, "'{}' is {}, not {:?}", port.name, host.metadata(), tensor.dims);
+            let fits = shape == tensor.dims() && element == ElementType::from(tensor.element);
+            ensure!(fits, "'{}' is {}, not {:?}", port.name, host.metadata(), tensor.dims());
             Ok(Values::from_bytes(tensor.element.storage(), &host.data))
         };
         results.iter().zip(&graph.outputs).map(read).collect()

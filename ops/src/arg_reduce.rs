@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -19,12 +20,12 @@ use crate::{
 pub struct ArgReduce {
     /// Product of the axes before.
     #[serde(default = "lines::one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Elements of a line; at least one.
-    pub length: u64,
+    pub length: Size,
     /// Product of the axes behind.
     #[serde(default = "lines::one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Whether the smallest is wanted.
     #[serde(default)]
     pub smallest: bool,
@@ -78,7 +79,7 @@ impl Op for ArgReduce {
     }
 
     fn flops(&self) -> f64 {
-        self.lines().elements() as f64
+        self.lines().elements().as_f64()
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {

@@ -1,5 +1,6 @@
 //! Scaled dot-product attention: `out = softmax(scale * q * kᵀ + mask) * v` for each head.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -22,7 +23,7 @@ pub enum Mask {
 }
 
 /// Attention of `q` `[batch, heads, q_len, head_dim]` to `k` and `v` `[batch, kv_heads, capacity, head_dim]`, of which the
-/// first `kv_len` rows of each head count and no others are read; the result has the shape of `q`. Neighbouring query
+/// first `kv_len` rows of each head count, or as many as a tensor says, and no others are read; the result has the shape of `q`. Neighbouring query
 /// heads share a key-value head (grouped-query attention). Sums are `f32`.
 ///
 /// Order of what happens to a score, as in ONNX's Attention: scale, softcap, mask. A query that may attend to nothing
@@ -33,21 +34,21 @@ pub enum Mask {
 pub struct Attention {
     /// Number of sequences.
     #[serde(default = "one")]
-    pub batch: u64,
+    pub batch: Size,
     /// Query heads.
     pub heads: u64,
     /// Key-value heads; a divisor of `heads`. Absent: as many as query heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_heads: Option<u64>,
     /// Queries of a head.
-    pub q_len: u64,
+    pub q_len: Size,
     /// Keys of a head.
-    pub kv_len: u64,
+    pub kv_len: Size,
     /// Elements of a query, a key and a value; at most 256.
     pub head_dim: u64,
     /// Rows that the tensors of keys and values have for each head. Absent: `kv_len`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<u64>,
+    pub capacity: Option<Size>,
     /// Type of all tensors.
     #[serde(default = "f32")]
     pub dtype: DType,
@@ -57,6 +58,9 @@ pub struct Attention {
     /// What is added to the scores.
     #[serde(default)]
     pub mask: Mask,
+    /// Whether a tensor `[batch]` of `i32` says how many keys of each sequence count: `kv_len` at most. Goes with no mask.
+    #[serde(default)]
+    pub lengths: bool,
     /// Factor of the scores. Absent: `1 / sqrt(head_dim)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Exact<f64>>,
@@ -65,8 +69,8 @@ pub struct Attention {
     pub softcap: Option<Exact<f64>>,
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    Size::constant(1)
 }
 
 fn f32() -> DType {
@@ -75,18 +79,25 @@ fn f32() -> DType {
 
 impl Attention {
     /// Plain attention of one sequence.
-    pub fn new(heads: u64, q_len: u64, kv_len: u64, head_dim: u64, dtype: DType) -> Self {
+    pub fn new(
+        heads: u64,
+        q_len: impl Into<Size>,
+        kv_len: impl Into<Size>,
+        head_dim: u64,
+        dtype: DType,
+    ) -> Self {
         Attention {
-            batch: 1,
+            batch: one(),
             heads,
             kv_heads: None,
-            q_len,
-            kv_len,
+            q_len: q_len.into(),
+            kv_len: kv_len.into(),
             head_dim,
             capacity: None,
             dtype,
             causal: false,
             mask: Mask::None,
+            lengths: false,
             scale: None,
             softcap: None,
         }
@@ -98,7 +109,7 @@ impl Attention {
     }
 
     /// Rows of each head in the tensors of keys and values.
-    pub fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> Size {
         self.capacity.unwrap_or(self.kv_len)
     }
 
@@ -107,31 +118,36 @@ impl Attention {
         self.scale.map_or_else(|| 1.0 / (self.head_dim.max(1) as f64).sqrt(), |scale| scale.0)
     }
 
-    /// Keys that query `i` of a head attends to: those before this one.
-    fn end(&self, i: u64) -> u64 {
-        if self.causal {
-            (self.kv_len + i + 1).saturating_sub(self.q_len).min(self.kv_len)
-        } else {
-            self.kv_len
-        }
+    /// Keys that query `i` of a head attends to, of so many that count: those before this one.
+    fn end(&self, keys: u64, i: u64) -> u64 {
+        if self.causal { (keys + i + 1).saturating_sub(self.q_len.value()).min(keys) } else { keys }
     }
 
-    fn mask_dims(&self) -> Option<Vec<u64>> {
+    /// Keys of a sequence that count. A length that is none is the longest.
+    fn keys(&self, inputs: &[Values], b: u64) -> u64 {
+        let all = self.kv_len.exact();
+        if !self.lengths {
+            return all;
+        }
+        u64::try_from(inputs[3].int(b as usize)).map_or(all, |keys| keys.min(all))
+    }
+
+    fn mask_dims(&self) -> Option<Vec<Size>> {
         match self.mask {
             Mask::None => None,
             Mask::Shared => Some(vec![self.q_len, self.kv_len]),
             Mask::Batch => Some(vec![self.batch, self.q_len, self.kv_len]),
-            Mask::Full => Some(vec![self.batch, self.heads, self.q_len, self.kv_len]),
+            Mask::Full => Some(vec![self.batch, self.heads.into(), self.q_len, self.kv_len]),
         }
     }
 
     /// First element of the mask of a head.
-    pub fn mask_start(&self, b: u64, h: u64) -> u64 {
+    pub fn mask_start(&self, b: u64, h: u64) -> Size {
         let matrix = self.q_len * self.kv_len;
         match self.mask {
-            Mask::None | Mask::Shared => 0,
-            Mask::Batch => b * matrix,
-            Mask::Full => (b * self.heads + h) * matrix,
+            Mask::None | Mask::Shared => Size::constant(0),
+            Mask::Batch => matrix * b,
+            Mask::Full => matrix * (b * self.heads + h),
         }
     }
 }
@@ -148,7 +164,7 @@ impl Attention {
             of(1, 5, 37, 40),
             causal(of(1, 67, 67, 32)),
             causal(of(2, 12, 100, 128)),
-            Attention { batch: 2, ..grouped(of(6, 2, 200, 128), 2) },
+            Attention { batch: 2.into(), ..grouped(of(6, 2, 200, 128), 2) },
             causal(of(2, 5, 130, 256)),
             // Queries before the first key.
             causal(of(1, 20, 9, 16)),
@@ -156,17 +172,20 @@ impl Attention {
             of(1, 2, 3, 1),
             of(1, 2, 0, 32),
             of(1, 0, 4, 32),
-            Attention { batch: 2, capacity: Some(50), ..grouped(of(4, 6, 41, 32), 2) },
-            Attention { capacity: Some(300), ..causal(grouped(of(8, 1, 261, 64), 2)) },
+            Attention { batch: 2.into(), capacity: Some(50.into()), ..grouped(of(4, 6, 41, 32), 2) },
+            Attention { capacity: Some(300.into()), ..causal(grouped(of(8, 1, 261, 64), 2)) },
             Attention { mask: Mask::Shared, ..of(2, 18, 35, 32) },
             Attention {
-                batch: 2,
+                batch: 2.into(),
                 mask: Mask::Batch,
                 softcap: Some(Exact(1.5)),
                 scale: Some(Exact(0.75)),
                 ..of(2, 3, 34, 32)
             },
-            Attention { batch: 2, mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
+            Attention { batch: 3.into(), lengths: true, ..grouped(of(4, 1, 300, 64), 2) },
+            Attention { batch: 2.into(), lengths: true, capacity: Some(80.into()), ..causal(of(2, 9, 70, 32)) },
+            Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
+            Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
         ]
     }
 }
@@ -174,9 +193,9 @@ impl Attention {
 impl Attention {
     /// The scores of a query, before the softmax.
     fn scores(&self, inputs: &[Values], b: u64, h: u64, i: u64) -> Vec<f64> {
-        let d = self.head_dim;
+        let (d, q_len, kv_len) = (self.head_dim, self.q_len.exact(), self.kv_len.exact());
         let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
-        let (query, key) = (((b * self.heads + h) * self.q_len + i) * d, kv * self.capacity() * d);
+        let (query, key) = (((b * self.heads + h) * q_len + i) * d, kv * self.capacity().exact() * d);
         let score = |j: u64| {
             let terms = (0..d)
                 .map(|e| inputs[0].float((query + e) as usize) * inputs[1].float((key + j * d + e) as usize));
@@ -185,11 +204,11 @@ impl Attention {
                 score = cap * (score / cap).tanh();
             }
             if self.mask != Mask::None {
-                score += inputs[3].float((self.mask_start(b, h) + i * self.kv_len + j) as usize);
+                score += inputs[3].float((self.mask_start(b, h).exact() + i * kv_len + j) as usize);
             }
             score
         };
-        (0..self.end(i)).map(score).collect()
+        (0..self.end(self.keys(inputs, b), i)).map(score).collect()
     }
 
     /// One row of the result.
@@ -202,7 +221,7 @@ impl Attention {
         let sum: f64 = weights.iter().sum();
         let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
         let value = |j: usize, e: u64| {
-            inputs[2].float(((kv * self.capacity() + j as u64) * self.head_dim + e) as usize)
+            inputs[2].float(((kv * self.capacity().exact() + j as u64) * self.head_dim + e) as usize)
         };
         let element = |e| {
             let total: f64 = weights.iter().enumerate().map(|(j, weight)| weight * value(j, e)).sum();
@@ -224,6 +243,9 @@ impl Op for Attention {
         if kv_heads == 0 || !self.heads.is_multiple_of(kv_heads) {
             return Err(format!("{} heads cannot share {kv_heads} key-value heads evenly", self.heads));
         }
+        if self.lengths && self.mask != Mask::None {
+            return Err("lengths go with no mask".into());
+        }
         if self.capacity() < self.kv_len {
             return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
         }
@@ -233,16 +255,21 @@ impl Op for Attention {
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        let cache = [self.batch, self.kv_heads(), self.capacity(), self.head_dim];
-        let query = [self.batch, self.heads, self.q_len, self.head_dim];
+        let cache = [self.batch, self.kv_heads().into(), self.capacity(), self.head_dim.into()];
+        let query = [self.batch, self.heads.into(), self.q_len, self.head_dim.into()];
         let mask = self.mask_dims().map(|dims| TensorDesc::new("mask", self.dtype, dims));
         let [q, k, v] = [("q", query), ("k", cache), ("v", cache)]
             .map(|(name, dims)| TensorDesc::new(name, self.dtype, dims));
-        [q, k, v].into_iter().chain(mask).collect()
+        let lengths = self.lengths.then(|| TensorDesc::new("lengths", DType::I32, [self.batch]));
+        [q, k, v].into_iter().chain(mask).chain(lengths).collect()
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.q_len, self.head_dim])]
+        vec![TensorDesc::new(
+            "out",
+            self.dtype,
+            [self.batch, self.heads.into(), self.q_len, self.head_dim.into()],
+        )]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -255,16 +282,16 @@ impl Op for Attention {
 
     fn flops(&self) -> f64 {
         let pairs: f64 = if self.causal {
-            (0..self.q_len).map(|i| self.end(i) as f64).sum()
+            (0..self.q_len.value()).map(|i| self.end(self.kv_len.value(), i) as f64).sum()
         } else {
-            self.q_len as f64 * self.kv_len as f64
+            self.q_len.as_f64() * self.kv_len.as_f64()
         };
-        4.0 * self.batch as f64 * self.heads as f64 * pairs * self.head_dim as f64
+        4.0 * self.batch.as_f64() * self.heads as f64 * pairs * self.head_dim as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let heads = (0..self.batch).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
-        let rows = heads.flat_map(|(b, h)| (0..self.q_len).map(move |i| (b, h, i)));
+        let heads = (0..self.batch.exact()).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
+        let rows = heads.flat_map(|(b, h)| (0..self.q_len.exact()).map(move |i| (b, h, i)));
         vec![Values::Float(rows.flat_map(|(b, h, i)| self.row(inputs, b, h, i)).collect())]
     }
 
@@ -274,7 +301,8 @@ impl Op for Attention {
     /// the last place (Precision and Operation of SPIR-V Instructions); weights below e^-88 are zero. Kernels may round
     /// weights to the type of the tensors before they multiply.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
-        let (value, mask) = (magnitudes[2], magnitudes.get(3).copied().unwrap_or(0.0));
+        let added = if self.mask == Mask::None { None } else { magnitudes.get(3) };
+        let (value, mask) = (magnitudes[2], added.copied().unwrap_or(0.0));
         let product = magnitudes[0] * magnitudes[1] * self.scale().abs();
         let sum = Tolerance::of_sum(self.head_dim, product, DType::F32, DType::F32).absolute;
         let cap = self.softcap.map_or(f64::INFINITY, |cap| cap.0);
@@ -294,16 +322,21 @@ impl Samples for Attention {
         [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Attention::samples_of).collect()
     }
 
-    /// Finite values; masks with zeros, minus infinities, and other numbers.
+    /// Finite values; lengths; masks with zeros, minus infinities, and other numbers.
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         let tensor = self.inputs().into_iter().nth(index).filter(|_| index >= 2)?;
+        if tensor.name == "lengths" {
+            // One that is too long, and any from none to all.
+            let length = |b| if b == 2 { -1 } else { (random() % (self.kv_len + 1)) as i64 };
+            return Some(Values::Int((0..self.batch).map(length).collect()));
+        }
         let mut unit = || (random() >> 32) as f64 / f64::from(1u32 << 31) - 1.0;
         let element = |_| match (tensor.name, unit()) {
             ("mask", choice) if choice < -0.5 => f64::NEG_INFINITY,
             ("mask", choice) if choice < 0.25 => 0.0,
             (_, value) => self.dtype.round(value),
         };
-        Some(Values::Float((0..tensor.elements()).map(element).collect()))
+        Some(Values::Float((0..tensor.elements().exact()).map(element).collect()))
     }
 }
 
@@ -326,7 +359,7 @@ mod tests {
     #[test]
     fn causal_queries_are_the_last_of_the_sequence() {
         let op = Attention { causal: true, ..Attention::new(1, 3, 2, 1, DType::F32) };
-        assert_eq!((op.end(0), op.end(1), op.end(2)), (0, 1, 2));
+        assert_eq!((op.end(2, 0), op.end(2, 1), op.end(2, 2)), (0, 1, 2));
         let ones = Values::Float(vec![0.0; 3]);
         let out = op.reference(&[ones.clone(), ones, Values::Float(vec![4.0, 8.0])]);
         assert_eq!(out, [Values::Float(vec![0.0, 4.0, 6.0])]);
@@ -335,7 +368,11 @@ mod tests {
 
     #[test]
     fn heads_share_and_caches_have_rows_to_spare() {
-        let op = Attention { kv_heads: Some(1), capacity: Some(3), ..Attention::new(2, 1, 1, 1, DType::F32) };
+        let op = Attention {
+            kv_heads: Some(1),
+            capacity: Some(3.into()),
+            ..Attention::new(2, 1, 1, 1, DType::F32)
+        };
         let q = Values::Float(vec![1.0, 2.0]);
         let cache = Values::Float(vec![7.0, f64::NAN, f64::NAN]);
         assert_eq!(op.reference(&[q, cache.clone(), cache]), [Values::Float(vec![7.0, 7.0])]);
@@ -346,7 +383,7 @@ mod tests {
         let op = Attention::new(6, 4, 4, 32, DType::F32);
         let error = |op: Attention| op.check().unwrap_err();
         assert!(error(Attention { kv_heads: Some(4), ..op.clone() }).contains("share 4"));
-        assert!(error(Attention { capacity: Some(3), ..op.clone() }).contains("capacity of 3"));
+        assert!(error(Attention { capacity: Some(3.into()), ..op.clone() }).contains("capacity of 3"));
         assert!(error(Attention { head_dim: 300, ..op.clone() }).contains("300"));
         assert!(error(Attention { dtype: DType::I8, ..op.clone() }).contains("i8"));
         assert!(error(Attention { softcap: Some(Exact(0.0)), ..op }).contains("softcap"));

@@ -1,5 +1,6 @@
 //! Joining tensors along a dimension.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -16,31 +17,32 @@ use crate::{
 pub struct Concat {
     /// Product of the dimensions before the one that is joined.
     #[serde(default = "one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Size of each input in the dimension that is joined.
     #[serde(deserialize_with = "list")]
-    pub sizes: Vec<u64>,
+    pub sizes: Vec<Size>,
     /// Product of the dimensions behind it.
     #[serde(default = "one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Type of all tensors.
     #[serde(default = "f32")]
     pub dtype: DType,
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    Size::constant(1)
 }
 
 impl Concat {
     /// Inputs of a type, joined.
-    pub fn new(outer: u64, sizes: &[u64], inner: u64, dtype: DType) -> Self {
-        Concat { outer, sizes: sizes.to_vec(), inner, dtype }
+    pub fn new(outer: impl Into<Size>, sizes: &[u64], inner: impl Into<Size>, dtype: DType) -> Self {
+        let sizes = sizes.iter().map(Size::from).collect();
+        Concat { outer: outer.into(), sizes, inner: inner.into(), dtype }
     }
 
     /// Size of the result in the dimension that is joined.
-    pub fn total(&self) -> u64 {
-        self.sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+    pub fn total(&self) -> Size {
+        self.sizes.iter().sum()
     }
 }
 
@@ -50,7 +52,7 @@ impl Op for Concat {
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        let tensor = |size: &u64| TensorDesc::new("input", self.dtype, [self.outer, *size, self.inner]);
+        let tensor = |size: &Size| TensorDesc::new("input", self.dtype, [self.outer, *size, self.inner]);
         self.sizes.iter().map(tensor).collect()
     }
 
@@ -72,9 +74,9 @@ impl Op for Concat {
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let each = || {
-            (0..self.outer).flat_map(move |outer| {
+            (0..self.outer.exact()).flat_map(move |outer| {
                 self.sizes.iter().zip(inputs).flat_map(move |(size, values)| {
-                    let block = size * self.inner;
+                    let block = (*size * self.inner).exact();
                     (outer * block..(outer + 1) * block).map(move |at| (values, at as usize))
                 })
             })

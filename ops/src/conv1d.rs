@@ -98,8 +98,8 @@ impl Op for Conv1d {
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let mut inputs = self.images().inputs();
-        inputs[0].dims = self.input.into();
-        inputs[1].dims = self.filter.into();
+        inputs[0].dims = self.input.map(Into::into).into();
+        inputs[1].dims = self.filter.map(Into::into).into();
         if self.residual {
             let last = inputs.len() - 1;
             inputs[last].dims = self.outputs().remove(0).dims;

@@ -250,7 +250,8 @@ impl Op for Conv2d {
             self.known().map_or(0, |shape| shape.depth()) + u64::from(self.bias) + u64::from(self.residual);
         let largest = largest_term(magnitudes);
         let mut sum = Tolerance::of_sum(terms, largest, DType::F32, self.dtype);
-        sum.absolute += epilogue::rounded_between(self.dtype, self.residual, self.activation, terms, largest);
+        sum.absolute +=
+            epilogue::rounded_between(self.dtype, self.residual, self.activation, terms.into(), largest);
         self.activation.after(sum)
     }
 }

@@ -9,14 +9,16 @@ use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     conv2d::{one, ones},
     convolution::{Convolution, Place},
+    gather::i32,
     window::{Layout, Window},
 };
 
 /// Convolution of quantized images. The sum of `(input - input_zero) * filter`, plus the `i32` bias where there is one,
 /// wraps in 32 bits; padding adds nothing. It is the result for `out=i32`. Otherwise it is converted to `f32`, multiplied
 /// by the filter's `f32` scale (input scale * filter scale / output scale), rounded to the nearest integer, ties to
-/// even, and after `output_zero` was added limited to `least` and `most`. Results are exact on devices that round
-/// conversions and products of `f32` to nearest, as all known ones do.
+/// even, and after `output_zero` was added limited to `least` and `most`. A bias of `f32` (in units of the output scale)
+/// is added after the multiplication. Results are exact on devices that round conversions, products and sums of `f32` to
+/// nearest, as all known ones do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conv2dInt8 {
@@ -52,12 +54,19 @@ pub struct Conv2dInt8 {
     /// The largest result, when not that of the type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<i32>,
-    /// Whether there is an `i32` input with a value for each filter.
+    /// Whether there is an input with a value for each filter.
     #[serde(default)]
     pub bias: bool,
+    /// Its type: `i32`, or `f32` where results are scaled.
+    #[serde(default = "i32", skip_serializing_if = "is_i32")]
+    pub bias_type: DType,
     /// How images and filters lie.
     #[serde(default)]
     pub layout: Layout,
+}
+
+fn is_i32(dtype: &DType) -> bool {
+    *dtype == DType::I32
 }
 
 impl Conv2dInt8 {
@@ -77,6 +86,7 @@ impl Conv2dInt8 {
             least: None,
             most: None,
             bias: false,
+            bias_type: DType::I32,
             layout: Layout::Nchw,
         }
     }
@@ -118,7 +128,8 @@ impl Conv2dInt8 {
     }
 
     fn sum(&self, shape: &Convolution, place: Place, inputs: &[Values]) -> i32 {
-        let start = if self.bias { inputs[2].int(shape.filter_of(place)) as i32 } else { 0 };
+        let whole = self.bias && self.bias_type == DType::I32;
+        let start = if whole { inputs[2].int(shape.filter_of(place)) as i32 } else { 0 };
         shape.terms(place).fold(start, |sum, (at, weight)| {
             let element = at.map_or(0, |at| inputs[0].int(at) as i32 - self.input_zero);
             sum.wrapping_add(element.wrapping_mul(inputs[1].int(weight) as i32))
@@ -145,6 +156,16 @@ fn samples_of(data: DType, out: DType) -> Vec<Conv2dInt8> {
     vec![
         conv([1, 1, 1, 1], [1, 1, 1, 1]),
         base.clone(),
+        Conv2dInt8 {
+            bias_type: if out == DType::I32 { out } else { DType::F32 },
+            dilations: [2, 1],
+            ..base.clone()
+        },
+        Conv2dInt8 {
+            bias_type: if out == DType::I32 { out } else { DType::F32 },
+            filter: [21, 5, 3, 3],
+            ..base.clone()
+        },
         Conv2dInt8 { strides: [2, 2], least, ..base.clone() },
         Conv2dInt8 { groups: 7, input: [1, 7, 11, 10], filter: [7, 1, 3, 3], ..base.clone() },
         Conv2dInt8 { layout: Layout::Nhwc, input: [1, 6, 7, 9], filter: [1, 1, 9, 20], ..base.clone() },
@@ -169,6 +190,9 @@ impl Op for Conv2dInt8 {
         if !self.scaled() && (self.output_zero != 0 || self.least.is_some() || self.most.is_some()) {
             return Err("i32 results have no zero point and no limits".into());
         }
+        if self.bias_type != DType::I32 && (self.bias_type != DType::F32 || !self.scaled()) {
+            return Err(format!("a bias is i32, or f32 for scaled results, not {}", self.bias_type));
+        }
         let (least, most) = self.limits();
         if !within(self.out, least) || !within(self.out, most) || least > most {
             return Err(format!("{least} to {most} is no range of {}", self.out));
@@ -182,7 +206,7 @@ impl Op for Conv2dInt8 {
             TensorDesc::new("filter", DType::I8, self.filter),
         ];
         if self.bias {
-            inputs.push(TensorDesc::new("bias", DType::I32, [self.filters()]));
+            inputs.push(TensorDesc::new("bias", self.bias_type, [self.filters()]));
         }
         if self.scaled() {
             inputs.push(TensorDesc::new("scale", DType::F32, [self.filters()]));
@@ -216,7 +240,9 @@ impl Op for Conv2dInt8 {
                 return i64::from(sum);
             }
             let scale = inputs[self.scales()].float(shape.filter_of(place)) as f32;
-            let rounded = (sum as f32 * scale).round_ties_even().clamp(-1024.0, 1024.0) as i32;
+            let added = self.bias && self.bias_type == DType::F32;
+            let more = if added { inputs[2].float(shape.filter_of(place)) as f32 } else { 0.0 };
+            let rounded = (sum as f32 * scale + more).round_ties_even().clamp(-1024.0, 1024.0) as i32;
             i64::from((rounded + self.output_zero).clamp(least, most))
         };
         vec![Values::Int(shape.places().map(result).collect())]
@@ -273,5 +299,21 @@ mod tests {
         let limited = Conv2dInt8 { most: Some(101), ..op };
         assert_eq!(limited.reference(&inputs), [Values::Int(vec![100, 101, 101, 101])]);
         assert!(Conv2dInt8 { most: Some(-1), ..limited }.check().is_err());
+    }
+
+    #[test]
+    fn a_bias_of_floats_is_added_to_scaled_sums() {
+        let plain = Conv2dInt8::new([1, 1, 1, 3], [1, 1, 1, 1], DType::I8, DType::I8);
+        let op = Conv2dInt8 { bias: true, bias_type: DType::F32, output_zero: -3, ..plain };
+        let inputs = [
+            Values::Int(vec![1, 2, -128]),
+            Values::Int(vec![3]),
+            Values::Float(vec![0.25]),
+            Values::Float(vec![0.25]),
+        ];
+        assert_eq!(op.check(), Ok(()));
+        assert_eq!(op.reference(&inputs), [Values::Int(vec![-2, -1, -99])]);
+        assert!(Conv2dInt8 { out: DType::I32, output_zero: 0, ..op.clone() }.check().is_err());
+        assert!(Conv2dInt8 { bias_type: DType::F16, ..op }.check().is_err());
     }
 }

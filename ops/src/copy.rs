@@ -1,5 +1,6 @@
 //! The strided copy: transposing, cutting, expanding, reversing and splitting tensors are cases of it.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -7,7 +8,7 @@ use crate::Samples;
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     conv2d::f32,
-    moves::{MOST_DIMS, coordinates, dense_strides, list, pick, product, size_name},
+    moves::{MOST_DIMS, coordinates, dense_strides, list, numbers, pick, product, signed, size_name},
 };
 
 /// A dense result, `out[i, j, …] = source[offset + i * strides[0] + j * strides[1] + …]`.
@@ -15,16 +16,16 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct StridedCopy {
     /// Elements of the source.
-    pub source: u64,
+    pub source: Size,
     /// Sizes of the result, 6 at most, the innermost last.
     #[serde(deserialize_with = "list")]
-    pub shape: Vec<u64>,
+    pub shape: Vec<Size>,
     /// Elements in the source from a place to the next in each dimension; 0 repeats, a negative one walks backwards.
-    #[serde(deserialize_with = "list")]
-    pub strides: Vec<i64>,
+    #[serde(deserialize_with = "signed")]
+    pub strides: Vec<Size>,
     /// The first element in the source.
     #[serde(default)]
-    pub offset: u64,
+    pub offset: Size,
     /// Type of both tensors.
     #[serde(default = "f32")]
     pub dtype: DType,
@@ -32,38 +33,40 @@ pub struct StridedCopy {
 
 impl StridedCopy {
     /// Dimension `d` of the result is dimension `order[d]` of the source, which has the sizes `dims`.
-    pub fn transpose(dims: &[u64], order: &[usize], dtype: DType) -> Self {
+    pub fn transpose(dims: &[Size], order: &[usize], dtype: DType) -> Self {
         let strides = dense_strides(dims);
         let (shape, strides) = order.iter().map(|d| (dims[*d], strides[*d])).unzip();
-        StridedCopy { source: product(dims), shape, strides, offset: 0, dtype }
+        StridedCopy { source: product(dims), shape, strides, offset: 0.into(), dtype }
     }
 
     /// The part of a tensor of `dims` that begins at `first` and has the sizes `shape`, of which every `steps`-th place is
     /// taken; negative steps walk backwards.
-    pub fn slice(dims: &[u64], first: &[u64], shape: &[u64], steps: &[i64], dtype: DType) -> Self {
+    pub fn slice(dims: &[Size], first: &[Size], shape: &[Size], steps: &[i64], dtype: DType) -> Self {
         let places = dense_strides(dims);
-        let offset = first.iter().zip(&places).map(|(at, stride)| at * stride.unsigned_abs()).sum();
-        let strides = places.iter().zip(steps).map(|(stride, step)| stride * step).collect();
+        let offset = first.iter().zip(&places).map(|(at, stride)| at * stride).sum();
+        let strides = places.iter().zip(steps).map(|(stride, step)| *stride * Size::from(*step)).collect();
         StridedCopy { source: product(dims), shape: shape.to_vec(), strides, offset, dtype }
     }
 
     /// A tensor of `dims` repeated along dimensions where it has 1 or none, as NumPy broadcasts.
-    pub fn expand(dims: &[u64], shape: &[u64], dtype: DType) -> Self {
+    pub fn expand(dims: &[Size], shape: &[Size], dtype: DType) -> Self {
         let missing = shape.len().saturating_sub(dims.len());
         let places = dims.iter().zip(dense_strides(dims));
-        let repeated = places.map(|(dim, stride)| if *dim == 1 { 0 } else { stride });
-        let strides = std::iter::repeat_n(0, missing).chain(repeated).collect();
-        StridedCopy { source: product(dims), shape: shape.to_vec(), strides, offset: 0, dtype }
+        let repeated = places.map(|(dim, stride)| if *dim == 1 { Size::constant(0) } else { stride });
+        let strides = std::iter::repeat_n(Size::constant(0), missing).chain(repeated).collect();
+        StridedCopy { source: product(dims), shape: shape.to_vec(), strides, offset: 0.into(), dtype }
     }
 }
 
 #[cfg(any(test, feature = "testing"))]
 impl StridedCopy {
     fn samples_of(dtype: DType) -> Vec<StridedCopy> {
-        let transpose = |dims: &[u64], order: &[usize]| Self::transpose(dims, order, dtype);
+        let sizes = |dims: &[u64]| -> Vec<Size> { dims.iter().map(Size::from).collect() };
+        let transpose = |dims: &[u64], order: &[usize]| Self::transpose(&sizes(dims), order, dtype);
         let slice = |dims: &[u64], first: &[u64], shape: &[u64], steps: &[i64]| {
-            Self::slice(dims, first, shape, steps, dtype)
+            Self::slice(&sizes(dims), &sizes(first), &sizes(shape), steps, dtype)
         };
+        let expand = |dims: &[u64], shape: &[u64]| Self::expand(&sizes(dims), &sizes(shape), dtype);
         vec![
             transpose(&[1], &[0]),
             transpose(&[1003], &[0]),
@@ -80,9 +83,9 @@ impl StridedCopy {
             slice(&[9, 11], &[8, 10], &[9, 6], &[-1, -2]),
             slice(&[300], &[299], &[300], &[-1]),
             slice(&[5, 6], &[0, 0], &[0, 6], &[1, 1]),
-            Self::expand(&[33, 1], &[2, 33, 17], dtype),
-            Self::expand(&[16], &[9, 16], dtype),
-            Self::expand(&[], &[70], dtype),
+            expand(&[33, 1], &[2, 33, 17]),
+            expand(&[16], &[9, 16]),
+            expand(&[], &[70]),
         ]
     }
 }
@@ -95,20 +98,20 @@ impl Op for StridedCopy {
                 "it has {dims} sizes and {strides} strides; there are as many, {MOST_DIMS} at most"
             ));
         }
-        if self.shape.contains(&0) {
+        if self.shape.iter().any(|size| *size == 0) {
             return Ok(());
         }
         let reach = self.shape.iter().zip(&self.strides);
-        let reach = reach.map(|(size, stride)| i128::from(size - 1).saturating_mul(i128::from(*stride)));
-        let (mut least, mut most) = (i128::from(self.offset), i128::from(self.offset));
+        let reach = reach.map(|(size, stride)| (*size - 1) * *stride);
+        let (mut least, mut most) = (self.offset, self.offset);
         for step in reach {
             if step < 0 {
-                least = least.saturating_add(step);
+                least += step;
             } else {
-                most = most.saturating_add(step);
+                most += step;
             }
         }
-        if least < 0 || most >= i128::from(self.source) {
+        if least < 0 || most >= self.source {
             return Err(format!("it reads elements {least} to {most} of {}", self.source));
         }
         Ok(())
@@ -135,12 +138,14 @@ impl Op for StridedCopy {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        let (shape, offset) = (numbers(&self.shape), self.offset.exact());
+        let strides: Vec<i64> = self.strides.iter().map(|stride| stride.exact_signed()).collect();
         let place = |index| {
-            let at = coordinates(index, &self.shape);
-            let moved: i64 = at.iter().zip(&self.strides).map(|(at, stride)| *at as i64 * stride).sum();
-            self.offset.checked_add_signed(moved)
+            let at = coordinates(index, &shape);
+            let moved: i64 = at.iter().zip(&strides).map(|(at, stride)| *at as i64 * stride).sum();
+            offset.checked_add_signed(moved)
         };
-        vec![pick(&inputs[0], (0..product(&self.shape)).map(place), 0.0)]
+        vec![pick(&inputs[0], (0..product(&self.shape).exact()).map(place), 0.0)]
     }
 
     fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
@@ -163,24 +168,37 @@ mod tests {
     use super::*;
 
     fn counted(op: &StridedCopy) -> Vec<f64> {
-        op.reference(&[Values::Float((0..op.source).map(|i| i as f64).collect())])[0].floats()
+        op.reference(&[Values::Float((0..op.source.exact()).map(|i| i as f64).collect())])[0].floats()
     }
 
     #[test]
     fn the_reference_copies() {
-        let turned = StridedCopy::transpose(&[2, 3], &[1, 0], DType::F32);
+        let turned = StridedCopy::transpose(&[2, 3].map(Size::constant), &[1, 0], DType::F32);
         assert_eq!(counted(&turned), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
-        let back = StridedCopy::slice(&[2, 3], &[1, 2], &[2, 2], &[-1, -2], DType::F32);
+        let back = StridedCopy::slice(
+            &[2, 3].map(Size::constant),
+            &[1, 2].map(Size::constant),
+            &[2, 2].map(Size::constant),
+            &[-1, -2],
+            DType::F32,
+        );
         assert_eq!(counted(&back), [5.0, 3.0, 2.0, 0.0]);
-        let wide = StridedCopy::expand(&[2, 1], &[2, 2, 2], DType::F32);
+        let wide =
+            StridedCopy::expand(&[2, 1].map(Size::constant), &[2, 2, 2].map(Size::constant), DType::F32);
         assert_eq!(counted(&wide), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
     }
 
     #[test]
     fn places_outside_of_the_source_are_refused() {
-        let op = StridedCopy { source: 10, shape: vec![3], strides: vec![-2], offset: 4, dtype: DType::F32 };
+        let op = StridedCopy {
+            source: 10.into(),
+            shape: vec![3.into()],
+            strides: vec![(-2).into()],
+            offset: 4.into(),
+            dtype: DType::F32,
+        };
         assert_eq!(op.check(), Ok(()));
-        assert!(StridedCopy { offset: 3, ..op.clone() }.check().unwrap_err().contains("-1 to 3"));
-        assert!(StridedCopy { strides: vec![4], ..op }.check().unwrap_err().contains("4 to 12"));
+        assert!(StridedCopy { offset: 3.into(), ..op.clone() }.check().unwrap_err().contains("-1 to 3"));
+        assert!(StridedCopy { strides: vec![4.into()], ..op }.check().unwrap_err().contains("4 to 12"));
     }
 }

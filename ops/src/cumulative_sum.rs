@@ -1,5 +1,6 @@
 //! Sums of all elements up to each one along an axis of a tensor.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -16,12 +17,12 @@ use crate::{
 pub struct CumulativeSum {
     /// Product of the axes before.
     #[serde(default = "lines::one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Elements of a line.
-    pub length: u64,
+    pub length: Size,
     /// Product of the axes behind.
     #[serde(default = "lines::one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Whether the element itself is left out, so that the first sum is 0.
     #[serde(default)]
     pub exclusive: bool,
@@ -65,11 +66,11 @@ impl Op for CumulativeSum {
     }
 
     fn flops(&self) -> f64 {
-        self.lines().elements() as f64
+        self.lines().elements().as_f64()
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let count = self.lines().elements() as usize;
+        let count = self.lines().elements().exact_usize();
         let (mut floats, mut ints) = (vec![0.0; count], vec![0; count]);
         for mut line in self.lines().places() {
             if self.reverse {

@@ -2,11 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     expression::{self, Expression, Scalar},
+    moves::numbers,
 };
 
 /// Most tensors: descriptors of one kind that devices have in practice, if not by Vulkan's word (which is 4).
@@ -29,7 +31,7 @@ pub struct Elementwise {
 /// Types and dimensions of tensors; as text, `f32[2x3] f16[]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Shapes(pub Vec<(DType, Vec<u64>)>);
+pub struct Shapes(pub Vec<(DType, Vec<Size>)>);
 
 impl fmt::Display for Shapes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,7 +66,8 @@ impl FromStr for Shapes {
             let (name, dims) = parts?;
             let dtype = DType::ALL.into_iter().find(|t| t.name() == name)?;
             let dims = dims.split('x').filter(|_| !dims.is_empty()).map(str::parse);
-            Some((dtype, dims.collect::<Result<Vec<u64>, _>>().ok()?))
+            let dims: Vec<u64> = dims.collect::<Result<_, _>>().ok()?;
+            Some((dtype, dims.into_iter().map(Size::from).collect()))
         };
         let each = |word| shape(word).ok_or_else(|| format!("'{word}' is no tensor such as f32[2x3]"));
         Ok(Shapes(text.split_whitespace().map(each).collect::<Result<_, _>>()?))
@@ -73,8 +76,13 @@ impl FromStr for Shapes {
 
 impl Elementwise {
     /// An expression over tensors.
-    pub fn new(inputs: impl Into<Vec<(DType, Vec<u64>)>>, program: Expression) -> Self {
-        Elementwise { inputs: Shapes(inputs.into()), program }
+    pub fn new<N: Into<Size>>(
+        inputs: impl IntoIterator<Item = (DType, Vec<N>)>,
+        program: Expression,
+    ) -> Self {
+        let sizes = |dims: Vec<N>| dims.into_iter().map(Into::into).collect();
+        let inputs = inputs.into_iter().map(|(dtype, dims)| (dtype, sizes(dims))).collect();
+        Elementwise { inputs: Shapes(inputs), program }
     }
 
     /// Types of the inputs.
@@ -83,12 +91,12 @@ impl Elementwise {
     }
 
     /// Dimensions of the inputs.
-    pub fn shapes(&self) -> Vec<Vec<u64>> {
+    pub fn shapes(&self) -> Vec<Vec<Size>> {
         self.inputs.0.iter().map(|(_, dims)| dims.clone()).collect()
     }
 
     /// Dimensions of the outputs; those of a scalar where the inputs do not broadcast.
-    pub fn dims(&self) -> Vec<u64> {
+    pub fn dims(&self) -> Vec<Size> {
         expression::broadcast(&self.shapes()).unwrap_or_default()
     }
 }
@@ -129,17 +137,18 @@ impl Op for Elementwise {
     }
 
     fn flops(&self) -> f64 {
-        let elements: f64 = self.dims().iter().map(|d| *d as f64).product();
+        let elements: f64 = self.dims().iter().map(|d| d.as_f64()).product();
         elements * self.program.nodes.len() as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let dims = self.dims();
+        let dims = numbers(&self.dims());
+        let shapes: Vec<Vec<u64>> = self.inputs.0.iter().map(|(_, own)| numbers(own)).collect();
         let elements = dims.iter().product::<u64>() as usize;
         let outputs = &self.program.outputs;
         let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(elements); outputs.len()];
         for place in 0..elements {
-            let of = |(values, (dtype, own)): (&Values, &(DType, Vec<u64>))| {
+            let of = |((values, (dtype, _)), own): ((&Values, &(DType, Vec<Size>)), &Vec<u64>)| {
                 let index = source(place as u64, &dims, own) as usize;
                 if dtype.is_float() {
                     // Kernels have it so, whatever is in memory.
@@ -148,7 +157,7 @@ impl Op for Elementwise {
                     Scalar::Int(values.int(index), *dtype)
                 }
             };
-            let elements: Vec<Scalar> = inputs.iter().zip(&self.inputs.0).map(of).collect();
+            let elements: Vec<Scalar> = inputs.iter().zip(&self.inputs.0).zip(&shapes).map(of).collect();
             let nodes = expression::evaluate(&self.program, &elements);
             for (result, output) in results.iter_mut().zip(outputs) {
                 result.push(expression::value(output.value, &elements, &nodes));

@@ -1,5 +1,7 @@
 //! The elementwise operations that kernels are tried with.
 
+use halite_sizes::Size;
+
 use crate::{
     DType, Samples, Values,
     elementwise::Elementwise,
@@ -285,7 +287,7 @@ impl Samples for Elementwise {
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         let (dtype, dims) = &self.inputs.0[index];
-        let count = dims.iter().product::<u64>() as usize;
+        let count = dims.iter().product::<Size>().exact_usize();
         if !dtype.is_float() {
             // Of all magnitudes.
             let (least, most) = expression::range(*dtype);

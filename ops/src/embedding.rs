@@ -1,5 +1,6 @@
 //! The look-up of rows in a table of quantized weights. `gather` looks up rows of tables that are not quantized.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -24,7 +25,7 @@ pub struct Embedding {
     /// Elements of a row; a multiple of `group`.
     pub width: u64,
     /// Number of indices.
-    pub indices: u64,
+    pub indices: Size,
     /// Weights along a row that share a scale; a multiple of 32.
     #[serde(default = "chunk")]
     pub group: u64,
@@ -85,7 +86,7 @@ impl Op for Embedding {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.out, [self.indices, self.width])]
+        vec![TensorDesc::new("out", self.out, [self.indices, self.width.into()])]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -97,7 +98,7 @@ impl Op for Embedding {
     }
 
     fn flops(&self) -> f64 {
-        2.0 * self.indices as f64 * self.width as f64
+        2.0 * self.indices.as_f64() * self.width as f64
     }
 
     /// A kernel multiplies in f32 and rounds the product, so the reference does.
@@ -113,7 +114,7 @@ impl Op for Embedding {
             let zero = if self.zero_points { inputs[3].int(place) } else { middle };
             self.out.round(DType::F32.round((weight - zero) as f64 * inputs[1].float(place)))
         };
-        let rows = (0..self.indices).map(|j| in_range(inputs[2].int(j as usize), self.rows));
+        let rows = (0..self.indices.exact()).map(|j| in_range(inputs[2].int(j as usize), self.rows));
         let all = rows.flat_map(|row| (0..self.width).map(move |l| (row, l)));
         vec![Values::Float(all.map(|(row, l)| row.map_or(0.0, |row| value(row, l))).collect())]
     }
@@ -136,7 +137,17 @@ impl Samples for Embedding {
             for (index, scales) in [(DType::I32, DType::F16), (DType::I64, DType::F32)] {
                 for (n, (rows, width, indices, group)) in shapes.into_iter().enumerate() {
                     let (bits, zero_points) = (if n % 2 == 0 { 4 } else { 8 }, n % 3 != 0);
-                    let op = Embedding { rows, width, indices, group, bits, scales, zero_points, out, index };
+                    let op = Embedding {
+                        rows,
+                        width,
+                        indices: indices.into(),
+                        group,
+                        bits,
+                        scales,
+                        zero_points,
+                        out,
+                        index,
+                    };
                     samples.push(op.clone());
                     samples.push(Embedding { bits: 12 - bits, zero_points: !zero_points, ..op });
                 }
@@ -146,7 +157,7 @@ impl Samples for Embedding {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 2).then(|| sample_indices(self.indices, self.rows, random))
+        (index == 2).then(|| sample_indices(self.indices.exact(), self.rows, random))
     }
 }
 
@@ -159,7 +170,7 @@ mod tests {
         let op = Embedding {
             rows: 2,
             width: 32,
-            indices: 2,
+            indices: 2.into(),
             group: 32,
             bits: 4,
             scales: DType::F16,

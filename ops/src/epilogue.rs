@@ -1,5 +1,7 @@
 //! Epilogues of linear operations: what is added to sums, and which function is applied, before they are stored.
 
+use halite_sizes::Size;
+
 use crate::{Activation, DType};
 
 /// How far a result may be off where a dispatch of its own finishes it: the first one rounds a sum of so many terms of this
@@ -8,11 +10,11 @@ pub(crate) fn rounded_between(
     dtype: DType,
     residual: bool,
     activation: Activation,
-    terms: u64,
+    terms: Size,
     largest: f64,
 ) -> f64 {
     if dtype == DType::F16 && (residual || activation.limits().is_none()) {
-        return 4.0 * (terms.max(1) as f64).sqrt() * largest * dtype.epsilon();
+        return 4.0 * terms.as_f64().max(1.0).sqrt() * largest * dtype.epsilon();
     }
     0.0
 }

@@ -1,5 +1,6 @@
 //! Picking rows by index along a dimension; the look-up of embeddings is a case of it.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -17,14 +18,14 @@ use crate::{Samples, moves::sample_indices};
 pub struct Gather {
     /// Product of the dimensions before the one that is indexed.
     #[serde(default = "one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Size of the dimension that is indexed.
-    pub axis: u64,
+    pub axis: Size,
     /// Product of the dimensions behind it.
     #[serde(default = "one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Number of indices.
-    pub indices: u64,
+    pub indices: Size,
     /// Type of the data.
     #[serde(default = "f32")]
     pub dtype: DType,
@@ -33,8 +34,8 @@ pub struct Gather {
     pub index: DType,
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    Size::constant(1)
 }
 
 /// The default type of indices.
@@ -44,7 +45,15 @@ pub(super) fn i32() -> DType {
 
 impl Gather {
     /// Rows of data of outer x axis x inner.
-    pub fn new(outer: u64, axis: u64, inner: u64, indices: u64, dtype: DType, index: DType) -> Self {
+    pub fn new(
+        outer: impl Into<Size>,
+        axis: impl Into<Size>,
+        inner: impl Into<Size>,
+        indices: impl Into<Size>,
+        dtype: DType,
+        index: DType,
+    ) -> Self {
+        let (outer, axis, inner, indices) = (outer.into(), axis.into(), inner.into(), indices.into());
         Gather { outer, axis, inner, indices, dtype, index }
     }
 
@@ -83,10 +92,12 @@ impl Op for Gather {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let rows = (0..self.outer).flat_map(|outer| (0..self.indices).map(move |j| (outer, j)));
+        let [count, axis, inner, indices] =
+            [self.outer, self.axis, self.inner, self.indices].map(Size::exact);
+        let rows = (0..count).flat_map(|outer| (0..indices).map(move |j| (outer, j)));
         let places = rows.flat_map(|(outer, j)| {
-            let row = in_range(inputs[1].int(j as usize), self.axis);
-            (0..self.inner).map(move |i| row.map(|row| (outer * self.axis + row) * self.inner + i))
+            let row = in_range(inputs[1].int(j as usize), axis);
+            (0..inner).map(move |i| row.map(|row| (outer * axis + row) * inner + i))
         });
         vec![pick(&inputs[0], places, 0.0)]
     }
@@ -115,7 +126,7 @@ impl Samples for Gather {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_indices(self.indices, self.axis, random))
+        (index == 1).then(|| sample_indices(self.indices.exact(), self.axis.exact(), random))
     }
 }
 

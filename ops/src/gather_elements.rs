@@ -6,7 +6,7 @@ use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     conv2d::f32,
     gather::i32,
-    moves::{MOST_DIMS, check_index_type, coordinates, in_range, list, pick, product, size_name},
+    moves::{MOST_DIMS, check_index_type, coordinates, count, in_range, list, pick, size_name},
 };
 #[cfg(any(test, feature = "testing"))]
 use crate::{Samples, moves::sample_indices};
@@ -84,7 +84,7 @@ impl Op for GatherElements {
             at[self.axis] = in_range(inputs[1].int(element as usize), self.data[self.axis])?;
             Some(at.iter().zip(&self.data).fold(0, |place, (at, size)| place * size + at))
         };
-        vec![pick(&inputs[0], (0..product(&self.indices)).map(place), 0.0)]
+        vec![pick(&inputs[0], (0..count(&self.indices)).map(place), 0.0)]
     }
 
     fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
@@ -117,7 +117,7 @@ impl Samples for GatherElements {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_indices(product(&self.indices), self.data[self.axis], random))
+        (index == 1).then(|| sample_indices(count(&self.indices), self.data[self.axis], random))
     }
 }
 

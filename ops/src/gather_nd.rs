@@ -6,7 +6,7 @@ use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     conv2d::f32,
     gather::i32,
-    moves::{MOST_DIMS, check_index_type, in_range, list, pick, product, size_name},
+    moves::{MOST_DIMS, check_index_type, count, in_range, list, pick, size_name},
 };
 #[cfg(any(test, feature = "testing"))]
 use crate::{Samples, moves::sample_indices};
@@ -94,7 +94,7 @@ impl Op for GatherNd {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let (depth, batch_slices) = (self.extents.len(), product(&self.extents));
+        let (depth, batch_slices) = (self.extents.len(), count(&self.extents));
         let places = (0..self.batch * self.slices).flat_map(|j| {
             let slice = slice_of(&inputs[1], j as usize * depth, &self.extents);
             let row = slice.map(|slice| j / self.slices * batch_slices + slice);

@@ -142,7 +142,7 @@ impl Op for KvAppend {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        self.reference_over(inputs, &[Values::Float(vec![0.0; self.outputs()[0].elements() as usize])])
+        self.reference_over(inputs, &[Values::Float(vec![0.0; self.outputs()[0].elements().exact_usize()])])
     }
 
     fn updates(&self, _output: usize) -> bool {

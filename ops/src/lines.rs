@@ -1,6 +1,8 @@
 //! Lines of tensors, which reductions, normalizations and sorts work along, and how workgroups share them. The other half
 //! is `include/lines.glsl`.
 
+use halite_sizes::Size;
+
 use crate::DType;
 
 /// A tensor of outer x length x inner elements as `outer * inner` lines of `length` elements, `inner` apart. Several
@@ -8,35 +10,35 @@ use crate::DType;
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     /// Product of the axes before.
-    pub outer: u64,
+    pub outer: Size,
     /// Elements of a line.
-    pub length: u64,
+    pub length: Size,
     /// Product of the axes behind.
-    pub inner: u64,
+    pub inner: Size,
 }
 
 impl Lines {
     /// Number of lines.
-    pub fn count(&self) -> u64 {
-        self.outer.saturating_mul(self.inner)
+    pub fn count(&self) -> Size {
+        self.outer * self.inner
     }
 
     /// Number of elements.
-    pub fn elements(&self) -> u64 {
-        self.count().saturating_mul(self.length)
+    pub fn elements(&self) -> Size {
+        self.count() * self.length
     }
 
     /// Indices of the elements of every line.
     pub fn places(&self) -> impl Iterator<Item = Vec<usize>> + use<> {
-        let [outer, length, inner] = [self.outer, self.length, self.inner].map(|n| n as usize);
+        let [outer, length, inner] = [self.outer, self.length, self.inner].map(Size::exact_usize);
         let line = move |o: usize, i: usize| (0..length).map(|j| (o * length + j) * inner + i).collect();
         (0..outer).flat_map(move |o| (0..inner).map(move |i| line(o, i)))
     }
 }
 
 /// Default of dimensions, for serde.
-pub fn one() -> u64 {
-    1
+pub fn one() -> Size {
+    Size::constant(1)
 }
 
 /// Default of types, for serde.
@@ -59,7 +61,11 @@ pub(crate) fn shapes() -> impl Iterator<Item = Lines> {
         (1, 3001, 9),
         (0, 8, 1),
     ];
-    shapes.into_iter().map(|(outer, length, inner)| Lines { outer, length, inner })
+    shapes.into_iter().map(|(outer, length, inner)| Lines {
+        outer: outer.into(),
+        length: length.into(),
+        inner: inner.into(),
+    })
 }
 
 #[cfg(test)]
@@ -68,7 +74,7 @@ mod tests {
 
     #[test]
     fn places_of_lines() {
-        let lines = Lines { outer: 2, length: 2, inner: 3 };
+        let lines = Lines { outer: 2.into(), length: 2.into(), inner: 3.into() };
         let places: Vec<_> = lines.places().collect();
         assert_eq!(places, [[0, 3], [1, 4], [2, 5], [6, 9], [7, 10], [8, 11]]);
     }

@@ -1,6 +1,7 @@
 //! The product of matrices: `out[b, i, j] = activation(bias[j] + residual[b, i, j] + sum over k of lhs[b, i, k] * rhs[b,
 //! k, j])`.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -12,14 +13,14 @@ use crate::{Activation, DType, Op, TensorDesc, Tolerance, Values, convolution::l
 #[serde(deny_unknown_fields)]
 pub struct MatMul {
     /// Rows of the result.
-    pub m: u64,
+    pub m: Size,
     /// Columns of the result.
-    pub n: u64,
+    pub n: Size,
     /// Length of the sums.
-    pub k: u64,
+    pub k: Size,
     /// Number of matrices.
     #[serde(default = "one")]
-    pub batch: u64,
+    pub batch: Size,
     /// Type of the left operand.
     #[serde(default = "f32")]
     pub lhs: DType,
@@ -46,8 +47,8 @@ pub struct MatMul {
     pub activation: Activation,
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    Size::constant(1)
 }
 
 fn f32() -> DType {
@@ -56,12 +57,18 @@ fn f32() -> DType {
 
 impl MatMul {
     /// A product of two matrices of one type with a result of another.
-    pub fn new(m: u64, n: u64, k: u64, operand: DType, out: DType) -> Self {
+    pub fn new(
+        m: impl Into<Size>,
+        n: impl Into<Size>,
+        k: impl Into<Size>,
+        operand: DType,
+        out: DType,
+    ) -> Self {
         MatMul {
-            m,
-            n,
-            k,
-            batch: 1,
+            m: m.into(),
+            n: n.into(),
+            k: k.into(),
+            batch: one(),
             lhs: operand,
             rhs: operand,
             out,
@@ -106,8 +113,8 @@ impl MatMul {
             }
         }
         let batch = of((20, 24, 16), kinds[4]);
-        samples.push(MatMul { batch: 3, rhs_transposed: true, ..batch.clone() });
-        samples.push(MatMul { batch: 3, activation: of((1, 1, 1), kinds[2]).activation, ..batch });
+        samples.push(MatMul { batch: 3.into(), rhs_transposed: true, ..batch.clone() });
+        samples.push(MatMul { batch: 3.into(), activation: of((1, 1, 1), kinds[2]).activation, ..batch });
         samples.dedup();
         samples
     }
@@ -129,7 +136,7 @@ impl Op for MatMul {
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let matrix = if self.rhs_transposed { [self.n, self.k] } else { [self.k, self.n] };
-        let rhs_batch = if self.rhs_shared { 1 } else { self.batch };
+        let rhs_batch = if self.rhs_shared { one() } else { self.batch };
         let mut inputs = vec![
             TensorDesc::new("lhs", self.lhs, [self.batch, self.m, self.k]),
             TensorDesc::new("rhs", self.rhs, [rhs_batch, matrix[0], matrix[1]]),
@@ -156,11 +163,11 @@ impl Op for MatMul {
     }
 
     fn flops(&self) -> f64 {
-        2.0 * self.batch as f64 * self.m as f64 * self.n as f64 * self.k as f64
+        2.0 * (self.batch.as_f64() * self.m.as_f64() * self.n.as_f64() * self.k.as_f64())
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(|d| d as usize);
+        let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(Size::exact_usize);
         let rhs_stride = if self.rhs_shared { 0 } else { n * k };
         let place = |b: usize, i: usize, j: usize, l: usize| {
             let right = if self.rhs_transposed { j * k + l } else { l * n + j };
@@ -224,11 +231,11 @@ impl Samples for MatMul {
                 samples.push(MatMul::new(m, n, k, operand, out));
             }
             let even = MatMul::new(70, 144, 112, operand, out);
-            samples.push(MatMul { rhs_transposed: true, batch: 2, ..even });
+            samples.push(MatMul { rhs_transposed: true, batch: 2.into(), ..even });
             let odd = MatMul::new(35, 66, 31, operand, out);
             samples.push(MatMul { rhs_transposed: true, ..odd.clone() });
-            samples.push(MatMul { batch: 3, ..odd.clone() });
-            samples.push(MatMul { batch: 2, rhs_shared: true, rhs_transposed: true, ..odd });
+            samples.push(MatMul { batch: 3.into(), ..odd.clone() });
+            samples.push(MatMul { batch: 2.into(), rhs_shared: true, rhs_transposed: true, ..odd });
             samples.extend(Self::finished_samples(operand, out));
         }
         samples

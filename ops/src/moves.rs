@@ -1,6 +1,7 @@
 //! What operations that only move elements share: how an index falls into coordinates, strided walks over tensors, units
 //! larger than an element, and grids. `include/moves.glsl` is the other half.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Deserializer};
 
 use crate::{DType, Values};
@@ -25,23 +26,39 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> R
     }
 }
 
+/// A list of sizes that may be negative.
+pub(super) fn signed<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Size>, D::Error> {
+    let numbers: Vec<i64> = list(from)?;
+    Ok(numbers.into_iter().map(Size::from).collect())
+}
+
 /// Part of signatures: elements of the same size move alike.
 pub(super) fn size_name(dtype: DType) -> String {
     format!("b{}", dtype.size())
 }
 
-/// Product of sizes; `u64::MAX` when it does not fit.
-pub fn product(dims: &[u64]) -> u64 {
-    dims.iter().fold(1, |n, d| n.saturating_mul(*d))
+/// Product of sizes.
+pub fn product(dims: &[Size]) -> Size {
+    dims.iter().product()
 }
 
 /// Distance in elements from a place to the next in each dimension of a dense tensor.
-pub fn dense_strides(dims: &[u64]) -> Vec<i64> {
-    let mut strides = vec![1i64; dims.len()];
+pub fn dense_strides(dims: &[Size]) -> Vec<Size> {
+    let mut strides = vec![Size::constant(1); dims.len()];
     for d in (1..dims.len()).rev() {
-        strides[d - 1] = strides[d].saturating_mul(i64::try_from(dims[d]).unwrap_or(i64::MAX));
+        strides[d - 1] = strides[d] * dims[d];
     }
     strides
+}
+
+/// Product of numbers; `u64::MAX` when it does not fit.
+pub fn count(dims: &[u64]) -> u64 {
+    dims.iter().fold(1, |n, d| n.saturating_mul(*d))
+}
+
+/// Sizes as plain numbers, for references on the host.
+pub(super) fn numbers(dims: &[Size]) -> Vec<u64> {
+    dims.iter().map(|size| size.exact()).collect()
 }
 
 /// Coordinates of the element with an index in a dense tensor.

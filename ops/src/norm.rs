@@ -1,5 +1,6 @@
 //! Normalizations: layer, root mean square, group, instance, and batch normalization as inference does it.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -33,14 +34,14 @@ pub struct Norm {
     pub kind: NormKind,
     /// Product of the axes before the channels.
     #[serde(default = "lines::one")]
-    pub batch: u64,
+    pub batch: Size,
     /// Elements with a scale and a bias of their own.
     pub channels: u64,
     /// Product of the axes behind.
     #[serde(default = "lines::one")]
-    pub spatial: u64,
+    pub spatial: Size,
     /// Groups of neighbouring channels.
-    #[serde(default = "lines::one")]
+    #[serde(default = "one")]
     pub groups: u64,
     /// Whether there is a factor for each channel.
     #[serde(default)]
@@ -60,6 +61,10 @@ fn group() -> NormKind {
     NormKind::Group
 }
 
+fn one() -> u64 {
+    1
+}
+
 fn epsilon() -> Exact<f32> {
     Exact(1e-5)
 }
@@ -67,13 +72,13 @@ fn epsilon() -> Exact<f32> {
 impl Norm {
     /// The lines that are normalized.
     pub fn lines(&self) -> Lines {
-        let length = (self.channels / self.groups.max(1)).saturating_mul(self.spatial);
-        Lines { outer: self.batch.saturating_mul(self.groups), length, inner: 1 }
+        let length = self.channels / self.groups.max(1) * self.spatial;
+        Lines { outer: self.batch * self.groups, length, inner: 1.into() }
     }
 
     /// Number of elements.
-    pub fn elements(&self) -> u64 {
-        self.batch.saturating_mul(self.channels).saturating_mul(self.spatial)
+    pub fn elements(&self) -> Size {
+        self.batch * self.channels * self.spatial
     }
 }
 
@@ -114,7 +119,8 @@ impl Op for Norm {
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let channels = |name| TensorDesc::new(name, self.dtype, [self.channels]);
-        let mut inputs = vec![TensorDesc::new("in", self.dtype, [self.batch, self.channels, self.spatial])];
+        let mut inputs =
+            vec![TensorDesc::new("in", self.dtype, [self.batch, self.channels.into(), self.spatial])];
         if self.kind == NormKind::Batch {
             inputs.extend([channels("mean"), channels("variance")]);
         }
@@ -124,7 +130,7 @@ impl Op for Norm {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, [self.batch, self.channels, self.spatial])]
+        vec![TensorDesc::new("out", self.dtype, [self.batch, self.channels.into(), self.spatial])]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -137,14 +143,14 @@ impl Op for Norm {
     }
 
     fn flops(&self) -> f64 {
-        6.0 * self.elements() as f64
+        6.0 * self.elements().as_f64()
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let spatial = self.spatial as usize;
+        let spatial = self.spatial.exact_usize();
         let channel = |at: usize| at / spatial.max(1) % self.channels as usize;
         let [scale, bias] = self.channel_inputs();
-        let mut out = vec![0.0; self.elements() as usize];
+        let mut out = vec![0.0; self.elements().exact_usize()];
         for line in self.lines().places() {
             let own = (self.kind != NormKind::Batch).then(|| self.moments(inputs, &line));
             for at in line {
@@ -164,7 +170,7 @@ impl Op for Norm {
     /// the variance by a part of itself, as all its terms are positive. The division by the deviation makes
     /// absolute errors larger: deviations of what kernels are tried with are at least a tenth of the magnitude.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
-        let (u, length) = (DType::F32.epsilon(), self.lines().length.max(1) as f64);
+        let (u, length) = (DType::F32.epsilon(), self.lines().length.as_f64().max(1.0));
         let of_last = |back: usize| magnitudes[magnitudes.len() - back];
         let channel = if self.scale { of_last(1 + usize::from(self.bias)).max(1.0) } else { 1.0 };
         // A difference from the mean is at most two magnitudes.
@@ -205,9 +211,9 @@ impl Samples for Norm {
                 let epsilon = epsilon();
                 let of = |scale, bias| Norm {
                     kind,
-                    batch,
+                    batch: batch.into(),
                     channels,
-                    spatial,
+                    spatial: spatial.into(),
                     groups,
                     scale,
                     bias,
@@ -236,9 +242,9 @@ mod tests {
         let dtype = DType::F32;
         Norm {
             kind,
-            batch,
+            batch: batch.into(),
             channels,
-            spatial: 1,
+            spatial: 1.into(),
             groups,
             scale: false,
             bias: false,

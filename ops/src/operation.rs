@@ -153,7 +153,7 @@ impl Operation {
 
     /// What it costs at least.
     pub fn work(&self) -> Work {
-        let moved = |t: &TensorDesc| t.bytes() as f64;
+        let moved = |t: &TensorDesc| t.bytes().as_f64();
         let bytes = self.inputs().iter().chain(&self.outputs()).map(moved).sum();
         Work { flops: self.op().flops(), bytes }
     }

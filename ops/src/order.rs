@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use halite_sizes::Size;
+
 use crate::{DType, TensorDesc, Values, lines::Lines};
 
 /// Types whose elements have an order here, numbered as in `include/keys.glsl`.
@@ -38,7 +40,7 @@ pub struct Sorting {
     /// What is sorted.
     pub lines: Lines,
     /// How many of each line are wanted.
-    pub keep: u64,
+    pub keep: Size,
     /// Whether the largest come first.
     pub descending: bool,
     /// Type of the elements.
@@ -64,7 +66,7 @@ impl Sorting {
     pub fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let kept = Lines { length: self.keep, ..self.lines };
         let (mut sources, mut indices) =
-            (vec![0; kept.elements() as usize], vec![0; kept.elements() as usize]);
+            (vec![0; kept.elements().exact_usize()], vec![0; kept.elements().exact_usize()]);
         for (line, targets) in self.lines.places().zip(kept.places()) {
             let mut sorted: Vec<usize> = (0..line.len()).collect();
             sorted.sort_by(|a, b| {

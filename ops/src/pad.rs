@@ -1,5 +1,6 @@
 //! Borders around tensors: a constant, the nearest element, a mirror image, or the tensor again.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -7,7 +8,7 @@ use crate::Samples;
 use crate::{
     DType, Exact, Op, TensorDesc, Tolerance, Values,
     conv2d::f32,
-    moves::{MOST_DIMS, coordinates, dense_strides, list, pick, product, size_name},
+    moves::{MOST_DIMS, coordinates, count, dense_strides, list, numbers, pick, size_name},
 };
 
 /// What is around a tensor. Names are those of ONNX.
@@ -150,13 +151,14 @@ impl Op for Pad {
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let (dims, extents) = (self.output_dims(), self.extents());
-        let strides = dense_strides(&self.input);
+        let input: Vec<Size> = self.input.iter().map(Size::from).collect();
+        let strides = numbers(&dense_strides(&input));
         let place = |index| {
             let at = coordinates(index, &dims);
             let inside = at.iter().zip(&extents).map(|(at, extent)| self.inside(extent, *at));
-            inside.zip(&strides).map(|(at, stride)| at.map(|at| at * stride.unsigned_abs())).sum()
+            inside.zip(&strides).map(|(at, stride)| at.map(|at| at * stride)).sum()
         };
-        vec![pick(&inputs[0], (0..product(&dims)).map(place), self.dtype.round(self.value.0))]
+        vec![pick(&inputs[0], (0..count(&dims)).map(place), self.dtype.round(self.value.0))]
     }
 
     fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {

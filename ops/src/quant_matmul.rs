@@ -5,6 +5,7 @@
 //! are those with the uppermost bit flipped. That and the layout are those of ONNX Runtime's `MatMulNBits`, except that
 //! zero points take a byte each.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -19,7 +20,7 @@ pub const CHUNK: u64 = 32;
 #[serde(deny_unknown_fields)]
 pub struct QuantMatMul {
     /// Rows of activations.
-    pub m: u64,
+    pub m: Size,
     /// Columns of the result; rows of weights.
     pub n: u64,
     /// Length of the sums; a multiple of `group`.
@@ -98,7 +99,7 @@ impl Op for QuantMatMul {
     fn inputs(&self) -> Vec<TensorDesc> {
         let scales = [self.n, self.k / self.group.max(1)];
         let mut inputs = vec![
-            TensorDesc::new("lhs", self.lhs, [self.m, self.k]),
+            TensorDesc::new("lhs", self.lhs, [self.m, self.k.into()]),
             TensorDesc::new("weights", DType::U8, [self.n, self.k * u64::from(self.bits) / 8]),
             TensorDesc::new("scales", self.scales, scales),
         ];
@@ -112,7 +113,7 @@ impl Op for QuantMatMul {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.out, [self.m, self.n])]
+        vec![TensorDesc::new("out", self.out, [self.m, self.n.into()])]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -124,11 +125,11 @@ impl Op for QuantMatMul {
     }
 
     fn flops(&self) -> f64 {
-        2.0 * self.m as f64 * self.n as f64 * self.k as f64
+        2.0 * self.m.as_f64() * self.n as f64 * self.k as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let [m, n, k] = [self.m, self.n, self.k].map(|d| d as usize);
+        let [m, n, k] = [self.m.exact(), self.n, self.k].map(|d| d as usize);
         let (left, right) = (inputs[0].floats(), self.weights(inputs));
         let row_scale = |i: usize| match self.lhs {
             DType::I8 => inputs[inputs.len() - 1].float(i),
@@ -175,7 +176,17 @@ impl Samples for QuantMatMul {
             for (index, (m, n, k, group, bits)) in shapes.into_iter().chain(more).enumerate() {
                 let scales = if index % 2 == 0 { DType::F16 } else { DType::F32 };
                 let zero_points = index % 3 != 0;
-                samples.push(QuantMatMul { m, n, k, group, bits, lhs, scales, out, zero_points });
+                samples.push(QuantMatMul {
+                    m: Size::from(m),
+                    n,
+                    k,
+                    group,
+                    bits,
+                    lhs,
+                    scales,
+                    out,
+                    zero_points,
+                });
             }
         }
         samples
@@ -184,7 +195,7 @@ impl Samples for QuantMatMul {
     /// Scales that make weights at most 1, and rows of 8-bit activations too.
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         let tensor = self.inputs().into_iter().nth(index)?;
-        let count = 0..tensor.elements();
+        let count = 0..tensor.elements().exact();
         let mut scale = |bits: u32| {
             let fraction = 0.5 + (random() >> 54) as f64 / 2048.0;
             tensor.dtype.round(fraction / f64::from(1u32 << bits))
@@ -234,13 +245,15 @@ mod tests {
         };
         for op in QuantMatMul::samples().into_iter().filter(|op| op.m * op.k > 0) {
             let any = |tensor: &TensorDesc, random: &mut dyn FnMut() -> u64| match tensor.dtype {
-                DType::I8 => {
-                    Values::Int((0..tensor.elements()).map(|_| (random() >> 56) as i8 as i64).collect())
+                DType::I8 => Values::Int(
+                    (0..tensor.elements().exact()).map(|_| (random() >> 56) as i8 as i64).collect(),
+                ),
+                DType::U8 => {
+                    Values::Int((0..tensor.elements().exact()).map(|_| (random() >> 56) as i64).collect())
                 }
-                DType::U8 => Values::Int((0..tensor.elements()).map(|_| (random() >> 56) as i64).collect()),
                 dtype => {
                     let mut unit = || dtype.round((random() >> 33) as f64 / f64::from(1u32 << 30) - 1.0);
-                    Values::Float((0..tensor.elements()).map(|_| unit()).collect())
+                    Values::Float((0..tensor.elements().exact()).map(|_| unit()).collect())
                 }
             };
             let of = |(index, tensor): (usize, &TensorDesc)| {

@@ -1,5 +1,6 @@
 //! Reductions: sums, products, extremes and norms along axes of a tensor.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -65,12 +66,12 @@ pub struct Reduce {
     pub kind: ReduceKind,
     /// Product of the axes before the reduced ones.
     #[serde(default = "lines::one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Product of the reduced axes.
-    pub length: u64,
+    pub length: Size,
     /// Product of the axes behind.
     #[serde(default = "lines::one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Type of elements and results: `f32`, `f16`, `bf16`, or an integer type of 32 or 64 bits.
     #[serde(default = "lines::f32")]
     pub dtype: DType,
@@ -154,7 +155,7 @@ impl Op for Reduce {
     }
 
     fn flops(&self) -> f64 {
-        self.lines().elements() as f64
+        self.lines().elements().as_f64()
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
@@ -176,7 +177,7 @@ impl Op for Reduce {
             return Tolerance::EXACT;
         }
         let (f32, out, magnitude) = (DType::F32, self.dtype, magnitudes[0]);
-        let length = self.length.max(1);
+        let length = self.length.value().max(1);
         let sum = |magnitude| Tolerance::of_sum(length, magnitude, f32, out);
         let log = 2f64.powi(-21) + 8.0 * (length as f64).sqrt().recip() * 10.0 * f32.epsilon();
         let few = out.epsilon() + 5.0 * f32.epsilon();
@@ -220,9 +221,13 @@ impl Samples for Reduce {
             let shapes = lines::shapes();
             samples.extend(shapes.map(|l| of(ReduceKind::Sum, l)));
             // Products of many floats have no digits left.
-            let product = Lines { outer: 3, length: 28, inner: 1 };
+            let product = Lines { outer: 3.into(), length: 28.into(), inner: 1.into() };
             let some = [(3, 260, 1), (2, 33, 9), (1, 8192, 1), (3, 0, 2)];
-            let some = some.map(|(outer, length, inner)| Lines { outer, length, inner });
+            let some = some.map(|(outer, length, inner)| Lines {
+                outer: outer.into(),
+                length: length.into(),
+                inner: inner.into(),
+            });
             for kind in ReduceKind::ALL.into_iter().filter(|k| dtype.is_float() || k.takes_integers()) {
                 let long = |l: &Lines| kind != ReduceKind::Prod || !dtype.is_float() || l.length < 100;
                 samples.extend(some.into_iter().filter(long).map(|l| of(kind, l)));
@@ -236,13 +241,13 @@ impl Samples for Reduce {
         if !self.dtype.is_float() {
             // Of all magnitudes.
             let one = |_| (random() as i64) >> (random() % 64);
-            let all = Values::Int((0..self.lines().elements()).map(one).collect());
+            let all = Values::Int((0..self.lines().elements().exact()).map(one).collect());
             return Some(Values::from_bytes(self.dtype, &all.to_bytes(self.dtype)));
         }
         // Logarithms of sums near zero, or below, tell nothing.
         let positive = |_| self.dtype.round((1 + random() % 1000) as f64 / 1000.0);
         (self.kind == ReduceKind::LogSum)
-            .then(|| Values::Float((0..self.lines().elements()).map(positive).collect()))
+            .then(|| Values::Float((0..self.lines().elements().exact()).map(positive).collect()))
     }
 }
 
@@ -251,19 +256,26 @@ mod tests {
     use super::*;
 
     fn reduced(kind: ReduceKind, values: &[f64]) -> f64 {
-        let op = Reduce { kind, outer: 1, length: values.len() as u64, inner: 1, dtype: DType::F32 };
+        let op =
+            Reduce { kind, outer: 1.into(), length: values.len().into(), inner: 1.into(), dtype: DType::F32 };
         op.reference(&[Values::Float(values.to_vec())])[0].float(0)
     }
 
     #[test]
     fn the_reference_reduces() {
-        let op = Reduce { kind: ReduceKind::Sum, outer: 1, length: 2, inner: 2, dtype: DType::F32 };
+        let op = Reduce {
+            kind: ReduceKind::Sum,
+            outer: 1.into(),
+            length: 2.into(),
+            inner: 2.into(),
+            dtype: DType::F32,
+        };
         let reference = op.reference(&[Values::Float(vec![1.0, 2.0, 3.0, 4.0])]);
         assert_eq!(reference, [Values::Float(vec![4.0, 6.0])]);
         assert_eq!(reduced(ReduceKind::L2, &[3.0, -4.0]), 5.0);
         assert_eq!(reduced(ReduceKind::Prod, &[3.0, -4.0]), -12.0);
         assert_eq!(reduced(ReduceKind::LogSumExp, &[1000.0, f64::NEG_INFINITY]), 1000.0);
-        let large = |kind, dtype| Reduce { kind, outer: 1, length: 2, inner: 1, dtype };
+        let large = |kind, dtype| Reduce { kind, outer: 1.into(), length: 2.into(), inner: 1.into(), dtype };
         let values = [Values::Int(vec![-1, 1])];
         assert_eq!(large(ReduceKind::Max, DType::U64).reference(&values), [Values::Int(vec![-1])]);
         assert_eq!(large(ReduceKind::Max, DType::I64).reference(&values), [Values::Int(vec![1])]);

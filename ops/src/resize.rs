@@ -8,7 +8,7 @@ use crate::{
     DType, Exact, Op, TensorDesc, Tolerance, Values,
     axis::{Axis, Coordinates, Nearest},
     conv2d::f32,
-    moves::{coordinates, list, pick, product, size_name},
+    moves::{coordinates, count, list, pick, size_name},
 };
 
 /// How elements between places come about.
@@ -156,7 +156,7 @@ impl Op for Resize {
         if self.step.iter().chain(&self.step_of).any(|n| *n == 0) {
             return Err("a step is not 0".into());
         }
-        if product(&self.input) == 0 && product(&self.output) > 0 {
+        if count(&self.input) == 0 && count(&self.output) > 0 {
             return Err("an image without elements cannot be resized".into());
         }
         match self.interpolation {
@@ -195,13 +195,13 @@ impl Op for Resize {
             return 0.0;
         }
         let terms = f64::from(self.taps()).powi(self.input.len() as i32);
-        2.0 * terms * self.images as f64 * product(&self.output) as f64
+        2.0 * terms * self.images as f64 * count(&self.output) as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let dims = [&[self.images], &self.output[..]].concat();
         let axes = self.axes();
-        let all = 0..product(&dims);
+        let all = 0..count(&dims);
         if self.interpolation != Interpolation::Nearest {
             let value = |index| {
                 let at = coordinates(index, &dims);

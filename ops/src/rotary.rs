@@ -1,5 +1,6 @@
 //! Rotary position embedding: pairs of elements turned by angles that grow with the position.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -27,11 +28,11 @@ pub enum Positions {
 pub struct Rotary {
     /// Number of sequences.
     #[serde(default = "one")]
-    pub batch: u64,
+    pub batch: Size,
     /// Heads.
     pub heads: u64,
     /// Rows of a head.
-    pub len: u64,
+    pub len: Size,
     /// Elements of a row.
     pub head_dim: u64,
     /// How many of them, the first, are turned; even, at most 256. Absent: all.
@@ -45,20 +46,20 @@ pub struct Rotary {
     pub interleaved: bool,
     /// Position of the first row, where there is no tensor of positions.
     #[serde(default)]
-    pub start: u64,
+    pub start: Size,
     /// Where positions come from.
     #[serde(default)]
     pub positions: Positions,
     /// Rows of the tables `[tables, rotary_dim / 2]` of cosines and sines. Absent: angles are computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tables: Option<u64>,
+    pub tables: Option<Size>,
     /// Base of the angles, more than 1.
     #[serde(default = "base")]
     pub base: Exact<f64>,
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    Size::constant(1)
 }
 
 fn f32() -> DType {
@@ -74,16 +75,16 @@ const DIRECTION_ERROR: f64 = 1.0 / (1u64 << 21) as f64;
 
 impl Rotary {
     /// Rotary embedding of all elements, at positions from 0 on.
-    pub fn new(heads: u64, len: u64, head_dim: u64, dtype: DType) -> Self {
+    pub fn new(heads: u64, len: impl Into<Size>, head_dim: u64, dtype: DType) -> Self {
         Rotary {
-            batch: 1,
+            batch: one(),
             heads,
-            len,
+            len: len.into(),
             head_dim,
             rotary_dim: None,
             dtype,
             interleaved: false,
-            start: 0,
+            start: Size::constant(0),
             positions: Positions::Start,
             tables: None,
             base: base(),
@@ -103,11 +104,23 @@ impl Rotary {
         let [start, i32, i64] = [Positions::Start, Positions::I32, Positions::I64];
         vec![
             of(3, 9, 32),
-            Rotary { start: 131_000, interleaved: true, ..of(5, 3, 64) },
-            Rotary { batch: 2, rotary_dim: Some(10), positions: i32, ..of(2, 5, 15) },
-            Rotary { batch: 2, positions: i64, base: Exact(500_000.0), interleaved: true, ..of(6, 4, 256) },
-            Rotary { tables: Some(40), positions: i64, ..of(2, 7, 16) },
-            Rotary { tables: Some(11), start: 3, positions: start, interleaved: true, ..of(2, 8, 6) },
+            Rotary { start: 131_000.into(), interleaved: true, ..of(5, 3, 64) },
+            Rotary { batch: 2.into(), rotary_dim: Some(10), positions: i32, ..of(2, 5, 15) },
+            Rotary {
+                batch: 2.into(),
+                positions: i64,
+                base: Exact(500_000.0),
+                interleaved: true,
+                ..of(6, 4, 256)
+            },
+            Rotary { tables: Some(40.into()), positions: i64, ..of(2, 7, 16) },
+            Rotary {
+                tables: Some(11.into()),
+                start: 3.into(),
+                positions: start,
+                interleaved: true,
+                ..of(2, 8, 6)
+            },
             Rotary { rotary_dim: Some(0), ..of(1, 2, 3) },
             of(2, 0, 8),
         ]
@@ -119,7 +132,7 @@ impl Rotary {
     fn direction(&self, inputs: &[Values], pair: u64, position: u64) -> (f64, f64) {
         match self.tables {
             Some(rows) => {
-                let at = (position.min(rows - 1) * self.pairs() + pair) as usize;
+                let at = (position.min(rows.exact() - 1) * self.pairs() + pair) as usize;
                 let first = if self.positions == Positions::Start { 1 } else { 2 };
                 (inputs[first].float(at), inputs[first + 1].float(at))
             }
@@ -158,10 +171,10 @@ impl Op for Rotary {
         if self.head_dim == 0 || rotary_dim > self.head_dim.min(256) || !rotary_dim.is_multiple_of(2) {
             return Err(format!("a rotary_dim of {rotary_dim} is not an even part of {}", self.head_dim));
         }
-        if self.tables == Some(0) {
+        if self.tables.is_some_and(|rows| rows == 0) {
             return Err("tables have at least one row".into());
         }
-        if self.start.saturating_add(self.len) > 1 << 31 {
+        if self.start + self.len > 1u64 << 31 {
             return Err(format!("positions from {} on are not less than 2^31", self.start));
         }
         if self.base.0.is_finite() && self.base.0 > 1.0 { Ok(()) } else { Err("base is more than 1".into()) }
@@ -174,14 +187,19 @@ impl Op for Rotary {
             Positions::I32 => Some(of_type(DType::I32)),
             Positions::I64 => Some(of_type(DType::I64)),
         };
-        let x = TensorDesc::new("x", self.dtype, [self.batch, self.heads, self.len, self.head_dim]);
-        let table = |rows, name| TensorDesc::new(name, self.dtype, [rows, self.pairs()]);
+        let x =
+            TensorDesc::new("x", self.dtype, [self.batch, self.heads.into(), self.len, self.head_dim.into()]);
+        let table = |rows, name| TensorDesc::new(name, self.dtype, [rows, self.pairs().into()]);
         let tables = self.tables.into_iter().flat_map(|rows| ["cos", "sin"].map(|name| table(rows, name)));
         [x].into_iter().chain(positions).chain(tables).collect()
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, [self.batch, self.heads, self.len, self.head_dim])]
+        vec![TensorDesc::new(
+            "out",
+            self.dtype,
+            [self.batch, self.heads.into(), self.len, self.head_dim.into()],
+        )]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -193,18 +211,19 @@ impl Op for Rotary {
     }
 
     fn flops(&self) -> f64 {
-        6.0 * self.batch as f64 * self.heads as f64 * self.len as f64 * self.pairs() as f64
+        6.0 * self.batch.as_f64() * self.heads as f64 * self.len.as_f64() * self.pairs() as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let heads = (0..self.batch).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
-        let rows = heads.flat_map(|(b, h)| (0..self.len).map(move |i| (b, h, i)));
+        let len = self.len.exact();
+        let heads = (0..self.batch.exact()).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
+        let rows = heads.flat_map(|(b, h)| (0..len).map(move |i| (b, h, i)));
         let row = |(b, h, i)| {
             let position = match self.positions {
-                Positions::Start => self.start + i,
-                Positions::I32 | Positions::I64 => inputs[1].int((b * self.len + i) as usize) as u64,
+                Positions::Start => self.start.exact() + i,
+                Positions::I32 | Positions::I64 => inputs[1].int((b * len + i) as usize) as u64,
             };
-            self.row(inputs, ((b * self.heads + h) * self.len + i) * self.head_dim, position)
+            self.row(inputs, ((b * self.heads + h) * len + i) * self.head_dim, position)
         };
         vec![Values::Float(rows.flat_map(row).collect())]
     }
@@ -232,8 +251,8 @@ impl Samples for Rotary {
         if index != 1 || self.positions == Positions::Start {
             return None;
         }
-        let end = self.tables.map_or(1 << 20, |rows| rows + 2);
-        Some(Values::Int((0..self.batch * self.len).map(|_| (random() % end) as i64).collect()))
+        let end = self.tables.map_or(1 << 20, |rows| rows.exact() + 2);
+        Some(Values::Int((0..(self.batch * self.len).exact()).map(|_| (random() % end) as i64).collect()))
     }
 }
 
@@ -243,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_reference_turns_pairs() {
-        let op = Rotary { start: 1, ..Rotary::new(1, 1, 4, DType::F32) };
+        let op = Rotary { start: 1.into(), ..Rotary::new(1, 1, 4, DType::F32) };
         let x = [Values::Float(vec![1.0, 0.0, 0.0, 1.0])];
         let near = |op: &Rotary, expected: [f64; 4]| {
             let [Values::Float(got)] = &op.reference(&x)[..] else { panic!("floats") };

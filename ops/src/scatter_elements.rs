@@ -7,7 +7,7 @@ use crate::{
     conv2d::f32,
     gather::i32,
     gather_elements::check_shapes,
-    moves::{coordinates, in_range, list, product},
+    moves::{coordinates, count, in_range, list},
     scatters::Reduction,
 };
 #[cfg(any(test, feature = "testing"))]
@@ -67,12 +67,12 @@ impl Op for ScatterElements {
     }
 
     fn flops(&self) -> f64 {
-        if self.reduction == Reduction::None { 0.0 } else { product(&self.indices) as f64 }
+        if self.reduction == Reduction::None { 0.0 } else { count(&self.indices) as f64 }
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let mut out = inputs[0].clone();
-        for update in 0..product(&self.indices) {
+        for update in 0..count(&self.indices) {
             let mut at = coordinates(update, &self.indices);
             let Some(place) = in_range(inputs[1].int(update as usize), self.data[self.axis]) else {
                 continue;
@@ -121,7 +121,7 @@ impl Samples for ScatterElements {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_indices(product(&self.indices), self.data[self.axis], random))
+        (index == 1).then(|| sample_indices(count(&self.indices), self.data[self.axis], random))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Softmax and its logarithm along axes of a tensor.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -20,21 +21,21 @@ use crate::{
 pub struct Softmax {
     /// Product of the axes before.
     #[serde(default = "lines::one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Elements whose results add up to 1.
-    pub length: u64,
+    pub length: Size,
     /// Product of the axes behind; 1 with a mask.
     #[serde(default = "lines::one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Whether the logarithm is wanted.
     #[serde(default)]
     pub log: bool,
     /// Neighbouring lines with mask rows of their own; 0 for no mask.
     #[serde(default)]
-    pub mask_rows: u64,
+    pub mask_rows: Size,
     /// How many groups of `mask_rows` lines share the same rows of the mask.
     #[serde(default = "lines::one")]
-    pub mask_heads: u64,
+    pub mask_heads: Size,
     /// Type of elements, mask and results: `f32`, `f16` or `bf16`.
     #[serde(default = "lines::f32")]
     pub dtype: DType,
@@ -46,7 +47,7 @@ impl Softmax {
         Lines { outer: self.outer, length: self.length, inner: self.inner }
     }
 
-    fn mask_lines(&self) -> u64 {
+    fn mask_lines(&self) -> Size {
         self.outer / self.mask_heads.max(1)
     }
 }
@@ -59,7 +60,7 @@ impl Op for Softmax {
         if self.mask_rows == 0 {
             return Ok(());
         }
-        let shared = self.mask_rows.saturating_mul(self.mask_heads);
+        let shared = self.mask_rows * self.mask_heads;
         if self.inner != 1 || shared == 0 || !self.outer.is_multiple_of(shared) {
             return Err("a mask needs inner = 1 and outer as a multiple of mask_rows * mask_heads".into());
         }
@@ -87,13 +88,13 @@ impl Op for Softmax {
     }
 
     fn flops(&self) -> f64 {
-        4.0 * self.lines().elements() as f64
+        4.0 * self.lines().elements().as_f64()
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let length = self.length as usize;
-        let (rows, heads) = (self.mask_rows as usize, self.mask_heads as usize);
-        let mut out = vec![0.0; self.lines().elements() as usize];
+        let length = self.length.exact_usize();
+        let (rows, heads) = (self.mask_rows.exact_usize(), self.mask_heads.exact_usize());
+        let mut out = vec![0.0; self.lines().elements().exact_usize()];
         for (number, line) in self.lines().places().enumerate() {
             let mask = |j: usize| match rows {
                 0 => 0.0,
@@ -117,7 +118,7 @@ impl Op for Softmax {
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let (u, out) = (DType::F32.epsilon(), self.dtype);
         let exponent = 2.0 * magnitudes.iter().sum::<f64>();
-        let sum = 8.0 * (self.length.max(1) as f64).sqrt();
+        let sum = 8.0 * self.length.as_f64().max(1.0).sqrt();
         if self.log {
             let log = 2f64.powi(-21) + (3.0 + 3.0 * exponent + sum) * u;
             return Tolerance { absolute: log + out.min_normal(), relative: out.epsilon() + 3.0 * u };
@@ -134,11 +135,27 @@ impl Samples for Softmax {
             for (index, l) in lines::shapes().enumerate() {
                 let Lines { outer, length, inner } = l;
                 let log = index % 3 == 2;
-                samples.push(Softmax { outer, length, inner, log, mask_rows: 0, mask_heads: 1, dtype });
+                samples.push(Softmax {
+                    outer: outer.into(),
+                    length: length.into(),
+                    inner: inner.into(),
+                    log,
+                    mask_rows: 0.into(),
+                    mask_heads: 1.into(),
+                    dtype,
+                });
             }
             for (length, log) in [(24, false), (19, true), (20_000, false), (1024, true)] {
                 let outer = 2 * 3 * 2;
-                samples.push(Softmax { outer, length, inner: 1, log, mask_rows: 2, mask_heads: 3, dtype });
+                samples.push(Softmax {
+                    outer: outer.into(),
+                    length: length.into(),
+                    inner: 1.into(),
+                    log,
+                    mask_rows: 2.into(),
+                    mask_heads: 3.into(),
+                    dtype,
+                });
             }
         }
         samples
@@ -151,7 +168,15 @@ mod tests {
 
     fn softmax(log: bool, values: &[f64]) -> Vec<f64> {
         let length = values.len() as u64;
-        let op = Softmax { outer: 1, length, inner: 1, log, mask_rows: 0, mask_heads: 1, dtype: DType::F32 };
+        let op = Softmax {
+            outer: 1.into(),
+            length: length.into(),
+            inner: 1.into(),
+            log,
+            mask_rows: 0.into(),
+            mask_heads: 1.into(),
+            dtype: DType::F32,
+        };
         op.reference(&[Values::Float(values.to_vec())])[0].floats()
     }
 
@@ -173,17 +198,17 @@ mod tests {
     #[test]
     fn heads_share_the_rows_of_a_mask() {
         let op = Softmax {
-            outer: 4,
-            length: 2,
-            inner: 1,
+            outer: 4.into(),
+            length: 2.into(),
+            inner: 1.into(),
             log: false,
-            mask_rows: 2,
-            mask_heads: 2,
+            mask_rows: 2.into(),
+            mask_heads: 2.into(),
             dtype: DType::F32,
         };
         let mask = vec![0.0, f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0];
         let out = op.reference(&[Values::Float(vec![0.5; 8]), Values::Float(mask)]);
         assert_eq!(out[0].floats(), [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0]);
-        assert!(Softmax { mask_heads: 3, ..op }.check().is_err());
+        assert!(Softmax { mask_heads: 3.into(), ..op }.check().is_err());
     }
 }

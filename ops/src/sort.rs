@@ -1,5 +1,6 @@
 //! Sorting along an axis of a tensor.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -17,12 +18,12 @@ use crate::{
 pub struct Sort {
     /// Product of the axes before.
     #[serde(default = "lines::one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Elements of a line.
-    pub length: u64,
+    pub length: Size,
     /// Product of the axes behind.
     #[serde(default = "lines::one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Whether the largest come first.
     #[serde(default)]
     pub descending: bool,
@@ -69,8 +70,8 @@ impl Op for Sort {
     }
 
     fn flops(&self) -> f64 {
-        let length = self.length.max(1) as f64;
-        self.sorting().lines.elements() as f64 * length.log2().max(1.0)
+        let length = self.length.as_f64().max(1.0);
+        self.sorting().lines.elements().as_f64() * length.log2().max(1.0)
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
@@ -87,7 +88,8 @@ impl Samples for Sort {
     fn samples() -> Vec<Sort> {
         let mut samples = Vec::new();
         for (number, dtype) in order::ORDERED.into_iter().enumerate() {
-            let shapes = lines::shapes().chain([Lines { outer: 2, length: 2048, inner: 1 }]);
+            let shapes =
+                lines::shapes().chain([Lines { outer: 2.into(), length: 2048.into(), inner: 1.into() }]);
             for (index, Lines { outer, length, inner }) in shapes.enumerate() {
                 let descending = (number + index) % 2 == 1;
                 let indices = if index % 3 == 1 { DType::I32 } else { DType::I64 };

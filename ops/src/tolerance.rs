@@ -1,5 +1,7 @@
 //! How far a kernel's result may be from the reference's.
 
+use halite_sizes::Size;
+
 use crate::DType;
 
 /// How far a float result may be off: `|got - expected| <= absolute + relative * |expected|`. Integer results are
@@ -22,8 +24,8 @@ impl Tolerance {
     /// so that the errors of one long chain of additions, which are random too, come to about 0.07 * n * epsilon for terms
     /// that are uniform products; short chains, trees and rounded operands add less. The largest of millions of sums has been
     /// seen at ten times that. A lost term is still far off.
-    pub fn of_sum(length: u64, magnitude: f64, accumulator: DType, result: DType) -> Tolerance {
-        let terms = length.max(1) as f64;
+    pub fn of_sum(length: impl Into<Size>, magnitude: f64, accumulator: DType, result: DType) -> Tolerance {
+        let terms = length.into().as_f64().max(1.0);
         Tolerance {
             absolute: (8.0 * terms.sqrt() + terms) * accumulator.epsilon() * magnitude + result.min_normal(),
             relative: result.epsilon(),

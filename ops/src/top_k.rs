@@ -1,5 +1,6 @@
 //! The k largest or smallest elements along an axis of a tensor.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -17,14 +18,14 @@ use crate::{
 pub struct TopK {
     /// Product of the axes before.
     #[serde(default = "lines::one")]
-    pub outer: u64,
+    pub outer: Size,
     /// Elements of a line.
-    pub length: u64,
+    pub length: Size,
     /// Product of the axes behind.
     #[serde(default = "lines::one")]
-    pub inner: u64,
+    pub inner: Size,
     /// How many are wanted; at most `length`.
-    pub k: u64,
+    pub k: Size,
     /// Whether the smallest are wanted.
     #[serde(default)]
     pub smallest: bool,
@@ -74,7 +75,7 @@ impl Op for TopK {
     }
 
     fn flops(&self) -> f64 {
-        self.sorting().lines.elements() as f64
+        self.sorting().lines.elements().as_f64()
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
@@ -97,7 +98,7 @@ impl Samples for TopK {
                 let of = |k| TopK { outer, length, inner, k, smallest, dtype, indices };
                 samples.extend([of(length.min(1)), of(length.min(37))]);
                 if length > 5000 {
-                    samples.push(of(5000));
+                    samples.push(of(5000.into()));
                 }
             }
         }

@@ -1,8 +1,12 @@
 //! Tensors on the host: description, values, and their bytes.
 
 use half::{bf16, f16};
+use halite_sizes::Size;
 
-use crate::DType;
+use crate::{
+    DType,
+    dtype::{bf16_of, f16_of},
+};
 
 /// Type and shape of a dense row-major tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,23 +16,23 @@ pub struct TensorDesc {
     /// Type of its elements.
     pub dtype: DType,
     /// Dimensions, the innermost last; none for a scalar.
-    pub dims: Vec<u64>,
+    pub dims: Vec<Size>,
 }
 
 impl TensorDesc {
     /// A tensor.
-    pub fn new(name: &'static str, dtype: DType, dims: impl Into<Vec<u64>>) -> Self {
-        TensorDesc { name, dtype, dims: dims.into() }
+    pub fn new<N: Into<Size>>(name: &'static str, dtype: DType, dims: impl IntoIterator<Item = N>) -> Self {
+        TensorDesc { name, dtype, dims: dims.into_iter().map(Into::into).collect() }
     }
 
-    /// Number of elements; `u64::MAX` when it does not fit.
-    pub fn elements(&self) -> u64 {
-        self.dims.iter().fold(1u64, |n, d| n.saturating_mul(*d))
+    /// Number of elements; more than can be allocated when it does not fit.
+    pub fn elements(&self) -> Size {
+        self.dims.iter().product()
     }
 
-    /// Bytes of its elements, without padding; `u64::MAX` when it does not fit.
-    pub fn bytes(&self) -> u64 {
-        self.elements().saturating_mul(self.dtype.size())
+    /// Bytes of its elements, without padding; more than can be allocated when it does not fit.
+    pub fn bytes(&self) -> Size {
+        self.elements() * self.dtype.size()
     }
 }
 
@@ -90,8 +94,8 @@ impl Values {
             match dtype {
                 DType::F64 => bytes.extend(self.float(i).to_le_bytes()),
                 DType::F32 => bytes.extend((self.float(i) as f32).to_le_bytes()),
-                DType::F16 => bytes.extend(f16::from_f64(self.float(i)).to_le_bytes()),
-                DType::BF16 => bytes.extend(bf16::from_f64(self.float(i)).to_le_bytes()),
+                DType::F16 => bytes.extend(f16_of(self.float(i)).to_le_bytes()),
+                DType::BF16 => bytes.extend(bf16_of(self.float(i)).to_le_bytes()),
                 DType::I8 | DType::U8 => bytes.push(self.int(i) as u8),
                 DType::I16 | DType::U16 => bytes.extend((self.int(i) as u16).to_le_bytes()),
                 DType::I32 | DType::U32 => bytes.extend((self.int(i) as u32).to_le_bytes()),

@@ -24,6 +24,8 @@ ELEMENT_BUFFER(0, data, readonly, IN);
 ELEMENT_BUFFER(1, weights, readonly, FILTER);
 ELEMENT_BUFFER(2, bias, readonly, BIAS);
 #ifdef REQUANTIZE
+// A float for each filter, in the buffer of the bias, is added to scaled sums.
+const bool HAS_SCALED_BIAS = (ADDED & 8u) != 0;
 ELEMENT_BUFFER(3, scales, readonly, F32);
 ELEMENT_BUFFER(4, result, , OUT);
 #else
@@ -92,8 +94,10 @@ SUM added(uint filter_index, uint at) {
 void finish(uint filter_index, uint at, SUM sum) {
     if (HAS_BIAS) sum += SUM(CONCAT(LOAD_, BIAS)(bias, filter_index));
 #if defined(REQUANTIZE)
-    const float scaled = roundEven(float(sum) * scales[filter_index]);
-    const int value = clamp(int(clamp(scaled, -1024.0, 1024.0)) + result_zero, least, most);
+    // A product and a sum, not a fused one: results are exact.
+    precise float scaled = float(sum) * scales[filter_index];
+    if (HAS_SCALED_BIAS) scaled += intBitsToFloat(CONCAT(LOAD_, BIAS)(bias, filter_index));
+    const int value = clamp(int(clamp(roundEven(scaled), -1024.0, 1024.0)) + result_zero, least, most);
     CONCAT(STORE_, OUT)(result, at, value);
 #elif defined(QUANTIZED)
     CONCAT(STORE_, OUT)(result, at, sum);

@@ -1,5 +1,7 @@
 //! How kernels divide by numbers that are known before: by a multiplication.
 
+use halite_sizes::Size;
+
 /// Numbers of less than this are divided.
 pub(crate) const LIMIT: u64 = 1 << 31;
 
@@ -9,21 +11,21 @@ pub(crate) const LIMIT: u64 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Divider {
     /// Never 0, but for the divisor 1, for which there is no factor of 32 bits.
-    pub(crate) factor: u32,
+    pub(crate) factor: Size,
     /// Less than 31.
-    pub(crate) shift: u32,
+    pub(crate) shift: Size,
 }
 
 impl Divider {
     /// For a divisor from 1 to [`LIMIT`].
-    pub(crate) fn of(divisor: u32) -> Divider {
-        let d = u64::from(divisor.max(1));
-        let log = d.next_power_of_two().trailing_zeros();
-        if log == 0 {
-            return Divider { factor: 0, shift: 0 };
+    pub(crate) fn of(divisor: impl Into<Size>) -> Divider {
+        let divisor = divisor.into();
+        if divisor <= 1 {
+            return Divider { factor: 0.into(), shift: 0.into() };
         }
+        let log = divisor.ceil_log2();
         // Below 2^32: the quotient is at most 2^31 * 2^log / (2^(log - 1) + 1).
-        Divider { factor: ((1u64 << (31 + log)) / d + 1) as u32, shift: log - 1 }
+        Divider { factor: (log + 31).pow2() / divisor + 1, shift: log - 1 }
     }
 }
 
@@ -42,8 +44,8 @@ mod tests {
                 [n.wrapping_sub(1), n, n.wrapping_add(1)]
             });
             for n in near.filter(|n| u64::from(*n) < LIMIT).chain([(1 << 31) - 1]) {
-                let high = ((u64::from(n) * u64::from(factor)) >> 32) as u32;
-                assert_eq!(high >> shift, n / divisor, "{n} / {divisor}");
+                let high = ((u64::from(n) * factor.exact()) >> 32) as u32;
+                assert_eq!(high >> shift.exact(), n / divisor, "{n} / {divisor}");
             }
         }
         assert_eq!(Divider::of(1).factor, 0, "kernels take that for 1");

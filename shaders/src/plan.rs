@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use halite_sizes::Size;
 use halite_spirv::words_to_bytes;
 
 use crate::library;
@@ -67,14 +68,38 @@ pub struct Step {
     pub module: Module,
     /// Specialization constants with ids 0, 1, 2, ….
     pub constants: Vec<u32>,
-    /// Push constants.
-    pub push: Vec<u32>,
+    /// Push constants, wrapped to 32 bits.
+    pub push: Vec<Size>,
     /// Storage buffers: set 0, binding n is entry n.
     pub bindings: Vec<Slot>,
     /// Workgroups. A zero means that there is nothing to do.
-    pub grid: [u32; 3],
+    pub grid: [Size; 3],
     /// Subgroup size that the code requires; 0 for any.
     pub subgroup_size: u32,
+}
+
+impl Step {
+    /// Workgroups, for a plan of known sizes.
+    pub fn exact_grid(&self) -> [u32; 3] {
+        self.grid.map(Size::exact_word)
+    }
+
+    /// Push constants, for a plan of known sizes.
+    pub fn exact_push(&self) -> Vec<u32> {
+        self.push.iter().map(|word| word.exact_word()).collect()
+    }
+
+    /// A dispatch of known sizes.
+    pub(crate) fn fixed(
+        module: Module,
+        constants: Vec<u32>,
+        push: Vec<u32>,
+        bindings: Vec<Slot>,
+        grid: [u32; 3],
+    ) -> Step {
+        let push = push.into_iter().map(Size::from).collect();
+        Step { module, constants, push, bindings, grid: grid.map(Size::from), subgroup_size: 0 }
+    }
 }
 
 /// The dispatches of an operation, in order, with a barrier between each two unless they are independent.
@@ -83,9 +108,12 @@ pub struct Plan {
     /// The dispatches.
     pub steps: Vec<Step>,
     /// Bytes of each scratch buffer.
-    pub scratch: Vec<u64>,
+    pub scratch: Vec<Size>,
     /// Whether the steps may run at the same time, in any order.
     pub independent: bool,
+    /// Whether the first step copies input 0 to output 0, and the others change what is there: where both are one memory, it has
+    /// nothing to do.
+    pub updates: bool,
 }
 
 impl Plan {
@@ -95,19 +123,37 @@ impl Plan {
     }
 
     /// A plan of dispatches one after the other, and the bytes of each scratch buffer between them.
-    pub fn new(steps: Vec<Step>, scratch: Vec<u64>) -> Plan {
-        Plan { steps, scratch, independent: false }
+    pub fn new(steps: Vec<Step>, scratch: Vec<Size>) -> Plan {
+        Plan { steps, scratch, independent: false, updates: false }
+    }
+
+    /// The plan as one whose first step copies what the others change.
+    pub(crate) fn updating(self) -> Plan {
+        Plan { updates: true, ..self }
     }
 }
 
-/// A dimension as a 32-bit number, as kernels count.
-pub(crate) fn narrow(what: &str, value: u64) -> Result<u32, Unfit> {
+/// A dimension that is a 32-bit number, as kernels count.
+pub(crate) fn narrow(what: &str, value: impl Into<Size>) -> Result<Size, Unfit> {
+    let value = value.into();
+    let fits = value.fits_u32();
+    fits.then_some(value).ok_or_else(|| Unfit(format!("{what} of {value} needs more than 32 bits")))
+}
+
+/// The same, as a number that a pipeline is made for.
+pub(crate) fn fixed(what: &str, value: impl Into<Size>) -> Result<u32, Unfit> {
+    let value = value.into().exact();
     u32::try_from(value).map_err(|_| Unfit(format!("{what} of {value} needs more than 32 bits")))
 }
 
 /// Workgroups that cover `total` in pieces of `piece`.
-pub(crate) fn groups(total: u64, piece: u32) -> Result<u32, Unfit> {
-    narrow("a number of workgroups", total.div_ceil(piece.max(1).into()))
+pub(crate) fn groups(total: impl Into<Size>, piece: u32) -> Result<Size, Unfit> {
+    narrow("a number of workgroups", total.into().div_ceil(piece.max(1)))
+}
+
+/// The same as a plain number.
+pub(crate) fn fixed_groups(total: u64, piece: u32) -> Result<u32, Unfit> {
+    fixed("a number of workgroups", total.div_ceil(piece.max(1).into()))
 }
 
 /// A build that has to be there.

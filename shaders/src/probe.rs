@@ -3,9 +3,10 @@
 
 use halite_facts::{ComponentType, Feature, FeatureSet, MatrixShape};
 use halite_ops::DType;
+use halite_sizes::Size;
 use halite_targets::Capabilities;
 
-use crate::{Needs, Plan, Slot, Step, Unfit, library, plan::narrow};
+use crate::{Needs, Plan, Slot, Step, Unfit, library, plan::fixed};
 
 /// Invocations in a workgroup of a probe.
 const LANES: u32 = 128;
@@ -117,15 +118,15 @@ impl Probe {
     /// # Errors
     /// There are more than kernels can count.
     pub fn copy(bytes: u64, per: u32) -> Result<ProbePlan, Unfit> {
-        let words = narrow("a number of 16-byte words", bytes / 16)?;
+        let words = fixed("a number of 16-byte words", bytes / 16)?;
         let groups = words.div_ceil(LANES * per);
         let rows = groups.div_ceil(MOST_GROUPS).max(1);
         let step = Step {
             module: module(Probe::Copy.build())?,
             constants: vec![LANES, per],
-            push: vec![words],
+            push: vec![words.into()],
             bindings: vec![Slot::Input(0), Slot::Output(0)],
-            grid: [groups.div_ceil(rows), rows, 1],
+            grid: [groups.div_ceil(rows), rows, 1].map(Size::from),
             subgroup_size: 0,
         };
         let moved = 2.0 * (f64::from(words) * 16.0);
@@ -172,9 +173,9 @@ impl Probe {
         let step = Step {
             module: module(self.build())?,
             constants,
-            push,
+            push: push.into_iter().map(Size::from).collect(),
             bindings: vec![Slot::Output(0)],
-            grid: [groups, 1, 1],
+            grid: [groups, 1, 1].map(Size::from),
             subgroup_size: 0,
         };
         Ok(ProbePlan { plan: Plan::of(step), output_bytes, flops, bytes: 0.0 })
@@ -234,7 +235,7 @@ mod tests {
         for (bytes, per) in [(16, 1), (4096, 4), (1 << 28, 1), (1 << 30, 8)] {
             let plan = Probe::copy(bytes, per).unwrap();
             let [x, y, _] = plan.plan.steps[0].grid;
-            assert!(u64::from(x) * u64::from(y) * u64::from(LANES * per) * 16 >= bytes);
+            assert!(x * y * u64::from(LANES * per) * 16 >= bytes);
             assert!(x <= MOST_GROUPS && y <= MOST_GROUPS);
         }
     }

@@ -1,6 +1,7 @@
 //! The choice of a variant: what cannot run is out, what was measured orders the rest, and each place has a reason.
 
 use halite_ops::Operation;
+use halite_sizes::Size;
 use halite_targets::Capabilities;
 
 use crate::{Plan, Step, Tuning, Variant, fit::fit, variants_of};
@@ -75,7 +76,9 @@ fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why:
         return Verdict::RuledOut(format!("the target lacks {}", missing.join("; ")));
     }
     let largest = operation.inputs().into_iter().chain(operation.outputs()).map(|t| t.bytes());
-    let largest = largest.chain(plan.scratch.iter().copied()).max().unwrap_or(0);
+    let largest = largest
+        .chain(plan.scratch.iter().copied())
+        .fold(Size::constant(0), |most: Size, bytes| most.max(bytes));
     if largest > target.max_storage_buffer_bytes {
         return Verdict::RuledOut(format!(
             "a tensor of {largest} bytes is more than one binding can hold there ({} bytes)",

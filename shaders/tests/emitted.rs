@@ -78,7 +78,7 @@ fn large_grids_have_rows_of_the_same_length() {
     let grid = |elements: u64| {
         let step =
             plan(&format!("elementwise:inputs=u8[{elements}],program=not $0 -> %0:u8")).steps.remove(0);
-        assert_eq!(u64::from(step.push[0]), elements);
+        assert_eq!(step.push[0], elements);
         assert_eq!(step.push[1], step.grid[0] * 128);
         assert!(step.grid[0] <= 65535);
         step.grid
@@ -86,7 +86,7 @@ fn large_grids_have_rows_of_the_same_length() {
     assert_eq!(grid(65535 * 512), [65535, 1, 1]);
     assert_eq!(grid(65536 * 512), [32768, 2, 1], "no row that is nearly empty");
     let [x, y, _] = grid(2_147_483_647);
-    assert!(y > 1 && u64::from(x) * u64::from(y) - 2_147_483_647u64.div_ceil(512) < u64::from(y));
+    assert!(y > 1 && x * y - 2_147_483_647u64.div_ceil(512) < y);
 }
 
 #[test]

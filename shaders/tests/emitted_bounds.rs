@@ -197,9 +197,10 @@ fn run(step: &Step, inputs: &[Vec<u32>], outputs: &[usize]) -> Vec<Vec<u32>> {
         Slot::Output(i) | Slot::Scratch(i) => vec![0xA5A5_A5A5; outputs[i]],
     };
     let mut memory: Vec<Vec<u32>> = step.bindings.iter().map(poisoned).collect();
-    for y in 0..step.grid[1] {
-        for x in 0..step.grid[0] * machine.lanes {
-            machine.run(&constants, [x, y, 0], &step.push, &mut memory);
+    let (grid, push) = (step.exact_grid(), step.exact_push());
+    for y in 0..grid[1] {
+        for x in 0..grid[0] * machine.lanes {
+            machine.run(&constants, [x, y, 0], &push, &mut memory);
         }
     }
     memory.split_off(inputs.len())
@@ -218,7 +219,7 @@ fn check(operation: &Operation) {
     let inputs: Vec<Values> = descriptions
         .iter()
         .map(|tensor| {
-            let numbers = values(tensor.elements());
+            let numbers = values(tensor.elements().exact());
             if tensor.dtype.is_float() {
                 Values::Float(numbers.into_iter().map(|n| n as f64).collect())
             } else {
@@ -228,14 +229,14 @@ fn check(operation: &Operation) {
         .collect();
     let bytes: Vec<Vec<u32>> = inputs.iter().zip(&descriptions).map(|(v, t)| to_words(v, t.dtype)).collect();
     let outputs = operation.outputs();
-    let sizes: Vec<usize> = outputs.iter().map(|t| t.bytes().div_ceil(4) as usize).collect();
+    let sizes: Vec<usize> = outputs.iter().map(|t| t.bytes().div_ceil(4u64).exact_usize()).collect();
     let expected = operation.reference(&inputs);
     for variant in variants_of("elementwise") {
         let Ok(plan) = variant.plan(operation) else { continue };
         let got = run(&plan.steps[0], &bytes, &sizes);
         for ((got, expected), tensor) in got.iter().zip(&expected).zip(&outputs) {
             let found: Vec<u8> = got.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let found = Values::from_bytes(tensor.dtype, &found[..tensor.bytes() as usize]);
+            let found = Values::from_bytes(tensor.dtype, &found[..tensor.bytes().exact_usize()]);
             assert_eq!(&found, expected, "{} of {operation}", variant.name);
         }
     }

@@ -242,7 +242,7 @@ fn run(operation: &Operation, prepared: &Prepared) -> Result<Vec<Vec<u8>>> {
     for (index, tensor) in operation.outputs().iter().enumerate() {
         if operation.updates(index) {
             // What the reference begins with.
-            let bytes = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
+            let bytes = tensor.bytes().exact_usize();
             prepared.write_output(index, &vec![0; bytes])?;
         }
     }

@@ -62,7 +62,7 @@ pub fn input_bytes(operation: &Operation, seed: u64) -> Vec<Vec<u8>> {
         if let Some(own) = operation.sample_input(index, &mut || random.next_u64()) {
             return own.to_bytes(tensor.dtype);
         }
-        let length = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
+        let length = tensor.bytes().exact_usize();
         let part = TensorDesc::new(tensor.name, tensor.dtype, [tensor.elements().min(PERIOD)]);
         let part = data::values(&part, Inputs::Plain, &mut random).to_bytes(tensor.dtype);
         part.iter().copied().cycle().take(if part.is_empty() { 0 } else { length }).collect()
@@ -87,7 +87,7 @@ pub fn magnitudes(operation: &Operation, bytes: &[Vec<u8>]) -> Vec<f64> {
 /// Outputs as references keep them.
 pub fn output_values(operation: &Operation, bytes: &[Vec<u8>]) -> Vec<Values> {
     let cut = |(tensor, bytes): (&TensorDesc, &Vec<u8>)| {
-        let length = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX).min(bytes.len());
+        let length = tensor.bytes().exact_usize().min(bytes.len());
         Values::from_bytes(tensor.dtype, &bytes[..length])
     };
     operation.outputs().iter().zip(bytes).map(cut).collect()

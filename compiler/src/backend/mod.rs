@@ -9,6 +9,7 @@ pub mod vulkan;
 use std::{fmt, sync::Arc};
 
 use halite_ops::{Operation, Work};
+use halite_sizes::Size;
 use halite_targets::Capabilities;
 
 use crate::{CompileError, graph::ForeignKernel};
@@ -84,10 +85,13 @@ pub struct Choice {
     /// Whether the dispatches do not wait for each other.
     pub independent: bool,
     /// Bytes of each buffer that the dispatches need for themselves.
-    pub scratch: Vec<u64>,
+    pub scratch: Vec<Size>,
     /// Whether each element of a result is written after the same element of an input was read, and by the same invocation,
     /// so that the result may take the input's memory.
     pub elementwise: bool,
+    /// Whether the first dispatch copies the first input to the first output, and the others change what is there: it is left
+    /// out where both are one memory.
+    pub updates: bool,
     /// What it costs at least.
     pub work: Work,
 }
@@ -99,12 +103,12 @@ pub struct Dispatch {
     pub binary: Binary,
     /// Specialization constants with ids 0, 1, 2, ….
     pub constants: Vec<u32>,
-    /// Push constants.
-    pub push: Vec<u32>,
+    /// Push constants, wrapped to 32 bits.
+    pub push: Vec<Size>,
     /// What is bound: binding n is entry n.
     pub bindings: Vec<Slot>,
     /// Workgroups.
-    pub grid: [u32; 3],
+    pub grid: [Size; 3],
     /// Subgroup size that the code requires; 0 for any.
     pub subgroup_size: u32,
 }

@@ -8,9 +8,10 @@ use halite_ops::{
     reduce::ReduceKind,
     rotary::{Positions, Rotary},
 };
+use halite_sizes::Size;
 
 use super::{Builder, Range, Result, types::FLOATS};
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 /// Most elements of a head that kernels take.
 const MOST_DIM: u64 = 256;
@@ -24,6 +25,8 @@ pub struct Scores {
     pub softcap: Option<f64>,
     /// Whether query i attends to keys up to `keys - queries + i` only.
     pub causal: bool,
+    /// How many keys of each sequence count, integers `[batch]`; causal queries are the last of them. Absent: all.
+    pub lengths: Option<TensorId>,
 }
 
 /// The scores of attention in all their stages, `[batch, heads, queries, keys]`, as `f32`.
@@ -41,11 +44,11 @@ pub struct Stages {
 
 /// Sizes of attention.
 struct Sizes {
-    batch: u64,
+    batch: Size,
     heads: u64,
     kv_heads: u64,
-    queries: u64,
-    keys: u64,
+    queries: Size,
+    keys: Size,
     dim: u64,
     value_dim: u64,
 }
@@ -64,12 +67,17 @@ impl Builder {
         scores: Scores,
     ) -> Result<TensorId> {
         let sizes = self.attention_sizes([q, k, v])?;
+        let dim = sizes.dim.max(sizes.value_dim);
+        let by_kernel = (1..=MOST_DIM).contains(&dim);
+        let (mask, scores) = match by_kernel && mask.is_none() {
+            true => (mask, scores),
+            false => self.lengths_as_mask(mask, scores, [sizes.batch, sizes.queries, sizes.keys])?,
+        };
         let element = self.element(q);
         let q = self.in_type_of(q, FLOATS, "attention")?;
         let dtype = self.element(q).storage();
         let (k, v) = (self.cast(k, dtype)?, self.cast(v, dtype)?);
-        let dim = sizes.dim.max(sizes.value_dim);
-        if dim > MOST_DIM || dim == 0 {
+        if !by_kernel {
             let stages = self.attention_scores([q, k], mask, scores)?;
             let made = self.attend(stages.weights, v)?;
             return self.cast(made, element);
@@ -87,14 +95,16 @@ impl Builder {
             kv_heads: (sizes.kv_heads != sizes.heads).then_some(sizes.kv_heads),
             causal: scores.causal,
             mask: kind,
+            lengths: scores.lengths.is_some(),
             scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim)).into()),
             softcap: scores.softcap.map(Into::into),
             ..Attention::new(sizes.heads, sizes.queries, sizes.keys, dim, dtype)
         };
-        let dims = [sizes.batch, sizes.heads, sizes.queries, dim];
-        let inputs: Vec<_> = [q, k, v].into_iter().chain(mask).collect();
+        let dims = [sizes.batch, sizes.heads.into(), sizes.queries, dim.into()];
+        let lengths = scores.lengths.map(|lengths| self.cast(lengths, DType::I32)).transpose()?;
+        let inputs: Vec<_> = [q, k, v].into_iter().chain(mask).chain(lengths).collect();
         let made = self.kernel1(Operation::Attention(made), &inputs, dtype.into(), &dims)?;
-        let part = Range { start: 0, step: 1, count: sizes.value_dim };
+        let part = Range::all(Size::from(sizes.value_dim));
         let ranges = [Range::all(dims[0]), Range::all(dims[1]), Range::all(dims[2]), part];
         let made = self.slice(made, &ranges)?;
         self.cast(made, element)
@@ -105,14 +115,15 @@ impl Builder {
         let ([batch, heads, queries, dim], [b_k, kv_heads, keys, d_k], [b_v, h_v, l_v, value_dim]) =
             (self.four_dims(q)?, self.four_dims(k)?, self.four_dims(v)?);
         let same = [batch, kv_heads, keys] == [b_v, h_v, l_v] && batch == b_k && dim == d_k;
+        let [heads, kv_heads, dim, value_dim] = [heads, kv_heads, dim, value_dim].map(Size::exact);
         if !same || kv_heads == 0 || heads % kv_heads != 0 {
             return Err(wrong());
         }
         Ok(Sizes { batch, heads, kv_heads, queries, keys, dim, value_dim })
     }
 
-    fn four_dims(&self, id: TensorId) -> Result<[u64; 4]> {
-        let dims = self.dims(id);
+    fn four_dims(&self, id: TensorId) -> Result<[Size; 4]> {
+        let dims = self.sizes(id);
         dims.try_into().map_err(|_| self.invalid(format!("{} has no four dimensions", self.describe(&[id]))))
     }
 
@@ -124,26 +135,27 @@ impl Builder {
         dtype: DType,
     ) -> Result<(Option<TensorId>, Mask)> {
         let Some(mask) = mask else { return Ok((None, Mask::None)) };
-        let own = self.dims(mask).to_vec();
+        let own = self.sizes(mask).to_vec();
+        let one = Size::constant(1);
         let lead = own.len().saturating_sub(2);
-        let mut outer = vec![1; 2usize.saturating_sub(lead)];
+        let mut outer = vec![one; 2usize.saturating_sub(lead)];
         outer.extend(&own[..lead]);
         let kind = match outer[..] {
-            [1, 1] => Mask::Shared,
-            [_, 1] => Mask::Batch,
+            [batch, heads] if batch == 1 && heads == 1 => Mask::Shared,
+            [_, heads] if heads == 1 => Mask::Batch,
             _ => Mask::Full,
         };
         let matrix = [sizes.queries, sizes.keys];
         let dims = match kind {
             Mask::Shared | Mask::None => matrix.to_vec(),
-            Mask::Batch => [&[sizes.batch, 1], &matrix[..]].concat(),
-            Mask::Full => [&[sizes.batch, sizes.heads], &matrix[..]].concat(),
+            Mask::Batch => [&[sizes.batch, one], &matrix[..]].concat(),
+            Mask::Full => [&[sizes.batch, sizes.heads.into()], &matrix[..]].concat(),
         };
         let mask = match kind {
-            Mask::Shared => self.reshape(mask, &own[own.len() - own.len().min(2)..])?,
+            Mask::Shared => self.reshape_to(mask, &own[own.len() - own.len().min(2)..])?,
             _ => mask,
         };
-        let mask = self.expand(mask, &dims)?;
+        let mask = self.expand_to(mask, &dims)?;
         Ok((Some(self.cast(mask, dtype)?), kind))
     }
 
@@ -158,11 +170,12 @@ impl Builder {
         scores: Scores,
     ) -> Result<Stages> {
         let Sizes { batch, heads, kv_heads, queries, keys, dim, .. } = self.attention_sizes([q, k, k])?;
+        let (mask, scores) = self.lengths_as_mask(mask, scores, [batch, queries, keys])?;
         let (q, k) = (self.as_f32(q)?, self.as_f32(k)?);
         let group = heads / kv_heads;
-        let q = self.reshape(q, &[batch, kv_heads, group * queries, dim])?;
+        let q = self.reshape_to(q, &[batch, kv_heads.into(), queries * group, dim.into()])?;
         let products = self.product(q, k, true)?;
-        let products = self.reshape(products, &[batch, heads, queries, keys])?;
+        let products = self.reshape_to(products, &[batch, heads.into(), queries, keys])?;
         let scale = scores.scale.unwrap_or_else(|| default_scale(dim));
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
         let products =
@@ -181,6 +194,7 @@ impl Builder {
             masked = self.binary(Function::Add, masked, mask)?;
         }
         if scores.causal {
+            let (queries, keys) = (queries.exact(), keys.exact());
             let offset = keys as i64 - queries as i64;
             let causal = self.band(queries, keys, offset, None, Some(0))?;
             masked = self.binary(Function::Add, masked, causal)?;
@@ -202,11 +216,11 @@ impl Builder {
     pub fn attend(&mut self, weights: TensorId, v: TensorId) -> Result<TensorId> {
         let [batch, heads, queries, keys] = self.four_dims(weights)?;
         let [_, kv_heads, _, dim] = self.four_dims(v)?;
-        let group = heads.checked_div(kv_heads).unwrap_or(1);
-        let weights = self.reshape(weights, &[batch, kv_heads, group * queries, keys])?;
+        let group = heads / kv_heads.max(1);
+        let weights = self.reshape_to(weights, &[batch, kv_heads, group * queries, keys])?;
         let v = self.as_f32(v)?;
         let made = self.matmul(weights, v)?;
-        self.reshape(made, &[batch, heads, queries, dim])
+        self.reshape_to(made, &[batch, heads, queries, dim])
     }
 
     /// A mask `[queries, keys]` of `f32`: 0 where key j is within `left` before and `right` behind `i + offset`, -infinity
@@ -279,10 +293,11 @@ impl Builder {
         interleaved: bool,
     ) -> Result<TensorId> {
         let [batch, heads, len, head_dim] = self.four_dims(x)?;
-        let tables = elements(&self.dims(cosines)[..1.min(self.dims(cosines).len())]);
-        let table = [tables, turned / 2];
-        let fits = [cosines, sines].iter().all(|id| self.dims(*id) == table);
-        if !fits || self.tensor(positions).elements() != batch.saturating_mul(len) {
+        let (heads, head_dim) = (heads.exact(), head_dim.exact());
+        let tables = self.sizes(cosines).first().copied().unwrap_or(1.into());
+        let table = [tables, Size::from(turned / 2)];
+        let fits = [cosines, sines].iter().all(|id| self.sizes(*id) == table);
+        if !fits || self.tensor(positions).count() != batch * len {
             let what = self.describe(&[x, positions, cosines, sines]);
             return Err(self.invalid(format!("no rotary embedding: {what}")));
         }
@@ -299,7 +314,7 @@ impl Builder {
             tables: Some(tables),
             ..Rotary::new(heads, len, head_dim, dtype)
         };
-        let dims = [batch, heads, len, head_dim];
+        let dims = [batch, heads.into(), len, head_dim.into()];
         let inputs = [own, positions, cosines, sines];
         let made = self.kernel1(Operation::Rotary(made), &inputs, dtype.into(), &dims)?;
         self.cast(made, element)

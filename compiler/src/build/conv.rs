@@ -108,7 +108,7 @@ impl Builder {
     }
 
     /// Number of dimensions that a filter slides over.
-    fn convolved(&self, x: TensorId, filter: TensorId, sliding: &Sliding) -> Result<usize> {
+    pub(super) fn convolved(&self, x: TensorId, filter: TensorId, sliding: &Sliding) -> Result<usize> {
         let (input, taps) = (self.dims(x), self.dims(filter));
         let rank = input.len().saturating_sub(2);
         let strides = sliding.strides.iter().chain(&sliding.dilations).all(|v| *v > 0);
@@ -452,7 +452,7 @@ impl Builder {
     }
 }
 
-fn two(list: &[u64]) -> [u64; 2] {
+pub(super) fn two(list: &[u64]) -> [u64; 2] {
     [list[0], list[1]]
 }
 
@@ -460,11 +460,11 @@ fn three(list: &[u64]) -> [u64; 3] {
     [list[0], list[1], list[2]]
 }
 
-fn four(list: &[u64]) -> [u64; 4] {
+pub(super) fn four(list: &[u64]) -> [u64; 4] {
     [list[0], list[1], list[2], list[3]]
 }
 
-fn four_pads(sliding: &Sliding) -> [u64; 4] {
+pub(super) fn four_pads(sliding: &Sliding) -> [u64; 4] {
     let [(top, bottom), (left, right)] = [sliding.pads[0], sliding.pads[1]];
     [top, left, bottom, right]
 }

@@ -5,14 +5,26 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{self, Expression, Function, Operand},
 };
+use halite_sizes::Size;
 
 use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};
 
 impl Builder {
-    /// Dimensions of what tensors are broadcast to (NumPy's rule).
+    /// Dimensions of what tensors are broadcast to (NumPy's rule), as numbers to which the graph is fixed.
+    ///
+    /// # Errors
+    /// They do not go together.
     pub fn broadcast(&self, ids: &[TensorId]) -> Result<Vec<u64>> {
-        let shapes: Vec<Vec<u64>> = ids.iter().map(|id| self.dims(*id).to_vec()).collect();
+        Ok(self.broadcast_sizes(ids)?.iter().map(|size| size.exact()).collect())
+    }
+
+    /// The same as sizes, which may be open.
+    ///
+    /// # Errors
+    /// They do not go together.
+    pub fn broadcast_sizes(&self, ids: &[TensorId]) -> Result<Vec<Size>> {
+        let shapes: Vec<Vec<Size>> = ids.iter().map(|id| self.sizes(*id).to_vec()).collect();
         expression::broadcast(&shapes)
             .map_err(|reason| self.invalid(format!("{}: {reason}", self.describe(ids))))
     }
@@ -26,7 +38,7 @@ impl Builder {
         compute: impl FnOnce(&mut Expression, &[Operand]) -> Operand,
     ) -> Result<TensorId> {
         let element = element.into();
-        let dims = self.broadcast(ids)?;
+        let dims = self.broadcast_sizes(ids)?;
         let mut program = Expression::default();
         let mut operands = Vec::new();
         for (index, id) in ids.iter().enumerate() {
@@ -39,7 +51,7 @@ impl Builder {
         let value = compute(&mut program, &operands);
         program.store(value, element.storage());
         let inputs: Vec<_> =
-            ids.iter().map(|id| (self.element(*id).storage(), self.dims(*id).to_vec())).collect();
+            ids.iter().map(|id| (self.element(*id).storage(), self.sizes(*id).to_vec())).collect();
         let operation = Operation::Elementwise(Elementwise::new(inputs, program));
         self.kernel1(operation, ids, element, &dims)
     }

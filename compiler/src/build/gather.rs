@@ -61,9 +61,9 @@ impl Builder {
     /// The axis is none of the tensor's.
     pub fn gather(&mut self, data: TensorId, indices: TensorId, axis: usize) -> Result<TensorId> {
         let Line { outer, length, inner } = self.line(data, axis)?;
-        let (element, from) = (self.element(data), self.dims(data).to_vec());
-        let dims = [&from[..axis], self.dims(indices), &from[axis + 1..]].concat();
-        let count = self.tensor(indices).elements();
+        let (element, from) = (self.element(data), self.sizes(data).to_vec());
+        let dims = [&from[..axis], self.sizes(indices), &from[axis + 1..]].concat();
+        let count = self.tensor(indices).count();
         let (indices, index) = self.indices(indices)?;
         let made = Gather::new(outer, length, inner, count, element.storage(), index);
         self.kernel1(Operation::Gather(made), &[data, indices], element, &dims)
@@ -99,8 +99,8 @@ impl Builder {
         if depth == 0 {
             let between = vec![1; places.len() - 1 - batch];
             let shaped = [&from[..batch], &between, &from[batch..]].concat();
-            let data = self.reshape(data, &shaped)?;
-            return self.expand(data, &dims);
+            let data = self.reshape_to(data, &shaped)?;
+            return self.expand_to(data, &dims);
         }
         let (indices, index) = self.indices(indices)?;
         let made = GatherNd {

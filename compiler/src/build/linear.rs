@@ -6,22 +6,23 @@ use halite_ops::{
     matmul::MatMul,
     reduce::ReduceKind,
 };
+use halite_sizes::Size;
 
 use super::{Builder, Result, types::FLOATS};
-use crate::graph::{ElementType, TensorId, elements};
+use crate::graph::{ElementType, TensorId};
 
 /// Most products of a matrix product of integers that no kernel computes: each takes four bytes of memory.
 const MOST_PRODUCTS: u64 = 1 << 28;
 
 /// A product of matrices of which all is known but the types.
 struct Shape {
-    m: u64,
-    n: u64,
-    k: u64,
+    m: Size,
+    n: Size,
+    k: Size,
     /// Dimensions before the matrices.
-    batch: Vec<u64>,
+    batch: Vec<Size>,
     /// Dimensions of the result.
-    result: Vec<u64>,
+    result: Vec<Size>,
 }
 
 impl Builder {
@@ -42,17 +43,18 @@ impl Builder {
     /// The sizes do not go together.
     pub fn product(&mut self, a: TensorId, b: TensorId, transposed: bool) -> Result<TensorId> {
         let shape = self.product_shape(a, b, transposed)?;
-        let (a_dims, b_dims) = (self.dims(a).to_vec(), self.dims(b).to_vec());
-        let a = if a_dims.len() == 1 { self.reshape(a, &[1, a_dims[0]])? } else { a };
+        let (a_dims, b_dims) = (self.sizes(a).to_vec(), self.sizes(b).to_vec());
+        let one = Size::constant(1);
+        let a = if a_dims.len() == 1 { self.reshape_to(a, &[one, a_dims[0]])? } else { a };
         let b = match b_dims[..] {
-            [k] if transposed => self.reshape(b, &[1, k])?,
-            [k] => self.reshape(b, &[k, 1])?,
+            [k] if transposed => self.reshape_to(b, &[one, k])?,
+            [k] => self.reshape_to(b, &[k, one])?,
             _ => b,
         };
         if shape.k == 0 {
             let element = self.product_element(a);
             let zero = self.float(element, 0.0)?;
-            return self.expand(zero, &shape.result);
+            return self.expand_to(zero, &shape.result);
         }
         let (left, right) = (self.element(a).storage(), self.element(b).storage());
         if left.is_float() != right.is_float() {
@@ -70,7 +72,7 @@ impl Builder {
             }
             _ => self.integer_product(a, b, transposed, &shape)?,
         };
-        self.reshape(made, &shape.result)
+        self.reshape_to(made, &shape.result)
     }
 
     /// The product of 8-bit integers less zero points, as `i32`, exactly. Zero points broadcast with their operands: one
@@ -90,7 +92,7 @@ impl Builder {
         let (b, b_offset) = self.signed_bytes(b, b_zero)?;
         // (a + p) * (b + q) = a * b + p * columns of b + q * rows of a + k * p * q, p and q being constant along sums.
         let mut sum = self.matmul(a, b)?;
-        let (a_rank, b_rank) = (self.dims(a).len(), self.dims(b).len());
+        let (a_rank, b_rank) = (self.rank(a), self.rank(b));
         if let Some(p) = a_offset {
             let wide = self.cast(b, DType::I32)?;
             let columns = self.reduce(ReduceKind::Sum, wide, &[b_rank.saturating_sub(2)], a_rank > 1)?;
@@ -102,7 +104,7 @@ impl Builder {
             sum = self.add_product(sum, q, rows, 1)?;
         }
         if let (Some(p), Some(q)) = (a_offset, b_offset) {
-            sum = self.add_product(sum, p, q, k as i64)?;
+            sum = self.add_product(sum, p, q, k.exact_signed())?;
         }
         Ok(sum)
     }
@@ -130,7 +132,7 @@ impl Builder {
         }
         let top = Operand::Constant(Scalar::Int(128, DType::U8));
         let turned = self.map(&[tensor], DType::U8, |p, x| p.call(Function::Xor, &[x[0], top]))?;
-        let dims = self.dims(tensor).to_vec();
+        let dims = self.sizes(tensor).to_vec();
         let signed = self.view(turned, DType::I8.into(), &dims)?;
         let offset = match zero {
             None => self.values(DType::I32, &[], &Values::Int(vec![128]))?,
@@ -168,15 +170,16 @@ impl Builder {
 
     fn product_shape(&self, a: TensorId, b: TensorId, transposed: bool) -> Result<Shape> {
         let wrong = || self.invalid(format!("no product of {}", self.describe(&[a, b])));
-        let (left, right) = (self.dims(a), self.dims(b));
+        let (left, right) = (self.sizes(a), self.sizes(b));
+        let one = Size::constant(1);
         let (a_batch, [m, k]) = match left {
             [] => return Err(wrong()),
-            [k] => (&[][..], [1, *k]),
+            [k] => (&[][..], [one, *k]),
             [batch @ .., m, k] => (batch, [*m, *k]),
         };
         let (b_batch, [k_b, n]) = match right {
             [] => return Err(wrong()),
-            [k] => (&[][..], [*k, 1]),
+            [k] => (&[][..], [*k, one]),
             [batch @ .., n, k] if transposed => (batch, [*k, *n]),
             [batch @ .., k, n] => (batch, [*k, *n]),
         };
@@ -199,8 +202,8 @@ impl Builder {
         shape: &Shape,
         out: DType,
     ) -> Result<TensorId> {
-        let batch = elements(&shape.batch);
-        let own = |b: &Self, id: TensorId| elements(&b.dims(id)[..b.dims(id).len() - 2]);
+        let batch: Size = shape.batch.iter().product();
+        let own = |b: &Self, id: TensorId| b.sizes(id)[..b.rank(id) - 2].iter().product::<Size>();
         let (lhs, rhs) = (self.element(a).storage(), self.element(b).storage());
         let mut made = MatMul {
             lhs,
@@ -210,7 +213,7 @@ impl Builder {
         };
         let (a, b) = if own(self, b) == 1 {
             // One right operand: the rows of all left ones are those of one matrix.
-            made.m = shape.m.saturating_mul(batch);
+            made.m = shape.m * batch;
             (a, b)
         } else {
             made.batch = batch;
@@ -222,10 +225,10 @@ impl Builder {
     }
 
     /// Matrices repeated for each of a batch.
-    fn whole_batch(&mut self, tensor: TensorId, batch: &[u64]) -> Result<TensorId> {
-        let own = self.dims(tensor);
-        let dims: Vec<u64> = batch.iter().chain(&own[own.len() - 2..]).copied().collect();
-        self.expand(tensor, &dims)
+    fn whole_batch(&mut self, tensor: TensorId, batch: &[Size]) -> Result<TensorId> {
+        let own = self.sizes(tensor);
+        let dims: Vec<Size> = batch.iter().chain(&own[own.len() - 2..]).copied().collect();
+        self.expand_to(tensor, &dims)
     }
 
     /// Sums of products that no kernel computes as a matrix product: of integers that are not `i8`. They are computed in 32
@@ -241,8 +244,7 @@ impl Builder {
         if self.element(b) != element {
             return Err(self.invalid(format!("a product of {}", self.describe(&[a, b]))));
         }
-        let products =
-            elements(&shape.batch).saturating_mul(shape.m).saturating_mul(shape.n).saturating_mul(shape.k);
+        let products = shape.batch.iter().product::<Size>() * shape.m * shape.n * shape.k;
         if products > MOST_PRODUCTS {
             let what = self.describe(&[a, b]);
             return Err(
@@ -251,22 +253,22 @@ impl Builder {
         }
         let (a, b) = (self.cast(a, DType::I32)?, self.cast(b, DType::I32)?);
         let b = if transposed { b } else { self.swap_last(b)? };
-        let insert = |dims: &[u64], at: usize| {
+        let insert = |dims: &[Size], at: usize| {
             let mut dims = dims.to_vec();
-            dims.insert(dims.len() - at, 1);
+            dims.insert(dims.len() - at, 1.into());
             dims
         };
-        let (a_dims, b_dims) = (insert(self.dims(a), 1), insert(self.dims(b), 2));
-        let (a, b) = (self.reshape(a, &a_dims)?, self.reshape(b, &b_dims)?);
+        let (a_dims, b_dims) = (insert(self.sizes(a), 1), insert(self.sizes(b), 2));
+        let (a, b) = (self.reshape_to(a, &a_dims)?, self.reshape_to(b, &b_dims)?);
         let products = self.binary(Function::Mul, a, b)?;
-        let axis = self.dims(products).len() - 1;
+        let axis = self.rank(products) - 1;
         let sums = self.reduce(ReduceKind::Sum, products, &[axis], false)?;
         self.cast(sums, element)
     }
 
     /// The last two dimensions in the other order.
     pub fn swap_last(&mut self, tensor: TensorId) -> Result<TensorId> {
-        let rank = self.dims(tensor).len();
+        let rank = self.rank(tensor);
         if rank < 2 {
             return Err(self.invalid(format!("{} is no matrix", self.describe(&[tensor]))));
         }

@@ -4,44 +4,60 @@
 //! What depends on constants alone is computed at once when it is small ([`FOLD_LIMIT`]), so that a front end can ask for
 //! the values of shape arithmetic with [`Builder::ints`].
 
+mod affine;
 mod attention;
 pub(crate) mod budget;
+mod cache;
 mod conv;
 mod elementwise;
 mod gather;
 mod linear;
+mod nhwc;
 mod norm;
 mod order;
 mod pad;
 mod part;
 mod pool;
+mod quant_conv;
+mod quant_product;
 mod quantize;
 mod random;
 mod reduce;
 mod resize;
 mod sample;
 mod shape;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod types;
 
+pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
+pub use nhwc::BytesLess;
 pub use norm::Normalization;
+pub use quant_conv::{Quantum, Requantized};
+pub use quant_product::{QuantRows, QuantWeights};
 pub use resize::{Placement, ResizedAxis, Resizing};
 pub use sample::{Between, Outside};
 pub use shape::Range;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use halite_ops::{DType, Operation, Values};
+use halite_sizes::Size;
 
 use self::budget::{Budget, Cost};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     control::Watch,
-    graph::{ElementType, ForeignKernel, Graph, Node, NodeOp, Port, Region, Tensor, TensorId, elements},
+    graph::{
+        ElementType, ForeignKernel, Graph, Node, NodeOp, Port, Region, Shape, Tensor, TensorId, elements,
+    },
 };
 
 /// Most bytes of results that are computed while a graph is built. Larger constants are computed by the device at load.
@@ -82,6 +98,8 @@ pub struct Builder {
     random: random::Random,
     /// Ends the building from outside.
     control: Control,
+    /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
+    codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
 }
 
 /// How far a graph was built; see [`Builder::mark`].
@@ -146,9 +164,20 @@ impl Builder {
         self.graph.tensor(id)
     }
 
-    /// Dimensions of a tensor.
+    /// Dimensions of a tensor as numbers, to which the graph is fixed from here on. Importers that can do with sizes ask for
+    /// [`Builder::sizes`].
     pub fn dims(&self, id: TensorId) -> &[u64] {
-        &self.graph.tensor(id).dims
+        self.graph.tensor(id).dims()
+    }
+
+    /// Dimensions of a tensor.
+    pub fn sizes(&self, id: TensorId) -> &[Size] {
+        self.graph.tensor(id).sizes()
+    }
+
+    /// Number of dimensions of a tensor.
+    pub fn rank(&self, id: TensorId) -> usize {
+        self.graph.tensor(id).rank()
     }
 
     /// Type of a tensor's elements.
@@ -163,8 +192,18 @@ impl Builder {
 
     /// An input of the function.
     pub fn input(&mut self, name: &str, element: ElementType, dims: &[u64]) -> Result<TensorId> {
+        self.input_of(name, element, dims)
+    }
+
+    /// The same, where dimensions may be open.
+    pub fn input_of(
+        &mut self,
+        name: &str,
+        element: ElementType,
+        dims: &[impl Into<Size> + Copy],
+    ) -> Result<TensorId> {
         let id = self.define(name, element, dims)?;
-        self.budget.add_input(self.tensor(id).elements());
+        self.budget.add_input(self.tensor(id).count().value());
         self.graph.inputs.push(Port { name: name.to_owned(), tensor: id, value: None });
         self.open[0].parameters.push(id);
         Ok(id)
@@ -267,11 +306,14 @@ impl Builder {
     /// The elements of a tensor, if they are known; those of a tensor without elements are.
     pub fn known(&self, id: TensorId) -> Option<Values> {
         let tensor = self.tensor(id);
+        if let Some(values) = &tensor.values {
+            return Some(Values::Int(values.iter().map(|size| size.exact_signed()).collect()));
+        }
         if tensor.constant.is_some() {
             // The error comes with the next tensor that is made.
             self.budget.count(Cost::Folding, tensor.bytes() / 64);
         }
-        if tensor.elements() == 0 {
+        if tensor.constant.is_none() && tensor.count() == 0 {
             return Some(Values::from_bytes(tensor.element.storage(), &[]));
         }
         tensor.constant.as_ref().map(|bytes| Values::from_bytes(tensor.element.storage(), bytes))
@@ -329,22 +371,33 @@ impl Builder {
         &mut self,
         operation: Operation,
         inputs: &[TensorId],
-        outputs: &[(ElementType, Vec<u64>)],
+        outputs: &[(ElementType, Vec<impl Into<Size> + Copy>)],
     ) -> Result<Vec<TensorId>> {
         crate::backend::check(&operation).map_err(|reason| self.invalid(reason))?;
-        if outputs.iter().all(|(_, dims)| elements(dims) == 0) {
-            let made = outputs.iter().map(|(e, dims)| self.constant("", *e, dims, Bytes::new()));
+        let outputs: Vec<(ElementType, Shape)> =
+            outputs.iter().map(|(element, dims)| (*element, Shape::new(dims.iter().copied()))).collect();
+        if outputs.iter().all(|(_, shape)| shape.count() == 0) {
+            let made = outputs.iter().map(|(e, shape)| self.constant("", *e, shape.exact(), Bytes::new()));
             return made.collect();
         }
-        if let ([(element, dims)], Some(bytes)) = (outputs, self.part(&operation, inputs)) {
-            return Ok(vec![self.constant("", *element, dims, bytes)?]);
+        if let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
+            return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
+        }
+        if let ([(element, shape)], Some(values)) = (&outputs[..], self.fold_sizes(&operation, inputs)) {
+            return Ok(vec![self.computed(*element, shape.exact(), values)?]);
         }
         if let Some(values) = self.fold(&operation, inputs) {
             let made = operation.outputs();
-            self.folded = made.iter().fold(self.folded, |sum, tensor| sum.saturating_add(tensor.bytes()));
-            let made = values.iter().zip(outputs).map(|(v, (element, dims))| self.values(*element, dims, v));
+            self.folded =
+                made.iter().fold(self.folded, |sum, tensor| sum.saturating_add(tensor.bytes().exact()));
+            let made = values
+                .iter()
+                .zip(&outputs)
+                .map(|(v, (element, shape))| self.values(*element, shape.exact(), v));
             return made.collect();
         }
+        let outputs: Vec<_> = outputs.iter().map(|(e, shape)| (*e, shape.sizes().to_vec())).collect();
+        let outputs = &outputs;
         self.push(NodeOp::Operation(operation), inputs, outputs)
     }
 
@@ -354,7 +407,7 @@ impl Builder {
         operation: Operation,
         inputs: &[TensorId],
         element: ElementType,
-        dims: &[u64],
+        dims: &[impl Into<Size> + Copy],
     ) -> Result<TensorId> {
         Ok(self.kernel(operation, inputs, &[(element, dims.to_vec())])?[0])
     }
@@ -367,7 +420,7 @@ impl Builder {
         &mut self,
         kernel: ForeignKernel,
         inputs: &[TensorId],
-        outputs: &[(ElementType, Vec<u64>)],
+        outputs: &[(ElementType, Vec<impl Into<Size> + Copy>)],
     ) -> Result<Vec<TensorId>> {
         kernel.check().map_err(|reason| self.invalid(format!("{kernel}: {reason}")))?;
         let made = self.push(NodeOp::Foreign(Arc::new(kernel)), inputs, outputs)?;
@@ -384,38 +437,49 @@ impl Builder {
         &mut self,
         op: NodeOp,
         inputs: &[TensorId],
-        outputs: &[(ElementType, Vec<u64>)],
+        outputs: &[(ElementType, Vec<impl Into<Size> + Copy>)],
     ) -> Result<Vec<TensorId>> {
         self.spend(Cost::Operation, 1)?;
         let name = self.location.as_str().to_owned();
         let made: Result<Vec<_>> =
             outputs.iter().map(|(element, dims)| self.define(&name, *element, dims)).collect();
         let outputs = made?;
-        let node =
-            Node { op, inputs: inputs.to_vec(), outputs: outputs.clone(), location: self.location.clone() };
+        let inputs: Result<Vec<TensorId>> = inputs.iter().map(|id| self.stored(*id)).collect();
+        let node = Node { op, inputs: inputs?, outputs: outputs.clone(), location: self.location.clone() };
         self.open.last_mut().expect("the body stays open until the end").nodes.push(node);
         Ok(outputs)
     }
 
     /// The same bytes under other dimensions, or as another type of the same size.
-    pub fn view(&mut self, tensor: TensorId, element: ElementType, dims: &[u64]) -> Result<TensorId> {
-        let from = self.tensor(tensor);
-        if from.element == element && from.dims == dims {
+    pub fn view(
+        &mut self,
+        tensor: TensorId,
+        element: ElementType,
+        dims: &[impl Into<Size> + Copy],
+    ) -> Result<TensorId> {
+        let (from, shape) = (self.tensor(tensor), Shape::new(dims.iter().copied()));
+        if from.element == element && from.sizes() == shape.sizes() {
             return Ok(tensor);
         }
         if let Some(bytes) = from.constant.clone() {
             let name = from.name.clone();
-            return self.constant(&name, element, dims, bytes);
+            return self.constant(&name, element, shape.exact(), bytes);
+        }
+        if let Some(values) = from.values.clone().filter(|_| from.element == element) {
+            return self.computed(element, shape.exact(), values.to_vec());
         }
         let id = self.push(NodeOp::View, &[tensor], &[(element, dims.to_vec())])?[0];
-        if self.tensor(id).bytes() != self.tensor(tensor).bytes() {
+        if self.tensor(id).byte_size() != self.tensor(tensor).byte_size() {
             return Err(self.invalid(format!("{} does not have as many bytes", self.describe(&[tensor, id]))));
         }
         Ok(id)
     }
 
     /// Opens a region; nodes go there until [`Builder::close`]. Regions see the tensors of those around them.
-    pub fn region(&mut self, parameters: &[(ElementType, Vec<u64>)]) -> Result<Vec<TensorId>> {
+    pub fn region<N: Into<Size> + Copy>(
+        &mut self,
+        parameters: &[(ElementType, Vec<N>)],
+    ) -> Result<Vec<TensorId>> {
         let made: Result<Vec<_>> =
             parameters.iter().map(|(element, dims)| self.define("", *element, dims)).collect();
         let parameters = made?;
@@ -459,23 +523,29 @@ impl Builder {
     }
 
     /// Every tensor comes about here, so this is where building is ended from outside.
-    fn define(&mut self, name: &str, element: ElementType, dims: &[u64]) -> Result<TensorId> {
+    fn define(
+        &mut self,
+        name: &str,
+        element: ElementType,
+        dims: &[impl Into<Size> + Copy],
+    ) -> Result<TensorId> {
         self.watch().check()?;
         self.budget.count(Cost::Name, name.len() as u64);
         self.spend(Cost::Tensor, 1 + dims.len() as u64 / 16)?;
-        let tensor = Tensor { name: name.to_owned(), element, dims: dims.to_vec(), constant: None };
+        let shape = Shape::new(dims.iter().copied());
         // Sizes of 0 must not hide others that are too large to count.
-        let places = dims.iter().fold(1u64, |n, size| n.saturating_mul((*size).max(1)));
+        let places = shape.numbers().iter().fold(1u64, |n, size| n.saturating_mul((*size).max(1)));
         if places > MOST_ELEMENTS {
-            return Err(self.unsupported(format!("a tensor of {dims:?} elements is too large")));
+            return Err(self.unsupported(format!("a tensor of {:?} elements is too large", shape.sizes())));
         }
+        let tensor = Tensor::new(name, element, shape);
         Ok(self.graph.add_tensor(tensor))
     }
 
     /// The results of an operation whose inputs are all known, if they are small.
     fn fold(&self, operation: &Operation, inputs: &[TensorId]) -> Option<Vec<Values>> {
         let sizes = |tensors: Vec<halite_ops::TensorDesc>| {
-            tensors.iter().map(halite_ops::TensorDesc::bytes).fold(0, u64::saturating_add)
+            tensors.iter().map(|tensor| tensor.bytes().value()).fold(0, u64::saturating_add)
         };
         let work = sizes(operation.outputs()).saturating_add(sizes(operation.inputs()) / 16);
         let flops = operation.work().flops;

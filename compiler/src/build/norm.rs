@@ -4,9 +4,10 @@ use halite_ops::{
     Operation,
     norm::{Norm, NormKind},
 };
+use halite_sizes::Size;
 
 use super::{Builder, Result, types::FLOATS};
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 /// What a normalization of a tensor of batch x channels x spatial elements is; see [`Norm`].
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +65,11 @@ impl Builder {
         norm: Normalization,
     ) -> Result<TensorId> {
         let Normalization { kind, first, end, groups, epsilon } = norm;
-        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let (element, dims) = (self.element(tensor), self.sizes(tensor).to_vec());
         if first > end || end > dims.len() {
             return Err(self.invalid(format!("{} has no channels to normalize", self.describe(&[tensor]))));
         }
-        let channels = elements(&dims[first..end]);
+        let channels = dims[first..end].iter().product::<Size>().exact();
         let own = self.in_type_of(tensor, FLOATS, "a normalization")?;
         let dtype = self.element(own).storage();
         let mut inputs = vec![own];
@@ -81,9 +82,9 @@ impl Builder {
         }
         let made = Norm {
             kind,
-            batch: elements(&dims[..first]),
+            batch: dims[..first].iter().product(),
             channels,
-            spatial: elements(&dims[end..]),
+            spatial: dims[end..].iter().product(),
             groups,
             scale: scale.is_some(),
             bias: bias.is_some(),

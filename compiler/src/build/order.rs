@@ -1,9 +1,10 @@
 //! What works along one axis in order: softmax, sorting, the first k.
 
 use halite_ops::{DType, Operation, softmax::Softmax, sort::Sort, top_k::TopK};
+use halite_sizes::Size;
 
 use super::{Builder, Result, types::FLOATS};
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 /// Types whose elements kernels put in order.
 const ORDERED: &[DType] =
@@ -12,20 +13,20 @@ const ORDERED: &[DType] =
 /// An axis of a tensor: elements before it, of it, and behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
-    pub(super) outer: u64,
-    pub(super) length: u64,
-    pub(super) inner: u64,
+    pub(super) outer: Size,
+    pub(super) length: Size,
+    pub(super) inner: Size,
 }
 
 impl Builder {
     /// What an axis of a tensor is.
     pub(super) fn line(&self, tensor: TensorId, axis: usize) -> Result<Line> {
-        let dims = self.dims(tensor);
+        let dims = self.sizes(tensor);
         match dims.get(axis) {
             Some(length) => Ok(Line {
-                outer: elements(&dims[..axis]),
+                outer: dims[..axis].iter().product(),
                 length: *length,
-                inner: elements(&dims[axis + 1..]),
+                inner: dims[axis + 1..].iter().product(),
             }),
             None => Err(self.invalid(format!("{} has no axis {axis}", self.describe(&[tensor])))),
         }
@@ -42,10 +43,10 @@ impl Builder {
     /// The axis is none of the tensor's, or its elements are no floats.
     pub fn softmax(&mut self, tensor: TensorId, axis: usize, log: bool) -> Result<TensorId> {
         let Line { outer, length, inner } = self.line(tensor, axis)?;
-        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let (element, dims) = (self.element(tensor), self.sizes(tensor).to_vec());
         let own = self.in_type_of(tensor, FLOATS, "a softmax")?;
         let dtype = self.element(own).storage();
-        let made = Softmax { outer, length, inner, log, mask_rows: 0, mask_heads: 1, dtype };
+        let made = Softmax { outer, length, inner, log, mask_rows: 0.into(), mask_heads: 1.into(), dtype };
         let made = self.kernel1(Operation::Softmax(made), &[own], dtype.into(), &dims)?;
         self.cast(made, element)
     }
@@ -56,7 +57,7 @@ impl Builder {
     /// The axis is none of the tensor's.
     pub fn sort(&mut self, tensor: TensorId, axis: usize, descending: bool) -> Result<[TensorId; 2]> {
         let Line { outer, length, inner } = self.line(tensor, axis)?;
-        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let (element, dims) = (self.element(tensor), self.sizes(tensor).to_vec());
         let own = self.ordered(tensor)?;
         let (dtype, indices) = (self.element(own).storage(), DType::I64);
         let made = Sort { outer, length, inner, descending, dtype, indices };
@@ -69,9 +70,16 @@ impl Builder {
     ///
     /// # Errors
     /// The axis is none of the tensor's, or there are fewer elements.
-    pub fn top_k(&mut self, tensor: TensorId, axis: usize, k: u64, smallest: bool) -> Result<[TensorId; 2]> {
+    pub fn top_k(
+        &mut self,
+        tensor: TensorId,
+        axis: usize,
+        k: impl Into<Size>,
+        smallest: bool,
+    ) -> Result<[TensorId; 2]> {
         let Line { outer, length, inner } = self.line(tensor, axis)?;
-        let (element, mut dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let (element, mut dims) = (self.element(tensor), self.sizes(tensor).to_vec());
+        let k = k.into();
         dims[axis] = k;
         let own = self.ordered(tensor)?;
         let (dtype, indices) = (self.element(own).storage(), DType::I64);

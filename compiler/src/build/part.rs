@@ -3,9 +3,10 @@
 
 use bytes::Bytes;
 use halite_ops::{Operation, copy::StridedCopy, gather::Gather};
+use halite_sizes::Size;
 
 use super::Builder;
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 impl Builder {
     /// The bytes of an operation's result, when these are a part of its input's.
@@ -13,7 +14,7 @@ impl Builder {
         let (data, size) =
             (self.tensor(*inputs.first()?).constant.as_ref()?, self.element(inputs[0]).storage().size());
         let (first, count) = match operation {
-            Operation::StridedCopy(copy) => (copy.offset, neighbours(copy)?),
+            Operation::StridedCopy(copy) => (copy.offset.exact(), neighbours(copy)?),
             Operation::Gather(gather) => self.rows(gather, inputs[1])?,
             _ => return None,
         };
@@ -31,21 +32,21 @@ impl Builder {
         let first = u64::try_from(indices.int(0)).ok()?;
         let counts = (0..indices.len()).all(|i| indices.int(i) == (first as i64).saturating_add(i as i64));
         let count = indices.len() as u64;
-        let inside = first.checked_add(count)? <= gather.axis;
-        Some((first.checked_mul(gather.inner)?, count.checked_mul(gather.inner)?))
-            .filter(|_| counts && inside)
+        let inside = first.checked_add(count)? <= gather.axis.exact();
+        let inner = gather.inner.exact();
+        Some((first.checked_mul(inner)?, count.checked_mul(inner)?)).filter(|_| counts && inside)
     }
 }
 
 /// The number of elements of a copy that takes neighbours in their order.
 fn neighbours(copy: &StridedCopy) -> Option<u64> {
-    let count = elements(&copy.shape);
-    let mut location = 1i64;
+    let count = copy.shape.iter().product::<Size>().exact();
+    let mut location = Size::constant(1);
     for (size, stride) in copy.shape.iter().zip(&copy.strides).rev() {
         if *size != 1 && *stride != location {
             return None;
         }
-        location = location.checked_mul(i64::try_from(*size).ok()?)?;
+        location *= size;
     }
     Some(count)
 }

@@ -95,7 +95,7 @@ impl Builder {
         let out = operation.outputs()[0].dims.clone();
         let mut result = dims.to_vec();
         for (i, size) in range.clone().zip([out[2], out[3]]) {
-            result[i + 2] = size;
+            result[i + 2] = size.exact();
         }
         Ok((self.kernel1(operation, &[tensor], dtype.into(), &result)?, result))
     }

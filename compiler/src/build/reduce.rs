@@ -7,9 +7,10 @@ use halite_ops::{
     expression::{Function, Operand, Scalar},
     reduce::{Reduce, ReduceKind},
 };
+use halite_sizes::Size;
 
 use super::{Builder, Result, order::Line, types::FLOATS};
-use crate::graph::{ElementType, TensorId, elements};
+use crate::graph::{ElementType, TensorId};
 
 /// Types that kernels reduce.
 const REDUCED: &[DType] =
@@ -31,20 +32,22 @@ impl Builder {
         axes: &[usize],
         keep: bool,
     ) -> Result<TensorId> {
-        let dims = self.dims(tensor).to_vec();
+        let dims = self.sizes(tensor).to_vec();
         if let Some(axis) = axes.iter().find(|axis| **axis >= dims.len()) {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("axis {axis} of {what} is reduced, which has {}", dims.len())));
         }
-        let kept: Vec<u64> = (0..dims.len()).map(|i| if axes.contains(&i) { 1 } else { dims[i] }).collect();
-        let left: Vec<u64> = (0..dims.len()).filter(|i| !axes.contains(i)).map(|i| dims[i]).collect();
+        let one = Size::constant(1);
+        let kept: Vec<Size> =
+            (0..dims.len()).map(|i| if axes.contains(&i) { one } else { dims[i] }).collect();
+        let left: Vec<Size> = (0..dims.len()).filter(|i| !axes.contains(i)).map(|i| dims[i]).collect();
         let element = self.element(tensor);
         let own = self.in_type_of(tensor, REDUCED, "a reduction")?;
         let (own, dims, range) = self.joined_axes(own, axes)?;
         let (outer, length, inner) = spans(&dims, range);
         let made = self.reduce_line(kind, own, Line { outer, length, inner })?;
         let made = self.cast(made, element)?;
-        self.reshape(made, if keep { &kept } else { &left })
+        self.reshape_to(made, if keep { &kept } else { &left })
     }
 
     /// The tensor with the axes as neighbours: itself, its dimensions and the range of the axes. Dimensions of one element
@@ -53,8 +56,8 @@ impl Builder {
         &mut self,
         tensor: TensorId,
         axes: &[usize],
-    ) -> Result<(TensorId, Vec<u64>, (usize, usize))> {
-        let dims = self.dims(tensor).to_vec();
+    ) -> Result<(TensorId, Vec<Size>, (usize, usize))> {
+        let dims = self.sizes(tensor).to_vec();
         let wide: Vec<usize> = (0..dims.len()).filter(|i| axes.contains(i) && dims[*i] != 1).collect();
         let Some((first, last)) = wide.first().copied().zip(wide.last().copied()) else {
             return Ok((tensor, dims, (0, 0)));
@@ -65,7 +68,7 @@ impl Builder {
         let mut order: Vec<usize> = (0..dims.len()).filter(|i| !wide.contains(i)).collect();
         order.extend(&wide);
         let moved = self.transpose(tensor, &order)?;
-        let dims = self.dims(moved).to_vec();
+        let dims = self.sizes(moved).to_vec();
         let range = (dims.len() - wide.len(), dims.len());
         Ok((moved, dims, range))
     }
@@ -93,7 +96,7 @@ impl Builder {
         match kind {
             ReduceKind::Mean => {
                 let sum = self.kernel1(of(ReduceKind::Sum), &[tensor], dtype.into(), &result)?;
-                let count = Operand::Constant(Scalar::Int(line.length as i64, dtype));
+                let count = Operand::Constant(Scalar::Int(line.length.exact_signed(), dtype));
                 self.map(&[sum], dtype, |p, x| p.call(Function::Div, &[x[0], count]))
             }
             ReduceKind::L2 | ReduceKind::LogSum | ReduceKind::LogSumExp => through_f32(self, kind),
@@ -114,8 +117,8 @@ impl Builder {
         last: bool,
     ) -> Result<TensorId> {
         let line = self.line(tensor, axis)?;
-        let mut dims = self.dims(tensor).to_vec();
-        dims[axis] = 1;
+        let mut dims = self.sizes(tensor).to_vec();
+        dims[axis] = 1.into();
         let tensor = self.ordered(tensor)?;
         let (dtype, indices) = (self.element(tensor).storage(), DType::I64);
         let Line { outer, length, inner } = line;
@@ -135,7 +138,7 @@ impl Builder {
         reverse: bool,
     ) -> Result<TensorId> {
         let Line { outer, length, inner } = self.line(tensor, axis)?;
-        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let (element, dims) = (self.element(tensor), self.sizes(tensor).to_vec());
         let own = self.in_type_of(tensor, SUMMED, "a running sum")?;
         let dtype = self.element(own).storage();
         let made = CumulativeSum { outer, length, inner, exclusive, reverse, dtype };
@@ -162,6 +165,7 @@ impl Builder {
 }
 
 /// Elements before, in and behind a range of dimensions.
-fn spans(dims: &[u64], (first, end): (usize, usize)) -> (u64, u64, u64) {
-    (elements(&dims[..first]), elements(&dims[first..end]), elements(&dims[end..]))
+fn spans(dims: &[Size], (first, end): (usize, usize)) -> (Size, Size, Size) {
+    let count = |dims: &[Size]| dims.iter().product();
+    (count(&dims[..first]), count(&dims[first..end]), count(&dims[end..]))
 }

@@ -6,6 +6,7 @@ use halite_ops::{
     expression::Function,
     resize::{self, Interpolation},
 };
+use halite_sizes::Size;
 
 use super::{Builder, Result, order::Line, types::FLOATS};
 use crate::graph::{ElementType, TensorId, elements};
@@ -181,6 +182,7 @@ impl Builder {
 
     fn weighted_along(&mut self, tensor: TensorId, axis: &ResizedAxis, how: &Resizing) -> Result<TensorId> {
         let Line { outer, length, inner } = self.line(tensor, axis.axis)?;
+        let [outer, length, inner] = [outer, length, inner].map(Size::exact);
         if length.saturating_mul(axis.size) > MOST_WEIGHTS || axis.size > MOST_ROWS {
             let reason = format!("resizing {length} places to {} with this kind of coordinates", axis.size);
             return Err(self.unsupported(reason));

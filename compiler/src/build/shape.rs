@@ -1,28 +1,35 @@
 //! Operations that move elements without computing: reshaping, transposing, slicing, joining.
 
 use halite_ops::{Operation, concat::Concat, copy::StridedCopy};
+use halite_sizes::Size;
 
 use super::{Builder, Result};
-use crate::graph::{TensorId, elements};
+use crate::graph::{Shape, TensorId};
 
 /// Most dimensions of a strided copy.
 const MOST_DIMS: usize = 6;
 
 /// A part of one dimension: `count` elements from `start`, `step` apart; a negative step walks backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct Range<N = u64> {
     /// The first.
-    pub start: u64,
+    pub start: N,
     /// From one to the next; not 0.
     pub step: i64,
     /// How many.
-    pub count: u64,
+    pub count: N,
 }
 
-impl Range {
+impl<N: Default> Range<N> {
     /// A whole dimension.
-    pub fn all(size: u64) -> Self {
-        Range { start: 0, step: 1, count: size }
+    pub fn all(size: N) -> Self {
+        Range { start: N::default(), step: 1, count: size }
+    }
+}
+
+impl<N: Into<Size> + Copy> Range<N> {
+    fn sizes(&self) -> Range<Size> {
+        Range { start: self.start.into(), step: self.step, count: self.count.into() }
     }
 }
 
@@ -30,19 +37,19 @@ impl Range {
 #[derive(Clone, Debug)]
 struct Walk {
     /// (size, stride), the innermost last.
-    dims: Vec<(u64, i64)>,
-    offset: u64,
+    dims: Vec<(Size, Size)>,
+    offset: Size,
 }
 
 impl Walk {
     /// Drops dimensions of one element and joins those that are walked as one.
     fn collapse(&mut self) {
         self.dims.retain(|(size, _)| *size != 1);
-        let mut joined: Vec<(u64, i64)> = Vec::new();
+        let mut joined: Vec<(Size, Size)> = Vec::new();
         for (size, stride) in self.dims.drain(..) {
             match joined.last_mut() {
-                Some((outer, last)) if *last == stride.wrapping_mul(size as i64) => {
-                    *outer = outer.saturating_mul(size);
+                Some((outer, last)) if *last == stride * size => {
+                    *outer *= size;
                     *last = stride;
                 }
                 _ => joined.push((size, stride)),
@@ -52,16 +59,16 @@ impl Walk {
     }
 
     /// Whether it reads `elements` elements from the first on.
-    fn is_whole(&self, elements: u64) -> bool {
-        self.offset == 0 && (elements <= 1 || self.dims == [(elements, 1)])
+    fn is_whole(&self, elements: Size) -> bool {
+        self.offset == 0 && (elements <= 1 || self.dims == [(elements, 1.into())])
     }
 }
 
 /// Elements from one place to the next in each dimension.
-fn strides(dims: &[u64]) -> Vec<i64> {
-    let mut strides = vec![1; dims.len()];
+fn strides(dims: &[Size]) -> Vec<Size> {
+    let mut strides = vec![Size::constant(1); dims.len()];
     for i in (1..dims.len()).rev() {
-        strides[i - 1] = strides[i] * dims[i].max(1) as i64;
+        strides[i - 1] = strides[i] * dims[i].max(1);
     }
     strides
 }
@@ -69,8 +76,15 @@ fn strides(dims: &[u64]) -> Vec<i64> {
 impl Builder {
     /// The same elements under other dimensions.
     pub fn reshape(&mut self, tensor: TensorId, dims: &[u64]) -> Result<TensorId> {
-        if elements(dims) != self.tensor(tensor).elements() {
-            return Err(self.invalid(format!("{} is not reshaped to {dims:?}", self.describe(&[tensor]))));
+        self.reshape_to(tensor, dims)
+    }
+
+    /// The same, where dimensions may be open.
+    pub fn reshape_to(&mut self, tensor: TensorId, dims: &[impl Into<Size> + Copy]) -> Result<TensorId> {
+        let shape = Shape::new(dims.iter().copied());
+        if shape.count() != self.tensor(tensor).count() {
+            let what = self.describe(&[tensor]);
+            return Err(self.invalid(format!("{what} is not reshaped to {:?}", shape.sizes())));
         }
         let element = self.element(tensor);
         self.view(tensor, element, dims)
@@ -78,7 +92,7 @@ impl Builder {
 
     /// Dimensions in another order: dimension `i` of the result is dimension `order[i]`.
     pub fn transpose(&mut self, tensor: TensorId, order: &[usize]) -> Result<TensorId> {
-        let dims = self.dims(tensor).to_vec();
+        let dims = self.sizes(tensor).to_vec();
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..dims.len()) {
@@ -88,135 +102,145 @@ impl Builder {
             )));
         }
         let strides = strides(&dims);
-        let walk = Walk { dims: order.iter().map(|i| (dims[*i], strides[*i])).collect(), offset: 0 };
-        let result: Vec<u64> = order.iter().map(|i| dims[*i]).collect();
+        let walk = Walk { dims: order.iter().map(|i| (dims[*i], strides[*i])).collect(), offset: 0.into() };
+        let result: Vec<Size> = order.iter().map(|i| dims[*i]).collect();
         self.walk(tensor, walk, &result)
     }
 
     /// A part of each dimension.
-    pub fn slice(&mut self, tensor: TensorId, ranges: &[Range]) -> Result<TensorId> {
-        let dims = self.dims(tensor).to_vec();
-        let fits = |(range, size): (&Range, &u64)| {
-            let last = range.start as i64 + range.step.saturating_mul(range.count.saturating_sub(1) as i64);
-            range.count == 0 || range.start < *size && (0..*size as i64).contains(&last)
+    pub fn slice(&mut self, tensor: TensorId, ranges: &[Range<impl Into<Size> + Copy>]) -> Result<TensorId> {
+        let ranges: Vec<Range<Size>> = ranges.iter().map(Range::sizes).collect();
+        let dims = self.sizes(tensor).to_vec();
+        let fits = |(range, size): (&Range<Size>, &Size)| {
+            let last = range.start + (range.count - 1) * Size::from(range.step);
+            range.count == 0
+                || range.count > 0 && range.start >= 0 && range.start < *size && last >= 0 && last < *size
         };
         if ranges.len() != dims.len() || !ranges.iter().zip(&dims).all(fits) {
             return Err(self.invalid(format!("{ranges:?} is no part of {}", self.describe(&[tensor]))));
         }
-        let result: Vec<u64> = ranges.iter().map(|range| range.count).collect();
-        let (mut walk, mut offset) = (Vec::new(), 0);
+        let result: Vec<Size> = ranges.iter().map(|range| range.count).collect();
+        let (mut walk, mut offset) = (Vec::new(), Size::constant(0));
         for (range, stride) in ranges.iter().zip(strides(&dims)) {
-            offset += range.start * stride as u64;
-            walk.push((range.count, stride * range.step));
+            offset += range.start * stride;
+            walk.push((range.count, stride * Size::from(range.step)));
         }
-        let offset = if elements(&result) == 0 { 0 } else { offset };
+        let offset = if result.iter().any(|count| *count == 0) { 0.into() } else { offset };
         self.walk(tensor, Walk { dims: walk, offset }, &result)
     }
 
     /// Windows of `size` elements along a dimension, `step` apart: the dimension counts them, and a new last one their elements
     /// (PyTorch's `unfold`).
     pub fn windows(&mut self, tensor: TensorId, axis: usize, size: u64, step: u64) -> Result<TensorId> {
-        let mut dims = self.dims(tensor).to_vec();
-        if axis >= dims.len() || size > dims[axis] || step == 0 {
+        let mut dims = self.sizes(tensor).to_vec();
+        if axis >= dims.len() || dims[axis] < size || step == 0 {
             let what = self.describe(&[tensor]);
             return Err(self
                 .invalid(format!("{what} has no windows of {size}, {step} apart, along dimension {axis}")));
         }
         let mut strides = strides(&dims);
         strides.push(strides[axis]);
-        strides[axis] = strides[axis].saturating_mul(i64::try_from(step).unwrap_or(i64::MAX));
+        strides[axis] *= step;
         dims[axis] = (dims[axis] - size) / step + 1;
-        dims.push(size);
-        let walk = Walk { dims: dims.iter().copied().zip(strides).collect(), offset: 0 };
+        dims.push(size.into());
+        let walk = Walk { dims: dims.iter().copied().zip(strides).collect(), offset: 0.into() };
         self.walk(tensor, walk, &dims)
     }
 
     /// Repeats dimensions of one element, and the whole tensor, until it has the dimensions (NumPy's `broadcast_to`).
     pub fn expand(&mut self, tensor: TensorId, to: &[u64]) -> Result<TensorId> {
-        let dims = self.dims(tensor).to_vec();
+        self.expand_to(tensor, to)
+    }
+
+    /// The same, where dimensions may be open.
+    pub fn expand_to(&mut self, tensor: TensorId, to: &[impl Into<Size> + Copy]) -> Result<TensorId> {
+        let to: Vec<Size> = to.iter().map(|size| (*size).into()).collect();
+        let dims = self.sizes(tensor).to_vec();
         let lead = to.len().checked_sub(dims.len());
-        let fits = |(own, to): (&u64, &u64)| own == to || *own == 1;
+        let fits = |(own, to): (&Size, &Size)| own == to || *own == 1;
         let Some(lead) = lead.filter(|lead| dims.iter().zip(&to[*lead..]).all(fits)) else {
             return Err(self.invalid(format!("{} is not broadcast to {to:?}", self.describe(&[tensor]))));
         };
-        let mut walk: Vec<(u64, i64)> = to[..lead].iter().map(|size| (*size, 0)).collect();
+        let mut walk: Vec<(Size, Size)> = to[..lead].iter().map(|size| (*size, 0.into())).collect();
         for ((own, to), stride) in dims.iter().zip(&to[lead..]).zip(strides(&dims)) {
-            walk.push((*to, if own == to { stride } else { 0 }));
+            walk.push((*to, if own == to { stride } else { 0.into() }));
         }
-        self.walk(tensor, Walk { dims: walk, offset: 0 }, to)
+        self.walk(tensor, Walk { dims: walk, offset: 0.into() }, &to)
     }
 
     /// Tensors of one type joined along a dimension, in which alone they may differ.
     pub fn concat(&mut self, tensors: &[TensorId], axis: usize) -> Result<TensorId> {
         let Some(first) = tensors.first() else { return Err(self.invalid("nothing to join")) };
-        let (element, mut dims) = (self.element(*first), self.dims(*first).to_vec());
+        let (element, mut dims) = (self.element(*first), self.sizes(*first).to_vec());
         let same = |id: &TensorId| {
-            let own = self.dims(*id);
-            let others = |(i, size): (usize, &u64)| i == axis || *size == dims[i];
+            let own = self.sizes(*id);
+            let others = |(i, size): (usize, &Size)| i == axis || *size == dims[i];
             self.element(*id) == element && own.len() == dims.len() && own.iter().enumerate().all(others)
         };
         if axis >= dims.len() || !tensors.iter().all(same) {
             let what = self.describe(tensors);
             return Err(self.invalid(format!("{what} are not joined along dimension {axis}")));
         }
-        let sizes: Vec<u64> = tensors.iter().map(|id| self.dims(*id)[axis]).collect();
+        let sizes: Vec<Size> = tensors.iter().map(|id| self.sizes(*id)[axis]).collect();
         dims[axis] = sizes.iter().sum();
         if let [only] = tensors {
             return Ok(*only);
         }
-        let (outer, inner) = (elements(&dims[..axis]), elements(&dims[axis + 1..]));
+        let (outer, inner) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
         let dtype = element.storage();
         self.kernel1(Operation::Concat(Concat { outer, sizes, inner, dtype }), tensors, element, &dims)
     }
 
     /// A walk of many dimensions, outer ones first: what the inner [`MOST_DIMS`] - 1 dimensions read is copied for each place
     /// of the outer ones, and then joined.
-    fn walk_in_steps(&mut self, tensor: TensorId, walk: &Walk, dims: &[u64]) -> Result<TensorId> {
+    fn walk_in_steps(&mut self, tensor: TensorId, walk: &Walk, dims: &[Size]) -> Result<TensorId> {
         /// More copies than this are not worth what they compute.
         const MOST_COPIES: u64 = 1024;
         let (outer, inner) = walk.dims.split_at(walk.dims.len() - MOST_DIMS);
-        let copies = outer.iter().fold(1u64, |n, (size, _)| n.saturating_mul(*size));
+        let copies = outer.iter().fold(1u64, |n, (size, _)| n.saturating_mul(size.exact()));
         if copies > MOST_COPIES {
             let what = self.describe(&[tensor]);
             return Err(self.unsupported(format!("{what} is walked in more than {MOST_DIMS} dimensions")));
         }
-        let sizes: Vec<u64> = inner.iter().map(|(size, _)| *size).collect();
-        let row: Vec<u64> = std::iter::once(1).chain(sizes.iter().copied()).collect();
+        let sizes: Vec<Size> = inner.iter().map(|(size, _)| *size).collect();
+        let row: Vec<Size> = std::iter::once(1.into()).chain(sizes.iter().copied()).collect();
         let mut parts = Vec::new();
         for copy in 0..copies {
-            let (mut rest, mut offset) = (copy, walk.offset as i64);
+            let (mut rest, mut offset) = (copy, walk.offset);
             for (size, stride) in outer.iter().rev() {
-                offset += (rest % size) as i64 * stride;
-                rest /= size;
+                offset += *stride * (rest % size.exact());
+                rest /= size.exact();
             }
-            let part = Walk { dims: inner.to_vec(), offset: offset as u64 };
+            let part = Walk { dims: inner.to_vec(), offset };
             let part = self.walk(tensor, part, &sizes)?;
-            parts.push(self.reshape(part, &row)?);
+            parts.push(self.reshape_to(part, &row)?);
         }
         let joined = self.concat(&parts, 0)?;
-        self.reshape(joined, dims)
+        self.reshape_to(joined, dims)
     }
 
     /// The diagonal of two axes of one size, in the place of the first.
     pub fn diagonal(&mut self, tensor: TensorId, first: usize, second: usize) -> Result<TensorId> {
-        let mut dims = self.dims(tensor).to_vec();
+        let mut dims = self.sizes(tensor).to_vec();
         if first >= second || second >= dims.len() || dims[first] != dims[second] {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("{what} has no diagonal of axes {first} and {second}")));
         }
         let mut strides = strides(&dims);
-        strides[first] += strides[second];
+        let second_stride = strides[second];
+        strides[first] += second_stride;
         strides.remove(second);
         dims.remove(second);
-        let walk = Walk { dims: dims.iter().copied().zip(strides).collect(), offset: 0 };
+        let walk = Walk { dims: dims.iter().copied().zip(strides).collect(), offset: 0.into() };
         self.walk(tensor, walk, &dims)
     }
 
-    fn walk(&mut self, tensor: TensorId, mut walk: Walk, dims: &[u64]) -> Result<TensorId> {
-        let (source, element) = (self.tensor(tensor).elements(), self.element(tensor));
-        let count = elements(dims);
+    fn walk(&mut self, tensor: TensorId, mut walk: Walk, dims: &[Size]) -> Result<TensorId> {
+        let (source, element) = (self.tensor(tensor).count(), self.element(tensor));
+        let shape = Shape::new(dims.iter().copied());
+        let count = shape.count();
         if count == 0 {
-            return self.constant("", element, dims, bytes::Bytes::new());
+            return self.constant("", element, shape.exact(), bytes::Bytes::new());
         }
         walk.collapse();
         if walk.is_whole(source) && count == source {
@@ -225,9 +249,9 @@ impl Builder {
         if walk.dims.len() > MOST_DIMS {
             return self.walk_in_steps(tensor, &walk, dims);
         }
-        let (shape, strides): (Vec<u64>, Vec<i64>) = walk.dims.into_iter().unzip();
-        let shape = if shape.is_empty() { vec![1] } else { shape };
-        let strides = if strides.is_empty() { vec![1] } else { strides };
+        let (shape, strides): (Vec<Size>, Vec<Size>) = walk.dims.into_iter().unzip();
+        let shape = if shape.is_empty() { vec![1.into()] } else { shape };
+        let strides = if strides.is_empty() { vec![1.into()] } else { strides };
         let copy = StridedCopy { source, shape, strides, offset: walk.offset, dtype: element.storage() };
         self.kernel1(Operation::StridedCopy(copy), &[tensor], element, dims)
     }
@@ -238,6 +262,7 @@ mod tests {
     use halite_ops::{DType, Values};
 
     use super::*;
+    use crate::graph::elements;
 
     fn iota(builder: &mut Builder, dims: &[u64]) -> TensorId {
         let values = (0..elements(dims) as i64).collect();

@@ -4,6 +4,7 @@ use halite_abi::{
     BufferUsage, Code as StatusCode, ElementType, Encoding, MemoryType, export, import::hal, object,
 };
 use halite_formats::vmfb::Attr;
+use halite_sizes::Size;
 use halite_vm::{
     asm::{Label, Reg, reference},
     isa::Op,
@@ -23,7 +24,7 @@ use crate::{
     graph::{Graph, Port, TensorId},
     plan::{
         flow::{Flow, Item},
-        memory::whole,
+        memory::whole_size,
         schedule::Memory,
     },
 };
@@ -44,6 +45,8 @@ pub struct Version<'a> {
     pub versions: &'a [usize],
     /// Whether they need transient memory on any target.
     pub transient: bool,
+    /// How much of it, where the sizes are open.
+    pub open_transient: Option<Size>,
     /// The function that tells whether an input has a value.
     pub equals: Option<u32>,
     /// The functions that make the recording of a segment on each target, where loading has not made it.
@@ -99,7 +102,14 @@ pub fn version(
     let (inputs, outputs) = (version.graphs[0].inputs.len(), version.graphs[0].outputs.len());
     let arguments = inputs + export::FENCES;
     let mut code = match table.take() {
-        None => Code::new(&convention(arguments, outputs), arguments as u16),
+        None => match &version.graphs[0].open {
+            Some(open) => {
+                let symbols = "I".repeat(open.symbols.len());
+                let convention = convention(arguments, outputs).replacen('_', &format!("{symbols}_"), 1);
+                Code::with_symbols(&convention, arguments as u16, &open.trace)
+            }
+            None => Code::new(&convention(arguments, outputs), arguments as u16),
+        },
         Some(table) => {
             let convention = convention(arguments + 1, outputs).replacen('_', "I_", 1);
             Code::with_rows(&convention, arguments as u16 + 1, table)
@@ -148,17 +158,17 @@ pub fn convention(arguments: usize, results: usize) -> String {
 
 impl Call<'_> {
     /// A number that each version has.
-    fn varied(&mut self, of: impl Fn(&Graph, &Flow) -> u64) -> Reg {
+    fn varied(&mut self, of: impl Fn(&Graph, &Flow) -> Size) -> Reg {
         let each = self.version.graphs.iter().zip(&self.version.flows);
-        let values: Vec<u64> = each.map(|(graph, flow)| of(graph, flow)).collect();
-        self.code.varied(&values)
+        let values: Vec<Size> = each.map(|(graph, flow)| of(graph, flow)).collect();
+        self.code.amount(&values)
     }
 
     /// The dimensions of a tensor of each version.
     fn dims(&mut self, tensor: &dyn Fn(&Graph) -> TensorId) -> Vec<Reg> {
         let first = self.version.graphs[0];
-        let rank = first.tensor(tensor(first)).dims.len();
-        (0..rank).map(|axis| self.varied(|graph, _| graph.tensor(tensor(graph)).dims[axis])).collect()
+        let rank = first.tensor(tensor(first)).rank();
+        (0..rank).map(|axis| self.varied(|graph, _| graph.tensor(tensor(graph)).sizes()[axis])).collect()
     }
 
     /// Checks the inputs' types, dimensions and memory, and takes their buffers.
@@ -180,7 +190,7 @@ impl Call<'_> {
             if !self.version.flow().inputs_used[index] {
                 continue;
             }
-            let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).bytes());
+            let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).byte_size());
             let memory = self.code.u32(MemoryType::DEVICE_VISIBLE.bits());
             let usage = self.code.u32(needs::TENSOR_USAGE.bits());
             let args = [buffer, text, allocator, bytes, memory, usage];
@@ -215,14 +225,16 @@ impl Call<'_> {
     fn allocate(&mut self, wait: Reg) {
         let mut fences = Vec::new();
         for index in 0..self.version.flow().outputs.len() {
-            let bytes = self.varied(|_, flow| whole(flow.outputs[index]));
+            if self.version.flow().state_input(index).is_some() {
+                continue;
+            }
+            let bytes = self.varied(|_, flow| whole_size(flow.outputs[index]));
             let params = (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE);
             fences.push(self.alloca(wait, params, bytes, self.outputs[index]));
         }
         if self.version.transient {
             let (buffer, bytes) = self.transient;
-            let global = self.globals.transient_bytes(self.version.function);
-            self.code.op(Op::GlobalLoadI64, &[global.into(), bytes.into()]);
+            self.transient_bytes(bytes);
             fences.push(self.alloca(wait, (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE), bytes, buffer));
         }
         if self.version.flow().readback_bytes > 0 {
@@ -236,6 +248,21 @@ impl Call<'_> {
                 let flags = self.code.i64(0);
                 let parts = [Part::One(flags), Part::Span(several.len(), several)];
                 self.writer.call_variadic(&mut self.code, hal::FENCE_JOIN, &parts, &[self.fence]);
+            }
+        }
+    }
+
+    /// Puts the bytes of the transient memory into a register: what the version at hand needs where its sizes are open, or else
+    /// what any version does.
+    fn transient_bytes(&mut self, bytes: Reg) {
+        match self.version.open_transient {
+            Some(size) => {
+                let computed = self.code.amount(&[size]);
+                self.code.op(Op::OrI64, &[computed.into(), computed.into(), bytes.into()]);
+            }
+            None => {
+                let global = self.globals.transient_bytes(self.version.function);
+                self.code.op(Op::GlobalLoadI64, &[global.into(), bytes.into()]);
             }
         }
     }
@@ -282,13 +309,13 @@ impl Call<'_> {
         let mut table = Vec::new();
         for memory in self.version.slots.iter() {
             let (buffer, bytes) = match memory {
-                Memory::Input(index) => {
+                Memory::Input(index) | Memory::State(index) => {
                     let index = index as usize;
-                    let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).bytes());
+                    let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).byte_size());
                     (self.inputs[index], bytes)
                 }
                 Memory::Output(index) => {
-                    let bytes = self.varied(|_, flow| whole(flow.outputs[index as usize]));
+                    let bytes = self.varied(|_, flow| whole_size(flow.outputs[index as usize]));
                     (self.outputs[index as usize], bytes)
                 }
                 Memory::Readback => (self.readback, self.code.size(self.version.flow().readback_bytes)),
@@ -316,11 +343,40 @@ impl Call<'_> {
             version.versions.iter().map(|v| self.globals.recording(version.function, *v, segment)).collect();
         let [global] = globals[..] else { return self.recording_of_row(segment, &globals) };
         self.writer.load(&mut self.code, global, ty, self.recording);
+        if version.graphs[0].open.is_some() {
+            self.unless_other_sizes(segment);
+        }
         let Some(recorders) = &version.recorders else { return };
         let made = self.unless_made(&recorders[segment]);
         self.writer.store(&mut self.code, global, ty, self.recording);
         self.code.jump(made);
         self.code.block(made);
+    }
+
+    /// Forgets the recording in `self.recording` where it was made for other sizes, and notes those at hand.
+    fn unless_other_sizes(&mut self, segment: usize) {
+        let version = self.version;
+        let first = self.globals.recorded_sizes(version.function, version.versions[0], segment);
+        let symbols = self.code.symbols();
+        let (same, other) = (self.code.label(), self.code.label());
+        let one = self.code.i32(1);
+        let all = self.code.temporary();
+        self.code.op(Op::OrI32, &[one.into(), one.into(), all.into()]);
+        for (index, symbol) in (0..).zip(&symbols) {
+            let (held, flag) = (self.code.temporary(), self.code.temporary());
+            self.code.op(Op::GlobalLoadI64, &[(first + 8 * index).into(), held.into()]);
+            self.code.op(Op::CmpEqI64, &[held.into(), (*symbol).into(), flag.into()]);
+            self.code.op(Op::AndI32, &[all.into(), flag.into(), all.into()]);
+        }
+        self.code.branch(all, same, other);
+        self.code.block(other);
+        for (index, symbol) in (0..).zip(&symbols) {
+            self.code.op(Op::GlobalStoreI64, &[(first + 8 * index).into(), (*symbol).into()]);
+        }
+        let null = self.code.null();
+        self.code.op(Op::AssignRef, &[null.into(), self.recording.into()]);
+        self.code.jump(same);
+        self.code.block(same);
     }
 
     /// The same where the row decides which recording it is.
@@ -363,12 +419,14 @@ impl Call<'_> {
         let first = self.version.graphs[0];
         for (index, port) in first.outputs.iter().enumerate() {
             let zero = self.code.i64(0);
-            let bytes = self.varied(|graph, _| graph.tensor(graph.outputs[index].tensor).bytes());
+            let bytes = self.varied(|graph, _| graph.tensor(graph.outputs[index].tensor).byte_size());
             let element = ElementType::from(first.tensor(port.tensor).element);
             let (element, encoding) = (self.code.u32(element.0), self.code.u32(Encoding::DENSE_ROW_MAJOR.0));
             let dims = self.dims(&|graph| graph.outputs[index].tensor);
             let one = Part::One;
-            let buffer = self.outputs[index];
+            let made = self.outputs[index];
+            // A state is in the buffer that came in.
+            let buffer = self.version.flow().state_input(index).map_or(made, |input| self.inputs[input]);
             let parts = [
                 one(buffer),
                 one(zero),
@@ -377,8 +435,8 @@ impl Call<'_> {
                 one(encoding),
                 Part::Span(dims.len(), &dims),
             ];
-            self.writer.call_variadic(&mut self.code, hal::BUFFER_VIEW_CREATE, &parts, &[buffer]);
-            views.push(buffer);
+            self.writer.call_variadic(&mut self.code, hal::BUFFER_VIEW_CREATE, &parts, &[made]);
+            views.push(made);
         }
         self.code.op(Op::Return, &[views.into()]);
     }

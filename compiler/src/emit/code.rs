@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use halite_abi::Code as StatusCode;
 use halite_formats::vmfb::requirement;
+use halite_sizes::{Atom, AtomId, Poly, Size, Trace};
 use halite_vm::{
     asm::{Arg, FunctionBuilder, Label, PLAIN, Reg, cell, reference},
     isa::Op,
@@ -14,6 +15,9 @@ use crate::CompileError;
 
 /// Cells after which the registers of constants are used again.
 const MOST_CELLS: u16 = 0x7000;
+
+/// Cells that the computation of one size may take.
+const COMPUTED_CELLS: u16 = 0x1000;
 
 /// A value of 64 bits: its low cell.
 pub type Pair = Reg;
@@ -33,6 +37,7 @@ pub struct Code {
     /// Registers of constants and numbers of the table that were loaded in the open block.
     loaded: HashSet<u16>,
     rows: Option<Rows>,
+    open: Option<Open>,
     null: Option<Reg>,
     /// Requirements beyond those that follow from instructions.
     pub requirements: u32,
@@ -48,6 +53,17 @@ struct Rows {
     row: Pair,
     /// For an index.
     index: Pair,
+}
+
+/// What a function for open sizes computes with.
+#[derive(Debug)]
+struct Open {
+    trace: Trace,
+    /// The values of the symbols.
+    symbols: Vec<Pair>,
+    /// Registers of atoms and polynomials.
+    atoms: HashMap<AtomId, Pair>,
+    polys: HashMap<Poly, Pair>,
 }
 
 /// A part of a call's arguments.
@@ -73,6 +89,7 @@ impl Code {
             columns: HashMap::new(),
             loaded: HashSet::new(),
             rows: None,
+            open: None,
             null: None,
             requirements: requirement::UNWIND,
             error: None,
@@ -88,9 +105,29 @@ impl Code {
         code
     }
 
-    /// The arguments that a function of the same versions takes: the table and the row. None without a table.
+    /// The function of a version with open sizes: its last arguments are the values of the trace's symbols.
+    pub fn with_symbols(convention: &str, ref_arguments: u16, trace: &Trace) -> Self {
+        let mut code = Code::new(convention, ref_arguments);
+        let symbols = trace.symbols().iter().map(|_| code.pair()).collect();
+        code.set_symbols(trace, symbols);
+        code
+    }
+
+    /// Lets sizes be computed of symbols that are in these registers.
+    pub fn set_symbols(&mut self, trace: &Trace, symbols: Vec<Pair>) {
+        let trace = trace.clone();
+        self.open = Some(Open { trace, symbols, atoms: HashMap::new(), polys: HashMap::new() });
+    }
+
+    /// The arguments that a function of the same versions takes: the table and the row, or the values of symbols.
     pub fn row_arguments(&self) -> Vec<Reg> {
-        self.rows.as_ref().map_or_else(Vec::new, |rows| vec![rows.data, rows.row])
+        let rows = self.rows.iter().flat_map(|rows| [rows.data, rows.row]);
+        rows.chain(self.symbols()).collect()
+    }
+
+    /// The registers with the values of symbols.
+    pub fn symbols(&self) -> Vec<Pair> {
+        self.open.as_ref().map_or_else(Vec::new, |open| open.symbols.clone())
     }
 
     /// The table, to which numbers were added.
@@ -110,6 +147,11 @@ impl Code {
         debug_assert!(self.first_constant.is_none(), "named registers come before those of constants");
         self.cells = self.cells.next_multiple_of(2) + 2;
         cell(self.cells - 2)
+    }
+
+    /// A register for a value that is used at once.
+    pub fn temporary(&mut self) -> Pair {
+        self.constant_cells(2)
     }
 
     /// A register for a reference.
@@ -185,6 +227,111 @@ impl Code {
         }
     }
 
+    /// A register with a size: that of the only version, or of the version at work.
+    pub fn amount(&mut self, values: &[Size]) -> Pair {
+        match values {
+            [only] if !only.is_constant() => self.computed(*only),
+            _ => self
+                .varied(&values.iter().map(|size| size.signed_value().cast_unsigned()).collect::<Vec<_>>()),
+        }
+    }
+
+    /// The same of a number of 32 bits.
+    pub fn amount_word(&mut self, values: &[Size]) -> Reg {
+        match values {
+            // The low cell of a pair is a word.
+            [only] if !only.is_constant() => self.computed(*only),
+            _ => self.varied_word(&values.iter().map(|size| size.signed_value() as u32).collect::<Vec<_>>()),
+        }
+    }
+
+    /// A register with a size that is computed of symbols.
+    fn computed(&mut self, size: Size) -> Pair {
+        if self.cells > MOST_CELLS - COMPUTED_CELLS {
+            self.forget();
+        }
+        let Some(open) = &self.open else {
+            self.fail("an open size in a function without symbols".to_owned());
+            return self.i64(0);
+        };
+        let poly = open.trace.poly(size);
+        self.poly(&poly)
+    }
+
+    /// A register with the value of a polynomial of the trace.
+    pub fn poly(&mut self, poly: &Poly) -> Pair {
+        if let Some(number) = poly.as_constant() {
+            return self.i64(number);
+        }
+        let known = self.open.as_ref().and_then(|open| open.polys.get(poly).copied());
+        if let Some(register) = known.filter(|known| self.loaded.contains(&known.0)) {
+            return register;
+        }
+        let mut sum: Option<Pair> = (poly.constant != 0).then(|| self.i64(poly.constant));
+        for term in &poly.terms {
+            let mut product: Option<Pair> = (term.factor != 1).then(|| self.i64(term.factor));
+            for atom in &term.atoms {
+                let atom = self.atom(*atom);
+                product = Some(self.joined(Op::MulI64, product, atom));
+            }
+            let product = product.unwrap_or_else(|| self.i64(1));
+            sum = Some(self.joined(Op::AddI64, sum, product));
+        }
+        let register = sum.unwrap_or_else(|| self.i64(0));
+        if let Some(open) = &mut self.open {
+            open.polys.insert(poly.clone(), register);
+        }
+        self.loaded.insert(register.0);
+        register
+    }
+
+    fn joined(&mut self, op: Op, a: Option<Pair>, b: Pair) -> Pair {
+        let Some(a) = a else { return b };
+        let to = self.constant_cells(2);
+        self.op(op, &[a.into(), b.into(), to.into()]);
+        to
+    }
+
+    fn atom(&mut self, id: AtomId) -> Pair {
+        let Some(open) = &self.open else { return self.i64(0) };
+        if let Some(register) = open.atoms.get(&id).copied().filter(|known| self.loaded.contains(&known.0)) {
+            return register;
+        }
+        let (atom, symbols) = (open.trace.atom(id), open.symbols.clone());
+        let register = match &atom {
+            Atom::Symbol(index) => return symbols[*index as usize],
+            Atom::Quotient(a, b) | Atom::Remainder(a, b) => {
+                let op = if matches!(atom, Atom::Quotient(..)) { Op::DivI64S } else { Op::RemI64S };
+                let (a, b, one) = (self.poly(a), self.poly(b), self.i64(1));
+                // Guards say that it is above 0; they may not have been looked at yet.
+                let b = self.joined(Op::MaxI64S, Some(b), one);
+                self.joined(op, Some(a), b)
+            }
+            Atom::Least(a, b) | Atom::Most(a, b) => {
+                let op = if matches!(atom, Atom::Least(..)) { Op::MinI64S } else { Op::MaxI64S };
+                let (a, b) = (self.poly(a), self.poly(b));
+                self.joined(op, Some(a), b)
+            }
+            Atom::CeilLog2(a) => {
+                let (a, one, bits) = (self.poly(a), self.i64(1), self.i64(64));
+                let before = self.joined(Op::SubI64, Some(a), one);
+                let zeros = self.constant_cells(2);
+                self.op(Op::CtlzI64, &[before.into(), zeros.into()]);
+                self.joined(Op::SubI64, Some(bits), zeros)
+            }
+            Atom::Pow2(a) => {
+                let (a, one) = (self.poly(a), self.i64(1));
+                // The low cell of a pair is a word.
+                self.joined(Op::ShlI64, Some(one), a)
+            }
+        };
+        if let Some(open) = &mut self.open {
+            open.atoms.insert(id, register);
+        }
+        self.loaded.insert(register.0);
+        register
+    }
+
     /// A register with the number that the version at work has of these, one for each version.
     pub fn varied(&mut self, values: &[u64]) -> Pair {
         let first = values.first().copied().unwrap_or(0);
@@ -229,10 +376,7 @@ impl Code {
     fn constant_cells(&mut self, count: u16) -> Reg {
         let first = *self.first_constant.get_or_insert(self.cells);
         if self.cells > MOST_CELLS {
-            self.words.clear();
-            self.pairs.clear();
-            self.columns.clear();
-            self.loaded.clear();
+            self.forget();
             self.cells = first;
         }
         if count == 2 {
@@ -240,6 +384,21 @@ impl Code {
         }
         self.cells += count;
         cell(self.cells - count)
+    }
+
+    /// Registers of constants and of what is computed are used again.
+    fn forget(&mut self) {
+        self.words.clear();
+        self.pairs.clear();
+        self.columns.clear();
+        self.loaded.clear();
+        if let Some(open) = &mut self.open {
+            open.atoms.clear();
+            open.polys.clear();
+        }
+        if let Some(first) = self.first_constant {
+            self.cells = first;
+        }
     }
 
     /// A block to be placed.

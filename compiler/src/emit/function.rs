@@ -2,6 +2,7 @@
 
 use halite_abi::{Code as StatusCode, attribute, export, import::hal, object};
 use halite_formats::vmfb::Attr;
+use halite_sizes::Size;
 use halite_vm::{
     asm::{Reg, reference},
     isa::Op,
@@ -13,6 +14,7 @@ use super::{
     globals::{DEVICE, Globals},
     load::Recorders,
     module::Writer,
+    open::OpenChoice,
     refusal::refusal,
     search::Search,
     slots::Slots,
@@ -49,13 +51,22 @@ impl<'a> Functions<'a> {
         tables: &mut [Option<Table>],
     ) -> Result<(), CompileError> {
         let name = format!("{}{}", function.name, export::ASYNC_SUFFIX);
-        let attrs = |kind| declaration(kind, function).into_iter().chain(names(function)).collect::<Vec<_>>();
+        let attrs = |kind| {
+            declaration(kind, function)
+                .into_iter()
+                .chain(names(function))
+                .chain(states(function))
+                .collect::<Vec<_>>()
+        };
         let mut asynchronous = attrs("async");
         asynchronous.push(Attr::new(attribute::CALL_MODEL, attribute::COARSE_FENCES));
-        // All that a call writes is allocated by that call, so any number may be under way at one time.
-        asynchronous.push(Attr::new(attribute::CALLS, attribute::INDEPENDENT));
+        // But for states, all that a call writes is allocated by that call, so any number may be under way at one time.
+        // Of calls that write a state, each waits for those before it, whoever owns the state.
+        if self.plan.functions[index].iter().all(|flow| flow.states.is_empty()) {
+            asynchronous.push(Attr::new(attribute::CALLS, attribute::INDEPENDENT));
+        }
         let ordinal = match &function.versions[..] {
-            [_] => {
+            [_] if !function.is_open() => {
                 let version = self.version(&name, index, 0, function, self.equals);
                 call::version(self.writer, self.globals, &version, &mut None, Some(asynchronous))?
             }
@@ -66,7 +77,10 @@ impl<'a> Functions<'a> {
                     let version = self.version(&inner, index, group, function, None);
                     ordinals.push(call::version(self.writer, self.globals, &version, table, None)?);
                 }
-                if by_sizes(function) {
+                if function.is_open() {
+                    let choice = OpenChoice { function, ordinals: &ordinals };
+                    choice.write(self.writer, &name, asynchronous)?
+                } else if by_sizes(function) {
                     let groups = &self.plan.groups[index];
                     let search = Search { function, groups, tables, ordinals: &ordinals };
                     search.write(self.writer, &name, asynchronous)?
@@ -103,9 +117,18 @@ impl<'a> Functions<'a> {
             function: index,
             versions,
             transient: slots.iter().any(|memory| memory == crate::plan::schedule::Memory::Transient),
+            open_transient: self.open_transient(index, versions[0], function),
             equals,
             recorders: (!plan.is_recorded_at_load(index)).then(|| (0..segments).map(of_segment).collect()),
         }
+    }
+
+    /// Bytes of transient memory of a version with open sizes: what it needs on any target.
+    fn open_transient(&self, index: usize, version: usize, function: &Function) -> Option<Size> {
+        let open = function.versions[version].open.as_ref()?;
+        let _entered = open.enter();
+        let bytes = self.plan.targets.iter().map(|target| target.functions[index][version].transient_bytes);
+        Some(bytes.fold(Size::constant(4), |most, bytes| most.max(bytes)))
     }
 
     /// Waits for what the asynchronous function began.
@@ -179,7 +202,7 @@ impl<'a> Functions<'a> {
             code.op(Op::AndI32, &[test.fits.into(), test.equal.into(), test.fits.into()]);
         };
         for (index, port) in graph.inputs.iter().enumerate().filter(|(index, _)| differing[*index]) {
-            let (view, dims) = (reference(index as u16), &graph.tensor(port.tensor).dims);
+            let (view, dims) = (reference(index as u16), graph.tensor(port.tensor).dims());
             self.writer.call(code, hal::BUFFER_VIEW_RANK, &[view], &[test.equal]);
             let rank = code.i32(dims.len() as i32);
             code.op(Op::CmpEqI32, &[test.equal.into(), rank.into(), test.equal.into()]);
@@ -225,7 +248,7 @@ fn differing(function: &Function) -> Vec<bool> {
     let one = |index: usize| {
         function.versions.iter().any(|graph| {
             let port = &graph.inputs[index];
-            let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).dims.clone();
+            let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).dims().to_vec();
             dims(graph) != dims(first) || port.value.is_some()
         })
     };
@@ -244,6 +267,21 @@ fn names(function: &Function) -> impl Iterator<Item = Attr> {
     function.versions.first().map(of).into_iter().flatten()
 }
 
+/// The states of a function: names of inputs and of the outputs that replace them, in turns. Those of any version.
+fn states(function: &Function) -> Option<Attr> {
+    let mut pairs: Vec<[&str; 2]> = Vec::new();
+    for graph in &function.versions {
+        for state in &graph.states {
+            let pair = [graph.inputs[state.input].name.as_str(), graph.outputs[state.output].name.as_str()];
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    let names: Vec<String> = pairs.iter().flatten().map(|name| (*name).to_owned()).collect();
+    (!names.is_empty()).then(|| Attr::list(attribute::STATES, &names))
+}
+
 /// The declaration of a function, as compilers of IREE write it: dimensions that versions do not share are `?`.
 fn declaration(kind: &str, function: &Function) -> Option<Attr> {
     let first = function.versions.first()?;
@@ -251,9 +289,11 @@ fn declaration(kind: &str, function: &Function) -> Option<Attr> {
         let one = |(index, port): (usize, &Port)| {
             let tensor = first.tensor(port.tensor);
             let mut text = String::new();
-            for (axis, dim) in tensor.dims.iter().enumerate() {
-                let same =
-                    |graph: &Graph| graph.tensor(ports(graph)[index].tensor).dims.get(axis) == Some(dim);
+            for (axis, dim) in tensor.sizes().iter().enumerate() {
+                let same = |graph: &Graph| {
+                    let own = graph.tensor(ports(graph)[index].tensor).sizes().get(axis);
+                    dim.is_constant() && own.is_some_and(|own| own.is(*dim))
+                };
                 let known = function.versions.iter().all(same);
                 text += &if known { format!("{dim}x") } else { "?x".to_owned() };
             }

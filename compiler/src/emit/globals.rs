@@ -14,7 +14,9 @@ pub struct Globals {
     constants: u32,
     packed: u32,
     recordings: Vec<Vec<u32>>,
+    recorded_sizes: Vec<Vec<u32>>,
     sizes: Vec<u32>,
+    symbols: Vec<Vec<u32>>,
     /// References in all.
     pub refs: u32,
     /// Bytes of numbers.
@@ -33,7 +35,9 @@ impl Globals {
             constants,
             packed,
             recordings: Vec::new(),
+            recorded_sizes: Vec::new(),
             sizes: Vec::new(),
+            symbols: Vec::new(),
             refs: packed + plan.slabs.packed_slabs.len() as u32,
             // The target at work comes first.
             bytes: 8,
@@ -45,6 +49,13 @@ impl Globals {
                 globals.refs += flow.segments.len() as u32;
             }
             globals.recordings.push(recordings);
+            let mut sizes = Vec::new();
+            for flow in flows {
+                sizes.push(globals.bytes);
+                globals.bytes += 8 * flow.symbols as u32 * flow.segments.len() as u32;
+            }
+            globals.recorded_sizes.push(sizes);
+            globals.symbols.push(flows.iter().map(|flow| flow.symbols as u32).collect());
             globals.sizes.push(globals.bytes);
             globals.bytes += 8;
         }
@@ -69,6 +80,12 @@ impl Globals {
     /// The recording of a segment.
     pub fn recording(&self, function: usize, version: usize, segment: usize) -> u32 {
         self.recordings[function][version] + segment as u32
+    }
+
+    /// The values of symbols for which the recording of a segment was made: the first of them, 8 bytes each.
+    pub fn recorded_sizes(&self, function: usize, version: usize, segment: usize) -> u32 {
+        let each = 8 * self.symbols[function][version];
+        self.recorded_sizes[function][version] + each * segment as u32
     }
 
     /// Bytes of a function's transient memory: those of the version that needs the most, so that a pool serves all.

@@ -9,22 +9,24 @@ use halite_abi::{
     import::{hal, io_parameters},
     object,
 };
+use halite_formats::vmfb::{Attr, group_name};
 use halite_vm::{asm::Reg, isa::Op};
 
 use super::{
     code::{Code, Part},
     globals::{DEVICE, Globals, TARGET},
     module::Writer,
-    needs,
+    needs, notes,
     parameters::Source,
     record::{Buffers, Recorder},
     slots::Slots,
     table::Table,
 };
 use crate::{
-    CompileError,
+    CompileError, Program,
     backend::Backend,
     control::Watch,
+    graph::OpenSizes,
     plan::{
         ModulePlan, TargetPlan,
         schedule::{Command, Memory},
@@ -36,6 +38,8 @@ use crate::{
 pub struct Load<'a> {
     /// The module.
     pub writer: &'a mut Writer,
+    /// What it is made of.
+    pub program: &'a Program,
     /// What it does.
     pub plan: &'a ModulePlan,
     /// What its kernels are for.
@@ -110,7 +114,8 @@ impl Load<'_> {
         self.executables(&mut code, target, &registers)?;
         let mut buffers = self.constants(&mut code, &registers, target);
         if let Some(commands) = target.load.segments.first() {
-            self.pack(&mut code, &registers, target.load.transient_bytes, &kernels, commands, &mut buffers)?;
+            let bytes = target.load.transient_bytes.exact();
+            self.pack(&mut code, &registers, bytes, &kernels, commands, &mut buffers)?;
         }
         for (function, groups) in recorders.iter().enumerate() {
             if !self.plan.is_recorded_at_load(function) {
@@ -145,7 +150,9 @@ impl Load<'_> {
                         lowered.iter().map(|l| &l.segments[segment][..]).collect();
                     let slots = &self.slots[function][versions[0]];
                     let table = &mut tables[function][group];
-                    of_group.push(self.recorder(&name, &kernels, slots, &commands, table)?);
+                    let open = self.program.functions[function].versions[versions[0]].open.as_ref();
+                    let notes = notes::attribute(self.plan, target, function, versions, segment);
+                    of_group.push(self.recorder(&name, &kernels, slots, &commands, (table, open, notes))?);
                 }
                 of_function.push(of_group);
             }
@@ -161,10 +168,16 @@ impl Load<'_> {
         kernels: &[(u32, String)],
         slots: &Slots,
         commands: &[&[Command]],
-        table: &mut Option<Table>,
+        (table, open, notes): (&mut Option<Table>, Option<&OpenSizes>, Attr),
     ) -> Result<u32, CompileError> {
         let mut code = match table.take() {
-            None => Code::new("0v_r", 0),
+            None => match open {
+                Some(open) => {
+                    let symbols = "I".repeat(open.symbols.len());
+                    Code::with_symbols(&format!("0{symbols}_r"), 0, &open.trace)
+                }
+                None => Code::new("0v_r", 0),
+            },
             Some(table) => Code::with_rows("0rI_r", 1, table),
         };
         let [device, recording, executable, text] = [(); 4].map(|()| code.reference());
@@ -183,11 +196,23 @@ impl Load<'_> {
         }
         let (writer, buffers) = (&mut *self.writer, &buffers);
         let (code_of, target, watch) = (&mut code, recording, self.watch);
-        Recorder { writer, code: code_of, target, executable, text, ordinal, buffers, kernels, watch }
-            .record(device, false, commands)?;
+        let group = &group_name(&writer.name, name);
+        let mut recorder = Recorder {
+            writer,
+            code: code_of,
+            target,
+            executable,
+            text,
+            ordinal,
+            buffers,
+            kernels,
+            group,
+            watch,
+        };
+        recorder.record(device, false, commands)?;
         code.op(Op::Return, &[vec![recording].into()]);
         *table = code.take_table();
-        self.writer.function(name, false, code)
+        self.writer.reflected_function(name, false, code, vec![notes])
     }
 
     fn executables(
@@ -330,11 +355,8 @@ impl Load<'_> {
         }
         let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
         let (writer, buffers, watch) = (&mut *self.writer, &*buffers, self.watch);
-        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, watch }.record(
-            device,
-            true,
-            &[commands],
-        )?;
+        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, group: "", watch }
+            .record(device, true, &[commands])?;
         self.writer.new_fence(code, device, registers.signal);
         let (queue, flags) = (code.i64(needs::ANY_QUEUE), code.i64(0));
         let args = [device, queue, registers.done, registers.signal, target, flags];
@@ -345,7 +367,7 @@ impl Load<'_> {
 
     fn sizes(&mut self, code: &mut Code, target: &TargetPlan) {
         for (function, versions) in target.functions.iter().enumerate() {
-            let bytes = versions.iter().map(|lowered| lowered.transient_bytes).max().unwrap_or(0);
+            let bytes = versions.iter().map(|lowered| lowered.transient_bytes.value()).max().unwrap_or(0);
             let bytes = code.size(bytes.max(4));
             let global = self.globals.transient_bytes(function);
             code.op(Op::GlobalStoreI64, &[global.into(), bytes.into()]);

@@ -16,7 +16,9 @@ mod init;
 mod load;
 mod module;
 mod needs;
+mod notes;
 mod numbers;
+mod open;
 mod parameters;
 mod record;
 mod refusal;
@@ -82,8 +84,17 @@ pub fn emit(
     let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
     let (globals, steps) = (&globals, plan.targets.len() * 2 + program.functions.len() + 1);
     let (sources, executables) = (&sources, BTreeMap::new());
-    let mut load =
-        Load { writer: &mut writer, plan, backend, globals, sources, slots: &slots, watch, executables };
+    let mut load = Load {
+        writer: &mut writer,
+        program,
+        plan,
+        backend,
+        globals,
+        sources,
+        slots: &slots,
+        watch,
+        executables,
+    };
     let mut tables = empty_tables(plan);
     let mut done = 0;
     let mut step = || {
@@ -158,8 +169,9 @@ fn empty_tables(plan: &ModulePlan) -> Tables {
 fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
     let table = |function: usize, version: usize| {
         let flow = &plan.functions[function][version];
-        let needs =
-            |target: &crate::plan::TargetPlan| target.functions[function][version].transient_bytes > 0;
+        let needs = |target: &crate::plan::TargetPlan| {
+            target.functions[function][version].transient_bytes.value() > 0
+        };
         Slots::of(flow, plan.targets.iter().any(needs))
     };
     let versions = |function: usize| 0..plan.functions[function].len();

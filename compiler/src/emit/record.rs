@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use halite_abi::{CommandBufferMode, CommandCategory, import::hal, object};
+use halite_sizes::Size;
 use halite_vm::asm::Reg;
 
 use super::{
@@ -44,6 +45,8 @@ pub struct Recorder<'a> {
     pub buffers: &'a Buffers,
     /// The global and the name of each kernel.
     pub kernels: &'a [(u32, String)],
+    /// Name of the debug group around all commands; empty for none.
+    pub group: &'a str,
     /// Whether the work goes on.
     pub watch: Watch<'a>,
 }
@@ -66,6 +69,11 @@ impl Recorder<'_> {
         let capacity = self.code.u32(self.buffers.slots.len());
         let args = [device, mode, categories, queue, capacity];
         self.writer.call(self.code, hal::COMMAND_BUFFER_CREATE, &args, &[self.target]);
+        if !self.group.is_empty() {
+            self.writer.text(self.code, self.group, self.text);
+            let args = [self.target, self.text];
+            self.writer.call(self.code, hal::COMMAND_BUFFER_BEGIN_DEBUG_GROUP, &args, &[]);
+        }
         let mut current = None;
         for index in 0..versions.first().map_or(0, |commands| commands.len()) {
             self.watch.check()?;
@@ -81,6 +89,9 @@ impl Recorder<'_> {
                 Command::Copy { .. } => self.copy(&same),
                 Command::Barrier => self.barrier(),
             }
+        }
+        if !self.group.is_empty() {
+            self.writer.call(self.code, hal::COMMAND_BUFFER_END_DEBUG_GROUP, &[self.target], &[]);
         }
         self.writer.call(self.code, hal::COMMAND_BUFFER_FINALIZE, &[self.target], &[]);
         Ok(())
@@ -106,15 +117,15 @@ impl Recorder<'_> {
     }
 
     /// A number that each version has.
-    fn number(&mut self, versions: &[&Command], of: impl Fn(&Command) -> u64) -> Reg {
-        let values: Vec<u64> = versions.iter().map(|command| of(command)).collect();
-        self.code.varied(&values)
+    fn number(&mut self, versions: &[&Command], of: impl Fn(&Command) -> Size) -> Reg {
+        let values: Vec<Size> = versions.iter().map(|command| of(command)).collect();
+        self.code.amount(&values)
     }
 
     /// The same, where it has 32 bits.
-    fn word(&mut self, versions: &[&Command], of: impl Fn(&Command) -> u32) -> Reg {
-        let values: Vec<u32> = versions.iter().map(|command| of(command)).collect();
-        self.code.varied_word(&values)
+    fn word(&mut self, versions: &[&Command], of: impl Fn(&Command) -> Size) -> Reg {
+        let values: Vec<Size> = versions.iter().map(|command| of(command)).collect();
+        self.code.amount_word(&values)
     }
 
     fn dispatch(&mut self, versions: &[&Command]) {
@@ -178,10 +189,10 @@ fn span(command: &Command, index: usize) -> &Span {
     spans(command).nth(index).expect("versions with the same code access as many spans")
 }
 
-fn grid(command: &Command) -> [u32; 3] {
-    if let Command::Dispatch { grid, .. } = command { *grid } else { [0; 3] }
+fn grid(command: &Command) -> [Size; 3] {
+    if let Command::Dispatch { grid, .. } = command { *grid } else { [Size::constant(0); 3] }
 }
 
-fn push(command: &Command) -> &[u32] {
+fn push(command: &Command) -> &[Size] {
     if let Command::Dispatch { push, .. } = command { push } else { &[] }
 }

@@ -21,7 +21,7 @@ pub fn refusal(function: &Function) -> String {
 
 fn each(function: &Function) -> String {
     let shape = |graph: &Graph, index: usize, port: &Port| {
-        let dims: Vec<_> = graph.tensor(port.tensor).dims.iter().map(ToString::to_string).collect();
+        let dims: Vec<_> = graph.tensor(port.tensor).sizes().iter().map(ToString::to_string).collect();
         format!("{} [{}]{}", describe(port, index), dims.join("x"), value(port))
     };
     let listed = function.versions.iter().map(|graph| {
@@ -42,7 +42,7 @@ fn value(port: &Port) -> String {
 fn ranges(function: &Function) -> String {
     let first = &function.versions[0];
     let input = |(index, port): (usize, &Port)| {
-        let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).dims.clone();
+        let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).shape.numbers().to_vec();
         let rank = dims(first).len();
         let shapes: Vec<Vec<u64>> = function.versions.iter().map(dims).collect();
         if shapes.iter().any(|dims| dims.len() != rank) {

@@ -32,6 +32,7 @@ impl Graph {
         if !same(&self.inputs, &self.body.parameters) || !same(&self.outputs, &self.body.results) {
             return Err(wrong(&SourceLocation::default(), "ports are not those of the body".to_owned()));
         }
+        self.check_states()?;
         self.check_region(&self.body, &mut known, watch)
     }
 
@@ -139,7 +140,7 @@ impl Graph {
     fn same_as(&self, node: &Node, ids: &[TensorId], descs: &[TensorDesc]) -> Result<(), CompileError> {
         let fits = |(id, desc): (&TensorId, &TensorDesc)| {
             let tensor = self.tensor(*id);
-            tensor.element.storage() == desc.dtype && tensor.elements() == desc.elements()
+            tensor.element.storage() == desc.dtype && tensor.count() == desc.elements()
         };
         if ids.len() == descs.len() && ids.iter().zip(descs).all(fits) {
             return Ok(());
@@ -148,7 +149,7 @@ impl Graph {
     }
 
     fn same_types(&self, node: &Node, some: &[TensorId], others: &[TensorId]) -> Result<(), CompileError> {
-        let of = |id: &TensorId| (self.tensor(*id).element, &self.tensor(*id).dims);
+        let of = |id: &TensorId| (self.tensor(*id).element, self.tensor(*id).sizes());
         if some.iter().map(of).eq(others.iter().map(of)) {
             return Ok(());
         }

@@ -7,6 +7,8 @@
 mod check;
 mod evaluate;
 mod foreign;
+mod shape;
+mod state;
 mod text;
 mod types;
 
@@ -14,9 +16,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use halite_ops::Operation;
+use halite_sizes::{Entered, Size, Trace};
 
 use crate::SourceLocation;
 pub use foreign::{ForeignBinding, ForeignKernel};
+pub use shape::Shape;
+pub use state::StatePort;
 pub use types::{ElementType, elements, storage_bytes};
 
 /// A tensor of a [`Graph`].
@@ -38,20 +43,53 @@ pub struct Tensor {
     /// Type of its elements.
     pub element: ElementType,
     /// Dimensions, the innermost last; none for a scalar.
-    pub dims: Vec<u64>,
+    pub shape: Shape,
     /// Its elements as little-endian bytes, if they are known. May be a part of a mapped file.
     pub constant: Option<Bytes>,
+    /// The elements of a few integers or booleans, where they are known as they are computed of symbols. Nothing on a device
+    /// holds them.
+    pub values: Option<Arc<[Size]>>,
 }
 
 impl Tensor {
-    /// Number of elements; `u64::MAX` when it does not fit.
-    pub fn elements(&self) -> u64 {
-        elements(&self.dims)
+    /// A tensor that nothing defines yet.
+    pub fn new(name: impl Into<String>, element: ElementType, shape: Shape) -> Tensor {
+        Tensor { name: name.into(), element, shape, constant: None, values: None }
     }
 
-    /// Bytes of its elements; `u64::MAX` when it does not fit.
+    /// Dimensions as numbers, to which the graph is fixed from here on.
+    pub fn dims(&self) -> &[u64] {
+        self.shape.exact()
+    }
+
+    /// Dimensions as they are computed.
+    pub fn sizes(&self) -> &[Size] {
+        self.shape.sizes()
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.shape.sizes().len()
+    }
+
+    /// Number of elements, to which the graph is fixed; `u64::MAX` when it does not fit.
+    pub fn elements(&self) -> u64 {
+        elements(self.dims())
+    }
+
+    /// Number of elements, as it is computed.
+    pub fn count(&self) -> Size {
+        self.sizes().iter().product()
+    }
+
+    /// Bytes of its elements, to which the graph is fixed; `u64::MAX` when it does not fit.
     pub fn bytes(&self) -> u64 {
         self.elements().saturating_mul(self.element.storage().size())
+    }
+
+    /// Bytes of its elements, as they are computed.
+    pub fn byte_size(&self) -> Size {
+        self.count() * self.element.storage().size()
     }
 }
 
@@ -120,6 +158,26 @@ pub struct Graph {
     pub inputs: Vec<Port>,
     /// What the caller gets, in order; `body.results` under their names.
     pub outputs: Vec<Port>,
+    /// Inputs whose buffers take the elements of outputs.
+    pub states: Vec<StatePort>,
+    /// The sizes that are open, where some are.
+    pub open: Option<OpenSizes>,
+}
+
+/// Sizes of a graph that callers decide.
+#[derive(Clone, Debug)]
+pub struct OpenSizes {
+    /// What the sizes are computed of, and for which of their values the graph is.
+    pub trace: Trace,
+    /// For each symbol of the trace the input and the dimension that give its value.
+    pub symbols: Vec<(usize, usize)>,
+}
+
+impl OpenSizes {
+    /// Lets this thread compute with the sizes, until what comes back is dropped.
+    pub fn enter(&self) -> Entered {
+        self.trace.enter()
+    }
 }
 
 impl Graph {
@@ -134,6 +192,11 @@ impl Graph {
             .expect("a model has fewer tensors than bytes, and fewer than 4 billion");
         self.tensors.push(tensor);
         TensorId(id)
+    }
+
+    /// Lets this thread compute with the graph's sizes, until what comes back is dropped.
+    pub fn enter(&self) -> Option<Entered> {
+        self.open.as_ref().map(OpenSizes::enter)
     }
 
     /// Calls `visit` for every region, outer ones first.

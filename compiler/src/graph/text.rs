@@ -8,7 +8,7 @@ impl Graph {
     /// A tensor as text: `%12 f32[1x3x224x224]`.
     pub fn describe(&self, id: TensorId) -> String {
         let tensor = self.tensor(id);
-        let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+        let dims: Vec<_> = tensor.sizes().iter().map(ToString::to_string).collect();
         let constant = if tensor.constant.is_some() { "const " } else { "" };
         format!("{constant}%{} {}[{}]", id.index(), tensor.element, dims.join("x"))
     }
@@ -56,6 +56,10 @@ impl fmt::Display for Graph {
         self.write_region(&self.body, 0, f)?;
         for port in &self.outputs {
             writeln!(f, "output '{}' {}", port.name, self.describe(port.tensor))?;
+        }
+        for state in &self.states {
+            let (input, output) = (&self.inputs[state.input].name, &self.outputs[state.output].name);
+            writeln!(f, "state '{input}' becomes '{output}'")?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use halite_ops::{
     expression::{self, Operand},
     matmul::MatMul,
 };
+use halite_sizes::Size;
 
 use super::{
     Result, Uses,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     control::Watch,
-    graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, elements},
+    graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
 };
 
 /// Most elements of a constant mask that is looked at.
@@ -37,7 +38,7 @@ struct Pattern {
     k: Strided,
     v: Strided,
     /// What is added to the scores, its dimensions, and those that the operation wants.
-    mask: Option<(Added, Vec<u64>, Vec<u64>)>,
+    mask: Option<(Added, Vec<Size>, Vec<Size>)>,
 }
 
 /// What is added to scores.
@@ -51,10 +52,10 @@ enum Added {
 /// Sizes of the scores.
 #[derive(Clone, Copy)]
 struct Sizes {
-    batch: u64,
+    batch: Size,
     heads: u64,
-    queries: u64,
-    keys: u64,
+    queries: Size,
+    keys: Size,
     dim: u64,
 }
 
@@ -82,15 +83,15 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
     if first.out != dtype {
         return None;
     }
-    let sizes = sizes(&chain.graph.tensor(masked).dims, first, second)?;
+    let sizes = sizes(chain.graph.tensor(masked).sizes(), first, second)?;
     let (q_scale, q) = unscaled(chain, first_node.inputs[0]);
-    let inner = if first.rhs_transposed { [sizes.dim, 1] } else { [1, sizes.keys] };
+    let inner = if first.rhs_transposed { [sizes.dim.into(), 1.into()] } else { [1.into(), sizes.keys] };
     let k = Source::of(chain, first_node.inputs[1], first, sizes, inner);
-    let v = Source::of(chain, node.inputs[1], second, sizes, [sizes.dim, 1]);
+    let v = Source::of(chain, node.inputs[1], second, sizes, [sizes.dim.into(), 1.into()]);
     let (k_scale, k) = k.follow(chain, dtype, true);
     let (_, v) = v.follow(chain, dtype, false);
     let (k, v, kv_heads) = shared(&k, &v, sizes)?;
-    let dims = &chain.graph.tensor(masked).dims;
+    let dims = chain.graph.tensor(masked).sizes();
     let (mask, kind, causal) = mask(chain.graph, added, dims, sizes, dtype)?;
     let operation = Attention {
         batch: sizes.batch,
@@ -119,11 +120,11 @@ fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Te
         return Some((plain, None, node, product(operation)?));
     };
     let reader = Reader::new(elementwise, &node.inputs);
-    let whole = chain.graph.tensor(masked).elements();
+    let whole = chain.graph.tensor(masked).count();
     (0..node.inputs.len()).find_map(|input| {
         let (id, _, dims) = &reader.inputs[input];
         let (first, operation) = chain.only_maker(*id)?;
-        let product = product(operation).filter(|_| elements(dims) == whole)?;
+        let product = product(operation).filter(|_| dims.iter().product::<Size>() == whole)?;
         let (form, program) = form(&reader, input)?;
         let added = form.added.map(|added| (added, reader.clone(), program));
         Some((form, added, first, product))
@@ -131,21 +132,21 @@ fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Te
 }
 
 /// The sizes of scores with these dimensions, when the products have them.
-fn sizes(dims: &[u64], first: &MatMul, second: &MatMul) -> Option<Sizes> {
+fn sizes(dims: &[Size], first: &MatMul, second: &MatMul) -> Option<Sizes> {
     let (lead, [queries, keys]) = dims.split_last_chunk::<2>()?;
     let (batch, heads) = match lead {
-        [] => (1, 1),
-        [heads] => (1, *heads),
-        [batch, heads] => (*batch, *heads),
+        [] => (Size::constant(1), 1),
+        [heads] => (Size::constant(1), heads.exact()),
+        [batch, heads] => (*batch, heads.exact()),
         _ => return None,
     };
-    let sizes = Sizes { batch, heads, queries: *queries, keys: *keys, dim: first.k };
-    let all = batch.checked_mul(heads)?;
+    let sizes = Sizes { batch, heads, queries: *queries, keys: *keys, dim: first.k.exact() };
+    let all = batch * heads;
     // Heads that share their keys may be rows of one product.
     let rows = |product: &MatMul| {
         all.is_multiple_of(product.batch.max(1))
             && product.batch.is_multiple_of(batch.max(1))
-            && product.m.checked_mul(product.batch) == all.checked_mul(*queries)
+            && product.m * product.batch == all * *queries
     };
     let fits = rows(first) && rows(second) && first.n == *keys && second.k == *keys && second.n == first.k;
     (fits && dims.iter().all(|size| *size > 0)).then_some(sizes)
@@ -167,13 +168,13 @@ struct Source(Vec<Strided>);
 
 impl Source {
     /// The operand of a product, whose matrices have these strides.
-    fn of(chain: &Chain<'_>, id: TensorId, product: &MatMul, sizes: Sizes, [row, column]: [u64; 2]) -> Self {
+    fn of(chain: &Chain<'_>, id: TensorId, product: &MatMul, sizes: Sizes, [row, column]: [Size; 2]) -> Self {
         let Sizes { batch, heads, keys, dim, .. } = sizes;
         let own = product.batch / batch.max(1);
-        let matrix = keys.saturating_mul(dim);
-        let strides = vec![own.saturating_mul(matrix), matrix, 0, row, column];
-        let sizes = vec![batch, own, heads / own.max(1), keys, dim];
-        Source(vec![Strided { tensor: chain.behind_views(id), offset: 0, sizes, strides }])
+        let matrix = keys * dim;
+        let strides = vec![own * matrix, matrix, 0.into(), row, column];
+        let sizes = vec![batch, own, Size::from(heads) / own.max(1), keys, dim.into()];
+        Source(vec![Strided { tensor: chain.behind_views(id), offset: 0.into(), sizes, strides }])
     }
 
     /// All places back to where no strides lead, and a factor on the way, where one may be taken off.
@@ -204,11 +205,14 @@ fn behind(last: &Strided, copy: &StridedCopy, from: TensorId) -> Option<Strided>
     if let Some(next) = last.through(copy, from) {
         return Some(next);
     }
-    let [batch, heads, 1, keys, dim] = last.sizes[..] else { return None };
-    (2..=heads).filter(|shared| heads.is_multiple_of(*shared)).find_map(|shared| {
+    let [batch, heads, shares, keys, dim] = last.sizes[..] else { return None };
+    if shares != 1 || !heads.is_constant() {
+        return None;
+    }
+    (2..=heads.exact()).filter(|shared| heads.is_multiple_of(*shared)).find_map(|shared| {
         let mut split = last.clone();
-        split.sizes = vec![batch, heads / shared, shared, keys, dim];
-        split.strides[1] = last.strides[1].checked_mul(shared)?;
+        split.sizes = vec![batch, heads / shared, shared.into(), keys, dim];
+        split.strides[1] = last.strides[1] * shared;
         split.strides[2] = last.strides[1];
         split.through(copy, from).filter(|next| next.strides[2] == 0)
     })
@@ -225,7 +229,7 @@ fn shared(k: &[Strided], v: &[Strided], sizes: Sizes) -> Option<(Strided, Stride
     let best = |stops: &[Strided]| -> Option<Strided> {
         stops.iter().rev().find(|stop| stop.is_dense()).or(stops.last()).cloned()
     };
-    let heads = |stop: &Strided| if is_shared(stop) { stop.sizes[1] } else { sizes.heads };
+    let heads = |stop: &Strided| if is_shared(stop) { stop.sizes[1].exact() } else { sizes.heads };
     let (k_best, v_best) = (best(k)?, best(v)?);
     if heads(&k_best) == heads(&v_best) {
         let count = heads(&k_best);
@@ -240,10 +244,10 @@ fn shared(k: &[Strided], v: &[Strided], sizes: Sizes) -> Option<(Strided, Stride
 }
 
 /// The mask of an operation with what is written for it, and whether it is the causal one.
-type Masked = (Option<(Added, Vec<u64>, Vec<u64>)>, Mask, bool);
+type Masked = (Option<(Added, Vec<Size>, Vec<Size>)>, Mask, bool);
 
 /// What is added to scores of these dimensions, as the operation takes it.
-fn mask(graph: &Graph, added: Option<Term>, dims: &[u64], sizes: Sizes, dtype: DType) -> Option<Masked> {
+fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: DType) -> Option<Masked> {
     let Some((operand, reader, program)) = added else { return Some((None, Mask::None, false)) };
     let (made, value, inputs) = part(&program, operand);
     let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
@@ -265,13 +269,14 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[u64], sizes: Sizes, dtype: D
         return Some((None, Mask::None, known == Known::Causal));
     }
     let lead = dims.len().checked_sub(own.len())?;
-    let mut four = vec![1; 4 - dims.len() + lead];
+    let one = Size::constant(1);
+    let mut four = vec![one; 4 - dims.len() + lead];
     four.extend(own);
     let Sizes { batch, heads, queries, keys, .. } = sizes;
     let (kind, wanted) = match four[..] {
-        [1, 1, ..] => (Mask::Shared, vec![1, 1, queries, keys]),
-        [_, 1, ..] => (Mask::Batch, vec![batch, 1, queries, keys]),
-        _ => (Mask::Full, vec![batch, heads, queries, keys]),
+        [batch, heads, ..] if batch == 1 && heads == 1 => (Mask::Shared, vec![one, one, queries, keys]),
+        [_, heads, ..] if heads == 1 => (Mask::Batch, vec![batch, one, queries, keys]),
+        _ => (Mask::Full, vec![batch, heads.into(), queries, keys]),
     };
     Some((Some((added, four, wanted)), kind, false))
 }
@@ -284,7 +289,7 @@ enum Known {
 }
 
 /// What a constant mask says, if it is one of those.
-fn known(graph: &Graph, id: TensorId, dims: &[u64], sizes: Sizes) -> Option<Known> {
+fn known(graph: &Graph, id: TensorId, dims: &[Size], sizes: Sizes) -> Option<Known> {
     let tensor = graph.tensor(id);
     let bytes = tensor.constant.as_ref().filter(|_| tensor.elements() <= MOST_LOOKED_AT)?;
     let values = Values::from_bytes(tensor.element.storage(), bytes);
@@ -292,9 +297,10 @@ fn known(graph: &Graph, id: TensorId, dims: &[u64], sizes: Sizes) -> Option<Know
         return Some(Known::Nothing);
     }
     let Sizes { queries, keys, .. } = sizes;
-    if elements(dims) != queries * keys || !dims.ends_with(&[queries, keys]) {
+    if dims.iter().product::<Size>() != queries * keys || !dims.ends_with(&[queries, keys]) {
         return None;
     }
+    let (queries, keys) = (queries.exact(), keys.exact());
     // The first queries must see a key: what else they give is not the same.
     let last = |i: usize| (keys + i as u64).checked_sub(queries);
     let fits = |i: usize| {
@@ -343,10 +349,10 @@ struct NodeBuilder<'a> {
 }
 
 impl NodeBuilder<'_> {
-    fn make(&mut self, operation: Operation, inputs: Vec<TensorId>, dims: &[u64]) -> TensorId {
+    fn make(&mut self, operation: Operation, inputs: Vec<TensorId>, dims: &[Size]) -> TensorId {
         let name = self.node.location.as_str().to_owned();
         let element = ElementType::Of(self.dtype);
-        let id = self.graph.add_tensor(Tensor { name, element, dims: dims.to_vec(), constant: None });
+        let id = self.graph.add_tensor(Tensor::new(name, element, Shape::new(dims.iter().copied())));
         let location = self.node.location.clone();
         self.new.push(Node { op: NodeOp::Operation(operation), inputs, outputs: vec![id], location });
         id
@@ -359,8 +365,8 @@ impl NodeBuilder<'_> {
             own.sizes.remove(2);
             own.strides.remove(2);
         }
-        let source = self.graph.tensor(own.tensor).elements();
-        if own.is_dense() && elements(&own.sizes) == source {
+        let source = self.graph.tensor(own.tensor).count();
+        if own.is_dense() && own.sizes.iter().product::<Size>() == source {
             return own.tensor;
         }
         let dims = own.sizes.clone();

@@ -204,7 +204,7 @@ fn keys_that_lie_as_the_operation_wants_them() {
     let graph = optimized(b.finish().unwrap());
     assert_eq!(
         (attention(&graph).heads, attention(&graph).batch, kernels(&graph).len()),
-        (2, 1, 1),
+        (2, 1.into(), 1),
         "{graph}"
     );
 }

@@ -7,6 +7,7 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{Expression, Function, Operand, Scalar},
 };
+use halite_sizes::Size;
 
 use super::{Result, Uses};
 use crate::{
@@ -102,7 +103,7 @@ impl Chain<'_> {
         else {
             return None;
         };
-        let whole = crate::graph::elements(dims) == self.graph.tensor(id).elements();
+        let whole = dims.iter().product::<Size>() == self.graph.tensor(id).count();
         if !whole || output.value != Operand::Node(0) || output.dtype != *dtype || !dtype.is_float() {
             return None;
         }

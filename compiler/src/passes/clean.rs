@@ -49,7 +49,7 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -
             NodeOp::Operation(operation) => operation.to_string(),
             NodeOp::View => {
                 let to = graph.tensor(node.outputs[0]);
-                format!("{} {:?}", to.element, to.dims)
+                format!("{} {:?}", to.element, to.sizes())
             }
             NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) => {
                 kept.push(node);
@@ -110,7 +110,7 @@ impl Source {
         match &tensor.constant {
             Some(bytes) => Source::Constant {
                 element: tensor.element,
-                dims: tensor.dims.clone(),
+                dims: tensor.dims().to_vec(),
                 at: bytes.as_ptr().addr(),
                 len: bytes.len(),
             },

@@ -6,6 +6,7 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{Expression, Function, Node as Call, Operand, Scalar},
 };
+use halite_sizes::Size;
 
 use super::{
     Result, Uses,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     control::Watch,
-    graph::{Graph, Node, NodeOp, Region, TensorId, elements},
+    graph::{Graph, Node, NodeOp, Region, TensorId},
 };
 
 /// Most nodes of an expression that is compared with activations.
@@ -75,8 +76,10 @@ impl<'a> Follower<'a> {
         let Some((at, place)) = rank.checked_sub(dims.len()).zip(rank.checked_sub(own.behind + 1)) else {
             return false;
         };
-        let each = |(i, size): (usize, &u64)| *size == if i + at == place { own.values } else { 1 };
-        let fits = *dtype == own.dtype && dims.iter().enumerate().all(each) && elements(dims) == own.values;
+        let each = |(i, size): (usize, &Size)| *size == if i + at == place { own.values } else { 1 };
+        let fits = *dtype == own.dtype
+            && dims.iter().enumerate().all(each)
+            && dims.iter().product::<Size>() == own.values;
         // One row and a bias look like two tensors of one shape, and are both.
         if fits {
             self.take(sum, usize::from(own.residual.as_ref().is_some_and(|there| **there)));
@@ -103,7 +106,7 @@ impl<'a> Follower<'a> {
 fn whole(graph: &Graph, before: &Node, node: &Node) -> Option<Vec<Node>> {
     let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
     let mut own = linear_op(&mut operation)?;
-    let of = |id| (graph.tensor(id).element, graph.tensor(id).elements());
+    let of = |id| (graph.tensor(id).element, graph.tensor(id).count());
     if *own.activation != Activation::None
         || node.outputs.len() != 1
         || of(before.outputs[0]) != of(node.outputs[0])

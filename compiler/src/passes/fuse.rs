@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use halite_ops::{Operation, elementwise::Elementwise};
+use halite_sizes::Size;
 
 use super::{
     Result, Uses,
@@ -60,7 +61,7 @@ fn grow(
         let from = elementwise_of(&nodes[producer])?;
         let seen = &reader.inputs[input].2;
         let made = elementwise_dims(from)?;
-        let whole = crate::graph::elements(&made) == crate::graph::elements(&dims);
+        let whole = made.iter().product::<Size>() == dims.iter().product::<Size>();
         if !whole || from.program.outputs.len() != 1 || reader.input_of(node.inputs[input]).is_none() {
             return None;
         }
@@ -73,10 +74,9 @@ fn grow(
             return None;
         }
         let (operation, inputs) = merged.into_operation();
-        let count = elementwise_dims(&operation).map(|dims| crate::graph::elements(&dims));
+        let count = elementwise_dims(&operation).map(|dims| dims.iter().product::<Size>());
         let operation = Operation::Elementwise(operation);
-        if crate::backend::check(&operation).is_err()
-            || count != Some(graph.tensor(node.outputs[0]).elements())
+        if crate::backend::check(&operation).is_err() || count != Some(graph.tensor(node.outputs[0]).count())
         {
             return None;
         }
@@ -122,7 +122,7 @@ fn elementwise_of(node: &Option<Node>) -> Option<&Elementwise> {
 }
 
 /// Dimensions of the results.
-fn elementwise_dims(elementwise: &Elementwise) -> Option<Vec<u64>> {
-    let shapes: Vec<Vec<u64>> = elementwise.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
+fn elementwise_dims(elementwise: &Elementwise) -> Option<Vec<Size>> {
+    let shapes: Vec<Vec<Size>> = elementwise.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
     halite_ops::expression::broadcast(&shapes).ok()
 }

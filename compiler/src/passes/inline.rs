@@ -40,8 +40,7 @@ fn inline(graph: &Graph, node: &mut Node) {
     substitute(&mut program, &now);
     let new = Operation::Elementwise(Elementwise::new(inputs, program));
     let count = |operation: &Operation| operation.outputs().first().map(halite_ops::TensorDesc::elements);
-    if crate::backend::check(&new).is_err() || count(&new) != graph.tensor(node.outputs[0]).elements().into()
-    {
+    if crate::backend::check(&new).is_err() || count(&new) != Some(graph.tensor(node.outputs[0]).count()) {
         return;
     }
     node.inputs = kept.iter().map(|i| node.inputs[*i]).collect();

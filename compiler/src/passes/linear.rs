@@ -13,7 +13,7 @@ use halite_ops::{
 use super::{Result, Uses};
 use crate::{
     control::Watch,
-    graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId},
+    graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
 };
 
 /// The fields of convolutions and products that passes change.
@@ -71,7 +71,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             activation: &mut c.activation,
         },
         Operation::MatMul(product) if product.out.is_float() => LinearOp {
-            values: product.n,
+            values: product.n.exact(),
             behind: 0,
             filters: None,
             dtype: product.out,
@@ -213,7 +213,7 @@ impl NodeBuilder<'_> {
         program.store(value, self.dtype);
         let name = self.node.location.as_str().to_owned();
         let element = ElementType::Of(self.dtype);
-        let id = self.graph.add_tensor(Tensor { name, element, dims: dims.to_vec(), constant: None });
+        let id = self.graph.add_tensor(Tensor::new(name, element, Shape::new(dims.iter().copied())));
         let shapes: Vec<_> = inputs.iter().map(|(_, dims)| (self.dtype, dims.clone())).collect();
         self.new.push(Node {
             op: NodeOp::Operation(Operation::Elementwise(Elementwise::new(shapes, program))),

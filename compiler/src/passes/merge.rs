@@ -5,14 +5,15 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{Expression, Function, Node, Operand, Type},
 };
+use halite_sizes::Size;
 
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 /// An elementwise operation with what it reads.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     /// Tensor, type and dimensions of each input.
-    pub inputs: Vec<(TensorId, DType, Vec<u64>)>,
+    pub inputs: Vec<(TensorId, DType, Vec<Size>)>,
     /// What is computed.
     pub program: Expression,
 }
@@ -96,7 +97,7 @@ impl Reader {
     }
 
     /// Index of an input, which is added when it is not there.
-    fn input(&mut self, wanted: &(TensorId, DType, Vec<u64>)) -> usize {
+    fn input(&mut self, wanted: &(TensorId, DType, Vec<Size>)) -> usize {
         self.inputs.iter().position(|own| own == wanted).unwrap_or_else(|| {
             self.inputs.push(wanted.clone());
             self.inputs.len() - 1
@@ -146,22 +147,24 @@ fn append(to: &mut Expression, from: &Expression, input: &dyn Fn(usize) -> Opera
 
 /// The dimensions of an input of something with dimensions `from`, when that is seen with dimensions `to`. `None` when no
 /// broadcast says it.
-pub(super) fn reseen(input: &[u64], from: &[u64], to: &[u64]) -> Option<Vec<u64>> {
-    if elements(input) == 1 {
+pub(super) fn reseen(input: &[Size], from: &[Size], to: &[Size]) -> Option<Vec<Size>> {
+    let elements = |dims: &[Size]| dims.iter().product::<Size>();
+    if input.iter().all(|size| *size == 1) {
         return Some(Vec::new());
     }
     if input == from || elements(input) == elements(from) {
         return Some(to.to_vec());
     }
     // Both must be the same but for dimensions of one element.
-    let solid = |dims: &[u64]| dims.iter().copied().filter(|d| *d != 1).collect::<Vec<u64>>();
+    let solid = |dims: &[Size]| dims.iter().copied().filter(|d| *d != 1).collect::<Vec<Size>>();
     if solid(from) != solid(to) {
         return None;
     }
     let lead = from.len().checked_sub(input.len())?;
-    let own = |i: usize| if i < lead { 1 } else { input[i - lead] };
+    let one = Size::constant(1);
+    let own = |i: usize| if i < lead { one } else { input[i - lead] };
     let mut sizes = (0..from.len()).filter(|i| from[*i] != 1).map(own);
-    Some(to.iter().map(|d| if *d == 1 { 1 } else { sizes.next().unwrap_or(1) }).collect())
+    Some(to.iter().map(|d| if *d == 1 { one } else { sizes.next().unwrap_or(one) }).collect())
 }
 
 /// Whether a node is a function of the operands.
@@ -175,6 +178,11 @@ mod tests {
 
     #[test]
     fn views_are_seen_through() {
+        let sizes = |dims: &[u64]| dims.iter().map(Size::from).collect::<Vec<_>>();
+        let reseen = |input: &[u64], from: &[u64], to: &[u64]| {
+            let found = reseen(&sizes(input), &sizes(from), &sizes(to));
+            found.map(|dims| dims.iter().map(|size| size.exact()).collect::<Vec<_>>())
+        };
         assert_eq!(reseen(&[4, 1], &[4, 5], &[1, 4, 1, 5]), Some(vec![1, 4, 1, 1]));
         assert_eq!(reseen(&[5], &[4, 5], &[4, 5, 1]), Some(vec![1, 5, 1]));
         assert_eq!(reseen(&[4, 5], &[4, 5], &[20]), Some(vec![20]));
@@ -185,11 +193,11 @@ mod tests {
     #[test]
     fn expressions_are_put_into_others() {
         let id = |n| TensorId(n);
-        let f32s = |n: u32| (id(n), DType::F32, vec![4]);
+        let f32s = |n: u32| (id(n), DType::F32, vec![4.into()]);
         let producer =
             Reader { inputs: vec![f32s(0), f32s(1)], program: "gt $0 $1 -> %0:u8".parse().unwrap() };
         let consumer = Reader {
-            inputs: vec![f32s(1), (id(2), DType::U8, vec![4])],
+            inputs: vec![f32s(1), (id(2), DType::U8, vec![4.into()])],
             program: "cast:bool $1; select %0 $0 0.5 -> %1:f32".parse().unwrap(),
         };
         let merged = consumer.absorb(1, &producer).unwrap();

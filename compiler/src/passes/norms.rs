@@ -6,6 +6,7 @@ use halite_ops::{
     norm::{Norm, NormKind},
     reduce::{Reduce, ReduceKind},
 };
+use halite_sizes::Size;
 
 use super::{
     Result, Uses,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     control::Watch,
-    graph::{Graph, Node, NodeOp, Region, Tensor, TensorId, elements},
+    graph::{Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
 };
 
 /// Puts operations in the place of what multiplies or divides by the root; what is not needed any more goes with the next
@@ -33,7 +34,7 @@ struct Found {
     norm: Norm,
     /// What is normalized.
     source: TensorId,
-    dims: Vec<u64>,
+    dims: Vec<Size>,
 }
 
 fn found(chain: &Chain<'_>, node: &Node) -> Option<Found> {
@@ -59,11 +60,12 @@ fn normalized(
     inverse: bool,
 ) -> Option<Found> {
     let [(x, dtype, dims), (root, ..)] = inputs.map(|input| &reader.inputs[input]);
-    let channels = *dims.last()?;
-    let rows = elements(dims).checked_div(channels)?;
-    let per_row = [&dims[..dims.len() - 1], &[1]].concat();
+    let (channels, outer) = dims.split_last()?;
+    let channels = channels.exact();
+    let rows: Size = outer.iter().product();
+    let per_row = [outer, &[1.into()]].concat();
     let own = &reader.inputs[inputs[1]].2;
-    if !dtype.is_small_float() || !(*own == per_row || elements(own) == 1 && rows == 1) {
+    if !dtype.is_small_float() || !(*own == per_row || own.iter().all(|size| *size == 1) && rows == 1) {
         return None;
     }
     let (producer, operation) = chain.only_maker(*root)?;
@@ -72,7 +74,7 @@ fn normalized(
     let (producer, operation) = chain.only_maker(squares)?;
     let x = chain.behind_views(*x);
     let same = producer.inputs.iter().all(|id| chain.behind_views(*id) == x);
-    if !same || !is_square(operation) || chain.graph.tensor(x).elements() != elements(dims) {
+    if !same || !is_square(operation) || chain.graph.tensor(x).count() != dims.iter().product::<Size>() {
         return None;
     }
     let (source, kind) = match centred(chain, x, rows, channels, *dtype) {
@@ -81,20 +83,21 @@ fn normalized(
     };
     let (scale, bias, dtype, groups) = (false, false, *dtype, 1);
     let epsilon = epsilon.into();
-    let norm = Norm { kind, batch: rows, channels, spatial: 1, groups, scale, bias, epsilon, dtype };
+    let norm = Norm { kind, batch: rows, channels, spatial: 1.into(), groups, scale, bias, epsilon, dtype };
     let dims = dims.clone();
     Some(Found { reader: reader.clone(), call, inputs, norm, source, dims })
 }
 
 /// The input of a mean over rows that computes a tensor.
-fn mean(chain: &Chain<'_>, id: TensorId, rows: u64, channels: u64, dtype: DType) -> Option<TensorId> {
+fn mean(chain: &Chain<'_>, id: TensorId, rows: Size, channels: u64, dtype: DType) -> Option<TensorId> {
     let (node, operation) = chain.only_maker(id)?;
-    let wanted = Reduce { kind: ReduceKind::Mean, outer: rows, length: channels, inner: 1, dtype };
+    let wanted =
+        Reduce { kind: ReduceKind::Mean, outer: rows, length: channels.into(), inner: 1.into(), dtype };
     matches!(operation, Operation::Reduce(reduce) if *reduce == wanted).then(|| node.inputs[0])
 }
 
 /// What a tensor was before its means were taken off.
-fn centred(chain: &Chain<'_>, x: TensorId, rows: u64, channels: u64, dtype: DType) -> Option<TensorId> {
+fn centred(chain: &Chain<'_>, x: TensorId, rows: Size, channels: u64, dtype: DType) -> Option<TensorId> {
     let node = chain.producer(x)?;
     let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
     let ([call], [from, means]) = (&elementwise.program.nodes[..], &node.inputs[..]) else { return None };
@@ -159,13 +162,8 @@ impl Found {
     /// The normalization, and what is left of the node.
     fn write(mut self, graph: &mut Graph, node: &Node) -> Vec<Node> {
         let dtype = self.norm.dtype;
-        let tensor = Tensor {
-            name: node.location.as_str().to_owned(),
-            element: dtype.into(),
-            dims: self.dims.clone(),
-            constant: None,
-        };
-        let made = graph.add_tensor(tensor);
+        let shape = Shape::new(&self.dims);
+        let made = graph.add_tensor(Tensor::new(node.location.as_str(), dtype.into(), shape));
         let mut own = self.reader.inputs.len();
         self.reader.inputs.push((made, dtype, self.dims.clone()));
         self.reader.replace_by_input(self.call, own, &[]);
@@ -208,7 +206,8 @@ impl Found {
         let other = node.operands.iter().find(|operand| **operand != Operand::Input(*own))?;
         let Operand::Input(other) = *other else { return None };
         let (id, dtype, dims) = self.reader.inputs[other].clone();
-        let per_channel = dims.last() == Some(&self.norm.channels) && elements(&dims) == self.norm.channels;
+        let per_channel = dims.last().is_some_and(|last| *last == self.norm.channels)
+            && dims.iter().product::<Size>() == self.norm.channels;
         let alone = self.reader.readers(other) == (vec![call], false);
         if node.function != function || dtype != self.norm.dtype || !per_channel || !alone {
             return None;
@@ -271,7 +270,7 @@ mod tests {
             let [norm] = &norms(&graph)[..] else { panic!("{graph}") };
             assert_eq!(
                 (norm.kind, norm.batch, norm.scale, norm.bias),
-                (NormKind::Rms, rows, true, false),
+                (NormKind::Rms, rows.into(), true, false),
                 "{graph}"
             );
             // The residual is left.
@@ -295,7 +294,7 @@ mod tests {
         let [norm] = &norms(&graph)[..] else { panic!("{graph}") };
         assert_eq!(
             (norm.kind, norm.batch, norm.scale, norm.bias),
-            (NormKind::Group, 6, true, true),
+            (NormKind::Group, 6.into(), true, true),
             "{graph}"
         );
         assert_eq!(kernels(&graph).len(), 1, "{graph}");

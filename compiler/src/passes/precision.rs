@@ -196,7 +196,7 @@ impl State<'_> {
 
     fn add(&mut self, like: TensorId, element: ElementType) -> TensorId {
         let from = self.graph.tensor(like);
-        let tensor = Tensor { name: from.name.clone(), element, dims: from.dims.clone(), constant: None };
+        let tensor = Tensor::new(from.name.clone(), element, from.shape.clone());
         self.graph.add_tensor(tensor)
     }
 
@@ -204,7 +204,7 @@ impl State<'_> {
         let mut program = Expression::default();
         program.store(Operand::Input(0), self.graph.tensor(to).element.storage());
         let input = self.graph.tensor(from);
-        let operation = Elementwise::new(vec![(input.element.storage(), input.dims.clone())], program);
+        let operation = Elementwise::new(vec![(input.element.storage(), input.sizes().to_vec())], program);
         let op = NodeOp::Operation(Operation::Elementwise(operation));
         self.nodes.push(Node {
             op,

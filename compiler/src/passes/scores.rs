@@ -113,8 +113,8 @@ mod tests {
     use crate::graph::TensorId;
 
     fn read(program: &str) -> Option<(Form, String)> {
-        let input = |n| (TensorId(n), DType::F32, vec![4]);
-        let mask = (TensorId(2), DType::U8, vec![4]);
+        let input = |n| (TensorId(n), DType::F32, vec![4.into()]);
+        let mask = (TensorId(2), DType::U8, vec![4.into()]);
         let reader = Reader { inputs: vec![input(0), input(1), mask], program: program.parse().unwrap() };
         let (form, program) = form(&reader, 0)?;
         let text = form.added.map(|added| super::super::chain::part(&program, added).0.to_string());

@@ -49,9 +49,9 @@ fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
     let channels = dims[1];
     let operation = Operation::Norm(Norm {
         kind: NormKind::Batch,
-        batch: dims[0],
+        batch: dims[0].into(),
         channels,
-        spatial: dims[2] * dims[3],
+        spatial: (dims[2] * dims[3]).into(),
         groups: 1,
         scale: true,
         bias: true,
@@ -295,7 +295,7 @@ fn products_take_over_what_is_added_and_functions() {
         assert!(product.bias && product.residual && product.activation == activation, "{graph}");
         assert_eq!(kernels(&graph).len(), 1, "{graph}");
         let node = graph.body.nodes.last().unwrap();
-        let dims: Vec<_> = node.inputs.iter().map(|id| graph.tensor(*id).dims.clone()).collect();
+        let dims: Vec<_> = node.inputs.iter().map(|id| graph.tensor(*id).dims().to_vec()).collect();
         assert_eq!(dims[2..], [vec![7], vec![2, 3, 7]], "{graph}");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn groups(
     index: usize,
     watch: Watch<'_>,
 ) -> Result<Groups, CompileError> {
-    if !by_sizes(function) {
+    if !by_sizes(function) || function.is_open() {
         return Ok((0..flows.len()).map(|version| vec![version]).collect());
     }
     let mut known: HashMap<Key<'_>, usize> = HashMap::new();
@@ -35,7 +35,7 @@ pub(crate) fn groups(
         let mut key = Key::of(flow);
         for target in targets {
             let lowered = &target.functions[index][version];
-            key.number((lowered.transient_bytes > 0).into());
+            key.number((lowered.transient_bytes.value() > 0).into());
             for commands in &lowered.segments {
                 key.commands(commands);
             }
@@ -54,7 +54,7 @@ pub(crate) fn groups(
 pub fn by_sizes(function: &Function) -> bool {
     let ranks = |graph: &Graph| -> Vec<usize> {
         let ports = graph.inputs.iter().chain(&graph.outputs);
-        ports.map(|port| graph.tensor(port.tensor).dims.len()).collect()
+        ports.map(|port| graph.tensor(port.tensor).rank()).collect()
     };
     let first = function.versions.first().map(ranks);
     function
@@ -76,8 +76,9 @@ impl<'a> Key<'a> {
     fn of(flow: &'a Flow) -> Self {
         let mut key = Key { items: &flow.items, numbers: Vec::new() };
         key.numbers.extend(flow.inputs_used.iter().map(|used| u64::from(*used)));
-        key.numbers.extend(flow.outputs.iter().map(|bytes| u64::from(*bytes > 0)));
-        key.numbers.extend([flow.readback_bytes, flow.segments.len() as u64]);
+        key.numbers.extend(flow.outputs.iter().map(|bytes| u64::from(bytes.value() > 0)));
+        key.numbers.extend([flow.readback_bytes, flow.segments.len() as u64, flow.states.len() as u64]);
+        key.numbers.extend(flow.states.iter().flat_map(|state| [state.input as u64, state.output as u64]));
         key
     }
 
@@ -111,6 +112,7 @@ impl<'a> Key<'a> {
             Memory::Packed(index) => u64::from(index) << 3 | 3,
             Memory::Transient => 4,
             Memory::Readback => 5,
+            Memory::State(index) => u64::from(index) << 3 | 6,
         });
     }
 }

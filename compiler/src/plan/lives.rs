@@ -6,7 +6,7 @@ use halite_ops::Operation;
 
 use super::{
     flow::{Flow, Step, StorageClass, StorageId},
-    memory::whole,
+    memory::whole_size,
 };
 use crate::{
     CompileError,
@@ -62,7 +62,7 @@ impl Lives {
             let fits = |(index, id): &(usize, &StorageId)| {
                 let group = self.group[id.index()];
                 flow.storages[id.index()].class == StorageClass::Transient
-                    && whole(flow.storages[group].bytes) == whole(flow.storages[output].bytes)
+                    && whole_size(flow.storages[group].bytes).is(whole_size(flow.storages[output].bytes))
                     && self.of[group].is_some_and(|(_, last)| last == time)
                     && overwritable(operation, *index)
             };
@@ -81,10 +81,10 @@ impl Lives {
 }
 
 /// Whether an input of an elementwise operation has an element of the same size for each of the result.
-fn overwritable(operation: &Operation, input: usize) -> bool {
+pub(super) fn overwritable(operation: &Operation, input: usize) -> bool {
     let (inputs, outputs) = (operation.inputs(), operation.outputs());
     let (input, output) = (&inputs[input], &outputs[0]);
-    input.elements() == output.elements()
+    input.elements().is(output.elements())
         && input.dtype.size() == output.dtype.size()
         && input.dtype.size() <= IN_PLACE_ELEMENT
 }

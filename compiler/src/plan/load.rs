@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use halite_sizes::Size;
+
 use super::{
     flow::{Flow, Item, Step, Storage, StorageClass, StorageId},
     order::by_level,
@@ -48,7 +50,7 @@ impl FlowBuilder<'_> {
                     return *storage;
                 }
                 let bytes = self.pool.constants[id.index()].bytes.len() as u64;
-                let storage = self.storage(StorageClass::Constant(id), bytes);
+                let storage = self.storage(StorageClass::Constant(id), bytes.into());
                 self.constants.insert(id, storage);
                 storage
             }
@@ -62,12 +64,12 @@ impl FlowBuilder<'_> {
         }
         let packed = &self.pool.packed[id.index()];
         let class = if packed.resident { StorageClass::Packed(id) } else { StorageClass::Transient };
-        let storage = self.storage(class, packed.bytes);
+        let storage = self.storage(class, packed.bytes.into());
         self.packed.insert(id, storage);
         storage
     }
 
-    fn storage(&mut self, class: StorageClass, bytes: u64) -> StorageId {
+    fn storage(&mut self, class: StorageClass, bytes: Size) -> StorageId {
         let id = StorageId(self.flow.storages.len() as u32);
         self.flow.storages.push(Storage { class, bytes });
         id

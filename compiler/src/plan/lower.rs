@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
+use halite_sizes::Size;
+
 use super::{
+    addresses::Addresses,
     flow::{Flow, Step, StorageClass, StorageId},
     kernels::{Chooser, Codes, Kernel, Kernels},
-    lives::Lives,
-    memory::{Need, arrange, whole},
+    memory::whole_size,
     schedule::{Binding, Command, Memory, Schedule, Span},
     slabs::Slabs,
 };
@@ -39,10 +41,12 @@ pub struct Lowering<'a, 'b> {
 pub struct Lowered {
     /// Commands of each segment.
     pub segments: Vec<Vec<Command>>,
+    /// For each command of a segment that does work (no barriers): the step of the line that it comes from.
+    pub sources: Vec<Vec<usize>>,
     /// Bytes of the transient memory.
-    pub transient_bytes: u64,
+    pub transient_bytes: Size,
     /// Bytes that it would have if nothing shared memory.
-    pub unshared_bytes: u64,
+    pub unshared_bytes: Size,
     /// Results that are written over an input.
     pub in_place: usize,
     /// Barriers in all segments.
@@ -75,11 +79,13 @@ impl Lowering<'_, '_> {
             ..Lowered::default()
         };
         for segment in &flow.segments {
-            let mut schedule = Schedule::default();
+            let (mut schedule, mut sources) = (Schedule::default(), Vec::new());
             for index in segment.clone() {
                 self.watch.check()?;
                 self.step(flow, index, choices[index].as_deref(), &addresses, &mut schedule);
+                sources.resize(schedule.working(), index);
             }
+            lowered.sources.push(sources);
             let (commands, barriers) = schedule.finish();
             lowered.barriers += barriers;
             lowered.segments.push(commands);
@@ -99,7 +105,9 @@ impl Lowering<'_, '_> {
         match (&flow.steps[index], choice) {
             (Step::Compute { inputs, outputs, .. }, Some(choice)) => {
                 let mut commands = Vec::new();
-                for dispatch in &choice.dispatches {
+                // What it changes in its own memory is there already.
+                let there = choice.updates && inputs.first() == outputs.first();
+                for dispatch in choice.dispatches.iter().skip(usize::from(there)) {
                     let bind = |slot: &Slot| match slot {
                         Slot::Input(i) => {
                             Binding { span: self.bound(flow, inputs[*i], addresses), written: false }
@@ -139,78 +147,27 @@ impl Lowering<'_, '_> {
     /// What a kernel binds: whole words, and at least one.
     fn bound(&self, flow: &Flow, id: StorageId, addresses: &Addresses) -> Span {
         let span = self.span(flow, id, addresses);
-        Span { bytes: whole(span.bytes), ..span }
+        Span { bytes: whole_size(span.bytes), ..span }
     }
 
     fn span(&self, flow: &Flow, id: StorageId, addresses: &Addresses) -> Span {
         let storage = &flow.storages[id.index()];
         let (memory, offset) = match storage.class {
-            StorageClass::Input(index) => (Memory::Input(index), 0),
-            StorageClass::Output(index) => (Memory::Output(index), 0),
+            StorageClass::Input(index) => (Memory::Input(index), 0.into()),
+            StorageClass::State(index) => (Memory::State(index), 0.into()),
+            StorageClass::Output(index) => (Memory::Output(index), 0.into()),
             StorageClass::Constant(id) => {
                 let (slab, offset) = self.slabs.constants[id.index()];
-                (Memory::Constants(slab), offset)
+                (Memory::Constants(slab), offset.into())
             }
             StorageClass::Packed(id) => {
                 let (slab, offset) = self.slabs.packed[id.index()];
-                (Memory::Packed(slab), offset)
+                (Memory::Packed(slab), offset.into())
             }
-            StorageClass::Transient => (Memory::Transient, addresses.offsets[id.index()]),
-            StorageClass::Counter(offset) => (Memory::Transient, offset),
-            StorageClass::Readback(offset) => (Memory::Readback, offset),
+            StorageClass::Transient => (Memory::Transient, addresses.offset(id)),
+            StorageClass::Counter(offset) => (Memory::Transient, offset.into()),
+            StorageClass::Readback(offset) => (Memory::Readback, offset.into()),
         };
         Span { memory, offset, bytes: storage.bytes }
-    }
-}
-
-/// Offsets in the transient memory.
-struct Addresses {
-    /// Of each storage; 0 for those that are elsewhere.
-    offsets: Vec<u64>,
-    /// Of each step's scratch buffers.
-    scratch: Vec<Vec<u64>>,
-    bytes: u64,
-    unshared_bytes: u64,
-    in_place: usize,
-}
-
-impl Addresses {
-    fn of(flow: &Flow, choices: &[Option<Rc<Choice>>], watch: Watch<'_>) -> Result<Self, CompileError> {
-        let mut lives = Lives::of(flow, watch)?;
-        let in_place = lives.share(flow, choices);
-        let (mut needs, mut index_of) = (Vec::new(), vec![None; flow.storages.len()]);
-        for (id, life) in lives.of.iter().enumerate() {
-            if let Some((from, to)) = life.filter(|_| lives.group[id] == id) {
-                index_of[id] = Some(needs.len());
-                let (from, to) = (flow.levels[from], flow.levels[to]);
-                needs.push(Need { bytes: whole(flow.storages[id].bytes), from, to });
-            }
-        }
-        let shared = needs.iter().map(|need| need.bytes).sum::<u64>();
-        let saved = (0..lives.group.len()).filter(|id| lives.group[*id] != *id);
-        let unshared_bytes = shared + saved.map(|id| whole(flow.storages[id].bytes)).sum::<u64>();
-        let (tensors, mut extra) = (needs.len(), 0);
-        for (step, choice) in choices.iter().enumerate() {
-            for bytes in choice.iter().flat_map(|choice| &choice.scratch) {
-                let time = flow.levels[step];
-                needs.push(Need { bytes: whole(*bytes), from: time, to: time });
-                extra += whole(*bytes);
-            }
-        }
-        let arranged = arrange(&needs, flow.reserved_bytes, watch)?;
-        let offset = |id: usize| index_of[lives.group[id]].map_or(0, |index: usize| arranged.offsets[index]);
-        let mut rest = arranged.offsets[tensors..].iter().copied();
-        let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.scratch.len());
-        Ok(Addresses {
-            offsets: (0..flow.storages.len()).map(offset).collect(),
-            scratch: choices.iter().map(|choice| rest.by_ref().take(count(choice)).collect()).collect(),
-            bytes: arranged.bytes,
-            unshared_bytes: unshared_bytes + extra,
-            in_place,
-        })
-    }
-
-    fn scratch(&self, step: usize, index: usize, bytes: u64) -> Span {
-        Span { memory: Memory::Transient, offset: self.scratch[step][index], bytes: whole(bytes) }
     }
 }

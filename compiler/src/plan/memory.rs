@@ -1,6 +1,7 @@
 //! Where in one piece of memory things go that are needed at different times.
 
 use halite_abi::BINDING_ALIGNMENT;
+use halite_sizes::Size;
 
 use crate::{CompileError, control::Watch, graph::storage_bytes};
 
@@ -27,6 +28,11 @@ pub struct Arrangement {
 /// Bytes of memory for so many bytes: whole words, and at least one, since nothing cannot be bound.
 pub(crate) fn whole(bytes: u64) -> u64 {
     storage_bytes(bytes).max(4)
+}
+
+/// The same of bytes that may be open.
+pub(crate) fn whole_size(bytes: Size) -> Size {
+    bytes.next_multiple_of(4).max(4)
 }
 
 /// Puts things whose times do not overlap into the same memory: the largest first, each where it leaves the smallest gap.

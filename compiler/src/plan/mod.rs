@@ -3,9 +3,11 @@
 //!
 //! A graph becomes a line of steps ([`flow`]), the same for all targets; a line becomes commands for one target ([`lower`]).
 
+mod addresses;
 pub mod flow;
 mod from_graph;
 pub mod group;
+mod in_place;
 pub mod kernels;
 mod lives;
 mod load;
@@ -15,6 +17,8 @@ mod order;
 pub mod pool;
 pub mod schedule;
 pub mod slabs;
+#[cfg(test)]
+mod state_tests;
 #[cfg(test)]
 mod tests;
 
@@ -130,7 +134,7 @@ impl ModulePlan {
     /// Whether a function's recordings are made when the module is loaded: those of a single version. Of several versions a
     /// program may need few, so these are recorded at their first call.
     pub fn is_recorded_at_load(&self, function: usize) -> bool {
-        self.functions[function].len() == 1
+        matches!(&self.functions[function][..], [only] if only.symbols == 0)
     }
 }
 

@@ -82,7 +82,7 @@ fn bytes(flow: &Flow, times: &[usize], watch: Watch<'_>) -> Result<u64, CompileE
     let lives = Lives::of(flow, watch)?;
     let needs = lives.of.iter().zip(&flow.storages).filter_map(|(life, storage)| {
         let (first, last) = (*life)?;
-        Some(Need { bytes: storage.bytes, from: times[first], to: times[last] })
+        Some(Need { bytes: storage.bytes.value(), from: times[first], to: times[last] })
     });
     Ok(arrange(&needs.collect::<Vec<_>>(), 0, watch)?.bytes)
 }
@@ -98,7 +98,7 @@ mod tests {
     fn line(copies: &[(u32, u32)], storages: usize, bytes: u64) -> Flow {
         let copy = |(from, to): &(u32, u32)| Step::Copy { from: StorageId(*from), to: StorageId(*to) };
         let segments = std::iter::once(0..copies.len()).collect();
-        let storages = vec![Storage { class: StorageClass::Transient, bytes }; storages];
+        let storages = vec![Storage { class: StorageClass::Transient, bytes: bytes.into() }; storages];
         Flow { steps: copies.iter().map(copy).collect(), segments, storages, ..Flow::default() }
     }
 

@@ -184,7 +184,7 @@ mod tests {
     use crate::{Control, Stage};
 
     fn tensor(name: &str) -> Tensor {
-        Tensor { name: name.to_owned(), element: DType::U8.into(), dims: vec![3], constant: None }
+        Tensor::new(name, DType::U8.into(), crate::graph::Shape::new([3]))
     }
 
     fn add(pool: &mut Pool, name: &str, bytes: &[u8]) -> ConstantId {

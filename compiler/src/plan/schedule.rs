@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 
+use halite_sizes::Size;
+
 /// A piece of memory that commands work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Memory {
     /// A buffer of the caller.
     Input(u32),
+    /// The caller's buffer for a state: an input that is written.
+    State(u32),
     /// A buffer for the caller.
     Output(u32),
     /// Memory for one call, or for loading.
@@ -25,9 +29,22 @@ pub struct Span {
     /// The memory.
     pub memory: Memory,
     /// Where it begins.
-    pub offset: u64,
+    pub offset: Size,
     /// How long it is.
-    pub bytes: u64,
+    pub bytes: Size,
+}
+
+impl Span {
+    /// Whether both have bytes of one memory in common. Open offsets are those of slots, which are the same or apart.
+    fn meets(&self, other: &Span) -> bool {
+        let known =
+            [self.offset, self.bytes, other.offset, other.bytes].iter().all(|size| size.is_constant());
+        if known {
+            self.offset < other.offset + other.bytes && other.offset < self.offset + self.bytes
+        } else {
+            self.offset.is(other.offset)
+        }
+    }
 }
 
 /// What a recording has.
@@ -38,9 +55,9 @@ pub enum Command {
         /// An index into the target's kernels.
         kernel: usize,
         /// Workgroups.
-        grid: [u32; 3],
-        /// Push constants.
-        push: Vec<u32>,
+        grid: [Size; 3],
+        /// Push constants, wrapped to 32 bits.
+        push: Vec<Size>,
         /// What is bound: binding n is entry n.
         bindings: Vec<Binding>,
     },
@@ -81,8 +98,8 @@ impl Command {
 #[derive(Debug, Default)]
 pub struct Schedule {
     commands: Vec<Command>,
-    /// What was read and written since the last barrier: (start, end, whether written).
-    since: HashMap<Memory, Vec<(u64, u64, bool)>>,
+    /// What was read and written since the last barrier, and whether it was written.
+    since: HashMap<Memory, Vec<(Span, bool)>>,
     barriers: usize,
 }
 
@@ -95,24 +112,26 @@ impl Schedule {
         }
         for Binding { span, written } in accesses.into_iter().flatten() {
             if span.memory.is_written() {
-                let range = (span.offset, span.offset + span.bytes, written);
-                self.since.entry(span.memory).or_default().push(range);
+                self.since.entry(span.memory).or_default().push((span, written));
             }
         }
         self.commands.extend(commands);
     }
 
     fn clashes(&self, span: &Span, written: bool) -> bool {
-        let end = span.offset + span.bytes;
-        let meets =
-            |(start, stop, was): &(u64, u64, bool)| (written || *was) && *start < end && span.offset < *stop;
-        self.since.get(&span.memory).is_some_and(|ranges| ranges.iter().any(meets))
+        let meets = |(other, was): &(Span, bool)| (written || *was) && span.meets(other);
+        self.since.get(&span.memory).is_some_and(|spans| spans.iter().any(meets))
     }
 
     fn barrier(&mut self) {
         self.since.clear();
         self.barriers += 1;
         self.commands.push(Command::Barrier);
+    }
+
+    /// How many commands do work: all but barriers.
+    pub fn working(&self) -> usize {
+        self.commands.len() - self.barriers
     }
 
     /// The commands, with a barrier at the end: whoever comes next sees everything. And how many barriers there are.
@@ -136,7 +155,7 @@ mod tests {
     use super::*;
 
     fn span(offset: u64, bytes: u64) -> Span {
-        Span { memory: Memory::Transient, offset, bytes }
+        Span { memory: Memory::Transient, offset: offset.into(), bytes: bytes.into() }
     }
 
     fn copies(pairs: &[(Span, Span)]) -> String {
@@ -150,7 +169,7 @@ mod tests {
 
     #[test]
     fn only_what_touches_waits() {
-        let input = Span { memory: Memory::Input(0), offset: 0, bytes: 64 };
+        let input = Span { memory: Memory::Input(0), offset: 0.into(), bytes: 64.into() };
         assert_eq!(copies(&[(input, span(0, 64)), (input, span(64, 64))]), "cc|", "two of one input");
         assert_eq!(copies(&[(input, span(0, 64)), (span(0, 64), span(64, 64))]), "c|c|", "read after write");
         assert_eq!(copies(&[(span(0, 64), span(64, 64)), (input, span(0, 64))]), "c|c|", "write after read");

@@ -52,7 +52,10 @@ fn a_chain_of_elementwise_operations_stays_in_one_place() {
         b.output("y", x);
     })]);
     let lowered = &plan.targets[0].functions[0][0];
-    assert_eq!((lowered.transient_bytes, lowered.unshared_bytes, lowered.in_place), (4000, 16000, 3));
+    assert_eq!(
+        (lowered.transient_bytes, lowered.unshared_bytes, lowered.in_place),
+        (4000.into(), 16000.into(), 3)
+    );
     assert_eq!(line(&lowered.segments[0]), "d|d|d|d|d|");
 }
 
@@ -66,7 +69,7 @@ fn an_input_that_is_needed_later_is_not_overwritten() {
         b.output("y", y);
     })]);
     let lowered = &plan.targets[0].functions[0][0];
-    assert_eq!((lowered.in_place, lowered.transient_bytes), (0, 512));
+    assert_eq!((lowered.in_place, lowered.transient_bytes), (0, 512.into()));
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn what_is_returned_has_its_own_memory() {
         }
     })]);
     let lowered = &plan.targets[0].functions[0][0];
-    assert_eq!((line(&lowered.segments[0]).as_str(), lowered.transient_bytes), ("dcc|c|", 0));
+    assert_eq!((line(&lowered.segments[0]).as_str(), lowered.transient_bytes), ("dcc|c|", 0.into()));
     let targets = lowered.segments[0].iter().filter_map(|command| match command {
         Command::Copy { to, .. } => Some(to.memory),
         _ => None,

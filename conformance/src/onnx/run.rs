@@ -57,7 +57,7 @@ impl Engine for Host {
         let bound = |(port, values): (&halite_compiler::graph::Port, &Values)| {
             let tensor = graph.tensor(port.tensor);
             let bytes = values.to_bytes(tensor.element.storage()).into();
-            BoundValue { element: tensor.element, dims: tensor.dims.clone(), bytes }
+            BoundValue { element: tensor.element, dims: tensor.dims().to_vec(), bytes }
         };
         let outputs = graph.outputs.iter().zip(&results).map(bound).collect();
         Ok(Ran { outputs, cost: None })

@@ -212,6 +212,16 @@ impl fmt::Display for ScalarType {
 }
 
 impl Program {
+    /// The data of a name: a slice of the file.
+    pub fn data(&self, key: &str) -> Option<&Bytes> {
+        self.named.get(key)
+    }
+
+    /// What to do where data of a name are missing, for messages.
+    pub fn data_hint(&self) -> &'static str {
+        "constants in files of their own (.ptd) are not supported"
+    }
+
     /// The elements of a tensor that is a constant of the file; none for others.
     ///
     /// # Errors

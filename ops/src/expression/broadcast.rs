@@ -1,12 +1,14 @@
 //! The dimensions that tensors are broadcast to.
 
+use halite_sizes::Size;
+
 /// The dimensions that inputs are broadcast to by NumPy's rules: aligned at the innermost, 1 repeats.
 ///
 /// # Errors
 /// Names the dimensions that do not fit.
-pub fn broadcast(inputs: &[Vec<u64>]) -> Result<Vec<u64>, String> {
+pub fn broadcast(inputs: &[Vec<Size>]) -> Result<Vec<Size>, String> {
     let rank = inputs.iter().map(Vec::len).max().unwrap_or(0);
-    let mut dims = vec![1; rank];
+    let mut dims = vec![Size::constant(1); rank];
     for (index, input) in inputs.iter().enumerate() {
         for (dim, size) in dims[rank - input.len()..].iter_mut().zip(input) {
             if *dim == 1 {
@@ -25,8 +27,12 @@ mod tests {
 
     #[test]
     fn ones_repeat_and_other_sizes_have_to_agree() {
-        assert_eq!(broadcast(&[vec![2, 3, 4, 5], vec![3, 1, 1], vec![1]]), Ok(vec![2, 3, 4, 5]));
-        assert!(broadcast(&[vec![2, 3], vec![2]]).unwrap_err().contains("dimension of 2"));
-        assert_eq!(broadcast(&[vec![0, 3], vec![1, 1]]), Ok(vec![0, 3]));
+        let broadcast = |shapes: &[&[u64]]| {
+            let sizes = |shape: &&[u64]| shape.iter().map(Size::from).collect();
+            broadcast(&shapes.iter().map(sizes).collect::<Vec<_>>())
+        };
+        assert_eq!(broadcast(&[&[2, 3, 4, 5], &[3, 1, 1], &[1]]).unwrap(), [2, 3, 4, 5]);
+        assert!(broadcast(&[&[2, 3], &[2]]).unwrap_err().contains("dimension of 2"));
+        assert_eq!(broadcast(&[&[0, 3], &[1, 1]]).unwrap(), [0, 3]);
     }
 }

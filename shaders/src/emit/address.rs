@@ -1,6 +1,7 @@
 //! The elements that a kernel reads by coordinates: indices into broadcast inputs, and the loads.
 
 use halite_ops::DType;
+use halite_sizes::Size;
 use spirv::{GlslStd450Op, Op};
 
 use halite_spirv::Id;
@@ -81,7 +82,7 @@ impl Kernel<'_> {
     }
 
     /// The index into an input of the element or, when `each`, elements at `place` of the output.
-    fn index(&mut self, place: Id, strides: &[u32], stride: &mut usize, each: bool) -> Id {
+    fn index(&mut self, place: Id, strides: &[Size], stride: &mut usize, each: bool) -> Id {
         let operation = |kernel: &mut Self, op, a: Id, b: Id| {
             if each { kernel.lanes.uop(op, &[a, b]) } else { kernel.lanes.scalar(op, &[a, b]) }
         };

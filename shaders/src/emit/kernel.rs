@@ -8,6 +8,7 @@ use halite_ops::{
     DType,
     expression::{Expression, Type},
 };
+use halite_sizes::Size;
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
 use halite_spirv::Id;
@@ -29,7 +30,7 @@ pub(crate) struct Grid {
     /// Invocations in a workgroup.
     pub(crate) invocations: u32,
     /// Invocations in a row of the grid.
-    pub(crate) row: u32,
+    pub(crate) row: Size,
     /// Times four elements of an invocation: 1, 2 or 4.
     pub(crate) quads: u32,
     /// Whether the device rounds to `f16`, by 16-bit float arithmetic.
@@ -42,7 +43,7 @@ pub(crate) struct Emitted {
     /// SPIR-V.
     pub(crate) words: Vec<u32>,
     /// Push constants.
-    pub(crate) push: Vec<u32>,
+    pub(crate) push: Vec<Size>,
 }
 
 /// The kernel of `expression` for inputs of types `dtypes`.
@@ -68,7 +69,7 @@ pub(crate) fn emit(
     let numbers_in_code = if in_push {
         push_constants(&mut lanes, numbers.len())
     } else {
-        numbers.iter().map(|n| lanes.word(*n)).collect()
+        numbers.iter().map(|n| lanes.word(n.exact() as u32)).collect()
     };
     let mut kernel = Kernel {
         lanes,
@@ -91,7 +92,7 @@ pub(crate) fn emit(
 
 /// Elements, invocations in a row of the grid; then, if there are coordinates, (size, factor, shift) of each dimension but the
 /// outermost, and the strides that are not 0.
-fn numbers(layout: &Layout, row: u32) -> Vec<u32> {
+fn numbers(layout: &Layout, row: Size) -> Vec<Size> {
     let mut numbers = vec![layout.elements, row];
     if layout.has_coordinates() {
         for dim in &layout.dims[1..] {

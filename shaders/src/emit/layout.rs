@@ -1,5 +1,7 @@
 //! Where the elements of broadcast tensors lie: dimensions merged as far as all inputs allow, and how each input is read.
 
+use halite_sizes::Size;
+
 use crate::{Unfit, divider::LIMIT, plan::narrow};
 
 /// How the elements of an input are found.
@@ -10,38 +12,38 @@ pub(crate) enum Access {
     /// There is one.
     Single,
     /// By coordinates; four neighbours of the output are neighbours here too.
-    Row(Vec<u32>),
+    Row(Vec<Size>),
     /// By coordinates; four neighbours of the output are one element here.
-    Column(Vec<u32>),
+    Column(Vec<Size>),
     /// By the coordinates of each element.
-    Gather(Vec<u32>),
+    Gather(Vec<Size>),
 }
 
 /// Shapes as kernels see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Elements of an output.
-    pub(crate) elements: u32,
+    pub(crate) elements: Size,
     /// Merged dimensions, the innermost last.
-    pub(crate) dims: Vec<u32>,
+    pub(crate) dims: Vec<Size>,
     /// How each input is read.
     pub(crate) accesses: Vec<Access>,
 }
 
 impl Layout {
-    pub(crate) fn new(inputs: &[Vec<u64>], dims: &[u64]) -> Result<Layout, Unfit> {
-        let elements = dims.iter().fold(1u64, |n, d| n.saturating_mul(*d));
+    pub(crate) fn new(inputs: &[Vec<Size>], dims: &[Size]) -> Result<Layout, Unfit> {
+        let elements: Size = dims.iter().product();
         if elements >= LIMIT {
             return Err(Unfit(format!("counts less than {LIMIT} elements, not {elements}")));
         }
         if elements == 0 {
             let accesses = vec![Access::Linear; inputs.len()];
-            return Ok(Layout { elements: 0, dims: vec![0], accesses });
+            return Ok(Layout { elements, dims: vec![elements], accesses });
         }
         // For each dimension, its size and which inputs have it.
-        let mut runs: Vec<(u64, Vec<bool>)> = Vec::new();
+        let mut runs: Vec<(Size, Vec<bool>)> = Vec::new();
         for (place, size) in dims.iter().enumerate().filter(|(_, size)| **size != 1) {
-            let has = |input: &Vec<u64>| {
+            let has = |input: &Vec<Size>| {
                 let missing = dims.len() - input.len();
                 place >= missing && input[place - missing] != 1
             };
@@ -63,29 +65,28 @@ impl Layout {
     }
 }
 
-fn access(runs: &[(u64, Vec<bool>)], index: usize, whole_rows: bool) -> Access {
+fn access(runs: &[(Size, Vec<bool>)], index: usize, whole_rows: bool) -> Access {
     if runs.iter().all(|(_, present)| !present[index]) {
         return Access::Single;
     }
     if runs.iter().all(|(_, present)| present[index]) {
         return Access::Linear;
     }
-    let mut stride = 1u32;
-    let mut strides: Vec<u32> = runs
+    let mut stride = Size::constant(1);
+    let mut strides: Vec<Size> = runs
         .iter()
         .rev()
         .map(|(size, present)| {
-            let own = if present[index] { stride } else { 0 };
+            let own = if present[index] { stride } else { Size::constant(0) };
             if present[index] {
-                // Within the number of elements, which fits.
-                stride = stride.wrapping_mul(*size as u32);
+                stride *= size;
             }
             own
         })
         .collect();
     strides.reverse();
     match (whole_rows, strides.last()) {
-        (true, Some(0)) => Access::Column(strides),
+        (true, Some(last)) if *last == 0 => Access::Column(strides),
         (true, _) => Access::Row(strides),
         _ => Access::Gather(strides),
     }
@@ -99,18 +100,19 @@ mod tests {
 
     #[test]
     fn dimensions_merge_where_inputs_agree() {
-        let inputs = [vec![2, 3, 4, 5], vec![3, 1, 1], vec![1], vec![2, 3, 4, 5]];
+        let sizes = |dims: &[u64]| dims.iter().map(Size::from).collect::<Vec<_>>();
+        let inputs = [&[2, 3, 4, 5][..], &[3, 1, 1], &[1], &[2, 3, 4, 5]].map(sizes);
         let dims = broadcast(&inputs).unwrap();
         assert_eq!(dims, [2, 3, 4, 5]);
         let layout = Layout::new(&inputs, &dims).unwrap();
         assert_eq!(layout.dims, [2, 3, 20]);
         assert_eq!(
             layout.accesses,
-            [Access::Linear, Access::Column(vec![0, 1, 0]), Access::Single, Access::Linear]
+            [Access::Linear, Access::Column(sizes(&[0, 1, 0])), Access::Single, Access::Linear]
         );
-        let inputs = [vec![6, 1, 7], vec![1, 5, 7]];
+        let inputs = [&[6, 1, 7], &[1, 5, 7]].map(|dims| sizes(dims));
         let layout = Layout::new(&inputs, &broadcast(&inputs).unwrap()).unwrap();
         assert_eq!(layout.dims, [6, 5, 7]);
-        assert_eq!(layout.accesses, [Access::Gather(vec![7, 0, 1]), Access::Gather(vec![0, 7, 1])]);
+        assert_eq!(layout.accesses, [Access::Gather(sizes(&[7, 0, 1])), Access::Gather(sizes(&[0, 7, 1]))]);
     }
 }

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-use halite_ops::{DType, Operation, TensorDesc, concat::Concat};
+use halite_ops::{DType, Operation, concat::Concat};
 use halite_spirv::{NewBinding, rebind, words_from_bytes};
 
 use crate::{Module, Plan, Slot, Step, Unfit, Variant, plans::epilogue, variants_of};
@@ -44,7 +44,8 @@ pub(crate) fn fit(plan: Plan, operation: &Operation, variant: &Variant, most: us
     }
     let mut made = rebound(plan, &shared)?;
     copies.append(&mut made.steps);
-    Ok(Plan { steps: copies, scratch: vec![shared.bytes], independent: made.independent })
+    let scratch = vec![shared.bytes.into()];
+    Ok(Plan { steps: copies, scratch, independent: made.independent, updates: false })
 }
 
 fn too_many(most: usize) -> Unfit {
@@ -66,10 +67,10 @@ impl Shared {
     fn of(plan: &Plan, operation: &Operation, most: usize) -> Result<Shared, Unfit> {
         let mut shared = Shared::default();
         for bytes in &plan.scratch {
-            let start = shared.take(*bytes);
+            let start = shared.take(bytes.exact());
             shared.scratch.push(start);
         }
-        let sizes: Vec<u64> = operation.inputs().iter().map(TensorDesc::bytes).collect();
+        let sizes: Vec<u64> = operation.inputs().iter().map(|tensor| tensor.bytes().exact()).collect();
         while let Some(step) = plan.steps.iter().find(|step| shared.count(step) > most) {
             let left = step.bindings.iter().filter_map(|slot| match slot {
                 Slot::Input(input) if shared.place(*slot).is_none() => Some(*input),
@@ -141,7 +142,7 @@ impl Shared {
             step.bindings = vec![Slot::Input(*input), Slot::Scratch(0)];
             step
         };
-        Ok(wanted.iter().map(copy).filter(|step| !step.grid.contains(&0)).collect())
+        Ok(wanted.iter().map(copy).filter(|step| step.grid.iter().all(|groups| *groups != 0)).collect())
     }
 }
 

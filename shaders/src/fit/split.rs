@@ -5,6 +5,7 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{self, Expression, Node, Operand, Output, Type},
 };
+use halite_sizes::Size;
 
 use crate::{Plan, Slot, Unfit, Variant, plans};
 
@@ -16,7 +17,7 @@ pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Resu
     }
     let dtypes: Vec<DType> = whole.inputs.0.iter().map(|(dtype, _)| *dtype).collect();
     let types = whole.program.types(&dtypes).map_err(Unfit)?;
-    let shapes: Vec<Vec<u64>> = whole.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
+    let shapes: Vec<Vec<Size>> = whole.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
     let dims = expression::broadcast(&shapes).map_err(Unfit)?;
     let mut parts = Parts { whole, variant, types, dims, most, kept: Vec::new(), plan: Plan::default() };
     for node in 0..whole.program.nodes.len() {
@@ -34,10 +35,10 @@ struct Parts<'a> {
     variant: &'a Variant,
     types: Vec<Type>,
     /// Dimensions of the results.
-    dims: Vec<u64>,
+    dims: Vec<Size>,
     most: usize,
     /// Nodes whose results are in scratch memory, by its number, and the dimensions of these.
-    kept: Vec<(usize, Vec<u64>)>,
+    kept: Vec<(usize, Vec<Size>)>,
     plan: Plan,
 }
 
@@ -63,9 +64,8 @@ impl Parts<'_> {
         let dtype = stored(self.types[node]);
         let to = Slot::Scratch(self.kept.len());
         self.step(Operand::Node(node), dtype, &sources, None, to)?;
-        let count = dims.iter().fold(1u64, |n, size| n.saturating_mul(*size));
-        let bytes = count.saturating_mul(dtype.size());
-        self.plan.scratch.push(bytes.checked_next_multiple_of(4).unwrap_or(u64::MAX));
+        let bytes = dims.iter().product::<Size>() * dtype.size();
+        self.plan.scratch.push(bytes.next_multiple_of(4));
         self.kept.push((node, dims));
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Parts<'_> {
     }
 
     /// Type and dimensions of a source, and where it is.
-    fn tensor(&self, source: Operand) -> Result<((DType, Vec<u64>), Slot), Unfit> {
+    fn tensor(&self, source: Operand) -> Result<((DType, Vec<Size>), Slot), Unfit> {
         match source {
             Operand::Input(input) => Ok((self.whole.inputs.0[input].clone(), Slot::Input(input))),
             Operand::Node(node) => {
@@ -136,7 +136,7 @@ impl Parts<'_> {
     }
 
     /// Dimensions of what is computed of sources.
-    fn broadcast(&self, sources: &[Operand]) -> Result<Vec<u64>, Unfit> {
+    fn broadcast(&self, sources: &[Operand]) -> Result<Vec<Size>, Unfit> {
         let shapes: Result<Vec<_>, _> = sources.iter().map(|s| self.tensor(*s).map(|(t, _)| t.1)).collect();
         expression::broadcast(&shapes?).map_err(Unfit)
     }

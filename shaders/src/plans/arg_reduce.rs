@@ -39,8 +39,8 @@ fn step(op: &ArgReduce, build: &str, share: &Share, mode: u32, pieces: Slot) -> 
 
 fn split(op: &ArgReduce, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let share = lines::split(&op.lines(), params)?;
-    let pieces = Lines { outer: share.lines().into(), length: share.chunks.into(), inner: 1 };
+    let pieces = Lines { outer: share.lines(), length: share.chunks, inner: 1.into() };
     let (scratch, merged) = (Slot::Scratch(0), lines::whole(&pieces, 128)?);
     let steps = vec![step(op, build, &share, 1, scratch)?, step(op, build, &merged, 2, scratch)?];
-    Ok(Plan::new(steps, vec![8 * pieces.elements()]))
+    Ok(Plan::new(steps, vec![pieces.elements() * 8]))
 }

@@ -5,9 +5,11 @@ use halite_ops::{
     attention::{Attention, Mask},
 };
 
+use halite_sizes::Size;
+
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, groups, module, narrow},
     plans::{Lower, lines::packed_name},
 };
 
@@ -33,7 +35,7 @@ const MOST_SPLITS: u32 = 256;
 
 /// One workgroup for some queries of a key-value head, over all of its keys.
 pub(super) fn flash(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    Ok(Plan::of(tiles(op, build, params, 1, Slot::Output(0))?))
+    Ok(Plan::of(tiles(op, build, params, 1.into(), Slot::Output(0))?))
 }
 
 /// Keys in parts, for few queries of many keys.
@@ -46,9 +48,9 @@ pub(super) fn split(op: &Attention, build: &str, params: &Params) -> Result<Plan
 /// The same, with whole words of 16 bytes and no tiles.
 pub(super) fn decode(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, rb, kb) = (params.get("lanes")?, params.get("rb")?, params.get("kb")?);
-    let d = narrow("head_dim", op.head_dim)?;
+    let d = fixed("head_dim", op.head_dim)?;
     // 16-byte words of a row.
-    let words = d * narrow("a size", op.dtype.size())? / 16;
+    let words = d * fixed("a size", op.dtype.size())? / 16;
     let whole = (op.head_dim * op.dtype.size()).is_multiple_of(16);
     if !whole || !words.is_power_of_two() || words > lanes {
         return Err(Unfit(format!("is for rows of 16, 32, 64, … bytes, not of {d} elements")));
@@ -65,19 +67,19 @@ pub(super) fn decode(op: &Attention, build: &str, params: &Params) -> Result<Pla
 }
 
 /// Parts of the keys.
-fn splits(op: &Attention, params: &Params) -> Result<u64, Unfit> {
-    if op.q_len > params.get("max_q_len")?.into() {
+fn splits(op: &Attention, params: &Params) -> Result<Size, Unfit> {
+    if op.q_len > params.get("max_q_len")? {
         return Err(Unfit(format!("is for few queries, not {}", op.q_len)));
     }
     let (part_len, most) = (params.get("split_len")?, params.get("max_splits")?);
     if most > MOST_SPLITS {
         return Err(Unfit(format!("cuts keys into {most} parts, and {MOST_SPLITS} can be combined")));
     }
-    Ok(op.kv_len.div_ceil(part_len.max(1).into()).clamp(1, most.max(1).into()))
+    Ok(op.kv_len.div_ceil(part_len.max(1)).min(most.max(1)).max(1))
 }
 
 /// A dispatch over parts of the keys, and the one that combines what it leaves.
-fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: u64) -> Result<Plan, Unfit> {
+fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: Size) -> Result<Plan, Unfit> {
     let combine_lanes = params.get("combine_lanes")?;
     if !combine_lanes.is_power_of_two() {
         return Err(Unfit(format!("combines with {combine_lanes} invocations, which is no power of two")));
@@ -87,13 +89,13 @@ fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: u64) -> Re
     let splits = narrow("a number of parts", splits)?;
     let combine = Step {
         module: module(&format!("attention_combine_{}", packed_name(op.dtype)))?,
-        constants: vec![combine_lanes, narrow("head_dim", op.head_dim)?],
+        constants: vec![combine_lanes, fixed("head_dim", op.head_dim)?],
         push: vec![narrow("a number of queries", rows)?, splits],
         bindings: vec![Slot::Scratch(0), Slot::Scratch(1), Slot::Output(0)],
-        grid: [narrow("a number of queries", rows)?.min(65535), 1, 1],
+        grid: [narrow("a number of queries", rows)?.min(65535), 1.into(), 1.into()],
         subgroup_size: 0,
     };
-    let bytes = |each: u64| (rows * u64::from(splits) * each).max(4);
+    let bytes = |each: u64| (rows * splits * each).max(4);
     let scratch = vec![bytes(op.head_dim * ELEMENT_BYTES), bytes(SUM_BYTES)];
     Ok(Plan::new(vec![tiles, combine], scratch))
 }
@@ -101,7 +103,7 @@ fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: u64) -> Re
 /// Cooperative matrices of 16x16x16 in subgroups of 32, each with `16 * tm` queries.
 pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, tm, bk) = (params.get("lanes")?, params.get("tm")?, params.get("bk")?);
-    let (d, most) = (narrow("head_dim", op.head_dim)?, params.get("max_dim")?);
+    let (d, most) = (fixed("head_dim", op.head_dim)?, params.get("max_dim")?);
     let bq = lanes / 32 * tm * 16;
     if lanes % 32 != 0 || bk % 16 != 0 || bq > 2 * bk {
         return Err(Unfit(format!("has {bq} queries in {lanes} invocations, and tiles of {bk} keys")));
@@ -110,14 +112,14 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
         return Err(Unfit(format!("is for a head_dim of 16, 32, … up to {most}, not {d}")));
     }
     let least = params.get("min_q_len")?;
-    if op.q_len < least.into() {
+    if op.q_len < least {
         return Err(Unfit(format!("is for {least} queries or more, not {}", op.q_len)));
     }
     if op.scale() <= 0.0 {
         return Err(Unfit(format!("is for positive scales, not {}", op.scale())));
     }
     let mut push = shape(op)?;
-    push.extend(factors(op));
+    push.extend(factors(op).map(Size::from));
     let constants = vec![lanes, tm, bk, d];
     let flags = flags(op).into_iter().chain([params.get("direct")?]);
     Ok(Plan::of(Step {
@@ -126,7 +128,7 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
         push,
         bindings: bindings(op, Slot::Output(0)),
         grid: [
-            groups(group(op) * op.q_len, bq)?,
+            groups(op.q_len * group(op), bq)?,
             narrow("a number of heads", op.kv_heads())?,
             narrow("the batch", op.batch)?,
         ],
@@ -135,7 +137,7 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
 }
 
 /// The dispatch over queries and `splits` parts of the keys.
-fn tiles(op: &Attention, build: &str, params: &Params, splits: u64, out: Slot) -> Result<Step, Unfit> {
+fn tiles(op: &Attention, build: &str, params: &Params, splits: Size, out: Slot) -> Result<Step, Unfit> {
     let (lanes, bq, bk) = (params.get("lanes")?, params.get("bq")?, params.get("bk")?);
     if lanes % 8 != 0 || bk % 8 != 0 || (bq * 8) % lanes.max(1) != 0 {
         return Err(Unfit(format!("has tiles of {bq}x{bk} that {lanes} invocations do not cover")));
@@ -148,22 +150,22 @@ fn tiles_of(
     op: &Attention,
     [lanes, bq, bk]: [u32; 3],
     build: &str,
-    splits: u64,
+    splits: Size,
     out: Slot,
 ) -> Result<Step, Unfit> {
-    let d = narrow("head_dim", op.head_dim)?;
+    let d = fixed("head_dim", op.head_dim)?;
     // Parts are whole tiles of keys.
-    let split_len = op.kv_len.div_ceil(splits).next_multiple_of(bk.into());
+    let split_len = op.kv_len.div_ceil(splits).next_multiple_of(bk);
     let mut push = shape(op)?;
     push.extend([narrow("a number of parts", splits)?, narrow("a part of the keys", split_len)?]);
-    push.extend(factors(op));
+    push.extend(factors(op).map(Size::from));
     Ok(Step {
         module: module(build)?,
         constants: [lanes, bq, bk, d].into_iter().chain(flags(op)).collect(),
         push,
         bindings: bindings(op, out),
         grid: [
-            groups(group(op) * op.q_len, bq)?,
+            groups(op.q_len * group(op), bq)?,
             narrow("a number of heads", op.kv_heads())?,
             narrow("batch and parts", op.batch * splits)?,
         ],
@@ -172,13 +174,13 @@ fn tiles_of(
 }
 
 /// Specialization constants: what happens to scores.
-fn flags(op: &Attention) -> [u32; 3] {
-    [op.causal, op.mask != Mask::None, op.softcap.is_some()].map(u32::from)
+fn flags(op: &Attention) -> [u32; 4] {
+    [op.causal, op.mask != Mask::None, op.softcap.is_some(), op.lengths].map(u32::from)
 }
 
-/// The inputs and the output; a mask that is not there, and not read, has the queries in its place.
+/// The inputs and the output; lengths have the place of the mask, and where neither is there, and read, the queries have it.
 fn bindings(op: &Attention, out: Slot) -> Vec<Slot> {
-    let mask = if op.mask == Mask::None { Slot::Input(0) } else { Slot::Input(3) };
+    let mask = if op.mask == Mask::None && !op.lengths { Slot::Input(0) } else { Slot::Input(3) };
     vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), mask, out]
 }
 
@@ -188,7 +190,7 @@ pub(super) fn group(op: &Attention) -> u64 {
 }
 
 /// Push constants: lengths and strides. Every index of an element must fit 32 bits.
-pub(super) fn shape(op: &Attention) -> Result<Vec<u32>, Unfit> {
+pub(super) fn shape(op: &Attention) -> Result<Vec<Size>, Unfit> {
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;
     }

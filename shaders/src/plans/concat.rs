@@ -2,6 +2,8 @@
 
 use halite_ops::{Op, concat::Concat};
 
+use halite_sizes::Size;
+
 use crate::{
     Params, Plan, Slot, Unfit,
     plan::narrow,
@@ -23,14 +25,14 @@ impl Lower for Concat {
 fn place(op: &Concat, build: &str, params: &Params) -> Result<Plan, Unfit> {
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
     let factor = factor(params.get("unit")?, op.dtype)?;
-    let row = i64::from(narrow("a row", op.total() * op.inner)?);
+    let row = narrow("a row", op.total() * op.inner)?;
     // Each step writes a part of its own; parts of one word by atomics.
     let mut plan = Plan { independent: true, ..Plan::default() };
-    let mut offset = 0;
+    let mut offset = Size::constant(0);
     for (input, size) in op.sizes.iter().enumerate() {
-        let block = size * op.inner;
+        let block = *size * op.inner;
         // The source is dense, and is walked in the order of this.
-        let walk = Walk { sizes: vec![op.outer, block], strides: vec![row, 1], offset };
+        let walk = Walk { sizes: vec![op.outer, block], strides: vec![row, 1.into()], offset };
         offset += block;
         let walk = if block == 0 || op.outer == 0 { walk.merged() } else { walk.merged().widened(factor)? };
         let mut push = vec![narrow("an offset", walk.offset)?];

@@ -37,7 +37,7 @@ pub(super) fn bindings(added: Added) -> Vec<Slot> {
 /// The dispatches of kernels that do all that becomes of the sums themselves.
 fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let shape = op.shape().map_err(Unfit)?;
-    let added = Added { bias: op.bias, residual: op.residual, place_bias: false };
+    let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
     let (bindings, activation) = (bindings(added), op.activation);
     let kernel = Kernel { build, params, added, activation, bindings, more: Vec::new() };
     let add = format!("conv2d_matrix_add_{}", op.dtype);

@@ -1,6 +1,6 @@
 //! The dispatches of the kernels of `conv2d_int8`, by template.
 
-use halite_ops::{Activation, conv2d_int8::Conv2dInt8};
+use halite_ops::{Activation, DType, conv2d_int8::Conv2dInt8};
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -21,7 +21,9 @@ impl Lower for Conv2dInt8 {
         bindings.push(Slot::Output(0));
         let (least, most) = self.limits();
         let more = [self.input_zero, self.output_zero, least, most].map(i32::cast_unsigned).to_vec();
-        let (added, activation) = (Added { bias: self.bias, ..Added::default() }, Activation::None);
+        let whole = self.bias_type == DType::I32;
+        let added = Added { bias: self.bias && whole, scaled_bias: self.bias && !whole, ..Added::default() };
+        let activation = Activation::None;
         let kernel = Kernel { build, params, added, activation, bindings, more };
         match template {
             "direct" => convolution::direct(&shape, kernel),

@@ -4,7 +4,7 @@ use halite_ops::{Op, conv_transpose2d::ConvTranspose2d};
 
 use crate::{
     Params, Plan, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, fixed_groups, module},
     plans::{
         Lower,
         conv2d::bindings,
@@ -27,14 +27,14 @@ fn push(op: &ConvTranspose2d) -> Result<Vec<u32>, Unfit> {
     let ([_, all, height, width], [_, filters, rows, columns]) = (op.input, op.filter);
     let ([_, total, out_height, out_width], channels) = (op.output_dims(), op.channels());
     for tensor in op.inputs().iter().chain(&op.outputs()) {
-        narrow("a number of elements", tensor.elements())?;
+        fixed("a number of elements", tensor.elements())?;
     }
     let (pixels, places, taps) = (height * width, out_height * out_width, rows * columns);
     let sizes = [channels, height, width, filters, rows, columns, out_height, out_width];
     let window = op.strides.into_iter().chain(op.dilations).chain([op.pads[0], op.pads[1]]);
     let weights = [channels * filters * taps, taps, filters * taps, 1];
     let steps = [all * pixels, pixels, 1].into_iter().chain(weights).chain([total * places, places, 1]);
-    sizes.into_iter().chain(window).chain(steps).map(|value| narrow("a size", value)).collect()
+    sizes.into_iter().chain(window).chain(steps).map(|value| fixed("a size", value)).collect()
 }
 
 fn direct(op: &ConvTranspose2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
@@ -52,14 +52,14 @@ fn direct(op: &ConvTranspose2d, build: &str, params: &Params) -> Result<Plan, Un
     let places = rows.div_ceil(op.strides[0]) * columns.div_ceil(op.strides[1]);
     let lanes = lanes_for(places, pixels, p("lanes")?);
     let kinds = op.strides[0] * op.strides[1];
-    let blocks = u64::from(groups(op.filter[1], channels)?) * op.groups;
+    let blocks = u64::from(fixed_groups(op.filter[1], channels)?) * op.groups;
     let grid = [
-        groups(places, lanes * pixels)?,
-        narrow("a number of filters", blocks)?,
-        narrow("a number of images and strides", images.saturating_mul(kinds))?,
+        fixed_groups(places, lanes * pixels)?,
+        fixed("a number of filters", blocks)?,
+        fixed("a number of images and strides", images.saturating_mul(kinds))?,
     ];
     let added = Added { bias: op.bias, ..Added::default() };
     let constants = vec![lanes, added.code(), activation_code(op.activation)];
     let (push, bindings) = (push(op)?, bindings(added));
-    Ok(Plan::of(Step { module, constants, push, bindings, grid, subgroup_size: 0 }))
+    Ok(Plan::of(Step::fixed(module, constants, push, bindings, grid)))
 }

@@ -5,7 +5,7 @@ use halite_ops::{Activation, convolution::Convolution, window::Layout};
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, fixed_groups, module},
     plans::epilogue::{Added, activation_code},
 };
 
@@ -44,11 +44,11 @@ pub(super) fn push(shape: &Convolution) -> Result<Vec<u32>, Unfit> {
     let window = [rows, columns, w.strides[0], w.strides[1], w.dilations[0], w.dilations[1]];
     let all = sizes.into_iter().chain(window).chain([w.pads[0], w.pads[1]]).chain(strides[0]);
     let all = all.chain(strides[1]).chain([tap]).chain(strides[2]);
-    let push = all.map(|value| narrow("a size", value)).collect::<Result<Vec<u32>, Unfit>>()?;
+    let push = all.map(|value| fixed("a size", value)).collect::<Result<Vec<u32>, Unfit>>()?;
     let total = |each: u64| each.saturating_mul(shape.images);
-    narrow("a number of elements", total(inputs * pixels))?;
-    narrow("a number of elements", total(outputs * places))?;
-    narrow("a number of weights", outputs * shape.channels * taps)?;
+    fixed("a number of elements", total(inputs * pixels))?;
+    fixed("a number of elements", total(outputs * places))?;
+    fixed("a number of weights", outputs * shape.channels * taps)?;
     Ok(push)
 }
 
@@ -61,9 +61,12 @@ pub(super) fn direct(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Un
     }
     let [rows, columns] = shape.window.output();
     let lanes = lanes_for(rows * columns, pixels, p("lanes")?);
-    let blocks = u64::from(groups(shape.filters, channels)?) * shape.groups;
-    let grid =
-        [groups(rows * columns, lanes * pixels)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    let blocks = u64::from(fixed_groups(shape.filters, channels)?) * shape.groups;
+    let grid = [
+        fixed_groups(rows * columns, lanes * pixels)?,
+        fixed("a number of filters", blocks)?,
+        images_32(shape)?,
+    ];
     Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
 }
 
@@ -80,8 +83,8 @@ pub(super) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan,
     let pixels = w.input[0] * w.input[1];
     let quads = p("quads")? != 0 && pixels.is_multiple_of(4);
     let weight_quads = shape.channels.is_multiple_of(4);
-    let blocks = u64::from(groups(shape.filters, filters)?) * shape.groups;
-    let grid = [groups(pixels, lanes * 4)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
+    let grid = [fixed_groups(pixels, lanes * 4)?, fixed("a number of filters", blocks)?, images_32(shape)?];
     let constants = vec![lanes, quads.into(), weight_quads.into(), least, most];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }
@@ -96,8 +99,8 @@ pub(super) fn strips(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Un
     let [rows, columns] = w.output();
     let strips = rows.div_ceil(4) * columns;
     let lanes = lanes_for(strips, 1, p("lanes")?);
-    let blocks = u64::from(groups(shape.filters, p("channels")?)?) * shape.groups;
-    let grid = [groups(strips, lanes)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    let blocks = u64::from(fixed_groups(shape.filters, p("channels")?)?) * shape.groups;
+    let grid = [fixed_groups(strips, lanes)?, fixed("a number of filters", blocks)?, images_32(shape)?];
     Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
 }
 
@@ -107,9 +110,9 @@ pub(super) fn patches(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, U
     let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
     patched(shape, p("stride")?)?;
     mostly_there(shape, filters)?;
-    let blocks = u64::from(groups(shape.filters, filters)?) * shape.groups;
+    let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
     let grid =
-        [patch_groups(shape, across, lanes)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+        [patch_groups(shape, across, lanes)?, fixed("a number of filters", blocks)?, images_32(shape)?];
     let [least, most] = kernel.limits();
     Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
 }
@@ -128,10 +131,10 @@ pub(super) fn rows(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfi
     let [least, most] = kernel.limits();
     mostly_there(shape, filters)?;
     let [rows, columns] = w.output();
-    let blocks = u64::from(groups(shape.filters, filters)?) * shape.groups;
+    let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
     let grid = [
-        groups(rows * columns.div_ceil(across.max(1).into()), lanes)?,
-        narrow("a number of filters", blocks)?,
+        fixed_groups(rows * columns.div_ceil(across.max(1).into()), lanes)?,
+        fixed("a number of filters", blocks)?,
         images_32(shape)?,
     ];
     Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
@@ -145,7 +148,7 @@ pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: Kernel<'_>) -> 
     if shape.channels != 1 {
         return Err(Unfit(format!("wants one channel in a group, there are {}", shape.channels)));
     }
-    let filters = narrow("filters", shape.groups * shape.filters)?;
+    let filters = fixed("filters", shape.groups * shape.filters)?;
     kernel.more.extend([filters, 0]);
     let [least, most] = kernel.limits();
     let quads = shape.window.output()[1].is_multiple_of(4);
@@ -168,7 +171,7 @@ fn patched(shape: &Convolution, stride: u32) -> Result<(), Unfit> {
 /// Workgroups for patches of four rows by `across` places.
 fn patch_groups(shape: &Convolution, across: u32, lanes: u32) -> Result<u32, Unfit> {
     let [rows, columns] = shape.window.output();
-    groups(rows.div_ceil(4) * columns.div_ceil(across.max(1).into()), lanes)
+    fixed_groups(rows.div_ceil(4) * columns.div_ceil(across.max(1).into()), lanes)
 }
 
 /// Refuses kernels that compute many filters at a time where few of them are there: what is computed of others is lost.
@@ -192,8 +195,8 @@ pub(super) fn depthwise(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<P
     }
     let filters = shape.groups * shape.filters;
     let [rows, columns] = w.output();
-    let strips = narrow("a number of invocations", filters * rows.div_ceil(4) * columns)?;
-    kernel.more.extend([narrow("filters", filters)?, (shape.layout == Layout::Nhwc).into()]);
+    let strips = fixed("a number of invocations", filters * rows.div_ceil(4) * columns)?;
+    kernel.more.extend([fixed("filters", filters)?, (shape.layout == Layout::Nhwc).into()]);
     let grid = [strips.div_ceil(lanes), images_32(shape)?, 1];
     Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
 }
@@ -209,7 +212,7 @@ fn at_least(shape: &Convolution, filters: u32) -> Result<(), Unfit> {
 }
 
 pub(super) fn images_32(shape: &Convolution) -> Result<u32, Unfit> {
-    narrow("a number of images", shape.images)
+    fixed("a number of images", shape.images)
 }
 
 /// A dispatch; `constants` are lanes and those behind the activation.
@@ -224,7 +227,7 @@ pub(super) fn step(
     all.extend(&constants[1..]);
     let mut push = push(shape)?;
     push.extend(kernel.more);
-    Ok(Step { module, constants: all, push, bindings: kernel.bindings, grid, subgroup_size: 0 })
+    Ok(Step::fixed(module, all, push, kernel.bindings, grid))
 }
 
 impl Kernel<'_> {

@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `copy`, by template.
 
 use halite_ops::{Op, copy::StridedCopy, moves::dense_strides};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
@@ -47,25 +48,30 @@ fn transposed(op: &StridedCopy, build: &str, params: &Params) -> Result<Plan, Un
     let a = a.ok_or_else(|| Unfit("needs a dimension that is innermost in the source only".into()))?;
     let pack = 4 / u64::from(unit);
     let others: Vec<usize> = (0..b).filter(|d| *d != a).rev().collect();
-    let batches: u64 = others.iter().map(|d| walk.sizes[*d]).product();
-    let words = |value: i64| value.unsigned_abs().is_multiple_of(pack).then_some(value / pack as i64);
+    let batches: Size = others.iter().map(|d| walk.sizes[*d]).product();
     let bent = || Unfit(format!("moves blocks of {pack}x{pack} elements, which do not divide this"));
     let least = 8 * pack;
     if walk.sizes[a] < least || walk.sizes[b] < least || batches > 65535 {
         return Err(Unfit(format!("is for two dimensions of {least} and more, and batches up to 65535")));
     }
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
-    let word = |value: i64| words(value).map(|v| v as u32).ok_or_else(bent);
-    let (blocks_a, blocks_b) = (word(walk.sizes[a] as i64)?, word(walk.sizes[b] as i64)?);
+    let word = |value: Size| {
+        let distance = if value < 0 { -value } else { value };
+        let words = distance / pack;
+        let divides = distance.is_multiple_of(pack);
+        divides.then_some(if value < 0 { -words } else { words }).ok_or_else(bent)
+    };
+    let (blocks_a, blocks_b) = (word(walk.sizes[a])?, word(walk.sizes[b])?);
     let (tiles_a, tiles_b) = (blocks_a.div_ceil(tile(unit)), blocks_b.div_ceil(tile(unit)));
-    let mut push = vec![blocks_a, blocks_b, tiles_b, word(walk.offset as i64)?];
+    let mut push = vec![blocks_a, blocks_b, tiles_b, word(walk.offset)?];
     push.extend([word(walk.strides[b])?, word(result[a])?]);
-    let four = |values: Vec<u32>, rest: u32| values.into_iter().chain(std::iter::repeat(rest)).take(4);
-    push.extend(four(others.iter().map(|d| walk.sizes[*d] as u32).collect(), 1));
+    let four =
+        |values: Vec<Size>, rest: i64| values.into_iter().chain(std::iter::repeat(rest.into())).take(4);
+    push.extend(four(others.iter().map(|d| walk.sizes[*d]).collect(), 1));
     for strides in [&walk.strides, &result] {
         push.extend(four(others.iter().map(|d| word(strides[*d])).collect::<Result<_, _>>()?, 0));
     }
-    let grid = [narrow("a number of tiles", u64::from(tiles_a) * u64::from(tiles_b))?, batches as u32, 1];
+    let grid = [narrow("a number of tiles", tiles_a * tiles_b)?, batches, 1.into()];
     let bindings = vec![Slot::Input(0), Slot::Output(0)];
     Ok(Plan::of(Step {
         module: module(build)?,

@@ -34,7 +34,7 @@ fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
     let groups = layout.elements.div_ceil(LANES * quads * lanes);
     // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
     let row = groups.div_ceil(groups.div_ceil(MOST_GROUPS).max(1)).max(1);
-    let grid = Grid { invocations: lanes, row: row * lanes, quads, float16 };
+    let grid = Grid { invocations: lanes, row: row * u64::from(lanes), quads, float16 };
     let emitted = emit::emit(&program, &types, &dtypes, &layout, &grid).map_err(Unfit)?;
     let inputs = (0..dtypes.len()).map(Slot::Input);
     Ok(Plan::of(Step {
@@ -42,7 +42,7 @@ fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
         constants: Vec::new(),
         push: emitted.push,
         bindings: inputs.chain((0..program.outputs.len()).map(Slot::Output)).collect(),
-        grid: [if groups == 0 { 0 } else { row }, groups.div_ceil(row), 1],
+        grid: [if groups == 0 { 0.into() } else { row }, groups.div_ceil(row), 1.into()],
         subgroup_size: 0,
     }))
 }

@@ -2,9 +2,11 @@
 
 use halite_ops::{DType, Op, embedding::Embedding};
 
+use halite_sizes::Size;
+
 use crate::{
     Params, Plan, Slot, Unfit,
-    plan::narrow,
+    plan::{fixed, narrow},
     plans::{
         Lower,
         moves::{Mover, index_words, narrow_all},
@@ -22,8 +24,8 @@ impl Lower for Embedding {
 
 fn quantized(op: &Embedding, build: &str, params: &Params) -> Result<Plan, Unfit> {
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
-    let sizes = [op.indices, op.width / 8];
-    let group = narrow("a group", op.group / 8)?;
+    let sizes = [op.indices, Size::from(op.width / 8)];
+    let group = fixed("a group", op.group / 8)?;
     let constants =
         [index_words(op.index), op.bits, (op.scales == DType::F16).into(), op.zero_points.into(), group];
     // Every kernel has all bindings; without zero points theirs holds the weights.

@@ -5,6 +5,7 @@ use halite_ops::{
     elementwise::Elementwise,
     expression::{Expression, Function, Operand},
 };
+use halite_sizes::Size;
 
 use crate::{Params, Plan, Slot, Unfit, Variant, variants_of};
 
@@ -17,12 +18,15 @@ pub(crate) struct Added {
     pub residual: bool,
     /// A value for each place of a convolution of 1x1.
     pub place_bias: bool,
+    /// A float for each filter, for sums of integers that were scaled.
+    pub scaled_bias: bool,
 }
 
 impl Added {
     /// The number by which kernels know it.
     pub fn code(self) -> u32 {
-        u32::from(self.bias) | u32::from(self.residual) << 1 | u32::from(self.place_bias) << 2
+        let all = [self.bias, self.residual, self.place_bias, self.scaled_bias];
+        all.into_iter().enumerate().map(|(bit, there)| u32::from(there) << bit).sum()
     }
 }
 
@@ -71,7 +75,7 @@ impl Epilogue {
 /// function applied. For kernels on devices where more code in them costs more than this does.
 pub(crate) fn afterwards(
     mut plan: Plan,
-    (elements, dtype): (u64, DType),
+    (elements, dtype): (Size, DType),
     residual: Option<Slot>,
     activation: Activation,
 ) -> Result<Plan, Unfit> {

@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `gather_elements`, by template.
 
 use halite_ops::{Op, gather_elements::GatherElements, moves::dense_strides};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -25,11 +26,13 @@ fn gathered(op: &GatherElements, build: &str, params: &Params) -> Result<Plan, U
     if factor(params.get("unit")?, op.dtype)? != 1 {
         return Err(Unfit("is for elements of another size".into()));
     }
-    let mut strides = dense_strides(&op.data);
+    let sizes = |dims: &[u64]| dims.iter().map(Size::from).collect::<Vec<_>>();
+    let mut strides = dense_strides(&sizes(&op.data));
     let axis_stride = std::mem::take(&mut strides[op.axis]);
-    let mut push: Vec<u32> = six(&strides).into();
-    push.extend([narrow("a dimension", op.data[op.axis])?, axis_stride as u32]);
-    let mover = Mover::new(build, params, &op.indices)?;
+    let mut push: Vec<Size> = six(&strides).into();
+    push.extend([narrow("a dimension", op.data[op.axis])?, axis_stride]);
+    let results = sizes(&op.indices);
+    let mover = Mover::new(build, params, &results)?;
     let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)];
     Ok(Plan::of(mover.step(&[index_words(op.index)], &push, bindings)?))
 }

@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `gather_nd`, by template.
 
 use halite_ops::{Op, gather_nd::GatherNd, moves::MOST_DIMS};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -26,9 +27,9 @@ fn gathered(op: &GatherNd, build: &str, params: &Params) -> Result<Plan, Unfit> 
     if !op.inner.is_multiple_of(factor) {
         return Err(Unfit(format!("moves {factor} elements at a time, slices have {}", op.inner)));
     }
-    let sizes = [op.batch, op.slices, op.inner / factor];
+    let sizes = [op.batch, op.slices, op.inner / factor].map(Size::from);
     let extents = op.extents.iter().map(|e| narrow("a dimension", *e)).collect::<Result<Vec<_>, _>>()?;
-    let push: Vec<u32> = extents.into_iter().chain(std::iter::repeat(1)).take(MOST_DIMS).collect();
+    let push: Vec<Size> = extents.into_iter().chain(std::iter::repeat(1.into())).take(MOST_DIMS).collect();
     let mover = Mover::new(build, params, &sizes)?;
     let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)];
     let constants = [index_words(op.index), op.extents.len() as u32];

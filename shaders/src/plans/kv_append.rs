@@ -45,7 +45,7 @@ fn append(op: &KvAppend, build: &str, params: &Params, dim: u64) -> Result<Plan,
             narrow("start", op.start)?,
         ],
         bindings: vec![Slot::Input(0), cache, starts, Slot::Output(0)],
-        grid: [groups(items.into(), lanes)?.min(65535), 1, 1],
+        grid: [groups(items, lanes)?.min(65535), 1.into(), 1.into()],
         subgroup_size: 0,
     }))
 }

@@ -2,6 +2,7 @@
 //! is `include/lines.glsl`.
 
 use halite_ops::{DType, lines::Lines};
+use halite_sizes::Size;
 
 use crate::{Params, Plan, Slot, Step, Unfit, plan::narrow};
 
@@ -13,12 +14,12 @@ pub(crate) struct Share {
     /// Invocations for each of them.
     pub(crate) along: u32,
     /// Elements of a piece of a line.
-    pub(crate) chunk: u32,
+    pub(crate) chunk: Size,
     /// Pieces of a line, each for another workgroup.
-    pub(crate) chunks: u32,
-    lines: u32,
-    length: u32,
-    inner: u32,
+    pub(crate) chunks: Size,
+    lines: Size,
+    length: Size,
+    inner: Size,
 }
 
 /// Workgroups along x; more go along y, because 65535 is all that every device has.
@@ -32,7 +33,7 @@ pub(super) fn whole(lines: &Lines, along: u32) -> Result<Share, Unfit> {
     narrow("a number of elements", lines.elements())?;
     let [length, inner] = [narrow("a length", lines.length)?, narrow("inner", lines.inner)?];
     let lines = narrow("a number of lines", lines.count())?;
-    Ok(Share { across: 1, along, chunk: length, chunks: 1, lines, length, inner })
+    Ok(Share { across: 1, along, chunk: length, chunks: 1.into(), lines, length, inner })
 }
 
 /// How a variant shares them. Its parameters are `across` and `along`; `packed` (1) when it takes four neighbours at
@@ -74,7 +75,7 @@ pub(super) fn share(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
 pub(super) fn split(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
     let share = share(lines, params)?;
     let (groups, most) = (params.get("groups")?, params.get("max_chunks")?);
-    let wanted = most.min(groups / share.groups().max(1)).max(1);
+    let wanted = (Size::from(groups) / share.groups().max(1)).min(most).max(1);
     let step = share.along * 4;
     let chunk = share.length.div_ceil(wanted).next_multiple_of(step);
     let chunks = share.length.div_ceil(chunk.max(1));
@@ -104,8 +105,7 @@ pub(super) fn plan(
             let share = split(lines, params)?;
             let memory = Slot::Scratch(0);
             let steps = vec![step(&share, 1, memory)?, step(&share, 2, memory)?];
-            let pieces = u64::from(share.lines) * u64::from(share.chunks);
-            Ok(Plan::new(steps, vec![piece_bytes * pieces]))
+            Ok(Plan::new(steps, vec![share.lines * share.chunks * piece_bytes]))
         }
         other => Err(unknown(other)),
     }
@@ -113,7 +113,7 @@ pub(super) fn plan(
 
 impl Share {
     /// Workgroups that have all the lines.
-    fn groups(&self) -> u32 {
+    fn groups(&self) -> Size {
         self.lines.div_ceil(self.across)
     }
 
@@ -123,19 +123,19 @@ impl Share {
     }
 
     /// Push constants: lines, length, inner, chunk; then `more`.
-    pub(crate) fn push(&self, more: &[u32]) -> Vec<u32> {
+    pub(crate) fn push(&self, more: &[Size]) -> Vec<Size> {
         [&[self.lines, self.length, self.inner, self.chunk], more].concat()
     }
 
     /// Workgroups.
-    pub(crate) fn grid(&self) -> [u32; 3] {
+    pub(crate) fn grid(&self) -> [Size; 3] {
         // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
         let rows = self.groups().div_ceil(ACROSS_X);
         [self.groups().div_ceil(rows.max(1)), rows, self.chunks]
     }
 
     /// Number of lines.
-    pub(crate) fn lines(&self) -> u32 {
+    pub(crate) fn lines(&self) -> Size {
         self.lines
     }
 }
@@ -165,11 +165,15 @@ mod tests {
     #[test]
     fn pieces_cover_a_line_and_many_lines_have_one() {
         let given = params(r#"{"across":1,"along":128,"groups":512,"max_chunks":64}"#);
-        let piece = split(&Lines { outer: 2, length: 100_000, inner: 1 }, &given).unwrap();
+        let piece =
+            split(&Lines { outer: 2.into(), length: 100_000.into(), inner: 1.into() }, &given).unwrap();
         assert!(piece.chunk * piece.chunks >= 100_000 && piece.chunk * (piece.chunks - 1) < 100_000);
         assert_eq!(piece.chunk % 512, 0);
-        assert!(split(&Lines { outer: 5000, length: 100_000, inner: 1 }, &given).is_err());
-        let tall = share(&Lines { outer: 100_000, length: 4, inner: 1 }, &given).unwrap();
+        assert!(
+            split(&Lines { outer: 5000.into(), length: 100_000.into(), inner: 1.into() }, &given).is_err()
+        );
+        let tall =
+            share(&Lines { outer: 100_000.into(), length: 4.into(), inner: 1.into() }, &given).unwrap();
         assert!(tall.grid().iter().all(|n| *n <= 65535), "{:?}", tall.grid());
     }
 }

@@ -7,9 +7,11 @@ use halite_ops::{
     window::{Layout, Window},
 };
 
+use halite_sizes::Size;
+
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, groups, module, narrow},
     plans::{
         Lower,
         convolution::{self, Kernel},
@@ -31,7 +33,7 @@ impl Lower for MatMul {
 
 /// What is added to sums.
 fn added(op: &MatMul) -> Added {
-    Added { bias: op.bias, residual: op.residual, place_bias: false }
+    Added { bias: op.bias, residual: op.residual, ..Added::default() }
 }
 
 /// The dispatches of kernels that do all that becomes of the sums themselves.
@@ -57,16 +59,16 @@ const FEW_ROWS: u64 = 8;
 const ADD_LANES: u32 = 128;
 
 /// The shape as kernels count it: m, n, k, and elements from one right operand to the next.
-fn shape(op: &MatMul) -> Result<[u32; 4], Unfit> {
+fn shape(op: &MatMul) -> Result<[Size; 4], Unfit> {
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;
     }
-    let stride = if op.rhs_shared { 0 } else { narrow("a matrix", op.n * op.k)? };
+    let stride = if op.rhs_shared { 0.into() } else { narrow("a matrix", op.n * op.k)? };
     Ok([narrow("m", op.m)?, narrow("n", op.n)?, narrow("k", op.k)?, stride])
 }
 
 /// Whether rows of a length are whole quads, as kernels take it.
-fn quads(length: u64) -> u32 {
+fn quads(length: Size) -> u32 {
     length.is_multiple_of(4).into()
 }
 
@@ -120,12 +122,12 @@ pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Pla
     }
     shape(op)?;
     let (kernel, strides, dilations) = ([1, 1], [1, 1], [1, 1]);
-    let window = Window { input: [1, op.n], kernel, strides, dilations, pads: [0; 4], ceil: false };
+    let window = Window { input: [1, op.n.exact()], kernel, strides, dilations, pads: [0; 4], ceil: false };
     let images = Convolution {
         images: 1,
-        groups: op.batch,
-        channels: op.k,
-        filters: op.m,
+        groups: op.batch.exact(),
+        channels: op.k.exact(),
+        filters: op.m.exact(),
         window,
         layout: Layout::Nchw,
     };
@@ -147,13 +149,13 @@ pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     if !covered || bk % 4 != 0 || bk % unrolled != 0 || !even(bm * bk / 4) || !even(bn * bk / 4) {
         return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
     }
-    let tiles = op.m.div_ceil(bm.into()) * op.n.div_ceil(bn.into()) * op.batch;
+    let tiles = op.m.div_ceil(bm) * op.n.div_ceil(bn) * op.batch;
     let most = p("parts")?;
     let parts = if most > 1 { cut(op, tiles, bk, most)? } else { 1 };
-    let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(bk.into()))?;
+    let part = narrow("k", op.k.div_ceil(parts).next_multiple_of(bk))?;
     let rhs_row = if op.rhs_transposed { op.k } else { op.n };
-    let divides = |length: u64, tile: u32| length.is_multiple_of(tile.into());
-    let rows = u64::from(part) * u64::from(parts) == op.k && divides(op.m, bm) && divides(op.n, bn);
+    let divides = |length: Size, tile: u32| length.is_multiple_of(tile);
+    let rows = part * Size::from(parts) == op.k && divides(op.m, bm) && divides(op.n, bn);
     let mut constants = vec![lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()];
     constants.extend([quads(op.k), quads(rhs_row), quads(op.n), rows.into(), parts, unrolled]);
     constants.extend(if parts == 1 { epilogue(op).0 } else { [0, 0] });
@@ -182,13 +184,20 @@ pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, 
         return Err(Unfit(format!("has {lanes} invocations, {slices} for a column")));
     }
     let columns = lanes / slices * 4;
-    let workgroups = op.n.div_ceil(columns.into()) * op.batch;
+    let workgroups = op.n.div_ceil(columns) * op.batch;
     let parts = if most > 1 { cut(op, workgroups, slices, most)? } else { 1 };
-    let part = narrow("k", op.k.div_ceil(parts.into()).next_multiple_of(4))?;
+    let part = narrow("k", op.k.div_ceil(parts).next_multiple_of(4))?;
     let rhs_row = if op.rhs_transposed { op.k } else { op.n };
     let [m, n, k, stride] = shape(op)?;
-    let mut constants =
-        vec![lanes, slices, m.max(1), op.rhs_transposed.into(), quads(op.k), quads(rhs_row), parts];
+    let mut constants = vec![
+        lanes,
+        slices,
+        fixed("m", m.max(1))?,
+        op.rhs_transposed.into(),
+        quads(op.k),
+        quads(rhs_row),
+        parts,
+    ];
     constants.extend(if parts == 1 { epilogue(op).0 } else { [0, 0] });
     let z = narrow("the batch", op.batch * u64::from(parts))?;
     let step = Step {
@@ -203,16 +212,18 @@ pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, 
 }
 
 /// Parts to cut the sums into, so that a device with many units has work for all.
-fn cut(op: &MatMul, tiles: u64, bk: u32, most: u32) -> Result<u32, Unfit> {
-    let wanted = ENOUGH_WORKGROUPS.div_ceil(tiles.max(1)).min(most.into());
-    let parts = wanted.min(op.k / (4 * u64::from(bk)));
+fn cut(op: &MatMul, tiles: Size, bk: u32, most: u32) -> Result<u32, Unfit> {
+    // Any number of parts computes the product.
+    let wanted = ENOUGH_WORKGROUPS.div_ceil(tiles.value().max(1)).min(most.into());
+    let longest = op.k / (4 * u64::from(bk));
+    let parts = if longest >= wanted { wanted } else { longest.exact() };
     if parts < 2 {
         return Err(Unfit(format!(
             "cuts long sums of small results, and sums of {} with {tiles} tiles need no cut",
             op.k
         )));
     }
-    narrow("a number of parts", parts)
+    fixed("a number of parts", parts)
 }
 
 /// The plan that lets `step` write `parts` results one behind the other, and adds them.
@@ -233,7 +244,7 @@ fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
         constants: [&[ADD_LANES, parts][..], &epilogue].concat(),
         push: vec![narrow("a number of elements", length)?, narrow("n", op.n)?],
         bindings: vec![Slot::Scratch(0), Slot::Output(0), bias, residual],
-        grid: [groups(length, ADD_LANES)?, 1, 1],
+        grid: [groups(length, ADD_LANES)?, 1.into(), 1.into()],
         subgroup_size: 0,
     };
     let bytes = (length * u64::from(parts) * 4).max(4);
@@ -247,7 +258,7 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     let (stages, mm, mn, mk) = (p("stages")?, p("mm")?, p("mn")?, p("mk")?);
     let subgroups = (bm / wm) * (bn / wn);
     let lanes = 32 * subgroups;
-    let pack = narrow("a word", 16 / op.lhs.size())?;
+    let pack = fixed("a word", 16 / op.lhs.size())?;
     // Bytes that lie across k are turned in blocks of four words.
     let right = if op.lhs == DType::I8 && !op.rhs_transposed { bn * bk / pack / 4 } else { bn * bk / pack };
     let even = (bm * bk / pack).is_multiple_of(lanes) && right.is_multiple_of(lanes);
@@ -257,21 +268,21 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
     }
     let rhs_row = if op.rhs_transposed { op.k } else { op.n };
-    let words = |length: u64| length.is_multiple_of(pack.into());
+    let words = |length: Size| length.is_multiple_of(pack);
     if !words(op.k) || !words(rhs_row) {
         return Err(Unfit(format!(
             "reads rows in 16-byte words of {pack} elements, and these are no multiples"
         )));
     }
     let [m, n, k, stride] = shape(op)?;
-    let whole = m % bm == 0 && n % bn == 0 && k % bk == 0;
+    let whole = m.is_multiple_of(bm) && n.is_multiple_of(bn) && k.is_multiple_of(bk);
     let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];
     constants.extend([stages, mm, mn, mk]);
     constants.extend(epilogue(op).0);
     Ok(Plan::of(Step {
         module: module(build)?,
         constants,
-        push: vec![m, n, k, stride / pack],
+        push: vec![m, n, k, stride / Size::from(pack)],
         bindings: bindings(op),
         grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
         subgroup_size: 32,

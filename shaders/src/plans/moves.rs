@@ -6,6 +6,8 @@ use halite_ops::{
     moves::{MOST_DIMS, product},
 };
 
+use halite_sizes::Size;
+
 use crate::{
     Params, Slot, Step, Unfit,
     divider::{Divider, LIMIT},
@@ -31,26 +33,28 @@ pub(super) fn factor(unit: u32, dtype: DType) -> Result<u64, Unfit> {
 
 /// What a kernel with `PLACES` is told of the sizes of its result in units, the innermost last: their product, and shifts,
 /// sizes and factors to divide by them.
-pub(super) fn places(sizes: &[u64]) -> Result<Vec<u32>, Unfit> {
+pub(super) fn places(sizes: &[Size]) -> Result<Vec<Size>, Unfit> {
     let count = product(sizes);
     if count >= LIMIT || sizes.iter().any(|size| *size >= LIMIT) {
         return Err(Unfit(format!("counts fewer than 2^31 units, there are {count}")));
     }
-    let (mut shifts, mut small, mut factors) = (0, [1; 5], [0; 5]);
+    let (mut shifts, mut small, mut factors) =
+        (Size::constant(0), [Size::constant(1); 5], [Size::constant(0); 5]);
     for (d, size) in sizes.iter().rev().take(sizes.len().saturating_sub(1)).enumerate() {
-        small[d] = *size as u32;
-        let divider = Divider::of(small[d]);
+        small[d] = *size;
+        let divider = Divider::of(*size);
         factors[d] = divider.factor;
-        shifts |= divider.shift << (5 * d);
+        // Five bits each.
+        shifts += divider.shift * (1 << (5 * d));
     }
-    Ok([count as u32, shifts].into_iter().chain(small).chain(factors).collect())
+    Ok([count, shifts].into_iter().chain(small).chain(factors).collect())
 }
 
 /// Numbers for a fixed array of 6, the innermost first, wrapped to 32 bits.
-pub(super) fn six(values: &[i64]) -> [u32; MOST_DIMS] {
-    let mut all = [0; MOST_DIMS];
+pub(super) fn six(values: &[Size]) -> [Size; MOST_DIMS] {
+    let mut all = [Size::constant(0); MOST_DIMS];
     for (slot, value) in all.iter_mut().zip(values.iter().rev()) {
-        *slot = *value as u32;
+        *slot = *value;
     }
     all
 }
@@ -61,14 +65,14 @@ pub(super) struct Mover<'a> {
     lanes: u32,
     items: u32,
     unit: u32,
-    sizes: &'a [u64],
+    sizes: &'a [Size],
     words: bool,
 }
 
 impl<'a> Mover<'a> {
     /// `build` for results of `sizes` in units, the innermost last, one at least, six at most. `params` have `lanes`, `unit`
     /// in bytes, and perhaps `items`. An invocation makes whole words, even of smaller units.
-    pub(super) fn new(build: &'a str, params: &Params, sizes: &'a [u64]) -> Result<Self, Unfit> {
+    pub(super) fn new(build: &'a str, params: &Params, sizes: &'a [Size]) -> Result<Self, Unfit> {
         let items = if params.iter().any(|(name, _)| name == "items") { params.get("items")? } else { 1 };
         let (lanes, unit) = (params.get("lanes")?, params.get("unit")?);
         Ok(Mover { build, lanes, items, unit, sizes, words: true })
@@ -80,11 +84,11 @@ impl<'a> Mover<'a> {
     }
 
     /// With specialization constants from the fourth on, push constants behind `PLACES`, and bindings.
-    pub(super) fn step(self, constants: &[u32], push: &[u32], bindings: Vec<Slot>) -> Result<Step, Unfit> {
+    pub(super) fn step(self, constants: &[u32], push: &[Size], bindings: Vec<Slot>) -> Result<Step, Unfit> {
         let mut all = places(self.sizes)?;
         all.extend(push);
-        let (units, unit) = (product(self.sizes), u64::from(self.unit));
-        let pieces = if self.words { (units * unit).div_ceil(unit.max(4)) } else { units };
+        let (units, unit) = (product(self.sizes), self.unit);
+        let pieces = if self.words { (units * u64::from(unit)).div_ceil(unit.max(4)) } else { units };
         let dims = self.sizes.len() as u32;
         Ok(Step {
             module: module(self.build)?,
@@ -104,13 +108,18 @@ pub(super) fn whole_copy(tensor: &TensorDesc, from: Slot, to: Slot) -> Result<St
         if bytes.is_multiple_of(16) { ("copy_strided_16", 2, 16) } else { ("copy_strided_4", 4, 4) };
     let sizes = [bytes / u64::from(unit)];
     let mover = Mover { build, lanes: 128, items, unit, sizes: &sizes, words: true };
-    mover.step(&[], &[0, 1, 0, 0, 0, 0, 0], vec![from, to])
+    mover.step(&[], &[0, 1, 0, 0, 0, 0, 0].map(Size::constant), vec![from, to])
 }
 
 /// Workgroups for `total` in pieces of `piece`, in rows that every device takes.
-pub(super) fn flat_grid(total: u64, piece: u32) -> Result<[u32; 3], Unfit> {
+pub(super) fn flat_grid(total: Size, piece: u32) -> Result<[Size; 3], Unfit> {
     let groups = groups(total, piece)?;
-    Ok(if groups <= 65535 { [groups, 1, 1] } else { [GRID_WIDTH, groups.div_ceil(GRID_WIDTH), 1] })
+    let one = Size::constant(1);
+    Ok(if groups <= 65535 {
+        [groups, one, one]
+    } else {
+        [GRID_WIDTH.into(), groups.div_ceil(GRID_WIDTH), one]
+    })
 }
 
 /// Fails when a tensor's places need more than 32 bits.
@@ -122,24 +131,24 @@ pub(super) fn narrow_all(tensors: impl IntoIterator<Item = TensorDesc>) -> Resul
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Walk {
     /// Places in each dimension.
-    pub(super) sizes: Vec<u64>,
+    pub(super) sizes: Vec<Size>,
     /// Distance of neighbours in each dimension.
-    pub(super) strides: Vec<i64>,
+    pub(super) strides: Vec<Size>,
     /// Where the first place is.
-    pub(super) offset: u64,
+    pub(super) offset: Size,
 }
 
 impl Walk {
     /// The same walk with as few dimensions as possible, one at least.
     pub(super) fn merged(&self) -> Walk {
         let offset = self.offset;
-        if self.sizes.contains(&0) {
-            return Walk { sizes: vec![0], strides: vec![1], offset };
+        if self.sizes.iter().any(|size| *size == 0) {
+            return Walk { sizes: vec![0.into()], strides: vec![1.into()], offset };
         }
-        let (mut sizes, mut strides) = (Vec::<u64>::new(), Vec::<i64>::new());
+        let (mut sizes, mut strides) = (Vec::<Size>::new(), Vec::<Size>::new());
         for (size, stride) in self.sizes.iter().zip(&self.strides).filter(|(size, _)| **size > 1) {
             match (sizes.last_mut(), strides.last_mut()) {
-                (Some(outer), Some(step)) if i128::from(*step) == i128::from(*stride) * i128::from(*size) => {
+                (Some(outer), Some(step)) if *step == *stride * *size => {
                     *outer *= size;
                     *step = *stride;
                 }
@@ -150,23 +159,26 @@ impl Walk {
             }
         }
         if sizes.is_empty() {
-            return Walk { sizes: vec![1], strides: vec![1], offset };
+            return Walk { sizes: vec![1.into()], strides: vec![1.into()], offset };
         }
         Walk { sizes, strides, offset }
     }
 
     /// The walk in steps of `factor` elements, where the innermost lie side by side and everything divides.
     pub(super) fn widened(mut self, factor: u64) -> Result<Walk, Unfit> {
-        let whole = |value: i64| value.unsigned_abs().is_multiple_of(factor);
+        let whole = |value: Size| {
+            let distance = if value < 0 { -value } else { value };
+            distance.is_multiple_of(factor)
+        };
         let last = self.sizes.len() - 1;
         let inner = self.strides[last] == 1 && self.sizes[last].is_multiple_of(factor);
-        if factor > 1
-            && !(inner && self.strides[..last].iter().all(|s| whole(*s)) && whole(self.offset as i64))
-        {
+        if factor > 1 && !(inner && self.strides[..last].iter().all(|s| whole(*s)) && whole(self.offset)) {
             return Err(Unfit(format!("moves {factor} elements at a time, which do not lie side by side")));
         }
         self.sizes[last] /= factor;
-        self.strides[..last].iter_mut().for_each(|stride| *stride /= factor as i64);
+        for stride in &mut self.strides[..last] {
+            *stride = if *stride < 0 { -(-*stride / factor) } else { *stride / factor };
+        }
         self.offset /= factor;
         Ok(self)
     }
@@ -178,10 +190,10 @@ mod tests {
 
     #[test]
     fn walks_merge_and_widen() {
-        let walk = |sizes: &[u64], strides: &[i64], offset| Walk {
-            sizes: sizes.into(),
-            strides: strides.into(),
-            offset,
+        let walk = |sizes: &[u64], strides: &[i64], offset: u64| Walk {
+            sizes: sizes.iter().map(Size::from).collect(),
+            strides: strides.iter().map(|stride| Size::from(*stride)).collect(),
+            offset: offset.into(),
         };
         assert_eq!(walk(&[2, 1, 3, 4], &[12, 7, 4, 1], 5).merged(), walk(&[24], &[1], 5));
         let rows = walk(&[3, 8], &[16, 1], 4);
@@ -194,7 +206,7 @@ mod tests {
 
     #[test]
     fn large_grids_have_rows() {
-        assert_eq!(flat_grid(65535 * 128, 128).unwrap(), [65535, 1, 1]);
-        assert_eq!(flat_grid(65536 * 128, 128).unwrap(), [32768, 2, 1]);
+        assert_eq!(flat_grid((65535 * 128).into(), 128).unwrap(), [65535, 1, 1]);
+        assert_eq!(flat_grid((65536 * 128).into(), 128).unwrap(), [32768, 2, 1]);
     }
 }

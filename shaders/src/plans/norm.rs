@@ -31,7 +31,7 @@ fn step(op: &Norm, build: &str, share: &Share, mode: u32, pieces: Slot) -> Resul
         narrow("groups", op.groups)?,
         narrow("channels", per_group)?,
         narrow("spatial", op.spatial)?,
-        op.epsilon.0.to_bits(),
+        op.epsilon.0.to_bits().into(),
     ];
     Ok(Step {
         module: module(build)?,
@@ -73,10 +73,10 @@ fn by_channel(op: &Norm, build: &str, params: &Params) -> Result<Plan, Unfit> {
             narrow("a number of elements", op.elements())?,
             narrow("channels", op.channels)?,
             narrow("spatial", op.spatial)?,
-            op.epsilon.0.to_bits(),
+            op.epsilon.0.to_bits().into(),
         ],
         bindings: vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), scale, bias, Slot::Output(0)],
-        grid: [across, total.div_ceil(across.max(1)), 1],
+        grid: [across, total.div_ceil(across.max(1)), 1.into()],
         subgroup_size: 0,
     }))
 }

@@ -4,10 +4,11 @@ use halite_ops::{
     DType,
     order::{ORDERED, Sorting},
 };
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, groups, module, narrow},
 };
 
 /// The number of a type.
@@ -22,9 +23,10 @@ pub(crate) fn number_of(dtype: DType) -> Result<u32, Unfit> {
 /// There are too many elements, or the variant's data lacks `block`.
 pub(super) fn merging(sorting: &Sorting, params: &Params) -> Result<Plan, Unfit> {
     let block = block_size(sorting, params)?;
-    let blocks = sorting.lines.length.div_ceil(block.into());
+    let blocks = sorting.lines.length.div_ceil(block);
     let pairs = sorting.lines.elements();
-    let mut steps = vec![sort_blocks(sorting, block, block, Pass::of(0, blocks <= 1), sorting.lines.length)?];
+    let mut steps =
+        vec![sort_blocks(sorting, block, block.into(), Pass::of(0, blocks <= 1), sorting.lines.length)?];
     let mut run = u64::from(block);
     while run < sorting.lines.length {
         let pass = Pass::of(steps.len(), run * 2 >= sorting.lines.length);
@@ -35,15 +37,15 @@ pub(super) fn merging(sorting: &Sorting, params: &Params) -> Result<Plan, Unfit>
             constants: [&[MERGE_LANES, 0, 0][..], &constants(sorting)?, &[pass.last.into()]].concat(),
             push: push(sorting, sorting.lines.length, narrow("a run", run)?, sorting.lines.length)?,
             bindings: pass.bindings(),
-            grid: [across, total.div_ceil(across.max(1)), 1],
+            grid: [across, total.div_ceil(across.max(1)), 1.into()],
             subgroup_size: 0,
         });
         run *= 2;
     }
     let scratch = match steps.len() {
         1 => Vec::new(),
-        2 => vec![8 * pairs],
-        _ => vec![8 * pairs; 2],
+        2 => vec![pairs * 8],
+        _ => vec![pairs * 8; 2],
     };
     Ok(Plan::new(steps, scratch))
 }
@@ -55,14 +57,14 @@ pub(super) fn merging(sorting: &Sorting, params: &Params) -> Result<Plan, Unfit>
 pub(super) fn selecting(sorting: &Sorting, params: &Params) -> Result<Plan, Unfit> {
     let block = block_size(sorting, params)?;
     let mut count = sorting.lines.length;
-    if count > u64::from(block) && sorting.keep * 2 > u64::from(block) {
+    if count > block && sorting.keep * 2 > block {
         return Err(Unfit(format!("is for at most {} elements of a line", block / 2)));
     }
     let keep = narrow("k", sorting.keep)?;
     let (mut steps, mut scratch) = (Vec::new(), Vec::new());
     loop {
-        let pass = Pass::of(steps.len(), count <= block.into());
-        let kept = (count / u64::from(block)) * sorting.keep + (count % u64::from(block)).min(sorting.keep);
+        let pass = Pass::of(steps.len(), count <= block);
+        let kept = count / u64::from(block) * sorting.keep + (count % u64::from(block)).min(sorting.keep);
         let mut step = sort_blocks(sorting, block, keep, pass, count)?;
         if let Some(number) = step.push.last_mut() {
             *number = narrow("pairs", kept)?;
@@ -72,14 +74,14 @@ pub(super) fn selecting(sorting: &Sorting, params: &Params) -> Result<Plan, Unfi
             return Ok(Plan::new(steps, scratch));
         }
         if scratch.len() < 2 {
-            scratch.push(8 * kept * sorting.lines.count());
+            scratch.push(kept * sorting.lines.count() * 8);
         }
         count = kept;
     }
 }
 
 /// One pass of sorting blocks, of which `run` elements remain.
-fn sort_blocks(sorting: &Sorting, block: u32, run: u32, pass: Pass, count: u64) -> Result<Step, Unfit> {
+fn sort_blocks(sorting: &Sorting, block: u32, run: Size, pass: Pass, count: Size) -> Result<Step, Unfit> {
     let across = (256 / block).max(1);
     let lanes = (block * across / 2).clamp(1, 128);
     let lines = groups(sorting.lines.count(), across)?;
@@ -100,18 +102,19 @@ fn sort_blocks(sorting: &Sorting, block: u32, run: u32, pass: Pass, count: u64) 
 fn block_size(sorting: &Sorting, params: &Params) -> Result<u32, Unfit> {
     let most = params.get("block")?;
     narrow("a number of elements", sorting.lines.elements())?;
-    let length = narrow("a length", sorting.lines.length)?;
+    let length = sorting.lines.length;
     if !most.is_power_of_two() || most < 2 {
         return Err(Unfit(format!("has blocks of {most}, which is no power of two")));
     }
-    Ok(length.min(most).next_power_of_two().max(2))
+    let block = if length >= most { most } else { fixed("a length", length.ceil_log2().pow2())? };
+    Ok(block.max(2))
 }
 
 fn constants(sorting: &Sorting) -> Result<[u32; 3], Unfit> {
     Ok([number_of(sorting.dtype)?, sorting.descending.into(), (sorting.indices == DType::I64).into()])
 }
 
-fn push(sorting: &Sorting, count: u64, run: u32, kept: u64) -> Result<Vec<u32>, Unfit> {
+fn push(sorting: &Sorting, count: Size, run: Size, kept: Size) -> Result<Vec<Size>, Unfit> {
     Ok(vec![
         narrow("a number of lines", sorting.lines.count())?,
         narrow("a length", sorting.lines.length)?,

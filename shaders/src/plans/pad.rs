@@ -4,6 +4,7 @@ use halite_ops::{
     Op, Values,
     pad::{Border, Extent, Pad},
 };
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -55,13 +56,13 @@ fn bordered(op: &Pad, build: &str, params: &Params) -> Result<Plan, Unfit> {
         }
         *inner = Extent { input: input / factor, output: output / factor, before: before / factor };
     }
-    let starts: Vec<i64> = extents.iter().map(|e| op.start(e)).collect();
-    let inputs: Vec<i64> = extents.iter().map(|e| e.input).collect();
-    let sizes: Vec<u64> = extents.iter().map(|e| e.output as u64).collect();
-    let mut push: Vec<u32> = six(&inputs).into_iter().chain(six(&starts)).collect();
+    let starts: Vec<Size> = extents.iter().map(|e| op.start(e).into()).collect();
+    let inputs: Vec<Size> = extents.iter().map(|e| e.input.into()).collect();
+    let sizes: Vec<Size> = extents.iter().map(|e| e.output.into()).collect();
+    let mut push: Vec<Size> = six(&inputs).into_iter().chain(six(&starts)).collect();
     let value = Values::Float(vec![op.value.0]).to_bytes(op.dtype);
     let pattern: Vec<u8> = value.iter().copied().cycle().take(16).collect();
-    push.extend(pattern.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
+    push.extend(pattern.as_chunks::<4>().0.iter().map(|bytes| Size::from(u32::from_le_bytes(*bytes))));
     let mover = Mover::new(build, params, &sizes)?;
     Ok(Plan::of(mover.step(&[op.border as u32], &push, vec![Slot::Input(0), Slot::Output(0)])?))
 }

@@ -4,7 +4,7 @@ use halite_ops::{Op, pool2d::Pool2d, window::Layout};
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, fixed_groups, module},
     plans::Lower,
 };
 
@@ -34,18 +34,14 @@ fn dispatch(op: &Pool2d, build: &str, params: &Params, results: u32) -> Result<P
     let module = module(build)?;
     let [rows, columns] = window.output();
     for tensor in op.inputs().iter().chain(&op.outputs()) {
-        narrow("a number of elements", tensor.elements())?;
+        fixed("a number of elements", tensor.elements())?;
     }
     let sizes = [channels, window.input[0], window.input[1], op.kernel[0], op.kernel[1], rows, columns];
     let all = sizes.iter().chain(&op.strides).chain(&op.dilations).chain(&op.pads);
-    let mut push = all.map(|v| narrow("a size", *v)).collect::<Result<Vec<u32>, Unfit>>()?;
+    let mut push = all.map(|v| fixed("a size", *v)).collect::<Result<Vec<u32>, Unfit>>()?;
     push.push((op.layout == Layout::Nhwc).into());
-    Ok(Plan::of(Step {
-        module,
-        constants: vec![lanes, op.kind as u32],
-        push,
-        bindings: vec![Slot::Input(0), Slot::Output(0)],
-        grid: [groups(channels * rows * columns, results)?, narrow("a number of images", images)?, 1],
-        subgroup_size: 0,
-    }))
+    let constants = vec![lanes, op.kind as u32];
+    let bindings = vec![Slot::Input(0), Slot::Output(0)];
+    let grid = [fixed_groups(channels * rows * columns, results)?, fixed("a number of images", images)?, 1];
+    Ok(Plan::of(Step::fixed(module, constants, push, bindings, grid)))
 }

@@ -4,10 +4,11 @@ use halite_ops::{
     DType, Op,
     quant_matmul::{CHUNK, QuantMatMul},
 };
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, fixed_groups, groups, module, narrow},
     plans::Lower,
 };
 
@@ -28,7 +29,7 @@ const FEW_ROWS: u64 = 8;
 const STEP: u32 = 8;
 
 fn chunks(op: &QuantMatMul) -> Result<[u32; 2], Unfit> {
-    Ok([narrow("k", op.k / CHUNK)?, narrow("a group", op.group / CHUNK)?])
+    Ok([fixed("k", op.k / CHUNK)?, fixed("a group", op.group / CHUNK)?])
 }
 
 /// Every kernel has all bindings; those that an operation has no tensor for hold the weights.
@@ -43,7 +44,13 @@ fn constants(op: &QuantMatMul) -> [u32; 3] {
     [op.bits, (op.scales == DType::F16).into(), op.zero_points.into()]
 }
 
-fn step(op: &QuantMatMul, build: &str, tile: &[u32], push: Vec<u32>, grid: [u32; 3]) -> Result<Plan, Unfit> {
+fn step(
+    op: &QuantMatMul,
+    build: &str,
+    tile: &[u32],
+    push: Vec<Size>,
+    grid: [Size; 3],
+) -> Result<Plan, Unfit> {
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;
     }
@@ -60,11 +67,11 @@ fn vector(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit>
     if span < 8 || !span.is_power_of_two() || !lanes.is_multiple_of(span) || columns > span {
         return Err(Unfit(format!("has {span} of {lanes} invocations for {columns} columns")));
     }
-    let rows = narrow("m", op.m)?;
+    let rows = fixed("m", op.m)?;
     let [chunks, group] = chunks(op)?;
     let count = groups(op.n, lanes / span * columns)?;
-    let grid = [count, rows.min(1), 1];
-    let push = vec![narrow("n", op.n)?, chunks, group];
+    let grid = [count, rows.min(1).into(), 1.into()];
+    let push = vec![narrow("n", op.n)?, chunks.into(), group.into()];
     step(op, build, &[lanes, span, columns, rows.max(1)], push, grid)
 }
 
@@ -76,9 +83,9 @@ fn matrix(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit>
     if op.m > FEW_ROWS {
         return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.m)));
     }
-    let rows = narrow("m", op.m)?;
+    let rows = fixed("m", op.m)?;
     let [chunks, group] = chunks(op)?;
-    let count = groups(op.n, 16 * tiles)?;
+    let count = fixed_groups(op.n, 16 * tiles)?;
     let wanted = params.get("subgroups")?.checked_div(count).unwrap_or(1);
     let share = wanted.min(chunks.div_ceil(STEP)).clamp(1, most.max(1));
     let subgroups = (share + 1).next_power_of_two() / 2;
@@ -86,8 +93,9 @@ fn matrix(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit>
         (true, true) => 2,
         (whole, _) => u32::from(whole),
     };
-    let push = vec![narrow("n", op.n)?, chunks, group];
-    step(op, build, &[32 * subgroups, tiles, rows.max(1), regular], push, [count, rows.min(1), 1])
+    let push = vec![narrow("n", op.n)?, chunks.into(), group.into()];
+    let grid = [count, rows.min(1), 1].map(Size::from);
+    step(op, build, &[32 * subgroups, tiles, rows.max(1), regular], push, grid)
 }
 
 fn tiled(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
@@ -97,8 +105,8 @@ fn tiled(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
         return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
     }
     let [chunks, group] = chunks(op)?;
-    let push = vec![narrow("m", op.m)?, narrow("n", op.n)?, chunks, group];
-    let grid = [groups(op.n, bn)?, groups(op.m, bm)?, 1];
+    let push = vec![narrow("m", op.m)?, narrow("n", op.n)?, chunks.into(), group.into()];
+    let grid = [groups(op.n, bn)?, groups(op.m, bm)?, 1.into()];
     step(op, build, &[lanes, bm, bn, tm], push, grid)
 }
 

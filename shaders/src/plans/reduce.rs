@@ -54,7 +54,7 @@ fn whole(op: &Reduce, build: &str, params: &Params) -> Result<Plan, Unfit> {
 fn split(op: &Reduce, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let share = lines::split(&op.lines(), params)?;
     let pairs = op.kind == ReduceKind::LogSumExp;
-    let pieces = Lines { outer: share.lines().into(), length: share.chunks.into(), inner: 1 };
+    let pieces = Lines { outer: share.lines(), length: share.chunks, inner: 1.into() };
     let rest = lines::whole(&pieces, 128);
     let last = match (pairs, op.dtype) {
         (true, _) => format!("reduce_lse_{}_last", packed_name(op.dtype)),

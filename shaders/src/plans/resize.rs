@@ -4,6 +4,7 @@ use halite_ops::{
     Op,
     resize::{Interpolation, Resize},
 };
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -30,8 +31,8 @@ fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
             numbers[d] = number;
         }
     }
-    let mut push = push.concat();
-    push.push((op.cubic.0 as f32).to_bits());
+    let mut push: Vec<Size> = push.concat().into_iter().map(Size::from).collect();
+    push.push((op.cubic.0 as f32).to_bits().into());
     let constants = if op.interpolation == Interpolation::Nearest {
         vec![op.nearest as u32]
     } else {
@@ -40,7 +41,7 @@ fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
     if op.interpolation == Interpolation::Nearest {
         push.pop();
     }
-    let sizes: Vec<u64> = [op.images].into_iter().chain(op.output.iter().copied()).collect();
+    let sizes: Vec<Size> = [op.images].iter().chain(&op.output).map(Size::from).collect();
     let mover = Mover::new(build, params, &sizes)?;
     Ok(Plan::of(mover.step(&constants, &push, vec![Slot::Input(0), Slot::Output(0)])?))
 }

@@ -4,10 +4,11 @@ use halite_ops::{
     Op,
     rotary::{Positions, Rotary},
 };
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, groups, module, narrow},
     plans::Lower,
 };
 
@@ -25,14 +26,14 @@ impl Lower for Rotary {
         let slots = self.head_dim - self.pairs();
         let mut push =
             vec![narrow("len", self.len)?, narrow("heads", self.heads)?, narrow("start", self.start)?];
-        push.push(narrow("a table", self.tables.unwrap_or(1))?);
-        push.extend(turns(self));
+        push.push(narrow("a table", self.tables.unwrap_or(1.into()))?);
+        push.extend(turns(self).into_iter().map(Size::from));
         Ok(Plan::of(Step {
             module: module(build)?,
             constants: vec![
                 lanes,
-                narrow("head_dim", self.head_dim)?,
-                narrow("pairs", self.pairs())?,
+                fixed("head_dim", self.head_dim)?,
+                fixed("pairs", self.pairs())?,
                 self.interleaved.into(),
                 self.tables.is_some().into(),
                 self.positions as u32,
@@ -41,7 +42,7 @@ impl Lower for Rotary {
             push,
             bindings: vec![Slot::Input(0), positions, table(1), table(2), Slot::Output(0)],
             grid: [
-                groups(narrow("rows of pairs", self.len * slots)?.into(), lanes)?,
+                groups(narrow("rows of pairs", self.len * slots)?, lanes)?,
                 groups(self.heads, heads_each)?,
                 narrow("the batch", self.batch)?,
             ],

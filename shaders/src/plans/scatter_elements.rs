@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `scatter_elements`, by template.
 
 use halite_ops::{Op, moves::dense_strides, scatter_elements::ScatterElements};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -34,20 +35,21 @@ fn scattered(op: &ScatterElements, build: &str, params: &Params) -> Result<Plan,
     }
     let columns: u64 = others(op, &op.indices).product();
     let along = narrow("a dimension", op.indices[op.axis])?;
-    let shares = shares(columns, along.into());
-    let mut sizes = vec![shares.into()];
-    sizes.extend(others(op, &op.indices));
-    let (indices, data) = (dense_strides(&op.indices), dense_strides(&op.data));
+    let shares = shares(columns, op.indices[op.axis]);
+    let mut sizes = vec![Size::from(shares)];
+    sizes.extend(others(op, &op.indices).map(Size::from));
+    let strides = |dims: &[u64]| dense_strides(&dims.iter().map(Size::from).collect::<Vec<_>>());
+    let (indices, data) = (strides(&op.indices), strides(&op.data));
     let mut push = Vec::new();
     for strides in [&indices, &data] {
-        let wrapped = others(op, strides).rev().map(|stride| stride as u32);
-        push.extend(wrapped.chain(std::iter::repeat(0)).take(5));
+        let wrapped = others(op, strides).rev();
+        push.extend(wrapped.chain(std::iter::repeat(0.into())).take(5));
     }
-    push.extend([along, indices[op.axis] as u32]);
-    push.extend([narrow("a dimension", op.data[op.axis])?, data[op.axis] as u32, shares]);
+    push.extend([along, indices[op.axis]]);
+    push.extend([narrow("a dimension", op.data[op.axis])?, data[op.axis], shares.into()]);
     let constants = [index_words(op.index), op.reduction as u32];
     let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
     let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
     let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
-    Ok(Plan::new(vec![copy, scatter], Vec::new()))
+    Ok(Plan::new(vec![copy, scatter], Vec::new()).updating())
 }

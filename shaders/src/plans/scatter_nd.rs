@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `scatter_nd`, by template.
 
 use halite_ops::{Op, moves::MOST_DIMS, scatter_nd::ScatterNd};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -30,12 +31,13 @@ fn scattered(op: &ScatterNd, build: &str, params: &Params) -> Result<Plan, Unfit
     let inner = op.inner / factor;
     let shares = shares(inner, op.slices);
     let extents = op.extents.iter().map(|e| narrow("a dimension", *e)).collect::<Result<Vec<_>, _>>()?;
-    let mut push: Vec<u32> = extents.into_iter().chain(std::iter::repeat(1)).take(MOST_DIMS).collect();
-    push.extend([narrow("a number of slices", op.slices)?, shares]);
+    let mut push: Vec<Size> =
+        extents.into_iter().chain(std::iter::repeat(1.into())).take(MOST_DIMS).collect();
+    push.extend([narrow("a number of slices", op.slices)?, shares.into()]);
     let constants = [index_words(op.index), op.reduction as u32, op.extents.len() as u32];
     let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
-    let sizes = [shares.into(), inner];
+    let sizes = [Size::from(shares), inner.into()];
     let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
     let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
-    Ok(Plan::new(vec![copy, scatter], Vec::new()))
+    Ok(Plan::new(vec![copy, scatter], Vec::new()).updating())
 }

@@ -41,7 +41,7 @@ pub fn inputs(operation: &Operation, kind: Inputs, random: &mut Random) -> Vec<V
 
 /// Values of a tensor.
 pub fn values(tensor: &TensorDesc, kind: Inputs, random: &mut Random) -> Values {
-    let count = usize::try_from(tensor.elements()).unwrap_or(usize::MAX);
+    let count = tensor.elements().exact_usize();
     if tensor.dtype.is_float() {
         let dtype = tensor.dtype;
         return Values::Float((0..count).map(|_| dtype.round(float(dtype, kind, random))).collect());
@@ -76,7 +76,7 @@ pub fn compare(
     expected: &Values,
     tolerance: Tolerance,
 ) -> Result<(), Box<Wrong>> {
-    let length = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
+    let length = tensor.bytes().exact_usize();
     let found = Values::from_bytes(tensor.dtype, &got[..length.min(got.len())]);
     if found.len() != expected.len() {
         return Err(Wrong::words(format!(
@@ -90,7 +90,8 @@ pub fn compare(
     let mut all = (0..expected.len()).filter(wrong);
     let Some(first) = all.next() else { return Ok(()) };
     let shape: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
-    let index = place(first as u64, &tensor.dims);
+    let dims: Vec<u64> = tensor.dims.iter().map(|size| size.exact()).collect();
+    let index = place(first as u64, &dims);
     let words: Vec<_> = index.iter().map(ToString::to_string).collect();
     let numbers = Numbers {
         output: tensor.name.to_owned(),

@@ -87,8 +87,8 @@ fn commands(memory: &Memory, steps: &[(Arc<dyn Executable>, &Step)]) -> Result<V
         commands.push(Command::Dispatch {
             executable: executable.clone(),
             function: 0,
-            counts: DispatchCounts::Direct(step.grid),
-            constants: step.push.iter().copied().collect(),
+            counts: DispatchCounts::Direct(step.exact_grid()),
+            constants: step.exact_push().into_iter().collect(),
             bindings: step.bindings.iter().map(|slot| memory.binding(slot)).collect::<Result<_>>()?,
             flags: DispatchFlags::empty(),
         });
@@ -198,6 +198,6 @@ impl Prepared {
 
 /// Bytes of the inputs and of the outputs.
 fn sizes(operation: &Operation) -> (Vec<u64>, Vec<u64>) {
-    let bytes = |tensors: Vec<TensorDesc>| tensors.iter().map(TensorDesc::bytes).collect();
+    let bytes = |tensors: Vec<TensorDesc>| tensors.iter().map(|tensor| tensor.bytes().exact()).collect();
     (bytes(operation.inputs()), bytes(operation.outputs()))
 }

@@ -122,7 +122,8 @@ impl Memory {
             bytes.iter().map(|bytes| Room::new(device, *bytes, guards)).collect::<Result<Vec<_>>>()
         };
         let (inputs, outputs) = (all(inputs, Guards::NONE)?, all(outputs, guards)?);
-        Ok(Memory { inputs, outputs, scratch: all(&plan.scratch, guards)? })
+        let scratch: Vec<u64> = plan.scratch.iter().map(|bytes| bytes.exact()).collect();
+        Ok(Memory { inputs, outputs, scratch: all(&scratch, guards)? })
     }
 
     /// The buffer that a plan means.

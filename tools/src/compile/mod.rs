@@ -24,7 +24,7 @@ use crate::{
     engine::{Code, Status},
     flags::{self, DeviceFlags},
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    place, progress, session, units,
+    place, progress, session, state, units,
 };
 
 const EXAMPLES: &str = "\
@@ -62,11 +62,10 @@ pub struct Flags {
     no_baseline: bool,
     #[command(flatten)]
     request: RequestFlags,
-    /// What becomes of an operation that no kernel of a target can run, which only limits of a device bring about, such as a
-    /// weight larger than one binding: error (refused, with its place and the limit), or cpu, which computes such operations on
-    /// the processor where there is code for it; so far there is for none
-    #[arg(long, value_enum, default_value = "error", value_name = "cpu|error", hide_possible_values = true)]
-    fallback: FallbackFlag,
+    /// Inputs that are state, and the outputs that replace them, such as past_*=present_*; what a * stands for is the same in both.
+    /// auto finds pairs by their names. The module writes such outputs into the buffers of the inputs. May be repeated
+    #[arg(long = "state", value_name = "INPUT=OUTPUT|auto")]
+    state: Vec<String>,
     /// Function of the model that is compiled. May be repeated. Default: all
     #[arg(long = "function", value_name = "NAME")]
     function: Vec<String>,
@@ -111,12 +110,6 @@ pub struct Flags {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FallbackFlag {
-    Cpu,
-    Error,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PrecisionFlag {
     #[value(alias = "f32")]
     Model,
@@ -152,10 +145,10 @@ fn run(flags: &Flags) -> Result<()> {
     functions(flags, &model)?;
     let compiler = compiler(flags)?;
     if let Some(when) = flags.print_graph {
-        write!(out, "{}", compiler.print_graph(&model, when).map_err(|e| refused(flags, e))?)?;
+        write!(out, "{}", compiler.print_graph(&model, when).map_err(refused)?)?;
         return Ok(());
     }
-    let compiled = compiler.compile_with(&model, &options).map_err(|e| refused(flags, e))?;
+    let compiled = compiler.compile_with(&model, &options).map_err(refused)?;
     progress::clear();
     if flags.precision == PrecisionFlag::F16 && compiled.half_precision().kept > 0 {
         let HalfPrecision { half, kept, .. } = compiled.half_precision();
@@ -241,6 +234,9 @@ fn compiler(flags: &Flags) -> Result<Compiler> {
             "--no-baseline leaves nothing to compile for; name a --target".to_owned(),
         ));
     }
+    let (states, finds) = state::patterns(&flags.state)?;
+    compiler =
+        states.into_iter().fold(compiler, |c, (input, output)| c.state(input, output)).find_state(finds);
     for name in &flags.function {
         compiler = compiler.function(name);
     }
@@ -309,14 +305,10 @@ pub(crate) fn replace(
 }
 
 /// The compiler's error: what is missing on the command line is wrong usage.
-fn refused(flags: &Flags, error: halite::Error) -> Failure {
+fn refused(error: halite::Error) -> Failure {
     interrupt::note(&error);
-    match (error.kind(), flags.fallback) {
-        (ErrorKind::InvalidInput, _) => Failure::Usage(error.message().to_owned()),
-        (ErrorKind::Unsupported, FallbackFlag::Cpu) => Failure::from(error).context(
-            "--fallback=cpu does not help here, as modules have no code for the processor: leave the target out, or make tensors \
-             smaller (--precision=f16 halves them)",
-        ),
+    match error.kind() {
+        ErrorKind::InvalidInput => Failure::Usage(error.message().to_owned()),
         _ => error.into(),
     }
 }

@@ -63,7 +63,7 @@ fn steps(operation: &Operation, plan: &Plan, out: &mut dyn Write) -> Result<()> 
         )?;
     }
     if !plan.scratch.is_empty() {
-        let sizes: Vec<String> = plan.scratch.iter().map(|b| bytes(*b)).collect();
+        let sizes: Vec<String> = plan.scratch.iter().map(|b| bytes(b.exact())).collect();
         writeln!(out, "        scratch: {}", sizes.join(", "))?;
     }
     Ok(())

@@ -90,8 +90,9 @@ fn matmul(op: &MatMul) -> Result<Source, String> {
     }
     let (sum, zero) = sums(&[op.lhs, op.rhs])?;
     // One right operand for a batch is a product with as many rows.
-    let (batch, m) = if op.rhs_shared { (1, op.batch * op.m) } else { (op.batch, op.m) };
-    let (n, k) = (op.n, op.k);
+    let (batch, rows) = (op.batch.exact(), op.m.exact());
+    let (batch, m) = if op.rhs_shared { (1, batch * rows) } else { (batch, rows) };
+    let (n, k) = (op.n.exact(), op.k.exact());
     let shaped = |rows: u64, columns: u64| match batch {
         1 => vec![rows, columns],
         batch => vec![batch, rows, columns],
@@ -166,7 +167,8 @@ fn shapes(op: &Conv2d, output: &[u64]) -> Result<Shapes, String> {
 }
 
 fn conv2d(op: &Conv2d, operation: &Operation) -> Result<Source, String> {
-    let shapes = shapes(op, &operation.outputs()[0].dims)?;
+    let dims: Vec<u64> = operation.outputs()[0].dims.iter().map(|size| size.exact()).collect();
+    let shapes = shapes(op, &dims)?;
     if op.residual {
         return Err("a residual is not written as MLIR here".to_owned());
     }
@@ -264,7 +266,8 @@ mod tests {
                 let Ok(source) = source(&operation) else { continue };
                 written += 1;
                 let elements = |shape: &Vec<u64>| shape.iter().product::<u64>();
-                let inputs: Vec<u64> = operation.inputs().iter().map(TensorDesc::elements).collect();
+                let inputs: Vec<u64> =
+                    operation.inputs().iter().map(|tensor| tensor.elements().exact()).collect();
                 assert_eq!(source.inputs.iter().map(elements).collect::<Vec<_>>(), inputs, "{operation}");
             }
             assert!(written > 20, "{name}: {written}");

@@ -23,13 +23,14 @@ pub(super) fn choose(
         match candidate.verdict {
             Verdict::Runs { plan, why } => {
                 let one_step = plan.steps.len() == 1;
-                let steps = plan.steps.into_iter().filter(|step| !step.grid.contains(&0));
+                let steps = plan.steps.into_iter().filter(|step| step.grid.iter().all(|groups| *groups != 0));
                 return Ok(Choice {
                     variant: candidate.variant.name.clone(),
                     why,
                     elementwise: matches!(operation, Operation::Elementwise(_)) && one_step,
                     dispatches: steps.map(dispatch).collect(),
                     independent: plan.independent,
+                    updates: plan.updates,
                     scratch: plan.scratch,
                     work: operation.work(),
                 });

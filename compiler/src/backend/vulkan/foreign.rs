@@ -2,6 +2,7 @@
 
 use halite_facts::{Need, required_features};
 use halite_ops::Work;
+use halite_sizes::Size;
 use halite_spirv::ModuleFacts;
 use halite_targets::Capabilities;
 
@@ -25,9 +26,9 @@ pub(super) fn choose(kernel: &ForeignKernel, target: &Capabilities, work: Work) 
     let dispatch = Dispatch {
         binary: Binary::Made(kernel.module.clone()),
         constants: kernel.all_constants(&facts),
-        push: kernel.push_constants.clone(),
+        push: kernel.push_constants.iter().map(|word| Size::from(*word)).collect(),
         bindings: kernel.bindings.iter().map(slot).collect(),
-        grid: kernel.workgroups,
+        grid: kernel.workgroups.map(Size::from),
         subgroup_size: 0,
     };
     Ok(Choice {
@@ -37,6 +38,7 @@ pub(super) fn choose(kernel: &ForeignKernel, target: &Capabilities, work: Work) 
         independent: false,
         scratch: Vec::new(),
         elementwise: false,
+        updates: false,
         work,
     })
 }

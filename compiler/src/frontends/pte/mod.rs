@@ -1,23 +1,30 @@
 //! The ExecuTorch front end: `.pte` programs to graphs.
 //!
-//! What is compiled are methods whose work the Vulkan delegate does: `plan` walks the instructions around the
-//! delegate's calls, `delegate` the operators of its graphs, and `ops` says with the builder what each one computes.
+//! A method becomes one graph: `plan` begins, `flow` walks the instructions, `state` puts calls and delegates into the graph,
+//! and `ops` says with the builder what each operator computes, whether a delegate (`vulkan`) has it or the method itself
+//! (`outside`). Back ends whose delegates are understood stand in `back_ends`.
 //! Storage and memory layouts in the file are hints for the shaders of ExecuTorch's own runtime and are not read. Tensors
 //! keep the types of the delegate's graph: a program of 16-bit floats (`force_fp16`) computes with them and takes and gives
 //! what its own signature says.
 
-mod delegate;
-mod kernels;
+mod back_end;
+mod back_ends;
+mod flow;
 mod model;
 mod names;
 mod node;
 mod ops;
+mod outside;
 mod plan;
+mod scope;
+mod state;
 mod survey;
 #[cfg(test)]
 mod tests;
 mod types;
-mod walk;
+mod value;
+mod vgf;
+mod vulkan;
 
 pub use model::{ExecuTorch, Model};
 

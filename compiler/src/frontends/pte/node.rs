@@ -1,12 +1,12 @@
 //! A call of an operator as importers see it: typed access to its arguments, and its results.
 
-use halite_formats::pte::{Call, VulkanTensor, VulkanValue};
+use halite_formats::pte::Call;
 use halite_ops::DType;
 
 use super::{
     Result,
-    delegate::{Delegate, Passed},
-    types::element_inside,
+    scope::Scope,
+    value::{Declared, Passed, Value},
 };
 use crate::{
     CompileError,
@@ -16,22 +16,22 @@ use crate::{
 
 /// A call. Arguments are counted from 0; the last one is the result.
 pub(super) struct Node<'n, 'd> {
-    pub(super) delegate: &'n mut Delegate<'d>,
+    pub(super) scope: &'n mut Scope<'d>,
     pub(super) call: &'d Call,
 }
 
 impl<'d> Node<'_, 'd> {
     /// What makes the graph.
     pub(super) fn b(&mut self) -> &mut Builder {
-        &mut self.delegate.builder
+        &mut self.scope.builder
     }
 
     pub(super) fn invalid(&self, reason: impl Into<String>) -> CompileError {
-        self.delegate.builder.invalid(reason)
+        self.scope.builder.invalid(reason)
     }
 
     pub(super) fn unsupported(&self, reason: impl Into<String>) -> CompileError {
-        self.delegate.builder.unsupported(reason)
+        self.scope.builder.unsupported(reason)
     }
 
     /// Number of arguments before the result.
@@ -44,8 +44,8 @@ impl<'d> Node<'_, 'd> {
         found.ok_or_else(|| self.invalid(format!("argument {i} is missing; there are {}", self.count())))
     }
 
-    fn value(&self, i: usize) -> Result<&'d VulkanValue> {
-        Ok(&self.delegate.graph.values[self.id(i)?])
+    fn value(&self, i: usize) -> Result<&'d Value> {
+        Ok(&self.scope.values[self.id(i)?])
     }
 
     fn wrong<T>(&self, i: usize, wanted: &str) -> Result<T> {
@@ -55,13 +55,19 @@ impl<'d> Node<'_, 'd> {
 
     /// Whether an argument is none.
     pub(super) fn is_none(&self, i: usize) -> Result<bool> {
-        Ok(*self.value(i)? == VulkanValue::Null)
+        Ok(*self.value(i)? == Value::Null)
     }
 
     /// A tensor.
     pub(super) fn tensor(&mut self, i: usize) -> Result<TensorId> {
         let id = self.id(i)?;
-        self.delegate.tensor(id)
+        self.scope.tensor(id)
+    }
+
+    /// The sizes of a tensor.
+    pub(super) fn tensor_dims(&mut self, i: usize) -> Result<Vec<u64>> {
+        let id = self.tensor(i)?;
+        Ok(self.scope.builder.dims(id).to_vec())
     }
 
     /// A tensor or none.
@@ -71,22 +77,28 @@ impl<'d> Node<'_, 'd> {
 
     /// A list of tensors, some of which may be none.
     pub(super) fn tensors(&mut self, i: usize) -> Result<Vec<Option<TensorId>>> {
-        let VulkanValue::List(items) = self.value(i)? else { return self.wrong(i, "a list of tensors") };
-        let graph = self.delegate.graph;
-        let read = |id: &usize| match &graph.values[*id] {
-            VulkanValue::Null => Ok(None),
-            _ => self.delegate.tensor(*id).map(Some),
+        let Value::List(items) = self.value(i)? else { return self.wrong(i, "a list of tensors") };
+        let values = self.scope.values;
+        let read = |id: &usize| match &values[*id] {
+            Value::Null => Ok(None),
+            _ => self.scope.tensor(*id).map(Some),
         };
         items.iter().map(read).collect()
     }
 
+    /// A number, float or boolean that is known by now.
+    fn scalar(&self, i: usize, wanted: &str) -> Result<Passed> {
+        match self.scope.scalar(self.id(i)?) {
+            Some(known) => Ok(known),
+            None => self.wrong(i, wanted),
+        }
+    }
+
     /// An integer; one that depends on sizes is known by now.
     pub(super) fn int(&self, i: usize) -> Result<i64> {
-        match self.value(i)? {
-            VulkanValue::Int(_) | VulkanValue::SymInt(_) => self.delegate.number(self.id(i)?),
-            VulkanValue::Double(v) if v.fract() == 0.0 && v.abs() < 9e15 => Ok(*v as i64),
-            VulkanValue::Bool(v) => Ok(i64::from(*v)),
-            _ => self.wrong(i, "an integer"),
+        match self.scalar(i, "an integer")?.int() {
+            Some(number) => Ok(number),
+            None => self.wrong(i, "an integer"),
         }
     }
 
@@ -103,10 +115,15 @@ impl<'d> Node<'_, 'd> {
 
     /// A number.
     pub(super) fn float(&self, i: usize) -> Result<f64> {
-        match self.value(i)? {
-            VulkanValue::Double(v) => Ok(*v),
-            _ => self.int(i).map(|v| v as f64).or_else(|_| self.wrong(i, "a number")),
+        match self.scalar(i, "a number")?.float() {
+            Some(number) => Ok(number),
+            None => self.wrong(i, "a number"),
         }
+    }
+
+    /// A number, float or boolean as it is; none for what is none of them.
+    pub(super) fn known(&self, i: usize) -> Result<Option<Passed>> {
+        Ok(self.scope.scalar(self.id(i)?))
     }
 
     /// A number or none.
@@ -116,10 +133,12 @@ impl<'d> Node<'_, 'd> {
 
     /// True or false.
     pub(super) fn flag(&self, i: usize) -> Result<bool> {
-        match self.value(i)? {
-            VulkanValue::Bool(v) => Ok(*v),
-            VulkanValue::Int(v) => Ok(*v != 0),
-            VulkanValue::Null => Ok(false),
+        if self.is_none(i)? {
+            return Ok(false);
+        }
+        match self.scalar(i, "a boolean")? {
+            Passed::Truth(truth) => Ok(truth),
+            Passed::Number(number) => Ok(number != 0),
             _ => self.wrong(i, "a boolean"),
         }
     }
@@ -127,8 +146,8 @@ impl<'d> Node<'_, 'd> {
     /// A text; empty when it is none.
     pub(super) fn text(&self, i: usize) -> Result<&'d str> {
         match self.value(i)? {
-            VulkanValue::String(text) => Ok(text),
-            VulkanValue::Null => Ok(""),
+            Value::String(text) => Ok(text),
+            Value::Null => Ok(""),
             _ => self.wrong(i, "a text"),
         }
     }
@@ -136,13 +155,13 @@ impl<'d> Node<'_, 'd> {
     /// Integers; none where there are none.
     pub(super) fn ints(&self, i: usize) -> Result<Vec<i64>> {
         match self.value(i)? {
-            VulkanValue::IntList(items) => Ok(items.clone()),
-            VulkanValue::List(items) => items.iter().map(|id| self.delegate.number(*id)).collect(),
-            VulkanValue::Null => Ok(Vec::new()),
-            VulkanValue::Int(v) => Ok(vec![*v]),
+            Value::IntList(items) => Ok(items.clone()),
+            Value::List(items) => items.iter().map(|id| self.scope.number(*id)).collect(),
+            Value::Null => Ok(Vec::new()),
+            Value::Int(_) | Value::Symbol => Ok(vec![self.int(i)?]),
             // An empty list says nothing of what it is a list of.
-            VulkanValue::BoolList(items) if items.is_empty() => Ok(Vec::new()),
-            VulkanValue::DoubleList(items) if items.is_empty() => Ok(Vec::new()),
+            Value::BoolList(items) if items.is_empty() => Ok(Vec::new()),
+            Value::DoubleList(items) if items.is_empty() => Ok(Vec::new()),
             _ => self.wrong(i, "a list of integers"),
         }
     }
@@ -157,7 +176,7 @@ impl<'d> Node<'_, 'd> {
     /// Numbers; none where there are none.
     pub(super) fn floats(&self, i: usize) -> Result<Vec<f64>> {
         match self.value(i)? {
-            VulkanValue::DoubleList(items) => Ok(items.clone()),
+            Value::DoubleList(items) => Ok(items.clone()),
             _ => Ok(self.ints(i)?.into_iter().map(|v| v as f64).collect()),
         }
     }
@@ -180,7 +199,7 @@ impl<'d> Node<'_, 'd> {
     }
 
     /// What the file says of the result.
-    pub(super) fn declared(&self) -> Result<&'d VulkanTensor> {
+    pub(super) fn declared(&self) -> Result<&'d Declared> {
         self.declared_as(self.result_id()?)
     }
 
@@ -188,16 +207,16 @@ impl<'d> Node<'_, 'd> {
         self.call.args.last().copied().ok_or_else(|| self.invalid("a call without arguments"))
     }
 
-    fn declared_as(&self, id: usize) -> Result<&'d VulkanTensor> {
-        match &self.delegate.graph.values[id] {
-            VulkanValue::Tensor(tensor) => Ok(tensor),
+    fn declared_as(&self, id: usize) -> Result<&'d Declared> {
+        match &self.scope.values[id] {
+            Value::Tensor(tensor) => Ok(tensor),
             other => Err(self.invalid(format!("the result {id} is {other:?}, not a tensor"))),
         }
     }
 
     /// The type of the result.
     pub(super) fn element(&self) -> Result<ElementType> {
-        Ok(element_inside(self.declared()?.datatype))
+        self.scope.element(self.declared()?)
     }
 
     /// The result, in the type that the file says.
@@ -208,29 +227,30 @@ impl<'d> Node<'_, 'd> {
 
     fn finish_as(&mut self, id: usize, made: TensorId) -> Result<()> {
         let declared = self.declared_as(id)?;
-        let made = self.b().cast(made, element_inside(declared.datatype))?;
-        let bounds: Vec<u64> = declared.dims.iter().map(|d| u64::from(*d)).collect();
-        let dims = self.delegate.builder.dims(made);
-        let within = dims.len() == bounds.len() && dims.iter().zip(&bounds).all(|(d, most)| d <= most);
-        if !within || self.delegate.exact && dims != bounds {
-            let at_most = if self.delegate.exact { "" } else { "at most " };
-            let what = self.delegate.builder.describe(&[made]);
-            return Err(self.invalid(format!("the result is {what}; the file says {at_most}{bounds:?}")));
-        }
-        self.delegate.set(id, Passed::Tensor(made))
+        let element = self.scope.element(declared)?;
+        let made = self.b().cast(made, element)?;
+        self.scope.fits(made, declared)?;
+        self.scope.set(id, Passed::Tensor(made))
     }
 
     /// Items of the result, which is a list.
     fn items(&self) -> Result<&'d [usize]> {
-        match &self.delegate.graph.values[self.result_id()?] {
-            VulkanValue::List(items) => Ok(items),
+        match &self.scope.values[self.result_id()?] {
+            Value::List(items) => Ok(items),
             other => Err(self.invalid(format!("the result is {other:?}, not a list"))),
         }
     }
 
+    /// Number of dimensions of item `k` of the result, which is a list.
+    pub(super) fn item_rank(&self, k: usize) -> Result<usize> {
+        let items = self.items()?;
+        let id = items.get(k).ok_or_else(|| self.invalid(format!("the result has {} items", items.len())))?;
+        Ok(self.declared_as(*id)?.dims.len())
+    }
+
     /// Whether somebody reads item `k` of the result, which is a list.
     pub(super) fn wants(&self, k: usize) -> Result<bool> {
-        Ok(self.items()?.get(k).is_some_and(|id| self.delegate.is_read(*id)))
+        Ok(self.items()?.get(k).is_some_and(|id| self.scope.is_read(*id)))
     }
 
     /// The first items of the result, which is a list; those that nobody reads may be none.
@@ -239,7 +259,7 @@ impl<'d> Node<'_, 'd> {
         for (k, id) in items.iter().enumerate() {
             match made.get(k).copied().flatten() {
                 Some(made) => self.finish_as(*id, made)?,
-                None if self.delegate.is_read(*id) => {
+                None if self.scope.is_read(*id) => {
                     return Err(self.invalid(format!("item {k} of the result is read, but not computed")));
                 }
                 None => {}
@@ -250,17 +270,21 @@ impl<'d> Node<'_, 'd> {
 
     /// The result, which is a number that depends on sizes.
     pub(super) fn finish_number(&mut self, number: i64) -> Result<()> {
+        self.finish_scalar(Passed::Number(number))
+    }
+
+    /// The result, which is a number, a float or a boolean.
+    pub(super) fn finish_scalar(&mut self, scalar: Passed) -> Result<()> {
         let id = self.result_id()?;
-        if !matches!(self.delegate.graph.values[id], VulkanValue::SymInt(_)) {
-            return Err(self.invalid(format!("the result {id} is no number")));
+        match &self.scope.values[id] {
+            Value::Symbol | Value::Int(_) | Value::Double(_) | Value::Bool(_) => self.scope.set(id, scalar),
+            other => Err(self.invalid(format!("the result {id} is {other:?}, not a number"))),
         }
-        self.delegate.set(id, Passed::Number(number))
     }
 
     /// Tensors as one type that holds all of their values: a float where one is a float, else the widest.
     pub(super) fn common(&mut self, tensors: &[TensorId]) -> Result<Vec<TensorId>> {
-        let elements: Vec<ElementType> =
-            tensors.iter().map(|id| self.delegate.builder.element(*id)).collect();
+        let elements: Vec<ElementType> = tensors.iter().map(|id| self.scope.builder.element(*id)).collect();
         let order = |element: &ElementType| match element {
             ElementType::Bool => (0, 0),
             ElementType::Of(DType::BF16 | DType::F16) => (2, 0),

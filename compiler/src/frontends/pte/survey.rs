@@ -1,27 +1,28 @@
 //! The list of all operators of a method that nothing imports, for the error that one of them is met.
 
-use halite_formats::pte::{Instruction, Plan, VulkanGraph};
+use halite_formats::pte::Plan;
 
 use super::{
-    names::{BACK_END, call_location, delegate_name, instruction_location, is_known, outside},
+    back_ends,
+    names::{delegate_name, instruction_location},
     ops,
+    outside::{Method, Step},
 };
-use crate::{CompileError, UnsupportedOperator};
+use crate::{CompileError, SourceLocation, UnsupportedOperator};
 
 /// The error that operators are not supported, with all of the method's in the place of the one that was met. Other errors
 /// stay what they are.
-pub(super) fn with_all(error: CompileError, plan: &Plan, instructions: &[Instruction]) -> CompileError {
+pub(super) fn with_all(error: CompileError, plan: &Plan, method: &Method) -> CompileError {
     let CompileError::UnsupportedOperators { operators: met } = error else { return error };
     let mut operators = Vec::new();
-    for (index, instruction) in instructions.iter().enumerate() {
-        match instruction {
-            Instruction::Kernel { operator, .. } => {
+    for (index, step) in method.steps.iter().enumerate() {
+        match step {
+            Step::Call(operator, call) if !ops::is_known_outside(&call.name) => {
                 let name = &plan.operators[*operator];
-                if !is_known(name) {
-                    outside(name, instruction_location(index, plan)).add_to(&mut operators);
-                }
+                let place = instruction_location(index, plan);
+                ops::unknown_outside(name, &call.name, place).add_to(&mut operators);
             }
-            Instruction::Delegate { delegate, .. } => in_delegate(*delegate, plan, &mut operators),
+            Step::Delegate(delegate, _) => in_delegate(*delegate, plan, &mut operators),
             _ => {}
         }
     }
@@ -35,29 +36,25 @@ pub(super) fn with_all(error: CompileError, plan: &Plan, instructions: &[Instruc
 
 /// Adds those of a delegate, if it can be read.
 fn in_delegate(index: usize, plan: &Plan, operators: &mut Vec<UnsupportedOperator>) {
-    let delegate = &plan.delegates[index];
-    if delegate.id != BACK_END {
+    let (delegate, name) = (&plan.delegates[index], delegate_name(index, plan));
+    let Some(back_end) = back_ends::find(&delegate.id) else {
+        back_ends::unknown(&delegate.id, SourceLocation::new(name)).add_to(operators);
         return;
-    }
-    let Ok(graph) = VulkanGraph::parse(&delegate.data) else { return };
-    let name = delegate_name(index, plan);
-    for (index, call) in graph.calls.iter().enumerate() {
-        if ops::find(&call.name).is_none() {
-            ops::unknown(&call.name, call_location(index, &name)).add_to(operators);
-        }
-    }
+    };
+    let Ok(graph) = back_end.read(&delegate.data) else { return };
+    graph.unsupported(&name).into_iter().for_each(|operator| operator.add_to(operators));
 }
 
 #[cfg(test)]
 mod tests {
-    use halite_formats::pte::{Delegate, Plan, Program};
+    use halite_formats::pte::{Delegate, Instruction, Program};
 
     use super::*;
     use crate::{Control, SourceLocation, frontends::pte::plan::import, signature::Bindings};
 
     #[test]
     fn all_operators_outside_of_delegates_are_told_together() {
-        let operators = ["aten::cumsum.out", "aten::mean.out", "aten::sort.values"].map(str::to_owned);
+        let operators = ["aten::rand.out", "aten::mean.out", "aten::frobnicate.out"].map(str::to_owned);
         let call = |operator| Instruction::Kernel { operator, args: vec![0, 0] };
         let plan = Plan {
             name: "forward".to_owned(),
@@ -73,16 +70,16 @@ mod tests {
             ]],
             operators: operators.to_vec(),
             // Damaged: what can be read is told.
-            delegates: vec![Delegate { id: BACK_END.to_owned(), data: bytes(), specs: Vec::new() }],
+            delegates: vec![Delegate { id: "VulkanBackend".to_owned(), data: bytes(), specs: Vec::new() }],
         };
         let made = import(&Program::default(), &plan, &[], &Bindings::default(), &Control::new());
         let error = made.unwrap_err();
         let text = error.to_string();
         let CompileError::UnsupportedOperators { operators } = error else { panic!("{text}") };
         let told: Vec<_> = operators.iter().map(|o| (o.name.as_str(), o.count)).collect();
-        assert_eq!(told, [("aten::cumsum.out", 2), ("aten::sort.values", 1)]);
+        assert_eq!(told, [("aten::rand.out", 2), ("aten::frobnicate.out", 1)]);
         assert_eq!(operators[0].first, SourceLocation::new("instruction 0 of method 'forward'"));
-        assert!(text.contains("2 operators") && text.contains("left outside of the delegate"), "{text}");
+        assert!(text.contains("2 operators") && text.contains("random numbers"), "{text}");
     }
 
     fn bytes() -> bytes::Bytes {
@@ -100,7 +97,7 @@ mod tests {
             operators: Vec::new(),
             delegates: Vec::new(),
         };
-        let error = with_all(CompileError::Request("no".to_owned()), &plan, &[]);
+        let error = with_all(CompileError::Request("no".to_owned()), &plan, &Method::new(&plan, &[]));
         assert!(matches!(error, CompileError::Request(_)));
     }
 }

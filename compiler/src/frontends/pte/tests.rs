@@ -3,7 +3,7 @@
 use halite_formats::pte::{Call, DataType, Program, VulkanGraph, VulkanTensor, VulkanValue as V};
 use halite_ops::{DType, Values};
 
-use super::{delegate::Passed, types::element_inside, walk};
+use super::{types::element_inside, value::Passed, vulkan};
 use crate::{CompileError, build::Builder, graph::ElementType};
 
 fn tensor(datatype: DataType, dims: &[u32]) -> V {
@@ -49,7 +49,7 @@ fn run(
             _ => builder.input(&name, element, &dims)?,
         }));
     }
-    let (mut builder, results) = walk::import(builder, &program, &graph, &passed, "the test".to_owned())?;
+    let (mut builder, results) = vulkan::import(builder, &program, &graph, &passed, "the test")?;
     for result in results {
         let Passed::Tensor(result) = result else { panic!("results are tensors") };
         builder.output("result", result);

@@ -168,7 +168,7 @@ impl Output<'_> {
             Values::Int(values) => values[first].to_string(),
             Values::Float(values) => values[first].to_string(),
         };
-        let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+        let dims: Vec<_> = tensor.dims().iter().map(ToString::to_string).collect();
         let ulp = match (expected, found) {
             (Values::Float(a), Values::Float(b)) => ulp(b[first], a[first], tensor.element.storage()),
             _ => None,

@@ -292,7 +292,7 @@ fn ranges() -> Made<Sample> {
         let above = b.compare(expression::Function::Gt, sum, least)?;
         let mut branches = Vec::new();
         for factor in [0.5, 3.0] {
-            b.region(&[])?;
+            b.region::<u64>(&[])?;
             let factor = b.float(DType::F32, factor)?;
             let scaled = b.binary(expression::Function::Mul, y, factor)?;
             branches.push(b.close(&[scaled]));
@@ -351,10 +351,10 @@ fn branch(b: &mut Builder) -> Made {
     let x = b.input("x", F32, &[3])?;
     let two = b.float(DType::F32, 2.0)?;
     let before = b.binary(expression::Function::Mul, x, two)?;
-    b.region(&[])?;
+    b.region::<u64>(&[])?;
     let squared = b.binary(expression::Function::Mul, before, before)?;
     let then = b.close(&[squared, before]);
-    b.region(&[])?;
+    b.region::<u64>(&[])?;
     let turned = b.unary(expression::Function::Neg, before)?;
     let other = b.close(&[turned, x]);
     let types = [(F32, vec![3]), (F32, vec![3])];
@@ -413,7 +413,7 @@ fn nested(b: &mut Builder) -> Made {
     let above = b.reshape(above, &[])?;
     let mut branches = Vec::new();
     for factor in [0.5, 3.0] {
-        b.region(&[])?;
+        b.region::<u64>(&[])?;
         let factor = b.float(DType::F32, factor)?;
         let scaled = b.binary(expression::Function::Mul, inner[2], factor)?;
         branches.push(b.close(&[scaled]));

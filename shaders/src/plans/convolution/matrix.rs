@@ -6,7 +6,7 @@ use halite_ops::{convolution::Convolution, window::Layout};
 use super::{Kernel, at_least, images_32, step};
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    plan::{fixed, fixed_groups, module},
     plans::epilogue::activation_code,
 };
 
@@ -35,9 +35,9 @@ pub(in crate::plans) fn gemm(shape: &Convolution, kernel: Kernel<'_>) -> Result<
     }
     at_least(shape, p("min_filters")?)?;
     let [rows, columns] = shape.window.output();
-    let blocks = u64::from(groups(shape.filters, bm)?) * shape.groups;
-    let grid = [groups(rows * columns, bn)?, narrow("a number of filters", blocks)?, images_32(shape)?];
-    let [height, width] = shape.window.kernel.map(|size| narrow("the kernel", size));
+    let blocks = u64::from(fixed_groups(shape.filters, bm)?) * shape.groups;
+    let grid = [fixed_groups(rows * columns, bn)?, fixed("a number of filters", blocks)?, images_32(shape)?];
+    let [height, width] = shape.window.kernel.map(|size| fixed("the kernel", size));
     let last = (shape.layout == Layout::Nhwc).into();
     let constants = vec![lanes, bm, bn, bk, tm, tn, height?, width?, last];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
@@ -125,30 +125,29 @@ fn cut(shape: &Convolution, kernel: Kernel<'_>, of: Tiles, add: &str) -> Result<
         return Err(Unfit(format!("shares terms among workgroups, and {} tiles are enough", of.count())));
     }
     let Tiles { grid, mut constants, .. } = of;
-    let (parts, part) = (narrow("parts", parts)?, narrow("a part", part)?);
+    let (parts, part) = (fixed("parts", parts)?, fixed("a part", part)?);
     let [rows, columns] = shape.window.output();
     let filters = shape.groups * shape.filters;
     let results = shape.images * filters * rows * columns;
-    narrow("a number of sums", results * u64::from(parts))?;
+    fixed("a number of sums", results * u64::from(parts))?;
     constants.extend([parts, part]);
     let add_module = module(add)?;
     let (bias, bindings) = (kernel.bindings[2], kernel.bindings.clone());
-    let add = Step {
-        module: add_module,
-        constants: vec![ADD_LANES, kernel.added.code(), activation_code(kernel.activation), parts],
-        push: vec![
+    let add = Step::fixed(
+        add_module,
+        vec![ADD_LANES, kernel.added.code(), activation_code(kernel.activation), parts],
+        vec![
             images_32(shape)?,
-            narrow("a number of filters", filters)?,
-            narrow("a number of places", rows * columns)?,
+            fixed("a number of filters", filters)?,
+            fixed("a number of places", rows * columns)?,
         ],
-        bindings: vec![Slot::Scratch(0), bias, bindings[3], bindings[4]],
-        grid: [groups(results, ADD_LANES)?, 1, 1],
-        subgroup_size: 0,
-    };
+        vec![Slot::Scratch(0), bias, bindings[3], bindings[4]],
+        [fixed_groups(results, ADD_LANES)?, 1, 1],
+    );
     let to_scratch = vec![bindings[0], bindings[1], bindings[1], Slot::Scratch(0), bindings[1]];
-    let grid = [grid[0], grid[1], narrow("images and parts", shape.images * u64::from(parts))?];
+    let grid = [grid[0], grid[1], fixed("images and parts", shape.images * u64::from(parts))?];
     let sums = step(shape, Kernel { bindings: to_scratch, ..kernel }, constants, grid)?;
-    Ok(Plan::new(vec![sums, add], vec![(results * u64::from(parts) * 4).max(4)]))
+    Ok(Plan::new(vec![sums, add], vec![(results * u64::from(parts) * 4).max(4).into()]))
 }
 
 /// How cooperative matrices cover the results.
@@ -191,11 +190,11 @@ fn tiled(shape: &Convolution, params: &Params) -> Result<([u32; 3], [u32; 2]), U
     }
     at_least(shape, params.get("min_filters")?)?;
     let [rows, columns] = shape.window.output();
-    let blocks = u64::from(groups(shape.filters, params.get("bm")?)?) * shape.groups;
-    let places = groups(rows * columns, params.get("bn")?)?;
+    let blocks = u64::from(fixed_groups(shape.filters, params.get("bm")?)?) * shape.groups;
+    let places = fixed_groups(rows * columns, params.get("bn")?)?;
     let [height, width] = shape.window.kernel;
-    let kernel = [narrow("the kernel", height)?, narrow("the kernel", width)?];
-    Ok(([places, narrow("a number of filters", blocks)?, images_32(shape)?], kernel))
+    let kernel = [fixed("the kernel", height)?, fixed("the kernel", width)?];
+    Ok(([places, fixed("a number of filters", blocks)?, images_32(shape)?], kernel))
 }
 
 #[cfg(test)]

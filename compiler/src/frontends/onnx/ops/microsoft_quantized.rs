@@ -241,7 +241,7 @@ impl Weights {
             let scales = if own == DType::F16 { own } else { DType::F32 };
             let scale = b.cast(self.scales, scales)?;
             let operation = Operation::QuantMatMul(QuantMatMul {
-                m: rows,
+                m: rows.into(),
                 n: self.rows,
                 k,
                 group: self.block,

@@ -105,10 +105,11 @@ fn unsqueeze(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 fn expand(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let wanted = b.need_ints(node.input(1)?, "the shape")?;
-    let sizes: std::result::Result<Vec<u64>, _> = wanted.iter().map(|size| u64::try_from(*size)).collect();
-    let sizes = sizes.map_err(|_| node.invalid(format!("{wanted:?} is no shape")))?;
-    let shapes = [b.dims(data).to_vec(), sizes];
+    let wanted = b.need_sizes(node.input(1)?, "the shape")?;
+    if wanted.iter().any(|size| *size < 0) {
+        return Err(node.invalid(format!("{wanted:?} is no shape")));
+    }
+    let shapes = [b.sizes(data).to_vec(), wanted];
     let dims = expression::broadcast(&shapes).map_err(|reason| node.invalid(reason))?;
-    Ok(vec![b.expand(data, &dims)?])
+    Ok(vec![b.expand_to(data, &dims)?])
 }

@@ -143,7 +143,7 @@ fn attention(n: &mut Node<'_, '_>) -> Result<()> {
     };
     let element = n.b().element(q);
     let made = Attention {
-        batch: *batch,
+        batch: (*batch).into(),
         scale: n.optional_float(4)?.map(Into::into),
         mask: if mask.is_some() { Mask::Full } else { Mask::None },
         ..Attention::new(*heads, *q_len, *kv_len, *head_dim, element.storage())

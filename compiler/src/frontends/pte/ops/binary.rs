@@ -62,7 +62,7 @@ fn second(n: &mut Node<'_, '_>, element: Option<ElementType>) -> Result<TensorId
     n.tensor(1)
 }
 
-fn function(n: &mut Node<'_, '_>, function: F) -> Result<()> {
+pub(super) fn function(n: &mut Node<'_, '_>, function: F) -> Result<()> {
     let [a, b] = operands(n)?;
     let made = n.b().binary(function, a, b)?;
     n.finish(made)
@@ -97,14 +97,19 @@ fn scaled(n: &mut Node<'_, '_>, function: F) -> Result<()> {
     n.finish(made)
 }
 
-fn divide_to_whole(n: &mut Node<'_, '_>) -> Result<()> {
-    let element = n.element()?;
+pub(super) fn divide_to_whole(n: &mut Node<'_, '_>) -> Result<()> {
     let down = match n.text(2)? {
         "floor" => true,
         "trunc" => false,
         "" => return function(n, F::Div),
         other => return Err(n.invalid(format!("the rounding {other:?}; there are \"floor\" and \"trunc\""))),
     };
+    quotient(n, down)
+}
+
+/// The quotient of both operands as a whole number, the next one down or towards zero.
+pub(super) fn quotient(n: &mut Node<'_, '_>, down: bool) -> Result<()> {
+    let element = n.element()?;
     let [a, b] = operands(n)?;
     let made = n.b().map(&[a, b], element, |p, x| match (element.is_float(), down) {
         (true, true) => {

@@ -13,7 +13,7 @@ pub(super) const OPERATORS: Table = &[
 ];
 
 /// A list with an entry for each of `rank` dimensions, or one for all.
-fn each(n: &Node<'_, '_>, i: usize, rank: usize) -> Result<Vec<u64>> {
+pub(super) fn each(n: &Node<'_, '_>, i: usize, rank: usize) -> Result<Vec<u64>> {
     let sizes = n.sizes(i)?;
     match sizes[..] {
         [one] => Ok(vec![one; rank]),
@@ -34,7 +34,12 @@ fn spatial(n: &mut Node<'_, '_>, x: TensorId) -> Result<usize> {
     }
 }
 
-fn sliding(n: &Node<'_, '_>, rank: usize, [stride, padding, dilation]: [usize; 3]) -> Result<Sliding> {
+/// How a window slides, by arguments: strides, padding, dilations.
+pub(super) fn sliding(
+    n: &Node<'_, '_>,
+    rank: usize,
+    [stride, padding, dilation]: [usize; 3],
+) -> Result<Sliding> {
     let pads = each(n, padding, rank)?;
     Ok(Sliding {
         strides: each(n, stride, rank)?,

@@ -6,7 +6,18 @@ use super::{Node, Result, Table};
 use crate::graph::elements;
 
 pub(super) const OPERATORS: Table = &[
-    ("aten.arange.start_step", arange),
+    ("aten.arange.start_step", |n| {
+        let (start, end) = (n.optional_float(0)?.unwrap_or(0.0), n.float(1)?);
+        let step = n.optional_float(2)?.unwrap_or(1.0);
+        arange(n, start, end, step)
+    }),
+    ("aten.arange.default", |n| {
+        let end = n.float(0)?;
+        arange(n, 0.0, end, 1.0)
+    }),
+    // What is in them nobody may rely on.
+    ("aten.empty.default", |n| fill_sizes(n, 0.0)),
+    ("dim_order_ops._empty_dim_order.default", |n| fill_sizes(n, 0.0)),
     ("aten.full.default", |n| {
         let (dims, value) = (n.sizes(0)?, n.float(1)?);
         fill(n, &dims, value)
@@ -47,10 +58,8 @@ fn fill(n: &mut Node<'_, '_>, dims: &[u64], value: f64) -> Result<()> {
     n.finish(made)
 }
 
-/// Arguments: start, end, step.
-fn arange(n: &mut Node<'_, '_>) -> Result<()> {
-    let (start, end) = (n.optional_float(0)?.unwrap_or(0.0), n.float(1)?);
-    let step = n.optional_float(2)?.unwrap_or(1.0);
+/// Numbers from `start` on, in steps, before `end`.
+fn arange(n: &mut Node<'_, '_>, start: f64, end: f64, step: f64) -> Result<()> {
     let count = ((end - start) / step).ceil();
     if !(0.0..=MOST as f64).contains(&count) {
         return Err(n.invalid(format!(

@@ -20,7 +20,6 @@ pub(super) const OPERATORS: Table = &[
     ("aten.avg_pool2d.default", average_pool),
     ("aten.upsample_nearest2d.vec", nearest),
     ("aten.upsample_bilinear2d.vec", bilinear),
-    ("aten.grid_sampler_2d.default", sample),
     ("aten.pixel_shuffle.default", shuffle),
 ];
 
@@ -35,7 +34,7 @@ fn pair(n: &Node<'_, '_>, i: usize, other: [u64; 2]) -> Result<[u64; 2]> {
 }
 
 /// An image, or a batch of them, as a batch; and the dimensions before rows and columns.
-fn batch(n: &mut Node<'_, '_>, i: usize) -> Result<(TensorId, Vec<u64>)> {
+pub(super) fn batch(n: &mut Node<'_, '_>, i: usize) -> Result<(TensorId, Vec<u64>)> {
     let x = n.tensor(i)?;
     let dims = n.b().dims(x).to_vec();
     let lead = match dims[..] {
@@ -48,7 +47,7 @@ fn batch(n: &mut Node<'_, '_>, i: usize) -> Result<(TensorId, Vec<u64>)> {
 }
 
 /// Images of a batch of one as one image again.
-fn unbatch(n: &mut Node<'_, '_>, made: TensorId, lead: &[u64]) -> Result<TensorId> {
+pub(super) fn unbatch(n: &mut Node<'_, '_>, made: TensorId, lead: &[u64]) -> Result<TensorId> {
     let dims = n.b().dims(made).to_vec();
     let result = [lead, &dims[2..]].concat();
     n.b().reshape(made, &result)
@@ -202,6 +201,12 @@ fn step(factor: f64) -> Option<(u64, u64)> {
 /// Arguments: input, rank >= 3 with channels before rows and columns, and how many pixels a pixel becomes in each direction.
 fn shuffle(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, r) = (n.tensor(0)?, n.size(1)?);
+    let made = shuffled(n, x, r)?;
+    n.finish(made)
+}
+
+/// Channels as pixels: each becomes `r` pixels in each direction.
+pub(super) fn shuffled(n: &mut Node<'_, '_>, x: TensorId, r: u64) -> Result<TensorId> {
     let dims = n.b().dims(x).to_vec();
     let square = r.checked_mul(r).filter(|square| *square > 0);
     let ([lead @ .., channels, rows, columns], Some(square)) = (&dims[..], square) else {
@@ -213,20 +218,13 @@ fn shuffle(n: &mut Node<'_, '_>) -> Result<()> {
     let (images, channels) = (elements(lead), channels / square);
     let apart = n.b().reshape(x, &[images, channels, r, r, *rows, *columns])?;
     let turned = n.b().transpose(apart, &[0, 1, 4, 2, 5, 3])?;
-    let made = n.b().reshape(turned, &[lead, &[channels, rows * r, columns * r]].concat())?;
-    n.finish(made)
+    n.b().reshape(turned, &[lead, &[channels, rows * r, columns * r]].concat())
 }
 
-/// Arguments: images `[n, c, h, w]`, places `[n, y, x, 2]` from -1 to 1 (column, row), interpolation, padding, whether -1 and
-/// 1 are middles of pixels. The delegate takes bilinear interpolation with the border continued only.
-fn sample(n: &mut Node<'_, '_>) -> Result<()> {
+/// Arguments: images `[n, c, h, w]`, places `[n, y, x, 2]` from -1 to 1 (column, row), interpolation and padding, which are
+/// bilinear with the border continued, and whether -1 and 1 are middles of pixels.
+pub(super) fn sample(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, grid) = (n.tensor(0)?, n.tensor(1)?);
-    let modes = (n.int(2)?, n.int(3)?);
-    if modes != (0, 1) {
-        return Err(n.unsupported(format!(
-            "interpolation and padding {modes:?}; bilinear with borders (0, 1) is supported"
-        )));
-    }
     let aligned = n.flag(4)?;
     let (images, places) = (n.b().dims(x).to_vec(), n.b().dims(grid).to_vec());
     let ([count, channels, rows, columns], [also, down, across, 2]) = (&images[..], &places[..]) else {

@@ -19,7 +19,11 @@ fn product(n: &mut Node<'_, '_>) -> Result<()> {
 
 fn linear(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, weight, bias) = (n.tensor(0)?, n.tensor(1)?, n.optional(2)?);
-    let made = n.b().product(x, weight, true)?;
+    // Weights that were made of codes stay codes.
+    let made = match n.b().remembered_codes(weight)? {
+        Some(codes) => n.b().quant_product(x, &codes)?,
+        None => n.b().product(x, weight, true)?,
+    };
     let made = match bias {
         Some(bias) => n.b().binary(F::Add, made, bias)?,
         None => made,

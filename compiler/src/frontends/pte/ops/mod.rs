@@ -6,16 +6,28 @@ mod attention;
 mod binary;
 mod conv;
 mod create;
+mod curves;
+mod cutting;
 mod images;
+mod integers;
 mod linear;
 mod moves;
 mod norm;
 mod picking;
+mod quant_bytes;
+mod quant_conv;
+mod quant_linear;
+mod quant_tables;
+mod quantize;
+mod prim;
 mod reduce;
+mod scaling;
+mod scatter;
 mod sizes;
+mod statistics;
 mod unary;
 
-use super::{Result, node::Node};
+use super::{Result, names::COPY_ROW, node::Node};
 use crate::{SourceLocation, UnsupportedOperator};
 
 /// Says with the builder what a call computes.
@@ -34,8 +46,20 @@ const TABLES: &[Table] = &[
     moves::OPERATORS,
     norm::OPERATORS,
     picking::OPERATORS,
+    quant_bytes::OPERATORS,
+    quant_conv::OPERATORS,
+    quant_linear::OPERATORS,
+    quant_tables::OPERATORS,
+    quantize::OPERATORS,
+    prim::OPERATORS,
     reduce::OPERATORS,
     sizes::OPERATORS,
+    curves::OPERATORS,
+    cutting::OPERATORS,
+    integers::OPERATORS,
+    scaling::OPERATORS,
+    scatter::OPERATORS,
+    statistics::OPERATORS,
     unary::OPERATORS,
 ];
 
@@ -45,26 +69,35 @@ const REFUSED: &[(&str, &str)] = &[
     ("update_cache", "it keeps keys and values from call to call"),
     ("llama.custom_sdpa", "it reads keys and values that are kept from call to call"),
     ("llama.update_cache", "it keeps keys and values from call to call"),
-    ("quantized_decomposed.", "quantized programs are not supported; export the model without a quantizer"),
-    ("torchao.", "quantized programs are not supported; export the model without a quantizer"),
-    ("etvk.choose_qparams", "quantized programs are not supported; export the model without a quantizer"),
-    (
-        "aten._weight_int8pack_mm",
-        "quantized programs are not supported; export the model without a quantizer",
-    ),
-    ("et_vk.q8ta_", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.linear_", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.q4gsw_", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.embedding_q4gsw", "quantized programs are not supported; export the model without a quantizer"),
-    ("et_vk.conv2d_q8", "quantized programs are not supported; export the model without a quantizer"),
     ("et_vk.adamw_step", "it is for training"),
     ("et_vk.fused_ce", "it is for training"),
+    ("et_vk.linear_dW", "it is for training"),
+    ("et_vk.linear_q4gsw_backward", "it is for training"),
+    ("et_vk.q4gsw_requant", "it is for training"),
+    ("aten.convolution_backward", "it is for training"),
+    ("aten.max_pool2d_with_indices_backward", "it is for training"),
+    ("aten.rand.", "it makes random numbers"),
+    ("aten.randn.", "it makes random numbers"),
+    ("aten.native_dropout", "it makes random numbers"),
+    ("aten.nonzero", "the size of its result depends on values"),
+    ("aten.masked_select", "the size of its result depends on values"),
 ];
 
 /// The importer of an operator.
 pub(super) fn find(name: &str) -> Option<Import> {
     let mut all = TABLES.iter().flat_map(|table| table.iter());
     all.find(|(own, _)| *own == name).map(|(_, import)| *import)
+}
+
+/// Whether an operator outside of delegates, by the name that it would have inside, is supported at least with some arguments.
+pub(super) fn is_known_outside(name: &str) -> bool {
+    name == COPY_ROW || find(name).is_some()
+}
+
+/// An operator outside of delegates that has no importer, as an error lists it: under its own name. `inside` is the one that
+/// it would have inside.
+pub(super) fn unknown_outside(name: &str, inside: &str, first: SourceLocation) -> UnsupportedOperator {
+    UnsupportedOperator { name: name.to_owned(), ..unknown(inside, first) }
 }
 
 /// An operator that has no importer, as an error lists it.

@@ -10,6 +10,8 @@ use crate::{
 
 pub(super) const OPERATORS: Table = &[
     ("aten._native_batch_norm_legit_no_training.default", batch_norm),
+    ("aten._native_batch_norm_legit.default", |n| batch_norm_of(n, Some([3, 4]), 5)),
+    ("aten._native_batch_norm_legit.no_stats", |n| batch_norm_of(n, None, 3)),
     ("aten.native_layer_norm.default", layer_norm),
     ("aten.native_group_norm.default", group_norm),
     ("et_vk.rms_norm.default", rms_norm),
@@ -24,6 +26,31 @@ fn batch_norm(n: &mut Node<'_, '_>) -> Result<()> {
     let epsilon = n.float(6)? as f32;
     let made = n.b().batch_norm(x, known, scale, bias, epsilon)?;
     n.finish_list(&[Some(made)])
+}
+
+/// Arguments: input, scale, bias, at `known` mean and variance, at `own` whether those of the input itself are taken, momentum,
+/// epsilon. The running mean and variance, which training keeps, are not given.
+fn batch_norm_of(n: &mut Node<'_, '_>, known: Option<[usize; 2]>, own: usize) -> Result<()> {
+    let (x, scale, bias) = (n.tensor(0)?, n.optional(1)?, n.optional(2)?);
+    let epsilon = n.float(own + 2)? as f32;
+    let dims = n.b().dims(x).to_vec();
+    if dims.len() < 2 {
+        return Err(n.invalid(format!("{dims:?} have no channels")));
+    }
+    let axes: Vec<usize> = (0..dims.len()).filter(|axis| *axis != 1).collect();
+    let moments = match known {
+        Some([mean, variance]) if !n.flag(own)? => [n.tensor(mean)?, n.tensor(variance)?],
+        _ => {
+            let (mean, variance) = n.b().moments(x, &axes)?;
+            [n.b().reshape(mean, &[dims[1]])?, n.b().reshape(variance, &[dims[1]])?]
+        }
+    };
+    let made = n.b().batch_norm(x, moments, scale, bias, epsilon)?;
+    let reciprocal = n.b().map(&[moments[1]], DType::F32, |p, x| {
+        let sum = p.call(F::Add, &[x[0], number(f64::from(epsilon))]);
+        p.call(F::Rsqrt, &[sum])
+    })?;
+    n.finish_list(&[Some(made), Some(moments[0]), Some(reciprocal)])
 }
 
 /// Arguments: input, the dimensions that are normalized, scale, bias, epsilon.

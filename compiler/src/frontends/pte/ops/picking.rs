@@ -46,11 +46,13 @@ fn index(n: &mut Node<'_, '_>) -> Result<()> {
         return Err(n.unsupported("picking by a mask, whose size depends on values"));
     }
     let neighbours = places.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-    let (Some(first), true) = (places.first().copied(), neighbours) else {
-        return Err(n.unsupported(format!(
-            "indices of the dimensions {places:?}; they have to be next to each other"
-        )));
+    let Some(first) = places.first().copied() else {
+        return Err(n.invalid("no index at all"));
     };
+    if !neighbours {
+        let made = pick_apart(n, x, &indices, &places)?;
+        return n.finish(made);
+    }
     if let [only] = indices[..] {
         let made = n.b().gather(x, only, first)?;
         return n.finish(made);
@@ -59,16 +61,18 @@ fn index(n: &mut Node<'_, '_>) -> Result<()> {
     n.finish(made)
 }
 
+/// Elements by an index each in dimensions that are not next to each other: the new dimensions come first.
+fn pick_apart(n: &mut Node<'_, '_>, x: TensorId, indices: &[TensorId], places: &[usize]) -> Result<TensorId> {
+    let rank = n.b().dims(x).len();
+    let order: Vec<usize> = places.iter().copied().chain((0..rank).filter(|i| !places.contains(i))).collect();
+    let turned = n.b().transpose(x, &order)?;
+    let (joined, _) = super::scatter::join(n, indices)?;
+    n.b().gather_nd(turned, joined, 0)
+}
+
 /// Elements by several indices each, of the dimensions from `first` on.
 fn pick_together(n: &mut Node<'_, '_>, x: TensorId, indices: &[TensorId], first: usize) -> Result<TensorId> {
-    let shape = n.b().broadcast(indices)?;
-    let column: Vec<u64> = shape.iter().copied().chain([1]).collect();
-    let mut columns = Vec::new();
-    for index in n.common(indices)? {
-        let index = n.b().expand(index, &shape)?;
-        columns.push(n.b().reshape(index, &column)?);
-    }
-    let joined = n.b().concat(&columns, shape.len())?;
+    let (joined, shape) = super::scatter::join(n, indices)?;
     let dims = n.b().dims(x).to_vec();
     if first == 0 {
         return n.b().gather_nd(x, joined, 0);

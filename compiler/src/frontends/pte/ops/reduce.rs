@@ -22,7 +22,7 @@ fn axes(n: &mut Node<'_, '_>, rank: usize) -> Result<Vec<usize>> {
     Ok(if axes.is_empty() { (0..rank).collect() } else { axes })
 }
 
-fn reduce(n: &mut Node<'_, '_>, kind: ReduceKind) -> Result<()> {
+pub(super) fn reduce(n: &mut Node<'_, '_>, kind: ReduceKind) -> Result<()> {
     let x = n.tensor(0)?;
     let rank = n.b().dims(x).len();
     let (axes, keep) = (axes(n, rank)?, n.flag(2)?);

@@ -14,7 +14,7 @@ pub(super) const OPERATORS: Table = &[
 ];
 
 /// The quotient, rounded down; none by 0.
-fn floor_divide(a: i64, b: i64) -> Option<i64> {
+pub(super) fn floor_divide(a: i64, b: i64) -> Option<i64> {
     let whole = a.checked_div(b)?;
     Some(if a % b != 0 && (a < 0) != (b < 0) { whole - 1 } else { whole })
 }
@@ -48,7 +48,7 @@ fn element(n: &mut Node<'_, '_>) -> Result<()> {
     let [number] = numbers[..] else {
         return Err(n.invalid(format!("one element of {dims:?} is asked for, these are {}", numbers.len())));
     };
-    n.delegate.exact = false;
+    n.scope.exact = false;
     n.finish_number(number)
 }
 

@@ -40,10 +40,11 @@ pub(super) const OPERATORS: Table = &[
     ("aten._to_copy.default", copy),
     ("aten.alias_copy.default", copy),
     ("aten.clone.default", copy),
-    ("aten.copy.default", |n| {
-        let made = n.tensor(1)?;
-        n.finish(made)
-    }),
+    ("aten._conj_physical.default", copy),
+    ("aten.detach_copy.default", copy),
+    ("aten.lift_fresh_copy.default", copy),
+    ("et_copy._h2d_copy.default", copy),
+    ("et_copy._d2h_copy.default", copy),
     ("dim_order_ops._clone_dim_order.default", copy),
     ("dim_order_ops._to_dim_order_copy.default", copy),
     ("et_vk.prepack.default", copy),
@@ -59,9 +60,12 @@ fn copy(n: &mut Node<'_, '_>) -> Result<()> {
     n.finish(made)
 }
 
-/// A function whose result has the type of its argument.
-fn function(n: &mut Node<'_, '_>, function: F) -> Result<()> {
-    let x = n.tensor(0)?;
+/// A function whose result has the type of its argument; of integers it is a float where the file says so.
+pub(super) fn function(n: &mut Node<'_, '_>, function: F) -> Result<()> {
+    let (mut x, element) = (n.tensor(0)?, n.element()?);
+    if element.is_float() && !n.b().element(x).is_float() {
+        x = n.b().cast(x, element)?;
+    }
     let made = n.b().unary(function, x)?;
     n.finish(made)
 }
@@ -69,6 +73,7 @@ fn function(n: &mut Node<'_, '_>, function: F) -> Result<()> {
 /// An expression of floats.
 fn floats(n: &mut Node<'_, '_>, compute: impl FnOnce(&mut Expression, Operand) -> Operand) -> Result<()> {
     let (x, element) = (n.tensor(0)?, n.element()?);
+    let x = n.b().cast(x, element)?;
     let made = n.b().map(&[x], element, |p, x| compute(p, x[0]))?;
     n.finish(made)
 }

@@ -1,0 +1,228 @@
+//! Arithmetic on sizes: what models compute of the shapes of their inputs is known, as expressions where the sizes are open.
+
+use std::sync::Arc;
+
+use halite_ops::{
+    Operation, Values,
+    elementwise::Elementwise,
+    expression::{Expression, Function, Node, Operand, Scalar, Type},
+    moves::dense_strides,
+    reduce::ReduceKind,
+};
+use halite_sizes::Size;
+
+use super::{Builder, Result};
+use crate::graph::{ElementType, TensorId};
+
+/// Most elements that are computed so: shapes have few.
+const MOST: usize = 64;
+
+impl Builder {
+    /// A tensor whose elements, integers or booleans, are known as they are computed of symbols.
+    ///
+    /// # Errors
+    /// There are not as many as the dimensions say.
+    pub fn computed(
+        &mut self,
+        element: impl Into<ElementType>,
+        dims: &[u64],
+        values: Vec<Size>,
+    ) -> Result<TensorId> {
+        let element = element.into();
+        if values.iter().all(|value| value.is_constant()) {
+            let numbers = values.iter().map(|value| value.signed_value()).collect();
+            return self.values(element, dims, &Values::Int(numbers));
+        }
+        let id = self.define("", element, dims)?;
+        if self.tensor(id).elements() != values.len() as u64 {
+            return Err(self.invalid(format!("{} has {} elements", self.describe(&[id]), values.len())));
+        }
+        self.graph.tensors[id.index()].values = Some(Arc::from(values));
+        Ok(id)
+    }
+
+    /// A vector of `i64` sizes.
+    ///
+    /// # Errors
+    /// As [`Builder::values`].
+    pub fn sizes_constant(&mut self, values: &[Size]) -> Result<TensorId> {
+        self.computed(halite_ops::DType::I64, &[values.len() as u64], values.to_vec())
+    }
+
+    /// The elements of an integer or boolean tensor, if they are known.
+    pub fn size_values(&self, id: TensorId) -> Option<Vec<Size>> {
+        if let Some(values) = &self.tensor(id).values {
+            return Some(values.to_vec());
+        }
+        Some(self.ints(id)?.into_iter().map(Size::from).collect())
+    }
+
+    /// The elements of an integer or boolean tensor that has to be known: `what` decides the sizes of tensors.
+    ///
+    /// # Errors
+    /// As [`Builder::need_ints`].
+    pub fn need_sizes(&self, id: TensorId, what: &str) -> Result<Vec<Size>> {
+        match self.size_values(id) {
+            Some(values) => Ok(values),
+            None => self.need_ints(id, what).map(|values| values.into_iter().map(Size::from).collect()),
+        }
+    }
+
+    /// A tensor that a device can read: one whose elements are known as expressions is fixed.
+    pub(super) fn stored(&mut self, id: TensorId) -> Result<TensorId> {
+        let tensor = self.tensor(id);
+        let Some(values) = tensor.values.clone() else { return Ok(id) };
+        let (element, dims) = (tensor.element, tensor.dims().to_vec());
+        let numbers = values.iter().map(|size| size.exact_signed()).collect();
+        self.values(element, &dims, &Values::Int(numbers))
+    }
+
+    /// The result of an operation on few known integers, some of which are open.
+    pub(super) fn fold_sizes(&self, operation: &Operation, inputs: &[TensorId]) -> Option<Vec<Size>> {
+        if !inputs.iter().any(|id| self.tensor(*id).values.is_some()) {
+            return None;
+        }
+        let few = |id: &TensorId| self.tensor(*id).count().value() <= MOST as u64;
+        if !inputs.iter().all(few) {
+            return None;
+        }
+        let known: Option<Vec<Vec<Size>>> = inputs.iter().map(|id| self.size_values(*id)).collect();
+        fold(operation, &known?)
+    }
+}
+
+fn fold(operation: &Operation, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
+    let counts = operation.outputs();
+    let [output] = &counts[..] else { return None };
+    let count = usize::try_from(output.elements().value()).ok().filter(|count| *count <= MOST)?;
+    match operation {
+        Operation::Elementwise(op) => elementwise(op, inputs),
+        Operation::StridedCopy(copy) => {
+            let shape: Vec<usize> = copy.shape.iter().map(|size| size.exact_usize()).collect();
+            let strides: Vec<i64> = copy.strides.iter().map(|stride| stride.exact_signed()).collect();
+            let place = |index: usize| {
+                let (mut rest, mut at) = (index, copy.offset.exact_signed());
+                for (size, stride) in shape.iter().zip(&strides).rev() {
+                    at += (rest % size) as i64 * stride;
+                    rest /= size;
+                }
+                inputs[0].get(usize::try_from(at).ok()?).copied()
+            };
+            (0..count).map(place).collect()
+        }
+        Operation::Gather(gather) => {
+            let [outer, axis, inner] = [gather.outer, gather.axis, gather.inner].map(Size::exact_signed);
+            let mut made = Vec::new();
+            for o in 0..outer {
+                for index in &inputs[1] {
+                    let index = index.exact_signed();
+                    let index = if index < 0 { index + axis } else { index };
+                    for i in 0..inner {
+                        let at = (o * axis + index) * inner + i;
+                        made.push(*inputs[0].get(usize::try_from(at).ok()?)?);
+                    }
+                }
+            }
+            Some(made)
+        }
+        Operation::Concat(concat) if concat.outer == 1 => Some(inputs.concat()),
+        Operation::Reduce(reduce) if reduce.outer == 1 && reduce.inner == 1 => {
+            let all = inputs[0].iter().copied();
+            Some(vec![match reduce.kind {
+                ReduceKind::Sum => all.sum(),
+                ReduceKind::Prod => all.product(),
+                ReduceKind::Max => all.reduce(|a, b| a.max(b))?,
+                ReduceKind::Min => all.reduce(|a, b| a.min(b))?,
+                _ => return None,
+            }])
+        }
+        _ => None,
+    }
+}
+
+fn elementwise(op: &Elementwise, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
+    let types = op.program.types(&op.dtypes()).ok()?;
+    let is_whole = |ty: &Type| match ty {
+        Type::Bool => true,
+        Type::Of(dtype) => !dtype.is_float(),
+    };
+    let [output] = &op.program.outputs[..] else { return None };
+    if !types.iter().all(is_whole)
+        || op.dtypes().iter().any(|dtype| dtype.is_float())
+        || output.dtype.is_float()
+    {
+        return None;
+    }
+    let dims: Vec<usize> = op.dims().iter().map(|size| size.exact_usize()).collect();
+    let shapes = op.shapes();
+    let count: usize = dims.iter().product();
+    let one = |place: usize| {
+        let element = |input: usize| {
+            let own = &shapes[input];
+            let strides = dense_strides(own);
+            let (mut rest, mut at) = (place, 0usize);
+            for (axis, size) in dims.iter().enumerate().rev() {
+                let coordinate = rest % size;
+                rest /= size;
+                if let Some(d) = (axis + own.len()).checked_sub(dims.len())
+                    && own[d] != 1
+                {
+                    at += coordinate * strides[d].exact_usize();
+                }
+            }
+            inputs[input].get(at).copied()
+        };
+        evaluate(&op.program, &element, output.value)
+    };
+    (0..count).map(one).collect()
+}
+
+/// The value of an operand; None where a function is none of whole numbers.
+fn evaluate(program: &Expression, element: &dyn Fn(usize) -> Option<Size>, value: Operand) -> Option<Size> {
+    let mut nodes: Vec<Size> = Vec::with_capacity(program.nodes.len());
+    for node in &program.nodes {
+        let operands: Option<Vec<Size>> =
+            node.operands.iter().map(|operand| operand_of(*operand, element, &nodes)).collect();
+        nodes.push(apply(node, &operands?)?);
+    }
+    operand_of(value, element, &nodes)
+}
+
+fn operand_of(operand: Operand, element: &dyn Fn(usize) -> Option<Size>, nodes: &[Size]) -> Option<Size> {
+    match operand {
+        Operand::Input(input) => element(input),
+        Operand::Node(node) => nodes.get(node).copied(),
+        Operand::Constant(Scalar::Int(value, _)) => Some(value.into()),
+        Operand::Constant(Scalar::Bool(value)) => Some(i64::from(value).into()),
+        Operand::Constant(Scalar::Float(_)) => None,
+    }
+}
+
+fn apply(node: &Node, x: &[Size]) -> Option<Size> {
+    let truth = |value: bool| Some(Size::from(i64::from(value)));
+    let positive = |a: Size| a >= 0;
+    match (node.function, x) {
+        (Function::Cast, [a]) if node.to == Some(Type::Bool) => truth(*a != 0),
+        (Function::Cast, [a]) => Some(*a),
+        (Function::Add, [a, b]) => Some(*a + *b),
+        (Function::Sub, [a, b]) => Some(*a - *b),
+        (Function::Mul, [a, b]) => Some(*a * *b),
+        // Division of negative numbers is rounded towards 0, which sizes are not.
+        (Function::Div, [a, b]) if positive(*a) && *b > 0 => Some(*a / *b),
+        (Function::Min, [a, b]) => Some(Size::min(*a, *b)),
+        (Function::Max, [a, b]) => Some(Size::max(*a, *b)),
+        (Function::Neg, [a]) => Some(-*a),
+        (Function::Abs, [a]) => Some(if positive(*a) { *a } else { -*a }),
+        (Function::Eq, [a, b]) => truth(a == b),
+        (Function::Ne, [a, b]) => truth(a != b),
+        (Function::Lt, [a, b]) => truth(a < b),
+        (Function::Le, [a, b]) => truth(a <= b),
+        (Function::Gt, [a, b]) => truth(a > b),
+        (Function::Ge, [a, b]) => truth(a >= b),
+        (Function::Not, [a]) => truth(*a == 0),
+        (Function::And, [a, b]) => truth(*a != 0 && *b != 0),
+        (Function::Or, [a, b]) => truth(*a != 0 || *b != 0),
+        (Function::Select, [condition, a, b]) => Some(if *condition != 0 { *a } else { *b }),
+        _ => None,
+    }
+}

@@ -1,0 +1,48 @@
+//! Back ends of ExecuTorch whose delegates are put into a method's graph. One more is an implementation of [`BackEnd`] and a
+//! line in `back_ends.rs`.
+
+use std::fmt;
+
+use bytes::Bytes;
+use halite_formats::pte::Program;
+
+use super::{Result, value::Passed};
+use crate::{UnsupportedOperator, build::Builder};
+
+/// A back end: it reads the data that its partitioner made of a part of a method.
+pub(super) trait BackEnd: fmt::Debug + Sync {
+    /// The name by which programs call it, such as `VulkanBackend`.
+    fn id(&self) -> &'static str;
+
+    /// Reads a delegate's data, which are not trusted.
+    ///
+    /// # Errors
+    /// Says what is damaged.
+    fn read(&self, data: &Bytes) -> std::result::Result<Box<dyn Inlined>, String>;
+}
+
+/// A delegate that was read: what is put into the method's graph where the delegate is called.
+pub(super) trait Inlined {
+    /// Number of values that a call hands in; they come first.
+    fn inputs(&self) -> usize;
+
+    /// Number of values that a call gets.
+    fn outputs(&self) -> usize;
+
+    /// Puts what the delegate computes into the graph that `builder` makes. `inputs` are the values that the call hands in,
+    /// as many as [`Inlined::inputs`]; the results are as many as [`Inlined::outputs`]. `program` has data by name; `name` is
+    /// the delegate's in messages.
+    ///
+    /// # Errors
+    /// The delegate is wrong, or has what is not supported.
+    fn import(
+        &self,
+        builder: Builder,
+        program: &Program,
+        inputs: &[Passed],
+        name: &str,
+    ) -> Result<(Builder, Vec<Passed>)>;
+
+    /// The calls of operators that nothing imports. `name` is the delegate's in messages.
+    fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator>;
+}

@@ -1,0 +1,127 @@
+//! Where things lie in the transient memory of a call: for known sizes as tightly as they can, for open ones in slots that hold
+//! for all sizes.
+
+use std::rc::Rc;
+
+use halite_abi::BINDING_ALIGNMENT;
+use halite_sizes::Size;
+
+use super::{
+    flow::{Flow, StorageId},
+    lives::Lives,
+    memory::{Need, arrange, whole_size},
+    schedule::{Memory, Span},
+};
+use crate::{CompileError, backend::Choice, control::Watch};
+
+/// Offsets in the transient memory.
+pub(super) struct Addresses {
+    /// Of each storage; 0 for those that are elsewhere.
+    offsets: Vec<Size>,
+    /// Of each step's scratch buffers.
+    scratch: Vec<Vec<Size>>,
+    pub(super) bytes: Size,
+    pub(super) unshared_bytes: Size,
+    pub(super) in_place: usize,
+}
+
+/// Something that needs memory from one time to another.
+#[derive(Clone, Copy)]
+struct OpenNeed {
+    bytes: Size,
+    from: usize,
+    to: usize,
+}
+
+impl Addresses {
+    pub(super) fn of(
+        flow: &Flow,
+        choices: &[Option<Rc<Choice>>],
+        watch: Watch<'_>,
+    ) -> Result<Self, CompileError> {
+        let mut lives = Lives::of(flow, watch)?;
+        let in_place = lives.share(flow, choices);
+        let (mut needs, mut index_of) = (Vec::new(), vec![None; flow.storages.len()]);
+        for (id, life) in lives.of.iter().enumerate() {
+            if let Some((from, to)) = life.filter(|_| lives.group[id] == id) {
+                index_of[id] = Some(needs.len());
+                let (from, to) = (flow.levels[from], flow.levels[to]);
+                needs.push(OpenNeed { bytes: whole_size(flow.storages[id].bytes), from, to });
+            }
+        }
+        let shared: Size = needs.iter().map(|need| need.bytes).sum();
+        let saved = (0..lives.group.len()).filter(|id| lives.group[*id] != *id);
+        let unshared: Size = saved.map(|id| whole_size(flow.storages[id].bytes)).sum();
+        let (tensors, mut extra) = (needs.len(), Size::constant(0));
+        for (step, choice) in choices.iter().enumerate() {
+            for bytes in choice.iter().flat_map(|choice| &choice.scratch) {
+                let time = flow.levels[step];
+                needs.push(OpenNeed { bytes: whole_size(*bytes), from: time, to: time });
+                extra += whole_size(*bytes);
+            }
+        }
+        let (places, bytes) = places(&needs, flow.reserved_bytes, watch)?;
+        let none = Size::constant(0);
+        let offset = |id: usize| index_of[lives.group[id]].map_or(none, |index: usize| places[index]);
+        let mut rest = places[tensors..].iter().copied();
+        let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.scratch.len());
+        Ok(Addresses {
+            offsets: (0..flow.storages.len()).map(offset).collect(),
+            scratch: choices.iter().map(|choice| rest.by_ref().take(count(choice)).collect()).collect(),
+            bytes,
+            unshared_bytes: shared + unshared + extra,
+            in_place,
+        })
+    }
+
+    /// Where a storage in the transient memory begins.
+    pub(super) fn offset(&self, id: StorageId) -> Size {
+        self.offsets[id.index()]
+    }
+
+    /// A scratch buffer of a step.
+    pub(super) fn scratch(&self, step: usize, index: usize, bytes: Size) -> Span {
+        Span { memory: Memory::Transient, offset: self.scratch[step][index], bytes: whole_size(bytes) }
+    }
+}
+
+/// The offset of each, and the bytes of all.
+fn places(needs: &[OpenNeed], reserved: u64, watch: Watch<'_>) -> Result<(Vec<Size>, Size), CompileError> {
+    if needs.iter().any(|need| !need.bytes.is_constant()) {
+        return Ok(slots(needs, reserved));
+    }
+    let needs: Vec<Need> =
+        needs.iter().map(|need| Need { bytes: need.bytes.value(), from: need.from, to: need.to }).collect();
+    let arranged = arrange(&needs, reserved, watch)?;
+    Ok((arranged.offsets.into_iter().map(Size::from).collect(), arranged.bytes.into()))
+}
+
+/// Puts things into slots one behind the other, each as large as the largest of what it holds: no two things in one slot are
+/// needed at one time, so that slots keep apart what has to be apart whatever the sizes are. The example's largest come first.
+fn slots(needs: &[OpenNeed], reserved: u64) -> (Vec<Size>, Size) {
+    let mut order: Vec<usize> = (0..needs.len()).collect();
+    order.sort_by_key(|i| (std::cmp::Reverse(needs[*i].bytes.value()), needs[*i].from, *i));
+    let mut slots: Vec<(Size, Vec<usize>)> = Vec::new();
+    for index in order {
+        let need = &needs[index];
+        let apart = |other: &usize| needs[*other].to < need.from || need.to < needs[*other].from;
+        let grows = |bytes: &Size| !Size::max(*bytes, need.bytes).is(*bytes);
+        // A slot that need not grow, or else any that is free.
+        let free: Vec<usize> = (0..slots.len()).filter(|slot| slots[*slot].1.iter().all(apart)).collect();
+        match free.iter().find(|slot| !grows(&slots[**slot].0)).or(free.first()) {
+            Some(slot) => {
+                let (bytes, held) = &mut slots[*slot];
+                *bytes = Size::max(*bytes, need.bytes);
+                held.push(index);
+            }
+            None => slots.push((need.bytes, vec![index])),
+        }
+    }
+    let mut offsets = vec![Size::constant(0); needs.len()];
+    let mut end = Size::from(reserved.next_multiple_of(BINDING_ALIGNMENT));
+    for (bytes, held) in slots {
+        held.into_iter().for_each(|index| offsets[index] = end);
+        end += bytes.next_multiple_of(BINDING_ALIGNMENT);
+    }
+    (offsets, end)
+}

@@ -1,0 +1,242 @@
+//! What a trace knows: its symbols, atoms and polynomials, and the guards so far.
+
+use std::collections::HashMap;
+
+use crate::{
+    poly::{Atom, AtomId, Poly, Term, ceil_log2, pow2},
+    range::Range,
+    region::{Guard, Rule},
+};
+
+/// Most terms of a polynomial; one that would have more is fixed.
+pub(crate) const MOST_TERMS: usize = 64;
+
+/// Most atoms of a trace; later ones are fixed.
+const MOST_ATOMS: usize = 1 << 16;
+
+/// What is known of an atom.
+#[derive(Debug)]
+struct Known {
+    atom: Atom,
+    value: i64,
+    /// What guards say of it; what follows from its parts is computed when it is asked for.
+    range: Range,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Arena {
+    pub(crate) symbols: Vec<String>,
+    atoms: Vec<Known>,
+    atom_ids: HashMap<Atom, AtomId>,
+    /// The polynomials of sizes: a size's expression is its place here plus 1.
+    polys: Vec<Poly>,
+    poly_ids: HashMap<Poly, u32>,
+    pub(crate) guards: Vec<Guard>,
+    /// What guards say of the terms of polynomials.
+    bounds: HashMap<Vec<Term>, Range>,
+    /// Polynomials that guards say are not 0.
+    not_zero: HashMap<Poly, ()>,
+}
+
+impl Arena {
+    /// A symbol: its polynomial and value.
+    pub(crate) fn symbol(&mut self, name: &str, value: i64, least: i64, most: i64) -> Poly {
+        let index = self.symbols.len() as u32;
+        self.symbols.push(name.to_owned());
+        let id = self.add(Atom::Symbol(index), value);
+        let poly = Poly::atom(id);
+        // Whoever uses the results checks these as the other guards.
+        let ends = [
+            poly.plus(&Poly::constant(least.saturating_neg())),
+            poly.scaled(-1).and_then(|negated| negated.plus(&Poly::constant(most))),
+        ];
+        self.guards.extend(ends.into_iter().flatten().map(|poly| Guard { poly, rule: Rule::NotNegative }));
+        self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
+        poly
+    }
+
+    pub(crate) fn atoms(&self) -> impl Iterator<Item = &Atom> {
+        self.atoms.iter().map(|known| &known.atom)
+    }
+
+    pub(crate) fn atom(&self, id: AtomId) -> &Atom {
+        &self.atoms[id.0 as usize].atom
+    }
+
+    pub(crate) fn poly(&self, expression: u32) -> &Poly {
+        &self.polys[expression as usize - 1]
+    }
+
+    /// The expression of a polynomial that is no number.
+    pub(crate) fn intern(&mut self, poly: Poly) -> u32 {
+        let next = self.polys.len() as u32 + 1;
+        if let Some(known) = self.poly_ids.get(&poly) {
+            return *known;
+        }
+        self.poly_ids.insert(poly.clone(), next);
+        self.polys.push(poly);
+        next
+    }
+
+    pub(crate) fn value(&self, poly: &Poly) -> i64 {
+        poly.evaluate(|id| self.atoms[id.0 as usize].value)
+    }
+
+    fn add(&mut self, atom: Atom, value: i64) -> AtomId {
+        let id = AtomId(self.atoms.len() as u32);
+        self.atom_ids.insert(atom.clone(), id);
+        self.atoms.push(Known { atom, value, range: Range::ALL });
+        id
+    }
+
+    /// The polynomial that is an atom; the number that it is by what is known; None if there are too many atoms.
+    pub(crate) fn of_atom(&mut self, atom: Atom) -> Option<Poly> {
+        if let Some(id) = self.atom_ids.get(&atom).copied() {
+            let range = self.atom_range(id);
+            return Some(if range.low == range.high {
+                Poly::constant(range.low as i64)
+            } else {
+                Poly::atom(id)
+            });
+        }
+        if self.atoms.len() >= MOST_ATOMS {
+            return None;
+        }
+        let value = atom.evaluate(|_| 0, |poly| self.value(poly));
+        let id = self.add(atom, value);
+        let range = self.atom_range(id);
+        Some(if range.low == range.high { Poly::constant(range.low as i64) } else { Poly::atom(id) })
+    }
+
+    /// What an atom can be: by its parts, and by guards.
+    fn atom_range(&self, id: AtomId) -> Range {
+        let known = &self.atoms[id.0 as usize];
+        let by_parts = match &known.atom {
+            Atom::Symbol(_) => Range::ALL,
+            Atom::Quotient(a, b) => self.range(a).over(self.range(b)),
+            Atom::Remainder(a, b) => {
+                let most = (self.range(b).high - 1).min(self.range(a).high).max(0);
+                Range { low: 0, high: most }.and(self.finer_remainder(a, b))
+            }
+            Atom::Least(a, b) => {
+                let (a, b) = (self.range(a), self.range(b));
+                Range { low: a.low.min(b.low), high: a.high.min(b.high) }
+            }
+            Atom::Most(a, b) => {
+                let (a, b) = (self.range(a), self.range(b));
+                Range { low: a.low.max(b.low), high: a.high.max(b.high) }
+            }
+            Atom::CeilLog2(a) => {
+                let range = self.range(a);
+                let log = |end: i128| i128::from(ceil_log2(end.clamp(0, i64::MAX.into()) as i64));
+                Range { low: log(range.low), high: log(range.high) }
+            }
+            Atom::Pow2(a) => {
+                let range = self.range(a);
+                let power = |end: i128| i128::from(pow2(end.clamp(0, 62) as i64));
+                Range { low: power(range.low), high: power(range.high) }
+            }
+        };
+        by_parts.and(known.range)
+    }
+
+    /// What is left by a number follows from what is known to be left by a multiple of it.
+    fn finer_remainder(&self, a: &Poly, b: &Poly) -> Range {
+        let Some(by) = b.as_constant().filter(|by| *by > 0) else { return Range::ALL };
+        for times in [2, 4, 8, 16] {
+            let Some(larger) = by.checked_mul(times) else { break };
+            let atom = Atom::Remainder(a.clone(), Poly::constant(larger));
+            let known = self.atom_ids.get(&atom).map(|id| self.atoms[id.0 as usize].range);
+            if let Some(range) = known.filter(|range| range.low == range.high) {
+                return Range::of(range.low as i64 % by);
+            }
+        }
+        Range::ALL
+    }
+
+    /// What a polynomial can be, as far as is known.
+    pub(crate) fn range(&self, poly: &Poly) -> Range {
+        let product = |term: &Term| {
+            let atoms = term.atoms.iter().map(|id| self.atom_range(*id));
+            atoms.fold(Range::of(term.factor), Range::times)
+        };
+        let terms = poly.terms.iter().map(product).fold(Range::of(0), Range::plus);
+        let known = self.bounds.get(&poly.terms).copied().unwrap_or(Range::ALL);
+        terms.and(known).plus(Range::of(poly.constant))
+    }
+
+    /// Whether a polynomial keeps a rule, now and for all values of symbols that keep the guards: those that are needed for
+    /// that are noted.
+    pub(crate) fn decide(&mut self, poly: &Poly, rule: Rule) -> bool {
+        let range = self.range(poly);
+        match rule {
+            Rule::NotNegative if range.low >= 0 => return true,
+            Rule::NotNegative if range.high < 0 => return false,
+            Rule::Zero | Rule::NotZero if !range.has(0) => return rule == Rule::NotZero,
+            Rule::Zero | Rule::NotZero if range.low == range.high => return rule == Rule::Zero,
+            Rule::Zero | Rule::NotZero if self.not_zero.contains_key(poly) => return rule == Rule::NotZero,
+            _ => {}
+        }
+        let value = self.value(poly);
+        let (holds, rule) = match rule {
+            Rule::NotNegative => (value >= 0, Rule::NotNegative),
+            _ if value == 0 => (rule == Rule::Zero, Rule::Zero),
+            _ => (rule == Rule::NotZero, Rule::NotZero),
+        };
+        let noted = if rule == Rule::NotNegative && !holds {
+            // Not `p >= 0`: `-p - 1 >= 0`.
+            poly.scaled(-1).and_then(|poly| poly.plus(&Poly::constant(-1))).unwrap_or_default()
+        } else {
+            poly.clone()
+        };
+        self.note(noted, rule);
+        holds
+    }
+
+    /// Notes a guard, and what follows of it.
+    fn note(&mut self, poly: Poly, rule: Rule) {
+        match rule {
+            Rule::NotNegative => self.learn(&poly, i128::MAX),
+            Rule::Zero => self.learn(&poly, 0),
+            Rule::NotZero => {
+                let negated = poly.scaled(-1);
+                self.not_zero.insert(poly.clone(), ());
+                self.not_zero.extend(negated.map(|poly| (poly, ())));
+                // At an end of what it can be, there is one less.
+                let range = self.range(&poly);
+                if range.low == 0 {
+                    let above = poly.plus(&Poly::constant(-1));
+                    above.iter().for_each(|poly| self.learn(poly, i128::MAX));
+                }
+            }
+        }
+        self.guards.push(Guard { poly, rule });
+    }
+
+    /// The polynomial is from 0 to `most`.
+    fn learn(&mut self, poly: &Poly, most: i128) {
+        let (low, high) = (-i128::from(poly.constant), most.saturating_sub(poly.constant.into()));
+        let bound = Range { low, high };
+        let negated = Range { low: high.saturating_neg(), high: low.saturating_neg() };
+        let minus: Option<Vec<Term>> = poly.scaled(-1).map(|poly| poly.terms);
+        for (terms, bound) in
+            [Some((poly.terms.clone(), bound)), minus.map(|t| (t, negated))].into_iter().flatten()
+        {
+            let known = self.bounds.entry(terms).or_insert(Range::ALL);
+            *known = known.and(bound);
+        }
+        if let [Term { factor, atoms }] = &poly.terms[..]
+            && let [atom] = atoms[..]
+        {
+            let (factor, known) = (i128::from(*factor), &mut self.atoms[atom.0 as usize].range);
+            let floor = |n: i128| n.div_euclid(factor.abs());
+            let ceil = |n: i128| -(-n).div_euclid(factor.abs());
+            let bound = if factor > 0 {
+                Range { low: ceil(low), high: floor(high) }
+            } else {
+                Range { low: ceil(high.saturating_neg()), high: floor(low.saturating_neg()) }
+            };
+            *known = known.and(bound);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Comparisons of sizes: those that the symbols decide are guarded.
+
+use std::cmp::Ordering;
+
+use crate::{poly::Poly, region::Rule, size::Size, trace::with};
+
+impl PartialEq for Size {
+    fn eq(&self, other: &Size) -> bool {
+        if self.is(*other) {
+            return true;
+        }
+        decide(*self, *other, 0, Rule::Zero).unwrap_or(self.signed_value() == other.signed_value())
+    }
+}
+
+impl Eq for Size {}
+
+impl PartialOrd for Size {
+    fn partial_cmp(&self, other: &Size) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+
+    fn lt(&self, other: &Size) -> bool {
+        // a < b: b - a - 1 >= 0.
+        decide(*other, *self, -1, Rule::NotNegative).unwrap_or(self.signed_value() < other.signed_value())
+    }
+
+    fn le(&self, other: &Size) -> bool {
+        decide(*other, *self, 0, Rule::NotNegative).unwrap_or(self.signed_value() <= other.signed_value())
+    }
+
+    fn gt(&self, other: &Size) -> bool {
+        other < self
+    }
+
+    fn ge(&self, other: &Size) -> bool {
+        other <= self
+    }
+}
+
+impl Ord for Size {
+    fn cmp(&self, other: &Size) -> Ordering {
+        if self == other {
+            Ordering::Equal
+        } else if self < other {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        }
+    }
+}
+
+/// Whether `a - b + more` keeps a rule; None where both are numbers.
+fn decide(a: Size, b: Size, more: i64, rule: Rule) -> Option<bool> {
+    if a.is_constant() && b.is_constant() {
+        return None;
+    }
+    let known = with(|arena| {
+        let (a, b) = (a.poly(arena), b.poly(arena));
+        let difference = a.minus(&b)?.plus(&Poly::constant(more))?;
+        Some(arena.decide(&difference, rule))
+    });
+    if known.is_none() {
+        // Coefficients that do not fit: both are fixed, and numbers decide.
+        a.exact_signed();
+        b.exact_signed();
+    }
+    known
+}
+
+macro_rules! with_integers {
+    ($($ty:ty)*) => { $(
+        impl PartialEq<$ty> for Size {
+            fn eq(&self, other: &$ty) -> bool {
+                *self == Size::from(*other)
+            }
+        }
+
+        impl PartialEq<Size> for $ty {
+            fn eq(&self, other: &Size) -> bool {
+                Size::from(*self) == *other
+            }
+        }
+
+        impl PartialOrd<$ty> for Size {
+            fn partial_cmp(&self, other: &$ty) -> Option<Ordering> {
+                self.partial_cmp(&Size::from(*other))
+            }
+
+            fn lt(&self, other: &$ty) -> bool {
+                *self < Size::from(*other)
+            }
+
+            fn le(&self, other: &$ty) -> bool {
+                *self <= Size::from(*other)
+            }
+
+            fn gt(&self, other: &$ty) -> bool {
+                *self > Size::from(*other)
+            }
+
+            fn ge(&self, other: &$ty) -> bool {
+                *self >= Size::from(*other)
+            }
+        }
+
+        impl PartialOrd<Size> for $ty {
+            fn partial_cmp(&self, other: &Size) -> Option<Ordering> {
+                Size::from(*self).partial_cmp(other)
+            }
+
+            fn lt(&self, other: &Size) -> bool {
+                Size::from(*self) < *other
+            }
+
+            fn le(&self, other: &Size) -> bool {
+                Size::from(*self) <= *other
+            }
+
+            fn gt(&self, other: &Size) -> bool {
+                Size::from(*self) > *other
+            }
+
+            fn ge(&self, other: &Size) -> bool {
+                Size::from(*self) >= *other
+            }
+        }
+    )* };
+}
+
+with_integers!(u64 usize u32 i64 i32);

@@ -1,0 +1,34 @@
+//! Sizes of tensors: numbers that, where a model leaves them open, also know how they come about.
+//!
+//! Internal to Halite; programs use the crate `halite`.
+//!
+//! # One run, a plan for many sizes
+//! Importing, planning and lowering compute with [`Size`] as with integers. A size that the model leaves open is a symbol with an
+//! example value ([`Trace::symbol`]); what is computed of it is an expression over symbols, beside its value for the example. A
+//! comparison answers for the example, and notes a [`Guard`]: a condition on the symbols under which it answers the same. So what
+//! one run with example values makes (grids, push constants, bytes) holds for all values that keep the guards.
+//!
+//! * [`Size::exact`] gives a plain number, and fixes what the size depends on: always right, for as many sizes as one.
+//! * [`Size::value`] gives the example's number and notes nothing: for estimates and orders in which every answer is right.
+//!
+//! # Expressions
+//! Polynomials with integer coefficients over symbols and over what is no polynomial: quotients, remainders, minima, maxima,
+//! logarithms and powers of two. Equal polynomials are one, so sizes that are equal by algebra are known to be. Numbers saturate at the ends of
+//! `i64`; sizes that come near cannot be allocated, and planning refuses them.
+#![forbid(unsafe_code)]
+
+mod arena;
+mod arithmetic;
+mod compare;
+mod poly;
+mod range;
+mod region;
+mod size;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use poly::{Atom, AtomId, Poly, Term};
+pub use region::{Guard, Region, Rule, evaluate};
+pub use size::Size;
+pub use trace::{Entered, Trace};

@@ -1,0 +1,108 @@
+//! Sizes with examples: what is computed holds for all values that keep the guards.
+
+use super::*;
+
+#[test]
+fn algebra_is_known_without_guards() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let (n, m) = (trace.symbol("n", 5, 1, 4096), trace.symbol("m", 7, 1, 64));
+    assert!((n * 768 / 768).is(n));
+    assert!((n * m * 4 / (m * 4)).is(n));
+    assert!(((n + m) * 8 % 4).is(0.into()));
+    assert!(((n * 8 + 3) / 8).is(n));
+    assert!(((n * 8).div_ceil(8)).is(n));
+    assert!((n + m - n).is(m));
+    assert!(n < 5000 && n >= 1 && n * m > 0 && n + 1 != 1);
+    assert!(n.max(1).is(n) && n.min(9999).is(n));
+    assert_eq!((n * m + 2).value(), 37);
+    assert_eq!(trace.guards().len(), 4, "the ends of both symbols");
+}
+
+#[test]
+fn comparisons_are_guarded_once() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let n = trace.symbol("n", 10, 1, 4096);
+    assert!(n > 8 && n > 4 && n != 3);
+    assert_eq!(trace.guards().len(), 3);
+    assert!(!n.is_multiple_of(4) && !n.is_multiple_of(4));
+    assert_eq!(trace.guards().len(), 4);
+    let region = trace.region();
+    let fits: Vec<u64> = (1..20).filter(|n| region.has(&[*n])).collect();
+    assert_eq!(fits, [9, 10, 11, 13, 14, 15, 17, 18, 19]);
+    assert_eq!(n.exact(), 10);
+    assert!(n.is_multiple_of(5) && n == 10);
+    assert!((1..20).filter(|n| trace.region().has(&[*n])).eq([10]));
+}
+
+#[test]
+fn what_is_known_of_a_multiple_is_known_of_its_parts() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let n = trace.symbol("n", 16, 1, 4096);
+    assert!(n.is_multiple_of(8));
+    assert!(n.is_multiple_of(4) && n.is_multiple_of(2));
+    assert_eq!(trace.guards().len(), 3);
+}
+
+/// Random programs over sizes: a run for an example gives, by its expressions, what a run with other numbers gives,
+/// wherever the guards hold.
+#[test]
+fn expressions_are_what_other_runs_compute() {
+    let mut state = 3u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (mut held, mut broken) = (0, 0);
+    for _ in 0..400 {
+        let steps: Vec<[u64; 3]> = (0..12).map(|_| [random(12), random(1 << 20), random(1 << 20)]).collect();
+        let run = |symbols: [Size; 2]| {
+            let mut values = vec![symbols[0], symbols[1], Size::from(4), Size::from(3)];
+            let mut answers = Vec::new();
+            for [kind, a, b] in &steps {
+                let (a, b) = (values[*a as usize % values.len()], values[*b as usize % values.len()]);
+                match kind {
+                    0 | 1 => values.push(a + b),
+                    2 => values.push((a * b) % 1009),
+                    3 => values.push(a * 3),
+                    4 => values.push(a.max(b) - a.min(b)),
+                    5 => values.push(a / (b % 7 + 1)),
+                    6 => values.push(a.div_ceil(4)),
+                    7 => values.push(a.next_multiple_of(8)),
+                    8 => values.push((a % 1024).ceil_log2().pow2()),
+                    9 => answers.push(a < b),
+                    10 => answers.push(a == b + 1),
+                    _ => answers.push(a.is_multiple_of(4)),
+                }
+            }
+            (values, answers)
+        };
+        let trace = Trace::new();
+        let example = [1 + random(40), 1 + random(40)];
+        let entered = trace.enter();
+        let symbols = [trace.symbol("a", example[0], 1, 1 << 20), trace.symbol("b", example[1], 1, 1 << 20)];
+        let (values, answers) = run(symbols);
+        let region = trace.region();
+        let polys: Vec<Poly> = values.iter().map(|size| trace.poly(*size)).collect();
+        drop(entered);
+        assert!(region.has(&example));
+        for _ in 0..20 {
+            let other = [1 + random(60), 1 + random(60)];
+            if !region.has(&other) {
+                broken += 1;
+                continue;
+            }
+            held += 1;
+            let (numbers, same) = run(other.map(Size::from));
+            assert_eq!(answers, same, "{example:?} {other:?} {steps:?}");
+            let atoms = evaluate(&trace.atoms(), &other);
+            for (poly, number) in polys.iter().zip(numbers) {
+                let found = poly.evaluate(|id| atoms[id.0 as usize]);
+                assert_eq!(found, number.signed_value(), "{example:?} {other:?} {steps:?}");
+            }
+        }
+    }
+    assert!(held > 400 && broken > 400, "{held} {broken}");
+}

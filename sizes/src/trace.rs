@@ -1,0 +1,98 @@
+//! Traces: where the expressions of sizes and the guards of a run are noted.
+
+use std::{cell::RefCell, marker::PhantomData, sync::Arc};
+
+use parking_lot::Mutex;
+
+use crate::{
+    arena::Arena,
+    poly::{Atom, AtomId, Poly},
+    region::{Guard, Region},
+    size::Size,
+};
+
+thread_local! {
+    /// The traces that are entered on this thread, the innermost last.
+    static OPEN: RefCell<Vec<Trace>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The symbols, expressions and guards of one run. A handle: clones are the same trace. Any thread may enter it; one at a time
+/// computes with it.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    arena: Arc<Mutex<Arena>>,
+}
+
+/// While it lives, sizes of a trace can be computed with on this thread.
+#[derive(Debug)]
+pub struct Entered {
+    /// Leaving happens on the thread that entered.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        OPEN.with(|open| open.borrow_mut().pop());
+    }
+}
+
+impl Trace {
+    /// Without symbols.
+    pub fn new() -> Trace {
+        Trace::default()
+    }
+
+    /// Makes it the one that sizes of this thread belong to, until what comes back is dropped.
+    pub fn enter(&self) -> Entered {
+        OPEN.with(|open| open.borrow_mut().push(self.clone()));
+        Entered { _thread: PhantomData }
+    }
+
+    /// A new symbol, `value` in the example, that is from `least` to `most` wherever the trace's results are used: whoever uses
+    /// them checks that, as it does the guards.
+    pub fn symbol(&self, name: &str, value: u64, least: u64, most: u64) -> Size {
+        let mut arena = self.arena.lock();
+        let number = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+        let poly = arena.symbol(name, number(value), number(least), number(most));
+        Size::of_poly(&mut arena, poly)
+    }
+
+    /// Names of the symbols, in the order in which they came about.
+    pub fn symbols(&self) -> Vec<String> {
+        self.arena.lock().symbols.clone()
+    }
+
+    /// The guards so far.
+    pub fn guards(&self) -> Vec<Guard> {
+        self.arena.lock().guards.clone()
+    }
+
+    /// How a size is computed.
+    pub fn poly(&self, size: Size) -> Poly {
+        size.poly(&self.arena.lock())
+    }
+
+    /// What an atom is.
+    pub fn atom(&self, id: AtomId) -> Atom {
+        self.arena.lock().atom(id).clone()
+    }
+
+    /// All atoms, each behind those that it is made of.
+    pub fn atoms(&self) -> Vec<Atom> {
+        self.arena.lock().atoms().cloned().collect()
+    }
+
+    /// The sizes that the results are for, as data that needs no trace.
+    pub fn region(&self) -> Region {
+        let arena = self.arena.lock();
+        Region::new(arena.symbols.clone(), arena.atoms().cloned().collect(), arena.guards.clone())
+    }
+}
+
+/// Works with the arena of the trace that is entered.
+pub(crate) fn with<T>(work: impl FnOnce(&mut Arena) -> T) -> T {
+    let trace = OPEN.with(|open| open.borrow().last().cloned());
+    let trace = trace.expect("open sizes are used where their trace is entered");
+    let mut arena = trace.arena.lock();
+    work(&mut arena)
+}

@@ -136,6 +136,11 @@ impl Sizes {
         Ok(None)
     }
 
+    /// Whether values of inputs are given, which decide sizes.
+    pub(crate) fn has_values(&self) -> bool {
+        !self.values.is_empty() || self.alternatives.iter().any(Sizes::has_values)
+    }
+
     /// What is given once and for all calls.
     pub(crate) fn single(&self, inputs: &[Signature]) -> Result<Bindings> {
         let version = self.combinations()?.into_iter().next().unwrap_or_default();

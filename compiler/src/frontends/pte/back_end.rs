@@ -30,8 +30,9 @@ pub(super) trait Inlined {
     fn outputs(&self) -> usize;
 
     /// Puts what the delegate computes into the graph that `builder` makes. `inputs` are the values that the call hands in,
-    /// as many as [`Inlined::inputs`]; the results are as many as [`Inlined::outputs`]. `program` has data by name; `name` is
-    /// the delegate's in messages.
+    /// as many as [`Inlined::inputs`]; the results are as many as [`Inlined::outputs`]. `orders` tell for all values of the
+    /// call, inputs first, in which order their dimensions lie in memory; what is no tensor has none. `program` has data by
+    /// name; `name` is the delegate's in messages.
     ///
     /// # Errors
     /// The delegate is wrong, or has what is not supported.
@@ -40,6 +41,7 @@ pub(super) trait Inlined {
         builder: Builder,
         program: &Program,
         inputs: &[Passed],
+        orders: &[Vec<usize>],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)>;
 

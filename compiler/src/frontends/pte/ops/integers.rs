@@ -38,7 +38,9 @@ pub(super) const OPERATORS: Table = &[
     ("aten.masked_fill.Scalar", fill_where),
     ("aten.masked_fill.Tensor", fill_where),
     ("aten.copy.default", |n| {
-        let (to, from) = (n.tensor_dims(0)?, n.tensor(1)?);
+        // What is written over may never have been computed.
+        let to = n.tensor_dims(0).or_else(|_| n.declared().map(|declared| declared.dims.clone()))?;
+        let from = n.tensor(1)?;
         let made = n.b().expand(from, &to)?;
         n.finish(made)
     }),

@@ -13,10 +13,14 @@ pub const TARGETS: &str = "halite.targets";
 pub const INPUTS: &str = "halite.inputs";
 /// Of a function: the model's names of the outputs in order, a JSON list of texts.
 pub const OUTPUTS: &str = "halite.outputs";
+/// Of a function: the inputs whose buffers it writes, and the outputs that are in them afterwards, in turns: a JSON list of texts.
+pub const STATES: &str = "halite.states";
 /// Of a function: what its calls have to do with each other, such as [`INDEPENDENT`].
 pub const CALLS: &str = "halite.calls";
 /// The value of [`CALLS`] where calls share nothing that they write. A module that says so and is wrong gets wrong numbers.
 pub const INDEPENDENT: &str = "independent";
+/// Of a function that makes a recording: what the recording's commands come from, JSON for profiles (`halite_formats::vmfb::RecordingNotes`).
+pub const COMMANDS: &str = "halite.commands";
 /// Of a function: its signature in the words of the source.
 pub const DECLARATION: &str = "iree.abi.declaration";
 /// Of a function: how it is called, such as [`COARSE_FENCES`].

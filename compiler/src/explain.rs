@@ -91,8 +91,25 @@ pub struct WorkReport {
     pub in_place: usize,
     /// Bytes of the outputs.
     pub output_bytes: u64,
+    /// The states: what becomes of inputs whose buffers are written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<StateReport>,
     /// The operations in their order.
     pub operations: Vec<OperationReport>,
+}
+
+/// What becomes of a state in a call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StateReport {
+    /// The input that it is, with type and dimensions.
+    pub input: String,
+    /// Name of the output that replaces it.
+    pub output: String,
+    /// Whether its new value is computed in its memory; it is copied there otherwise.
+    pub in_place: bool,
+    /// Why it is copied; empty where it is not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 /// An operation and what computes it.
@@ -171,6 +188,7 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
             WorkReport {
                 inputs: ports(graph, &graph.inputs),
                 outputs: ports(graph, &graph.outputs),
+                states: states(graph, &plan.functions[f][v]),
                 ..work_report(&plan.functions[f][v], &target.functions[f][v])
             }
         };
@@ -219,6 +237,17 @@ fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
     ports.iter().map(one).collect()
 }
 
+fn states(graph: &Graph, flow: &Flow) -> Vec<StateReport> {
+    let inputs = ports(graph, &graph.inputs);
+    let one = |state: &crate::plan::flow::State| StateReport {
+        input: inputs[state.input].clone(),
+        output: graph.outputs[state.output].name.clone(),
+        in_place: state.copied.is_none(),
+        why: state.copied.clone().unwrap_or_default(),
+    };
+    flow.states.iter().map(one).collect()
+}
+
 fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
     let commands = || lowered.segments.iter().flatten();
     let operations = flow.steps.iter().zip(&lowered.choices).filter_map(|(step, choice)| {
@@ -237,6 +266,7 @@ fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
     WorkReport {
         inputs: Vec::new(),
         outputs: Vec::new(),
+        states: Vec::new(),
         flops: operations.iter().fold(0.0, |sum, o| sum + o.flops),
         bytes: operations.iter().fold(0.0, |sum, o| sum + o.bytes),
         dispatches: commands().filter(|c| matches!(c, Command::Dispatch { .. })).count(),

@@ -26,6 +26,7 @@ pub mod passes;
 pub mod plan;
 mod program;
 pub mod signature;
+pub mod states;
 #[cfg(test)]
 mod stops;
 #[cfg(test)]

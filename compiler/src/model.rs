@@ -164,6 +164,8 @@ impl Model {
                 control.report(Progress { stage: Stage::Importing, done, total });
             }
             let mut graph = self.inner.graph(name, bindings, &inner)?;
+            graph
+                .bind_states(bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str())));
             half.add(passes::optimize_with(&mut graph, precision, &inner, observer)?);
             graphs.push(graph);
         }

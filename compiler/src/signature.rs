@@ -88,6 +88,8 @@ pub struct Bindings {
     pub shapes: BTreeMap<String, Vec<u64>>,
     /// Elements of inputs, by name.
     pub values: BTreeMap<String, BoundValue>,
+    /// Inputs that are state, and the outputs that replace them, by name; see [`crate::states`].
+    pub states: BTreeMap<String, String>,
 }
 
 impl Bindings {

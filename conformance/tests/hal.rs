@@ -28,7 +28,7 @@ fn areas_skipped(summary: &Summary) -> Vec<&str> {
 fn null() {
     let summary = run(opener(registry(&[]), "null", Options::new()));
     // It executes nothing and has one queue; everything else is really run.
-    assert_eq!(areas_skipped(&summary), ["dispatch", "queue"]);
+    assert_eq!(areas_skipped(&summary), ["dispatch", "queue", "profile"]);
 }
 
 #[test]

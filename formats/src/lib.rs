@@ -1,5 +1,5 @@
 //! The file formats Halite reads and writes, as pure functions from bytes to data and back: IREE module files (`vmfb`), the
-//! executables inside them, parameter archives, and models (`pte`).
+//! executables inside them, parameter archives, and models (`onnx`, `pte`, `tosa`, `vgf`).
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
@@ -11,6 +11,8 @@ pub mod onnx;
 pub mod params;
 pub mod pte;
 mod rope;
+pub mod tosa;
+pub mod vgf;
 pub mod vmfb;
 
 pub use rope::Rope;

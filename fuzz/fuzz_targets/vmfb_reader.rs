@@ -2,7 +2,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use halite_formats::vmfb::{WriteOptions, read_module, write_module};
+use halite_formats::vmfb::{RecordingNotes, WriteOptions, read_module, write_module};
 use libfuzzer_sys::fuzz_target;
 
 /// Readers allow this much global state to any file; beyond, the limit depends on the file's size, which changes.
@@ -13,6 +13,7 @@ fuzz_target!(|data: &[u8]| {
     for ordinal in 0..module.functions.len() as u32 {
         assert!(module.function_code(ordinal).is_some());
         let _ = module.function_name(ordinal);
+        let _ = RecordingNotes::of(&module.functions[ordinal as usize].signature);
     }
     assert!(module.exports.iter().all(|e| (e.ordinal as usize) < module.functions.len()));
     if module.global_bytes_capacity > ALWAYS_ALLOWED || module.global_ref_count > ALWAYS_ALLOWED {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::{
     BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, DeviceInfo,
-    Executable, ExecutableDesc, Fence, File, QueueAffinity, Result, Semaphore, status,
+    DeviceProfile, Executable, ExecutableDesc, Fence, File, QueueAffinity, Result, Semaphore, status,
 };
 
 /// One operation on a queue. It starts when its wait fence is reached and ends by signalling its signal fence;
@@ -170,6 +170,25 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
 
     /// Waits until all queues are idle. Used at teardown and in tests. DEADLINE_EXCEEDED when work goes on for longer.
     fn wait_idle(&self, deadline: Deadline) -> Result<()>;
+
+    /// Begins a profile: from now on the device measures when the commands that it is given begin and end, until
+    /// [`Device::stop_profiling`]. Commands run as they would otherwise; each takes a little longer for its two timestamps.
+    /// UNIMPLEMENTED where the device has no clock that tells, FAILED_PRECONDITION while another profile is taken.
+    fn start_profiling(&self) -> Result<()> {
+        Err(status!(
+            Unimplemented,
+            "device '{}' cannot be profiled: its driver '{}' does not measure commands",
+            self.info().uri(),
+            self.info().driver
+        ))
+    }
+
+    /// Ends the profile and gives it, once the work that was accepted during it has finished. FAILED_PRECONDITION where
+    /// none was begun; DEADLINE_EXCEEDED when the work goes on for longer, and the profile goes on.
+    fn stop_profiling(&self, deadline: Deadline) -> Result<DeviceProfile> {
+        let _ = deadline;
+        Err(status!(FailedPrecondition, "device '{}' is not being profiled", self.info().uri()))
+    }
 
     /// Whether what callers can foresee is checked before the driver sees it: true behind the layers (crate
     /// `halite-layers`), false for drivers.

@@ -26,6 +26,7 @@ mod executable;
 mod file;
 mod footprint;
 mod pattern;
+pub mod profile;
 mod registry;
 mod semaphore;
 pub mod uri;
@@ -47,6 +48,7 @@ pub use halite_abi::{
 };
 pub use inventory;
 pub use pattern::matches_pattern;
+pub use profile::{CommandTime, DeviceProfile, ProfileLog, RawTime, TimedCommand, WorkKind};
 pub use registry::{
     DeviceRequest, DriverEntry, DriverRegistry, DriverSource, ExpectedDriver, Shadowed, Skipped,
     StaticDriver, verify_linked,

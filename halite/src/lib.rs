@@ -32,6 +32,7 @@
 //! | ask what a model takes | [`FunctionInfo`], [`ValueInfo`], [`ValueType`], [`Dimension`] |
 //! | choose and share devices | [`Device`], [`DeviceInfo`], [`Drivers`], [`devices`] |
 //! | bound, stop and watch work | [`RunOptions`], [`CancelToken`], [`Progress`] |
+//! | see where the time of a call goes | [`Profile`], from [`Session::profile`] |
 //! | keep compiled models for the next process | [`Cache`] |
 //! | compile ahead of time, for devices that are elsewhere | [`compile`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
@@ -70,9 +71,11 @@ mod error;
 #[cfg(feature = "compiler")]
 mod kept;
 mod options;
+mod profile;
 mod session;
 mod signature;
 mod source;
+mod state;
 mod tensor;
 mod value;
 
@@ -85,9 +88,11 @@ pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};
 pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
+pub use profile::{CommandProfile, DeviceTimes, OperationInfo, Profile, WorkKind};
 pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
-pub use signature::{Dimension, FunctionInfo, ValueInfo, ValueType};
+pub use signature::{Dimension, FunctionInfo, StatePair, ValueInfo, ValueType};
 pub use source::{LoadMode, Source};
+pub use state::State;
 pub use tensor::{Element, Shape, Tensor};
 pub use value::{DeviceBuffer, Inputs, Object, Outputs, Value};
 
@@ -155,6 +160,8 @@ mod documents {
     mod readme {}
     #[doc = include_str!("../../docs/tutorials/getting-started-library.md")]
     mod getting_started {}
+    #[doc = include_str!("../../docs/how-to/state.md")]
+    mod state {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

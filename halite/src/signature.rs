@@ -92,6 +92,16 @@ impl fmt::Display for ValueInfo {
     }
 }
 
+/// An input that an output replaces, so that it can live between calls; see [`State`](crate::State).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatePair {
+    /// Name of the input.
+    pub input: String,
+    /// Name of the output.
+    pub output: String,
+}
+
 /// What a function of a model or module takes and gives. It displays as
 /// `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +115,8 @@ pub struct FunctionInfo {
     pub inputs: Vec<ValueInfo>,
     /// Its outputs.
     pub outputs: Vec<ValueInfo>,
+    /// Which of them are state.
+    pub states: Vec<StatePair>,
     /// Its signature in the compiler's words, where a module has it.
     pub declaration: Option<String>,
     /// How a module passes its arguments, such as `0rr_r`; empty for functions of models.
@@ -136,11 +148,17 @@ impl FunctionInfo {
         let outputs = info.output_kinds().iter().enumerate().map(|(i, kind)| {
             value(info.output_name(i), format!("output{i}"), info.output_type(i), (*kind).into())
         });
+        let states = info.states().iter().filter_map(|(input, output)| {
+            let (input, output) = (info.input_name(*input)?, info.output_name(*output)?);
+            Some(StatePair { input: input.to_owned(), output: output.to_owned() })
+        });
+        let states = states.collect();
         FunctionInfo {
             name: info.name.clone(),
             module: info.module.clone(),
             inputs: inputs.collect(),
             outputs: outputs.collect(),
+            states,
             declaration: info.declaration.clone(),
             calling_convention: info.calling_convention.clone(),
         }

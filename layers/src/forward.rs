@@ -3,8 +3,8 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
+    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
+    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
 };
 
 /// Declares [`Layer`] and [`Layered`] over the methods of [`Device`], each of which stands here once. The compiler notices
@@ -64,6 +64,8 @@ forward! {
     fn queue_submit(&self, affinity: QueueAffinity, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()>;
     fn queue_flush(&self, affinity: QueueAffinity) -> Result<()>;
     fn wait_idle(&self, deadline: Deadline) -> Result<()>;
+    fn start_profiling(&self) -> Result<()>;
+    fn stop_profiling(&self, deadline: Deadline) -> Result<DeviceProfile>;
     fn is_validated(&self) -> bool;
     fn as_any(&self) -> &dyn Any;
 }

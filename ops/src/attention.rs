@@ -23,7 +23,7 @@ pub enum Mask {
 }
 
 /// Attention of `q` `[batch, heads, q_len, head_dim]` to `k` and `v` `[batch, kv_heads, capacity, head_dim]`, of which the
-/// first `kv_len` rows of each head count and no others are read; the result has the shape of `q`. Neighbouring query
+/// first `kv_len` rows of each head count, or as many as a tensor says, and no others are read; the result has the shape of `q`. Neighbouring query
 /// heads share a key-value head (grouped-query attention). Sums are `f32`.
 ///
 /// Order of what happens to a score, as in ONNX's Attention: scale, softcap, mask. A query that may attend to nothing
@@ -58,6 +58,9 @@ pub struct Attention {
     /// What is added to the scores.
     #[serde(default)]
     pub mask: Mask,
+    /// Whether a tensor `[batch]` of `i32` says how many keys of each sequence count: `kv_len` at most. Goes with no mask.
+    #[serde(default)]
+    pub lengths: bool,
     /// Factor of the scores. Absent: `1 / sqrt(head_dim)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Exact<f64>>,
@@ -94,6 +97,7 @@ impl Attention {
             dtype,
             causal: false,
             mask: Mask::None,
+            lengths: false,
             scale: None,
             softcap: None,
         }
@@ -114,10 +118,18 @@ impl Attention {
         self.scale.map_or_else(|| 1.0 / (self.head_dim.max(1) as f64).sqrt(), |scale| scale.0)
     }
 
-    /// Keys that query `i` of a head attends to: those before this one.
-    fn end(&self, i: u64) -> u64 {
-        let (q_len, kv_len) = (self.q_len.value(), self.kv_len.value());
-        if self.causal { (kv_len + i + 1).saturating_sub(q_len).min(kv_len) } else { kv_len }
+    /// Keys that query `i` of a head attends to, of so many that count: those before this one.
+    fn end(&self, keys: u64, i: u64) -> u64 {
+        if self.causal { (keys + i + 1).saturating_sub(self.q_len.value()).min(keys) } else { keys }
+    }
+
+    /// Keys of a sequence that count. A length that is none is the longest.
+    fn keys(&self, inputs: &[Values], b: u64) -> u64 {
+        let all = self.kv_len.exact();
+        if !self.lengths {
+            return all;
+        }
+        u64::try_from(inputs[3].int(b as usize)).map_or(all, |keys| keys.min(all))
     }
 
     fn mask_dims(&self) -> Option<Vec<Size>> {
@@ -170,6 +182,9 @@ impl Attention {
                 scale: Some(Exact(0.75)),
                 ..of(2, 3, 34, 32)
             },
+            Attention { batch: 3.into(), lengths: true, ..grouped(of(4, 1, 300, 64), 2) },
+            Attention { batch: 2.into(), lengths: true, capacity: Some(80.into()), ..causal(of(2, 9, 70, 32)) },
+            Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
         ]
     }
@@ -193,7 +208,7 @@ impl Attention {
             }
             score
         };
-        (0..self.end(i)).map(score).collect()
+        (0..self.end(self.keys(inputs, b), i)).map(score).collect()
     }
 
     /// One row of the result.
@@ -228,6 +243,9 @@ impl Op for Attention {
         if kv_heads == 0 || !self.heads.is_multiple_of(kv_heads) {
             return Err(format!("{} heads cannot share {kv_heads} key-value heads evenly", self.heads));
         }
+        if self.lengths && self.mask != Mask::None {
+            return Err("lengths go with no mask".into());
+        }
         if self.capacity() < self.kv_len {
             return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
         }
@@ -242,7 +260,8 @@ impl Op for Attention {
         let mask = self.mask_dims().map(|dims| TensorDesc::new("mask", self.dtype, dims));
         let [q, k, v] = [("q", query), ("k", cache), ("v", cache)]
             .map(|(name, dims)| TensorDesc::new(name, self.dtype, dims));
-        [q, k, v].into_iter().chain(mask).collect()
+        let lengths = self.lengths.then(|| TensorDesc::new("lengths", DType::I32, [self.batch]));
+        [q, k, v].into_iter().chain(mask).chain(lengths).collect()
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -263,7 +282,7 @@ impl Op for Attention {
 
     fn flops(&self) -> f64 {
         let pairs: f64 = if self.causal {
-            (0..self.q_len.value()).map(|i| self.end(i) as f64).sum()
+            (0..self.q_len.value()).map(|i| self.end(self.kv_len.value(), i) as f64).sum()
         } else {
             self.q_len.as_f64() * self.kv_len.as_f64()
         };
@@ -282,7 +301,8 @@ impl Op for Attention {
     /// the last place (Precision and Operation of SPIR-V Instructions); weights below e^-88 are zero. Kernels may round
     /// weights to the type of the tensors before they multiply.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
-        let (value, mask) = (magnitudes[2], magnitudes.get(3).copied().unwrap_or(0.0));
+        let added = if self.mask == Mask::None { None } else { magnitudes.get(3) };
+        let (value, mask) = (magnitudes[2], added.copied().unwrap_or(0.0));
         let product = magnitudes[0] * magnitudes[1] * self.scale().abs();
         let sum = Tolerance::of_sum(self.head_dim, product, DType::F32, DType::F32).absolute;
         let cap = self.softcap.map_or(f64::INFINITY, |cap| cap.0);
@@ -302,9 +322,14 @@ impl Samples for Attention {
         [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Attention::samples_of).collect()
     }
 
-    /// Finite values; masks with zeros, minus infinities, and other numbers.
+    /// Finite values; lengths; masks with zeros, minus infinities, and other numbers.
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         let tensor = self.inputs().into_iter().nth(index).filter(|_| index >= 2)?;
+        if tensor.name == "lengths" {
+            // One that is too long, and any from none to all.
+            let length = |b| if b == 2 { -1 } else { (random() % (self.kv_len.value() + 1)) as i64 };
+            return Some(Values::Int((0..self.batch.value()).map(length).collect()));
+        }
         let mut unit = || (random() >> 32) as f64 / f64::from(1u32 << 31) - 1.0;
         let element = |_| match (tensor.name, unit()) {
             ("mask", choice) if choice < -0.5 => f64::NEG_INFINITY,
@@ -334,7 +359,7 @@ mod tests {
     #[test]
     fn causal_queries_are_the_last_of_the_sequence() {
         let op = Attention { causal: true, ..Attention::new(1, 3, 2, 1, DType::F32) };
-        assert_eq!((op.end(0), op.end(1), op.end(2)), (0, 1, 2));
+        assert_eq!((op.end(2, 0), op.end(2, 1), op.end(2, 2)), (0, 1, 2));
         let ones = Values::Float(vec![0.0; 3]);
         let out = op.reference(&[ones.clone(), ones, Values::Float(vec![4.0, 8.0])]);
         assert_eq!(out, [Values::Float(vec![0.0, 4.0, 6.0])]);

@@ -124,15 +124,54 @@ impl DType {
     pub fn round(self, value: f64) -> f64 {
         match self {
             DType::F32 => f64::from(value as f32),
-            DType::F16 => f16::from_f64(value).to_f64(),
-            DType::BF16 => bf16::from_f64(value).to_f64(),
+            DType::F16 => f16_of(value).to_f64(),
+            DType::BF16 => bf16_of(value).to_f64(),
             _ => value,
         }
     }
 }
 
+/// The nearest value, ties to even. `f16::from_f64` leaves lower bits out before it looks for ties.
+pub(crate) fn f16_of(value: f64) -> f16 {
+    f16::from_f32(odd(value))
+}
+
+/// As [`f16_of`].
+pub(crate) fn bf16_of(value: f64) -> bf16 {
+    bf16::from_f32(odd(value))
+}
+
+/// The next value towards zero with its last bit set where something was lost, so that a second rounding to at most 22 bits
+/// finds what one alone would have found (rounding to odd).
+fn odd(value: f64) -> f32 {
+    let near = value as f32;
+    if value.is_nan() || f64::from(near) == value {
+        return near;
+    }
+    let larger = f64::from(near).abs() > value.abs();
+    f32::from_bits((near.to_bits() - u32::from(larger)) | 1)
+}
+
 impl std::fmt::Display for DType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_floats_are_rounded_once() {
+        let above = 1.0 + 2f64.powi(-8) + 2f64.powi(-40);
+        assert_eq!((DType::BF16.round(above), DType::BF16.round(-above)), (1.007_812_5, -1.007_812_5));
+        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-45);
+        assert_eq!(DType::F16.round(above), 1.0 + 2f64.powi(-10));
+        assert_eq!(DType::F16.round(1.0 + 2f64.powi(-11)), 1.0);
+        assert_eq!(DType::F16.round(65_519.999), 65_504.0);
+        assert_eq!(DType::F16.round(65_520.0), f64::INFINITY);
+        assert_eq!(DType::BF16.round(1e300), f64::INFINITY);
+        assert_eq!(DType::F16.round(2f64.powi(-25) * 1.000_000_001), 2f64.powi(-24));
     }
 }

@@ -3,7 +3,10 @@
 use half::{bf16, f16};
 use halite_sizes::Size;
 
-use crate::DType;
+use crate::{
+    DType,
+    dtype::{bf16_of, f16_of},
+};
 
 /// Type and shape of a dense row-major tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,8 +94,8 @@ impl Values {
             match dtype {
                 DType::F64 => bytes.extend(self.float(i).to_le_bytes()),
                 DType::F32 => bytes.extend((self.float(i) as f32).to_le_bytes()),
-                DType::F16 => bytes.extend(f16::from_f64(self.float(i)).to_le_bytes()),
-                DType::BF16 => bytes.extend(bf16::from_f64(self.float(i)).to_le_bytes()),
+                DType::F16 => bytes.extend(f16_of(self.float(i)).to_le_bytes()),
+                DType::BF16 => bytes.extend(bf16_of(self.float(i)).to_le_bytes()),
                 DType::I8 | DType::U8 => bytes.push(self.int(i) as u8),
                 DType::I16 | DType::U16 => bytes.extend((self.int(i) as u16).to_le_bytes()),
                 DType::I32 | DType::U32 => bytes.extend((self.int(i) as u32).to_le_bytes()),

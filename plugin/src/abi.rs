@@ -40,7 +40,7 @@ use std::ffi::{c_char, c_void};
 /// Incompatible changes. 0 while the interface is young: then the minor version has to be equal as well.
 pub const HALITE_ABI_MAJOR: u32 = 0;
 /// Compatible additions.
-pub const HALITE_ABI_MINOR: u32 = 2;
+pub const HALITE_ABI_MINOR: u32 = 3;
 /// The version of this file: major in the upper half, minor in the lower.
 pub const HALITE_ABI_VERSION: u32 = (HALITE_ABI_MAJOR << 16) | HALITE_ABI_MINOR;
 /// Name of the exported function.
@@ -297,6 +297,44 @@ pub struct HaliteMemoryStats {
     pub allocation_count: u64,
 }
 
+/// When one command ran, once, while a profile was taken.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HaliteCommandTime {
+    pub struct_size: u32,
+    /// One of `HALITE_COMMAND_FILL`, `_UPDATE`, `_COPY` and `_DISPATCH`.
+    pub kind: u32,
+    /// Name of a dispatch's entry point; empty for others.
+    pub name: HaliteStr,
+    /// Name of the innermost debug group; empty outside of all, and for queue operations.
+    pub group: HaliteStr,
+    /// The place among the commands of the group that do work, or of the recording outside of all groups.
+    pub index: u32,
+    pub queue: u32,
+    /// Workgroups of a dispatch; zeros for others, and where only the device knows them.
+    pub workgroups: [u32; 3],
+    pub reserved: u32,
+    /// Bytes that a transfer writes; 0 for a dispatch, and where they are not known.
+    pub bytes: u64,
+    /// Number of the queue operation since profiling began. What one operation executed comes in order.
+    pub run: u64,
+    /// Nanoseconds of the device's clock since the first command of the profile began.
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+/// What else a profile tells. The caller sets `struct_size`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HaliteProfileSummary {
+    pub struct_size: u32,
+    pub reserved: u32,
+    /// Commands that ran and were not measured.
+    pub lost: u64,
+    /// Nanoseconds between two values of the device's clock.
+    pub resolution_ns: f64,
+}
+
 /// What a buffer is asked to be. Bits are IREE's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -418,6 +456,20 @@ pub struct HaliteDeviceVtable {
     /// Waits until all queues are idle; DEADLINE_EXCEEDED after `timeout_ns`.
     pub wait_idle:
         Option<unsafe extern "C" fn(device: *mut HaliteDevice, timeout_ns: u64) -> *mut HaliteStatus>,
+    /// Begins to measure commands; FAILED_PRECONDITION while a profile is taken. Null where the device cannot, and then
+    /// `stop_profiling` is null, too.
+    pub start_profiling: Option<unsafe extern "C" fn(device: *mut HaliteDevice) -> *mut HaliteStatus>,
+    /// Waits until the work that was accepted during the profile has finished, ends the profile, and visits its times.
+    /// DEADLINE_EXCEEDED after `timeout_ns`: then the profile goes on.
+    pub stop_profiling: Option<
+        unsafe extern "C" fn(
+            device: *mut HaliteDevice,
+            timeout_ns: u64,
+            context: *mut c_void,
+            visit: Option<unsafe extern "C" fn(context: *mut c_void, time: *const HaliteCommandTime)>,
+            out_summary: *mut HaliteProfileSummary,
+        ) -> *mut HaliteStatus,
+    >,
 }
 
 /// A buffer of a device.

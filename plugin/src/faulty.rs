@@ -222,6 +222,8 @@ const DEVICE: HaliteDeviceVtable = sized!(HaliteDeviceVtable {
     queue_submit: Some(submit),
     queue_flush: Some(with_u64),
     wait_idle: Some(with_u64),
+    start_profiling: None,
+    stop_profiling: None,
 });
 
 unsafe extern "C" fn name(_: *mut HaliteDriver) -> HaliteStr {

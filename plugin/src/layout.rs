@@ -49,14 +49,20 @@ layout! {
         struct_size 0, reserved 4, bytes_reserved 8, bytes_used 16, peak_bytes_reserved 24,
         peak_bytes_used 32, allocation_count 40
     }
+    HaliteCommandTime 96 {
+        struct_size 0, kind 4, name 8, group 24, index 40, queue 44, workgroups 48, reserved 60, bytes 64,
+        run 72, start_ns 80, end_ns 88
+    }
+    HaliteProfileSummary 24 { struct_size 0, reserved 4, lost 8, resolution_ns 16 }
     HaliteBufferParams 16 { memory_type 0, usage 4, affinity 8 }
     HaliteSemaphorePoint 16 { semaphore 0, value 8 }
     HaliteFence 16 { points 0, count 8 }
     HaliteDevice 8 { vtable 0 }
-    HaliteDeviceVtable 136 {
+    HaliteDeviceVtable 152 {
         struct_size 0, reserved 4, retain 8, release 16, id 24, info 32, queue_count 40, query_i64
         48, memory_stats 56, trim 64, allocate_buffer 72, create_semaphore 80, create_executable 88,
-        create_command_buffer 96, queue_alloca 104, queue_submit 112, queue_flush 120, wait_idle 128
+        create_command_buffer 96, queue_alloca 104, queue_submit 112, queue_flush 120, wait_idle 128,
+        start_profiling 136, stop_profiling 144
     }
     HaliteBuffer 8 { vtable 0 }
     HaliteBufferInfo 40 {

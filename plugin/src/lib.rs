@@ -44,6 +44,7 @@ mod object;
 mod once;
 mod panics;
 mod peer;
+mod profile;
 mod queue;
 mod raw;
 mod semaphore;

@@ -33,6 +33,8 @@ grows!(
     HalitePlugin,
     HaliteDeviceInfo,
     HaliteMemoryStats,
+    HaliteCommandTime,
+    HaliteProfileSummary,
     HaliteBufferInfo,
     HaliteExecutableDesc,
     HaliteFunctionInfo,

@@ -202,7 +202,7 @@ impl SessionBuilder {
         let context = Context::with_options(&natives, &loaded, &options)
             .map_err(|failure| choose::explain(failure, &devices, &hints))
             .context(|| "creating the session")?;
-        Ok(Session::new(Shared::new(context, devices), modules))
+        Ok(Session::new(Shared::new(context, devices, loaded), modules))
     }
 
     fn read_modules(&mut self) -> Result<Vec<ModuleDef>> {

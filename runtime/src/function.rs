@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use halite_abi::{Result as StatusResult, ResultExt, status};
+use halite_formats::vmfb::RecordingNotes;
 use halite_hal::{Deadline, Fence};
 use halite_vm::{Entered, FunctionHandle, Invocation, Kind, Ref, Value as VmValue};
 
@@ -42,6 +43,12 @@ impl Function {
     /// Facts about it.
     pub fn info(&self) -> &FunctionInfo {
         &self.info
+    }
+
+    /// What the session's modules tell of the recording whose debug group has this name: which operations its commands
+    /// compute. Modules of other compilers tell nothing.
+    pub fn notes(&self, group: &str) -> Option<RecordingNotes> {
+        self.shared.notes(group)
     }
 
     /// The source signature, if the compiler left it.

@@ -25,6 +25,7 @@ pub struct FunctionInfo {
     output_names: Vec<String>,
     parsed: Option<Declaration>,
     launch: Option<Launch>,
+    states: Vec<(usize, usize)>,
 }
 
 /// How a function is called so that the call returns before its work is done.
@@ -74,7 +75,7 @@ impl FunctionInfo {
             all.into_iter().flatten().filter_map(names)
         };
         let fields = |of: fn(&Declaration) -> &Vec<Field>| parsed.as_ref().map(of);
-        Ok(FunctionInfo {
+        let mut info = FunctionInfo {
             module: module.to_owned(),
             name: name.to_owned(),
             calling_convention: signature.calling_convention.clone(),
@@ -90,7 +91,16 @@ impl FunctionInfo {
             declaration,
             parsed,
             launch,
-        })
+            states: Vec::new(),
+        };
+        info.states = states(all.into_iter().flatten(), &info);
+        Ok(info)
+    }
+
+    /// The inputs whose buffers a call writes, and the outputs that are in them afterwards, by their places. What is handed in for
+    /// them must not be needed otherwise.
+    pub fn states(&self) -> &[(usize, usize)] {
+        &self.states
     }
 
     /// `module.name`.
@@ -157,6 +167,20 @@ fn launches(sibling: &FunctionSignature, convention: &Signature) -> bool {
         && with_fences.args.starts_with(&convention.args)
         && with_fences.plain_args().skip(convention.args.len()).all(|kind| kind == Kind::Ref)
         && with_fences.results == convention.results
+}
+
+/// The states of a function, from the first signature that names any.
+fn states<'a>(
+    mut signatures: impl Iterator<Item = &'a FunctionSignature>,
+    info: &FunctionInfo,
+) -> Vec<(usize, usize)> {
+    let place = |names: &[String], name: &str| names.iter().position(|own| own == name);
+    let named = signatures.find_map(|signature| Some(signature.states()).filter(|named| !named.is_empty()));
+    let pairs = named.iter().flatten();
+    let places = |(input, output): &(String, String)| {
+        Some((place(&info.input_names, input)?, place(&info.output_names, output)?))
+    };
+    pairs.filter_map(places).collect()
 }
 
 /// Names of inputs or outputs: the first list of as many, else those of the declaration.

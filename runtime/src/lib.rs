@@ -63,6 +63,7 @@ pub use error::{Error, Result};
 pub use function::Function;
 pub use hal_module::{BufferObject, DeviceObject, FenceObject, FileObject, HalModule, TraceSink};
 pub use halite_abi::{ElementType, Encoding};
+pub use halite_formats::vmfb::{OperationNote, RecordingNotes, VersionNote};
 pub use halite_hal::Deadline;
 pub use halite_vm::{Kind, Limits};
 pub use info::FunctionInfo;

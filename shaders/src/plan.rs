@@ -111,6 +111,9 @@ pub struct Plan {
     pub scratch: Vec<Size>,
     /// Whether the steps may run at the same time, in any order.
     pub independent: bool,
+    /// Whether the first step copies input 0 to output 0, and the others change what is there: where both are one memory, it has
+    /// nothing to do.
+    pub updates: bool,
 }
 
 impl Plan {
@@ -121,7 +124,12 @@ impl Plan {
 
     /// A plan of dispatches one after the other, and the bytes of each scratch buffer between them.
     pub fn new(steps: Vec<Step>, scratch: Vec<Size>) -> Plan {
-        Plan { steps, scratch, independent: false }
+        Plan { steps, scratch, independent: false, updates: false }
+    }
+
+    /// The plan as one whose first step copies what the others change.
+    pub(crate) fn updating(self) -> Plan {
+        Plan { updates: true, ..self }
     }
 }
 

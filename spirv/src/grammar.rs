@@ -1,4 +1,4 @@
-//! The operand shapes of the SPIR-V instructions that compute kernels use, and which of them declare types and constants or
+//! The operand shapes of the SPIR-V instructions that compute kernels and neural graphs use, and which of them declare types and constants or
 //! end blocks.
 //!
 //! A shape is a string, one letter per operand: `t` result type, `r` result id, `i` id defined before its use,
@@ -8,13 +8,28 @@
 
 use spirv::Op;
 
-/// The shape of an instruction, or `None` if compute kernels have no use for it.
+/// The shape of an instruction, or `None` if neither compute kernels nor neural graphs have use for it.
 pub(crate) fn shape(op: Op) -> Option<&'static str> {
     mode_setting(op)
         .or_else(|| declarations(op))
         .or_else(|| memory(op))
         .or_else(|| values(op))
         .or_else(|| extensions(op))
+        .or_else(|| graphs(op))
+}
+
+/// The shapes of the instructions of neural graphs, which no compute kernel has.
+pub(crate) fn graphs(op: Op) -> Option<&'static str> {
+    Some(match op {
+        Op::TypeGraphARM => "rlI",
+        Op::GraphConstantARM => "trl",
+        Op::GraphEntryPointARM => "fsF",
+        Op::GraphARM => "tr",
+        Op::GraphInputARM => "triI",
+        Op::GraphSetOutputARM => "iiI",
+        Op::GraphEndARM => "",
+        _ => return None,
+    })
 }
 
 /// The shape of an instruction whose words are known: an operation on specialization constants has the operands of the

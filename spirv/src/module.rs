@@ -262,7 +262,10 @@ fn cut(words: &[u32], at: usize) -> Result<Inst, SpirvError> {
     }
     let words = &words[at..at + len];
     let Some(shape) = grammar::shape_of(op, words) else {
-        return Err(SpirvError::at(at, format!("Op{op:?} is not an instruction of compute shaders")));
+        return Err(SpirvError::at(
+            at,
+            format!("Op{op:?} is not an instruction of compute shaders or graphs"),
+        ));
     };
     let mut inst = Inst { op, at, len, ty: 0, id: 0 };
     let mut next = 1;

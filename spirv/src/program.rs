@@ -8,6 +8,7 @@ use crate::{
     cfg::Function,
     entry::{Entry, read_entries},
     error::SpirvError,
+    grammar,
     module::{Inst, Module},
     sections,
     types::Types,
@@ -28,6 +29,9 @@ impl<'w> Program<'w> {
     /// Takes a module apart; checks what can be told before types and ids are.
     pub fn read(words: &'w [u32]) -> Result<Self, SpirvError> {
         let module = Module::parse(words)?;
+        if let Some(inst) = module.insts().iter().find(|inst| grammar::graphs(inst.op).is_some()) {
+            return Err(SpirvError::at(inst.at, format!("Op{:?} is no part of compute kernels", inst.op)));
+        }
         let first_function = sections::check(&module)?;
         let types = Types::build(&module)?;
         let entries = read_entries(&module)?;

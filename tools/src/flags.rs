@@ -231,6 +231,10 @@ pub struct ModuleFlags {
     /// Function to call, by name or module.name. Default: the only one
     #[arg(long = "function", value_name = "NAME")]
     pub function: Option<String>,
+    /// Inputs of a model that are state, and the outputs that replace them, such as past_*=present_*; what a * stands for is the
+    /// same in both. May be repeated. Default: auto, which finds pairs by their names
+    #[arg(long = "state", value_name = "INPUT=OUTPUT|auto")]
+    pub state: Vec<String>,
     /// Parameter archive (.irpa, .safetensors, .gguf), with the scope that the module names. May be repeated
     #[arg(long = "parameters", value_name = "[SCOPE=]FILE")]
     pub parameters: Vec<String>,

@@ -31,5 +31,6 @@ mod ports;
 mod progress;
 pub mod run;
 mod session;
+mod state;
 pub mod units;
 mod values;

@@ -9,7 +9,7 @@ use crate::{
     devices,
     engine::{Code, Status},
     flags::{DeviceFlags, ModuleFlags},
-    logger,
+    logger, state,
 };
 
 /// What messages call standard input.
@@ -46,6 +46,9 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     }
     if let Some(main) = main {
         builder = builder.model(main);
+    }
+    for (input, output) in state::patterns(&modules.state)?.0 {
+        builder = builder.state(input, output);
     }
     for (scope, path) in modules.parameters()? {
         builder = builder.parameters_with(scope, path, modules.parameter_mode.into());

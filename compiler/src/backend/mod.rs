@@ -89,6 +89,9 @@ pub struct Choice {
     /// Whether each element of a result is written after the same element of an input was read, and by the same invocation,
     /// so that the result may take the input's memory.
     pub elementwise: bool,
+    /// Whether the first dispatch copies the first input to the first output, and the others change what is there: it is left
+    /// out where both are one memory.
+    pub updates: bool,
     /// What it costs at least.
     pub work: Work,
 }

@@ -25,6 +25,8 @@ pub struct Scores {
     pub softcap: Option<f64>,
     /// Whether query i attends to keys up to `keys - queries + i` only.
     pub causal: bool,
+    /// How many keys of each sequence count, integers `[batch]`; causal queries are the last of them. Absent: all.
+    pub lengths: Option<TensorId>,
 }
 
 /// The scores of attention in all their stages, `[batch, heads, queries, keys]`, as `f32`.
@@ -65,12 +67,17 @@ impl Builder {
         scores: Scores,
     ) -> Result<TensorId> {
         let sizes = self.attention_sizes([q, k, v])?;
+        let dim = sizes.dim.max(sizes.value_dim);
+        let by_kernel = (1..=MOST_DIM).contains(&dim);
+        let (mask, scores) = match by_kernel && mask.is_none() {
+            true => (mask, scores),
+            false => self.lengths_as_mask(mask, scores, [sizes.batch, sizes.queries, sizes.keys])?,
+        };
         let element = self.element(q);
         let q = self.in_type_of(q, FLOATS, "attention")?;
         let dtype = self.element(q).storage();
         let (k, v) = (self.cast(k, dtype)?, self.cast(v, dtype)?);
-        let dim = sizes.dim.max(sizes.value_dim);
-        if dim > MOST_DIM || dim == 0 {
+        if !by_kernel {
             let stages = self.attention_scores([q, k], mask, scores)?;
             let made = self.attend(stages.weights, v)?;
             return self.cast(made, element);
@@ -88,12 +95,14 @@ impl Builder {
             kv_heads: (sizes.kv_heads != sizes.heads).then_some(sizes.kv_heads),
             causal: scores.causal,
             mask: kind,
+            lengths: scores.lengths.is_some(),
             scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim)).into()),
             softcap: scores.softcap.map(Into::into),
             ..Attention::new(sizes.heads, sizes.queries, sizes.keys, dim, dtype)
         };
         let dims = [sizes.batch, sizes.heads.into(), sizes.queries, dim.into()];
-        let inputs: Vec<_> = [q, k, v].into_iter().chain(mask).collect();
+        let lengths = scores.lengths.map(|lengths| self.cast(lengths, DType::I32)).transpose()?;
+        let inputs: Vec<_> = [q, k, v].into_iter().chain(mask).chain(lengths).collect();
         let made = self.kernel1(Operation::Attention(made), &inputs, dtype.into(), &dims)?;
         let part = Range::all(Size::from(sizes.value_dim));
         let ranges = [Range::all(dims[0]), Range::all(dims[1]), Range::all(dims[2]), part];
@@ -161,6 +170,7 @@ impl Builder {
         scores: Scores,
     ) -> Result<Stages> {
         let Sizes { batch, heads, kv_heads, queries, keys, dim, .. } = self.attention_sizes([q, k, k])?;
+        let (mask, scores) = self.lengths_as_mask(mask, scores, [batch, queries, keys])?;
         let (q, k) = (self.as_f32(q)?, self.as_f32(k)?);
         let group = heads / kv_heads;
         let q = self.reshape_to(q, &[batch, kv_heads.into(), queries * group, dim.into()])?;

@@ -11,8 +11,19 @@ use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};
 
 impl Builder {
-    /// Dimensions of what tensors are broadcast to (NumPy's rule).
-    pub fn broadcast(&self, ids: &[TensorId]) -> Result<Vec<Size>> {
+    /// Dimensions of what tensors are broadcast to (NumPy's rule), as numbers to which the graph is fixed.
+    ///
+    /// # Errors
+    /// They do not go together.
+    pub fn broadcast(&self, ids: &[TensorId]) -> Result<Vec<u64>> {
+        Ok(self.broadcast_sizes(ids)?.iter().map(|size| size.exact()).collect())
+    }
+
+    /// The same as sizes, which may be open.
+    ///
+    /// # Errors
+    /// They do not go together.
+    pub fn broadcast_sizes(&self, ids: &[TensorId]) -> Result<Vec<Size>> {
         let shapes: Vec<Vec<Size>> = ids.iter().map(|id| self.sizes(*id).to_vec()).collect();
         expression::broadcast(&shapes)
             .map_err(|reason| self.invalid(format!("{}: {reason}", self.describe(ids))))
@@ -27,7 +38,7 @@ impl Builder {
         compute: impl FnOnce(&mut Expression, &[Operand]) -> Operand,
     ) -> Result<TensorId> {
         let element = element.into();
-        let dims = self.broadcast(ids)?;
+        let dims = self.broadcast_sizes(ids)?;
         let mut program = Expression::default();
         let mut operands = Vec::new();
         for (index, id) in ids.iter().enumerate() {

@@ -333,7 +333,7 @@ impl Builder {
         let scale = self.cast(weights.scales, scales)?;
         let n = weights.rows(self);
         let operation = Operation::QuantMatMul(QuantMatMul {
-            m: count,
+            m: count.into(),
             n,
             k: weights.length,
             group: weights.group,
@@ -391,7 +391,7 @@ impl Builder {
         let operation = Operation::Embedding(Embedding {
             rows: weights.rows(self),
             width: weights.length,
-            indices: count,
+            indices: count.into(),
             group: weights.group,
             bits: weights.bits,
             scales,

@@ -225,6 +225,9 @@ impl Call<'_> {
     fn allocate(&mut self, wait: Reg) {
         let mut fences = Vec::new();
         for index in 0..self.version.flow().outputs.len() {
+            if self.version.flow().state_input(index).is_some() {
+                continue;
+            }
             let bytes = self.varied(|_, flow| whole_size(flow.outputs[index]));
             let params = (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE);
             fences.push(self.alloca(wait, params, bytes, self.outputs[index]));
@@ -306,7 +309,7 @@ impl Call<'_> {
         let mut table = Vec::new();
         for memory in self.version.slots.iter() {
             let (buffer, bytes) = match memory {
-                Memory::Input(index) => {
+                Memory::Input(index) | Memory::State(index) => {
                     let index = index as usize;
                     let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).byte_size());
                     (self.inputs[index], bytes)
@@ -421,7 +424,9 @@ impl Call<'_> {
             let (element, encoding) = (self.code.u32(element.0), self.code.u32(Encoding::DENSE_ROW_MAJOR.0));
             let dims = self.dims(&|graph| graph.outputs[index].tensor);
             let one = Part::One;
-            let buffer = self.outputs[index];
+            let made = self.outputs[index];
+            // A state is in the buffer that came in.
+            let buffer = self.version.flow().state_input(index).map_or(made, |input| self.inputs[input]);
             let parts = [
                 one(buffer),
                 one(zero),
@@ -430,8 +435,8 @@ impl Call<'_> {
                 one(encoding),
                 Part::Span(dims.len(), &dims),
             ];
-            self.writer.call_variadic(&mut self.code, hal::BUFFER_VIEW_CREATE, &parts, &[buffer]);
-            views.push(buffer);
+            self.writer.call_variadic(&mut self.code, hal::BUFFER_VIEW_CREATE, &parts, &[made]);
+            views.push(made);
         }
         self.code.op(Op::Return, &[views.into()]);
     }

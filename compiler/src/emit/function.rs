@@ -51,11 +51,20 @@ impl<'a> Functions<'a> {
         tables: &mut [Option<Table>],
     ) -> Result<(), CompileError> {
         let name = format!("{}{}", function.name, export::ASYNC_SUFFIX);
-        let attrs = |kind| declaration(kind, function).into_iter().chain(names(function)).collect::<Vec<_>>();
+        let attrs = |kind| {
+            declaration(kind, function)
+                .into_iter()
+                .chain(names(function))
+                .chain(states(function))
+                .collect::<Vec<_>>()
+        };
         let mut asynchronous = attrs("async");
         asynchronous.push(Attr::new(attribute::CALL_MODEL, attribute::COARSE_FENCES));
-        // All that a call writes is allocated by that call, so any number may be under way at one time.
-        asynchronous.push(Attr::new(attribute::CALLS, attribute::INDEPENDENT));
+        // But for states, all that a call writes is allocated by that call, so any number may be under way at one time.
+        // Of calls that write a state, each waits for those before it, whoever owns the state.
+        if self.plan.functions[index].iter().all(|flow| flow.states.is_empty()) {
+            asynchronous.push(Attr::new(attribute::CALLS, attribute::INDEPENDENT));
+        }
         let ordinal = match &function.versions[..] {
             [_] if !function.is_open() => {
                 let version = self.version(&name, index, 0, function, self.equals);
@@ -256,6 +265,21 @@ fn names(function: &Function) -> impl Iterator<Item = Attr> {
         [list(attribute::INPUTS, &graph.inputs), list(attribute::OUTPUTS, &graph.outputs)]
     };
     function.versions.first().map(of).into_iter().flatten()
+}
+
+/// The states of a function: names of inputs and of the outputs that replace them, in turns. Those of any version.
+fn states(function: &Function) -> Option<Attr> {
+    let mut pairs: Vec<[&str; 2]> = Vec::new();
+    for graph in &function.versions {
+        for state in &graph.states {
+            let pair = [graph.inputs[state.input].name.as_str(), graph.outputs[state.output].name.as_str()];
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    let names: Vec<String> = pairs.iter().flatten().map(|name| (*name).to_owned()).collect();
+    (!names.is_empty()).then(|| Attr::list(attribute::STATES, &names))
 }
 
 /// The declaration of a function, as compilers of IREE write it: dimensions that versions do not share are `?`.

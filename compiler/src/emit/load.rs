@@ -9,13 +9,14 @@ use halite_abi::{
     import::{hal, io_parameters},
     object,
 };
+use halite_formats::vmfb::{Attr, group_name};
 use halite_vm::{asm::Reg, isa::Op};
 
 use super::{
     code::{Code, Part},
     globals::{DEVICE, Globals, TARGET},
     module::Writer,
-    needs,
+    needs, notes,
     parameters::Source,
     record::{Buffers, Recorder},
     slots::Slots,
@@ -150,7 +151,8 @@ impl Load<'_> {
                     let slots = &self.slots[function][versions[0]];
                     let table = &mut tables[function][group];
                     let open = self.program.functions[function].versions[versions[0]].open.as_ref();
-                    of_group.push(self.recorder(&name, &kernels, slots, &commands, (table, open))?);
+                    let notes = notes::attribute(self.plan, target, function, versions, segment);
+                    of_group.push(self.recorder(&name, &kernels, slots, &commands, (table, open, notes))?);
                 }
                 of_function.push(of_group);
             }
@@ -166,7 +168,7 @@ impl Load<'_> {
         kernels: &[(u32, String)],
         slots: &Slots,
         commands: &[&[Command]],
-        (table, open): (&mut Option<Table>, Option<&OpenSizes>),
+        (table, open, notes): (&mut Option<Table>, Option<&OpenSizes>, Attr),
     ) -> Result<u32, CompileError> {
         let mut code = match table.take() {
             None => match open {
@@ -194,11 +196,23 @@ impl Load<'_> {
         }
         let (writer, buffers) = (&mut *self.writer, &buffers);
         let (code_of, target, watch) = (&mut code, recording, self.watch);
-        Recorder { writer, code: code_of, target, executable, text, ordinal, buffers, kernels, watch }
-            .record(device, false, commands)?;
+        let group = &group_name(&writer.name, name);
+        let mut recorder = Recorder {
+            writer,
+            code: code_of,
+            target,
+            executable,
+            text,
+            ordinal,
+            buffers,
+            kernels,
+            group,
+            watch,
+        };
+        recorder.record(device, false, commands)?;
         code.op(Op::Return, &[vec![recording].into()]);
         *table = code.take_table();
-        self.writer.function(name, false, code)
+        self.writer.reflected_function(name, false, code, vec![notes])
     }
 
     fn executables(
@@ -341,11 +355,8 @@ impl Load<'_> {
         }
         let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
         let (writer, buffers, watch) = (&mut *self.writer, &*buffers, self.watch);
-        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, watch }.record(
-            device,
-            true,
-            &[commands],
-        )?;
+        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, group: "", watch }
+            .record(device, true, &[commands])?;
         self.writer.new_fence(code, device, registers.signal);
         let (queue, flags) = (code.i64(needs::ANY_QUEUE), code.i64(0));
         let args = [device, queue, registers.done, registers.signal, target, flags];

@@ -16,6 +16,7 @@ mod init;
 mod load;
 mod module;
 mod needs;
+mod notes;
 mod numbers;
 mod open;
 mod parameters;

@@ -25,6 +25,8 @@ const SMALL: u64 = 256;
 /// A module in the making.
 #[derive(Debug)]
 pub struct Writer {
+    /// Name of the module.
+    pub name: String,
     builder: ModuleBuilder,
     /// What the module says of itself.
     attrs: Vec<Attr>,
@@ -45,7 +47,7 @@ impl Writer {
             builder.dependency(io_parameters::NAME, io_parameters::VERSION, false);
         }
         let (imports, data, large) = (HashMap::new(), HashMap::new(), LargeData::new());
-        Writer { builder, attrs, imports, data, large, functions: Vec::new() }
+        Writer { name: name.to_owned(), builder, attrs, imports, data, large, functions: Vec::new() }
     }
 
     /// The function operand of an import.

@@ -45,6 +45,8 @@ pub struct Recorder<'a> {
     pub buffers: &'a Buffers,
     /// The global and the name of each kernel.
     pub kernels: &'a [(u32, String)],
+    /// Name of the debug group around all commands; empty for none.
+    pub group: &'a str,
     /// Whether the work goes on.
     pub watch: Watch<'a>,
 }
@@ -67,6 +69,11 @@ impl Recorder<'_> {
         let capacity = self.code.u32(self.buffers.slots.len());
         let args = [device, mode, categories, queue, capacity];
         self.writer.call(self.code, hal::COMMAND_BUFFER_CREATE, &args, &[self.target]);
+        if !self.group.is_empty() {
+            self.writer.text(self.code, self.group, self.text);
+            let args = [self.target, self.text];
+            self.writer.call(self.code, hal::COMMAND_BUFFER_BEGIN_DEBUG_GROUP, &args, &[]);
+        }
         let mut current = None;
         for index in 0..versions.first().map_or(0, |commands| commands.len()) {
             self.watch.check()?;
@@ -82,6 +89,9 @@ impl Recorder<'_> {
                 Command::Copy { .. } => self.copy(&same),
                 Command::Barrier => self.barrier(),
             }
+        }
+        if !self.group.is_empty() {
+            self.writer.call(self.code, hal::COMMAND_BUFFER_END_DEBUG_GROUP, &[self.target], &[]);
         }
         self.writer.call(self.code, hal::COMMAND_BUFFER_FINALIZE, &[self.target], &[]);
         Ok(())

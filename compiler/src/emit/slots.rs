@@ -2,6 +2,11 @@
 
 use crate::plan::{flow::Flow, schedule::Memory};
 
+/// What an input is bound as.
+fn of_input(flow: &Flow, index: u32) -> Memory {
+    if flow.is_state(index as usize) { Memory::State(index) } else { Memory::Input(index) }
+}
+
 /// The memories of a binding table, by slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slots(Vec<Memory>);
@@ -11,7 +16,7 @@ impl Slots {
     pub fn of(flow: &Flow, transient: bool) -> Self {
         let inputs = (0..).zip(&flow.inputs_used).filter(|(_, used)| **used);
         let outputs = (0..).zip(&flow.outputs).filter(|(_, bytes)| bytes.value() > 0);
-        let mut slots: Vec<_> = inputs.map(|(index, _)| Memory::Input(index)).collect();
+        let mut slots: Vec<_> = inputs.map(|(index, _)| of_input(flow, index)).collect();
         slots.extend(outputs.map(|(index, _)| Memory::Output(index)));
         slots.extend(transient.then_some(Memory::Transient));
         slots.extend((flow.readback_bytes > 0).then_some(Memory::Readback));

@@ -74,6 +74,13 @@ fn write_work(work: &WorkReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_operation(operation, f)?;
     }
     writeln!(f, "    operations: {}", counted(&work.operations))?;
+    if !work.states.is_empty() {
+        let there = work.states.iter().filter(|state| state.in_place).count();
+        writeln!(f, "    states: {}, {there} of them updated in place", work.states.len())?;
+    }
+    for state in work.states.iter().filter(|state| !state.in_place) {
+        writeln!(f, "      {} is copied from '{}': {}", state.input, state.output, state.why)?;
+    }
     writeln!(
         f,
         "    total: {} flops, {} moved; recordings: {} with {} dispatches, {} copies, {} barriers",

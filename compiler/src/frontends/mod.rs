@@ -8,6 +8,8 @@ mod format;
 pub mod onnx;
 pub mod pte;
 mod source;
+pub mod tosa;
+pub mod vgf;
 
 use std::fmt;
 
@@ -21,7 +23,7 @@ pub use format::ModelFormat;
 pub use source::Source;
 
 /// All front ends. Where two recognize a file equally well, the first reads it.
-static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch];
+static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch, &vgf::Vgf];
 
 /// How sure a front end is that a file has its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -32,6 +32,7 @@ impl Graph {
         if !same(&self.inputs, &self.body.parameters) || !same(&self.outputs, &self.body.results) {
             return Err(wrong(&SourceLocation::default(), "ports are not those of the body".to_owned()));
         }
+        self.check_states()?;
         self.check_region(&self.body, &mut known, watch)
     }
 

@@ -8,6 +8,7 @@ mod check;
 mod evaluate;
 mod foreign;
 mod shape;
+mod state;
 mod text;
 mod types;
 
@@ -20,6 +21,7 @@ use halite_sizes::{Entered, Size, Trace};
 use crate::SourceLocation;
 pub use foreign::{ForeignBinding, ForeignKernel};
 pub use shape::Shape;
+pub use state::StatePort;
 pub use types::{ElementType, elements, storage_bytes};
 
 /// A tensor of a [`Graph`].
@@ -156,6 +158,8 @@ pub struct Graph {
     pub inputs: Vec<Port>,
     /// What the caller gets, in order; `body.results` under their names.
     pub outputs: Vec<Port>,
+    /// Inputs whose buffers take the elements of outputs.
+    pub states: Vec<StatePort>,
     /// The sizes that are open, where some are.
     pub open: Option<OpenSizes>,
 }

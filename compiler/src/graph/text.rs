@@ -57,6 +57,10 @@ impl fmt::Display for Graph {
         for port in &self.outputs {
             writeln!(f, "output '{}' {}", port.name, self.describe(port.tensor))?;
         }
+        for state in &self.states {
+            let (input, output) = (&self.inputs[state.input].name, &self.outputs[state.output].name);
+            writeln!(f, "state '{input}' becomes '{output}'")?;
+        }
         Ok(())
     }
 }

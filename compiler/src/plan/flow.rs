@@ -16,6 +16,8 @@ pub(super) const COUNTER_BYTES: u64 = 256;
 pub enum StorageClass {
     /// In a buffer of the caller.
     Input(u32),
+    /// In the caller's buffer for a state, which is read and written; the input that it is.
+    State(u32),
     /// In a buffer for the caller.
     Output(u32),
     /// In the module.
@@ -134,8 +136,33 @@ pub struct Flow {
     pub inputs_used: Vec<bool>,
     /// Number of symbols that open sizes are computed of.
     pub symbols: usize,
-    /// Bytes of each output.
+    /// Bytes of each output; none of those that are states.
     pub outputs: Vec<Size>,
+    /// The states, in the order of the graph.
+    pub states: Vec<State>,
+}
+
+/// A state of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The input whose buffer it is.
+    pub input: usize,
+    /// The output that is in the buffer afterwards.
+    pub output: usize,
+    /// Why its new value is copied there, where it is not computed there.
+    pub copied: Option<String>,
+}
+
+impl Flow {
+    /// The input whose buffer an output is in: that of its state.
+    pub fn state_input(&self, output: usize) -> Option<usize> {
+        self.states.iter().find(|state| state.output == output).map(|state| state.input)
+    }
+
+    /// Whether an input is a state.
+    pub fn is_state(&self, input: usize) -> bool {
+        self.states.iter().any(|state| state.input == input)
+    }
 }
 
 impl Step {

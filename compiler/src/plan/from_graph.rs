@@ -7,7 +7,8 @@ use halite_ops::Operation;
 use halite_sizes::Size;
 
 use super::{
-    flow::{COUNTER_BYTES, Flow, Item, Number, Step, Storage, StorageClass, StorageId},
+    flow::{COUNTER_BYTES, Flow, Item, Number, State, Step, Storage, StorageClass, StorageId},
+    in_place::{Placement, in_place},
     order::by_level,
     pool::{Known, Pool},
 };
@@ -30,7 +31,8 @@ const READ_BYTES: u64 = 8;
 pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
     let (flow, of) = (Flow::default(), HashMap::new());
     let read = read(graph);
-    let mut builder = FlowBuilder { graph, pool, watch, read, flow, of, open: 0, level: 0 };
+    let states = Placement::of(graph);
+    let mut builder = FlowBuilder { graph, pool, watch, read, states, flow, of, open: 0, level: 0 };
     builder.inputs();
     let mut items = Vec::new();
     builder.region(&graph.body, &mut items)?;
@@ -60,6 +62,7 @@ struct FlowBuilder<'a> {
     watch: Watch<'a>,
     /// Tensors that anything reads.
     read: HashSet<TensorId>,
+    states: Placement,
     flow: Flow,
     of: HashMap<TensorId, StorageId>,
     /// The first step that is in no segment yet.
@@ -89,6 +92,11 @@ impl FlowBuilder<'_> {
     fn inputs(&mut self) {
         for (index, port) in self.graph.inputs.iter().enumerate() {
             let bytes = self.graph.tensor(port.tensor).byte_size();
+            if self.graph.state_of_input(index).is_some() {
+                let state = self.storage(StorageClass::State(index as u32), bytes);
+                self.of.insert(port.tensor, state);
+                continue;
+            }
             if !self.read.contains(&port.tensor) || bytes == 0 {
                 self.local(port.tensor);
                 continue;
@@ -166,13 +174,38 @@ impl FlowBuilder<'_> {
             }
             return Ok(());
         }
+        if let Some((updating, inputs)) = in_place(operation)
+            && self.is_updated(node)?
+        {
+            let inputs = inputs.into_iter().map(|index| node.inputs[index]).collect();
+            let node = Node { inputs, ..node.clone() };
+            return self.compute(&node, Computation::Operation(Box::new(updating)));
+        }
         self.compute(node, Computation::Operation(Box::new(operation.clone())))
+    }
+
+    /// Whether a node's result is the new value of a state, and a tensor that it reads is the old one.
+    fn is_updated(&mut self, node: &Node) -> Result<bool, CompileError> {
+        let Some(input) = node.outputs.first().and_then(|id| self.states.computed.get(id)) else {
+            return Ok(false);
+        };
+        let state = self.of[&self.graph.inputs[*input].tensor];
+        let read: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
+        Ok(read.contains(&state))
+    }
+
+    /// The place of what a node computes: that of a state, where it is the state's new value.
+    fn result(&mut self, tensor: TensorId) -> StorageId {
+        let Some(input) = self.states.computed.get(&tensor) else { return self.local(tensor) };
+        let id = self.of[&self.graph.inputs[*input].tensor];
+        self.of.insert(tensor, id);
+        id
     }
 
     /// A step that calls run.
     fn compute(&mut self, node: &Node, computation: Computation) -> Result<(), CompileError> {
         let inputs = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
-        let outputs = node.outputs.iter().map(|id| self.local(*id)).collect();
+        let outputs = node.outputs.iter().map(|id| self.result(*id)).collect();
         let location = node.location.clone();
         self.flow.steps.push(Step::Compute { computation, inputs, outputs, location });
         Ok(())
@@ -311,6 +344,10 @@ impl FlowBuilder<'_> {
     /// What is returned gets memory of its own.
     fn outputs(&mut self) -> Result<(), CompileError> {
         for (index, port) in self.graph.outputs.iter().enumerate() {
+            if self.graph.state_of_output(index).is_some() {
+                self.flow.outputs.push(0.into());
+                continue;
+            }
             let id = self.of(port.tensor)?;
             let bytes = self.flow.storages[id.index()].bytes;
             self.flow.outputs.push(bytes);
@@ -322,12 +359,34 @@ impl FlowBuilder<'_> {
                 self.copy(id, output);
             }
         }
+        self.state_values()
+    }
+
+    /// The new values of states that were not computed in their memory are copied there. Values that lie in the memory of
+    /// another state are saved before anything is overwritten.
+    fn state_values(&mut self) -> Result<(), CompileError> {
+        let mut copies = Vec::new();
+        for state in &self.graph.states {
+            let (old, new) = self.graph.state_tensors(state);
+            let (to, mut from) = (self.of[&old], self.of(new)?);
+            if from != to && matches!(self.class(from), StorageClass::State(_)) {
+                let saved = self.storage(StorageClass::Transient, self.flow.storages[from.index()].bytes);
+                self.copy(from, saved);
+                from = saved;
+            }
+            copies.push((from, to));
+            let copied =
+                (from != to).then(|| self.states.copied.get(&state.input).cloned().unwrap_or_default());
+            self.flow.states.push(State { input: state.input, output: state.output, copied });
+        }
+        copies.into_iter().for_each(|(from, to)| self.copy(from, to));
         Ok(())
     }
 
     /// Notes what is used: inputs, and what calls need of the pool.
     fn finish(&mut self) {
-        let mut used = vec![false; self.graph.inputs.len()];
+        let inputs = self.graph.inputs.len();
+        let mut used: Vec<bool> = (0..inputs).map(|index| self.flow.is_state(index)).collect();
         for step in &self.flow.steps {
             for id in step.reads() {
                 match self.flow.storages[id.index()].class {

@@ -81,7 +81,7 @@ impl Lives {
 }
 
 /// Whether an input of an elementwise operation has an element of the same size for each of the result.
-fn overwritable(operation: &Operation, input: usize) -> bool {
+pub(super) fn overwritable(operation: &Operation, input: usize) -> bool {
     let (inputs, outputs) = (operation.inputs(), operation.outputs());
     let (input, output) = (&inputs[input], &outputs[0]);
     input.elements().is(output.elements())

@@ -41,6 +41,8 @@ pub struct Lowering<'a, 'b> {
 pub struct Lowered {
     /// Commands of each segment.
     pub segments: Vec<Vec<Command>>,
+    /// For each command of a segment that does work (no barriers): the step of the line that it comes from.
+    pub sources: Vec<Vec<usize>>,
     /// Bytes of the transient memory.
     pub transient_bytes: Size,
     /// Bytes that it would have if nothing shared memory.
@@ -77,11 +79,13 @@ impl Lowering<'_, '_> {
             ..Lowered::default()
         };
         for segment in &flow.segments {
-            let mut schedule = Schedule::default();
+            let (mut schedule, mut sources) = (Schedule::default(), Vec::new());
             for index in segment.clone() {
                 self.watch.check()?;
                 self.step(flow, index, choices[index].as_deref(), &addresses, &mut schedule);
+                sources.resize(schedule.working(), index);
             }
+            lowered.sources.push(sources);
             let (commands, barriers) = schedule.finish();
             lowered.barriers += barriers;
             lowered.segments.push(commands);
@@ -101,7 +105,9 @@ impl Lowering<'_, '_> {
         match (&flow.steps[index], choice) {
             (Step::Compute { inputs, outputs, .. }, Some(choice)) => {
                 let mut commands = Vec::new();
-                for dispatch in &choice.dispatches {
+                // What it changes in its own memory is there already.
+                let there = choice.updates && inputs.first() == outputs.first();
+                for dispatch in choice.dispatches.iter().skip(usize::from(there)) {
                     let bind = |slot: &Slot| match slot {
                         Slot::Input(i) => {
                             Binding { span: self.bound(flow, inputs[*i], addresses), written: false }
@@ -148,6 +154,7 @@ impl Lowering<'_, '_> {
         let storage = &flow.storages[id.index()];
         let (memory, offset) = match storage.class {
             StorageClass::Input(index) => (Memory::Input(index), 0.into()),
+            StorageClass::State(index) => (Memory::State(index), 0.into()),
             StorageClass::Output(index) => (Memory::Output(index), 0.into()),
             StorageClass::Constant(id) => {
                 let (slab, offset) = self.slabs.constants[id.index()];

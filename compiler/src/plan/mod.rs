@@ -7,6 +7,7 @@ mod addresses;
 pub mod flow;
 mod from_graph;
 pub mod group;
+mod in_place;
 pub mod kernels;
 mod lives;
 mod load;
@@ -16,6 +17,8 @@ mod order;
 pub mod pool;
 pub mod schedule;
 pub mod slabs;
+#[cfg(test)]
+mod state_tests;
 #[cfg(test)]
 mod tests;
 

@@ -9,6 +9,8 @@ use halite_sizes::Size;
 pub enum Memory {
     /// A buffer of the caller.
     Input(u32),
+    /// The caller's buffer for a state: an input that is written.
+    State(u32),
     /// A buffer for the caller.
     Output(u32),
     /// Memory for one call, or for loading.
@@ -125,6 +127,11 @@ impl Schedule {
         self.since.clear();
         self.barriers += 1;
         self.commands.push(Command::Barrier);
+    }
+
+    /// How many commands do work: all but barriers.
+    pub fn working(&self) -> usize {
+        self.commands.len() - self.barriers
     }
 
     /// The commands, with a barrier at the end: whoever comes next sees everything. And how many barriers there are.

@@ -4,8 +4,9 @@ use std::{any::Any, sync::Arc};
 
 use halite_abi::{Result, ResultExt, query};
 use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, matches_pattern, next_device_id,
+    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
+    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, matches_pattern,
+    next_device_id,
 };
 use halite_targets::{Capabilities, Target, rank_of};
 use parking_lot::Mutex;
@@ -44,6 +45,7 @@ impl LocalDevice {
         let engine = Arc::new(Engine {
             id: next_device_id(),
             memory: Memory::new(settings.memory),
+            profile: Arc::default(),
             queue: Queue::default(),
             scratch: Mutex::new(Scratch::new(leader)),
             pool: settings.threads.map(|threads| Pool::new(threads, settings.patience)),
@@ -150,6 +152,17 @@ impl Device for LocalDevice {
 
     fn wait_idle(&self, deadline: Deadline) -> Result<()> {
         self.engine.wait_idle(deadline)
+    }
+
+    fn start_profiling(&self) -> Result<()> {
+        self.engine.profile.start()
+    }
+
+    fn stop_profiling(&self, deadline: Deadline) -> Result<DeviceProfile> {
+        if self.engine.profile.is_on() {
+            self.engine.wait_idle(deadline)?;
+        }
+        self.engine.profile.stop(deadline)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -9,6 +9,7 @@ use crate::{
     job::Scratch,
     memory::Memory,
     pool::Pool,
+    profile::Profile,
     queue::{Queue, Until},
     semaphore::LocalSemaphore,
 };
@@ -20,6 +21,8 @@ pub(crate) struct Engine {
     pub id: u64,
     /// Memory of its buffers.
     pub memory: Arc<Memory>,
+    /// Measures commands while a profile is taken.
+    pub profile: Arc<Profile>,
     /// Accepted operations.
     pub queue: Queue,
     /// What the thread that drains the queue needs to run workgroups.

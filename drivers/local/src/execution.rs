@@ -16,6 +16,7 @@ use crate::{
     job::{Job, Scratch},
     operation::Progress,
     pool::Pool,
+    profile::Measured,
     program::{Counts, Dispatch, Program, Step},
     transfer,
 };
@@ -37,13 +38,15 @@ pub(crate) struct Execution {
     /// Keeps the buffers alive.
     _table: BindingTable,
     next: usize,
+    /// What measures the steps, while a profile is taken.
+    measured: Option<Measured>,
 }
 
 impl Execution {
     /// A program with the buffers of this table.
-    pub fn new(program: Arc<Program>, table: BindingTable) -> Result<Self> {
+    pub fn new(program: Arc<Program>, table: BindingTable, measured: Option<Measured>) -> Result<Self> {
         let ranges = program.resolve(&table)?;
-        Ok(Execution { job: Arc::new(Job::new(program, ranges)), _table: table, next: 0 })
+        Ok(Execution { job: Arc::new(Job::new(program, ranges)), _table: table, next: 0, measured })
     }
 
     /// What runs.
@@ -65,7 +68,11 @@ impl Execution {
             if clock.is_past(deadline) {
                 return Ok(Progress::Interrupted);
             }
+            let start = self.measured.as_ref().map(Measured::now);
             self.step(step, &helpers, &mut scratch, &mut clock)?;
+            if let (Some(measured), Some(start)) = (&mut self.measured, start) {
+                measured.note(self.next, start);
+            }
             self.next += 1;
         }
         self.job.finish();

@@ -33,6 +33,7 @@ mod library;
 mod memory;
 mod operation;
 mod pool;
+mod profile;
 mod program;
 mod queue;
 mod semaphore;

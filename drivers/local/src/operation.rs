@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use halite_abi::{Code, Result, ResultExt, Status, bail, status};
-use halite_hal::{Buffer, BufferSpan, Deadline, Fence, File, QueueOp};
+use halite_hal::{Buffer, BufferSpan, Deadline, Fence, File, QueueOp, TimedCommand, WorkKind};
 
 use crate::{
-    buffer::LocalBuffer, code::HostRange, engine::Engine, execution::Execution, program::LocalCommandBuffer,
-    queue::waited_in_vain, transfer,
+    buffer::LocalBuffer, code::HostRange, engine::Engine, execution::Execution, profile::Measured,
+    program::LocalCommandBuffer, queue::waited_in_vain, transfer,
 };
 
 /// Bytes that a file transfer holds at a time.
@@ -135,10 +135,19 @@ impl Operation {
             Work::Alloca(buffer) => buffer.make_live()?,
             Work::Operation(QueueOp::Execute { command_buffer, bindings }) => {
                 let own = own_commands(command_buffer.as_ref())?;
-                let execution = Box::new(Execution::new(own.program().clone(), bindings)?);
+                let measured = engine.profile.is_on().then(|| engine.profile.begin(own.timed().clone()));
+                let execution = Box::new(Execution::new(own.program().clone(), bindings, measured)?);
                 return self.execute(engine, execution, deadline);
             }
-            Work::Operation(op) => perform(op)?,
+            Work::Operation(op) => {
+                let timed = engine.profile.is_on().then(|| transfer_of(&op)).flatten();
+                let mut measured = timed.map(|timed| engine.profile.begin([Arc::new(timed)].into()));
+                let start = measured.as_ref().map(Measured::now);
+                perform(op)?;
+                if let (Some(measured), Some(start)) = (&mut measured, start) {
+                    measured.note(0, start);
+                }
+            }
             Work::Running(execution) => return self.execute(engine, execution, deadline),
             Work::Done => {}
         }
@@ -178,6 +187,18 @@ impl Drop for Operation {
             self.signal.fail(&gone);
         }
     }
+}
+
+/// What a profile calls a queue operation that moves bytes.
+fn transfer_of(op: &QueueOp) -> Option<TimedCommand> {
+    let (kind, span) = match op {
+        QueueOp::Fill { target, .. } => (WorkKind::Fill, target),
+        QueueOp::Update { target, .. } => (WorkKind::Update, target),
+        QueueOp::Copy { target, .. } | QueueOp::Read { target, .. } => (WorkKind::Copy, target),
+        QueueOp::Write { source, .. } => (WorkKind::Copy, source),
+        QueueOp::Barrier | QueueOp::Dealloca { .. } | QueueOp::Execute { .. } => return None,
+    };
+    Some(TimedCommand::transfer(kind, span.length))
 }
 
 fn perform(op: QueueOp) -> Result<()> {

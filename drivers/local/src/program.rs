@@ -5,14 +5,14 @@ use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
     ops::Range,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
 use halite_abi::{Result, ResultExt, bail, status};
 use halite_hal::{
     BindingTable, Buffer, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
-    FunctionInfo,
+    FunctionInfo, TimedCommand,
 };
 use smallvec::SmallVec;
 
@@ -29,18 +29,28 @@ pub(crate) struct LocalCommandBuffer {
     device_id: u64,
     list: CommandList,
     program: Arc<Program>,
+    timed: OnceLock<Arc<[Arc<TimedCommand>]>>,
 }
 
 impl LocalCommandBuffer {
     /// Lowers a recording that validation has passed.
     pub fn new(device_id: u64, list: CommandList) -> Result<Self> {
         let program = Arc::new(Program::lower(device_id, &list)?);
-        Ok(LocalCommandBuffer { device_id, list, program })
+        Ok(LocalCommandBuffer { device_id, list, program, timed: OnceLock::new() })
     }
 
     /// The compact form.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
+    }
+
+    /// What profiles call the program's steps.
+    pub fn timed(&self) -> &Arc<[Arc<TimedCommand>]> {
+        self.timed.get_or_init(|| {
+            let named = TimedCommand::of_list(&self.list);
+            let of_step = |command: &u32| named.get(*command as usize).cloned().flatten();
+            self.program.sources.iter().filter_map(of_step).collect()
+        })
     }
 }
 
@@ -63,6 +73,8 @@ impl CommandBuffer for LocalCommandBuffer {
 pub(crate) struct Program {
     /// The commands.
     pub steps: Vec<Step>,
+    /// Index of each step's command in the recording.
+    sources: Vec<u32>,
     /// Slots of the binding table that commands name: the first buffers.
     slots: Vec<u32>,
     /// Buffers known when recorded: the others.
@@ -140,6 +152,8 @@ impl Program {
         lowering.program.steps.reserve(list.commands.len());
         for (index, command) in list.commands.iter().enumerate() {
             lowering.command(command).context(|| format!("command {index} ({})", command.name()))?;
+            let program = &mut lowering.program;
+            program.sources.resize(program.steps.len(), index as u32);
         }
         Ok(lowering.program)
     }

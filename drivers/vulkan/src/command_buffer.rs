@@ -23,6 +23,7 @@ use crate::{
     device::Core,
     lower::{MemoryRange, Program, Resolver, record_host_barrier, storage_of},
     pipeline::Kernel,
+    profile::Timer,
     queue::{Keeper, Recorder},
     semaphore::QueuePoint,
 };
@@ -41,6 +42,7 @@ pub(crate) struct Lowered {
     key: Key,
     commands: vk::CommandBuffer,
     dispatches: u32,
+    timer: Option<Arc<Timer>>,
     _recorder: Recorder,
     owned: Vec<Keeper>,
 }
@@ -54,6 +56,11 @@ impl Lowered {
     /// Dispatches in it.
     pub fn dispatches(&self) -> u32 {
         self.dispatches
+    }
+
+    /// What measures its commands, where it was recorded for a profile.
+    pub fn timer(&self) -> Option<&Arc<Timer>> {
+        self.timer.as_ref()
     }
 
     /// Number of the command buffer in this process.
@@ -79,6 +86,8 @@ pub(crate) struct VulkanCommandBuffer {
     direct: Vec<Arc<dyn Buffer>>,
     /// Most recently used first.
     cache: Mutex<Vec<Arc<Lowered>>>,
+    /// The same for profiles, with timestamps.
+    profiled: Mutex<Vec<Arc<Lowered>>>,
 }
 
 impl VulkanCommandBuffer {
@@ -97,7 +106,7 @@ impl VulkanCommandBuffer {
         }
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        VulkanCommandBuffer { id, core, list, direct, cache: Mutex::default() }
+        VulkanCommandBuffer { id, core, list, direct, cache: Mutex::default(), profiled: Mutex::default() }
     }
 
     /// Places an execution on a queue.
@@ -115,15 +124,16 @@ impl VulkanCommandBuffer {
             .map(|e| e.as_ref().map(MemoryRange::of).transpose())
             .collect::<Result<_>>()?;
         if self.list.mode.contains(CommandBufferMode::ONE_SHOT) {
-            let program = Program::of_commands(core, &self.list.commands, &Resolver { slots: &slots })?;
+            let program =
+                Program::of_list(core, &self.list, &Resolver { slots: &slots }, core.profiler.is_on())?;
             return core.queues[queue]
-                .place(core, waits, signal, |batch, source| batch.record(&core.ctx, source, program))
+                .place(core, waits, signal, |batch, source| batch.record(core, source, program))
                 .map(drop);
         }
         let (key, used) = self.key(&slots)?;
         let lowered = self.lowered(core.queues[queue].family(), key, &slots)?;
         let placed = core.queues[queue].place(core, waits, signal, |batch, _| {
-            batch.append(&core.ctx, lowered)?;
+            batch.append(core, lowered)?;
             batch.keepers.extend(used.into_iter().map(Keeper::Allocation));
             Ok(())
         });
@@ -151,13 +161,16 @@ impl VulkanCommandBuffer {
     }
 
     fn lowered(&self, family: u32, key: Key, slots: &[Option<MemoryRange>]) -> Result<Arc<Lowered>> {
-        let mut cache = self.cache.lock();
-        if let Some(found) = cache.iter().position(|l| l.key == key) {
+        let profiled = self.core.profiler.is_on();
+        let mut cache = if profiled { self.profiled.lock() } else { self.cache.lock() };
+        // Timestamps have one place each, so what is measured may not be in flight.
+        let fits = |l: &Arc<Lowered>| l.key == key && (!profiled || Arc::strong_count(l) == 1);
+        if let Some(found) = cache.iter().position(fits) {
             // Moves the entry to the front, those before it one back.
             cache[..=found].rotate_right(1);
             return Ok(cache[0].clone());
         }
-        let program = Program::of_commands(&self.core, &self.list.commands, &Resolver { slots })?;
+        let program = Program::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
         let lowered = Arc::new(lower(&self.core.ctx, family, self.id, key, program)?);
         cache.truncate(CACHED - 1);
         cache.insert(0, lowered.clone());
@@ -169,7 +182,8 @@ fn lower(ctx: &Arc<DeviceContext>, family: u32, id: u64, key: Key, mut program: 
     let mut recorder = Recorder::new(ctx, family)?;
     let sets = program.prepare(ctx, &mut recorder.descriptors)?;
     let commands = recorder.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;
-    program.record(ctx, commands, &sets);
+    let timer = program.timer(ctx)?;
+    program.record(ctx, commands, &sets, timer.as_ref());
     record_host_barrier(ctx, commands);
     // SAFETY: the command buffer was begun above and nobody else has it.
     unsafe { ctx.device.end_command_buffer(commands) }
@@ -177,7 +191,7 @@ fn lower(ctx: &Arc<DeviceContext>, family: u32, id: u64, key: Key, mut program: 
     let dispatches = program.dispatches();
     // Bound buffers are kept by each execution instead: an entry must not hold on to a program's memory.
     let (owned, _) = program.into_keepers();
-    Ok(Lowered { id, key, commands, dispatches, _recorder: recorder, owned })
+    Ok(Lowered { id, key, commands, dispatches, timer: timer.map(Arc::new), _recorder: recorder, owned })
 }
 
 fn for_each_target(commands: &[Command], mut visit: impl FnMut(&CommandTarget)) {

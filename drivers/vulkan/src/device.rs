@@ -8,8 +8,8 @@ mod query;
 use std::{any::Any, fmt, sync::Arc};
 
 use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
+    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
+    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
 };
 
 pub(crate) use self::core::Core;
@@ -130,6 +130,18 @@ impl Device for VulkanDevice {
 
     fn wait_idle(&self, deadline: Deadline) -> Result<()> {
         self.core.wait_idle(deadline)
+    }
+
+    fn start_profiling(&self) -> Result<()> {
+        self.core.check_lost()?;
+        self.core.profiler.start()
+    }
+
+    fn stop_profiling(&self, deadline: Deadline) -> Result<DeviceProfile> {
+        if self.core.profiler.is_on() {
+            self.core.wait_idle(deadline)?;
+        }
+        self.core.profiler.stop(deadline)
     }
 
     fn as_any(&self) -> &dyn Any {

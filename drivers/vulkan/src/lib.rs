@@ -31,6 +31,7 @@ mod pipeline;
 mod pipeline_cache;
 pub mod plan;
 mod probe;
+mod profile;
 mod queue;
 mod semaphore;
 mod staging;

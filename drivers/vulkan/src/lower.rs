@@ -9,7 +9,10 @@ mod transfer;
 use std::{ops::Range, sync::Arc};
 
 use ash::vk;
-use halite_hal::{Buffer, BufferRef, BufferSpan, Command, CommandTarget, Result, WHOLE_BUFFER, status};
+use halite_hal::{
+    Buffer, BufferRef, BufferSpan, Command, CommandList, CommandTarget, Result, TimedCommand, WHOLE_BUFFER,
+    status,
+};
 
 pub(crate) use dispatch::ROOT_WORDS;
 pub(crate) use record::record_host_barrier;
@@ -20,6 +23,7 @@ use crate::{
     context::DeviceContext,
     descriptors::{DescriptorPools, DescriptorWrite, SetShape, vk_writes},
     device::Core,
+    profile::Timer,
     queue::Keeper,
 };
 
@@ -210,23 +214,43 @@ pub(crate) struct Program {
     /// Memory of the buffers that commands name.
     bound: Vec<Arc<Allocation>>,
     dispatches: u32,
+    /// Commands that are measured, and their steps.
+    timed: Vec<(Range<usize>, Arc<TimedCommand>)>,
 }
 
 impl Program {
-    /// Translates a list of commands.
-    pub fn of_commands(core: &Core, commands: &[Command], resolver: &Resolver<'_>) -> Result<Self> {
+    /// Translates a list of commands; for a profile, they are measured.
+    pub fn of_list(core: &Core, list: &CommandList, resolver: &Resolver<'_>, profiled: bool) -> Result<Self> {
         let mut program = Program::default();
+        let named = if profiled { TimedCommand::of_list(list) } else { Vec::new() };
         let mut accessed = core.ctx.options.validation.synchronization.then(strict::Accessed::default);
-        for command in commands {
+        for (index, command) in list.commands.iter().enumerate() {
             if let Some(accessed) = &mut accessed
                 && accessed.needs_barrier(command, resolver)?
             {
                 program.steps.push(Step::Barrier);
             }
+            let first = program.steps.len();
             program.command(core, command, resolver)?;
+            if let Some(Some(named)) = named.get(index) {
+                program.time(first, named.clone());
+            }
         }
         program.place_table(core)?;
         Ok(program)
+    }
+
+    /// Has the steps from `first` on measured, as one command.
+    pub fn time(&mut self, first: usize, command: Arc<TimedCommand>) {
+        if first < self.steps.len() {
+            self.timed.push((first..self.steps.len(), command));
+        }
+    }
+
+    /// What measures the commands that are to be measured; `None` where there are none.
+    pub fn timer(&mut self, ctx: &Arc<DeviceContext>) -> Result<Option<Timer>> {
+        let timed = std::mem::take(&mut self.timed);
+        if timed.is_empty() { Ok(None) } else { Timer::new(ctx, timed).map(Some) }
     }
 
     fn command(&mut self, core: &Core, command: &Command, resolver: &Resolver<'_>) -> Result<()> {

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use halite_hal::{BufferParams, BufferUsage, Code, Deadline, Fence, File, MemoryType, QueueAffinity, Result};
+use halite_hal::{
+    BufferParams, BufferUsage, Code, Deadline, Fence, File, MemoryType, QueueAffinity, Result, TimedCommand,
+    WorkKind,
+};
 
 use crate::{
     allocator::Allocation,
@@ -211,8 +214,11 @@ impl Core {
     ) -> Result<QueuePoint> {
         let mut program = Program::default();
         program.copy(from, to)?;
+        if self.profiler.is_on() {
+            program.time(0, Arc::new(TimedCommand::transfer(WorkKind::Copy, to.length)));
+        }
         let queue = &self.queues[queue];
-        queue.place(self, waits, &Fence::default(), |batch, source| batch.record(&self.ctx, source, program))
+        queue.place(self, waits, &Fence::default(), |batch, source| batch.record(self, source, program))
     }
 
     /// Blocks until a queue has passed a point. DEADLINE_EXCEEDED when the queue finishes nothing for as long as the

@@ -75,6 +75,15 @@ impl<'a> Reader<'a> {
                 offset: self.file_offset(4),
             });
         }
+        self.root_table(place)
+    }
+
+    /// Opens the root table of a buffer that has no identifier.
+    pub fn root_unnamed(&'a self, name: &'static str) -> Result<Table<'a>> {
+        self.root_table(Place { table: name, field: "root" })
+    }
+
+    fn root_table(&'a self, place: Place) -> Result<Table<'a>> {
         let pos = self.follow(place, 0)?;
         self.table(place, pos, 0)
     }

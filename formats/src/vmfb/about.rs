@@ -60,6 +60,13 @@ impl FunctionSignature {
         self.attr(attribute::INPUTS).and_then(list)
     }
 
+    /// The inputs whose buffers the function writes, and the outputs that are in them afterwards, by name; none if the module
+    /// does not say.
+    pub fn states(&self) -> Vec<(String, String)> {
+        let names = self.attr(attribute::STATES).and_then(list).unwrap_or_default();
+        names.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+    }
+
     /// The model's names of the outputs, as [`FunctionSignature::input_names`].
     pub fn output_names(&self) -> Option<Vec<String>> {
         self.attr(attribute::OUTPUTS).and_then(list)

@@ -6,6 +6,7 @@ mod container;
 mod error;
 mod executable;
 mod module;
+mod notes;
 mod read;
 mod read_debug;
 mod read_executable;
@@ -24,6 +25,7 @@ pub use module::{
     Attr, BYTECODE_VERSION, DebugDatabase, Dependency, Export, Function, FunctionDebug, FunctionSignature,
     Import, Location, ModuleDef, requirement,
 };
+pub use notes::{OperationNote, RecordingNotes, VersionNote, group_name};
 pub use read_executable::read_vulkan_executable;
 pub use read_module::read_module;
 pub use write_executable::write_vulkan_executable;

@@ -2,11 +2,13 @@
 
 use std::io;
 
-use halite_compiler::{self as inner, ParameterStorage, PrintGraph, Program, explain::Report};
+use halite_compiler::{
+    self as inner, ParameterStorage, PrintGraph, Program, explain::Report, signature::Bindings,
+};
 use halite_targets::Capabilities;
 
 use super::{Model, Sizes, Tuning};
-use crate::{Device, Error, Result, RunOptions, options::Limits};
+use crate::{Device, Error, Result, RunOptions, options::Limits, session::StateChoice};
 
 /// Which floats a model computes with inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -86,6 +88,7 @@ pub struct Compiler {
     functions: Vec<String>,
     module_name: Option<String>,
     parameter_scope: Option<String>,
+    states: StateChoice,
 }
 
 impl Compiler {
@@ -143,6 +146,22 @@ impl Compiler {
         self
     }
 
+    /// Names state: inputs and the outputs that replace them, such as `past_*` and `present_*`. What a `*` of the first stands for
+    /// goes into the `*` of the second. May be called again. The module's functions write such outputs into the buffers of the
+    /// inputs, so callers in other runtimes have to hand in buffers that may be written. See [`State`](crate::State).
+    #[must_use]
+    pub fn state(mut self, input: impl Into<String>, output: impl Into<String>) -> Self {
+        self.states.name(input, output);
+        self
+    }
+
+    /// Looks for state by names, types and sizes, where none is named with [`Compiler::state`].
+    #[must_use]
+    pub fn find_state(mut self, looks: bool) -> Self {
+        self.states.found = looks;
+        self
+    }
+
     /// Puts the weights into an archive beside the module ([`Compiled::write_parameters`]), which asks for them under this
     /// scope.
     #[must_use]
@@ -192,10 +211,12 @@ impl Compiler {
     /// As [`Compiler::compile`].
     pub fn print_graph(&self, model: &Model, when: PrintGraph) -> Result<String> {
         let control = super::control(&Limits::default());
-        let (model, versions) = (model.inner(), self.sizes.combinations()?);
-        let print =
-            |name: &String| model.print_graphs(name, &versions, self.precision.into(), when, &control);
-        self.names(model)?.iter().map(print).collect::<std::result::Result<_, _>>().map_err(super::error)
+        let model = model.inner();
+        let print = |(name, versions): (String, Vec<Bindings>)| {
+            model.print_graphs(&name, &versions, self.precision.into(), when, &control)
+        };
+        let all = self.versions(model)?.into_iter();
+        all.map(print).collect::<std::result::Result<_, _>>().map_err(super::error)
     }
 
     /// Names of the functions that are compiled.
@@ -210,14 +231,26 @@ impl Compiler {
         Ok(if self.functions.is_empty() { known } else { self.functions.clone() })
     }
 
+    /// The functions that are compiled, each with its versions.
+    fn versions(&self, model: &inner::Model) -> Result<Vec<(String, Vec<Bindings>)>> {
+        let (names, sizes) = (self.names(model)?, self.sizes.combinations()?);
+        let ports = |name: &String| {
+            let (inputs, outputs) = (model.inputs(name), model.outputs(name));
+            Ok((inputs.map_err(super::error)?, outputs.map_err(super::error)?))
+        };
+        let states = self.states.pairs(&names.iter().map(ports).collect::<Result<Vec<_>>>()?)?;
+        let with = |states: &inner::states::Pairs| {
+            sizes.iter().map(|one| Bindings { states: states.clone(), ..one.clone() }).collect()
+        };
+        Ok(names.into_iter().zip(&states).map(|(name, states)| (name, with(states))).collect())
+    }
+
     fn program(&self, model: &Model, limits: &Limits) -> Result<(Program, inner::passes::HalfPrecision)> {
         let control = super::control(limits);
-        let names = self.names(model.inner())?;
         let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };
         let mut total = inner::passes::HalfPrecision::default();
-        let versions = self.sizes.combinations()?;
-        for name in &names {
-            let built = model.inner().function(name, &versions, self.precision.into(), &control);
+        for (name, versions) in self.versions(model.inner())? {
+            let built = model.inner().function(&name, &versions, self.precision.into(), &control);
             let (function, half) = built.map_err(super::error)?;
             total.add(half);
             program.functions.push(function);

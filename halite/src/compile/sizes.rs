@@ -183,6 +183,9 @@ pub(crate) fn digest(versions: &[Bindings]) -> Digest {
             hasher.field(b"value").field(name.as_bytes()).field(value.element.to_string().as_bytes());
             hasher.field(&sizes(&value.dims)).field(&value.bytes);
         }
+        for (input, output) in &version.states {
+            hasher.field(b"state").field(input.as_bytes()).field(output.as_bytes());
+        }
     }
     hasher.finish()
 }

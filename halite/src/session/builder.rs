@@ -204,6 +204,12 @@ impl SessionBuilder {
             let only = loaded.into_iter().next().expect("there is exactly one");
             return super::model::build(self, only, format, &limits);
         }
+        #[cfg(feature = "compiler")]
+        if let Some((input, output)) = self.model.states.named.first() {
+            return Err(Error::invalid(format!(
+                "'{input}={output}' names the state of a model; a module has the state that it was compiled with"
+            )));
+        }
         for file in &loaded {
             refuse_model(file, loaded.len())?;
         }

@@ -114,6 +114,7 @@ mod tests {
             module: String::new(),
             inputs: vec![input],
             outputs: Vec::new(),
+            states: Vec::new(),
             declaration: None,
             calling_convention: String::new(),
         }

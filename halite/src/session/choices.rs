@@ -1,6 +1,6 @@
 //! What a caller chooses for a session of a model: precision, tuning, sizes, how many versions stay loaded.
 
-use super::SessionBuilder;
+use super::{SessionBuilder, states::StateChoice};
 use crate::{Precision, Tuning, compile::Sizes};
 
 /// Versions of a model that stay loaded, unless the caller says otherwise.
@@ -13,6 +13,7 @@ pub(crate) struct ModelOptions {
     pub tuning: Tuning,
     pub sizes: Sizes,
     pub most_versions: usize,
+    pub states: StateChoice,
 }
 
 impl Default for ModelOptions {
@@ -22,6 +23,7 @@ impl Default for ModelOptions {
             tuning: Tuning::default(),
             sizes: Sizes::default(),
             most_versions: MOST_VERSIONS,
+            states: StateChoice { named: Vec::new(), found: true },
         }
     }
 }

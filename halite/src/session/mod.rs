@@ -8,6 +8,8 @@ mod choices;
 mod model;
 mod module;
 mod pending;
+mod profiling;
+mod states;
 #[cfg(feature = "compiler")]
 mod versions;
 
@@ -17,9 +19,13 @@ pub use builder::{DeviceChoice, SessionBuilder};
 #[cfg(feature = "compiler")]
 pub(crate) use model::info as model_info;
 pub use pending::Pending;
+pub(crate) use states::GivenSizes;
+#[cfg(feature = "compiler")]
+pub(crate) use states::StateChoice;
 
 use crate::{
-    Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Result, RunOptions, Tensor, ValueInfo,
+    Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
+    ValueInfo,
     options::Limits,
 };
 
@@ -175,6 +181,26 @@ impl Session {
         self.default_function()?.prewarm_with(inputs, options)
     }
 
+    /// Runs the default function once and tells where the time went; see [`Function::profile`].
+    ///
+    /// # Errors
+    /// As [`Function::profile`].
+    pub fn profile(&self, inputs: impl Into<Inputs>) -> Result<(Outputs, Profile)> {
+        self.default_function()?.profile(inputs)
+    }
+
+    /// As [`Session::profile`], with options.
+    ///
+    /// # Errors
+    /// As [`Function::profile_with`].
+    pub fn profile_with(
+        &self,
+        inputs: impl Into<Inputs>,
+        options: &RunOptions,
+    ) -> Result<(Outputs, Profile)> {
+        self.default_function()?.profile_with(inputs, options)
+    }
+
     /// Inputs of the default function; none where there is no such function.
     pub fn inputs(&self) -> &[ValueInfo] {
         self.0.default.map_or(&[], |place| &self.0.functions[place].inputs)
@@ -283,12 +309,18 @@ impl Function {
 
     fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         let info = self.info();
-        let values = check::inputs(info, inputs.in_order(&info.input_names(), &info.name)?)?;
+        let values = inputs.in_order(&info.input_names(), &info.name)?;
+        self.launch(values, false, limits)
+    }
+
+    /// Starts it. State is handed in as it is where whoever calls has `kept` it, and as copies elsewhere.
+    pub(crate) fn launch(&self, values: Vec<Value>, kept: bool, limits: &Limits) -> Result<Pending> {
+        let values = check::inputs(self.info(), values)?;
         let session = &self.session.0;
         let call = match &session.program {
-            Program::Module(module) => module.start(self.place, &values, &session.devices, limits)?,
+            Program::Module(module) => module.start(self.place, &values, (&session.devices, kept), limits)?,
             #[cfg(feature = "compiler")]
-            Program::Model(model) => model.start(self.place, &values, &session.devices, limits)?,
+            Program::Model(model) => model.start(self.place, &values, (&session.devices, kept), limits)?,
         };
         Ok(Pending::new(call, session.output_names[self.place].clone(), self.session.clone()))
     }
@@ -316,6 +348,40 @@ impl Function {
             #[cfg(feature = "compiler")]
             Program::Model(_) => self.run_with(inputs, options).map(drop),
         }
+    }
+
+    /// Sizes of named dimensions, and shapes of inputs, that the session was given.
+    pub(crate) fn given_sizes(&self) -> Result<GivenSizes> {
+        match &self.session.0.program {
+            Program::Module(_) => Ok(GivenSizes::default()),
+            #[cfg(feature = "compiler")]
+            Program::Model(model) => model.given_sizes(self.place),
+        }
+    }
+
+    /// Runs it once and tells where the time went: see [`Profile`]. What has to be compiled or loaded for inputs like these is made
+    /// ready before, and is no part of it. Results are those of [`Function::run`], and lie on the device as well.
+    ///
+    /// The first call of a function also waits for its pipelines: profile it after a call, or after [`Function::prewarm`].
+    ///
+    /// # Errors
+    /// As [`Function::run`]; and [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where a device cannot measure its commands.
+    pub fn profile(&self, inputs: impl Into<Inputs>) -> Result<(Outputs, Profile)> {
+        self.profile_with(inputs, &RunOptions::new())
+    }
+
+    /// As [`Function::profile`], with options.
+    ///
+    /// # Errors
+    /// As [`Function::profile`], and when the options end it.
+    pub fn profile_with(
+        &self,
+        inputs: impl Into<Inputs>,
+        options: &RunOptions,
+    ) -> Result<(Outputs, Profile)> {
+        let (info, limits) = (self.info(), options.begin());
+        let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
+        profiling::profile(self, &values, &limits)
     }
 
     /// Zeros of the shapes that the function states, for measuring and for [`Function::prewarm`]; `None` where sizes or types

@@ -7,6 +7,7 @@ use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
     self as compiler, ModelFormat,
     signature::{Arity, Bindings, Signature},
+    states::Pairs,
 };
 use halite_runtime::{self as runtime, ParameterIndex};
 use halite_targets::Capabilities;
@@ -15,10 +16,11 @@ use parking_lot::Mutex;
 use super::{
     Program, Session, SessionBuilder,
     choices::ModelOptions,
+    states::{GivenSizes, lowered},
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Device, Dimension, Error, ErrorKind, FunctionInfo, Result, Value, ValueInfo, ValueType,
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Result, StatePair, Value, ValueInfo, ValueType,
     compile::{self, Files},
     kept::{Kept, Lookup, Request},
     options::Limits,
@@ -57,6 +59,8 @@ struct OpenModel {
 struct ModelFunction {
     name: String,
     inputs: Vec<Signature>,
+    /// Inputs that are state, and the outputs that replace them.
+    states: Pairs,
     fixed: Option<Fixed>,
 }
 
@@ -93,17 +97,7 @@ pub(super) fn build(
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
     let (model, files) = compile::read(file, format, builder.load_mode, limits)?;
-    let mut functions = Vec::new();
-    let mut infos = Vec::new();
-    for name in model.functions() {
-        let (inputs, outputs) = (model.inputs(&name), model.outputs(&name));
-        let (inputs, outputs) = (inputs.map_err(compile::error)?, outputs.map_err(compile::error)?);
-        infos.push(info(&name, &inputs, &outputs));
-        let fixed = builder.model.sizes.for_function(&inputs)?;
-        let fixed =
-            fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
-        functions.push(ModelFunction { name, inputs, fixed });
-    }
+    let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     let versions = Versions::new(builder.model.most_versions);
     let program = ModelProgram {
@@ -134,6 +128,34 @@ pub(super) fn build(
     Ok(Session::assemble(vec![device], infos, Some(0), Program::Model(Box::new(program))))
 }
 
+/// What the functions of a model take and give, and what is known of them before any is compiled.
+fn functions(
+    model: &compiler::Model,
+    options: &ModelOptions,
+) -> Result<(Vec<FunctionInfo>, Vec<ModelFunction>)> {
+    let ports = |name: &String| {
+        let (inputs, outputs) = (model.inputs(name), model.outputs(name));
+        Ok((inputs.map_err(compile::error)?, outputs.map_err(compile::error)?))
+    };
+    let names = model.functions();
+    let all: Vec<_> = names.iter().map(ports).collect::<Result<_>>()?;
+    let states = options.states.pairs(&all)?;
+    let (mut infos, mut functions) = (Vec::new(), Vec::new());
+    for ((name, (inputs, outputs)), states) in names.into_iter().zip(all).zip(states) {
+        let pairs =
+            states.iter().map(|(input, output)| StatePair { input: input.clone(), output: output.clone() });
+        infos.push(FunctionInfo { states: pairs.collect(), ..info(&name, &inputs, &outputs) });
+        let mut fixed = options.sizes.for_function(&inputs)?;
+        for bindings in fixed.iter_mut().flatten() {
+            bindings.states.clone_from(&states);
+        }
+        let fixed =
+            fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
+        functions.push(ModelFunction { name, inputs, states, fixed });
+    }
+    Ok((infos, functions))
+}
+
 fn open_device(builder: &SessionBuilder, file: &Loaded) -> Result<Device> {
     let what = format!("the model '{}'", file.name);
     let devices = builder.open_devices()?;
@@ -162,6 +184,7 @@ pub(crate) fn info(name: &str, inputs: &[Signature], outputs: &[Signature]) -> F
         module: String::new(),
         inputs: values(inputs),
         outputs: values(outputs),
+        states: Vec::new(),
         declaration: None,
         calling_convention: String::new(),
     }
@@ -196,25 +219,44 @@ impl ModelProgram {
         self.versions.count() + self.functions.iter().filter(fixed).count()
     }
 
+    /// Sizes of named dimensions, and shapes of inputs, that are the same in all calls because the caller gave one of each.
+    pub fn given_sizes(&self, place: usize) -> Result<GivenSizes> {
+        let all = self.options.sizes.combinations()?;
+        let [only] = &all[..] else { return Ok(GivenSizes::default()) };
+        let size = |size: &u64| usize::try_from(*size).unwrap_or(usize::MAX);
+        let inputs = &self.functions[place].inputs;
+        let shapes = inputs.iter().filter_map(|input| Some((&input.name, only.shape(&input.name)?)));
+        let shapes = shapes.map(|(name, shape)| (name.clone(), shape.iter().map(size).collect()));
+        Ok(GivenSizes {
+            named: only.dims.iter().map(|(name, own)| (name.clone(), size(own))).collect(),
+            shapes: shapes.collect(),
+        })
+    }
+
     /// Starts a function for these inputs.
     pub fn start(
         &self,
         place: usize,
         values: &[Value],
-        devices: &[Device],
+        (devices, kept): (&[Device], bool),
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
-        let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
-        let version = match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
-            Some((_, Ok(version))) => version,
-            Some((fixed, Err(error))) if !fixed.is_by_values() => return Err(error),
-            _ => self.version_for(place, values, limits)?,
-        };
+        let version = self.version(place, values, limits)?;
         limits.check("copying inputs")?;
         // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
         let given = values.iter().filter(|value| !matches!(value, Value::Null));
-        let arguments = given.map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
+        let arguments = lowered(given, version.function.info().states(), kept, devices)?;
         version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
+    }
+
+    /// The version of a function for these inputs, compiled and loaded.
+    pub fn version(&self, place: usize, values: &[Value], limits: &Limits) -> Result<Arc<Version>> {
+        let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
+        match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
+            Some((_, Ok(version))) => Ok(version),
+            Some((fixed, Err(error))) if !fixed.is_by_values() => Err(error),
+            _ => self.version_for(place, values, limits),
+        }
     }
 
     /// The version for the sizes that the caller fixed, which stays.
@@ -249,6 +291,7 @@ impl ModelProgram {
         let key = ShapeKey(format!("{place} {}", describe(values)));
         self.versions.get(&key, limits, &|bound| values_digest(values, bound), || {
             let mut bindings = self.options.sizes.single(&function.inputs)?;
+            bindings.states.clone_from(&function.states);
             for (signature, value) in function.inputs.iter().zip(values) {
                 if let (Arity::Tensor, Some(tensor)) = (signature.arity, value.as_tensor()) {
                     let shape = tensor.shape().iter().map(|size| *size as u64).collect();

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use halite_runtime as runtime;
 
+use super::states::lowered;
 use crate::{Device, Error, FunctionInfo, Result, Value, options::Limits};
 
 /// A module that is loaded.
@@ -32,23 +33,28 @@ impl ModuleProgram {
         (last == 1).then(|| self.functions.len() - 1)
     }
 
-    pub fn start(
-        &self,
-        place: usize,
-        values: &[Value],
-        devices: &[Device],
-        limits: &Limits,
-    ) -> Result<runtime::PendingCall> {
+    /// The handle of a function.
+    pub fn function(&self, place: usize) -> Result<&runtime::Function> {
         let (name, handle) = &self.functions[place];
-        let function = match handle.get() {
+        Ok(match handle.get() {
             Some(function) => function,
             None => {
                 let found = self.session.function(name).map_err(Error::of_runtime)?;
                 handle.get_or_init(|| found)
             }
-        };
+        })
+    }
+
+    pub fn start(
+        &self,
+        place: usize,
+        values: &[Value],
+        (devices, kept): (&[Device], bool),
+        limits: &Limits,
+    ) -> Result<runtime::PendingCall> {
+        let function = self.function(place)?;
         limits.check("copying inputs")?;
-        let arguments = values.iter().map(|value| value.lower(devices)).collect::<Result<Vec<_>>>()?;
+        let arguments = lowered(values.iter(), function.info().states(), kept, devices)?;
         function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
     }
 }

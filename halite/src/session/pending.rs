@@ -64,7 +64,7 @@ impl Pending {
         }
     }
 
-    pub(super) fn finish(&self, limits: &Limits) -> Result<Outputs> {
+    pub(crate) fn finish(&self, limits: &Limits) -> Result<Outputs> {
         let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
         let lift = |value| Value::lift(value, self.session.devices());
         Ok(Outputs::new(self.names.clone(), results.into_iter().map(lift).collect::<Result<_>>()?))

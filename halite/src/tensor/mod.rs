@@ -3,6 +3,7 @@
 #[cfg(feature = "ndarray")]
 mod array;
 mod element;
+mod memory;
 #[cfg(test)]
 mod tests;
 

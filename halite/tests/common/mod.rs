@@ -75,6 +75,16 @@ pub mod onnx {
         bytes(1, &content)
     }
 
+    /// A node with an attribute that is an integer.
+    pub fn node_with(op: &str, inputs: &[&str], outputs: &[&str], name: &str, value: u64) -> Vec<u8> {
+        // Field 20 is the attribute's type; 2 is an integer.
+        let attribute = [bytes(1, name.as_bytes()), number(3, value), vec![0xA0, 0x01, 2]].concat();
+        let mut content: Vec<u8> = inputs.iter().flat_map(|name| bytes(1, name.as_bytes())).collect();
+        content.extend(outputs.iter().flat_map(|name| bytes(2, name.as_bytes())));
+        content.extend([bytes(4, op.as_bytes()), bytes(5, &attribute)].concat());
+        bytes(1, &content)
+    }
+
     /// A value of f32 with dimensions: numbers or names.
     pub fn value(field: u8, name: &str, dims: &[&str]) -> Vec<u8> {
         let dim = |text: &&str| match text.parse::<u64>() {

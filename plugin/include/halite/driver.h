@@ -48,6 +48,8 @@ typedef struct HaliteInfoGroup HaliteInfoGroup;
 typedef struct HaliteUnconfinedCode HaliteUnconfinedCode;
 typedef struct HaliteDeviceInfo HaliteDeviceInfo;
 typedef struct HaliteMemoryStats HaliteMemoryStats;
+typedef struct HaliteCommandTime HaliteCommandTime;
+typedef struct HaliteProfileSummary HaliteProfileSummary;
 typedef struct HaliteBufferParams HaliteBufferParams;
 typedef struct HaliteSemaphorePoint HaliteSemaphorePoint;
 typedef struct HaliteFence HaliteFence;
@@ -78,7 +80,7 @@ typedef struct HaliteQueueOp HaliteQueueOp;
 #define HALITE_ABI_MAJOR 0
 
 // Compatible additions.
-#define HALITE_ABI_MINOR 2
+#define HALITE_ABI_MINOR 3
 
 // The version of this file: major in the upper half, minor in the lower.
 #define HALITE_ABI_VERSION ((HALITE_ABI_MAJOR << 16) | HALITE_ABI_MINOR)
@@ -498,6 +500,40 @@ typedef struct HaliteQueueOp {
     size_t binding_count;
 } HaliteQueueOp;
 
+// When one command ran, once, while a profile was taken.
+typedef struct HaliteCommandTime {
+    uint32_t struct_size;
+    // One of `HALITE_COMMAND_FILL`, `_UPDATE`, `_COPY` and `_DISPATCH`.
+    uint32_t kind;
+    // Name of a dispatch's entry point; empty for others.
+    struct HaliteStr name;
+    // Name of the innermost debug group; empty outside of all, and for queue operations.
+    struct HaliteStr group;
+    // The place among the commands of the group that do work, or of the recording outside of all groups.
+    uint32_t index;
+    uint32_t queue;
+    // Workgroups of a dispatch; zeros for others, and where only the device knows them.
+    uint32_t workgroups[3];
+    uint32_t reserved;
+    // Bytes that a transfer writes; 0 for a dispatch, and where they are not known.
+    uint64_t bytes;
+    // Number of the queue operation since profiling began. What one operation executed comes in order.
+    uint64_t run;
+    // Nanoseconds of the device's clock since the first command of the profile began.
+    uint64_t start_ns;
+    uint64_t end_ns;
+} HaliteCommandTime;
+
+// What else a profile tells. The caller sets `struct_size`.
+typedef struct HaliteProfileSummary {
+    uint32_t struct_size;
+    uint32_t reserved;
+    // Commands that ran and were not measured.
+    uint64_t lost;
+    // Nanoseconds between two values of the device's clock.
+    double resolution_ns;
+} HaliteProfileSummary;
+
 typedef struct HaliteDeviceVtable {
     uint32_t struct_size;
     uint32_t reserved;
@@ -549,6 +585,16 @@ typedef struct HaliteDeviceVtable {
     struct HaliteStatus *(*queue_flush)(struct HaliteDevice *device, uint64_t affinity);
     // Waits until all queues are idle; DEADLINE_EXCEEDED after `timeout_ns`.
     struct HaliteStatus *(*wait_idle)(struct HaliteDevice *device, uint64_t timeout_ns);
+    // Begins to measure commands; FAILED_PRECONDITION while a profile is taken. Null where the device cannot, and then
+    // `stop_profiling` is null, too.
+    struct HaliteStatus *(*start_profiling)(struct HaliteDevice *device);
+    // Waits until the work that was accepted during the profile has finished, ends the profile, and visits its times.
+    // DEADLINE_EXCEEDED after `timeout_ns`: then the profile goes on.
+    struct HaliteStatus *(*stop_profiling)(struct HaliteDevice *device,
+                                           uint64_t timeout_ns,
+                                           void *context,
+                                           void (*visit)(void *context, const struct HaliteCommandTime *time),
+                                           struct HaliteProfileSummary *out_summary);
 } HaliteDeviceVtable;
 
 // An open device.

@@ -7,7 +7,7 @@ use crate::{
     buffer, command, command_buffer, executable, guard, info,
     object::{self, Exported, Shared, table},
     peer::{Peer, Side},
-    queue, raw, semaphore, time,
+    profile, queue, raw, semaphore, time,
 };
 use halite_hal::{Device, QueueAffinity, bail};
 
@@ -34,6 +34,8 @@ static TABLE: HaliteDeviceVtable = HaliteDeviceVtable {
     queue_submit: Some(queue_submit),
     queue_flush: Some(queue_flush),
     wait_idle: Some(wait_idle),
+    start_profiling: Some(start_profiling),
+    stop_profiling: Some(stop_profiling),
 };
 
 impl Shared for dyn Device {
@@ -218,5 +220,33 @@ unsafe extern "C" fn wait_idle(device: *mut HaliteDevice, timeout_ns: u64) -> *m
     // SAFETY: the caller has a live handle of ours.
     unsafe {
         guard::call::<dyn Device>(device, "wait_idle", |d| d.inner.wait_idle(time::deadline(timeout_ns)))
+    }
+}
+
+unsafe extern "C" fn start_profiling(device: *mut HaliteDevice) -> *mut HaliteStatus {
+    // SAFETY: the caller has a live handle of ours.
+    unsafe { guard::call::<dyn Device>(device, "start_profiling", |d| d.inner.start_profiling()) }
+}
+
+unsafe extern "C" fn stop_profiling(
+    device: *mut HaliteDevice,
+    timeout_ns: u64,
+    context: *mut c_void,
+    visit: Option<profile::VisitTime>,
+    out_summary: *mut HaliteProfileSummary,
+) -> *mut HaliteStatus {
+    // SAFETY: the caller has a live handle of ours, its visitor takes what is lent for the visit, and the summary may be
+    // written as far as it says.
+    unsafe {
+        guard::call::<dyn Device>(device, "stop_profiling", |d| {
+            let Some(visit) = visit else { bail!(InvalidArgument, "'stop_profiling' needs a visitor") };
+            let profile = d.inner.stop_profiling(time::deadline(timeout_ns))?;
+            for time in &profile.times {
+                let lent = profile::lend(time);
+                visit(context, &raw const lent);
+            }
+            raw::answer(out_summary, profile::lend_summary(&profile));
+            Ok(())
+        })
     }
 }

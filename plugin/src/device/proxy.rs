@@ -7,11 +7,11 @@ use crate::{
     buffer, command, command_buffer, executable, info,
     object::{self, Arrival, Count, Handle, present},
     peer::Peer,
-    queue, raw, semaphore, status, time,
+    profile, queue, raw, semaphore, status, time,
 };
 use halite_hal::{
-    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
+    Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
+    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore, bail,
 };
 
 /// A device of the far end, with the facts that never change.
@@ -205,6 +205,33 @@ impl Device for DeviceProxy {
             let outcome = present(self.table().wait_idle)(self.handle.raw(), time::timeout(deadline));
             status::outcome(outcome, self.handle.peer)
         }
+    }
+
+    fn start_profiling(&self) -> Result<()> {
+        let Some(start) = self.table().start_profiling.filter(|_| self.table().stop_profiling.is_some())
+        else {
+            return Err(profile::unsupported(&self.info));
+        };
+        // SAFETY: the handle is live and its table was checked; a failure is ours.
+        unsafe { status::outcome(start(self.handle.raw()), self.handle.peer) }
+    }
+
+    fn stop_profiling(&self, deadline: Deadline) -> Result<DeviceProfile> {
+        let Some(stop) = self.table().stop_profiling else {
+            bail!(FailedPrecondition, "device '{}' is not being profiled", self.info.uri());
+        };
+        let mut gathered = profile::Gathered::new(self.handle.peer);
+        let mut summary = profile::lend_summary(&DeviceProfile::default());
+        let context = (&raw mut gathered).cast::<c_void>();
+        // SAFETY: the handle is live, its table was checked, the visitor gets its own context, and the summary tells its
+        // size; a failure is ours.
+        unsafe {
+            let visit = Some(profile::gather as profile::VisitTime);
+            let (device, timeout) = (self.handle.raw(), time::timeout(deadline));
+            let outcome = stop(device, timeout, context, visit, &raw mut summary);
+            status::outcome(outcome, self.handle.peer)?;
+        }
+        gathered.finish(&summary)
     }
 
     fn as_any(&self) -> &dyn Any {

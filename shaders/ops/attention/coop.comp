@@ -28,12 +28,15 @@ layout(constant_id = 3) const uint D = 64;
 layout(constant_id = 4) const bool CAUSAL = false;
 layout(constant_id = 5) const bool MASK = false;
 layout(constant_id = 6) const bool SOFTCAP = false;
-layout(constant_id = 7) const bool DIRECT = true;  // Weights may stay in registers.
+layout(constant_id = 7) const bool LENGTHS = false;
+layout(constant_id = 8) const bool DIRECT = true;  // Weights may stay in registers.
 
 layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
 layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
 layout(set = 0, binding = 2) readonly buffer Values { uvec4 v[]; };
 ELEMENT_BUFFER(3, mask, readonly, TYPE);
+// In the place of the mask, with LENGTHS: how many keys of each sequence count.
+layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
 layout(set = 0, binding = 4) writeonly buffer Result { uvec4 result[]; };
 
 layout(push_constant) uniform Shape {
@@ -100,11 +103,14 @@ uint packed(float a, float b) {
 #endif
 }
 
+// Keys that count.
+uint key_count;
+
 // A score, in units of which `factor` makes powers of two; -infinity for what is not attended to.
 float finish(float score, uint row, uint key) {
-    if (row >= rows || key >= kv_len) return NONE;
+    if (row >= rows || key >= key_count) return NONE;
     const uint i = row % q_len;
-    if (CAUSAL && key + q_len > kv_len + i) return NONE;
+    if (CAUSAL && key + q_len > key_count + i) return NONE;
     if (!SOFTCAP && !MASK) return score;
     score *= scale;
     if (SOFTCAP) {
@@ -150,6 +156,7 @@ void main() {
     piece = gl_SubgroupID * 64;
     const uint kv_heads = gl_NumWorkGroups.y;
     batch = gl_WorkGroupID.z;
+    key_count = LENGTHS ? min(lengths[batch], kv_len) : kv_len;
     head0 = gl_WorkGroupID.y * group_heads;
     rows = group_heads * q_len;
     // Causal queries with the most keys go first.
@@ -162,9 +169,9 @@ void main() {
     const bool direct = DIRECT && lies_directly();
 
     // Keys that any of the workgroup's, any of the subgroup's, and all of the subgroup's queries attend to.
-    uint end = kv_len, my_end = my_row < rows ? kv_len : 0, all_end = SOFTCAP || MASK ? 0 : kv_len;
+    uint end = key_count, my_end = my_row < rows ? key_count : 0, all_end = SOFTCAP || MASK ? 0 : key_count;
     if (CAUSAL) {
-        const int before = int(kv_len) - int(q_len) + 1;
+        const int before = int(key_count) - int(q_len) + 1;
         const uint last = min(row0 + BQ, rows) - 1, my_last = min(my_row + MINE, rows) - 1;
         if (row0 / q_len == last / q_len) end = uint(max(before + int(last % q_len), 0));
         if (my_row / q_len == my_last / q_len) {
@@ -200,12 +207,12 @@ void main() {
     }
 
     if (end > 0) {
-        FETCH(k, kv_base, 0, kv_len)
+        FETCH(k, kv_base, 0, key_count)
         keep(0);
     }
     barrier();
     for (uint k0 = 0; k0 < end; k0 += BK) {
-        FETCH(v, kv_base, k0, kv_len)
+        FETCH(v, kv_base, k0, key_count)
         LEFT weights[TM * KT];
         if (k0 < my_end) {
             SUM scores[TM * KT];
@@ -300,7 +307,7 @@ void main() {
         barrier();
         const bool more = k0 + BK < end;
         if (more) {
-            FETCH(k, kv_base, k0 + BK, kv_len)
+            FETCH(k, kv_base, k0 + BK, key_count)
         }
         if (k0 < my_end) {
             [[unroll]] for (uint j = 0; j < KT; ++j) {

@@ -13,12 +13,15 @@ layout(constant_id = 3) const uint D = 64;
 layout(constant_id = 4) const bool CAUSAL = false;
 layout(constant_id = 5) const bool MASK = false;
 layout(constant_id = 6) const bool SOFTCAP = false;
-layout(constant_id = 7) const uint T = 8;
+layout(constant_id = 7) const bool LENGTHS = false;
+layout(constant_id = 8) const uint T = 8;
 
 layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
 layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
 layout(set = 0, binding = 2) readonly buffer Values { uvec4 v[]; };
 ELEMENT_BUFFER(3, mask, readonly, TYPE);
+// In the place of the mask, with LENGTHS: how many keys of each sequence count.
+layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
 layout(set = 0, binding = 4) writeonly buffer Results { float results[]; };
 layout(set = 0, binding = 5) writeonly buffer Sums { vec2 sums[]; };  // Greatest score, sum of weights.
 
@@ -76,11 +79,14 @@ float weight(float x) {
     return (floatBitsToUint(x) & 0x7FFFFFFFu) > 0x7F800000u ? x : 0.0;
 }
 
+// Keys that count.
+uint key_count;
+
 // A score as the softmax takes it; -infinity for what is not attended to.
 float finish(float score, uint row, uint rows, uint key, uint end, uint batch, uint head0) {
     if (row >= rows || key >= end) return NONE;
     const uint i = row % q_len;
-    if (CAUSAL && key + q_len > kv_len + i) return NONE;
+    if (CAUSAL && key + q_len > key_count + i) return NONE;
     score *= scale;
     if (SOFTCAP) {
         const float e = weight(-2.0 * abs(score / softcap));
@@ -98,7 +104,9 @@ void main() {
     const uint rows = group_heads * q_len, row0 = gl_WorkGroupID.x * RB;
     const uint first_row = (batch * kv_heads + kv_head) * rows;
     const uint kv_base = (batch * kv_heads + kv_head) * capacity * WORDS;
-    const uint begin = split * split_len, end = min(kv_len, begin + split_len);
+    key_count = LENGTHS ? min(lengths[batch], kv_len) : kv_len;
+    const uint part_len = LENGTHS ? (key_count + splits * KB - 1) / (splits * KB) * KB : split_len;
+    const uint begin = split * part_len, end = min(key_count, begin + part_len);
 
     const uint part = lane % T, stream = lane / WORDS, word = lane % WORDS;
     float queries[RB * EACH * PACK];

@@ -19,11 +19,14 @@ layout(constant_id = 3) const uint D = 64;
 layout(constant_id = 4) const bool CAUSAL = false;
 layout(constant_id = 5) const bool MASK = false;
 layout(constant_id = 6) const bool SOFTCAP = false;
+layout(constant_id = 7) const bool LENGTHS = false;
 
 ELEMENT_BUFFER(0, q, readonly, TYPE);
 ELEMENT_BUFFER(1, k, readonly, TYPE);
 ELEMENT_BUFFER(2, v, readonly, TYPE);
 ELEMENT_BUFFER(3, mask, readonly, TYPE);
+// In the place of the mask, with LENGTHS: how many keys of each sequence count.
+layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
 #ifdef SPLIT
 layout(set = 0, binding = 4) writeonly buffer Results { float results[]; };
 layout(set = 0, binding = 5) writeonly buffer Sums { vec2 sums[]; };  // Greatest score, sum of weights.
@@ -127,11 +130,14 @@ void multiply_keys(uint k0, uint end) {
     }
 }
 
+// Keys that count.
+uint key_count;
+
 // A score as the softmax takes it; -infinity for what is not attended to.
 float finish(float score, uint row, uint key, uint end, uint batch, uint head0) {
     if (row >= rows || key >= end) return NONE;
     const uint i = row % q_len;
-    if (CAUSAL && key + q_len > kv_len + i) return NONE;
+    if (CAUSAL && key + q_len > key_count + i) return NONE;
     score *= scale;
     if (SOFTCAP) score = capped(score);
     if (MASK) score += LOAD(mask, batch * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
@@ -148,18 +154,20 @@ void main() {
     group = lane / 8;
     const uint kv_heads = gl_NumWorkGroups.y, kv_head = gl_WorkGroupID.y;
     const uint batch = gl_WorkGroupID.z / splits, split = gl_WorkGroupID.z % splits;
+    key_count = LENGTHS ? min(lengths[batch], kv_len) : kv_len;
+    const uint part_len = LENGTHS ? (key_count + splits * BK - 1) / (splits * BK) * BK : split_len;
     rows = group_heads * q_len;
     row0 = gl_WorkGroupID.x * BQ;
     const uint first_row = (batch * kv_heads + kv_head) * rows;
     q_base = first_row * D;
     kv_base = (batch * kv_heads + kv_head) * capacity * D;
 
-    uint end = kv_len;
+    uint end = key_count;
     const uint last = min(row0 + BQ, rows) - 1;
     // Keys behind those of the last query of a tile that lies within one head.
-    if (CAUSAL && row0 / q_len == last / q_len) end = uint(max(int(kv_len + last % q_len + 1) - int(q_len), 0));
-    const uint begin = split * split_len;
-    end = min(end, begin + split_len);
+    if (CAUSAL && row0 / q_len == last / q_len) end = uint(max(int(key_count + last % q_len + 1) - int(q_len), 0));
+    const uint begin = split * part_len;
+    end = min(end, begin + part_len);
 
     vec4 acc[TQ * CHUNKS];
     float top[TQ], total[TQ];

@@ -44,7 +44,8 @@ pub(crate) fn fit(plan: Plan, operation: &Operation, variant: &Variant, most: us
     }
     let mut made = rebound(plan, &shared)?;
     copies.append(&mut made.steps);
-    Ok(Plan { steps: copies, scratch: vec![shared.bytes.into()], independent: made.independent })
+    let scratch = vec![shared.bytes.into()];
+    Ok(Plan { steps: copies, scratch, independent: made.independent, updates: false })
 }
 
 fn too_many(most: usize) -> Unfit {

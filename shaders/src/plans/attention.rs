@@ -174,13 +174,13 @@ fn tiles_of(
 }
 
 /// Specialization constants: what happens to scores.
-fn flags(op: &Attention) -> [u32; 3] {
-    [op.causal, op.mask != Mask::None, op.softcap.is_some()].map(u32::from)
+fn flags(op: &Attention) -> [u32; 4] {
+    [op.causal, op.mask != Mask::None, op.softcap.is_some(), op.lengths].map(u32::from)
 }
 
-/// The inputs and the output; a mask that is not there, and not read, has the queries in its place.
+/// The inputs and the output; lengths have the place of the mask, and where neither is there, and read, the queries have it.
 fn bindings(op: &Attention, out: Slot) -> Vec<Slot> {
-    let mask = if op.mask == Mask::None { Slot::Input(0) } else { Slot::Input(3) };
+    let mask = if op.mask == Mask::None && !op.lengths { Slot::Input(0) } else { Slot::Input(3) };
     vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), mask, out]
 }
 

@@ -51,5 +51,5 @@ fn scattered(op: &ScatterElements, build: &str, params: &Params) -> Result<Plan,
     let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
     let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
     let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
-    Ok(Plan::new(vec![copy, scatter], Vec::new()))
+    Ok(Plan::new(vec![copy, scatter], Vec::new()).updating())
 }

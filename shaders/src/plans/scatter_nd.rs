@@ -39,5 +39,5 @@ fn scattered(op: &ScatterNd, build: &str, params: &Params) -> Result<Plan, Unfit
     let sizes = [Size::from(shares), inner.into()];
     let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
     let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
-    Ok(Plan::new(vec![copy, scatter], Vec::new()))
+    Ok(Plan::new(vec![copy, scatter], Vec::new()).updating())
 }

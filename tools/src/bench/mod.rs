@@ -1,6 +1,7 @@
 //! The tool `halite bench`, or `benchmark-module`: measures calls of exported functions and reports them as Google Benchmark does. Does
 //! not own: statistics (`stats`), measuring (`runner`), or report formats (`report`).
 
+mod ops;
 mod pattern;
 mod report;
 mod runner;
@@ -24,6 +25,8 @@ Examples:
   Ten iterations, five times, as JSON in a file, the table on the terminal:
     halite bench --module=model.vmfb --function=main --input=1x64xf32=0 --benchmark_min_time=10x \\
         --benchmark_repetitions=5 --benchmark_out=result.json
+  Where a call spends its time, and a trace of it:
+    halite bench --module=model.onnx --input=@image.npy --ops --trace=trace.json
   Every exported function that takes no inputs:
     halite bench --device=vulkan --module=model.vmfb
 
@@ -73,10 +76,23 @@ pub(crate) struct MeasureFlags {
     /// Copies the inputs from the host and the results back to it in each call that is measured
     #[arg(long = "with-transfers", alias = "with_transfers", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     with_transfers: bool,
+    /// Measures the calls of a sequence: state lives on the device from call to call, and is not given with --input
+    #[arg(long = "in-sequence", alias = "in_sequence", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    in_sequence: bool,
     /// Functions to measure: a part of the name BM_FUNCTION, with . * ^ $ | as in regular expressions; a leading -
     /// excludes
     #[arg(long = "benchmark_filter", default_value = "", value_name = "PATTERN", allow_hyphen_values = true)]
     filter: String,
+    /// Shows where a call spends its time: every operation of the model with its kernel, what the device reaches of its
+    /// ceilings, copies, gaps, and the host
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    ops: bool,
+    /// Rows of each table of --ops; 0 for all. JSON has all in any case
+    #[arg(long = "ops-limit", alias = "ops_limit", default_value = "20", value_name = "N")]
+    ops_limit: usize,
+    /// Writes the last calls as a trace that https://ui.perfetto.dev opens (Chrome's trace events)
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch_size: u32,
@@ -218,14 +234,20 @@ fn run(flags: &Flags) -> Result<()> {
     }
     let runs = runner::measure(flags, &prepared)?;
     let context = runner::context(&prepared, &runs);
+    let profiled = flags.measure.ops || flags.measure.trace.is_some();
+    let ops =
+        profiled.then(|| ops::profile(flags, &prepared, &runs)).transpose()?.filter(|_| flags.measure.ops);
     report::print_context(&context);
     let settings =
         report::Settings { unit: flags.measure.time_unit, aggregates_only: flags.measure.aggregates_only };
-    report::write(flags.measure.format(), &runs, &context, settings, &mut out)?;
+    report::write(flags.measure.format(), &runs, (&context, ops.as_ref()), settings, &mut out)?;
+    if let Some(ops) = ops.as_ref().filter(|_| flags.measure.format() == Format::Console) {
+        ops::write(ops, flags.measure.ops_limit, &mut out)?;
+    }
     out.flush()?;
     if let Some(path) = &flags.measure.out {
         let mut file = File::create(path).map_err(|e| Failure::file("cannot create", path, &e))?;
-        report::write(flags.measure.out_format, &runs, &context, settings, &mut file)?;
+        report::write(flags.measure.out_format, &runs, (&context, ops.as_ref()), settings, &mut file)?;
     }
     if flags.print_statistics {
         session::print_statistics(&prepared.session);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{
     Format, TimeUnit,
+    ops::{self, OpsReport},
     runner::{Context, Repetition, Run},
     stats::Aggregate,
 };
@@ -108,14 +109,14 @@ fn aggregates(run: &Run) -> impl Iterator<Item = Line<'_>> {
 pub(super) fn write(
     format: Format,
     runs: &[Run],
-    context: &Context,
+    (context, ops): (&Context, Option<&OpsReport>),
     settings: Settings,
     out: &mut dyn Write,
 ) -> Result<()> {
     let lines = lines(runs, settings);
     match format {
         Format::Console => write_console(&lines, settings, out),
-        Format::Json => write_json(&lines, context, settings, out),
+        Format::Json => write_json(&lines, (context, ops), settings, out),
         Format::Csv => write_csv(&lines, settings, out),
     }
 }
@@ -207,9 +208,17 @@ fn human(value: f64) -> String {
     format!("{}{prefix}", format_g(scaled, false))
 }
 
-fn write_json(lines: &[Line<'_>], context: &Context, settings: Settings, out: &mut dyn Write) -> Result<()> {
+fn write_json(
+    lines: &[Line<'_>],
+    (context, ops): (&Context, Option<&OpsReport>),
+    settings: Settings,
+    out: &mut dyn Write,
+) -> Result<()> {
     let benchmarks: Vec<_> = lines.iter().map(|line| line_json(line, settings)).collect();
-    let object = json!({"context": context_json(context), "benchmarks": benchmarks});
+    let mut object = json!({"context": context_json(context), "benchmarks": benchmarks});
+    if let Some(ops) = ops {
+        object["ops"] = ops::object(ops);
+    }
     let text = serde_json::to_string_pretty(&object).map_err(std::io::Error::from)?;
     writeln!(out, "{text}")?;
     Ok(())

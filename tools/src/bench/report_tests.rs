@@ -27,8 +27,14 @@ fn text(format: Format, repetitions: usize, aggregates_only: bool) -> String {
         peak_host_bytes: Some(4096),
     };
     let mut out = Vec::new();
-    write(format, &runs(repetitions), &context, Settings { unit: TimeUnit::Ms, aggregates_only }, &mut out)
-        .unwrap();
+    write(
+        format,
+        &runs(repetitions),
+        (&context, None),
+        Settings { unit: TimeUnit::Ms, aggregates_only },
+        &mut out,
+    )
+    .unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -17,7 +17,7 @@ use crate::{
     console::{Failure, Result},
     inputs,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    progress, session, values,
+    progress, session, state, values,
 };
 
 /// Calls of one repetition whose times are kept; a longer one is ended.
@@ -121,7 +121,8 @@ fn functions(flags: &Flags, session: &Session) -> Result<Vec<Function>> {
         None => {
             let main = session.functions().last().map(|f| f.module.clone()).unwrap_or_default();
             let own = session.functions().iter().filter(|f| f.module == main);
-            let fitting = own.filter(|f| f.inputs.len() == flags.inputs.input.len());
+            let states = |f: &FunctionInfo| if flags.measure.in_sequence { f.states.len() } else { 0 };
+            let fitting = own.filter(|f| f.inputs.len() == flags.inputs.input.len() + states(f));
             fitting.map(|f| session.function(&f.full_name())).collect::<halite::Result<_>>()?
         }
     };
@@ -135,14 +136,28 @@ pub(super) fn measure(flags: &Flags, prepared: &Prepared) -> Result<Vec<Run>> {
 }
 
 fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Run> {
-    let on_host = values::read_inputs(function.info(), &flags.inputs)?;
-    values::check_count(function.info(), on_host.len())?;
+    let mut sequence = flags.measure.in_sequence.then(|| function.state()).transpose()?;
+    let info = match &sequence {
+        Some(_) => state::without_state(function.info()),
+        None => function.info().clone(),
+    };
+    let on_host = values::read_inputs(&info, &flags.inputs)?;
+    values::check_count(&info, on_host.len())?;
     let upload = || values::upload(prepared.session.device(), &on_host);
     let inputs = upload()?;
-    let invoke = |inputs: Inputs, options: &RunOptions| -> Result<Outputs> {
-        Ok(function.run_with(inputs, options).inspect_err(interrupt::note)?)
+    let mut invoke = |inputs: Inputs, options: &RunOptions| -> Result<Outputs> {
+        let made = match &mut sequence {
+            Some(state) => state.run_with(inputs, options),
+            None => function.run_with(inputs, options),
+        };
+        Ok(made.inspect_err(interrupt::note)?)
     };
-    let call = || {
+    let start = Instant::now();
+    // What a model's open sizes are compiled for comes with the first call; that it is shown costs nothing later.
+    invoke(inputs.clone(), &progress::shown(prepared.options.clone())).map(drop)?;
+    let first_call = start.elapsed().as_secs_f64();
+    progress::clear();
+    let mut call = || {
         if !flags.measure.with_transfers {
             // A call ends when its results are on the device.
             return invoke(inputs.clone(), &prepared.options).map(drop);
@@ -154,20 +169,15 @@ fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Resul
             .filter_map(Value::as_tensor)
             .try_for_each(|tensor| Ok(tensor.to_bytes().map(drop)?))
     };
-    let start = Instant::now();
-    // What a model's open sizes are compiled for comes with the first call; that it is shown costs nothing later.
-    invoke(inputs.clone(), &progress::shown(prepared.options.clone())).map(drop)?;
-    let first_call = start.elapsed().as_secs_f64();
-    progress::clear();
-    warm_up(flags, prepared, call)?;
+    warm_up(flags, prepared, &mut call)?;
     let mut repetitions = Vec::new();
     for _ in 0..flags.measure.repetitions {
-        repetitions.push(repeat(flags, call)?);
+        repetitions.push(repeat(flags, &mut call)?);
     }
     Ok(Run { name: benchmark_name(function.name()), first_call, repetitions })
 }
 
-fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> Result<()>) -> Result<()> {
+fn warm_up(flags: &Flags, prepared: &Prepared, mut call: impl FnMut() -> Result<()>) -> Result<()> {
     let gpu =
         |kind| matches!(kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
     let on_gpu = prepared.session.devices().iter().any(|d| gpu(d.info().kind()));
@@ -179,7 +189,7 @@ fn warm_up(flags: &Flags, prepared: &Prepared, call: impl Fn() -> Result<()>) ->
     Ok(())
 }
 
-fn repeat(flags: &Flags, call: impl Fn() -> Result<()>) -> Result<Repetition> {
+fn repeat(flags: &Flags, mut call: impl FnMut() -> Result<()>) -> Result<Repetition> {
     let (least, most) = match flags.measure.min_time {
         Duty::Time(time) => (time, MAX_SAMPLES),
         Duty::Iterations(count) => (Duration::MAX, count.min(MAX_SAMPLES)),

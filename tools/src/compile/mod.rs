@@ -24,7 +24,7 @@ use crate::{
     engine::{Code, Status},
     flags::{self, DeviceFlags},
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    place, progress, session, units,
+    place, progress, session, state, units,
 };
 
 const EXAMPLES: &str = "\
@@ -62,6 +62,10 @@ pub struct Flags {
     no_baseline: bool,
     #[command(flatten)]
     request: RequestFlags,
+    /// Inputs that are state, and the outputs that replace them, such as past_*=present_*; what a * stands for is the same in both.
+    /// auto finds pairs by their names. The module writes such outputs into the buffers of the inputs. May be repeated
+    #[arg(long = "state", value_name = "INPUT=OUTPUT|auto")]
+    state: Vec<String>,
     /// Function of the model that is compiled. May be repeated. Default: all
     #[arg(long = "function", value_name = "NAME")]
     function: Vec<String>,
@@ -230,6 +234,9 @@ fn compiler(flags: &Flags) -> Result<Compiler> {
             "--no-baseline leaves nothing to compile for; name a --target".to_owned(),
         ));
     }
+    let (states, finds) = state::patterns(&flags.state)?;
+    compiler =
+        states.into_iter().fold(compiler, |c, (input, output)| c.state(input, output)).find_state(finds);
     for name in &flags.function {
         compiler = compiler.function(name);
     }

@@ -1,9 +1,11 @@
-//! The tool `halite dump`, or `dump-module`: says what is in a module file, without a device. Does not own: reading the format
+//! The tool `halite dump`, or `dump-module`: says what is in a module or VGF file, without a device. Does not own: reading the format
 //! (`halite-formats`), disassembly (`halite-vm`), or SPIR-V facts (`halite-spirv`).
 
 mod executables;
+mod extract;
 mod facts;
 mod text;
+mod vgf;
 
 use std::{
     io::{Read, Write},
@@ -34,9 +36,12 @@ Examples:
     halite dump --output=disassembly --function=main --bytecode_offsets model.vmfb
   Its kernels, for spirv-dis and other tools:
     halite dump --spirv=kernels/ --output=metadata model.vmfb
+  Resources, segments and graphs of a VGF file, and the VGF files inside of a program:
+    halite dump model.vgf
+    halite dump --extract=vgf model.pte
 ";
 
-/// Prints what is in a compiled module (.vmfb), or the inputs and outputs of a model (.onnx, .pte).
+/// Prints what is in a compiled module (.vmfb) or a VGF file (.vgf), or the inputs and outputs of a model (.onnx, .pte).
 ///
 /// Takes the flags of iree-dump-module. The file is not trusted: damage is reported, never followed.
 #[derive(Parser, Debug)]
@@ -63,6 +68,13 @@ pub struct Flags {
     /// Writes the SPIR-V of each kernel into this folder, as SEGMENT_KERNEL.spv
     #[arg(long, value_name = "DIR")]
     spirv: Option<PathBuf>,
+    /// Writes what the delegates of an ExecuTorch program hold into files beside each other, NAME.vgf or NAME-1.vgf, and
+    /// prints their names; nothing else is printed
+    #[arg(long, value_enum, value_name = "WHAT")]
+    extract: Option<extract::What>,
+    /// Where --extract writes: a folder. Default: the current one
+    #[arg(long, value_name = "DIR", requires = "extract")]
+    extract_to: Option<PathBuf>,
     #[command(flatten)]
     common: CommonFlags,
 }
@@ -109,6 +121,13 @@ fn run(flags: &Flags) -> Result<()> {
     let path = flags.file.as_deref().expect("clap asks for it unless completions are wanted");
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let file = bytes(path)?;
+    if let Some(what) = flags.extract {
+        return extract::run(what, path, &file, flags.extract_to.as_deref(), &mut out);
+    }
+    if halite_formats::vgf::is_vgf(&file) {
+        vgf::print(flags, path, &file, &mut out)?;
+        return Ok(out.flush()?);
+    }
     if ModelFormat::detect(&file[..file.len().min(16)], path).is_some() {
         return model(flags, path, file, &mut out);
     }

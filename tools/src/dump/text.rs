@@ -13,13 +13,14 @@ use crate::console::Result;
 
 const RULE: &str = "//===--------------------------------------------------------------------------------------------------------------===//";
 
-fn heading(out: &mut dyn Write, title: &str) -> Result<()> {
+/// A title between rules.
+pub(super) fn heading(out: &mut dyn Write, title: &str) -> Result<()> {
     writeln!(out, "{RULE}\n// {title}\n{RULE}\n")?;
     Ok(())
 }
 
 /// Text from the file, with control characters made visible: it goes to a terminal.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     if text.chars().any(char::is_control) {
         text.chars()
             .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })

@@ -8,7 +8,7 @@ mod top;
 use std::{io::Write, time::Duration};
 
 use clap::Parser;
-use halite::{Function, Session};
+use halite::{FunctionInfo, Session};
 use serde_json::json;
 
 use crate::{
@@ -19,7 +19,9 @@ use crate::{
     foreign,
     interrupt::{self, Watchdog, cancel_on_interrupt},
     ports::Port,
-    progress, session, values,
+    progress, session,
+    state::{self, StateFlags},
+    values,
 };
 
 use self::{
@@ -80,6 +82,8 @@ pub struct Flags {
     max_elements: u64,
     #[command(flatten)]
     top: TopFlags,
+    #[command(flatten)]
+    state: StateFlags,
     #[command(flatten)]
     compare: CompareFlags,
     #[command(flatten)]
@@ -144,22 +148,29 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
         None => session.default_function()?,
     };
     progress::clear();
-    let inputs = values::read_inputs(function.info(), &flags.inputs)?;
+    let info = match flags.state.is_used() {
+        true => state::without_state(function.info()),
+        false => function.info().clone(),
+    };
+    let inputs = values::read_inputs(&info, &flags.inputs)?;
     if !flags.json {
         writeln!(out, "EXEC @{}", function.name())?;
         out.flush()?;
     }
-    let outputs = Port::outputs(function.info());
+    let outputs = Port::outputs(&info);
     let plan = Plan::new(&flags.output, &outputs)?;
-    values::check_count(function.info(), inputs.len())?;
+    values::check_count(&info, inputs.len())?;
     let results = {
         // They are gone behind the call: inputs that live on would count as memory in use.
         let inputs = values::upload(session.device(), &inputs)?;
-        function.run_with(inputs, &options).inspect_err(interrupt::note)?
+        match flags.state.is_used() {
+            true => flags.state.call(&function, inputs, &options)?,
+            false => function.run_with(inputs, &options).inspect_err(interrupt::note)?,
+        }
     };
     progress::clear();
     let results = results.into_values();
-    let done = Done { session: &session, function: &function, outputs: &outputs, results: &results };
+    let done = Done { session: &session, info: &info, outputs: &outputs, results: &results };
     let outcome = finish(flags, &done, &plan, top.as_ref(), out).map_err(|failure| {
         failure
             .context("processing function outputs")
@@ -175,14 +186,14 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
 /// A call and what came of it.
 struct Done<'a> {
     session: &'a Session,
-    function: &'a Function,
+    info: &'a FunctionInfo,
     outputs: &'a [Port],
     results: &'a [Value],
 }
 
 fn finish(flags: &Flags, done: &Done<'_>, plan: &Plan, top: Option<&Top>, out: &mut dyn Write) -> Result<()> {
     if !flags.compare.expected_output.is_empty() {
-        let report = expect::check(done.function.info(), done.results, &flags.compare)?;
+        let report = expect::check(done.info, done.results, &flags.compare)?;
         return expect::print(&report, flags.json, flags.max_elements, out);
     }
     let ranking = top.map(|top| top.rank(done.results)).transpose()?;
@@ -232,7 +243,7 @@ fn print_json(
         }
         values.push(object);
     }
-    let info = done.function.info();
+    let info = done.info;
     let devices: Vec<_> = done.session.devices().iter().map(halite::Device::uri).collect();
     let mut object = json!({
         "function": info.full_name(),

@@ -30,6 +30,7 @@ pub(super) fn choose(
                     elementwise: matches!(operation, Operation::Elementwise(_)) && one_step,
                     dispatches: steps.map(dispatch).collect(),
                     independent: plan.independent,
+                    updates: plan.updates,
                     scratch: plan.scratch,
                     work: operation.work(),
                 });

@@ -38,6 +38,7 @@ pub(super) fn choose(kernel: &ForeignKernel, target: &Capabilities, work: Work) 
         independent: false,
         scratch: Vec::new(),
         elementwise: false,
+        updates: false,
         work,
     })
 }

@@ -177,7 +177,7 @@ impl<'s, 'a> Running<'s, 'a> {
     /// One way in a region of its own, which stays without results, and what is known at its end.
     fn way(&mut self, steps: Range<usize>, before: &Known, depth: usize) -> Result<(Region, Known)> {
         self.restore(before.clone());
-        self.state.scope.builder.region(&[])?;
+        self.state.scope.builder.region::<u64>(&[])?;
         self.run(steps, depth + 1)?;
         let filled: Vec<usize> = self.state.stacks.keys().copied().collect();
         filled.into_iter().try_for_each(|id| self.state.unstack(id))?;

@@ -23,6 +23,7 @@ mod survey;
 mod tests;
 mod types;
 mod value;
+mod vgf;
 mod vulkan;
 mod xnnpack;
 

@@ -13,6 +13,7 @@
 //! | `queue` | `queues.rs` | fences order work and nothing else does; failures travel |
 //! | `alloca` | `alloca.rs` | queue-ordered memory |
 //! | `file` | `files.rs` | queue reads and writes of files |
+//! | `profile` | `profile.rs` | what is measured of commands, and that results stay the same |
 //! | `life` | `life.rs` | handles dropped in any order |
 //! | `stress` | `stress.rs`, `graphs.rs` | threads, and random graphs of operations against a model |
 
@@ -26,6 +27,7 @@ mod grids;
 mod host;
 mod life;
 mod memory;
+mod profile;
 mod queues;
 mod semaphores;
 mod slots;
@@ -49,6 +51,7 @@ pub fn cases(seed: u64, rounds: u64) -> Vec<Case> {
     queues::add(&mut cases);
     alloca::add(&mut cases);
     files::add(&mut cases);
+    profile::add(&mut cases);
     life::add(&mut cases, seed);
     stress::add(&mut cases, seed);
     graphs::add(&mut cases, seed, rounds);

@@ -16,6 +16,7 @@ use crate::{
     allocator::{Allocation, Allocator, Progress},
     context::DeviceContext,
     pipeline::CompilePool,
+    profile::Profiler,
     queue::{Deferred, Queue},
     semaphore::VulkanSemaphore,
 };
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub allocator: Allocator,
     /// Builds pipelines.
     pub compiler: CompilePool,
+    /// Measures commands while a profile is taken.
+    pub profiler: Arc<Profiler>,
     /// Stands in for bindings without bytes.
     pub dummy: Mutex<Option<Arc<Allocation>>>,
     ready: Mutex<Ready>,
@@ -62,6 +65,7 @@ impl Core {
         Ok(Arc::new(Core {
             allocator: Allocator::new(ctx.clone(), progress)?,
             compiler: CompilePool::new(ctx.options.compile_threads),
+            profiler: Arc::new(Profiler::new(&ctx)),
             dummy: Mutex::default(),
             ready: Mutex::default(),
             waited_for: Mutex::default(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_hal::{Buffer, BufferSpan, Fence, File, QueueOp, Result, status};
+use halite_hal::{Buffer, BufferSpan, Fence, File, QueueOp, Result, TimedCommand, WorkKind, status};
 use smallvec::SmallVec;
 
 use crate::{
@@ -116,17 +116,17 @@ impl Core {
             QueueOp::Fill { target, pattern, pattern_length } => {
                 let mut program = Program::default();
                 program.fill(self, &MemoryRange::of(&target)?, pattern, pattern_length)?;
-                self.place_program(queue, &points, signal, program)
+                self.place_transfer(queue, &points, signal, program, (WorkKind::Fill, target.length))
             }
             QueueOp::Update { source, target } => {
                 let mut program = Program::default();
                 program.update(self, &source, &MemoryRange::of(&target)?)?;
-                self.place_program(queue, &points, signal, program)
+                self.place_transfer(queue, &points, signal, program, (WorkKind::Update, target.length))
             }
             QueueOp::Copy { source, target } => {
                 let mut program = Program::default();
                 program.copy(&MemoryRange::of(&source)?, &MemoryRange::of(&target)?)?;
-                self.place_program(queue, &points, signal, program)
+                self.place_transfer(queue, &points, signal, program, (WorkKind::Copy, target.length))
             }
             QueueOp::Read { source, source_offset, target } => {
                 self.place_read(queue, points, signal, &source, source_offset, &target)
@@ -166,13 +166,18 @@ impl Core {
         Ok(())
     }
 
-    fn place_program(
+    /// Places a transfer, which a profile measures as one command.
+    fn place_transfer(
         self: &Arc<Self>,
         queue: usize,
         points: &[QueuePoint],
         signal: &Fence,
-        program: Program,
+        mut program: Program,
+        (kind, bytes): (WorkKind, u64),
     ) -> Result<()> {
+        if self.profiler.is_on() {
+            program.time(0, Arc::new(TimedCommand::transfer(kind, bytes)));
+        }
         if program.is_empty() {
             let point = self.join(queue, points)?;
             self.signal_at(point, signal);
@@ -180,7 +185,7 @@ impl Core {
         }
         self.submit_others(queue, points)?;
         let record = |batch: &mut crate::queue::Batch, source: &mut crate::queue::RecorderSource<'_>| {
-            batch.record(&self.ctx, source, program)
+            batch.record(self, source, program)
         };
         self.queues[queue].place(self, points, signal, record).map(drop)
     }

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::{Arguments, Counts, Program, Step};
-use crate::{context::DeviceContext, descriptors::vk_writes};
+use crate::{context::DeviceContext, descriptors::vk_writes, profile::Timer};
 
 const TRANSFER: vk::PipelineStageFlags = vk::PipelineStageFlags::TRANSFER;
 const COMPUTE: vk::PipelineStageFlags = vk::PipelineStageFlags::COMPUTE_SHADER;
@@ -111,11 +111,28 @@ pub(crate) fn record_host_barrier(ctx: &DeviceContext, target: vk::CommandBuffer
 }
 
 impl Program {
-    /// Records the steps, ordered after everything earlier on the queue. `sets` come from `prepare`.
-    pub fn record(&self, ctx: &DeviceContext, target: vk::CommandBuffer, sets: &[vk::DescriptorSet]) {
+    /// Records the steps, ordered after everything earlier on the queue. `sets` come from `prepare`, `timer` from
+    /// `timer`.
+    pub fn record(
+        &self,
+        ctx: &DeviceContext,
+        target: vk::CommandBuffer,
+        sets: &[vk::DescriptorSet],
+        timer: Option<&Timer>,
+    ) {
         let mut order = Order::after_earlier_work(&self.steps);
         let mut bound = vk::Pipeline::null();
-        for step in &self.steps {
+        if let Some(timer) = timer {
+            timer.record_reset(target);
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            if let Some(timer) = timer
+                && timer.begins(index)
+            {
+                // The wait for earlier work is not a part of the command.
+                order.before(ctx, target, stages_of(step));
+                timer.record_start(target, index);
+            }
             match step {
                 Step::Barrier => order.wanted = true,
                 Step::Fill { .. } | Step::Copy { .. } | Step::Update { .. } => {
@@ -139,6 +156,9 @@ impl Program {
                         unsafe { fns.cmd_end_debug_utils_label(target) };
                     }
                 }
+            }
+            if let Some(timer) = timer {
+                timer.record_end(target, index, stages_of(step));
             }
         }
     }

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::recorder::Recorder;
 use crate::{
-    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, lower::Program, pipeline::Kernel,
+    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core, lower::Program,
+    pipeline::Kernel, profile::Measured,
 };
 
 /// Something that submitted work uses.
@@ -33,6 +34,8 @@ pub(crate) struct Batch {
     pub signals: Vec<SemaphorePoint>,
     /// What it uses.
     pub keepers: Vec<Keeper>,
+    /// What of it is measured.
+    pub measured: Vec<Measured>,
     /// Operations in it.
     pub operations: u32,
     /// Dispatches in it.
@@ -52,6 +55,7 @@ impl Batch {
             waits: SmallVec::new(),
             signals: Vec::new(),
             keepers: Vec::new(),
+            measured: Vec::new(),
             operations: 0,
             dispatches: 0,
             commands: SmallVec::new(),
@@ -72,8 +76,9 @@ impl Batch {
     }
 
     /// Appends a recorded command buffer.
-    pub fn append(&mut self, ctx: &DeviceContext, lowered: Arc<Lowered>) -> Result<()> {
-        self.end_recording(ctx)?;
+    pub fn append(&mut self, core: &Core, lowered: Arc<Lowered>) -> Result<()> {
+        self.end_recording(&core.ctx)?;
+        self.measured.extend(lowered.timer().map(|timer| core.profiler.begin(timer.clone())));
         self.commands.push(lowered.commands());
         self.dispatches += lowered.dispatches();
         self.keepers.push(Keeper::Lowered(lowered));
@@ -83,10 +88,11 @@ impl Batch {
     /// Records a program into the batch's own command buffer. Nothing is recorded when it fails.
     pub fn record(
         &mut self,
-        ctx: &Arc<DeviceContext>,
+        core: &Core,
         source: &mut RecorderSource<'_>,
         mut program: Program,
     ) -> Result<()> {
+        let ctx = &core.ctx;
         if let Some(status) = &self.broken {
             return Err(status.clone());
         }
@@ -95,6 +101,7 @@ impl Batch {
         }
         let recorder = self.recorder.as_mut().expect("was set just now");
         let sets = program.prepare(ctx, &mut recorder.descriptors)?;
+        let timer = program.timer(ctx)?;
         let target = match self.recording {
             Some(target) => target,
             None => {
@@ -104,7 +111,8 @@ impl Batch {
                 target
             }
         };
-        program.record(ctx, target, &sets);
+        program.record(ctx, target, &sets, timer.as_ref());
+        self.measured.extend(timer.map(|timer| core.profiler.begin(Arc::new(timer))));
         self.dispatches += program.dispatches();
         let (mut owned, bound) = program.into_keepers();
         self.keepers.append(&mut owned);

@@ -117,6 +117,9 @@ impl Queue {
         if let Some(recorder) = batch.take_recorder() {
             self.state.lock().idle.push(recorder);
         }
+        for measured in std::mem::take(&mut batch.measured) {
+            measured.read(self.index as u32);
+        }
         // Memory first: who waits for the signal may want to allocate again.
         batch.keepers.clear();
         for point in std::mem::take(&mut batch.signals) {

@@ -53,10 +53,10 @@ fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         k = b.concat(&[old_k, k], 2)?;
         v = b.concat(&[old_v, v], 2)?;
     }
-    let (mask, causal) = masks(b, node, [q, k], past)?;
+    let Masks { mask, causal, lengths } = masks(b, node, [q, k], past)?;
     let scale = node.float_if("scale")?.map(f64::from);
     let softcap = Some(node.float("softcap", 0.0)?).filter(|cap| *cap > 0.0).map(f64::from);
-    let scores = Scores { scale, softcap, causal };
+    let scores = Scores { scale, softcap, causal, lengths };
     let made = b.attention([q, k, v], mask, scores)?;
     let made = if flat { join_heads(b, made)? } else { made };
     if !node.is_used(3) {
@@ -74,13 +74,17 @@ fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![made, k, v, b.cast(seen, element)?])
 }
 
-/// What is added to the scores, and whether kernels have to leave out later keys themselves.
-fn masks(
-    b: &mut Builder,
-    node: &NodeView<'_>,
-    [q, k]: [TensorId; 2],
-    past: u64,
-) -> Result<(Option<TensorId>, bool)> {
+/// What decides which keys count.
+struct Masks {
+    /// What is added to the scores.
+    mask: Option<TensorId>,
+    /// Whether kernels have to leave out later keys themselves.
+    causal: bool,
+    /// How many keys of each sequence count, where kernels see to that.
+    lengths: Option<TensorId>,
+}
+
+fn masks(b: &mut Builder, node: &NodeView<'_>, [q, k]: [TensorId; 2], past: u64) -> Result<Masks> {
     let (queries, keys, batch) = (b.dims(q)[2], b.dims(k)[2], b.dims(q)[0]);
     let mut all: Vec<TensorId> =
         node.optional(3).map(|id| given_mask(b, id, keys)).transpose()?.into_iter().collect();
@@ -89,6 +93,10 @@ fn masks(
     let (left, right) = (side("left_window_size")?, side("right_window_size")?);
     let right = if causal { Some(0) } else { right };
     let lengths = node.optional(6);
+    if let Some(lengths) = lengths.filter(|_| all.is_empty() && left.is_none() && (right.is_none() || causal))
+    {
+        return Ok(Masks { mask: None, causal, lengths: Some(lengths) });
+    }
     let by_kernel = causal && left.is_none() && lengths.is_none() && queries + past == keys;
     if let Some(lengths) = lengths {
         let lengths = b.cast(lengths, DType::I64)?;
@@ -114,11 +122,11 @@ fn masks(
             Some(sum) => b.binary(Function::Add, sum, mask)?,
         });
     }
-    Ok((sum, by_kernel))
+    Ok(Masks { mask: sum, causal: by_kernel, lengths: None })
 }
 
 /// A mask as `f32` that is added; for keys that it does not have, minus infinity.
-fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<TensorId> {
+pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<TensorId> {
     let added = if b.element(mask) == ElementType::Bool {
         let float = |value: f64| Operand::Constant(Scalar::Float(value));
         b.map(&[mask], DType::F32, |p, x| {

@@ -149,7 +149,7 @@ fn attend(b: &mut Builder, node: &NodeView<'_>, parts: &Parts, weighing: Weighin
         return Err(node.unsupported("queries that attend to what is before them in another sequence"));
     }
     let scale = Some(node.float("scale", 0.0)?).filter(|scale| *scale != 0.0).map(f64::from);
-    let made = b.attention(parts.qkv, mask, Scores { scale, softcap: None, causal: by_kernel })?;
+    let made = b.attention(parts.qkv, mask, Scores { scale, causal: by_kernel, ..Scores::default() })?;
     join_heads(b, made)
 }
 

@@ -1,19 +1,15 @@
 //! `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch with
 //! a length of its own.
 
-use halite_ops::{
-    DType,
-    expression::{Function, Operand, Scalar},
-    pad::Border,
-};
+use halite_ops::{DType, Values, expression::Function, pad::Border};
 
 use super::{
     Import, NodeView, Result,
-    attention::{join_heads, split_heads},
+    attention::{given_mask, join_heads, split_heads},
     microsoft_attention::{columns, heads, refuse},
 };
 use crate::{
-    build::{Builder, Range, Scores},
+    build::{Builder, Scores},
     graph::TensorId,
 };
 
@@ -34,35 +30,56 @@ struct Call {
     batch: u64,
     /// Queries of each sequence.
     len: u64,
-    /// Keys of the longest sequence.
-    total: u64,
+    /// Keys that the results have room for.
+    room: u64,
     past: Past,
 }
 
 impl Call {
+    /// The sizes, from the queries' and those of the keys of earlier calls. Only where these grow by every call, or there are
+    /// none, is the number of all keys needed to be known: elsewhere lengths are read when the call runs.
     fn of(b: &mut Builder, node: &NodeView<'_>, [batch, len]: [u64; 2]) -> Result<Call> {
         let what = "the number of keys (total_sequence_length)";
-        let total = match b.need_ints(node.input(6)?, what)?[..] {
-            [total] => u64::try_from(total).ok().filter(|total| *total >= len),
-            _ => None,
-        };
-        let total =
-            total.ok_or_else(|| node.invalid(format!("{what} is not at least that of queries, {len}")))?;
         let lengths = node.input(5)?;
         if b.tensor(lengths).elements() != batch {
             return Err(node.invalid(format!("{} are not {batch} lengths", b.describe(&[lengths]))));
         }
-        // The longest sequence has all keys, so one alone needs no length of its own; and where all keys are new, none is old.
-        let past = if batch == 1 || total == len {
-            Past::Known(total - len)
-        } else {
-            let lengths = b.cast(lengths, DType::I64)?;
-            let lengths = b.reshape(lengths, &[batch])?;
-            // The lengths are those of everything, less one.
-            let more = Operand::Constant(Scalar::Int(1 - len as i64, DType::I64));
-            Past::Each(b.map(&[lengths], DType::I64, |p, x| p.call(Function::Add, &[x[0], more]))?)
+        let held = match node.optional(3) {
+            Some(past) => *b.dims(past).get(2).ok_or_else(|| {
+                node.invalid(format!("{} are no keys of earlier calls", b.describe(&[past])))
+            })?,
+            None => 0,
         };
-        Ok(Call { batch, len, total, past })
+        let total = node.input(6)?;
+        let total = match (b.ints(total), held) {
+            (None, 1..) => held,
+            _ => match b.need_ints(total, what)?[..] {
+                [total] => u64::try_from(total).unwrap_or(0),
+                _ => 0,
+            },
+        };
+        if total < len {
+            return Err(node.invalid(format!("{what} is not at least that of queries, {len}")));
+        }
+        // Where all keys are new, none is old, also of a sequence that is shorter than its row. A single sequence that fills what it has grows by this call.
+        let grows = batch == 1 && held + len == total;
+        let past = if held == 0 && total > len {
+            return Err(node.invalid("the keys of earlier calls are missing"));
+        } else if total == len {
+            Past::Known(0)
+        } else if grows {
+            Past::Known(held)
+        } else {
+            // The lengths are those of everything, less one.
+            let lengths = b.reshape(lengths, &[batch])?;
+            let past = b.plus(lengths, 1 - len as i64)?;
+            let past = b.at_least(past, 0)?;
+            match b.ints(past).as_deref() {
+                Some([past]) if (0..=held as i64).contains(past) => Past::Known(*past as u64),
+                _ => Past::Each(past),
+            }
+        };
+        Ok(Call { batch, len, room: held.max(total), past })
     }
 
     /// Places of the queries among the keys, `i64[batch, len]`.
@@ -80,20 +97,13 @@ impl Call {
         }
     }
 
-    /// Keys or values with those of earlier calls: as many as `past` has room for, and at least all that count; zeros behind
-    /// those of each sequence.
+    /// Keys or values with those of earlier calls: as many as there is room for.
     fn present(self, b: &mut Builder, past: Option<TensorId>, own: TensorId) -> Result<TensorId> {
-        let &[batch, heads, len, dim] = b.dims(own) else {
+        let &[batch, heads, _, dim] = b.dims(own) else {
             return Err(b.invalid("keys have four dimensions"));
         };
-        let Some(past) = past else {
-            return if self.total == len {
-                Ok(own)
-            } else {
-                Err(b.invalid("the keys of earlier calls are missing"))
-            };
-        };
-        let &[b_past, h_past, room, d_past] = b.dims(past) else {
+        let Some(past) = past else { return Ok(own) };
+        let &[b_past, h_past, held, d_past] = b.dims(past) else {
             return Err(b.invalid(format!("{} are no keys of earlier calls", b.describe(&[past]))));
         };
         if [b_past, h_past, d_past] != [batch, heads, dim] {
@@ -103,41 +113,32 @@ impl Call {
                 b.describe(&[own])
             )));
         }
-        let all = room.max(self.total);
-        let rows = |start: u64, count: u64| {
-            [Range::all(batch), Range::all(heads), Range { start, step: 1, count }, Range::all(dim)]
-        };
-        match self.past {
-            Past::Known(before) if before > room => {
-                Err(b.invalid(format!("{before} keys of earlier calls in {}", b.describe(&[past]))))
-            }
+        if let Past::Known(before) = self.past
+            && before == held
+            && held + self.len == self.room
+        {
+            return b.concat(&[past, own], 2);
+        }
+        let more = self.room.saturating_sub(held) as i64;
+        let past = b.pad(past, &[(0, 0), (0, 0), (0, more), (0, 0)], Border::Constant, 0.0)?;
+        let starts = match self.past {
             Past::Known(before) => {
-                let first = b.slice(past, &rows(0, before))?;
-                let both = b.concat(&[first, own], 2)?;
-                let more = (all - before - len) as i64;
-                b.pad(both, &[(0, 0), (0, 0), (0, more), (0, 0)], Border::Constant, 0.0)
+                b.values(DType::I64, &[batch], &Values::Int(vec![before as i64; batch as usize]))?
             }
-            Past::Each(before) => {
-                let more = (all - room) as i64;
-                let past = b.pad(past, &[(0, 0), (0, 0), (0, more), (0, 0)], Border::Constant, 0.0)?;
-                // Behind the old keys and the new ones is one of zeros.
-                let both = b.concat(&[past, own], 2)?;
-                let both = b.pad(both, &[(0, 0), (0, 0), (0, 1), (0, 0)], Border::Constant, 0.0)?;
-                let both = b.transpose(both, &[0, 2, 1, 3])?;
-                let places = b.count_from(0, all)?;
-                let before = b.reshape(before, &[batch, 1])?;
-                let int = |value: u64| Operand::Constant(Scalar::Int(value as i64, DType::I64));
-                let from = b.map(&[places, before], DType::I64, |p, x| {
-                    let ahead = p.call(Function::Sub, x);
-                    let old = p.call(Function::Lt, &[ahead, int(0)]);
-                    let new = p.call(Function::Min, &[ahead, int(len)]);
-                    let new = p.call(Function::Add, &[new, int(all)]);
-                    p.call(Function::Select, &[old, x[0], new])
-                })?;
-                let from = b.reshape(from, &[batch, all, 1])?;
-                let made = b.gather_nd(both, from, 1)?;
-                b.transpose(made, &[0, 2, 1, 3])
+            Past::Each(before) => before,
+        };
+        b.append(own, past, starts)
+    }
+
+    /// How many keys count in each sequence: those of earlier calls and this one's. None where all in the results do.
+    fn lengths(self, b: &mut Builder) -> Result<Option<TensorId>> {
+        match self.past {
+            Past::Known(past) if past + self.len == self.room => Ok(None),
+            Past::Known(past) => {
+                let all = vec![(past + self.len) as i64; self.batch as usize];
+                b.values(DType::I32, &[self.batch], &Values::Int(all)).map(Some)
             }
+            Past::Each(past) => b.plus(past, self.len as i64).map(Some),
         }
     }
 }
@@ -183,26 +184,21 @@ fn group_query(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         k = b.rotary(k, places, tables, turned, interleaved)?;
     }
     let (k, v) = (call.present(b, node.optional(3), k)?, call.present(b, node.optional(4), v)?);
-    let counted = |b: &mut Builder, x: TensorId| {
-        let mut ranges: Vec<Range> = b.dims(x).iter().map(|size| Range::all(*size)).collect();
-        ranges[2] = Range { start: 0, step: 1, count: call.total };
-        b.slice(x, &ranges)
-    };
-    let (keys, values) = (counted(b, k)?, counted(b, v)?);
     let left = Some(node.int("local_window_size", -1)?).filter(|size| *size > 0).map(|size| size - 1);
-    let by_kernel = matches!(call.past, Past::Known(_)) && left.is_none();
-    let mut mask = node.optional(10).map(|bias| b.as_f32(bias)).transpose()?;
+    let by_kernel = left.is_none();
+    let mut mask = node.optional(10).map(|bias| given_mask(b, bias, call.room)).transpose()?;
     if !by_kernel {
         let places = call.places(b)?;
         let places = b.reshape(places, &[batch, 1, len, 1])?;
-        let band = b.band_around(places, call.total, left, Some(0))?;
+        let band = b.band_around(places, call.room, left, Some(0))?;
         mask = Some(match mask {
             Some(bias) => b.binary(Function::Add, band, bias)?,
             None => band,
         });
     }
     let number = |name| Ok(Some(node.float(name, 0.0)?).filter(|value| *value != 0.0).map(f64::from));
-    let scores = Scores { scale: number("scale")?, softcap: number("softcap")?, causal: by_kernel };
-    let made = b.attention([q, keys, values], mask, scores)?;
+    let lengths = if by_kernel { call.lengths(b)? } else { None };
+    let (scale, softcap) = (number("scale")?, number("softcap")?);
+    let made = b.attention([q, k, v], mask, Scores { scale, softcap, causal: by_kernel, lengths })?;
     Ok(vec![join_heads(b, made)?, k, v])
 }

@@ -1,0 +1,13 @@
+//! The front end for TOSA: graphs of `halite_formats::tosa`, whichever file they came in, become graphs of operations.
+
+mod control;
+mod ops;
+mod types;
+mod walk;
+
+pub use types::element_of;
+pub use walk::lower;
+
+use crate::CompileError;
+
+type Result<T, E = CompileError> = std::result::Result<T, E>;

@@ -1,0 +1,146 @@
+//! FFT2D and RFFT2D as products with matrices of cosines and sines, one axis after the other.
+
+use std::f64::consts::TAU;
+
+use halite_ops::{DType, Values};
+
+use super::{super::Result, call::Call, rules};
+use crate::{
+    build::{Builder, Range},
+    graph::{ElementType, TensorId},
+};
+
+/// FFT2D: the real and the imaginary part of the sums of `x * exp(-i angle)`, or of `exp(i angle)` of the inverse, which is
+/// not divided.
+pub(super) fn fft2d(b: &mut Builder, call: &Call<'_>, inverse: bool) -> Result<Vec<TensorId>> {
+    let [batch, height, width] = sizes(b, call)?;
+    if b.dims(call.inputs[1]) != [batch, height, width] {
+        let what = b.describe(call.inputs);
+        return Err(b.invalid(format!("FFT2D of {what}")));
+    }
+    let both = b.concat(call.inputs, 2)?;
+    let turn = Turn::new(width, width, inverse);
+    let matrix = turn.beside(b, true)?;
+    let lines = b.matmul(both, matrix)?;
+    columns(b, lines, [batch, height, width], inverse)
+}
+
+/// RFFT2D: of real elements, of which the first half of the columns says all.
+pub(super) fn rfft2d(b: &mut Builder, call: &Call<'_>) -> Result<Vec<TensorId>> {
+    let [batch, height, width] = sizes(b, call)?;
+    let half = width / 2 + 1;
+    let matrix = Turn::new(width, half, false).beside(b, false)?;
+    let lines = b.matmul(call.inputs[0], matrix)?;
+    let mut made = columns(b, lines, [batch, height, half], false)?;
+    made[1] = real_corners(b, made[1], [height, width])?;
+    Ok(made)
+}
+
+/// Zeros where all angles are multiples of half a turn, so that the specification leaves every term out: also of infinite
+/// ones, whose products with 0 are no numbers.
+fn real_corners(b: &mut Builder, imaginary: TensorId, [height, width]: [u64; 2]) -> Result<TensorId> {
+    let half = width / 2 + 1;
+    let is_turn = |place: u64, size: u64| (2 * place).is_multiple_of(size);
+    let places = (0..height).flat_map(|y| (0..half).map(move |x| (y, x)));
+    let values = places.map(|(y, x)| i64::from(is_turn(y, height) && is_turn(x, width)));
+    let corners = b.values(ElementType::Bool, &[height, half], &Values::Int(values.collect()))?;
+    let zero = b.float(DType::F32, 0.0)?;
+    b.select(corners, zero, imaginary)
+}
+
+/// The sizes, which are powers of two within the level's bound.
+fn sizes(b: &Builder, call: &Call<'_>) -> Result<[u64; 3]> {
+    let dims @ [_, height, width] = call.dims(b, 0)?;
+    for size in [height, width] {
+        rules::bounded(b, call, "a size", size, rules::MOST_KERNEL)?;
+        if !size.is_power_of_two() {
+            return Err(b.invalid(format!("{} of {size} places; a size is a power of two", call.name())));
+        }
+    }
+    Ok(dims)
+}
+
+/// Transforms columns of `lines`: batch x height x (real, imaginary).
+fn columns(
+    b: &mut Builder,
+    lines: TensorId,
+    [batch, height, width]: [u64; 3],
+    inverse: bool,
+) -> Result<Vec<TensorId>> {
+    let parts = [0, 1].map(|part| {
+        let columns = Range { start: part * width, step: 1, count: width };
+        b.slice(lines, &[Range::all(batch), Range::all(height), columns])
+    });
+    let [real, imaginary] = parts;
+    let both = b.concat(&[real?, imaginary?], 1)?;
+    let matrix = Turn::new(height, height, inverse).above(b)?;
+    let made = b.matmul(matrix, both)?;
+    let parts = [0, 1].map(|part| {
+        let rows = Range { start: part * height, step: 1, count: height };
+        b.slice(made, &[Range::all(batch), rows, Range::all(width)])
+    });
+    parts.into_iter().collect()
+}
+
+/// Cosines and sines of the angles `2 pi * i * o / size`, with the sign of the direction.
+struct Turn {
+    size: u64,
+    out: u64,
+    sign: f64,
+}
+
+impl Turn {
+    fn new(size: u64, out: u64, inverse: bool) -> Self {
+        Turn { size, out, sign: if inverse { -1.0 } else { 1.0 } }
+    }
+
+    /// Exact where the angle is a multiple of a quarter turn.
+    fn of(&self, i: u64, o: u64) -> (f64, f64) {
+        let place = i * o % self.size;
+        match (4 * place / self.size, 4 * place % self.size) {
+            (0, 0) => (1.0, 0.0),
+            (1, 0) => (0.0, self.sign),
+            (2, 0) => (-1.0, 0.0),
+            (3, 0) => (0.0, -self.sign),
+            _ => {
+                let angle = TAU * place as f64 / self.size as f64;
+                (angle.cos(), self.sign * angle.sin())
+            }
+        }
+    }
+
+    /// For rows of elements on the left: `[cos -sin; sin cos]`, or without the second row where nothing is imaginary.
+    fn beside(&self, b: &mut Builder, complex: bool) -> Result<TensorId> {
+        let rows = if complex { 2 * self.size } else { self.size };
+        b.countable(rows.saturating_mul(2 * self.out))?;
+        let mut values = Vec::new();
+        for row in 0..rows {
+            let turns = (0..self.out).map(|o| self.of(row % self.size, o));
+            let (cos, sin): (Vec<f64>, Vec<f64>) = turns.unzip();
+            let negated = sin.iter().map(|sin| 0.0 - sin);
+            if row < self.size {
+                values.extend(cos.iter().copied().chain(negated));
+            } else {
+                values.extend(sin.iter().chain(&cos));
+            }
+        }
+        b.values(DType::F32, &[rows, 2 * self.out], &Values::Float(values))
+    }
+
+    /// For columns on the right: `[cos sin; -sin cos]`.
+    fn above(&self, b: &mut Builder) -> Result<TensorId> {
+        b.countable((2 * self.size).saturating_mul(2 * self.size))?;
+        let mut values = Vec::new();
+        for row in 0..2 * self.size {
+            let turns = (0..self.size).map(|i| self.of(i, row % self.size));
+            let (cos, sin): (Vec<f64>, Vec<f64>) = turns.unzip();
+            let negated = sin.iter().map(|sin| 0.0 - sin);
+            if row < self.size {
+                values.extend(cos.iter().chain(&sin));
+            } else {
+                values.extend(negated.chain(cos));
+            }
+        }
+        b.values(DType::F32, &[2 * self.size, 2 * self.size], &Values::Float(values))
+    }
+}

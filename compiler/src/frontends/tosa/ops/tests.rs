@@ -1,0 +1,297 @@
+//! Operators against values from the specification's pseudocode, on the host.
+
+use bytes::Bytes;
+use halite_formats::tosa::{
+    Accumulator, Conv, ElementType as E, Graph, NanMode, Node, Operator, Pool, Program, ResizeMode, Rounding,
+    Tensor,
+};
+use halite_ops::Values;
+
+use super::super::{element_of, lower};
+use crate::{CompileError, build::Builder};
+
+type Shaped<'a> = (E, &'a [u64], Values);
+
+fn ints(values: &[i64]) -> Values {
+    Values::Int(values.to_vec())
+}
+
+fn floats(values: &[f64]) -> Values {
+    Values::Float(values.to_vec())
+}
+
+/// One node whose inputs the caller hands in, but those that `known` says are constants.
+fn run(
+    operator: Operator,
+    inputs: &[Shaped<'_>],
+    known: usize,
+    outputs: &[(E, &[u64])],
+) -> Result<Vec<Values>, CompileError> {
+    let mut graph = Graph::default();
+    let first_known = inputs.len() - known;
+    for (place, (element, shape, values)) in inputs.iter().enumerate() {
+        let bytes = Bytes::from(values.to_bytes(element_of(*element).storage()));
+        let constant = (place >= first_known).then_some(halite_formats::tosa::Constant::Dense(bytes));
+        graph.tensors.push(Tensor {
+            name: String::new(),
+            element: *element,
+            shape: shape.to_vec(),
+            constant,
+        });
+    }
+    for (element, shape) in outputs {
+        let tensor = Tensor { name: String::new(), element: *element, shape: shape.to_vec(), constant: None };
+        graph.tensors.push(tensor);
+    }
+    graph.inputs = (0..first_known).collect();
+    graph.outputs = (inputs.len()..graph.tensors.len()).collect();
+    let location = operator.name().to_owned();
+    let (takes, gives) = ((0..inputs.len()).collect(), graph.outputs.clone());
+    graph.nodes.push(Node { operator, inputs: takes, outputs: gives, location });
+    let program = Program { graphs: vec![graph], variables: Vec::new() };
+    let mut b = Builder::new();
+    let mut ports = Vec::new();
+    for (place, (element, shape, _)) in inputs[..first_known].iter().enumerate() {
+        ports.push(b.input(&format!("x{place}"), element_of(*element), shape)?);
+    }
+    let results = lower(&mut b, &program, 0, &ports)?;
+    for (place, result) in results.into_iter().enumerate() {
+        b.output(&format!("y{place}"), result);
+    }
+    let values: Vec<Values> = inputs[..first_known].iter().map(|input| input.2.clone()).collect();
+    b.finish()?.evaluate(&values)
+}
+
+fn one(operator: Operator, inputs: &[Shaped<'_>], known: usize, output: (E, &[u64])) -> Values {
+    run(operator, inputs, known, &[output]).unwrap().remove(0)
+}
+
+fn rescale(scale32: bool, rounding: Rounding) -> Operator {
+    Operator::Rescale {
+        scale32,
+        rounding,
+        per_channel: false,
+        input_unsigned: false,
+        output_unsigned: false,
+        input_zero: 0,
+        output_zero: 0,
+    }
+}
+
+#[test]
+fn rescale_rounds_half_up_and_twice() {
+    let by = |operator, value, multiplier, shift| {
+        let inputs = [
+            (E::I32, &[1][..], ints(&[value])),
+            (E::I32, &[1], ints(&[multiplier])),
+            (E::I8, &[1], ints(&[shift])),
+        ];
+        one(operator, &inputs, 2, (E::I32, &[1])).int(0)
+    };
+    let single = || rescale(true, Rounding::Single);
+    assert_eq!(by(single(), 3, 1 << 30, 31), 2);
+    assert_eq!(by(single(), -3, 1 << 30, 31), -1);
+    for (value, multiplier, shift) in [(-1_234_567, 1_518_500_250, 40), (77, 2_000_000_001, 33)] {
+        let half = 1i64 << (shift - 1);
+        assert_eq!(by(single(), value, multiplier, shift), (value * multiplier + half) >> shift);
+        let twice = half + if value >= 0 { 1 << 30 } else { -(1 << 30) };
+        let double = rescale(true, Rounding::Double);
+        assert_eq!(by(double, value, multiplier, shift), (value * multiplier + twice) >> shift);
+    }
+}
+
+#[test]
+fn rescale_reads_and_writes_unsigned_bytes_for_each_channel() {
+    let operator = Operator::Rescale {
+        scale32: true,
+        rounding: Rounding::Single,
+        per_channel: true,
+        input_unsigned: true,
+        output_unsigned: false,
+        input_zero: -128,
+        output_zero: -1,
+    };
+    // 255 and 0 less 128, by 1/2 and 1.
+    let inputs = [
+        (E::I8, &[1, 2][..], ints(&[-1, 0])),
+        (E::I32, &[2], ints(&[1 << 30, 1 << 30])),
+        (E::I8, &[2], ints(&[31, 30])),
+    ];
+    assert_eq!(one(operator, &inputs, 2, (E::I8, &[1, 2])), ints(&[63, -128]));
+}
+
+#[test]
+fn rescale_of_48_bits_takes_small_multipliers() {
+    let inputs = [
+        (E::I48, &[2][..], ints(&[-(1 << 46), 123_456_789_012])),
+        (E::I16, &[1], ints(&[32_767])),
+        (E::I8, &[1], ints(&[46])),
+    ];
+    let wants = |value: i64| (value * 32_767 + (1 << 45)) >> 46;
+    let made = one(rescale(false, Rounding::Single), &inputs, 2, (E::I32, &[2]));
+    assert_eq!(made, ints(&[wants(-(1 << 46)), wants(123_456_789_012)]));
+}
+
+#[test]
+fn floats_of_8_bits_are_all_there_and_come_back() {
+    for (element, finite) in [(E::F8E4M3, 448.0), (E::F8E5M2, 57_344.0)] {
+        let all: Vec<i64> = (0..256).collect();
+        let wide = one(Operator::Cast, &[(element, &[256], ints(&all))], 0, (E::F32, &[256]));
+        let most = wide.floats().into_iter().filter(|v| v.is_finite()).fold(0.0, f64::max);
+        assert_eq!(most, finite, "{element}");
+        let back = one(Operator::Cast, &[(E::F32, &[256], wide.clone())], 0, (element, &[256]));
+        for (bits, value) in wide.floats().into_iter().enumerate() {
+            assert!(value.is_nan() || back.int(bits) == bits as i64, "{element} {bits} {value}");
+        }
+        // Ties go to even, the smallest half to 0, and what is too large to the format's last.
+        let values = floats(&[finite * 1.03, finite * 1.5, f64::INFINITY, 1.0625 + 1.0 / 8.0]);
+        let made = one(Operator::Cast, &[(E::F32, &[4], values)], 0, (element, &[4]));
+        let over = if element == E::F8E4M3 { [0x7E, 0x7F, 0x7F, 0x3A] } else { [0x7B, 0x7C, 0x7C, 0x3D] };
+        assert_eq!(made, ints(&over), "{element}");
+    }
+}
+
+#[test]
+fn casts_round_once() {
+    let x = (1 << 30) + (1 << 22) + 1;
+    let made = one(Operator::Cast, &[(E::I32, &[2], ints(&[x, -x]))], 0, (E::BF16, &[2]));
+    let wants = f64::from((1 << 30) + (1 << 23));
+    assert_eq!(made, floats(&[wants, -wants]));
+    let halves = floats(&[0.5, 1.5, -2.5, 300.0]);
+    assert_eq!(one(Operator::Cast, &[(E::F32, &[4], halves)], 0, (E::I8, &[4])), ints(&[0, 2, -2, 127]));
+    let wide = ints(&[300, -129]);
+    assert_eq!(one(Operator::Cast, &[(E::I32, &[2], wide)], 0, (E::I8, &[2])), ints(&[44, 127]));
+}
+
+#[test]
+fn nan_loses_where_it_is_ignored() {
+    let nan = f64::NAN;
+    let ignore = NanMode::Ignore;
+    let pair = [(E::F32, &[3][..], floats(&[nan, 1.0, nan])), (E::F32, &[3], floats(&[2.0, nan, nan]))];
+    let made = one(Operator::Maximum { nan_mode: ignore }, &pair, 0, (E::F32, &[3])).floats();
+    assert!(made[..2] == [2.0, 1.0] && made[2].is_nan());
+    let lines = (E::F32, &[3, 2][..], floats(&[nan, f64::NEG_INFINITY, nan, nan, 0.0, -0.0]));
+    let places = |nan_mode| {
+        one(Operator::ArgMax { axis: 1, nan_mode }, std::slice::from_ref(&lines), 0, (E::I32, &[3]))
+    };
+    assert_eq!(places(ignore), ints(&[1, 0, 0]));
+    assert_eq!(places(NanMode::Propagate), ints(&[0, 0, 0]));
+    let most = Operator::ReduceMax { axis: 1, nan_mode: ignore };
+    let made = one(most, std::slice::from_ref(&lines), 0, (E::F32, &[3, 1])).floats();
+    assert!(made[0] == f64::NEG_INFINITY && made[1].is_nan() && made[2] == 0.0);
+}
+
+fn plain(rank: usize, accumulator: Accumulator, zeros: [i64; 2]) -> Conv {
+    Conv {
+        pad: vec![1; 2 * rank],
+        stride: vec![1; rank],
+        dilation: vec![1; rank],
+        accumulator,
+        local_bound: false,
+        input_zero: zeros[0],
+        weight_zero: zeros[1],
+    }
+}
+
+#[test]
+fn convolutions_take_zero_points_off_and_pad_with_nothing() {
+    let x = [1, -2, 3, 100];
+    let w = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    let bias = 1000;
+    let wants = |x_zero: i64, w_zero: i64| {
+        let at = |y: i64, c: i64| {
+            let mut sum = bias;
+            for (ky, kx) in (0..3).flat_map(|ky| (0..3).map(move |kx| (ky, kx))) {
+                let (iy, ix) = (y + ky - 1, c + kx - 1);
+                if (0..2).contains(&iy) && (0..2).contains(&ix) {
+                    sum += (x[(iy * 2 + ix) as usize] - x_zero) * (w[(ky * 3 + kx) as usize] - w_zero);
+                }
+            }
+            sum
+        };
+        ints(&[at(0, 0), at(0, 1), at(1, 0), at(1, 1)])
+    };
+    let inputs = |element, bias_type| {
+        let image: &'static [u64] = &[1, 2, 2, 1];
+        [(element, image, ints(&x)), (E::I8, &[1, 3, 3, 1][..], ints(&w)), (bias_type, &[1], ints(&[bias]))]
+    };
+    let out: &[u64] = &[1, 2, 2, 1];
+    for zeros in [[0, 0], [5, 0], [-7, 3], [-128, 127]] {
+        let operator = Operator::Conv2d(plain(2, Accumulator::I32, zeros));
+        let made = one(operator, &inputs(E::I8, E::I32), 2, (E::I32, out));
+        assert_eq!(made, wants(zeros[0], zeros[1]), "{zeros:?}");
+    }
+    let operator = Operator::Conv2d(plain(2, Accumulator::I48, [0, 0]));
+    assert_eq!(one(operator, &inputs(E::I16, E::I48), 2, (E::I48, out)), wants(0, 0));
+}
+
+#[test]
+fn products_of_16_bits_have_48() {
+    let a = [32_767, -32_768, 5, -1, 257, 12_345];
+    let b = [-32_768, 32_767, -300, 1, 255, -32_000];
+    let sum: i64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+    let inputs = [(E::I16, &[1, 1, 6][..], ints(&a)), (E::I16, &[1, 6, 1], ints(&b))];
+    let operator = Operator::MatMul { a_zero: 0, b_zero: 0 };
+    assert_eq!(one(operator, &inputs, 0, (E::I48, &[1, 1, 1])), ints(&[sum]));
+}
+
+#[test]
+fn means_count_what_is_in_the_image() {
+    let pool = Pool { kernel: [2, 2], stride: [1, 1], pad: [1, 0, 0, 0] };
+    let operator =
+        Operator::AvgPool2d { pool, accumulator: Accumulator::I32, input_zero: 1, output_zero: -2 };
+    let inputs = [(E::I8, &[1, 2, 2, 1][..], ints(&[3, 4, 100, 127]))];
+    // (2 + 3) / 2 and (2 + 3 + 99 + 126) / 4, half up.
+    assert_eq!(one(operator, &inputs, 0, (E::I8, &[1, 2, 1, 1])), ints(&[3 - 2, 58 - 2]));
+}
+
+#[test]
+fn tables_shifts_and_zeros() {
+    let entries: Vec<i64> = (0..513).map(|i| i * 3 - 700).collect();
+    let inputs = [(E::I16, &[3][..], ints(&[-32_768, 0, 200])), (E::I16, &[513], ints(&entries))];
+    let at = |x: i64| {
+        let i = ((x + 32_768) >> 7) as usize;
+        (entries[i] << 7) + (entries[i + 1] - entries[i]) * (x & 127)
+    };
+    assert_eq!(one(Operator::Table, &inputs, 1, (E::I32, &[3])), ints(&[at(-32_768), at(0), at(200)]));
+    let inputs = [(E::I8, &[4][..], ints(&[-3, 3, -128, 5])), (E::I8, &[4], ints(&[1, 1, 7, 0]))];
+    let round = Operator::ArithmeticRightShift { round: true };
+    assert_eq!(one(round, &inputs, 0, (E::I8, &[4])), ints(&[-1, 2, -1, 5]));
+    assert_eq!(one(Operator::LogicalRightShift, &inputs, 0, (E::I8, &[4])), ints(&[126, 1, 1, 5]));
+    let x = [(E::I32, &[4][..], ints(&[0, 1, -1, 65_536]))];
+    assert_eq!(one(Operator::Clz, &x, 0, (E::I32, &[4])), ints(&[32, 31, 0, 15]));
+}
+
+#[test]
+fn bilinear_integers_are_not_divided() {
+    let operator =
+        Operator::Resize { mode: ResizeMode::Bilinear, scale: [4, 2, 2, 1], offset: [-1, 0], border: [1, 0] };
+    let inputs = [(E::I8, &[1, 2, 2, 1][..], ints(&[10, 20, 50, 60]))];
+    let made = one(operator, &inputs, 0, (E::I32, &[1, 4, 3, 1]));
+    // Rows at -1/4, 1/4, 3/4 and 5/4; columns at 0, 1/2 and 1; times 8.
+    let rows = [[10, 20], [20, 30], [40, 50], [50, 60]];
+    let wants: Vec<i64> = rows.iter().flat_map(|[a, b]| [a * 8, (a + b) * 4, b * 8]).collect();
+    assert_eq!(made, ints(&wants));
+}
+
+#[test]
+fn transforms_of_an_impulse_turn() {
+    let mut x = vec![0.0; 16];
+    x[1] = 1.0;
+    let out: (E, &[u64]) = (E::F32, &[1, 4, 3]);
+    let operator = Operator::Rfft2d { local_bound: false };
+    let made = run(operator, &[(E::F32, &[1, 4, 4], floats(&x))], 0, &[out, out]).unwrap();
+    assert_eq!(made[0].floats(), [1.0, 0.0, -1.0].repeat(4));
+    assert_eq!(made[1].floats(), [0.0, -1.0, 0.0].repeat(4));
+}
+
+#[test]
+fn what_the_specification_has_not_is_named() {
+    let x = || (E::I8, &[2][..], ints(&[1, 2]));
+    let text = run(Operator::Add, &[x(), x()], 0, &[(E::I8, &[2])]).unwrap_err().to_string();
+    assert!(text.contains("ADD of i8, i8 to i8") && text.contains("fp16"), "{text}");
+    let deep = [1u64; 7];
+    let x = (E::F32, &deep[..], floats(&[1.0]));
+    let text = run(Operator::Exp, &[x], 0, &[(E::F32, &deep)]).unwrap_err().to_string();
+    assert!(text.contains("level 8K has 6"), "{text}");
+}

@@ -1,0 +1,59 @@
+//! Short words for the expressions of importers: constants, conversions, scaled integers.
+
+use halite_ops::{
+    DType,
+    expression::{Expression, Function, Operand, Scalar, Type},
+};
+
+/// A constant of an integer type.
+pub(super) fn int(value: i64, dtype: DType) -> Operand {
+    Operand::Constant(Scalar::Int(value, dtype))
+}
+
+/// A constant float.
+pub(super) fn float(value: f64) -> Operand {
+    Operand::Constant(Scalar::Float(value))
+}
+
+/// A value as another type.
+pub(super) fn to(p: &mut Expression, dtype: DType, x: Operand) -> Operand {
+    p.cast(Type::Of(dtype), x)
+}
+
+/// The least and the largest value of an integer type of at most 32 bits.
+pub(super) fn range(dtype: DType) -> (i64, i64) {
+    let bits = dtype.size() * 8;
+    if dtype.is_signed() { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+/// `value * multiplier / 2^shift`, rounded half up: `apply_scale_32` and `apply_scale_16` of the specification, all `i64`.
+/// `twice` rounds first at bit 31, away from zero, where the shift is larger.
+pub(super) fn scaled(
+    p: &mut Expression,
+    value: Operand,
+    multiplier: Operand,
+    shift: Operand,
+    twice: bool,
+) -> Operand {
+    let wide = |value| int(value, DType::I64);
+    let before = p.call(Function::Sub, &[shift, wide(1)]);
+    let mut half = p.call(Function::Shl, &[wide(1), before]);
+    if twice {
+        let positive = p.call(Function::Ge, &[value, wide(0)]);
+        let first = p.call(Function::Select, &[positive, wide(1 << 30), wide(-(1 << 30))]);
+        let deep = p.call(Function::Gt, &[shift, wide(31)]);
+        let first = p.call(Function::Select, &[deep, first, wide(0)]);
+        half = p.call(Function::Add, &[half, first]);
+    }
+    let product = p.call(Function::Mul, &[value, multiplier]);
+    let sum = p.call(Function::Add, &[product, half]);
+    p.call(Function::Shr, &[sum, shift])
+}
+
+/// An `i64` plus a zero point, as far as an integer type reaches.
+pub(super) fn saturated(p: &mut Expression, value: Operand, zero: i64, dtype: DType) -> Operand {
+    let (least, most) = range(dtype);
+    let moved = p.call(Function::Add, &[value, int(zero, DType::I64)]);
+    let kept = p.call(Function::Clip, &[moved, int(least, DType::I64), int(most, DType::I64)]);
+    to(p, dtype, kept)
+}

@@ -1,0 +1,118 @@
+//! The walk over a graph of TOSA: its constants, its nodes in order, its outputs.
+
+use bytes::Bytes;
+use halite_formats::tosa::{Constant, Graph, GraphId, Operator, Program, Tensor};
+
+use super::{
+    Result,
+    control::{self, Graphs},
+    element_of, ops,
+};
+use crate::{SourceLocation, build::Builder, graph::TensorId};
+
+/// Most levels of control flow inside of each other (`MAX_NESTING` is 10; some room for graphs that a tool made).
+const MOST_NESTING: usize = 32;
+
+/// Puts a graph of a program where the builder is: `inputs` are its inputs, and what comes back are its outputs.
+///
+/// # Errors
+/// A node breaks a rule of its operator or is not supported, or the builder's control ended the work.
+pub fn lower(
+    builder: &mut Builder,
+    program: &Program,
+    graph: GraphId,
+    inputs: &[TensorId],
+) -> Result<Vec<TensorId>> {
+    Walk { program, depth: 0 }.graph(builder, graph, inputs)
+}
+
+/// A walk over the graphs of a program, so deep in control flow.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    program: &'a Program,
+    depth: usize,
+}
+
+impl Graphs for Walk<'_> {
+    fn inside(self, builder: &Builder) -> Result<Self> {
+        if self.depth == MOST_NESTING {
+            let reason =
+                format!("control flow is nested more than {MOST_NESTING} deep, the bound of level 8K");
+            return Err(builder.unsupported(reason));
+        }
+        Ok(Walk { depth: self.depth + 1, ..self })
+    }
+
+    fn graph(self, builder: &mut Builder, graph: GraphId, inputs: &[TensorId]) -> Result<Vec<TensorId>> {
+        let graph = &self.program.graphs[graph];
+        if graph.inputs.len() != inputs.len() {
+            let (takes, given) = (graph.inputs.len(), inputs.len());
+            return Err(builder.invalid(format!("graph '{}' takes {takes} tensors, not {given}", graph.name)));
+        }
+        let mut made: Vec<Option<TensorId>> = vec![None; graph.tensors.len()];
+        for (id, given) in graph.inputs.iter().zip(inputs) {
+            check(builder, &graph.tensors[*id], *given)?;
+            made[*id] = Some(*given);
+        }
+        for (at, node) in graph.nodes.iter().enumerate() {
+            builder.watch().step(at, graph.nodes.len())?;
+            builder.at(SourceLocation::new(node.location.as_str()));
+            let inputs: Result<Vec<_>> =
+                node.inputs.iter().map(|id| value(builder, graph, &mut made, *id)).collect();
+            let results = match &node.operator {
+                Operator::CondIf { then_graph, else_graph } => {
+                    control::cond_if(self, builder, &inputs?, [*then_graph, *else_graph])?
+                }
+                Operator::WhileLoop { condition_graph, body_graph } => {
+                    control::while_loop(self, builder, &inputs?, *condition_graph, *body_graph)?
+                }
+                _ => ops::lower(builder, graph, node, &inputs?)?,
+            };
+            builder.at(SourceLocation::new(node.location.as_str()));
+            if results.len() != node.outputs.len() {
+                let (gives, wants) = (results.len(), node.outputs.len());
+                return Err(builder.invalid(format!("gives {gives} tensors; the file says {wants}")));
+            }
+            for (id, result) in node.outputs.iter().zip(results) {
+                check(builder, &graph.tensors[*id], result)?;
+                made[*id] = Some(result);
+            }
+        }
+        graph.outputs.iter().map(|id| value(builder, graph, &mut made, *id)).collect()
+    }
+}
+
+/// A tensor that was made before, or a constant.
+fn value(builder: &mut Builder, graph: &Graph, made: &mut [Option<TensorId>], id: usize) -> Result<TensorId> {
+    if let Some(known) = made[id] {
+        return Ok(known);
+    }
+    let tensor = &graph.tensors[id];
+    let Some(constant) = &tensor.constant else {
+        return Err(builder.invalid(format!("tensor {id} '{}' is read before it is computed", tensor.name)));
+    };
+    let element = element_of(tensor.element);
+    let found = match constant {
+        Constant::Dense(bytes) => builder.constant(&tensor.name, element, &tensor.shape, bytes.clone())?,
+        Constant::Splat(bytes) => splat(builder, tensor, bytes.clone())?,
+    };
+    made[id] = Some(found);
+    Ok(found)
+}
+
+/// A constant of one element that repeats.
+fn splat(builder: &mut Builder, tensor: &Tensor, bytes: Bytes) -> Result<TensorId> {
+    let ones = vec![1; tensor.shape.len()];
+    let one = builder.constant(&tensor.name, element_of(tensor.element), &ones, bytes)?;
+    builder.expand(one, &tensor.shape)
+}
+
+/// Whether a result is what the file says.
+fn check(builder: &Builder, tensor: &Tensor, result: TensorId) -> Result<()> {
+    let wants = element_of(tensor.element);
+    if builder.element(result) == wants && builder.dims(result) == tensor.shape {
+        return Ok(());
+    }
+    let what = builder.describe(&[result]);
+    Err(builder.invalid(format!("gives {what}; the file says {}{:?}", tensor.element, tensor.shape)))
+}

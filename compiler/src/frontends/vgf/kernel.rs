@@ -1,0 +1,98 @@
+//! Segments that run a compute kernel: the SPIR-V of the file on buffers that resources are.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use halite_formats::vgf::{Segment, Vgf};
+use halite_spirv::{BindingFacts, analyze, modern_buffers, move_bindings};
+
+use super::{
+    Result,
+    resources::{Contents, memory_of, tensor_of},
+    run::{bound, words},
+};
+use crate::{
+    build::Builder,
+    graph::{ForeignBinding, ForeignKernel},
+};
+
+/// Runs a segment.
+pub(super) fn run(
+    builder: &mut Builder,
+    file: &Vgf,
+    segment: &Segment,
+    contents: &mut Contents<'_>,
+) -> Result<()> {
+    let module = &file.modules[segment.module];
+    let words = words(builder, module)?;
+    let modern = modern_buffers(&words).map_err(|e| builder.unsupported(e.to_string()))?;
+    let words = modern.unwrap_or(words);
+    let facts = analyze(&words).map_err(|e| builder.invalid(e.to_string()))?;
+    let Some(entry) = facts.entry(&module.entry_point) else {
+        let all: Vec<_> = facts.entry_points.iter().map(|entry| entry.name.as_str()).collect();
+        return Err(builder.invalid(format!(
+            "the module has no entry point '{}'; it has: {}",
+            module.entry_point,
+            all.join(", ")
+        )));
+    };
+    if entry.push_constant_bytes > 0 || !segment.push_constants.is_empty() {
+        return Err(builder.unsupported("push constants: the file has no values for them"));
+    }
+    let mut places = BTreeMap::new();
+    let (mut bindings, mut inputs, mut outputs, mut written) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for used in &entry.bindings {
+        let (set, number) = (used.set, used.binding);
+        let Some(resource) = bound(segment, set, number) else {
+            return Err(builder.invalid(format!("binding {number} of set {set} is bound to no resource")));
+        };
+        check_kind(builder, file, used, resource)?;
+        let (element, dims) = tensor_of(&file.resources[resource], resource)?;
+        let bytes = crate::graph::elements(&dims).saturating_mul(element.storage().size());
+        let memory = memory_of(file, resource);
+        let is_output = segment.outputs.iter().any(|slot| memory_of(file, slot.resource) == memory);
+        if is_output && segment.inputs.iter().any(|slot| memory_of(file, slot.resource) == memory) {
+            return Err(builder.unsupported(format!(
+                "resource {resource} is read and written by the same kernel: results have to be resources of their own"
+            )));
+        }
+        places.insert((set, number), bindings.len() as u32);
+        if is_output {
+            bindings.push(ForeignBinding::Output { index: outputs.len(), bytes });
+            outputs.push((element, dims));
+            written.push(resource);
+        } else {
+            bindings.push(ForeignBinding::Input { index: inputs.len(), bytes });
+            inputs.push(contents.get(builder, resource, element, &dims)?);
+        }
+    }
+    let moved = move_bindings(&words, &places).map_err(|e| builder.unsupported(e.to_string()))?;
+    let kernel = ForeignKernel {
+        name: builder.location().as_str().to_owned(),
+        module: Arc::from(moved),
+        entry_point: module.entry_point.clone(),
+        constants: BTreeMap::new(),
+        push_constants: Vec::new(),
+        bindings,
+        workgroups: segment.dispatch,
+    };
+    let results = builder.foreign(kernel, &inputs, &outputs)?;
+    for (resource, result) in written.into_iter().zip(results) {
+        contents.set(resource, result);
+    }
+    Ok(())
+}
+
+/// Whether a descriptor of the kernel is one that is supported.
+fn check_kind(builder: &Builder, file: &Vgf, used: &BindingFacts, index: usize) -> Result<()> {
+    let resource = &file.resources[index];
+    let is_buffer = resource.is_storage_buffer() || resource.descriptor.is_none();
+    if is_buffer && matches!(used.class.as_str(), "StorageBuffer" | "Uniform") {
+        return Ok(());
+    }
+    Err(builder.unsupported(format!(
+        "the kernel binds resource {index} as a {} ({}): storage buffers are supported",
+        resource.descriptor_name(),
+        resource.format
+    )))
+}

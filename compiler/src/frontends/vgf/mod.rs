@@ -1,0 +1,15 @@
+//! The front end for VGF files of Arm's ML SDK: graphs of TOSA and compute kernels, run one after the other.
+
+mod graph;
+mod kernel;
+mod model;
+mod operand;
+mod resources;
+mod run;
+
+pub use model::{Model, Vgf};
+pub(crate) use run::{check_input, import, unsupported};
+
+use crate::CompileError;
+
+type Result<T, E = CompileError> = std::result::Result<T, E>;

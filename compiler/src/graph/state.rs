@@ -1,0 +1,72 @@
+//! State ports: inputs whose buffer a call leaves an output's elements in.
+
+use super::{Graph, TensorId};
+use crate::{CompileError, SourceLocation};
+
+/// A tensor that lives between calls: an input that an output replaces. Whoever calls the compiled function hands in a buffer
+/// with the old elements, and finds the new ones in the same buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StatePort {
+    /// The input's place in [`Graph::inputs`].
+    pub input: usize,
+    /// The output's place in [`Graph::outputs`].
+    pub output: usize,
+}
+
+impl Graph {
+    /// Makes state of the inputs and outputs that are paired by their names. Pairs that the graph has no ports for are left
+    /// out, and so are those that no buffer can hold both of: their types or sizes differ, an element is left of the last
+    /// whole word, there are no bytes, or the input's value is bound.
+    pub fn bind_states<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        for (input, output) in pairs {
+            let input = self.inputs.iter().position(|port| port.name == input);
+            let output = self.outputs.iter().position(|port| port.name == output);
+            let (Some(input), Some(output)) = (input, output) else { continue };
+            let taken = self.states.iter().any(|state| state.input == input || state.output == output);
+            if !taken && self.can_be_state(input, output) {
+                self.states.push(StatePort { input, output });
+            }
+        }
+    }
+
+    /// Whether one buffer can hold an input's elements and then an output's.
+    fn can_be_state(&self, input: usize, output: usize) -> bool {
+        let (port, result) = (&self.inputs[input], self.tensor(self.outputs[output].tensor));
+        let own = self.tensor(port.tensor);
+        let bytes = own.bytes();
+        let same = own.element == result.element && own.sizes() == result.sizes();
+        same && port.value.is_none() && bytes > 0 && bytes.is_multiple_of(4)
+    }
+
+    /// The state that an input is part of.
+    pub fn state_of_input(&self, input: usize) -> Option<&StatePort> {
+        self.states.iter().find(|state| state.input == input)
+    }
+
+    /// The state that an output is part of.
+    pub fn state_of_output(&self, output: usize) -> Option<&StatePort> {
+        self.states.iter().find(|state| state.output == output)
+    }
+
+    /// Whether the states keep their rules: ports that exist, each in one state, of one type and size.
+    pub(super) fn check_states(&self) -> Result<(), CompileError> {
+        let mut seen: [Vec<usize>; 2] = Default::default();
+        for state in &self.states {
+            let exist = state.input < self.inputs.len() && state.output < self.outputs.len();
+            let again = seen[0].contains(&state.input) || seen[1].contains(&state.output);
+            if !exist || again || !self.can_be_state(state.input, state.output) {
+                let reason =
+                    format!("internal: input {} and output {} are no state", state.input, state.output);
+                return Err(CompileError::invalid(&SourceLocation::default(), reason));
+            }
+            seen[0].push(state.input);
+            seen[1].push(state.output);
+        }
+        Ok(())
+    }
+
+    /// The tensors of a state: what comes in, and what replaces it.
+    pub fn state_tensors(&self, state: &StatePort) -> (TensorId, TensorId) {
+        (self.inputs[state.input].tensor, self.outputs[state.output].tensor)
+    }
+}

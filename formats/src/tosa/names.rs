@@ -1,0 +1,90 @@
+//! What the specification calls the operators.
+
+use super::Operator;
+
+impl Operator {
+    /// Its name in the specification, such as `CONV2D`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operator::ArgMax { .. } => "ARGMAX",
+            Operator::AvgPool2d { .. } => "AVG_POOL2D",
+            Operator::Conv2d(_) => "CONV2D",
+            Operator::Conv3d(_) => "CONV3D",
+            Operator::DepthwiseConv2d(_) => "DEPTHWISE_CONV2D",
+            Operator::TransposeConv2d(_) => "TRANSPOSE_CONV2D",
+            Operator::Fft2d { .. } => "FFT2D",
+            Operator::Rfft2d { .. } => "RFFT2D",
+            Operator::MatMul { .. } => "MATMUL",
+            Operator::MaxPool2d { .. } => "MAX_POOL2D",
+            Operator::Clamp { .. } => "CLAMP",
+            Operator::Erf => "ERF",
+            Operator::Sigmoid => "SIGMOID",
+            Operator::Tanh => "TANH",
+            Operator::Select => "SELECT",
+            Operator::Concat { .. } => "CONCAT",
+            Operator::Pad { .. } => "PAD",
+            Operator::Reshape { .. } => "RESHAPE",
+            Operator::Reverse { .. } => "REVERSE",
+            Operator::Slice { .. } => "SLICE",
+            Operator::Tile { .. } => "TILE",
+            Operator::Transpose { .. } => "TRANSPOSE",
+            Operator::Gather => "GATHER",
+            Operator::Scatter => "SCATTER",
+            Operator::Resize { .. } => "RESIZE",
+            Operator::Cast => "CAST",
+            Operator::Rescale { .. } => "RESCALE",
+            Operator::Identity => "IDENTITY",
+            Operator::CondIf { .. } => "COND_IF",
+            Operator::WhileLoop { .. } => "WHILE_LOOP",
+            Operator::VariableRead { .. } => "VARIABLE_READ",
+            Operator::VariableWrite { .. } => "VARIABLE_WRITE",
+            _ => self.elementwise_name(),
+        }
+    }
+
+    /// The name of an operator on elements or along an axis.
+    fn elementwise_name(&self) -> &'static str {
+        match self {
+            Operator::Add => "ADD",
+            Operator::ArithmeticRightShift { .. } => "ARITHMETIC_RIGHT_SHIFT",
+            Operator::BitwiseAnd => "BITWISE_AND",
+            Operator::BitwiseOr => "BITWISE_OR",
+            Operator::BitwiseXor => "BITWISE_XOR",
+            Operator::IntDiv => "INTDIV",
+            Operator::LogicalAnd => "LOGICAL_AND",
+            Operator::LogicalLeftShift => "LOGICAL_LEFT_SHIFT",
+            Operator::LogicalRightShift => "LOGICAL_RIGHT_SHIFT",
+            Operator::LogicalOr => "LOGICAL_OR",
+            Operator::LogicalXor => "LOGICAL_XOR",
+            Operator::Maximum { .. } => "MAXIMUM",
+            Operator::Minimum { .. } => "MINIMUM",
+            Operator::Mul { .. } => "MUL",
+            Operator::Pow => "POW",
+            Operator::Sub => "SUB",
+            Operator::Table => "TABLE",
+            Operator::Abs => "ABS",
+            Operator::BitwiseNot => "BITWISE_NOT",
+            Operator::Ceil => "CEIL",
+            Operator::Clz => "CLZ",
+            Operator::Cos => "COS",
+            Operator::Exp => "EXP",
+            Operator::Floor => "FLOOR",
+            Operator::Log => "LOG",
+            Operator::LogicalNot => "LOGICAL_NOT",
+            Operator::Negate { .. } => "NEGATE",
+            Operator::Reciprocal => "RECIPROCAL",
+            Operator::Rsqrt => "RSQRT",
+            Operator::Sin => "SIN",
+            Operator::Equal => "EQUAL",
+            Operator::Greater => "GREATER",
+            Operator::GreaterEqual => "GREATER_EQUAL",
+            Operator::ReduceAll { .. } => "REDUCE_ALL",
+            Operator::ReduceAny { .. } => "REDUCE_ANY",
+            Operator::ReduceMax { .. } => "REDUCE_MAX",
+            Operator::ReduceMin { .. } => "REDUCE_MIN",
+            Operator::ReduceProduct { .. } => "REDUCE_PRODUCT",
+            Operator::ReduceSum { .. } => "REDUCE_SUM",
+            _ => unreachable!("the other names are told above"),
+        }
+    }
+}

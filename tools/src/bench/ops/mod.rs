@@ -1,0 +1,89 @@
+//! `bench --ops` and `--trace`: profiled calls, and the account of what they consist of.
+
+mod ceilings;
+mod json;
+mod rows;
+mod text;
+
+use std::time::{Duration, Instant};
+
+use halite::{Function, Inputs, Profile};
+
+use self::{ceilings::Ceilings, rows::Account};
+pub(super) use self::{json::object, text::write};
+use super::{
+    Flags,
+    runner::{Prepared, Run},
+};
+use crate::{
+    console::{Failure, Result},
+    interrupt, values,
+};
+
+/// Calls that are profiled at least and at most.
+const CALLS: (usize, usize) = (3, 200);
+/// How long calls are profiled, unless the fewest take longer.
+const ENOUGH: Duration = Duration::from_millis(500);
+/// Calls that a trace shows.
+const TRACED: usize = 3;
+
+/// What `--ops` found out.
+#[derive(Debug)]
+pub(super) struct OpsReport {
+    /// URI and name of the device.
+    device: String,
+    ceilings: Ceilings,
+    /// Why there are no ceilings.
+    no_ceilings: Option<String>,
+    /// Name and account of each function.
+    functions: Vec<(String, Account)>,
+}
+
+/// Profiles calls of the functions that are measured, and writes the trace.
+pub(super) fn profile(flags: &Flags, prepared: &Prepared, runs: &[Run]) -> Result<OpsReport> {
+    let device = prepared.session.device();
+    let hal = device.map(halite::Device::hal);
+    let (ceilings, no_ceilings) = match hal {
+        Some(hal) if flags.measure.ops => match Ceilings::measure(hal) {
+            Ok(ceilings) => (ceilings, None),
+            Err(e) => (Ceilings::default(), Some(e.message().to_owned())),
+        },
+        _ => (Ceilings::default(), None),
+    };
+    let named = |device: &halite::Device| format!("{} ({})", device.uri(), device.info().name());
+    let mut report = OpsReport {
+        device: device.map(named).unwrap_or_default(),
+        ceilings,
+        no_ceilings,
+        functions: Vec::new(),
+    };
+    let mut traced: Vec<Profile> = Vec::new();
+    for (function, run) in prepared.functions.iter().zip(runs) {
+        let profiles = calls(flags, prepared, function)?;
+        traced.extend(profiles.iter().rev().take(TRACED).rev().cloned());
+        let plain = run.repetitions.iter().map(|r| r.calls.p50).fold(f64::INFINITY, f64::min);
+        let account = Account { plain, ..Account::of(&profiles, &ceilings) };
+        report.functions.push((function.info().full_name(), account));
+    }
+    if let Some(path) = &flags.measure.trace {
+        std::fs::write(path, Profile::to_trace_of(&traced))
+            .map_err(|e| Failure::file("cannot write the trace", path, &e))?;
+    }
+    Ok(report)
+}
+
+/// Profiles of some calls. The first is left out: recordings are made anew for it.
+fn calls(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Vec<Profile>> {
+    let on_host = values::read_inputs(function.info(), &flags.inputs)?;
+    let call = || -> Result<Profile> {
+        let inputs: Inputs = values::upload(None, &on_host)?;
+        let (_, profile) = function.profile_with(inputs, &prepared.options).inspect_err(interrupt::note)?;
+        Ok(profile)
+    };
+    call()?;
+    let (mut profiles, start) = (Vec::new(), Instant::now());
+    while profiles.len() < CALLS.0 || (profiles.len() < CALLS.1 && start.elapsed() < ENOUGH) {
+        profiles.push(call()?);
+    }
+    Ok(profiles)
+}

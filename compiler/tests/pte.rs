@@ -139,6 +139,17 @@ fn programs_of_the_corpus_compute_what_pytorch_computes() {
     assert!(cases.is_empty() || ran >= 95, "only {ran} ran");
 }
 
+/// More programs, in folders with a manifest that a variable names, such as those of conformance/models/export_pte.py.
+#[test]
+fn named_programs_compute_what_pytorch_computes() {
+    let Some(folder) = std::env::var_os("HALITE_PTE_MODELS") else {
+        eprintln!("SKIPPED: HALITE_PTE_MODELS names no folder");
+        return;
+    };
+    let cases = cases(Path::new(&folder));
+    assert!(run_all(&cases) > 0);
+}
+
 #[test]
 fn single_operators_compute_what_pytorch_computes() {
     let cases = cases(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/pte")));

@@ -1,9 +1,9 @@
-//! ExecuTorch programs and the graphs of their delegates: an error, or data whose indices hold; then their methods,
-//! all the way to modules.
+//! ExecuTorch programs, files of data beside them, and the graphs of their delegates: an error, or data whose indices hold;
+//! then their methods, all the way to modules.
 #![no_main]
 
 use bytes::Bytes;
-use halite_formats::pte::{Program, Value, VulkanGraph, XnnGraph};
+use halite_formats::pte::{DataFile, Program, Value, VulkanGraph, XnnGraph};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -11,7 +11,14 @@ fuzz_target!(|data: &[u8]| {
     // An input may be a delegate's data alone.
     let _ = VulkanGraph::parse(&file).map(|graph| check(&graph));
     let _ = XnnGraph::parse(&file).map(|graph| check_xnnpack(&graph));
-    let Ok(program) = Program::parse(&file) else { return };
+    // Or a file of data by name.
+    if let Ok(data) = DataFile::parse(&file) {
+        assert!(data.named.values().all(|bytes| bytes.len() <= file.len()));
+    }
+    let Ok(mut program) = Program::parse(&file) else { return };
+    // What tensors look up in other files is there, and mostly of another size.
+    let names: Vec<String> = program.external_tensors().map(str::to_owned).collect();
+    program.external.extend(names.into_iter().map(|name| (name, file.clone())));
     for plan in &program.plans {
         let count = plan.values.len();
         assert!(plan.inputs.iter().chain(&plan.outputs).all(|i| *i < count));

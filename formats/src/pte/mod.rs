@@ -7,6 +7,7 @@
 //! `backends/vulkan/serialization/schema.fbs`. Large data are slices of the file, which may be a mapping.
 
 mod container;
+mod data;
 mod error;
 mod program;
 mod read_program;
@@ -15,6 +16,7 @@ mod schema;
 mod vulkan;
 mod xnnpack;
 
+pub use data::DataFile;
 pub use error::PteError;
 pub use program::{Allocation, Delegate, Dynamism, Instruction, Plan, Program, ScalarType, Tensor, Value};
 pub use schema::PROGRAM_IDENTIFIER;

@@ -45,6 +45,16 @@ pub(super) trait Inlined {
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)>;
 
+    /// Names of data that it looks up in the program, or in files beside it.
+    fn data(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Its operators in the order of its calls, for those who ask what is in a program; none where it has other names.
+    fn operators(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// The calls of operators that nothing imports. `name` is the delegate's in messages.
     fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator>;
 }

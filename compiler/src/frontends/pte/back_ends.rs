@@ -4,7 +4,7 @@ use super::{back_end::BackEnd, vgf::Arm, vulkan::Vulkan, xnnpack::Xnnpack};
 use crate::{SourceLocation, UnsupportedOperator};
 
 /// All of them.
-static BACK_ENDS: &[&dyn BackEnd] = &[&Vulkan, &Arm, &Xnnpack];
+static BACK_ENDS: &[&dyn BackEnd] = &[&Vulkan, &Xnnpack, &Arm];
 
 /// The back end of a name.
 pub(super) fn find(id: &str) -> Option<&'static dyn BackEnd> {

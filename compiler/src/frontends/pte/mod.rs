@@ -9,11 +9,13 @@
 
 mod back_end;
 mod back_ends;
+mod data;
 mod flow;
 mod model;
 mod names;
 mod node;
 mod ops;
+mod outline;
 mod outside;
 mod plan;
 mod scope;

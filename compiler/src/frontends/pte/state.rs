@@ -106,7 +106,9 @@ impl<'a> State<'a> {
     /// plans both at one place.
     fn view(&mut self, id: usize) -> Result<Option<TensorId>> {
         let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return Ok(None) };
-        let Some(place) = tensor.allocation.filter(|_| tensor.data == 0) else { return Ok(None) };
+        let Some(place) = tensor.allocation.filter(|_| tensor.data == 0 && tensor.external.is_none()) else {
+            return Ok(None);
+        };
         let Some(other) = self.written.get(&(place.memory, place.offset)).copied() else { return Ok(None) };
         let builder = &mut self.scope.builder;
         let same = builder.tensor(other).elements() == elements(&tensor.sizes)
@@ -234,7 +236,7 @@ impl<'a> State<'a> {
     /// Whether a step may say what a value is.
     pub(super) fn writable(&self, id: usize) -> Result<()> {
         match self.plan.values.get(id) {
-            Some(PlanValue::Tensor(tensor)) if tensor.data != 0 => Err(self.scope.builder.unsupported(
+            Some(PlanValue::Tensor(tensor)) if tensor.data != 0 || tensor.external.is_some() => Err(self.scope.builder.unsupported(
                 "a tensor with initial data is written: state that is kept from call to call is not supported",
             )),
             _ => Ok(()),

@@ -52,6 +52,18 @@ impl Inlined for VulkanGraph {
         import(builder, program, self, inputs, name)
     }
 
+    fn data(&self) -> Vec<&str> {
+        let named = self.constants.iter().filter_map(|constant| match constant {
+            Constant::Named { key, .. } => Some(key.as_str()),
+            Constant::Inline(_) => None,
+        });
+        named.collect()
+    }
+
+    fn operators(&self) -> Vec<&str> {
+        self.calls.iter().map(|call| call.name.as_str()).collect()
+    }
+
     fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator> {
         let calls = self.calls.iter().enumerate().filter(|(_, call)| ops::find(&call.name).is_none());
         calls.map(|(index, call)| ops::unknown(&call.name, call_location(index, name))).collect()
@@ -165,9 +177,8 @@ impl Given for Constants<'_> {
                 let found = self.program.data(key).filter(|data| data.len() as u64 >= *length);
                 let Some(data) = found else {
                     return Err(builder.invalid(format!(
-                        "the constant {constant} of {length} bytes has its data under '{key}', which is not in this file, or \
-                         shorter; {}",
-                        self.program.data_hint()
+                        "the constant {constant} of {length} bytes has its data under '{key}', which is neither in the program \
+                         nor in a .ptd file beside it, or shorter"
                     )));
                 };
                 data.slice(..*length as usize)

@@ -94,6 +94,11 @@ pub(super) fn is_known_outside(name: &str) -> bool {
     name == COPY_ROW || find(name).is_some()
 }
 
+/// Whether an operator gives a number, which is known when a graph is built.
+pub(super) fn is_number(name: &str) -> bool {
+    [prim::OPERATORS, sizes::OPERATORS].iter().any(|table| table.iter().any(|(own, _)| *own == name))
+}
+
 /// An operator outside of delegates that has no importer, as an error lists it: under its own name. `inside` is the one that
 /// it would have inside.
 pub(super) fn unknown_outside(name: &str, inside: &str, first: SourceLocation) -> UnsupportedOperator {

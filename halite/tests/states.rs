@@ -182,6 +182,35 @@ fn state_can_be_named_and_left_out() {
     assert!(error.message().contains("has no input 'x'; its inputs are 'state'"), "{error}");
 }
 
+/// `present_0` is the cache with the row `x` at `place`; `y` its elements twice.
+fn scatters() -> Vec<u8> {
+    onnx::model(&[
+        onnx::node_with("Cast", &["place"], &["at"], "to", 7),
+        onnx::node("TensorScatter", &["past_0", "x", "at"], &["present_0"]),
+        onnx::node("Add", &["present_0", "present_0"], &["y"]),
+        onnx::value(11, "x", &["1", "1", "2"]),
+        onnx::value(11, "place", &["1"]),
+        onnx::value(11, "past_0", &["1", "3", "2"]),
+        onnx::value(12, "present_0", &["1", "3", "2"]),
+        onnx::value(12, "y", &["1", "3", "2"]),
+    ])
+}
+
+#[test]
+fn rows_are_written_into_caches_where_they_are() {
+    let compiled = Compiler::new().find_state(true).compile(&Model::open(scatters()).unwrap()).unwrap();
+    let work = &compiled.report().targets[0].functions[0].versions[0];
+    assert!(work.states.iter().all(|state| state.in_place) && work.copies == 0, "{:?}", work.states);
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(scatters()).build().unwrap();
+    let mut state = session.state().unwrap();
+    for (place, value) in [(0.0f32, 1.0f32), (2.0, 3.0), (1.0, 2.0), (5.0, 9.0)] {
+        let x = Tensor::from_slice(&[value, -value], [1, 1, 2]).unwrap();
+        state.run([("x", x), ("place", Tensor::from_slice(&[place], 1).unwrap())]).unwrap();
+    }
+    assert_eq!(now(&mut state, "past_0"), [1.0, -1.0, 2.0, -2.0, 3.0, -3.0]);
+}
+
 /// A decoder of two layers with caches of 96 rows, and what ONNX Runtime says: `conformance/models/onnx_state.py` made them.
 const DECODER: &str = "conformance/tests/data/state";
 

@@ -60,7 +60,7 @@ fn seed(target: &str) -> Result<()> {
     for (n, file) in places.iter().flat_map(|p| files(p)).enumerate() {
         let wanted = matches!(
             file.extension().and_then(|e| e.to_str()),
-            Some("vmfb" | "onnx" | "pte" | "spv" | "irpa" | "gguf" | "safetensors")
+            Some("vmfb" | "onnx" | "pte" | "vgf" | "tosa" | "spv" | "irpa" | "gguf" | "safetensors")
         );
         if wanted && fs::metadata(&file)?.len() <= 65536 {
             fs::copy(&file, folder.join(format!("seed-{n}")))?;

@@ -24,7 +24,7 @@ pub use format::ModelFormat;
 pub use source::Source;
 
 /// All front ends. Where two recognize a file equally well, the first reads it.
-static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch, &vgf::Vgf];
+static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch, &vgf::Vgf, &tosa::Tosa];
 
 /// How sure a front end is that a file has its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

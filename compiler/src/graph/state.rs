@@ -1,7 +1,12 @@
 //! State ports: inputs whose buffer a call leaves an output's elements in.
 
+use halite_sizes::Size;
+
 use super::{Graph, TensorId};
 use crate::{CompileError, SourceLocation};
+
+/// Bytes of a word: what devices fill and bind.
+const WORD: u64 = 4;
 
 /// A tensor that lives between calls: an input that an output replaces. Whoever calls the compiled function hands in a buffer
 /// with the old elements, and finds the new ones in the same buffer.
@@ -29,13 +34,15 @@ impl Graph {
         }
     }
 
-    /// Whether one buffer can hold an input's elements and then an output's.
+    /// Whether one buffer can hold an input's elements and then an output's, whatever the sizes are that callers decide.
     fn can_be_state(&self, input: usize, output: usize) -> bool {
+        let _entered = self.open.as_ref().map(super::OpenSizes::enter);
         let (port, result) = (&self.inputs[input], self.tensor(self.outputs[output].tensor));
         let own = self.tensor(port.tensor);
-        let bytes = own.bytes();
-        let same = own.element == result.element && own.sizes() == result.sizes();
-        same && port.value.is_none() && bytes > 0 && bytes.is_multiple_of(4)
+        let mut sizes = own.sizes().iter().zip(result.sizes());
+        let same = own.rank() == result.rank() && sizes.all(|(one, other)| one.is(*other));
+        let known = |bytes: Size| bytes != 0 && bytes.is_multiple_of(WORD);
+        same && own.element == result.element && port.value.is_none() && known(own.byte_size())
     }
 
     /// The state that an input is part of.

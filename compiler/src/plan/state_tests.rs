@@ -1,6 +1,7 @@
 //! Plans of graphs with state: what is computed in its memory, what is copied there, and what waits for what.
 
 use halite_ops::{DType, Operation, expression::Function as Call, kv_append::KvAppend};
+use halite_sizes::Trace;
 
 use super::{
     ModulePlan, plan,
@@ -10,7 +11,7 @@ use crate::{
     CompileOptions, Control, Function, Program,
     backend::vulkan::Vulkan,
     build::Builder,
-    graph::{ElementType, TensorId},
+    graph::{ElementType, OpenSizes, StatePort, TensorId},
 };
 
 const F32: ElementType = ElementType::Of(DType::F32);
@@ -147,4 +148,30 @@ fn states_need_equal_sizes_and_whole_words() {
     let mut graph = b.finish().unwrap();
     graph.bind_states([("a", "A"), ("odd", "ODD"), ("no", "A")]);
     assert!(graph.states.is_empty());
+}
+
+/// Sizes that callers decide stay open: looking for states fixes none of them.
+#[test]
+fn states_of_open_sizes_leave_them_open() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let (batch, past) = (trace.symbol("batch", 2, 1, 8), trace.symbol("past", 5, 0, 100));
+    let mut b = Builder::new();
+    let a = b.input_of("a", F32, &[batch, past]).unwrap();
+    let c = b.input_of("c", F32, &[batch, 4.into()]).unwrap();
+    let long = b.concat(&[a, c], 1).unwrap();
+    let twice = b.binary(Call::Add, c, c).unwrap();
+    b.output("A", long);
+    b.output("C", twice);
+    let mut graph = b.finish().unwrap();
+    graph.open = Some(OpenSizes { trace: trace.clone(), symbols: vec![(0, 0), (0, 1)] });
+    let before = trace.guards().len();
+    graph.bind_states([("a", "A"), ("c", "C")]);
+    assert_eq!(
+        graph.states,
+        [StatePort { input: 1, output: 1 }],
+        "what grows is replaced, and not written over"
+    );
+    assert!(trace.guards().len() <= before + 1, "{:?}", trace.guards());
+    assert!(!batch.is_constant() && !past.is_constant());
 }

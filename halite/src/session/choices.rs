@@ -4,7 +4,7 @@ use super::{SessionBuilder, states::StateChoice};
 use crate::{Precision, Tuning, compile::Sizes};
 
 /// Versions of a model that stay loaded, unless the caller says otherwise.
-const MOST_VERSIONS: usize = 16;
+const MOST_VERSIONS: usize = 32;
 
 /// What a caller chooses for models.
 #[derive(Clone, Debug)]
@@ -74,9 +74,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Most compiled versions of a model that stay loaded, each for other sizes and with weights of its own on the device; 16
-    /// unless this says otherwise. Those that were used longest ago go first, and all go when the device has no memory for
-    /// another.
+    /// Most compiled versions of a model that stay loaded, each with weights of its own on the device; 32 unless this says otherwise.
+    /// The first sizes get a version of their own; later ones share versions that hold for many sizes. Three quarters are for these.
+    /// Of the others those that were used longest ago go first, and all go when the device has no memory for another.
     #[must_use]
     pub fn max_loaded_versions(mut self, count: usize) -> Self {
         self.model.most_versions = count;

@@ -104,7 +104,10 @@ pub(super) fn build(
     let (model, files) = compile::read(file, format, builder.load_mode, limits)?;
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
-    let versions = Versions::new(builder.model.most_versions);
+    // Of those that stay loaded a few are for sizes that have versions of their own.
+    let most = builder.model.most_versions;
+    let versions = Versions::new(most.div_ceil(4));
+    let open_versions = OpenVersions::new(most - most.div_ceil(4).min(most));
     let program = ModelProgram {
         model: Mutex::new(Some(Arc::new(OpenModel { model, format, files }))),
         name,
@@ -115,7 +118,7 @@ pub(super) fn build(
         store: builder.cache.open(),
         functions,
         versions,
-        open: OpenVersions::default(),
+        open: open_versions,
         program_limits: builder.program_limits,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
@@ -448,10 +451,10 @@ impl ModelProgram {
         limits: &Limits,
     ) -> Result<Kept> {
         let control = compile::control(limits);
-        let precision = self.options.precision.into();
+        let (precision, options) = (self.options.precision.into(), self.compile_options());
         let mut bound = Vec::new();
         let built = loop {
-            match model.function(&function.name, &bindings, precision, &control) {
+            match model.open_function(&function.name, &bindings, precision, &options, &control) {
                 Ok((built, _)) => break built,
                 Err(compiler::CompileError::NeedsValues { inputs, location, what }) => {
                     let before = bound.len();
@@ -471,7 +474,6 @@ impl ModelProgram {
                 }
             }
         };
-        let options = self.compile_options();
         let program = compiler::Program { functions: vec![built], model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();

@@ -8,9 +8,6 @@ use parking_lot::Mutex;
 use super::versions::Version;
 use crate::{Result, options::Limits};
 
-/// Most versions with open sizes; sizes that none of them is for get versions of their own then.
-const MOST: usize = 32;
-
 /// The first sizes of each function get versions of their own, which are the fastest; others share open ones.
 const OWN: usize = 1;
 
@@ -20,17 +17,23 @@ struct State {
     own: HashSet<(usize, Vec<Vec<u64>>)>,
     /// Functions that cannot be had with open sizes.
     never: HashSet<usize>,
+    /// Versions with open sizes; sizes that none of them is for get versions of their own once there are `most`.
     made: Vec<(usize, Coverage, Arc<Version>)>,
 }
 
 /// The versions with open sizes. Threads may share it; one makes a version at a time.
-#[derive(Default)]
 pub(super) struct OpenVersions {
     state: Mutex<State>,
     making: Mutex<()>,
+    most: usize,
 }
 
 impl OpenVersions {
+    /// Room for so many.
+    pub fn new(most: usize) -> Self {
+        OpenVersions { state: Mutex::default(), making: Mutex::default(), most }
+    }
+
     /// The version of a function for inputs of these shapes, made by `make` if there is none; `None` where they get a version of
     /// their own: the first ones do, and those of functions for which `make` gives none.
     pub fn get(
@@ -76,7 +79,7 @@ impl OpenVersions {
     /// Whether sizes get a version of their own.
     fn has_own(&self, place: usize, shapes: &[Vec<u64>]) -> bool {
         let mut state = self.state.lock();
-        if state.never.contains(&place) || state.made.len() >= MOST {
+        if state.never.contains(&place) || state.made.len() >= self.most {
             return true;
         }
         let key = (place, shapes.to_vec());

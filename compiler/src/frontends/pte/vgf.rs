@@ -56,6 +56,15 @@ impl Inlined for Vgf {
         Ok((builder, results.into_iter().map(Passed::Tensor).collect()))
     }
 
+    /// None: files have their constants inside.
+    fn data(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn operators(&self) -> Vec<&str> {
+        vgf::operators(self)
+    }
+
     fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator> {
         let mut all = vgf::unsupported(self);
         for operator in &mut all {

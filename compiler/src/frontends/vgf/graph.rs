@@ -81,6 +81,11 @@ fn spec_of(module: &GraphModule, operation: &Operation) -> Option<&'static Spec>
     (module.sets[operation.set] == TOSA).then(|| Spec::numbered(operation.number))?
 }
 
+/// The name of an operation, if it is of TOSA.
+pub(super) fn name_of(module: &GraphModule, operation: &Operation) -> Option<&'static str> {
+    spec_of(module, operation).map(|spec| spec.name)
+}
+
 /// Names all operations that are unknown at once.
 fn survey(module: &GraphModule, operations: &[Operation]) -> Result<()> {
     let mut operators = Vec::new();

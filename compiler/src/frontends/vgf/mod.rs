@@ -8,7 +8,7 @@ mod resources;
 mod run;
 
 pub use model::{Model, Vgf};
-pub(crate) use run::{check_input, import, unsupported};
+pub(crate) use run::{check_input, import, operators, unsupported};
 
 use crate::CompileError;
 

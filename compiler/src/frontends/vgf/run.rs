@@ -56,14 +56,29 @@ pub(crate) fn check_input(builder: &Builder, file: &Vgf, resource: usize, given:
     Err(builder.invalid(format!("{what} is handed in for resource {resource}, which is {element}{dims:?}")))
 }
 
+/// The graphs of a file's modules, but for those that cannot be read.
+fn graphs(file: &Vgf) -> impl Iterator<Item = graph::GraphModule> {
+    file.modules.iter().filter_map(|module| {
+        let Code::SpirV(bytes) = &module.code else { return None };
+        words_from_bytes(bytes).and_then(|words| graph::read(&words)).ok()
+    })
+}
+
 /// The operations of a file's graphs that are not known.
 pub(crate) fn unsupported(file: &Vgf) -> Vec<UnsupportedOperator> {
     let mut all = Vec::new();
-    for module in &file.modules {
-        let Code::SpirV(bytes) = &module.code else { continue };
-        let read = words_from_bytes(bytes).and_then(|words| graph::read(&words));
-        let Ok(read) = read else { continue };
+    for read in graphs(file) {
         read.graphs.iter().for_each(|found| tosa_graph::unknown(&read, &found.operations, &mut all));
+    }
+    all
+}
+
+/// The names of the operations of a file's graphs that are known, in order.
+pub(crate) fn operators(file: &Vgf) -> Vec<&'static str> {
+    let mut all = Vec::new();
+    for read in graphs(file) {
+        let operations = read.graphs.iter().flat_map(|found| &found.operations);
+        all.extend(operations.filter_map(|operation| tosa_graph::name_of(&read, operation)));
     }
     all
 }

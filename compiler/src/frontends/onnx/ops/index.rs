@@ -1,6 +1,6 @@
 //! Operators that read or write elements by index.
 
-use halite_ops::{DType, expression::Function, scatters::Reduction};
+use halite_ops::{DType, Values, expression::Function, scatters::Reduction};
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -74,6 +74,9 @@ fn tensor_scatter(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
         "circular" => true,
         other => return Err(node.invalid(format!("there is no mode '{other}'"))),
     };
+    if !circular && b.element(cache).is_float() && b.element(cache).storage().is_small_float() {
+        return Ok(vec![rows_behind(b, [cache, update], node.optional(2), axis)?]);
+    }
     let mut line = vec![1; dims.len()];
     line[axis] = sizes[axis];
     let steps = b.places(DType::I64, &line)?;
@@ -91,6 +94,28 @@ fn tensor_scatter(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     }
     let places = b.expand(places, &sizes)?;
     Ok(vec![b.scatter_elements([cache, places, update], axis, Reduction::None)?])
+}
+
+/// A cache with the rows of an update along an axis, from where each sequence says: as caches of keys and values are written.
+fn rows_behind(
+    b: &mut Builder,
+    [cache, update]: [TensorId; 2],
+    starts: Option<TensorId>,
+    axis: usize,
+) -> Result<TensorId> {
+    let dims = b.dims(cache).to_vec();
+    let rows = |b: &Builder, id: TensorId| {
+        let own = b.dims(id);
+        [own[0], elements(&own[1..axis]), own[axis], elements(&own[axis + 1..])]
+    };
+    let (from, to) = (rows(b, update), rows(b, cache));
+    let starts = match starts {
+        Some(starts) => starts,
+        None => b.values(DType::I64, &[dims[0]], &Values::Int(vec![0; dims[0] as usize]))?,
+    };
+    let (update, cache) = (b.reshape(update, &from)?, b.reshape(cache, &to)?);
+    let made = b.append(update, cache, starts)?;
+    b.reshape(made, &dims)
 }
 
 /// Places along an axis, or of all elements, for which a condition holds that is known.

@@ -1,0 +1,49 @@
+//! Ranges of sizes: a few graphs hold for all of them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::path::Path;
+
+use halite_compiler::{
+    BASELINE, CompileOptions, Control, Coverage, Model, ModelFormat, Precision, compile, signature::Bindings,
+};
+use halite_targets::Target;
+
+fn model() -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../halite/tests/data/open_encoder.onnx");
+    Model::open(&path, ModelFormat::named("onnx").unwrap()).unwrap()
+}
+
+fn lengths(most: u64) -> Vec<Bindings> {
+    let one = |length| Bindings {
+        dims: [("batch".to_owned(), 1), ("length".to_owned(), length)].into(),
+        ..Bindings::default()
+    };
+    (1..=most).map(one).collect()
+}
+
+#[test]
+fn an_encoder_has_few_versions_for_many_lengths() {
+    let model = model();
+    for target in [BASELINE, "cpu-llvmpipe-linux", "hopper-h200-linux"] {
+        let options = CompileOptions::for_targets(&[Target::parse(target).unwrap()]);
+        let control = Control::new();
+        let found = model.open_function("main", &lengths(512), Precision::Model, &options, &control);
+        let (function, _) = found.unwrap();
+        let shown = || {
+            let guards = function.versions.iter().map(|graph| match &graph.open {
+                Some(open) => format!("{:?}\n", open.trace.guards()),
+                None => "fixed\n".to_owned(),
+            });
+            guards.take(3).collect::<String>()
+        };
+        assert!(function.versions.len() <= 24, "{target}: {} versions\n{}", function.versions.len(), shown());
+        let covers: Vec<Coverage> = function.versions.iter().map(Coverage::of).collect();
+        for length in 1..=512 {
+            let shape = [&[1, length, 16][..]];
+            assert!(covers.iter().any(|cover| cover.has(shape.iter().copied())), "{target}: {length}");
+        }
+        let program = halite_compiler::Program { functions: vec![function], model: None };
+        compile(&program, &options, &control).unwrap();
+    }
+}

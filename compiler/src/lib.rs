@@ -34,8 +34,8 @@ mod stops;
 mod weights;
 
 pub use compile::{Compiled, compile};
-pub use cover::{Coverage, opened};
 pub use control::{Control, Progress, ProgressSink, Stage};
+pub use cover::{Coverage, opened};
 pub use error::{CompileError, UnsupportedOperator};
 pub use frontends::ModelFormat;
 pub use location::SourceLocation;

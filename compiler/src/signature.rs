@@ -137,7 +137,9 @@ impl Bindings {
             .iter()
             .enumerate()
             .zip(shapes)
-            .map(|(input, dims)| dims.iter().enumerate().map(|(axis, size)| one(input, axis, *size)).collect())
+            .map(|(input, dims)| {
+                dims.iter().enumerate().map(|(axis, size)| one(input, axis, *size)).collect()
+            })
             .collect();
         (!symbols.is_empty()).then_some(OpenShapes { trace, symbols, shapes: open })
     }

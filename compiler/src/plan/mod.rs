@@ -24,7 +24,9 @@ mod tests;
 
 use halite_targets::{Capabilities, Target};
 
-use crate::{BASELINE, CompileError, CompileOptions, Control, Program, Stage, backend::Backend, graph::Graph};
+use crate::{
+    BASELINE, CompileError, CompileOptions, Control, Program, Stage, backend::Backend, graph::Graph,
+};
 use flow::Flow;
 use group::Groups;
 use kernels::{Chooser, Codes, Kernel, Kernels};

@@ -255,7 +255,8 @@ impl Compiler {
         let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };
         let mut total = inner::passes::HalfPrecision::default();
         for (name, versions) in self.versions(model.inner())? {
-            let built = model.inner().open_function(&name, &versions, self.precision.into(), options, &control);
+            let built =
+                model.inner().open_function(&name, &versions, self.precision.into(), options, &control);
             let (function, half) = built.map_err(super::error)?;
             total.add(half);
             program.functions.push(function);

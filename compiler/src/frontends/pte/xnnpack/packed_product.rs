@@ -5,6 +5,7 @@ use halite_ops::{DType, Operation, Values as Numbers, expression::Function as F,
 
 use super::{
     Held, Result, Values, dynamic,
+    layout::Dynamic,
     packed::{blocks, stored},
 };
 use crate::graph::{ElementType, TensorId, elements};
@@ -52,8 +53,17 @@ pub(super) fn compute(v: &mut Values<'_>, product: &Product, input: &Held) -> Re
     };
     let Some((m, length)) = rows(&dims) else { return Ok(None) };
     let by_rows = input.dynamic.is_none_or(|rows| v.builder.tensor(rows.scale).elements() == m);
-    let made =
-        QuantMatMul { m: m.into(), n, k, group, bits: 4, lhs, scales: DType::F32, out: DType::F32, zero_points: false };
+    let made = QuantMatMul {
+        m: m.into(),
+        n,
+        k,
+        group,
+        bits: 4,
+        lhs,
+        scales: DType::F32,
+        out: DType::F32,
+        zero_points: false,
+    };
     let fits = crate::backend::check(&Operation::QuantMatMul(made.clone())).is_ok();
     if about.datatype != XnnType::U4 || !fits || length != k || !by_rows {
         return Ok(None);
@@ -64,28 +74,36 @@ pub(super) fn compute(v: &mut Values<'_>, product: &Product, input: &Held) -> Re
     let x = if lhs == DType::I8 { x } else { v.builder.cast(x, lhs)? };
     let x = v.builder.reshape(x, &[m, k])?;
     let result = [&dims[..dims.len() - 1], &[n]].concat();
-    let Some(rows) = input.dynamic else {
-        let made = v.builder.kernel1(
-            Operation::QuantMatMul(made),
-            &[x, weights, scale],
-            DType::F32.into(),
-            &[m, n],
-        )?;
-        return v.builder.reshape(made, &result).map(Some);
+    let made = match input.dynamic {
+        Some(rows) => of_rows(v, &made, [x, weights, scale], rows)?,
+        None => {
+            let inputs = [x, weights, scale];
+            v.builder.kernel1(Operation::QuantMatMul(made), &inputs, DType::F32.into(), &[m, n])?
+        }
     };
+    v.builder.reshape(made, &result).map(Some)
+}
+
+/// The product of dynamically quantized rows, weights and their scales.
+fn of_rows(
+    v: &mut Values<'_>,
+    product: &QuantMatMul,
+    [x, weights, scale]: [TensorId; 3],
+    rows: Dynamic,
+) -> Result<TensorId> {
+    let (m, n, k) = (v.builder.dims(x)[0], product.n, product.k);
     let each = v.builder.reshape(rows.scale, &[m])?;
-    let sums = Operation::QuantMatMul(made.clone());
+    let sums = Operation::QuantMatMul(product.clone());
     let sums = v.builder.kernel1(sums, &[x, weights, scale, each], DType::F32.into(), &[m, n])?;
     // Zero points of rows add the same multiple of the sum of the weights to all products with a row.
     let ones = v.builder.values(DType::F32, &[1, k], &Numbers::Float(vec![1.0; k as usize]))?;
-    let of_weights = QuantMatMul { m: 1.into(), lhs: DType::F32, ..made };
+    let of_weights = QuantMatMul { m: 1.into(), lhs: DType::F32, ..product.clone() };
     let columns = Operation::QuantMatMul(of_weights);
     let columns = v.builder.kernel1(columns, &[ones, weights, scale], DType::F32.into(), &[1, n])?;
     let offsets = dynamic::offsets(&mut v.builder, rows)?;
     let offsets = v.builder.reshape(offsets, &[m, 1])?;
-    let made = v.builder.map(&[sums, offsets, columns], DType::F32, |p, x| {
+    v.builder.map(&[sums, offsets, columns], DType::F32, |p, x| {
         let moved = p.call(F::Mul, &[x[1], x[2]]);
         p.call(F::Sub, &[x[0], moved])
-    })?;
-    v.builder.reshape(made, &result).map(Some)
+    })
 }

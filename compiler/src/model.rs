@@ -169,6 +169,7 @@ impl Model {
                 control.report(Progress { stage: Stage::Importing, done, total });
             }
             let mut graph = self.inner.graph(name, bindings, &inner)?;
+            let _entered = graph.enter();
             graph
                 .bind_states(bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str())));
             half.add(passes::optimize_with(&mut graph, precision, &inner, observer)?);

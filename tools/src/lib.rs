@@ -10,6 +10,7 @@
 pub mod argv;
 pub mod bench;
 pub mod cache;
+pub mod check;
 pub mod cli;
 pub mod compile;
 pub mod console;

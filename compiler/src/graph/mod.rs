@@ -6,6 +6,7 @@
 
 mod check;
 mod evaluate;
+mod expose;
 mod foreign;
 mod shape;
 mod state;
@@ -19,6 +20,7 @@ use halite_ops::Operation;
 use halite_sizes::{Entered, Size, Trace};
 
 use crate::SourceLocation;
+pub use expose::Expected;
 pub use foreign::{ForeignBinding, ForeignKernel};
 pub use shape::Shape;
 pub use state::StatePort;

@@ -14,6 +14,7 @@
 //!
 //! Owns the compiler's face to programs. Does not own: compiling (`halite-compiler`), kernels (`halite-shaders`).
 
+mod check;
 mod compiler;
 mod files;
 mod model;
@@ -26,6 +27,7 @@ use halite_hal as hal;
 use halite_ops::DType;
 use halite_targets::Capabilities;
 
+pub use check::{CheckReport, Checker, Difference, NodeCheck, RecordedCheck};
 pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
 pub(crate) use files::{Files, read};
 pub use halite_compiler::{

@@ -7,6 +7,8 @@ mod choices;
 #[cfg(feature = "compiler")]
 mod model;
 mod module;
+#[cfg(feature = "compiler")]
+mod open;
 mod pending;
 mod profiling;
 mod states;
@@ -25,8 +27,7 @@ pub(crate) use states::StateChoice;
 
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
-    ValueInfo,
-    options::Limits,
+    ValueInfo, options::Limits,
 };
 
 /// A model or module, ready to run on its devices.

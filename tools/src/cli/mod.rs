@@ -13,7 +13,7 @@ use std::{
 use clap::CommandFactory;
 
 use crate::{
-    bench, cache, compile,
+    bench, cache, check, compile,
     console::{self, Called, Tool},
     dump, kernels, list, run,
 };
@@ -37,6 +37,7 @@ const fn entry<T: Tool + CommandFactory>(name: &'static str, program: Option<&'s
 pub(crate) const ENTRIES: &[Entry] = &[
     entry::<run::Flags>("run", Some("run-module")),
     entry::<bench::Flags>("bench", Some("benchmark-module")),
+    entry::<check::Flags>("check", None),
     entry::<compile::Flags>("compile", Some("compile-module")),
     entry::<dump::Flags>("dump", Some("dump-module")),
     entry::<list::Flags>("devices", Some("list-devices")),

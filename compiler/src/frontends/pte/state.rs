@@ -265,13 +265,22 @@ impl<'a> State<'a> {
             return Err(self.scope.builder.invalid(reason));
         }
         let passed: Result<Vec<_>> = args[..taken].iter().map(|id| self.value(*id)).collect();
+        let orders: Vec<_> = args.iter().map(|id| self.order(*id)).collect();
         let builder = std::mem::take(&mut self.scope.builder);
-        let (builder, results) = graph.import(builder, self.program, &passed?, &name)?;
+        let (builder, results) = graph.import(builder, self.program, &passed?, &orders, &name)?;
         self.scope.builder = builder;
         for (id, result) in args[taken..].iter().zip(results) {
             self.set(*id, result)?;
         }
         Ok(())
+    }
+
+    /// The order in which the dimensions of a value lie in memory.
+    fn order(&self, id: usize) -> Vec<usize> {
+        match self.plan.values.get(id) {
+            Some(PlanValue::Tensor(tensor)) => tensor.dim_order.iter().map(|d| usize::from(*d)).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Makes a value what a delegate gave, in the type that the plan says.

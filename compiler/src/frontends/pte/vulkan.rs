@@ -46,6 +46,7 @@ impl Inlined for VulkanGraph {
         builder: Builder,
         program: &Program,
         inputs: &[Passed],
+        _orders: &[Vec<usize>],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)> {
         import(builder, program, self, inputs, name)

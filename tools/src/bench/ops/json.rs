@@ -2,10 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{
-    OpsReport,
-    rows::{Account, Row},
-};
+use super::rows::{Account, OpsReport, Row};
 
 /// The accounts of all functions.
 pub(in crate::bench) fn object(report: &OpsReport) -> Json {

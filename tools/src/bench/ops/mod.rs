@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use halite::{Function, Inputs, Profile};
 
 use self::{ceilings::Ceilings, rows::Account};
-pub(super) use self::{json::object, text::write};
+pub(super) use self::{json::object, rows::OpsReport, text::write};
 use super::{
     Flags,
     runner::{Prepared, Run},
@@ -26,18 +26,6 @@ const CALLS: (usize, usize) = (3, 200);
 const ENOUGH: Duration = Duration::from_millis(500);
 /// Calls that a trace shows.
 const TRACED: usize = 3;
-
-/// What `--ops` found out.
-#[derive(Debug)]
-pub(super) struct OpsReport {
-    /// URI and name of the device.
-    device: String,
-    ceilings: Ceilings,
-    /// Why there are no ceilings.
-    no_ceilings: Option<String>,
-    /// Name and account of each function.
-    functions: Vec<(String, Account)>,
-}
 
 /// Profiles calls of the functions that are measured, and writes the trace.
 pub(super) fn profile(flags: &Flags, prepared: &Prepared, runs: &[Run]) -> Result<OpsReport> {

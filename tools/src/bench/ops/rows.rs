@@ -10,6 +10,18 @@ use halite::{CommandProfile, OperationInfo, Profile};
 
 use super::ceilings::Ceilings;
 
+/// What `--ops` found out.
+#[derive(Debug)]
+pub(in crate::bench) struct OpsReport {
+    /// URI and name of the device.
+    pub(in crate::bench) device: String,
+    pub(in crate::bench) ceilings: Ceilings,
+    /// Why there are no ceilings.
+    pub(in crate::bench) no_ceilings: Option<String>,
+    /// Name and account of each function.
+    pub(in crate::bench) functions: Vec<(String, Account)>,
+}
+
 /// What an average call consists of, in seconds. `upload`, `kernels`, `gaps`, `host` and `download` add up to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::bench) struct Parts {

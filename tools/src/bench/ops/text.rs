@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use super::{
-    OpsReport,
     ceilings::Ceilings,
-    rows::{Account, Row},
+    rows::{Account, OpsReport, Row},
 };
 use crate::console::Result;
 

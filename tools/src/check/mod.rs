@@ -1,0 +1,158 @@
+//! The tool `halite check`: whether a device computes a model right, node by node, against the operations' references on the host and
+//! against what another runtime recorded. Does not own: checking (the library does).
+
+mod report;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Parser, ValueEnum};
+use halite::{
+    Drivers, Tensor,
+    compile::{Checker, Model, Precision},
+};
+
+use crate::{
+    console::{self, CommonFlags, Failure, Result, Tool},
+    devices,
+    flags::{self, DeviceFlags, InputFlags},
+    interrupt::{self, Watchdog, cancel_on_interrupt},
+    npz, session, values,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  Every operation of a model on the best Vulkan device against its reference on the host:
+    halite check model.onnx --input=@image.npy
+  On another device, three runs that must give the same bits:
+    halite check model.onnx --input=@image.npy --device=vulkan://llvmpipe --runs=3
+  Against values that another runtime recorded, by tensor name:
+    halite check model.onnx --input=@image.npy --recorded=onnxruntime.npz
+
+Each node is compared with its reference on the very values that the device computed before it, so the first wrong node is the
+one that is wrong, and not one that got wrong values. Exit status: 0 when nothing is wrong, 1 otherwise, 2 wrong usage.
+";
+
+/// Checks a model on a device, node by node.
+#[derive(Parser, Debug)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Flags {
+    /// Model (.onnx, .pte)
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    #[command(flatten)]
+    inputs: InputFlags,
+    #[command(flatten)]
+    devices: DeviceFlags,
+    /// Function to check. Default: the first
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
+    /// Floats inside: those of the model, or f16 where kernels take them
+    #[arg(long, value_enum, default_value = "model", value_name = "FLOATS")]
+    precision: PrecisionFlag,
+    /// How often the model runs; all runs must give the same bits
+    #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "N")]
+    runs: u32,
+    /// Archive (.npz) of tensors that another runtime computed of the same inputs, by their names in the model. May be repeated
+    #[arg(long, value_name = "FILE")]
+    recorded: Vec<PathBuf>,
+    /// How far recorded values may be off beside what --relative allows
+    #[arg(long, default_value = "0.0001", value_parser = not_negative, value_name = "X")]
+    absolute: f64,
+    /// How far recorded values may be off for their size
+    #[arg(long, default_value = "0.001", value_parser = not_negative, value_name = "X")]
+    relative: f64,
+    /// Lists every node, not only those that are wrong
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    all: bool,
+    /// Prints the report as one JSON object on standard output, errors included
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    json: bool,
+    /// Gives up after this many seconds
+    #[arg(long, value_parser = flags::seconds, value_name = "SECONDS")]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    common: CommonFlags,
+}
+
+/// Which floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PrecisionFlag {
+    Model,
+    F16,
+}
+
+fn not_negative(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err(format!("'{text}' is not a number from 0 up")),
+    }
+}
+
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
+}
+
+fn run(flags: &Flags) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if devices::answer_queries(&flags.devices, &mut out)? {
+        return Ok(());
+    }
+    let (cancel, watchdog) = (cancel_on_interrupt(), Watchdog::start(flags.timeout));
+    let options = watchdog.options(&cancel);
+    let model = Model::open(session::source(&flags.model))?;
+    let functions = model.functions()?;
+    let info = match &flags.function {
+        Some(name) => functions.iter().find(|info| info.name == *name),
+        None => functions.first(),
+    };
+    let info = info.ok_or_else(|| {
+        let names: Vec<_> = functions.iter().map(|info| info.name.as_str()).collect();
+        Failure::Usage(format!("the model has no such function; it has {}", names.join(", ")))
+    })?;
+    let device = device(flags)?;
+    let on_host = values::read_inputs(info, &flags.inputs)?;
+    values::check_count(info, on_host.len())?;
+    let precision = match flags.precision {
+        PrecisionFlag::Model => Precision::Model,
+        PrecisionFlag::F16 => Precision::F16,
+    };
+    let mut checker = Checker::new().runs(flags.runs as usize).function(&info.name).precision(precision);
+    checker = checker.tolerance(flags.absolute, flags.relative);
+    for path in &flags.recorded {
+        for (name, array) in npz::read(path)? {
+            checker = checker.recorded(name, Tensor::from(array));
+        }
+    }
+    let inputs = values::upload(None, &on_host)?;
+    let report = checker.check_with(&model, &device, inputs, &options).inspect_err(interrupt::note)?;
+    let device = format!("{} ({})", device.uri(), device.info().name());
+    if flags.json {
+        report::write_json(&report, &device, &mut out)?;
+    } else {
+        report::write_text(&report, &device, flags.all, &mut out)?;
+    }
+    session::check_validation()?;
+    if report.is_right() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// The device that was named, or the best Vulkan device.
+fn device(flags: &Flags) -> Result<halite::Device> {
+    let options = flags.devices.vulkan_options()?;
+    let drivers = Drivers::from_registry(flags.devices.plugins.registry()?);
+    let uris = devices::uris(&flags.devices, &options)?;
+    match &uris[..] {
+        [] => Ok(drivers.open(&devices::with_options(flags::VULKAN, &options)?)?),
+        [uri] => Ok(drivers.open(uri)?),
+        _ => Err(Failure::Usage(format!("a check runs on one device; {} were named", uris.len()))),
+    }
+}

@@ -21,7 +21,7 @@ mod values;
 
 use std::ops::Range;
 
-use halite_formats::pte::{Program, XnnGraph, XnnNode, XnnOperator as Op};
+use halite_formats::pte::{Constant, Program, XnnGraph, XnnNode, XnnOperator as Op};
 
 use super::{
     Result,
@@ -95,6 +95,14 @@ impl Inlined for XnnGraph {
         let orders = orders.get(places).unwrap_or_default();
         let (builder, made) = import(builder, program, self, handed, orders, name)?;
         Ok((builder, made.into_iter().map(Passed::Tensor).collect()))
+    }
+
+    fn data(&self) -> Vec<&str> {
+        let named = self.constants.iter().filter_map(|constant| match constant {
+            Constant::Named { key, .. } => Some(key.as_str()),
+            Constant::Inline(_) => None,
+        });
+        named.collect()
     }
 
     fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator> {

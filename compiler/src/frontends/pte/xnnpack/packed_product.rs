@@ -53,7 +53,7 @@ pub(super) fn compute(v: &mut Values<'_>, product: &Product, input: &Held) -> Re
     let Some((m, length)) = rows(&dims) else { return Ok(None) };
     let by_rows = input.dynamic.is_none_or(|rows| v.builder.tensor(rows.scale).elements() == m);
     let made =
-        QuantMatMul { m, n, k, group, bits: 4, lhs, scales: DType::F32, out: DType::F32, zero_points: false };
+        QuantMatMul { m: m.into(), n, k, group, bits: 4, lhs, scales: DType::F32, out: DType::F32, zero_points: false };
     let fits = crate::backend::check(&Operation::QuantMatMul(made.clone())).is_ok();
     if about.datatype != XnnType::U4 || !fits || length != k || !by_rows {
         return Ok(None);
@@ -78,7 +78,7 @@ pub(super) fn compute(v: &mut Values<'_>, product: &Product, input: &Held) -> Re
     let sums = v.builder.kernel1(sums, &[x, weights, scale, each], DType::F32.into(), &[m, n])?;
     // Zero points of rows add the same multiple of the sum of the weights to all products with a row.
     let ones = v.builder.values(DType::F32, &[1, k], &Numbers::Float(vec![1.0; k as usize]))?;
-    let of_weights = QuantMatMul { m: 1, lhs: DType::F32, ..made };
+    let of_weights = QuantMatMul { m: 1.into(), lhs: DType::F32, ..made };
     let columns = Operation::QuantMatMul(of_weights);
     let columns = v.builder.kernel1(columns, &[ones, weights, scale], DType::F32.into(), &[1, n])?;
     let offsets = dynamic::offsets(&mut v.builder, rows)?;

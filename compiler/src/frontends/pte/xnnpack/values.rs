@@ -124,9 +124,8 @@ impl<'a> Values<'a> {
             Constant::Named { key, .. } => match self.program.data(key) {
                 Some(data) => data.clone(),
                 None => {
-                    let hint = self.program.data_hint();
                     return Err(self.builder.unsupported(format!(
-                        "constant {index} has its data under '{key}', which is not in this file; {hint}"
+                        "constant {index} has its data under '{key}', which is neither in this file nor in a .ptd file beside it"
                     )));
                 }
             },

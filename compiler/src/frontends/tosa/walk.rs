@@ -1,16 +1,20 @@
 //! The walk over a graph of TOSA: its constants, its nodes in order, its outputs.
 
 use bytes::Bytes;
-use halite_formats::tosa::{Constant, Graph, GraphId, Operator, Program, Tensor};
+use halite_formats::tosa::{Constant, Graph, GraphId, Node, Operator, Program, Tensor, Variable, VariableId};
 
 use super::{
     Result,
     control::{self, Graphs},
     element_of, ops,
 };
-use crate::{SourceLocation, build::Builder, graph::TensorId};
+use crate::{
+    CompileError, SourceLocation,
+    build::Builder,
+    graph::{ElementType, TensorId},
+};
 
-/// Most levels of control flow inside of each other (`MAX_NESTING` is 10; some room for graphs that a tool made).
+/// Most levels of control flow inside of each other.
 const MOST_NESTING: usize = 32;
 
 /// Puts a graph of a program where the builder is: `inputs` are its inputs, and what comes back are its outputs.
@@ -33,11 +37,34 @@ struct Walk<'a> {
     depth: usize,
 }
 
+impl Walk<'_> {
+    /// What a variable that nothing writes is: its first value.
+    fn variable(self, b: &mut Builder, variable: VariableId) -> Result<TensorId> {
+        let writes = |node: &Node| node.operator == Operator::VariableWrite { variable };
+        if self.program.graphs.iter().any(|graph| graph.nodes.iter().any(writes)) {
+            return Err(self.written(b, variable));
+        }
+        let Variable { name, element, shape, initial } = &self.program.variables[variable];
+        if initial.is_none() {
+            return Err(b.invalid(format!("VARIABLE_READ: '{name}' has no value, and nothing gives it one")));
+        }
+        let (name, shape, constant) = (name.clone(), shape.clone(), initial.clone());
+        constant_of(b, &Tensor { name, element: *element, shape, constant })
+    }
+
+    fn written(self, b: &Builder, variable: VariableId) -> CompileError {
+        let name = &self.program.variables[variable].name;
+        b.unsupported(format!(
+            "VARIABLE_WRITE: '{name}' would outlive a call, which graphs of TOSA cannot have here; make it an input and an \
+             output of the graph, which a session keeps as state"
+        ))
+    }
+}
+
 impl Graphs for Walk<'_> {
     fn inside(self, builder: &Builder) -> Result<Self> {
         if self.depth == MOST_NESTING {
-            let reason =
-                format!("control flow is nested more than {MOST_NESTING} deep, the bound of level 8K");
+            let reason = format!("control flow is nested more than {MOST_NESTING} deep");
             return Err(builder.unsupported(reason));
         }
         Ok(Walk { depth: self.depth + 1, ..self })
@@ -66,6 +93,8 @@ impl Graphs for Walk<'_> {
                 Operator::WhileLoop { condition_graph, body_graph } => {
                     control::while_loop(self, builder, &inputs?, *condition_graph, *body_graph)?
                 }
+                Operator::VariableRead { variable } => vec![self.variable(builder, *variable)?],
+                Operator::VariableWrite { variable } => return Err(self.written(builder, *variable)),
                 _ => ops::lower(builder, graph, node, &inputs?)?,
             };
             builder.at(SourceLocation::new(node.location.as_str()));
@@ -88,22 +117,33 @@ fn value(builder: &mut Builder, graph: &Graph, made: &mut [Option<TensorId>], id
         return Ok(known);
     }
     let tensor = &graph.tensors[id];
-    let Some(constant) = &tensor.constant else {
+    if tensor.constant.is_none() {
         return Err(builder.invalid(format!("tensor {id} '{}' is read before it is computed", tensor.name)));
-    };
-    let element = element_of(tensor.element);
-    let found = match constant {
-        Constant::Dense(bytes) => builder.constant(&tensor.name, element, &tensor.shape, bytes.clone())?,
-        Constant::Splat(bytes) => splat(builder, tensor, bytes.clone())?,
-    };
+    }
+    let found = constant_of(builder, tensor)?;
     made[id] = Some(found);
     Ok(found)
 }
 
-/// A constant of one element that repeats.
-fn splat(builder: &mut Builder, tensor: &Tensor, bytes: Bytes) -> Result<TensorId> {
+/// The elements of a tensor that has them; zeros of one that has none.
+fn constant_of(builder: &mut Builder, tensor: &Tensor) -> Result<TensorId> {
+    let element = element_of(tensor.element);
+    // In files any byte but 0 is true, in graphs 1 is.
+    let kept = |bytes: &Bytes| match element {
+        ElementType::Bool if bytes.iter().any(|byte| *byte > 1) => {
+            bytes.iter().map(|byte| u8::from(*byte != 0)).collect()
+        }
+        _ => bytes.clone(),
+    };
+    let one = match &tensor.constant {
+        Some(Constant::Dense(bytes)) => {
+            return builder.constant(&tensor.name, element, &tensor.shape, kept(bytes));
+        }
+        Some(Constant::Splat(bytes)) => kept(bytes),
+        None => Bytes::from(vec![0; element.storage().size() as usize]),
+    };
     let ones = vec![1; tensor.shape.len()];
-    let one = builder.constant(&tensor.name, element_of(tensor.element), &ones, bytes)?;
+    let one = builder.constant(&tensor.name, element, &ones, one)?;
     builder.expand(one, &tensor.shape)
 }
 

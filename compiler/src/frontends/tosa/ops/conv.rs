@@ -87,7 +87,14 @@ pub(super) fn transposed(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Resul
     let [filters, rows, columns, channels] = call.dims(b, 1)?;
     let strides = call.sizes(b, &conv.stride, "a stride")?;
     let plain = Sliding { strides: strides.clone(), ..Sliding::plain(2) };
+    if conv.pad.len() != 4 || !plain.has_dims(2) {
+        let reason = format!("{} pads by {:?} with strides {strides:?}", call.name(), conv.pad);
+        return Err(b.invalid(reason));
+    }
     check_reach(b, call, &plain, &[rows, columns])?;
+    for pad in &conv.pad {
+        rules::at_most(b, call, "a pad", pad.unsigned_abs(), rules::MOST_KERNEL)?;
+    }
     let mut x = call.inputs[0];
     let mut pads = Vec::new();
     for (d, taps) in [rows, columns].into_iter().enumerate() {

@@ -11,6 +11,9 @@ use super::{
 };
 use crate::{build::Builder, graph::TensorId};
 
+/// The largest numerator of a scale.
+const MOST_NUMERATOR: i64 = 1 << 11;
+
 /// Where the places of one axis of the result lie in the image.
 struct Axis {
     /// The place before or at each.
@@ -34,8 +37,12 @@ impl Axis {
     ) -> Result<Axis> {
         let wrong =
             |what: &str| b.invalid(format!("RESIZE of {size} places by {numerator}/{denominator}: {what}"));
-        if numerator < 1 || denominator < 1 {
-            return Err(wrong("a scale is above 0"));
+        if !(1..=MOST_NUMERATOR).contains(&numerator) || !(1..16 * numerator).contains(&denominator) {
+            return Err(wrong("numerators are 1 to 2048, and denominators less than 16 times as much"));
+        }
+        let reach = -16 * numerator..16 * numerator;
+        if !reach.contains(&offset) || !reach.contains(&border) {
+            return Err(wrong("offset and border are less than 16 times the numerator"));
         }
         if numerator / denominator > rules::MOST_SCALE {
             return Err(b.unsupported(format!(

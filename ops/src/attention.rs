@@ -183,7 +183,12 @@ impl Attention {
                 ..of(2, 3, 34, 32)
             },
             Attention { batch: 3.into(), lengths: true, ..grouped(of(4, 1, 300, 64), 2) },
-            Attention { batch: 2.into(), lengths: true, capacity: Some(80.into()), ..causal(of(2, 9, 70, 32)) },
+            Attention {
+                batch: 2.into(),
+                lengths: true,
+                capacity: Some(80.into()),
+                ..causal(of(2, 9, 70, 32))
+            },
             Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
         ]
@@ -327,8 +332,8 @@ impl Samples for Attention {
         let tensor = self.inputs().into_iter().nth(index).filter(|_| index >= 2)?;
         if tensor.name == "lengths" {
             // One that is too long, and any from none to all.
-            let length = |b| if b == 2 { -1 } else { (random() % (self.kv_len + 1)) as i64 };
-            return Some(Values::Int((0..self.batch).map(length).collect()));
+            let length = |b| if b == 2 { -1 } else { (random() % (self.kv_len.exact() + 1)) as i64 };
+            return Some(Values::Int((0..self.batch.exact()).map(length).collect()));
         }
         let mut unit = || (random() >> 32) as f64 / f64::from(1u32 << 31) - 1.0;
         let element = |_| match (tensor.name, unit()) {

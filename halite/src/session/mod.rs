@@ -25,8 +25,7 @@ pub(crate) use states::StateChoice;
 
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
-    ValueInfo,
-    options::Limits,
+    ValueInfo, options::Limits,
 };
 
 /// A model or module, ready to run on its devices.

@@ -117,8 +117,8 @@ fn seconds(device: &Arc<dyn Device>, probe: &ProbePlan, input_bytes: u64) -> Res
     let dispatch = Command::Dispatch {
         executable,
         function: 0,
-        counts: DispatchCounts::Direct(step.grid),
-        constants: step.push.iter().copied().collect(),
+        counts: DispatchCounts::Direct(step.exact_grid()),
+        constants: step.exact_push().into_iter().collect(),
         bindings: step.bindings.iter().map(binding).collect(),
         flags: DispatchFlags::empty(),
     };

@@ -13,6 +13,7 @@ pub mod backend;
 pub mod build;
 mod compile;
 mod control;
+mod cover;
 pub mod emit;
 mod error;
 pub mod explain;
@@ -33,6 +34,7 @@ mod stops;
 mod weights;
 
 pub use compile::{Compiled, compile};
+pub use cover::{Coverage, opened};
 pub use control::{Control, Progress, ProgressSink, Stage};
 pub use error::{CompileError, UnsupportedOperator};
 pub use frontends::ModelFormat;

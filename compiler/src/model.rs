@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{
     CompileError, Control, Function, ModelInfo, Program, Progress, SourceLocation, Stage,
-    frontends::{ModelFormat, ReadFile, Source, SourceModel},
+    frontends::{ModelFormat, ReadFile, Source, SourceModel, outline::Outline},
     passes::{self, HalfPrecision, Observer, Precision, PrintGraph, print::Printer},
     signature::{Bindings, Signature},
 };
@@ -67,6 +67,11 @@ impl Model {
     /// Files that it was read from, beside its own: those that hold its weights.
     pub fn files(&self) -> Vec<PathBuf> {
         self.source.files_read()
+    }
+
+    /// What is in its file, if the format has more to tell than functions.
+    pub fn outline(&self) -> Option<Outline> {
+        self.inner.outline()
     }
 
     /// Its format.
@@ -164,6 +169,7 @@ impl Model {
                 control.report(Progress { stage: Stage::Importing, done, total });
             }
             let mut graph = self.inner.graph(name, bindings, &inner)?;
+            let _entered = graph.enter();
             graph
                 .bind_states(bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str())));
             half.add(passes::optimize_with(&mut graph, precision, &inner, observer)?);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use halite_sizes::{Size, Trace};
 
 use crate::{CompileError, graph::ElementType};
 
@@ -88,11 +89,59 @@ pub struct Bindings {
     pub shapes: BTreeMap<String, Vec<u64>>,
     /// Elements of inputs, by name.
     pub values: BTreeMap<String, BoundValue>,
+    /// Dimensions that stay open, by [`open_name`], each with the least and the largest size that it may have: what stands above
+    /// is an example for them. Front ends that cannot keep them open make a graph of the example.
+    pub open: BTreeMap<String, (u64, u64)>,
     /// Inputs that are state, and the outputs that replace them, by name; see [`crate::states`].
     pub states: BTreeMap<String, String>,
+    /// Seed of the random numbers of operators that have none of their own.
+    pub seed: u64,
+}
+
+/// The name of a dimension of an input among open ones: that of its symbol, or of the input with the dimension's number.
+pub fn open_name(input: &Signature, axis: usize) -> String {
+    match input.dims.as_ref().and_then(|dims| dims.get(axis)) {
+        Some(Dim::Symbol(name)) => name.clone(),
+        _ => format!("{}#{axis}", input.name),
+    }
+}
+
+/// Dimensions of inputs of which some are open.
+#[derive(Debug)]
+pub struct OpenShapes {
+    /// What the sizes are computed of.
+    pub trace: Trace,
+    /// For each symbol the input and the dimension that give its value.
+    pub symbols: Vec<(usize, usize)>,
+    /// The dimensions of each input.
+    pub shapes: Vec<Vec<Size>>,
 }
 
 impl Bindings {
+    /// The dimensions `shapes` of inputs with those that stay open as symbols; `None` where none does. A size of 0 or 1 is never
+    /// open: it means another graph.
+    pub fn open_shapes(&self, inputs: &[Signature], shapes: &[Vec<u64>]) -> Option<OpenShapes> {
+        let trace = Trace::new();
+        let (mut known, mut symbols) = (BTreeMap::<String, Size>::new(), Vec::new());
+        let mut one = |(index, input): (usize, &Signature), axis: usize, size: u64| {
+            let name = open_name(input, axis);
+            match self.open.get(&name) {
+                Some((least, most)) if size >= 2 => *known.entry(name.clone()).or_insert_with(|| {
+                    symbols.push((index, axis));
+                    trace.symbol(&name, size, (*least).max(2), *most)
+                }),
+                _ => Size::from(size),
+            }
+        };
+        let open: Vec<Vec<Size>> = inputs
+            .iter()
+            .enumerate()
+            .zip(shapes)
+            .map(|(input, dims)| dims.iter().enumerate().map(|(axis, size)| one(input, axis, *size)).collect())
+            .collect();
+        (!symbols.is_empty()).then_some(OpenShapes { trace, symbols, shapes: open })
+    }
+
     /// Dimensions that are given for an input, by its value or its shape.
     pub fn shape(&self, input: &str) -> Option<&[u64]> {
         let value = self.values.get(input).map(|value| &value.dims);

@@ -139,9 +139,26 @@ fn programs_of_the_corpus_compute_what_pytorch_computes() {
     assert!(cases.is_empty() || ran >= 95, "only {ran} ran");
 }
 
+/// More programs, in folders with a manifest that a variable names, such as those of conformance/models/export_pte.py.
+#[test]
+fn named_programs_compute_what_pytorch_computes() {
+    let Some(folder) = std::env::var_os("HALITE_PTE_MODELS") else {
+        eprintln!("SKIPPED: HALITE_PTE_MODELS names no folder");
+        return;
+    };
+    let cases = cases(Path::new(&folder));
+    assert!(run_all(&cases) > 0);
+}
+
 #[test]
 fn single_operators_compute_what_pytorch_computes() {
     let cases = cases(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/pte")));
+    assert_eq!(run_all(&cases), cases.len());
+}
+
+#[test]
+fn programs_of_xnnpack_compute_what_pytorch_computes() {
+    let cases = cases(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/pte/xnnpack")));
     assert_eq!(run_all(&cases), cases.len());
 }
 
@@ -170,7 +187,9 @@ fn rounds() -> usize {
 fn damaged_programs_do_no_harm() {
     let mut noise = Noise(0x9E37_79B9_7F4A_7C15);
     let (mut built, mut refused) = (0, 0);
-    for case in cases(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/pte"))) {
+    let folders = ["/../conformance/pte", "/../conformance/pte/xnnpack"];
+    let folders = folders.map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(&folder[1..]));
+    for case in folders.iter().flat_map(|folder| cases(folder)) {
         let whole = std::fs::read(case.folder.join(case.json["pte"].as_str().unwrap())).unwrap();
         for _ in 0..rounds() {
             let mut file = whole.clone();

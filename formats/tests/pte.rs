@@ -6,7 +6,7 @@ mod common;
 use bytes::Bytes;
 use common::{Noise, files};
 use halite_formats::pte::{
-    Constant, Instruction, Plan, Program, PteError, Value, VulkanGraph, VulkanTensor, VulkanValue,
+    Constant, Instruction, Plan, Program, PteError, Value, VulkanGraph, VulkanTensor, VulkanValue, XnnGraph,
 };
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,7 @@ fn programs() -> Vec<PathBuf> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut found = files(&data, "pte");
     assert!(!found.is_empty(), "the repository has programs in {}", data.display());
+    found.extend(files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/pte/xnnpack"), "pte"));
     found.extend(corpus().into_iter().flat_map(|corpus| files(&corpus, "pte")));
     found
 }
@@ -45,6 +46,11 @@ fn graphs(file: &Bytes) -> Result<(Program, Vec<VulkanGraph>), PteError> {
         }
         for delegate in plan.delegates.iter().filter(|d| d.id == "VulkanBackend") {
             graphs.push(VulkanGraph::parse(&delegate.data)?);
+        }
+    }
+    for delegate in program.plans.iter().flat_map(|plan| &plan.delegates) {
+        if delegate.id == "XnnpackBackend" {
+            XnnGraph::parse(&delegate.data)?;
         }
     }
     Ok((program, graphs))

@@ -10,8 +10,7 @@ use crate::console::Result;
 /// Prints functions with their inputs and outputs.
 pub(crate) fn print(functions: &[FunctionInfo], as_json: bool, out: &mut dyn Write) -> Result<()> {
     if as_json {
-        let all: Vec<_> = functions.iter().map(function).collect();
-        writeln!(out, "{:#}", json!({"functions": all}))?;
+        writeln!(out, "{:#}", json(functions))?;
         return Ok(());
     }
     for function in functions {
@@ -20,6 +19,11 @@ pub(crate) fn print(functions: &[FunctionInfo], as_json: bool, out: &mut dyn Wri
         function.outputs.iter().try_for_each(|output| writeln!(out, "  output {output}"))?;
     }
     Ok(())
+}
+
+/// The same as JSON.
+pub(crate) fn json(functions: &[FunctionInfo]) -> Json {
+    json!({"functions": functions.iter().map(function).collect::<Vec<_>>()})
 }
 
 fn function(info: &FunctionInfo) -> Json {

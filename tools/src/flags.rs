@@ -228,6 +228,9 @@ pub struct ModuleFlags {
     /// How files of modules and models are read: preload, or mmap (pages are read when they are touched). Default: mmap
     #[arg(long = "module_mode", value_enum, value_name = "MODE", hide_possible_values = true)]
     pub module_mode: Option<FileMode>,
+    /// Seed of the random numbers that operators of a model draw, where they have none of their own. Default: 0
+    #[arg(long = "seed", value_name = "NUMBER")]
+    pub seed: Option<u64>,
     /// Function to call, by name or module.name. Default: the only one
     #[arg(long = "function", value_name = "NAME")]
     pub function: Option<String>,

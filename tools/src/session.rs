@@ -36,6 +36,9 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     if let Some(mode) = modules.module_mode {
         builder = builder.load_mode(mode.into());
     }
+    if let Some(seed) = modules.seed {
+        builder = builder.seed(seed);
+    }
     for uri in uris {
         builder = builder.device(uri);
     }

@@ -21,6 +21,7 @@ mod pool;
 mod quant_conv;
 mod quant_product;
 mod quantize;
+mod random;
 mod reduce;
 mod resize;
 mod sample;
@@ -93,6 +94,8 @@ pub struct Builder {
     folded: u64,
     /// What was spent so far.
     pub(crate) budget: Budget,
+    /// Where random numbers come from.
+    random: random::Random,
     /// Ends the building from outside.
     control: Control,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].

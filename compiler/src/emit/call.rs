@@ -115,6 +115,7 @@ pub fn version(
             Code::with_rows(&convention, arguments as u16 + 1, table)
         }
     };
+    let _entered = version.graphs[0].enter();
     let argument = |index: usize| reference(index as u16);
     let (wait, done) = (argument(inputs), argument(inputs + 1));
     let bytes = code.pair();

@@ -41,6 +41,17 @@ impl Files {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
+    /// Names of the files in the folder that end with a dot and this, in the order of their names; at most so many.
+    pub fn ending(&self, extension: &str, most: usize) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(&self.path) else { return Vec::new() };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> =
+            names.filter(|name| Path::new(name).extension().is_some_and(|own| own == extension)).collect();
+        names.sort_unstable();
+        names.truncate(most);
+        names
+    }
+
     /// A file's contents.
     fn contents(&self, location: &str) -> Result<Bytes, String> {
         let path = self.path.join(location);
@@ -120,6 +131,8 @@ mod tests {
             let error = folder.read("w.bin", offset, length).unwrap_err();
             assert!(error.contains("has 7 bytes"), "{error}");
         }
+        assert_eq!(folder.ending("bin", 9), ["w.bin"]);
+        assert!(folder.ending("bin", 0).is_empty() && folder.ending("ptd", 9).is_empty());
         assert!(folder.read("none.bin", 0, None).unwrap_err().contains("none.bin"));
         assert!(folder.read(".", 0, None).unwrap_err().contains("no plain file"));
     }

@@ -6,6 +6,7 @@
 mod files;
 mod format;
 pub mod onnx;
+pub mod outline;
 pub mod pte;
 mod source;
 pub mod tosa;
@@ -83,4 +84,9 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
     /// There is no such function, sizes or values are missing, the model is wrong or not supported, or `control` ended the
     /// work.
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph, CompileError>;
+
+    /// What is in the file, if the format has more to tell than its functions.
+    fn outline(&self) -> Option<outline::Outline> {
+        None
+    }
 }

@@ -27,6 +27,11 @@ impl<'a> Chooser<'a> {
         Chooser { backend, target, known: HashMap::new() }
     }
 
+    /// Forgets what was decided: for a graph whose open sizes have expressions of their own.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
     /// What computes something on the target.
     ///
     /// # Errors

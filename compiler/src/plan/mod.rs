@@ -24,7 +24,7 @@ mod tests;
 
 use halite_targets::{Capabilities, Target};
 
-use crate::{BASELINE, CompileError, CompileOptions, Control, Program, Stage, backend::Backend};
+use crate::{BASELINE, CompileError, CompileOptions, Control, Program, Stage, backend::Backend, graph::Graph};
 use flow::Flow;
 use group::Groups;
 use kernels::{Chooser, Codes, Kernel, Kernels};
@@ -85,6 +85,7 @@ pub fn plan(
         let mut flows = Vec::new();
         for graph in &function.versions {
             watch.step(done, total)?;
+            let _entered = graph.enter();
             flows.push(from_graph::flow(graph, &mut pool, watch)?);
             done += 1;
         }
@@ -96,7 +97,7 @@ pub fn plan(
     let mut codes = Codes::default();
     let mut plans = Vec::new();
     for target in &targets {
-        plans.push(lowered(target, backend, (&load, &functions, &slabs), &mut codes, control)?);
+        plans.push(lowered(target, backend, (program, &load, &functions, &slabs), &mut codes, control)?);
     }
     let mut groups = Vec::new();
     for (f, function) in program.functions.iter().enumerate() {
@@ -109,7 +110,7 @@ pub fn plan(
 fn lowered(
     target: &Capabilities,
     backend: &dyn Backend,
-    (load, functions, slabs): (&Flow, &[Vec<Flow>], &Slabs),
+    (program, load, functions, slabs): (&Program, &Flow, &[Vec<Flow>], &Slabs),
     codes: &mut Codes,
     control: &Control,
 ) -> Result<TargetPlan, CompileError> {
@@ -117,15 +118,27 @@ fn lowered(
     let total = load.steps.len() + functions.iter().flatten().map(|flow| flow.steps.len()).sum::<usize>();
     let mut chooser = Chooser::new(backend, target);
     let (mut kernels, mut done) = (Kernels::default(), 0);
-    let mut lower = |flow: &Flow| {
+    let mut lower = |flow: &Flow, is_open: bool| {
+        if is_open {
+            // Sizes of other traces look the same.
+            chooser.forget();
+        }
         let (chooser, codes, kernels) = (&mut chooser, &mut *codes, &mut kernels);
         let made = Lowering { chooser, codes, kernels, slabs, watch, before: done, total }.lower(flow);
         done += flow.steps.len();
         made
     };
-    let load = lower(load)?;
-    let versions: Result<Vec<Vec<Lowered>>, _> =
-        functions.iter().map(|flows| flows.iter().map(&mut lower).collect()).collect();
+    let load = lower(load, false)?;
+    let mut of_graph = |(graph, flow): (&Graph, &Flow)| {
+        let _entered = graph.enter();
+        lower(flow, graph.open.is_some())
+    };
+    let versions: Result<Vec<Vec<Lowered>>, _> = program
+        .functions
+        .iter()
+        .zip(functions)
+        .map(|(function, flows)| function.versions.iter().zip(flows).map(&mut of_graph).collect())
+        .collect();
     watch.step(total, total)?;
     Ok(TargetPlan { target: target.target, kernels: kernels.all, load, functions: versions? })
 }

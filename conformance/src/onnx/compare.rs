@@ -7,12 +7,21 @@ use halite_ops::{DType, Values};
 /// `absolute` (`1e-7` in the package's runner); those of 16 bits by some of their own steps; all of them by
 /// `2^-22` of the largest expected number; everything else not at all.
 pub fn compare(got: &BoundValue, expected: &BoundValue, absolute: f64) -> Option<String> {
+    compare_types(got, expected).or_else(|| compare_values(got, expected, absolute))
+}
+
+/// The reason why a value has not the type and the dimensions that are expected.
+pub fn compare_types(got: &BoundValue, expected: &BoundValue) -> Option<String> {
     if got.element != expected.element || got.dims != expected.dims {
         return Some(format!(
             "{}{:?} where {}{:?} is expected",
             got.element, got.dims, expected.element, expected.dims
         ));
     }
+    None
+}
+
+fn compare_values(got: &BoundValue, expected: &BoundValue, absolute: f64) -> Option<String> {
     let values = |of: &BoundValue| Values::from_bytes(of.element.storage(), &of.bytes);
     let (got_values, wanted) = (values(got), values(expected));
     if got_values.len() != wanted.len() {

@@ -16,7 +16,7 @@ const MORE: &str = "HALITE_PTE_MODELS";
 fn exports() -> Vec<Export> {
     let own = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/pte"));
     let corpus = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/pte"));
-    let mut folders = vec![own.to_owned()];
+    let mut folders = vec![own.to_owned(), own.join("xnnpack")];
     folders.extend(std::env::var_os(MORE).map(PathBuf::from));
     if corpus.is_dir() {
         folders.push(corpus.to_owned());

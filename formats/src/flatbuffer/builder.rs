@@ -124,14 +124,19 @@ impl Builder {
         self.links(values.iter().copied())
     }
 
-    fn links(
+    /// Adds a vector of strings.
+    pub fn texts(&mut self, values: &[Offset<Text>]) -> Offset<Vector<Text>> {
+        self.links(values.iter().map(|v| Some(*v)))
+    }
+
+    fn links<K: Kind>(
         &mut self,
-        values: impl ExactSizeIterator<Item = Option<Offset<Child>>>,
-    ) -> Offset<Vector<Child>> {
+        values: impl ExactSizeIterator<Item = Option<Offset<K>>>,
+    ) -> Offset<Vector<K>> {
         let count = values.len();
         self.align(count * 4, 4);
         let start = self.reversed.len() + count * 4;
-        let link = |(i, v): (usize, Option<Offset<Child>>)| v.map_or(0, |v| (start - 4 * i - v.0) as u32);
+        let link = |(i, v): (usize, Option<Offset<K>>)| v.map_or(0, |v| (start - 4 * i - v.0) as u32);
         let links: Vec<u8> = values.enumerate().map(link).flat_map(u32::to_le_bytes).collect();
         Offset(self.vector_of(&links, count, 4), PhantomData)
     }

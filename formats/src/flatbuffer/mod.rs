@@ -88,7 +88,7 @@ macro_rules! scalars {
         }
     )* };
 }
-scalars!(u8 = 0, u16 = 0, u32 = 0, i32 = 0, u64 = 0, i64 = 0, f64 = 0.0);
+scalars!(u8 = 0, u16 = 0, u32 = 0, i32 = 0, u64 = 0, i64 = 0, f32 = 0.0, f64 = 0.0);
 
 #[cfg(test)]
 mod tests;

@@ -36,12 +36,11 @@ impl<K> From<&Field<K>> for Place {
     }
 }
 
-/// A table whose vtable and extent have been checked.
+/// A table whose vtable has been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
     reader: &'a Reader<'a>,
     pos: usize,
-    length: usize,
     vtable: &'a [u8],
     depth: u32,
 }
@@ -154,8 +153,7 @@ impl<'a> Reader<'a> {
             return Err(FlatbufferError::BadVtable { table, field, offset, vtable_length, table_length });
         }
         let vtable = self.slice(place, start, usize::from(vtable_length))?;
-        self.slice(place, pos, usize::from(table_length))?;
-        Ok(Table { reader: self, pos, length: usize::from(table_length), vtable, depth })
+        Ok(Table { reader: self, pos, vtable, depth })
     }
 
     fn text(&self, place: Place, pos: usize) -> Result<&'a str> {
@@ -194,13 +192,15 @@ impl<'a> Table<'a> {
             return Ok(None);
         };
         let at = usize::from(at);
-        if at < 4 || at + size > self.length {
+        // Tables of one vtable may have other lengths than it says: the builder for Python shares vtables by their fields
+        // alone. So a field has to end inside of the buffer, which is as far as Google's verifier looks, too.
+        if at < 4 || self.reader.data.len().saturating_sub(self.pos) < at + size {
             return Err(FlatbufferError::OutOfRange {
                 table: f.table,
                 field: f.name,
                 offset: self.reader.file_offset(self.pos + at),
                 length: size as u64,
-                limit: self.reader.file_offset(self.pos + self.length),
+                limit: self.reader.file_offset(self.reader.data.len()),
             });
         }
         Ok(Some(self.pos + at))

@@ -139,10 +139,10 @@ fn errors_name_field_offset_and_limit() {
         "T.root: table at offset 116 has vtable length 3 and table length 8; both must be at least 4 and the former even"
     );
     let mut table = hand_made(16);
-    table[34] = 8;
+    table[34] = 18;
     assert_eq!(
         error(&table),
-        "T.text: 4 bytes at offset 124 end past the limit 124; the file is damaged or cut short"
+        "T.text: 4 bytes at offset 134 end past the limit 136; the file is damaged or cut short"
     );
 }
 
@@ -182,4 +182,18 @@ fn deep_nesting_is_refused() {
         steps += 1;
     };
     assert_eq!((steps, error.to_string().as_str()), (64, "T.child: tables are nested deeper than 64"));
+}
+
+#[test]
+fn tables_of_python_share_vtables_of_other_lengths() {
+    // A vtable with one field, of a table of 8 bytes; and a table that has 8 bytes in that field.
+    let mut file = 12u32.to_le_bytes().to_vec();
+    file.extend([6, 0, 8, 0, 4, 0, 0, 0]);
+    file.extend(8i32.to_le_bytes());
+    file.extend(9u64.to_le_bytes());
+    let field: Field<u64> = Field { table: "T", name: "wide", id: 0, default: 0 };
+    let reader = Reader::new(&file, 0);
+    assert_eq!(reader.root_unnamed("T").unwrap().scalar(&field), Ok(9));
+    let reader = Reader::new(&file[..20], 0);
+    assert!(reader.root_unnamed("T").unwrap().scalar(&field).is_err(), "the buffer's end counts");
 }

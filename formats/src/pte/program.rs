@@ -15,8 +15,12 @@ pub struct Program {
     pub plans: Vec<Plan>,
     /// Data by name: slices of the file.
     pub named: BTreeMap<String, Bytes>,
+    /// Data by name that lie in other files, as far as somebody has added them.
+    pub external: BTreeMap<String, Bytes>,
     /// Bytes of constants, and where in them each one begins. An entry's end is not told.
     pub(super) constants: Option<(Bytes, Vec<u64>)>,
+    /// Constants as programs had them before ExecuTorch 0.4: each as a slice of the file.
+    pub(super) buffers: Vec<Bytes>,
     /// The same for what planned tensors begin with.
     pub(super) initial: Option<(Bytes, Vec<u64>)>,
 }
@@ -38,6 +42,8 @@ pub struct Plan {
     pub operators: Vec<String>,
     /// The delegates.
     pub delegates: Vec<Delegate>,
+    /// Bytes of the memories that the export has planned; the first is number 1.
+    pub memory: Vec<u64>,
 }
 
 /// Part of a plan that a back end of ExecuTorch runs.
@@ -212,14 +218,18 @@ impl fmt::Display for ScalarType {
 }
 
 impl Program {
-    /// The data of a name: a slice of the file.
+    /// The data of a name: a slice of the file, or of one that was added.
     pub fn data(&self, key: &str) -> Option<&Bytes> {
-        self.named.get(key)
+        self.named.get(key).or_else(|| self.external.get(key))
     }
 
-    /// What to do where data of a name are missing, for messages.
-    pub fn data_hint(&self) -> &'static str {
-        "constants in files of their own (.ptd) are not supported"
+    /// Names of tensors of plans whose data lie in other files.
+    pub fn external_tensors(&self) -> impl Iterator<Item = &str> {
+        let values = self.plans.iter().flat_map(|plan| &plan.values);
+        values.filter_map(|value| match value {
+            Value::Tensor(tensor) => tensor.external.as_deref(),
+            _ => None,
+        })
     }
 
     /// The elements of a tensor that is a constant of the file; none for others.
@@ -227,10 +237,52 @@ impl Program {
     /// # Errors
     /// The data end past their segment, or are not there.
     pub fn constant(&self, tensor: &Tensor) -> Result<Option<Bytes>> {
+        if let Some(key) = &tensor.external {
+            return self.external_tensor(key, tensor).map(Some);
+        }
         if tensor.data == 0 || tensor.allocation.is_some() {
             return Ok(None);
         }
+        if !self.buffers.is_empty() {
+            return self.buffer(tensor).map(Some);
+        }
         part(self.constants.as_ref(), "Program.constant_segment", tensor).map(Some)
+    }
+
+    /// A constant among other files' data.
+    fn external_tensor(&self, key: &str, tensor: &Tensor) -> Result<Bytes> {
+        let wrong =
+            |problem| PteError::invalid(format!("the tensor '{key}', which is in another file"), problem);
+        let Some(data) = self.data(key) else {
+            return Err(wrong(
+                "no .ptd file that was read has it; put that of the program beside it".to_owned(),
+            ));
+        };
+        let wants = tensor.bytes().filter(|bytes| *bytes == data.len() as u64);
+        wants.map(|_| data.clone()).ok_or_else(|| {
+            wrong(format!("{} bytes for {} elements {:?}", data.len(), tensor.scalar_type, tensor.sizes))
+        })
+    }
+
+    /// A constant of a program from before ExecuTorch 0.4.
+    fn buffer(&self, tensor: &Tensor) -> Result<Bytes> {
+        let index = tensor.data as usize;
+        let place = || format!("Program.constant_buffer[{index}]");
+        let Some(data) = self.buffers.get(index) else {
+            let problem = format!("a tensor has its data there, but there are {}", self.buffers.len());
+            return Err(PteError::invalid(place(), problem));
+        };
+        let wants = tensor.bytes().and_then(|bytes| usize::try_from(bytes).ok());
+        match wants.filter(|bytes| *bytes <= data.len()) {
+            Some(bytes) => Ok(data.slice(..bytes)),
+            None => {
+                let (found, named) = (data.len(), tensor.scalar_type);
+                Err(PteError::invalid(
+                    place(),
+                    format!("{found} bytes for {named} elements {:?}", tensor.sizes),
+                ))
+            }
+        }
     }
 
     /// What a tensor in planned memory begins with; none for others.

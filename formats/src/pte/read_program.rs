@@ -27,10 +27,6 @@ impl Program {
         if version != 0 {
             return Err(PteError::invalid("Program.version", format!("{version}; this reader knows 0")));
         }
-        if !root.vector(&s::program::CONSTANT_BUFFER)?.is_empty() {
-            let problem = "constants inside of the program, as before ExecuTorch 0.4; export the model again";
-            return Err(PteError::invalid("Program.constant_buffer", problem));
-        }
         let segments = each(&root, &s::program::SEGMENTS, |t, i| {
             let range = container.segment(i, t.scalar(&s::segment::OFFSET)?, t.scalar(&s::segment::SIZE)?)?;
             Ok(file.slice(range))
@@ -40,6 +36,11 @@ impl Program {
         let constants = root.child(&s::program::CONSTANT_SEGMENT)?;
         let constants =
             constants.map(|t| subsegments(&t, &stores, "Program.constant_segment")).transpose()?;
+        // Before ExecuTorch 0.4 constants were part of the program; where there is a segment it counts.
+        let buffers = match &constants {
+            Some((_, offsets)) if !offsets.is_empty() => Vec::new(),
+            _ => each(&root, &s::program::CONSTANT_BUFFER, |t, _| bytes(&t, &s::buffer::STORAGE, file))?,
+        };
         let mutable = root.vector(&s::program::MUTABLE_SEGMENTS)?;
         let initial = match mutable.iter().next() {
             Some(first) => Some(subsegments(&first?, &stores, "Program.mutable_data_segments[0]")?),
@@ -48,6 +49,8 @@ impl Program {
         Ok(Program {
             version,
             named: named(&root, &stores)?,
+            external: BTreeMap::new(),
+            buffers,
             plans: each(&root, &s::program::PLANS, |t, _| plan(&t, &stores, file))?,
             constants,
             initial,
@@ -155,7 +158,11 @@ fn plan(table: &Table<'_>, stores: &Stores, file: &Bytes) -> Result<Plan> {
             instruction(&t, &counts, length).map_err(|e| at(e, place))
         })
     })?;
+    // The first size stands for constants.
+    let size = |v: i64| u64::try_from(v).ok();
+    let memory = numbers(table, &s::plan::MEMORY, size, "size")?.into_iter().skip(1).collect();
     Ok(Plan {
+        memory,
         inputs: numbers(table, &s::plan::INPUTS, index, "value")?,
         outputs: numbers(table, &s::plan::OUTPUTS, index, "value")?,
         name,

@@ -4,6 +4,8 @@ use crate::flatbuffer::{Child, Field, Text, Vector, tables};
 
 /// Identifier of a program.
 pub const PROGRAM_IDENTIFIER: &[u8; 4] = b"ET12";
+/// Identifier of a file of data by name.
+pub const DATA_IDENTIFIER: &[u8; 4] = b"FT01";
 /// Identifier of the Vulkan delegate's graph.
 pub const GRAPH_IDENTIFIER: &[u8; 4] = b"VK00";
 
@@ -26,6 +28,7 @@ tables! {
         CHAINS 5 "chains": Vector<Child>;
         OPERATORS 6 "operators": Vector<Child>;
         DELEGATES 7 "delegates": Vector<Child>;
+        MEMORY 8 "non_const_buffer_sizes": Vector<i64>;
     }
     chain "Chain" {
         INSTRUCTIONS 2 "instructions": Vector<Child>;
@@ -114,6 +117,13 @@ tables! {
     named "NamedData" {
         KEY 0 "key": Text;
         SEGMENT 1 "segment_index": u32;
+    }
+    flat_tensor "FlatTensor" {
+        SEGMENTS 1 "segments": Vector<Child>;
+        NAMED_DATA 2 "named_data": Vector<Child>;
+    }
+    buffer "Buffer" {
+        STORAGE 0 "storage": Vector<u8>;
     }
     inline_data "BackendDelegateInlineData" {
         DATA 0 "data": Vector<u8>;

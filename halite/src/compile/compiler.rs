@@ -189,7 +189,6 @@ impl Compiler {
             ));
         }
         let limits = options.begin();
-        let (program, half) = self.program(model, &limits)?;
         let options = inner::CompileOptions {
             targets: self.targets.iter().map(|target| target.0.clone()).collect(),
             baseline: !self.no_baseline,
@@ -200,6 +199,7 @@ impl Compiler {
                 None => ParameterStorage::Embedded,
             },
         };
+        let (program, half) = self.program(model, &options, &limits)?;
         let compiled = inner::compile(&program, &options, &super::control(&limits)).map_err(super::error)?;
         let half_precision = HalfPrecision { half: half.half, kept: half.kept };
         Ok(Compiled { inner: compiled, half_precision })
@@ -245,12 +245,17 @@ impl Compiler {
         Ok(names.into_iter().zip(&states).map(|(name, states)| (name, with(states))).collect())
     }
 
-    fn program(&self, model: &Model, limits: &Limits) -> Result<(Program, inner::passes::HalfPrecision)> {
+    fn program(
+        &self,
+        model: &Model,
+        options: &inner::CompileOptions,
+        limits: &Limits,
+    ) -> Result<(Program, inner::passes::HalfPrecision)> {
         let control = super::control(limits);
         let mut program = Program { functions: Vec::new(), model: Some(model.inner().info()) };
         let mut total = inner::passes::HalfPrecision::default();
         for (name, versions) in self.versions(model.inner())? {
-            let built = model.inner().function(&name, &versions, self.precision.into(), &control);
+            let built = model.inner().open_function(&name, &versions, self.precision.into(), options, &control);
             let (function, half) = built.map_err(super::error)?;
             total.add(half);
             program.functions.push(function);

@@ -30,7 +30,11 @@ use halite_targets::Capabilities;
 pub use check::{CheckReport, Checker, Difference, NodeCheck, RecordedCheck};
 pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
 pub(crate) use files::{Files, read};
-pub use halite_compiler::{ModelFormat, PrintGraph, explain::Report};
+pub use halite_compiler::{
+    ModelFormat, PrintGraph,
+    explain::Report,
+    frontends::outline::{self, Outline},
+};
 pub use model::{Model, OpenOptions};
 pub use sizes::Sizes;
 pub(crate) use sizes::digest as digest_sizes;

@@ -1,6 +1,6 @@
 //! Models that are compiled ahead of time.
 
-use halite_compiler::{self as inner, ModelFormat};
+use halite_compiler::{self as inner, ModelFormat, frontends::outline::Outline};
 
 use crate::{
     Error, ErrorKind, FunctionInfo, LoadMode, Result, RunOptions, Source, session::model_info, source::Loaded,
@@ -92,6 +92,11 @@ impl Model {
             Ok(model_info(&name, &inputs, &outputs))
         };
         self.inner.functions().into_iter().map(one).collect()
+    }
+
+    /// What is in its file, if the format has more to tell than functions: parts, operators and where they run, memory, data.
+    pub fn outline(&self) -> Option<Outline> {
+        self.inner.outline()
     }
 
     pub(super) fn inner(&self) -> &inner::Model {

@@ -24,6 +24,7 @@ pub struct Sizes {
     dimensions: BTreeMap<String, Vec<usize>>,
     shapes: BTreeMap<String, Vec<Shape>>,
     values: BTreeMap<String, Tensor>,
+    seed: Option<u64>,
     /// Each of these with what stands above; none is the same as one that says nothing.
     alternatives: Vec<Sizes>,
 }
@@ -57,6 +58,14 @@ impl Sizes {
         self
     }
 
+    /// The seed of random numbers that operators of the model draw (`RandomNormal`, `Bernoulli`, `Dropout` while training, …), where
+    /// these have no seed of their own; 0 unless this says otherwise. The numbers are the same at each call and on every device.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// Several sets of sizes, each with versions of its own, in the order in which a call tries them: for sizes that belong
     /// together, such as two inputs of the same open length. What is said besides counts for all of them.
     #[must_use]
@@ -69,6 +78,7 @@ impl Sizes {
         self.dimensions.extend(other.dimensions);
         self.shapes.extend(other.shapes);
         self.values.extend(other.values);
+        self.seed = other.seed.or(self.seed);
         self.alternatives.extend(other.alternatives);
     }
 
@@ -91,7 +101,7 @@ impl Sizes {
         if let Some((name, _)) = self.dimensions.iter().find(|(_, sizes)| sizes.is_empty()) {
             return Err(Error::invalid(format!("dimension '{name}' was given no size")));
         }
-        let mut all = vec![Bindings::default()];
+        let mut all = vec![Bindings { seed: self.seed.unwrap_or(0), ..Bindings::default() }];
         for (name, sizes) in &self.dimensions {
             all = product(&all, sizes, |bindings, size| {
                 bindings.dims.insert(name.clone(), *size as u64);
@@ -124,6 +134,11 @@ impl Sizes {
             versions[0].resolve(inputs).map_err(super::error)?;
         }
         Ok(None)
+    }
+
+    /// Whether values of inputs are given, which decide sizes.
+    pub(crate) fn has_values(&self) -> bool {
+        !self.values.is_empty() || self.alternatives.iter().any(Sizes::has_values)
     }
 
     /// What is given once and for all calls.
@@ -172,7 +187,7 @@ pub(crate) fn digest(versions: &[Bindings]) -> Digest {
     let mut hasher = Hasher::new();
     let sizes = |sizes: &[u64]| sizes.iter().flat_map(|size| size.to_le_bytes()).collect::<Vec<u8>>();
     for version in versions {
-        hasher.field(b"version");
+        hasher.field(b"version").field(&version.seed.to_le_bytes());
         for (name, size) in &version.dims {
             hasher.field(b"dimension").field(name.as_bytes()).field(&size.to_le_bytes());
         }

@@ -67,6 +67,13 @@ impl SessionBuilder {
         self
     }
 
+    /// The seed of random numbers that the model's operators draw; see [`Sizes::seed`].
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.model.sizes.merge(Sizes::new().seed(seed));
+        self
+    }
+
     /// Most compiled versions of a model that stay loaded, each for other sizes and with weights of its own on the device; 16
     /// unless this says otherwise. Those that were used longest ago go first, and all go when the device has no memory for
     /// another.

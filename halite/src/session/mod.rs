@@ -7,6 +7,8 @@ mod choices;
 #[cfg(feature = "compiler")]
 mod model;
 mod module;
+#[cfg(feature = "compiler")]
+mod open;
 mod pending;
 mod profiling;
 mod states;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use halite_abi::{ElementType, format};
 use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
-    self as compiler, ModelFormat,
+    self as compiler, Coverage, ModelFormat,
     signature::{Arity, Bindings, Signature},
     states::Pairs,
 };
@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use super::{
     Program, Session, SessionBuilder,
     choices::ModelOptions,
+    open::OpenVersions,
     states::{GivenSizes, lowered},
     versions::{ShapeKey, Version, Versions},
 };
@@ -29,6 +30,9 @@ use crate::{
 
 /// Scope of the weights of a model.
 const SCOPE: &str = "model";
+
+/// The largest size of an open dimension.
+const MOST_SIZE: u64 = 1 << 31;
 
 /// The format, if it is a model.
 pub(super) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {
@@ -47,6 +51,7 @@ pub(crate) struct ModelProgram {
     store: Option<Store>,
     functions: Vec<ModelFunction>,
     versions: Versions,
+    open: OpenVersions,
     program_limits: runtime::Limits,
 }
 
@@ -110,6 +115,7 @@ pub(super) fn build(
         store: builder.cache.open(),
         functions,
         versions,
+        open: OpenVersions::default(),
         program_limits: builder.program_limits,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
@@ -216,7 +222,7 @@ pub(crate) fn value_info(signature: &Signature) -> ValueInfo {
 impl ModelProgram {
     pub fn loaded_versions(&self) -> usize {
         let fixed = |f: &&ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
-        self.versions.count() + self.functions.iter().filter(fixed).count()
+        self.versions.count() + self.open.count() + self.functions.iter().filter(fixed).count()
     }
 
     /// Sizes of named dimensions, and shapes of inputs, that are the same in all calls because the caller gave one of each.
@@ -288,20 +294,83 @@ impl ModelProgram {
     /// The version for the sizes of these inputs.
     fn version_for(&self, place: usize, values: &[Value], limits: &Limits) -> Result<Arc<Version>> {
         let function = &self.functions[place];
+        if let Some(version) = self.open_version_for(place, values, limits)? {
+            return Ok(version);
+        }
         let key = ShapeKey(format!("{place} {}", describe(values)));
         self.versions.get(&key, limits, &|bound| values_digest(values, bound), || {
-            let mut bindings = self.options.sizes.single(&function.inputs)?;
-            bindings.states.clone_from(&function.states);
-            for (signature, value) in function.inputs.iter().zip(values) {
-                if let (Arity::Tensor, Some(tensor)) = (signature.arity, value.as_tensor()) {
-                    let shape = tensor.shape().iter().map(|size| *size as u64).collect();
-                    if !bindings.values.contains_key(&signature.name) {
-                        bindings.shapes.insert(signature.name.clone(), shape);
-                    }
-                }
-            }
+            let bindings = self.bindings_of(function, values)?;
             self.make(function, "sizes of the inputs", vec![bindings], values, limits)
         })
+    }
+
+    /// A version for these and other sizes, once more than one size was seen; `None` where a version of their own is better.
+    fn open_version_for(
+        &self,
+        place: usize,
+        values: &[Value],
+        limits: &Limits,
+    ) -> Result<Option<Arc<Version>>> {
+        let function = &self.functions[place];
+        let shapes: Option<Vec<Vec<u64>>> = values.iter().map(shape_of).collect();
+        // Lists and inputs that are left out, and values that decide sizes, make graphs of their own.
+        let Some(shapes) = shapes.filter(|_| !self.options.sizes.has_values()) else { return Ok(None) };
+        self.open.get(place, &shapes, limits, || {
+            let bindings = self.bindings_of(function, values)?;
+            self.make_open(function, &bindings, limits)
+        })
+    }
+
+    /// Compiles and loads a version with open sizes. `None` where the model cannot be had so.
+    fn make_open(
+        &self,
+        function: &ModelFunction,
+        bindings: &Bindings,
+        limits: &Limits,
+    ) -> Result<Option<(Version, Coverage)>> {
+        let open = self.model.lock().clone();
+        let Some(open) = open else { return Ok(None) };
+        let control = compile::control(limits);
+        let options = self.compile_options();
+        let unbounded = |_: &str| Some((0, MOST_SIZE));
+        let bindings = compiler::opened(bindings, &function.inputs, &unbounded).map_err(compile::error)?;
+        let precision = self.options.precision.into();
+        let made = open.model.open_version(&function.name, &bindings, precision, &options, &control);
+        let (built, coverage) = match made {
+            Ok(Some(found)) => found,
+            // What fails, the version for these sizes says, which is made next.
+            Ok(None) | Err(compiler::CompileError::NeedsValues { .. }) => return Ok(None),
+            Err(error) => return Err(compile::error(error).while_doing(format!("compiling '{}'", self.name))),
+        };
+        let program = compiler::Program { functions: vec![built], model: None };
+        let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
+        let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
+        let kept = Kept { module: compiled.module.to_vec().into(), parameters, bound: Vec::new() };
+        Ok(Some((self.load(function, &kept, limits)?, coverage)))
+    }
+
+    /// The sizes of these inputs, with what the caller fixed.
+    fn bindings_of(&self, function: &ModelFunction, values: &[Value]) -> Result<Bindings> {
+        let mut bindings = self.options.sizes.single(&function.inputs)?;
+        bindings.states.clone_from(&function.states);
+        for (signature, value) in function.inputs.iter().zip(values) {
+            if let (Arity::Tensor, Some(shape)) = (signature.arity, shape_of(value))
+                && !bindings.values.contains_key(&signature.name)
+            {
+                bindings.shapes.insert(signature.name.clone(), shape);
+            }
+        }
+        Ok(bindings)
+    }
+
+    fn compile_options(&self) -> compiler::CompileOptions {
+        compiler::CompileOptions {
+            targets: vec![self.capabilities.clone()],
+            baseline: false,
+            tuning: self.tuning.tuning(),
+            module_name: "module".to_owned(),
+            parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
+        }
     }
 
     /// All that decides what a function is compiled to, but for the model's files and the values of inputs.
@@ -402,13 +471,7 @@ impl ModelProgram {
                 }
             }
         };
-        let options = compiler::CompileOptions {
-            targets: vec![self.capabilities.clone()],
-            baseline: false,
-            tuning: self.tuning.tuning(),
-            module_name: "module".to_owned(),
-            parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
-        };
+        let options = self.compile_options();
         let program = compiler::Program { functions: vec![built], model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
@@ -430,6 +493,11 @@ impl ModelProgram {
         let session = builder.build().map_err(Error::of_runtime)?;
         Ok(Version { function: session.function(&function.name).map_err(Error::of_runtime)? })
     }
+}
+
+/// The dimensions of a tensor.
+fn shape_of(value: &Value) -> Option<Vec<u64>> {
+    Some(value.as_tensor()?.shape().iter().map(|size| *size as u64).collect())
 }
 
 /// Type and shape of each input.

@@ -43,6 +43,9 @@ pub struct RequestFlags {
     /// --input of run-module. The module refuses other elements. May be repeated
     #[arg(long = "value", value_name = "INPUT=VALUE")]
     value: Vec<String>,
+    /// Seed of the random numbers that operators without one draw. A module draws the same numbers at each call
+    #[arg(long = "seed", value_name = "NUMBER", default_value_t = 0)]
+    seed: u64,
 }
 
 impl RequestFlags {
@@ -59,7 +62,7 @@ impl RequestFlags {
             }
             version.values.into_iter().fold(sizes, |sizes, (name, value)| sizes.value(name, value))
         };
-        Ok(Sizes::any_of(self.versions()?.into_iter().map(one)))
+        Ok(Sizes::any_of(self.versions()?.into_iter().map(one)).seed(self.seed))
     }
 
     /// One set of sizes and values for each version, in the order of the command line, the last flag changing first.
@@ -218,7 +221,7 @@ mod tests {
 
     fn flags(dim: &[&str], shape: &[&str], value: &[&str]) -> RequestFlags {
         let all = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect();
-        RequestFlags { dim: all(dim), shape: all(shape), value: all(value), bound: Vec::new() }
+        RequestFlags { dim: all(dim), shape: all(shape), value: all(value), ..RequestFlags::default() }
     }
 
     fn bounds(bound: &[&str]) -> RequestFlags {

@@ -4,6 +4,7 @@
 mod executables;
 mod extract;
 mod facts;
+mod outline;
 mod text;
 mod vgf;
 
@@ -41,7 +42,7 @@ Examples:
     halite dump --extract=vgf model.pte
 ";
 
-/// Prints what is in a compiled module (.vmfb) or a VGF file (.vgf), or the inputs and outputs of a model (.onnx, .pte).
+/// Prints what is in a compiled module (.vmfb) or a VGF file (.vgf), or what a model takes, gives and has in it (.onnx, .pte).
 ///
 /// Takes the flags of iree-dump-module. The file is not trusted: damage is reported, never followed.
 #[derive(Parser, Debug)]
@@ -163,7 +164,7 @@ fn bytes(path: &Path) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Tells what a model takes and gives; it has no code yet.
+/// Tells what a model takes and gives, and what is in its file where the format has parts; it has no code yet.
 fn model(flags: &Flags, path: &Path, file: Bytes, out: &mut dyn Write) -> Result<()> {
     if flags.spirv.is_some() || matches!(flags.output, Output::Disassembly | Output::FlatbufferBinary) {
         let text = format!("'{}' is a model, not a module: 'halite compile' makes one of it", path.display());
@@ -173,7 +174,18 @@ fn model(flags: &Flags, path: &Path, file: Bytes, out: &mut dyn Write) -> Result
     let source =
         if path.is_file() { Source::path(path) } else { Source::bytes(file).named("standard input") };
     let model = Model::open(source)?;
-    describe::print(&model.functions()?, flags.json(), out)?;
+    let functions = model.functions()?;
+    match model.outline() {
+        Some(outline) if flags.json() => {
+            let mut all = describe::json(&functions);
+            all["outline"] = serde_json::to_value(&outline).map_err(std::io::Error::from)?;
+            writeln!(out, "{all:#}")?;
+        }
+        outline => {
+            describe::print(&functions, flags.json(), out)?;
+            outline.map_or(Ok(()), |outline| outline::print(&outline, out))?;
+        }
+    }
     Ok(out.flush()?)
 }
 

@@ -4,7 +4,7 @@
 use halite_formats::onnx::Graph as GraphProto;
 
 use super::{
-    Result,
+    Result, flex,
     importer::{Compute, Importer, Site},
     repeat,
     value::{Value, tensors},
@@ -20,6 +20,7 @@ pub(super) fn find(domain: &str, op_type: &str) -> Option<Compute> {
         ("", "If") => Some(branch),
         ("", "Loop") => Some(repeat::loops),
         ("", "Scan") => Some(repeat::scan),
+        ("ai.onnx.preview", "FlexAttention") => Some(flex::attention),
         _ => None,
     }
 }

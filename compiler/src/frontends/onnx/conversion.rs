@@ -3,7 +3,7 @@
 use halite_formats::onnx::{AttributeValue, DataType};
 
 use super::{
-    Result, constant,
+    Result, constant, e8m0,
     importer::{Importer, Site},
     narrow, ops,
     value::Value,
@@ -90,13 +90,26 @@ fn cast<'m>(
     let value = match (narrow, to.and_then(constant::element_type)) {
         (Some(to), _) => {
             let saturates = int(site, "saturate") != Some(0);
-            Value::Narrow(narrow::cast(&mut importer.builder, id, to, saturates)?, to)
+            let b = &mut importer.builder;
+            let made = match to {
+                DataType::Float8E8M0 => e8m0::cast(b, id, rounding(site)?, saturates)?,
+                to => narrow::cast(b, id, to, saturates)?,
+            };
+            Value::Narrow(made, to)
         }
         (None, Some(element)) if is_narrow => Value::Tensor(importer.builder.cast(id, element)?),
         _ if is_narrow => return Err(CompileError::unsupported(&site.location, "a conversion to this type")),
         _ => return Ok(None),
     };
     Ok(Some(vec![value]))
+}
+
+/// How a node rounds to powers of two.
+fn rounding(site: &Site<'_>) -> Result<e8m0::Rounding> {
+    let Some(AttributeValue::String(name)) = site.attribute("round_mode") else {
+        return Ok(e8m0::Rounding::Up);
+    };
+    e8m0::Rounding::named(name).map_err(|reason| CompileError::invalid(&site.location, reason))
 }
 
 /// A conversion from a narrow type to that of a tensor.

@@ -67,6 +67,11 @@ pub(crate) fn int(name: &str, value: i64) -> Message {
     Message::default().bytes(1, name).varint(3, value).varint(20, 2)
 }
 
+/// An attribute that is text.
+pub(crate) fn text(name: &str, value: &str) -> Message {
+    Message::default().bytes(1, name).bytes(4, value).varint(20, 3)
+}
+
 /// An attribute that is a graph.
 pub(crate) fn body(name: &str, graph: &Message) -> Message {
     Message::default().bytes(1, name).bytes(6, graph).varint(20, 5)

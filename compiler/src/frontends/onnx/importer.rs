@@ -1,5 +1,7 @@
 //! The walk over a model's nodes: names and what they stand for, functions, and which importer is asked.
 
+use halite_sizes::Size;
+
 use std::{
     collections::{HashMap, HashSet},
     rc::Rc,
@@ -19,7 +21,7 @@ use super::{
 use crate::{
     CompileError, Control, SourceLocation,
     build::{Builder, budget::Cost},
-    graph::{ElementType, Graph, TensorId},
+    graph::{ElementType, Graph, OpenSizes, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
 };
 
@@ -132,12 +134,19 @@ impl<'m> Importer<'m> {
     /// The graph for some sizes and values.
     pub(super) fn import(mut self, inputs: &[Signature], bindings: &Bindings) -> Result<Graph> {
         let graph = &self.model.graph;
+        self.builder.seed(bindings.seed);
         self.scopes.push(Scope { opsets: &self.model.opsets, ..Scope::default() });
         let inputs = ports(inputs, bindings);
         let shapes = bindings.resolve(&inputs)?;
+        let open = bindings.open_shapes(&inputs, &shapes);
+        let _entered = open.as_ref().map(|open| open.trace.enter());
         let mut tensors: HashMap<&str, TensorId> = HashMap::new();
-        for (input, dims) in inputs.iter().zip(&shapes) {
-            tensors.insert(&input.name, self.input(input, dims, bindings)?);
+        for (index, (input, dims)) in inputs.iter().zip(&shapes).enumerate() {
+            let sizes = match &open {
+                Some(open) => open.shapes[index].clone(),
+                None => dims.iter().map(Size::from).collect(),
+            };
+            tensors.insert(&input.name, self.input(input, &sizes, bindings)?);
         }
         for input in &graph.inputs {
             if let Some(value) = value_of(&input.name, input.value.as_ref(), &tensors) {
@@ -156,22 +165,25 @@ impl<'m> Importer<'m> {
                 Value::Nothing => {}
             }
         }
-        self.builder.finish()
+        let mut graph = self.builder.finish()?;
+        graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols });
+        Ok(graph)
     }
 
-    fn input(&mut self, input: &Signature, dims: &[u64], bindings: &Bindings) -> Result<TensorId> {
+    fn input(&mut self, input: &Signature, dims: &[Size], bindings: &Bindings) -> Result<TensorId> {
         let Some(element) = input.element else {
             let reason = format!("the type of the input {input} is not supported");
             return Err(CompileError::unsupported(&SourceLocation::default(), reason));
         };
         let Some(value) = bindings.values.get(&input.name) else {
-            return self.builder.input(&input.name, element, dims);
+            return self.builder.input_of(&input.name, element, dims);
         };
         if value.element != element {
             let reason = format!("the value for {input} has elements of type {}", value.element);
             return Err(CompileError::Request(reason));
         }
-        self.builder.bound_input(&input.name, element, dims, value.bytes.clone())
+        let dims: Vec<u64> = dims.iter().map(|size| size.exact()).collect();
+        self.builder.bound_input(&input.name, element, &dims, value.bytes.clone())
     }
 
     /// Imports the nodes of a graph whose inputs are defined in the innermost scope; its outputs.

@@ -7,8 +7,10 @@
 mod constant;
 mod control;
 mod conversion;
+mod e8m0;
 #[cfg(test)]
 pub(crate) mod encode;
+mod flex;
 #[cfg(test)]
 mod hostile_tests;
 mod importer;

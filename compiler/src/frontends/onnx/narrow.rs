@@ -10,7 +10,7 @@ use halite_ops::{
     expression::{Expression, Function, Operand, Scalar},
 };
 
-use super::Result;
+use super::{Result, e8m0};
 use crate::{
     build::Builder,
     control::Watch,
@@ -49,6 +49,7 @@ pub(crate) fn held_in(data_type: DataType) -> Option<ElementType> {
     Some(ElementType::Of(match data_type {
         DataType::Int4 | DataType::Int2 => DType::I8,
         DataType::Uint4 | DataType::Uint2 => DType::U8,
+        DataType::Float8E8M0 => DType::F32,
         _ => {
             Float::of(data_type)?;
             DType::F32
@@ -180,6 +181,9 @@ pub(super) fn unpack(
         watch.check()?;
         let codes = (start..count.min(start + CHUNK)).map(code);
         let values = match (Float::of(data_type), data_type) {
+            (None, DataType::Float8E8M0) => {
+                Values::Float(codes.map(|code| e8m0::decode(code).into()).collect())
+            }
             (Some(float), _) => Values::Float(codes.map(|code| float.decode(code, bits).into()).collect()),
             (None, DataType::Int4 | DataType::Int2) => {
                 let top = 1i64 << (bits - 1);
@@ -229,7 +233,8 @@ pub(super) fn quantize(
         Some(zero) => b.as_f32(zero)?,
         None => b.float(DType::F32, 0.0)?,
     };
-    let held = held_in(to).ok_or_else(|| b.unsupported(format!("quantization to {to}")))?;
+    let held = held_in(to).filter(|_| to != DataType::Float8E8M0);
+    let held = held.ok_or_else(|| b.unsupported(format!("quantization to {to}")))?;
     b.map(&[x, scale, zero], held, |p, x| {
         let part = p.call(Function::Div, &x[..2]);
         if let Some(float) = Float::of(to) {

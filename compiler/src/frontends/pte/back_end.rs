@@ -30,8 +30,9 @@ pub(super) trait Inlined {
     fn outputs(&self) -> usize;
 
     /// Puts what the delegate computes into the graph that `builder` makes. `inputs` are the values that the call hands in,
-    /// as many as [`Inlined::inputs`]; the results are as many as [`Inlined::outputs`]. `program` has data by name; `name` is
-    /// the delegate's in messages.
+    /// as many as [`Inlined::inputs`]; the results are as many as [`Inlined::outputs`]. `orders` tell for all values of the
+    /// call, inputs first, in which order their dimensions lie in memory; what is no tensor has none. `program` has data by
+    /// name; `name` is the delegate's in messages.
     ///
     /// # Errors
     /// The delegate is wrong, or has what is not supported.
@@ -40,8 +41,19 @@ pub(super) trait Inlined {
         builder: Builder,
         program: &Program,
         inputs: &[Passed],
+        orders: &[Vec<usize>],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)>;
+
+    /// Names of data that it looks up in the program, or in files beside it.
+    fn data(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Its operators in the order of its calls, for those who ask what is in a program; none where it has other names.
+    fn operators(&self) -> Vec<&str> {
+        Vec::new()
+    }
 
     /// The calls of operators that nothing imports. `name` is the delegate's in messages.
     fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator>;

@@ -1,10 +1,10 @@
 //! The list of back ends whose delegates are understood.
 
-use super::{back_end::BackEnd, vgf::Arm, vulkan::Vulkan};
+use super::{back_end::BackEnd, vgf::Arm, vulkan::Vulkan, xnnpack::Xnnpack};
 use crate::{SourceLocation, UnsupportedOperator};
 
 /// All of them.
-static BACK_ENDS: &[&dyn BackEnd] = &[&Vulkan, &Arm];
+static BACK_ENDS: &[&dyn BackEnd] = &[&Vulkan, &Xnnpack, &Arm];
 
 /// The back end of a name.
 pub(super) fn find(id: &str) -> Option<&'static dyn BackEnd> {

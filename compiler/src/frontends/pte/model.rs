@@ -4,12 +4,13 @@ use std::path::Path;
 
 use bytes::Bytes;
 use halite_formats::pte::{Dynamism, PROGRAM_IDENTIFIER, Plan, Program, Tensor, Value};
+use halite_ops::DType;
 
-use super::{Result, plan, types::element_of};
+use super::{Result, data, outline, plan, types::element_of};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
-    frontends::{FrontEnd, Recognition, Source, SourceModel},
-    graph::Graph,
+    frontends::{FrontEnd, Recognition, Source, SourceModel, outline::Outline},
+    graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
 };
 
@@ -38,8 +39,7 @@ impl FrontEnd for ExecuTorch {
     }
 
     fn read(&self, source: Source, control: &Control) -> Result<Box<dyn SourceModel>> {
-        control.check(Stage::Reading)?;
-        Ok(Box::new(Model::parse(source.bytes)?))
+        Ok(Box::new(Model::read(&source, control)?))
     }
 }
 
@@ -55,7 +55,18 @@ impl Model {
     /// # Errors
     /// The file cannot be read or is no program.
     pub fn open(path: &Path) -> Result<Model> {
-        Self::parse(Source::open(path)?.bytes)
+        Self::read(&Source::open(path)?, &Control::default())
+    }
+
+    /// Reads a program, and from files beside it (`.ptd`) the data that it does not hold itself.
+    fn read(source: &Source, control: &Control) -> Result<Model> {
+        control.check(Stage::Reading)?;
+        let mut model = Self::parse(source.bytes.clone())?;
+        if let Some(files) = &source.files {
+            let name = source.name().unwrap_or_default();
+            data::add(&mut model.program, files, name, control)?;
+        }
+        Ok(model)
     }
 
     /// Reads a program from the bytes of its file, which may be a mapping: constants of graphs are slices of it.
@@ -81,16 +92,24 @@ impl Model {
     /// There is no such method.
     pub fn inputs(&self, method: &str) -> Result<Vec<Signature>> {
         let plan = self.plan(method)?;
-        Ok(signatures(plan, &plan.inputs, "input"))
+        let tensor = |(i, id): (usize, &usize)| match &plan.values[*id] {
+            Value::Tensor(tensor) => Some(signature(format!("input{i}"), tensor)),
+            _ => None,
+        };
+        Ok(plan.inputs.iter().enumerate().filter_map(tensor).collect())
     }
 
-    /// The tensors that a method gives, called `output0`, `output1`, … by their places.
+    /// The tensors that a method gives, called `output0`, `output1`, … by their places. Numbers are tensors without dimensions.
     ///
     /// # Errors
     /// There is no such method.
     pub fn outputs(&self, method: &str) -> Result<Vec<Signature>> {
         let plan = self.plan(method)?;
-        Ok(signatures(plan, &plan.outputs, "output"))
+        let tensor = |(i, id): (usize, &usize)| match &plan.values[*id] {
+            Value::Tensor(tensor) => Some(signature(format!("output{i}"), tensor)),
+            _ => number(plan, (i, id)),
+        };
+        Ok(plan.outputs.iter().enumerate().filter_map(tensor).collect())
     }
 
     /// The graph of a method for some sizes and values.
@@ -139,14 +158,22 @@ impl SourceModel for Model {
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
         self.graph_with(function, bindings, control)
     }
+
+    fn outline(&self) -> Option<Outline> {
+        Some(outline::of(&self.program))
+    }
 }
 
-fn signatures(plan: &Plan, ids: &[usize], name: &str) -> Vec<Signature> {
-    let of = |(i, id): (usize, &usize)| match &plan.values[*id] {
-        Value::Tensor(tensor) => Some(signature(format!("{name}{i}"), tensor)),
-        _ => None,
+/// What a number that a method gives is called and like: a tensor without dimensions.
+fn number(plan: &Plan, (i, id): (usize, &usize)) -> Option<Signature> {
+    let element = match &plan.values[*id] {
+        Value::Int(_) => DType::I64.into(),
+        Value::Double(_) => DType::F64.into(),
+        Value::Bool(_) => ElementType::Bool,
+        _ => return None,
     };
-    ids.iter().enumerate().filter_map(of).collect()
+    let (name, dims) = (format!("output{i}"), Some(Vec::new()));
+    Some(Signature { name, arity: Arity::Tensor, is_optional: false, element: Some(element), dims })
 }
 
 fn signature(name: String, tensor: &Tensor) -> Signature {

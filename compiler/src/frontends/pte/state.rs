@@ -106,7 +106,9 @@ impl<'a> State<'a> {
     /// plans both at one place.
     fn view(&mut self, id: usize) -> Result<Option<TensorId>> {
         let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return Ok(None) };
-        let Some(place) = tensor.allocation.filter(|_| tensor.data == 0) else { return Ok(None) };
+        let Some(place) = tensor.allocation.filter(|_| tensor.data == 0 && tensor.external.is_none()) else {
+            return Ok(None);
+        };
         let Some(other) = self.written.get(&(place.memory, place.offset)).copied() else { return Ok(None) };
         let builder = &mut self.scope.builder;
         let same = builder.tensor(other).elements() == elements(&tensor.sizes)
@@ -234,7 +236,7 @@ impl<'a> State<'a> {
     /// Whether a step may say what a value is.
     pub(super) fn writable(&self, id: usize) -> Result<()> {
         match self.plan.values.get(id) {
-            Some(PlanValue::Tensor(tensor)) if tensor.data != 0 => Err(self.scope.builder.unsupported(
+            Some(PlanValue::Tensor(tensor)) if tensor.data != 0 || tensor.external.is_some() => Err(self.scope.builder.unsupported(
                 "a tensor with initial data is written: state that is kept from call to call is not supported",
             )),
             _ => Ok(()),
@@ -263,13 +265,22 @@ impl<'a> State<'a> {
             return Err(self.scope.builder.invalid(reason));
         }
         let passed: Result<Vec<_>> = args[..taken].iter().map(|id| self.value(*id)).collect();
+        let orders: Vec<_> = args.iter().map(|id| self.order(*id)).collect();
         let builder = std::mem::take(&mut self.scope.builder);
-        let (builder, results) = graph.import(builder, self.program, &passed?, &name)?;
+        let (builder, results) = graph.import(builder, self.program, &passed?, &orders, &name)?;
         self.scope.builder = builder;
         for (id, result) in args[taken..].iter().zip(results) {
             self.set(*id, result)?;
         }
         Ok(())
+    }
+
+    /// The order in which the dimensions of a value lie in memory.
+    fn order(&self, id: usize) -> Vec<usize> {
+        match self.plan.values.get(id) {
+            Some(PlanValue::Tensor(tensor)) => tensor.dim_order.iter().map(|d| usize::from(*d)).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Makes a value what a delegate gave, in the type that the plan says.

@@ -71,6 +71,7 @@ mod tests {
             operators: operators.to_vec(),
             // Damaged: what can be read is told.
             delegates: vec![Delegate { id: "VulkanBackend".to_owned(), data: bytes(), specs: Vec::new() }],
+            memory: Vec::new(),
         };
         let made = import(&Program::default(), &plan, &[], &Bindings::default(), &Control::new());
         let error = made.unwrap_err();
@@ -96,6 +97,7 @@ mod tests {
             chains: Vec::new(),
             operators: Vec::new(),
             delegates: Vec::new(),
+            memory: Vec::new(),
         };
         let error = with_all(CompileError::Request("no".to_owned()), &plan, &Method::new(&plan, &[]));
         assert!(matches!(error, CompileError::Request(_)));

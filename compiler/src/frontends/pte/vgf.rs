@@ -40,6 +40,7 @@ impl Inlined for Vgf {
         mut builder: Builder,
         _program: &Program,
         inputs: &[Passed],
+        _orders: &[Vec<usize>],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)> {
         builder.at(SourceLocation::new(name));

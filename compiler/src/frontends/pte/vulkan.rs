@@ -46,9 +46,22 @@ impl Inlined for VulkanGraph {
         builder: Builder,
         program: &Program,
         inputs: &[Passed],
+        _orders: &[Vec<usize>],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)> {
         import(builder, program, self, inputs, name)
+    }
+
+    fn data(&self) -> Vec<&str> {
+        let named = self.constants.iter().filter_map(|constant| match constant {
+            Constant::Named { key, .. } => Some(key.as_str()),
+            Constant::Inline(_) => None,
+        });
+        named.collect()
+    }
+
+    fn operators(&self) -> Vec<&str> {
+        self.calls.iter().map(|call| call.name.as_str()).collect()
     }
 
     fn unsupported(&self, name: &str) -> Vec<UnsupportedOperator> {
@@ -164,9 +177,8 @@ impl Given for Constants<'_> {
                 let found = self.program.data(key).filter(|data| data.len() as u64 >= *length);
                 let Some(data) = found else {
                     return Err(builder.invalid(format!(
-                        "the constant {constant} of {length} bytes has its data under '{key}', which is not in this file, or \
-                         shorter; {}",
-                        self.program.data_hint()
+                        "the constant {constant} of {length} bytes has its data under '{key}', which is neither in the program \
+                         nor in a .ptd file beside it, or shorter"
                     )));
                 };
                 data.slice(..*length as usize)

@@ -10,6 +10,7 @@ mod image;
 mod index;
 mod known;
 mod linear;
+mod linear_attention;
 mod microsoft;
 mod microsoft_attention;
 mod microsoft_group;
@@ -19,6 +20,7 @@ mod norm;
 mod order;
 mod pool;
 mod quantize;
+mod random;
 mod recurrent;
 mod recurrent_weights;
 mod reduce;
@@ -46,12 +48,14 @@ const ONNX: &[&[(&str, Import)]] = &[
     known::OPS,
     image::OPS,
     linear::OPS,
+    linear_attention::OPS,
     microsoft::OPS,
     moves::OPS,
     norm::OPS,
     order::OPS,
     pool::OPS,
     quantize::OPS,
+    random::OPS,
     recurrent::OPS,
     reduce::OPS,
     resize::OPS,

@@ -5,11 +5,10 @@ use halite_ops::{DType, Values, expression};
 use super::{Import, NodeView, Result};
 use crate::{
     build::Builder,
-    graph::{ElementType, TensorId, elements},
+    graph::{TensorId, elements},
 };
 
 pub(super) const OPS: &[(&str, Import)] = &[
-    ("Dropout", dropout),
     ("Expand", expand),
     ("Flatten", flatten),
     ("Identity", identity),
@@ -113,23 +112,4 @@ fn expand(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let shapes = [b.sizes(data).to_vec(), wanted];
     let dims = expression::broadcast(&shapes).map_err(|reason| node.invalid(reason))?;
     Ok(vec![b.expand_to(data, &dims)?])
-}
-
-/// Nothing is dropped when a model is used; the mask, if somebody wants it, is all true.
-fn dropout(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let data = node.input(0)?;
-    if let Some(training) = node.optional(2) {
-        let ratio = node.optional(1).map_or(Some(vec![0.5]), |ratio| b.floats(ratio));
-        let is_training = b.need_ints(training, "whether it is training")?.first().is_some_and(|t| *t != 0);
-        if is_training && ratio.is_none_or(|ratio| ratio.first() != Some(&0.0)) {
-            return Err(node.unsupported("training; elements are dropped at random"));
-        }
-    }
-    if !node.is_used(1) {
-        return Ok(vec![data]);
-    }
-    let dims = b.dims(data).to_vec();
-    let element = if node.since(10) { ElementType::Bool } else { b.element(data) };
-    let one = b.float(element, 1.0)?;
-    Ok(vec![data, b.expand(one, &dims)?])
 }

@@ -14,12 +14,12 @@ mod linear;
 mod moves;
 mod norm;
 mod picking;
+mod prim;
 mod quant_bytes;
 mod quant_conv;
 mod quant_linear;
 mod quant_tables;
 mod quantize;
-mod prim;
 mod reduce;
 mod scaling;
 mod scatter;
@@ -92,6 +92,11 @@ pub(super) fn find(name: &str) -> Option<Import> {
 /// Whether an operator outside of delegates, by the name that it would have inside, is supported at least with some arguments.
 pub(super) fn is_known_outside(name: &str) -> bool {
     name == COPY_ROW || find(name).is_some()
+}
+
+/// Whether an operator gives a number, which is known when a graph is built.
+pub(super) fn is_number(name: &str) -> bool {
+    [prim::OPERATORS, sizes::OPERATORS].iter().any(|table| table.iter().any(|(own, _)| *own == name))
 }
 
 /// An operator outside of delegates that has no importer, as an error lists it: under its own name. `inside` is the one that

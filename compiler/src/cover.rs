@@ -1,0 +1,214 @@
+//! Versions with open sizes: a few graphs that hold for many sizes each, found by trying sizes one after the other.
+
+use std::collections::BTreeMap;
+
+use halite_sizes::Region;
+
+use crate::{
+    CompileError, CompileOptions, Control, Function, Model, Program,
+    backend::vulkan::Vulkan,
+    graph::Graph,
+    passes::{HalfPrecision, Precision},
+    plan,
+    signature::{Bindings, Signature, open_name},
+};
+
+/// Fewest versions that are worth the look for open ones.
+const FEWEST: usize = 4;
+
+/// Graphs after which sizes that do not join are left to versions of their own.
+const TRIES: usize = 4;
+
+/// Sizes from a power of this to the next share a plan: kernels are chosen for one of them.
+const BUCKET: u64 = 4;
+
+/// For which inputs a graph is.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    /// The dimensions of each input.
+    inputs: Vec<Vec<Dimension>>,
+    /// The values of symbols.
+    region: Region,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Dimension {
+    /// This size.
+    Size(u64),
+    /// The value of a symbol.
+    Symbol(usize),
+}
+
+impl Coverage {
+    /// Of a graph that was planned for its targets: planning adds to the guards.
+    pub fn of(graph: &Graph) -> Coverage {
+        let symbols = graph.open.as_ref().map_or(&[][..], |open| &open.symbols);
+        let input = |port: &crate::graph::Port| {
+            let sizes = graph.tensor(port.tensor).sizes();
+            let one = |size: &halite_sizes::Size| {
+                let same = |(input, axis): &(usize, usize)| {
+                    let other = graph.tensor(graph.inputs[*input].tensor).sizes()[*axis];
+                    !size.is_constant() && other.is(*size)
+                };
+                let symbol = symbols.iter().position(same);
+                symbol.map_or(Dimension::Size(size.value()), Dimension::Symbol)
+            };
+            sizes.iter().map(one).collect()
+        };
+        let inputs = graph.inputs.iter().map(input).collect();
+        let region = graph.open.as_ref().map_or_else(Region::default, |open| open.trace.region());
+        Coverage { inputs, region }
+    }
+
+    /// Whether inputs of these dimensions are among them.
+    pub fn has<'a>(&self, shapes: impl ExactSizeIterator<Item = &'a [u64]>) -> bool {
+        let mut values: BTreeMap<usize, u64> = BTreeMap::new();
+        if shapes.len() != self.inputs.len() {
+            return false;
+        }
+        for (own, dims) in self.inputs.iter().zip(shapes) {
+            let fits = own.len() == dims.len()
+                && own.iter().zip(dims).all(|(own, size)| match own {
+                    Dimension::Size(known) => known == size,
+                    Dimension::Symbol(symbol) => values.insert(*symbol, *size).is_none_or(|old| old == *size),
+                });
+            if !fits {
+                return false;
+            }
+        }
+        let symbols: Vec<u64> = values.into_values().collect();
+        self.region.has(&symbols)
+    }
+}
+
+/// The bindings with every dimension open that `varies`, within the sizes that share a plan with the example's.
+pub fn opened(
+    bindings: &Bindings,
+    inputs: &[Signature],
+    varies: &dyn Fn(&str) -> Option<(u64, u64)>,
+) -> Result<Bindings, CompileError> {
+    let shapes = bindings.resolve(inputs)?;
+    let mut open = bindings.clone();
+    for (input, dims) in inputs.iter().zip(&shapes) {
+        for (axis, size) in dims.iter().enumerate() {
+            let name = open_name(input, axis);
+            if let Some((least, most)) = varies(&name) {
+                let low = BUCKET.pow(size.max(&1).ilog(BUCKET));
+                let high = low.saturating_mul(BUCKET) - 1;
+                open.open.insert(name, (low.max(least), high.min(most)));
+            }
+        }
+    }
+    Ok(open)
+}
+
+impl Model {
+    /// A function with as few versions as hold for all of `versions`, where these differ in sizes; else as [`Model::function`].
+    /// Ranges of sizes become a few plans whose numbers are computed when they are called.
+    ///
+    /// # Errors
+    /// As [`Model::function`], and those of planning.
+    pub fn open_function(
+        &self,
+        name: &str,
+        versions: &[Bindings],
+        precision: Precision,
+        options: &CompileOptions,
+        control: &Control,
+    ) -> Result<(Function, HalfPrecision), CompileError> {
+        let inputs = self.inputs(name)?;
+        let by_sizes = versions.iter().all(|one| one.values.is_empty());
+        if versions.len() < FEWEST || !by_sizes {
+            return self.function(name, versions, precision, control);
+        }
+        let cover = Cover { model: self, name, inputs, precision, options, control };
+        match cover.function(versions)? {
+            Some(found) => Ok(found),
+            None => self.function(name, versions, precision, control),
+        }
+    }
+
+    /// A version of a function with open sizes, and the inputs that it is for; `None` where its front end or its operators
+    /// fix every size.
+    ///
+    /// # Errors
+    /// As [`Model::function`], and those of planning.
+    pub fn open_version(
+        &self,
+        name: &str,
+        bindings: &Bindings,
+        precision: Precision,
+        options: &CompileOptions,
+        control: &Control,
+    ) -> Result<Option<(Function, Coverage)>, CompileError> {
+        let inputs = self.inputs(name)?;
+        let cover = Cover { model: self, name, inputs, precision, options, control };
+        let (graph, _) = cover.graph(bindings)?;
+        if graph.open.is_none() {
+            return Ok(None);
+        }
+        let coverage = Coverage::of(&graph);
+        Ok(Some((Function { name: name.to_owned(), versions: vec![graph] }, coverage)))
+    }
+}
+
+/// The search for versions.
+struct Cover<'a> {
+    model: &'a Model,
+    name: &'a str,
+    inputs: Vec<Signature>,
+    precision: Precision,
+    options: &'a CompileOptions,
+    control: &'a Control,
+}
+
+impl Cover<'_> {
+    /// The function, unless sizes do not join.
+    fn function(&self, versions: &[Bindings]) -> Result<Option<(Function, HalfPrecision)>, CompileError> {
+        let shapes: Result<Vec<_>, _> = versions.iter().map(|one| one.resolve(&self.inputs)).collect();
+        let shapes = shapes?;
+        let ranges = self.ranges(&shapes);
+        let varies = |name: &str| ranges.get(name).copied().filter(|(least, most)| least < most);
+        let (mut left, mut graphs): (Vec<usize>, Vec<Graph>) = ((0..versions.len()).collect(), Vec::new());
+        let mut half = HalfPrecision::default();
+        // The last are the largest, for which it matters most which kernels are chosen.
+        while let Some(example) = left.pop() {
+            let bindings = opened(&versions[example], &self.inputs, &varies)?;
+            let (graph, own_half) = self.graph(&bindings)?;
+            let coverage = Coverage::of(&graph);
+            left.retain(|other| !coverage.has(shapes[*other].iter().map(Vec::as_slice)));
+            graphs.push(graph);
+            half.add(own_half);
+            let joined = versions.len() - left.len();
+            if graphs.len() >= TRIES && joined < graphs.len() * 2 {
+                return Ok(None);
+            }
+        }
+        Ok(Some((Function { name: self.name.to_owned(), versions: graphs }, half)))
+    }
+
+    /// The least and the largest size of each dimension, by name.
+    fn ranges(&self, shapes: &[Vec<Vec<u64>>]) -> BTreeMap<String, (u64, u64)> {
+        let mut ranges: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (input, dims) in shapes.iter().flat_map(|version| self.inputs.iter().zip(version)) {
+            for (axis, size) in dims.iter().enumerate() {
+                let range = ranges.entry(open_name(input, axis)).or_insert((*size, *size));
+                *range = (range.0.min(*size), range.1.max(*size));
+            }
+        }
+        ranges
+    }
+
+    /// The graph for a set of bindings, planned once for the guards of the targets.
+    fn graph(&self, bindings: &Bindings) -> Result<(Graph, HalfPrecision), CompileError> {
+        let quiet = self.control.without_progress();
+        let one = std::slice::from_ref(bindings);
+        let (function, half) = self.model.function(self.name, one, self.precision, &quiet)?;
+        let program = Program { functions: vec![function], model: None };
+        let backend = Vulkan::new(&self.options.tuning);
+        plan::plan(&program, self.options, &backend, &quiet)?;
+        let mut functions = program.functions;
+        let mut versions = functions.swap_remove(0).versions;
+        Ok((versions.swap_remove(0), half))
+    }
+}

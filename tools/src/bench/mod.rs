@@ -1,6 +1,7 @@
 //! The tool `halite bench`, or `benchmark-module`: measures calls of exported functions and reports them as Google Benchmark does. Does
 //! not own: statistics (`stats`), measuring (`runner`), or report formats (`report`).
 
+mod all;
 mod ops;
 mod pattern;
 mod report;
@@ -15,7 +16,9 @@ use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
     devices,
     flags::{self, DeviceFlags, InputFlags, ModuleFlags},
-    foreign, session,
+    foreign,
+    interrupt::cancel_on_interrupt,
+    session,
 };
 
 const EXAMPLES: &str = "\
@@ -39,7 +42,7 @@ Beside the original's columns each line has the shortest call (min) and percenti
 ///
 /// Takes the flags of iree-benchmark-module and prints the same table. Names of flags may be written with dashes or
 /// underscores; --flagfile=FILE reads flags from a file, one per line.
-#[derive(Parser, Debug)]
+#[derive(Parser, Clone, Debug)]
 #[command(version = console::VERSION, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 110)]
 pub struct Flags {
     #[command(flatten)]
@@ -61,7 +64,7 @@ pub struct Flags {
 }
 
 /// How is measured and reported.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
 pub(crate) struct MeasureFlags {
     /// How long each repetition runs at least: 0.5s, or an exact number of iterations: 10x
@@ -83,6 +86,9 @@ pub(crate) struct MeasureFlags {
     /// excludes
     #[arg(long = "benchmark_filter", default_value = "", value_name = "PATTERN", allow_hyphen_values = true)]
     filter: String,
+    /// Measures on every device at hand, in one table, and says which of them is the fastest, the processor included
+    #[arg(long = "all-devices", alias = "all_devices", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL", conflicts_with_all = ["ops", "trace", "out"])]
+    all_devices: bool,
     /// Shows where a call spends its time: every operation of the model with its kernel, what the device reaches of its
     /// ceilings, copies, gaps, and the host
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
@@ -217,7 +223,11 @@ fn run(flags: &Flags) -> Result<()> {
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
     }
-    let prepared = runner::prepare(flags)?;
+    let cancel = cancel_on_interrupt();
+    if flags.measure.all_devices {
+        return all::run(flags, &cancel, &mut out);
+    }
+    let prepared = runner::prepare(flags, &cancel)?;
     if prepared.functions.is_empty() {
         let filter = if flags.measure.filter.is_empty() { "." } else { &flags.measure.filter };
         return Err(Failure::Usage(format!(

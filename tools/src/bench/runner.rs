@@ -7,8 +7,8 @@ use std::{
 
 use cpu_time::ProcessTime;
 use halite::{
-    Device, DeviceKind, Function, FunctionInfo, Inputs, MemoryUse, Outputs, RunOptions, Session, Value,
-    compile::ModelFormat,
+    CancelToken, Device, DeviceKind, Function, FunctionInfo, Inputs, MemoryUse, Outputs, RunOptions, Session,
+    Value, compile::ModelFormat,
 };
 use halite_formats::vmfb;
 
@@ -16,7 +16,7 @@ use super::{Duty, Flags, pattern, stats::Summary};
 use crate::{
     console::{Failure, Result},
     inputs,
-    interrupt::{self, Watchdog, cancel_on_interrupt},
+    interrupt::{self, Watchdog},
     progress, session, state, values,
 };
 
@@ -82,14 +82,13 @@ pub(super) fn benchmark_name(function: &str) -> String {
 }
 
 /// Loads and links everything.
-pub(super) fn prepare(flags: &Flags) -> Result<Prepared> {
-    let cancel = cancel_on_interrupt();
+pub(super) fn prepare(flags: &Flags, cancel: &CancelToken) -> Result<Prepared> {
     let watchdog = Watchdog::start(flags.timeout);
     let start = Instant::now();
     flags.modules.modules().map(Path::new).try_for_each(read_for_the_clock)?;
     let load = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let options = watchdog.options(&cancel);
+    let options = watchdog.options(cancel);
     let builder = session::builder(&flags.devices, &flags.modules)?;
     let session = builder.options(progress::shown(options.clone())).build().inspect_err(interrupt::note)?;
     progress::clear();

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 /// What decides which module comes out of a model; the lock file has the versions of outside crates.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 16] = [
     "Cargo.lock",
     "abi/src",
     "halite/src",
@@ -24,6 +24,7 @@ const SOURCES: [&str; 15] = [
     "facts/src",
     "formats/src",
     "ops/src",
+    "sizes/src",
     "vm/src",
 ];
 

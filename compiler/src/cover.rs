@@ -177,7 +177,6 @@ impl Cover<'_> {
             let (graph, own_half) = self.graph(&bindings)?;
             let coverage = Coverage::of(&graph);
             left.retain(|other| !coverage.has(shapes[*other].iter().map(Vec::as_slice)));
-            if graphs.is_empty() { if let Some(open) = &graph.open { eprintln!("DEBUG {:#?} {:?}", open.trace.guards(), open.trace.atoms()); } else { eprintln!("DEBUG none"); } }
             graphs.push(graph);
             half.add(own_half);
             let joined = versions.len() - left.len();

@@ -100,7 +100,7 @@ impl Graph {
             }
             NodeOp::View => {
                 let sizes: Vec<_> =
-                    node.inputs.iter().chain(&node.outputs).map(|id| self.tensor(*id).bytes()).collect();
+                    node.inputs.iter().chain(&node.outputs).map(|id| self.tensor(*id).byte_size()).collect();
                 if node.inputs.len() == 1 && sizes.len() == 2 && sizes[0] == sizes[1] {
                     return Ok(());
                 }
@@ -121,7 +121,7 @@ impl Graph {
                 ForeignBinding::Input { index, .. } => (&node.inputs, &mut bound[0], *index),
                 ForeignBinding::Output { index, .. } => (&node.outputs, &mut bound[1], *index),
             };
-            let fits = ids.get(index).is_some_and(|id| self.tensor(*id).bytes() == binding.bytes());
+            let fits = ids.get(index).is_some_and(|id| self.tensor(*id).byte_size() == binding.bytes());
             if !fits {
                 return Err(wrong(
                     &node.location,

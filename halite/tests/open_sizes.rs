@@ -38,7 +38,15 @@ fn alone(device: &halite::Device, batch: usize, length: usize) -> Vec<Vec<f32>> 
 fn later_sizes_share_plans_and_give_the_same() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(MODEL.to_vec()).build().unwrap();
-    let sizes = (1..40).map(|length| (1, length)).chain([(2, 7), (3, 8), (2, 30), (5, 5), (3, 17), (1, 64), (1, 300)]);
+    let sizes = (1..40).map(|length| (1, length)).chain([
+        (2, 7),
+        (3, 8),
+        (2, 30),
+        (5, 5),
+        (3, 17),
+        (1, 64),
+        (1, 300),
+    ]);
     for (index, (batch, length)) in sizes.enumerate() {
         let found = run(&session, batch, length);
         if index % 3 == 0 {
@@ -59,12 +67,8 @@ fn later_sizes_share_plans_and_give_the_same() {
 #[test]
 fn ranges_become_modules_for_all_of_them() {
     let Some(device) = device() else { return };
-    let session = builder(&device)
-        .model(MODEL.to_vec())
-        .dimension("batch", 1)
-        .bound("length", 1..=48)
-        .build()
-        .unwrap();
+    let session =
+        builder(&device).model(MODEL.to_vec()).dimension("batch", 1).bound("length", 1..=48).build().unwrap();
     for length in [1, 2, 3, 4, 5, 8, 15, 16, 17, 20, 31, 47, 48] {
         let (found, wanted) = (run(&session, 1, length), alone(&device, 1, length));
         let same = found.iter().zip(&wanted).all(|(found, wanted)| near(found, wanted));

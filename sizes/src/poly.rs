@@ -103,7 +103,7 @@ impl Poly {
         for term in terms {
             match joined.last_mut() {
                 Some(last) if last.atoms == term.atoms => {
-                    last.factor = last.factor.checked_add(term.factor)?
+                    last.factor = last.factor.checked_add(term.factor)?;
                 }
                 _ => joined.push(term),
             }

@@ -5,7 +5,7 @@ use spirv::{Decoration, Op, StorageClass};
 use crate::{
     decorations::Decorations,
     edit::Editor,
-    error::{ChangeError, SpirvError, unsupported},
+    error::{ChangeError, unsupported},
     module::{Inst, Module},
     words::{instruction, literal},
 };
@@ -56,5 +56,5 @@ pub fn modern_buffers(words: &[u32]) -> Result<Option<Vec<u32>>, ChangeError> {
     if let Some(first) = behind.filter(|_| module.version() < SINCE) {
         edit.insert_before(first, instruction(Op::Extension, &literal(EXTENSION)));
     }
-    Ok(Some(edit.finish().map_err(SpirvError::from)?))
+    Ok(Some(edit.finish()?))
 }

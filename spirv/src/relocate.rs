@@ -7,7 +7,7 @@ use spirv::{Decoration, Op, StorageClass};
 use crate::{
     decorations::Decorations,
     edit::Editor,
-    error::{ChangeError, SpirvError},
+    error::ChangeError,
     module::{Inst, Module},
 };
 
@@ -52,7 +52,7 @@ pub fn move_bindings(words: &[u32], places: &BTreeMap<(u32, u32), u32>) -> Resul
         };
         edit.replace(inst, crate::words::instruction(Op::Decorate, &[id, kind, number]));
     }
-    Ok(edit.finish().map_err(SpirvError::from)?)
+    Ok(edit.finish()?)
 }
 
 /// Those of the variables that may be written: pointers into them go anywhere but to loads.

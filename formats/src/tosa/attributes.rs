@@ -128,7 +128,7 @@ impl Operator {
 
 fn windows(name: &str, a: &Attributes) -> Option<Result<Operator>> {
     let made = || {
-        Ok(match name {
+        Ok(Some(match name {
             "AVG_POOL2D" => Operator::AvgPool2d {
                 pool: a.pool()?,
                 accumulator: a.accumulator()?,
@@ -144,8 +144,7 @@ fn windows(name: &str, a: &Attributes) -> Option<Result<Operator>> {
             "RFFT2D" => Operator::Rfft2d { local_bound: a.bool("local_bound")? },
             "MATMUL" => Operator::MatMul { a_zero: a.int("A_zp")?, b_zero: a.int("B_zp")? },
             _ => return Ok(None),
-        })
-        .map(Some)
+        }))
     };
     made().transpose()
 }
@@ -195,7 +194,7 @@ fn plain(name: &str) -> Option<Result<Operator>> {
 
 fn elements(name: &str, a: &Attributes) -> Option<Result<Operator>> {
     let made = || {
-        Ok(match name {
+        Ok(Some(match name {
             "CLAMP" => Operator::Clamp {
                 min: a.scalar("min_val")?,
                 max: a.scalar("max_val")?,
@@ -219,15 +218,14 @@ fn elements(name: &str, a: &Attributes) -> Option<Result<Operator>> {
                 output_zero: a.int("output_zp")?,
             },
             _ => return Ok(None),
-        })
-        .map(Some)
+        }))
     };
     made().transpose()
 }
 
 fn axes(name: &str, a: &Attributes) -> Option<Result<Operator>> {
     let made = || {
-        Ok(match name {
+        Ok(Some(match name {
             "ARGMAX" => Operator::ArgMax { axis: a.axis()?, nan_mode: a.nan_mode()? },
             "REDUCE_ALL" => Operator::ReduceAll { axis: a.axis()? },
             "REDUCE_ANY" => Operator::ReduceAny { axis: a.axis()? },
@@ -238,8 +236,7 @@ fn axes(name: &str, a: &Attributes) -> Option<Result<Operator>> {
             "CONCAT" => Operator::Concat { axis: a.axis()? },
             "REVERSE" => Operator::Reverse { axis: a.axis()? },
             _ => return Ok(None),
-        })
-        .map(Some)
+        }))
     };
     made().transpose()
 }
@@ -247,7 +244,7 @@ fn axes(name: &str, a: &Attributes) -> Option<Result<Operator>> {
 fn shapes(name: &str, a: &Attributes) -> Option<Result<Operator>> {
     let list = |name| a.ints(name).map(<[i64]>::to_vec);
     let made = || {
-        Ok(match name {
+        Ok(Some(match name {
             "PAD" => Operator::Pad { padding: list("padding")? },
             "RESHAPE" => Operator::Reshape { shape: list("shape")? },
             "SLICE" => Operator::Slice { start: list("start")?, size: list("size")? },
@@ -260,8 +257,7 @@ fn shapes(name: &str, a: &Attributes) -> Option<Result<Operator>> {
                 border: a.array("border")?,
             },
             _ => return Ok(None),
-        })
-        .map(Some)
+        }))
     };
     made().transpose()
 }

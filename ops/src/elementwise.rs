@@ -148,16 +148,17 @@ impl Op for Elementwise {
         let outputs = &self.program.outputs;
         let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(elements); outputs.len()];
         for place in 0..elements {
-            let of = |((values, (dtype, _)), own): ((&Values, &(DType, Vec<Size>)), &Vec<u64>)| {
+            let of = |(values, (dtype, own)): (&Values, (DType, &Vec<u64>))| {
                 let index = source(place as u64, &dims, own) as usize;
                 if dtype.is_float() {
                     // Kernels have it so, whatever is in memory.
                     Scalar::Float(DType::F32.round(values.float(index)))
                 } else {
-                    Scalar::Int(values.int(index), *dtype)
+                    Scalar::Int(values.int(index), dtype)
                 }
             };
-            let elements: Vec<Scalar> = inputs.iter().zip(&self.inputs.0).zip(&shapes).map(of).collect();
+            let tensors = self.dtypes().into_iter().zip(&shapes);
+            let elements: Vec<Scalar> = inputs.iter().zip(tensors).map(of).collect();
             let nodes = expression::evaluate(&self.program, &elements);
             for (result, output) in results.iter_mut().zip(outputs) {
                 result.push(expression::value(output.value, &elements, &nodes));

@@ -136,9 +136,9 @@ impl Samples for Softmax {
                 let Lines { outer, length, inner } = l;
                 let log = index % 3 == 2;
                 samples.push(Softmax {
-                    outer: outer.into(),
-                    length: length.into(),
-                    inner: inner.into(),
+                    outer,
+                    length,
+                    inner,
                     log,
                     mask_rows: 0.into(),
                     mask_heads: 1.into(),
@@ -148,7 +148,7 @@ impl Samples for Softmax {
             for (length, log) in [(24, false), (19, true), (20_000, false), (1024, true)] {
                 let outer = 2 * 3 * 2;
                 samples.push(Softmax {
-                    outer: outer.into(),
+                    outer,
                     length: length.into(),
                     inner: 1.into(),
                     log,

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{poly::Poly, region::Rule, size::Size, trace::with};
+use crate::{current::with, poly::Poly, region::Rule, size::Size};
 
 impl PartialEq for Size {
     fn eq(&self, other: &Size) -> bool {

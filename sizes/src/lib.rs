@@ -20,6 +20,7 @@
 mod arena;
 mod arithmetic;
 mod compare;
+mod current;
 mod poly;
 mod range;
 mod region;

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     arena::Arena,
+    current::with,
     poly::{Atom, Poly},
     region::Rule,
-    trace::with,
 };
 
 /// A size: a number and, where it is open, how it is computed of symbols. Plain data; a size that is open is used while its

@@ -1,20 +1,16 @@
 //! Traces: where the expressions of sizes and the guards of a run are noted.
 
-use std::{cell::RefCell, marker::PhantomData, sync::Arc};
+use std::{marker::PhantomData, sync::Arc};
 
 use parking_lot::Mutex;
 
 use crate::{
     arena::Arena,
+    current,
     poly::{Atom, AtomId, Poly},
     region::{Guard, Region},
     size::Size,
 };
-
-thread_local! {
-    /// The traces that are entered on this thread, the innermost last.
-    static OPEN: RefCell<Vec<Trace>> = const { RefCell::new(Vec::new()) };
-}
 
 /// The symbols, expressions and guards of one run. A handle: clones are the same trace. Any thread may enter it; one at a time
 /// computes with it.
@@ -32,7 +28,7 @@ pub struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        OPEN.with(|open| open.borrow_mut().pop());
+        current::leave();
     }
 }
 
@@ -44,7 +40,7 @@ impl Trace {
 
     /// Makes it the one that sizes of this thread belong to, until what comes back is dropped.
     pub fn enter(&self) -> Entered {
-        OPEN.with(|open| open.borrow_mut().push(self.clone()));
+        current::enter(self.arena.clone());
         Entered { _thread: PhantomData }
     }
 
@@ -87,12 +83,4 @@ impl Trace {
         let arena = self.arena.lock();
         Region::new(arena.symbols.clone(), arena.atoms().cloned().collect(), arena.guards.clone())
     }
-}
-
-/// Works with the arena of the trace that is entered.
-pub(crate) fn with<T>(work: impl FnOnce(&mut Arena) -> T) -> T {
-    let trace = OPEN.with(|open| open.borrow().last().cloned());
-    let trace = trace.expect("open sizes are used where their trace is entered");
-    let mut arena = trace.arena.lock();
-    work(&mut arena)
 }

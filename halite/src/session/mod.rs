@@ -11,6 +11,8 @@ mod module;
 mod open;
 mod pending;
 mod profiling;
+#[cfg(feature = "compiler")]
+mod shared;
 mod states;
 #[cfg(feature = "compiler")]
 mod versions;

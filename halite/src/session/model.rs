@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use halite_abi::{ElementType, format};
 use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
-    self as compiler, Coverage, ModelFormat,
+    self as compiler, ModelFormat,
     signature::{Arity, Bindings, Signature},
     states::Pairs,
 };
@@ -31,9 +31,6 @@ use crate::{
 /// Scope of the weights of a model.
 const SCOPE: &str = "model";
 
-/// The largest size of an open dimension.
-const MOST_SIZE: u64 = 1 << 31;
-
 /// The format, if it is a model.
 pub(super) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {
     Ok(ModelFormat::detect(&file.bytes[..file.bytes.len().min(16)], file.name.as_ref()))
@@ -42,28 +39,28 @@ pub(super) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {
 /// A model on a device.
 pub(crate) struct ModelProgram {
     /// The model and its files; gone when all that can be made of them is loaded.
-    model: Mutex<Option<Arc<OpenModel>>>,
-    name: String,
+    pub(super) model: Mutex<Option<Arc<OpenModel>>>,
+    pub(super) name: String,
     device: Device,
     capabilities: Capabilities,
     tuning: halite_shaders::TuningFile,
-    options: ModelOptions,
+    pub(super) options: ModelOptions,
     store: Option<Store>,
-    functions: Vec<ModelFunction>,
+    pub(super) functions: Vec<ModelFunction>,
     versions: Versions,
-    open: OpenVersions,
+    pub(super) open: OpenVersions,
     program_limits: runtime::Limits,
 }
 
-struct OpenModel {
-    model: compiler::Model,
+pub(super) struct OpenModel {
+    pub(super) model: compiler::Model,
     format: ModelFormat,
     files: Files,
 }
 
-struct ModelFunction {
-    name: String,
-    inputs: Vec<Signature>,
+pub(super) struct ModelFunction {
+    pub(super) name: String,
+    pub(super) inputs: Vec<Signature>,
     /// Inputs that are state, and the outputs that replace them.
     states: Pairs,
     fixed: Option<Fixed>,
@@ -105,9 +102,8 @@ pub(super) fn build(
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
-    let most = builder.model.most_versions;
-    let versions = Versions::new(most.div_ceil(4));
-    let open_versions = OpenVersions::new(most - most.div_ceil(4).min(most));
+    let own = builder.model.most_versions.div_ceil(4);
+    let open = OpenVersions::new(builder.model.most_versions - own);
     let program = ModelProgram {
         model: Mutex::new(Some(Arc::new(OpenModel { model, format, files }))),
         name,
@@ -117,8 +113,8 @@ pub(super) fn build(
         options: builder.model,
         store: builder.cache.open(),
         functions,
-        versions,
-        open: open_versions,
+        versions: Versions::new(own),
+        open,
         program_limits: builder.program_limits,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
@@ -307,53 +303,8 @@ impl ModelProgram {
         })
     }
 
-    /// A version for these and other sizes, once more than one size was seen; `None` where a version of their own is better.
-    fn open_version_for(
-        &self,
-        place: usize,
-        values: &[Value],
-        limits: &Limits,
-    ) -> Result<Option<Arc<Version>>> {
-        let function = &self.functions[place];
-        let shapes: Option<Vec<Vec<u64>>> = values.iter().map(shape_of).collect();
-        // Lists and inputs that are left out, and values that decide sizes, make graphs of their own.
-        let Some(shapes) = shapes.filter(|_| !self.options.sizes.has_values()) else { return Ok(None) };
-        self.open.get(place, &shapes, limits, || {
-            let bindings = self.bindings_of(function, values)?;
-            self.make_open(function, &bindings, limits)
-        })
-    }
-
-    /// Compiles and loads a version with open sizes. `None` where the model cannot be had so.
-    fn make_open(
-        &self,
-        function: &ModelFunction,
-        bindings: &Bindings,
-        limits: &Limits,
-    ) -> Result<Option<(Version, Coverage)>> {
-        let open = self.model.lock().clone();
-        let Some(open) = open else { return Ok(None) };
-        let control = compile::control(limits);
-        let options = self.compile_options();
-        let unbounded = |_: &str| Some((0, MOST_SIZE));
-        let bindings = compiler::opened(bindings, &function.inputs, &unbounded).map_err(compile::error)?;
-        let precision = self.options.precision.into();
-        let made = open.model.open_version(&function.name, &bindings, precision, &options, &control);
-        let (built, coverage) = match made {
-            Ok(Some(found)) => found,
-            // What fails, the version for these sizes says, which is made next.
-            Ok(None) | Err(compiler::CompileError::NeedsValues { .. }) => return Ok(None),
-            Err(error) => return Err(compile::error(error).while_doing(format!("compiling '{}'", self.name))),
-        };
-        let program = compiler::Program { functions: vec![built], model: None };
-        let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
-        let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
-        let kept = Kept { module: compiled.module.to_vec().into(), parameters, bound: Vec::new() };
-        Ok(Some((self.load(function, &kept, limits)?, coverage)))
-    }
-
     /// The sizes of these inputs, with what the caller fixed.
-    fn bindings_of(&self, function: &ModelFunction, values: &[Value]) -> Result<Bindings> {
+    pub(super) fn bindings_of(&self, function: &ModelFunction, values: &[Value]) -> Result<Bindings> {
         let mut bindings = self.options.sizes.single(&function.inputs)?;
         bindings.states.clone_from(&function.states);
         for (signature, value) in function.inputs.iter().zip(values) {
@@ -366,7 +317,7 @@ impl ModelProgram {
         Ok(bindings)
     }
 
-    fn compile_options(&self) -> compiler::CompileOptions {
+    pub(super) fn compile_options(&self) -> compiler::CompileOptions {
         compiler::CompileOptions {
             targets: vec![self.capabilities.clone()],
             baseline: false,
@@ -480,7 +431,7 @@ impl ModelProgram {
         Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound })
     }
 
-    fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {
+    pub(super) fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {
         let mut index = ParameterIndex::default();
         index.add_entries(SCOPE, kept.parameters.iter().cloned());
         let mut builder = runtime::Session::builder()
@@ -498,7 +449,7 @@ impl ModelProgram {
 }
 
 /// The dimensions of a tensor.
-fn shape_of(value: &Value) -> Option<Vec<u64>> {
+pub(super) fn shape_of(value: &Value) -> Option<Vec<u64>> {
     Some(value.as_tensor()?.shape().iter().map(|size| *size as u64).collect())
 }
 

@@ -148,7 +148,7 @@ impl Samples for Softmax {
             for (length, log) in [(24, false), (19, true), (20_000, false), (1024, true)] {
                 let outer = 2 * 3 * 2;
                 samples.push(Softmax {
-                    outer,
+                    outer: outer.into(),
                     length: length.into(),
                     inner: 1.into(),
                     log,

@@ -131,8 +131,8 @@ fn fold(operation: &Operation, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
             Some(vec![match reduce.kind {
                 ReduceKind::Sum => all.sum(),
                 ReduceKind::Prod => all.product(),
-                ReduceKind::Max => all.reduce(|a, b| a.max(b))?,
-                ReduceKind::Min => all.reduce(|a, b| a.min(b))?,
+                ReduceKind::Max => all.reduce(Size::max)?,
+                ReduceKind::Min => all.reduce(Size::min)?,
                 _ => return None,
             }])
         }

@@ -128,7 +128,7 @@ impl<'a> Functions<'a> {
         let open = function.versions[version].open.as_ref()?;
         let _entered = open.enter();
         let bytes = self.plan.targets.iter().map(|target| target.functions[index][version].transient_bytes);
-        Some(bytes.fold(Size::constant(4), |most, bytes| most.max(bytes)))
+        Some(bytes.fold(Size::constant(4), Size::max))
     }
 
     /// Waits for what the asynchronous function began.

@@ -1,8 +1,6 @@
 //! Which importer is asked for a node: that of a function of the model, of control flow, of lists, of narrow types, or of a plain
 //! operator.
 
-use halite_sizes::Size;
-
 use halite_formats::onnx::DataType;
 
 use super::{

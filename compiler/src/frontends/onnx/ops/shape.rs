@@ -1,6 +1,6 @@
 //! Operators that tell the shape of tensors, or change it without moving elements.
 
-use halite_ops::{DType, Values, expression};
+use halite_ops::{DType, expression};
 use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};

@@ -8,10 +8,7 @@ use halite_ops::{
 use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
-use crate::{
-    build::Builder,
-    graph::{TensorId, elements},
-};
+use crate::{build::Builder, graph::TensorId};
 
 pub(super) const OPS: &[(&str, Import)] = &[
     ("Hardmax", hardmax),

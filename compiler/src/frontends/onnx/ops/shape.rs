@@ -4,10 +4,7 @@ use halite_ops::{DType, expression};
 use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
-use crate::{
-    build::Builder,
-    graph::{TensorId, elements},
-};
+use crate::{build::Builder, graph::TensorId};
 
 pub(super) const OPS: &[(&str, Import)] = &[
     ("Expand", expand),

@@ -50,9 +50,9 @@ pub(super) fn run(flags: &Flags, cancel: &CancelToken, out: &mut dyn Write) -> R
     sort(&mut rows);
     let json = flags.measure.format() == super::Format::Json;
     if json {
-        write_json(&rows, flags, out)?
+        write_json(&rows, flags, out)?;
     } else {
-        write_text(&rows, flags, out)?
+        write_text(&rows, flags, out)?;
     }
     match rows.iter().any(|row| row.outcome.is_ok()) {
         true => Ok(()),

@@ -178,7 +178,7 @@ fn resource(found: &Resource) -> ResourceFacts {
         category: found.category.name(),
         descriptor: found.descriptor_name(),
         format: found.format.to_string(),
-        element: found.format.element().map(|element| element.name()),
+        element: found.format.element().map(halite_formats::tosa::ElementType::name),
         shape: found.shape.clone(),
         strides: found.strides.clone(),
         alias_group: found.alias_group,

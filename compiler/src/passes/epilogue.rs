@@ -76,7 +76,7 @@ impl<'a> Follower<'a> {
         let Some((at, place)) = rank.checked_sub(dims.len()).zip(rank.checked_sub(own.behind + 1)) else {
             return false;
         };
-        let each = |(i, size): (usize, &Size)| *size == if i + at == place { own.values } else { 1 };
+        let each = |(i, size): (usize, &Size)| *size == if i + at == place { own.values } else { 1.into() };
         let fits = *dtype == own.dtype
             && dims.iter().enumerate().all(each)
             && dims.iter().product::<Size>() == own.values;

@@ -9,6 +9,7 @@ use halite_ops::{
     norm::{Norm, NormKind},
     window::Layout,
 };
+use halite_sizes::Size;
 
 use super::{Result, Uses};
 use crate::{
@@ -23,7 +24,7 @@ pub(super) struct LinearOp<'a> {
     pub residual: Option<&'a mut bool>,
     pub activation: &'a mut Activation,
     /// Number of values of a bias.
-    pub values: u64,
+    pub values: Size,
     /// Dimensions of results behind those of a bias's values.
     pub behind: usize,
     /// Type of a bias and of results.
@@ -44,7 +45,7 @@ struct Filters {
 pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
     Some(match operation {
         Operation::Conv2d(c) if c.layout == Layout::Nchw => LinearOp {
-            values: c.filter[0],
+            values: c.filter[0].into(),
             behind: 2,
             filters: Some(Filters { beside: vec![c.filter[0], 1, 1, 1], dims: c.filter.into() }),
             dtype: c.dtype,
@@ -53,7 +54,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             activation: &mut c.activation,
         },
         Operation::Conv1d(c) if c.layout == Layout::Nchw => LinearOp {
-            values: c.filter[0],
+            values: c.filter[0].into(),
             behind: 1,
             filters: Some(Filters { beside: vec![c.filter[0], 1, 1], dims: c.filter.into() }),
             dtype: c.dtype,
@@ -62,7 +63,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             activation: &mut c.activation,
         },
         Operation::ConvTranspose2d(c) if c.groups == 1 => LinearOp {
-            values: c.filter[1],
+            values: c.filter[1].into(),
             behind: 2,
             filters: Some(Filters { beside: vec![1, c.filter[1], 1, 1], dims: c.filter.into() }),
             dtype: c.dtype,
@@ -71,7 +72,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             activation: &mut c.activation,
         },
         Operation::MatMul(product) if product.out.is_float() => LinearOp {
-            values: product.n.exact(),
+            values: product.n,
             behind: 0,
             filters: None,
             dtype: product.out,
@@ -155,7 +156,8 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
     if !fits || !before.inputs[1..].iter().all(constant) || !node.inputs[1..].iter().all(constant) {
         return None;
     }
-    let (beside, weights, dtype, values) = (filters.beside, filters.dims, own.dtype, own.values);
+    let (beside, weights, dtype, values) =
+        (filters.beside, filters.dims, own.dtype, own.values.exact());
     let had_bias = std::mem::replace(own.bias, true);
     let mut rest = node.inputs[3..].iter().copied();
     let (mean, variance) = (node.inputs[1], node.inputs[2]);

@@ -120,6 +120,9 @@ pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Pla
     if op.rhs_transposed || op.rhs_shared {
         return Err(Unfit("wants a right operand of its own for each product, not transposed".into()));
     }
+    if ![op.m, op.n, op.k, op.batch].iter().all(|size| size.is_constant()) {
+        return Err(Unfit("wants sizes that are known when it is chosen".into()));
+    }
     shape(op)?;
     let (kernel, strides, dilations) = ([1, 1], [1, 1], [1, 1]);
     let window = Window { input: [1, op.n.exact()], kernel, strides, dilations, pads: [0; 4], ceil: false };

@@ -3,6 +3,7 @@
 use halite_ops::{DType, Values, expression::Function, pad::Border, pool2d::Pooling, reduce::ReduceKind};
 
 use super::*;
+use crate::graph::elements;
 
 /// Small whole numbers, so that sums in any order are exact.
 fn some(b: &mut Builder, dims: &[u64], seed: u64) -> (TensorId, Vec<f64>) {

@@ -100,21 +100,7 @@ pub fn version(
     exported: Option<Vec<Attr>>,
 ) -> Result<u32, CompileError> {
     let (inputs, outputs) = (version.graphs[0].inputs.len(), version.graphs[0].outputs.len());
-    let arguments = inputs + export::FENCES;
-    let mut code = match table.take() {
-        None => match &version.graphs[0].open {
-            Some(open) => {
-                let symbols = "I".repeat(open.symbols.len());
-                let convention = convention(arguments, outputs).replacen('_', &format!("{symbols}_"), 1);
-                Code::with_symbols(&convention, arguments as u16, &open.trace)
-            }
-            None => Code::new(&convention(arguments, outputs), arguments as u16),
-        },
-        Some(table) => {
-            let convention = convention(arguments + 1, outputs).replacen('_', "I_", 1);
-            Code::with_rows(&convention, arguments as u16 + 1, table)
-        }
-    };
+    let mut code = empty(version, table.take());
     let _entered = version.graphs[0].enter();
     let argument = |index: usize| reference(index as u16);
     let (wait, done) = (argument(inputs), argument(inputs + 1));
@@ -148,6 +134,26 @@ pub fn version(
     match exported {
         Some(attrs) => writer.reflected_function(version.name, true, code, attrs),
         None => writer.function(version.name, false, code),
+    }
+}
+
+/// The empty function of versions with the same code, which takes the table and its row, or the values of symbols, last.
+fn empty(version: &Version<'_>, table: Option<Table>) -> Code {
+    let (inputs, outputs) = (version.graphs[0].inputs.len(), version.graphs[0].outputs.len());
+    let arguments = inputs + export::FENCES;
+    match table {
+        None => match &version.graphs[0].open {
+            Some(open) => {
+                let symbols = "I".repeat(open.symbols.len());
+                let convention = convention(arguments, outputs).replacen('_', &format!("{symbols}_"), 1);
+                Code::with_symbols(&convention, arguments as u16, &open.trace)
+            }
+            None => Code::new(&convention(arguments, outputs), arguments as u16),
+        },
+        Some(table) => {
+            let convention = convention(arguments + 1, outputs).replacen('_', "I_", 1);
+            Code::with_rows(&convention, arguments as u16 + 1, table)
+        }
     }
 }
 

@@ -170,16 +170,7 @@ impl Load<'_> {
         commands: &[&[Command]],
         (table, open, notes): (&mut Option<Table>, Option<&OpenSizes>, Attr),
     ) -> Result<u32, CompileError> {
-        let mut code = match table.take() {
-            None => match open {
-                Some(open) => {
-                    let symbols = "I".repeat(open.symbols.len());
-                    Code::with_symbols(&format!("0{symbols}_r"), 0, &open.trace)
-                }
-                None => Code::new("0v_r", 0),
-            },
-            Some(table) => Code::with_rows("0rI_r", 1, table),
-        };
+        let mut code = recorder_code(table.take(), open);
         let [device, recording, executable, text] = [(); 4].map(|()| code.reference());
         let ordinal = code.pair();
         self.writer.load(&mut code, DEVICE, object::DEVICE, device);
@@ -372,6 +363,20 @@ impl Load<'_> {
             let global = self.globals.transient_bytes(function);
             code.op(Op::GlobalStoreI64, &[global.into(), bytes.into()]);
         }
+    }
+}
+
+/// The empty function that gives a recording: by a row of the table, or by the values of symbols.
+fn recorder_code(table: Option<Table>, open: Option<&OpenSizes>) -> Code {
+    match table {
+        None => match open {
+            Some(open) => {
+                let symbols = "I".repeat(open.symbols.len());
+                Code::with_symbols(&format!("0{symbols}_r"), 0, &open.trace)
+            }
+            None => Code::new("0v_r", 0),
+        },
+        Some(table) => Code::with_rows("0rI_r", 1, table),
     }
 }
 

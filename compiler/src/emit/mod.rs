@@ -9,6 +9,7 @@
 
 mod call;
 mod code;
+mod computed;
 mod control_flow;
 mod function;
 mod globals;
@@ -37,7 +38,7 @@ use halite_formats::{
 
 use crate::{
     CompileError, CompileOptions, Control, ParameterArchive, ParameterStorage, Program, Progress, Stage,
-    backend::Backend, plan::ModulePlan,
+    backend::Backend, control::Watch, plan::ModulePlan,
 };
 use function::Functions;
 use globals::Globals;
@@ -113,13 +114,18 @@ pub fn emit(
     }
     step()?;
     init::init(&mut writer, plan, backend.executable_format(), &loads)?;
-    let (def, large) = writer.finish(globals.bytes, globals.refs);
-    let module = write_module_while(&def, &large, &WriteOptions::default(), &|| watch.goes_on());
-    watch.check()?;
-    let module = module.map_err(|e| CompileError::Write(e.to_string()))?;
+    let (module, def) = write(writer, globals, watch)?;
     control.report(Progress { stage: Stage::Writing, done: steps, total: steps });
     let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
     Ok(Emitted { module, def, parameters: archive, table_bytes, executables })
+}
+
+/// The file of a module whose functions are all there, and what is in it.
+fn write(writer: Writer, globals: &Globals, watch: Watch<'_>) -> Result<(Rope, ModuleDef), CompileError> {
+    let (def, large) = writer.finish(globals.bytes, globals.refs);
+    let module = write_module_while(&def, &large, &WriteOptions::default(), &|| watch.goes_on());
+    watch.check()?;
+    Ok((module.map_err(|e| CompileError::Write(e.to_string()))?, def))
 }
 
 /// Writes the functions that make recordings, and those that load, of each target.

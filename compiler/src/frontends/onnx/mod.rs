@@ -21,6 +21,7 @@ mod node;
 mod operators;
 mod ops;
 mod order;
+mod ports;
 mod repeat;
 mod sequence;
 mod survey;

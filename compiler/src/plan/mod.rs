@@ -119,12 +119,13 @@ fn lowered(
     let watch = control.at(Stage::ChoosingKernels(target.target));
     let total = load.steps.len() + functions.iter().flatten().map(|flow| flow.steps.len()).sum::<usize>();
     let mut chooser = Chooser::new(backend, target);
-    let (mut kernels, mut done) = (Kernels::default(), 0);
+    let (mut kernels, mut done, mut was_open) = (Kernels::default(), 0, false);
     let mut lower = |flow: &Flow, is_open: bool| {
-        if is_open {
+        if is_open || was_open {
             // Sizes of other traces look the same.
             chooser.forget();
         }
+        was_open = is_open;
         let (chooser, codes, kernels) = (&mut chooser, &mut *codes, &mut kernels);
         let made = Lowering { chooser, codes, kernels, slabs, watch, before: done, total }.lower(flow);
         done += flow.steps.len();

@@ -156,8 +156,7 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
     if !fits || !before.inputs[1..].iter().all(constant) || !node.inputs[1..].iter().all(constant) {
         return None;
     }
-    let (beside, weights, dtype, values) =
-        (filters.beside, filters.dims, own.dtype, own.values.exact());
+    let (beside, weights, dtype, values) = (filters.beside, filters.dims, own.dtype, own.values.exact());
     let had_bias = std::mem::replace(own.bias, true);
     let mut rest = node.inputs[3..].iter().copied();
     let (mean, variance) = (node.inputs[1], node.inputs[2]);

@@ -125,12 +125,13 @@ pub(super) fn build(
                 made.map(drop).or_else(|error| if fixed.is_by_values() { Ok(()) } else { Err(error) })?;
             }
         }
-        None => {
-            let text = format!("the model '{}' has no functions", program.name);
-            return Err(Error::new(ErrorKind::InvalidModel, text));
-        }
+        None => return Err(no_functions(&program.name)),
     }
     Ok(Session::assemble(vec![device], infos, Some(0), Program::Model(Box::new(program))))
+}
+
+fn no_functions(model: &str) -> Error {
+    Error::new(ErrorKind::InvalidModel, format!("the model '{model}' has no functions"))
 }
 
 /// What the functions of a model take and give, and what is known of them before any is compiled.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::fields::attributes;
-use super::read::{each, text, texts};
+use super::tables::{each, text, texts};
 use super::{
     ElementType, Graph, Kind, Node, Operator, Result, Spec, Tensor, TosaError, data, schema as s, shapes,
 };

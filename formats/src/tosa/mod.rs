@@ -16,6 +16,7 @@ mod read;
 mod schema;
 mod shapes;
 mod spec;
+mod tables;
 #[cfg(test)]
 mod tests;
 

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::block::Block;
+use super::tables::text;
 use super::{Program, Result, TosaError, schema as s};
-use crate::flatbuffer::{Child, Field, Reader, Table, Text, Vector};
+use crate::flatbuffer::{Reader, Table};
 
 /// Whether a file begins like a `.tosa`.
 pub fn is_tosa(start: &[u8]) -> bool {
@@ -63,23 +64,4 @@ fn version(root: &Table<'_>) -> Result<()> {
             format!("{major}.{minor}; 1.0 and drafts of 1.1 are supported: serialize the model again"),
         )),
     }
-}
-
-/// A string; empty when absent.
-pub(super) fn text(table: &Table<'_>, f: &Field<Text>) -> Result<String> {
-    Ok(table.text(f)?.unwrap_or_default().to_owned())
-}
-
-/// Strings.
-pub(super) fn texts(table: &Table<'_>, f: &Field<Vector<Text>>) -> Result<Vec<String>> {
-    table.vector(f)?.iter().map(|text| Ok(text?.to_owned())).collect()
-}
-
-/// Runs a closure on every table of a vector.
-pub(super) fn each<'a>(
-    table: &Table<'a>,
-    f: &Field<Vector<Child>>,
-    mut read: impl FnMut(Table<'a>) -> Result<()>,
-) -> Result<()> {
-    table.vector(f)?.iter().try_for_each(|element| read(element?))
 }

@@ -5,6 +5,9 @@ use spirv::{Decoration, Op};
 use super::*;
 use crate::words::{instruction, literal};
 
+/// Instructions with their operands.
+type Parts = Vec<(Op, Vec<u32>)>;
+
 /// Words of a module of instructions.
 fn module(parts: &[(Op, Vec<u32>)]) -> Vec<u32> {
     let mut words = vec![spirv::MAGIC_NUMBER, 0x0001_0500, 0, 64, 0];
@@ -17,7 +20,7 @@ fn with(start: &[u32], text: &str, end: &[u32]) -> Vec<u32> {
 }
 
 /// A graph of one operation on an input, a constant outside of the module, and constants of every kind.
-fn sample() -> Vec<(Op, Vec<u32>)> {
+fn sample() -> Parts {
     let (set, binding) = (Decoration::DescriptorSet as u32, Decoration::Binding as u32);
     vec![
         (Op::ExtInstImport, with(&[1], "TOSA.001000.1", &[])),
@@ -85,7 +88,7 @@ fn operations_and_constants_are_read() {
 
 #[test]
 fn broken_rules_are_told() {
-    let said = |change: &dyn Fn(&mut Vec<(Op, Vec<u32>)>)| {
+    let said = |change: &dyn Fn(&mut Parts)| {
         let mut parts = sample();
         change(&mut parts);
         read(&module(&parts)).unwrap_err().to_string()

@@ -3,17 +3,29 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use halite_formats::vgf::{Segment, Vgf};
-use halite_spirv::{BindingFacts, analyze, modern_buffers, move_bindings};
+use halite_spirv::{BindingFacts, EntryFacts, analyze, modern_buffers, move_bindings};
 
 use super::{
     Result,
     resources::{Contents, memory_of, tensor_of},
-    run::{bound, words},
+    segment::{bound, words},
 };
 use crate::{
     build::Builder,
-    graph::{ForeignBinding, ForeignKernel},
+    graph::{ElementType, ForeignBinding, ForeignKernel, TensorId},
 };
+
+/// The buffers of a kernel, and what lies in them.
+#[derive(Default)]
+struct Bound {
+    /// Which of `bindings` a set and a number lead to.
+    places: BTreeMap<(u32, u32), u32>,
+    bindings: Vec<ForeignBinding>,
+    inputs: Vec<TensorId>,
+    outputs: Vec<(ElementType, Vec<u64>)>,
+    /// The resources of `outputs`.
+    written: Vec<usize>,
+}
 
 /// Runs a segment.
 pub(super) fn run(
@@ -38,9 +50,33 @@ pub(super) fn run(
     if entry.push_constant_bytes > 0 || !segment.push_constants.is_empty() {
         return Err(builder.unsupported("push constants: the file has no values for them"));
     }
-    let mut places = BTreeMap::new();
-    let (mut bindings, mut inputs, mut outputs, mut written) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let bound = bind(builder, file, segment, entry, contents)?;
+    let moved = move_bindings(&words, &bound.places).map_err(|e| builder.unsupported(e.to_string()))?;
+    let kernel = ForeignKernel {
+        name: builder.location().as_str().to_owned(),
+        module: Arc::from(moved),
+        entry_point: module.entry_point.clone(),
+        constants: BTreeMap::new(),
+        push_constants: Vec::new(),
+        bindings: bound.bindings,
+        workgroups: segment.dispatch,
+    };
+    let results = builder.foreign(kernel, &bound.inputs, &bound.outputs)?;
+    for (resource, result) in bound.written.into_iter().zip(results) {
+        contents.set(resource, result);
+    }
+    Ok(())
+}
+
+/// Binds what an entry point uses to the segment's resources.
+fn bind(
+    builder: &mut Builder,
+    file: &Vgf,
+    segment: &Segment,
+    entry: &EntryFacts,
+    contents: &mut Contents<'_>,
+) -> Result<Bound> {
+    let mut made = Bound::default();
     for used in &entry.bindings {
         let (set, number) = (used.set, used.binding);
         let Some(resource) = bound(segment, set, number) else {
@@ -56,31 +92,17 @@ pub(super) fn run(
                 "resource {resource} is read and written by the same kernel: results have to be resources of their own"
             )));
         }
-        places.insert((set, number), bindings.len() as u32);
+        made.places.insert((set, number), made.bindings.len() as u32);
         if is_output {
-            bindings.push(ForeignBinding::Output { index: outputs.len(), bytes });
-            outputs.push((element, dims));
-            written.push(resource);
+            made.bindings.push(ForeignBinding::Output { index: made.outputs.len(), bytes });
+            made.outputs.push((element, dims));
+            made.written.push(resource);
         } else {
-            bindings.push(ForeignBinding::Input { index: inputs.len(), bytes });
-            inputs.push(contents.get(builder, resource, element, &dims)?);
+            made.bindings.push(ForeignBinding::Input { index: made.inputs.len(), bytes });
+            made.inputs.push(contents.get(builder, resource, element, &dims)?);
         }
     }
-    let moved = move_bindings(&words, &places).map_err(|e| builder.unsupported(e.to_string()))?;
-    let kernel = ForeignKernel {
-        name: builder.location().as_str().to_owned(),
-        module: Arc::from(moved),
-        entry_point: module.entry_point.clone(),
-        constants: BTreeMap::new(),
-        push_constants: Vec::new(),
-        bindings,
-        workgroups: segment.dispatch,
-    };
-    let results = builder.foreign(kernel, &inputs, &outputs)?;
-    for (resource, result) in written.into_iter().zip(results) {
-        contents.set(resource, result);
-    }
-    Ok(())
+    Ok(made)
 }
 
 /// Whether a descriptor of the kernel is one that is supported.

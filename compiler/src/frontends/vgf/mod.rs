@@ -6,6 +6,7 @@ mod model;
 mod operand;
 mod resources;
 mod run;
+mod segment;
 
 pub use model::{Model, Vgf};
 pub(crate) use run::{check_input, import, operators, unsupported};

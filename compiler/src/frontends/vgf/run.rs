@@ -6,6 +6,7 @@ use halite_spirv::{graph, words_from_bytes};
 use super::{
     Result, graph as tosa_graph, kernel,
     resources::{Contents, tensor_of},
+    segment::{bound, words},
 };
 use crate::{
     CompileError, SourceLocation, UnsupportedOperator,
@@ -133,21 +134,6 @@ fn missing(file: &Vgf) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// The words of a segment's module.
-pub(super) fn words(builder: &Builder, module: &Module) -> Result<Vec<u32>> {
-    let Code::SpirV(bytes) = &module.code else {
-        return Err(builder.unsupported(format!("a module with {}", module.code.language())));
-    };
-    words_from_bytes(bytes).map_err(|e| builder.invalid(e.to_string()))
-}
-
-/// The resource that a module's descriptor is bound to.
-pub(super) fn bound(segment: &Segment, set: u32, binding: u32) -> Option<usize> {
-    let sets = segment.sets.iter().filter(|known| known.index == set);
-    let mut slots = sets.flat_map(|known| &known.bindings).filter(|slot| slot.binding == binding);
-    slots.next().map(|slot| slot.resource)
 }
 
 fn run_graph(

@@ -3,7 +3,10 @@
 use halite_compiler::graph::{Graph, Node, NodeOp};
 use halite_ops::{DType, Tolerance, Values};
 
-use super::{Difference, Known, NodeCheck, RecordedCheck};
+use super::{
+    known::Known,
+    report::{Difference, NodeCheck, RecordedCheck},
+};
 use crate::{Result, Tensor};
 
 /// A node beside its reference on the device's own values of its inputs; nothing for views.

@@ -2,18 +2,27 @@
 //! device computed before it; against recorded values; and whether runs give the same bits.
 
 mod compare;
+mod known;
+mod report;
 
 use std::time::Instant;
 
 use bytes::Bytes;
-use halite_compiler::{self as inner, graph::Graph, signature::Bindings};
-use halite_ops::Values;
+use halite_compiler::{
+    self as inner,
+    graph::{Graph, TensorId},
+    signature::Bindings,
+};
 
-use self::compare::{against, compare};
+pub use self::report::{CheckReport, Difference, NodeCheck, RecordedCheck};
+use self::{
+    compare::{against, compare},
+    known::Known,
+};
 use super::{Model, Precision, Sizes, Tuning};
 use crate::{
-    Cache, Device, Error, ErrorKind, Inputs, Outputs, Result, RunOptions, Session, Source, Tensor, Value,
-    options::Limits,
+    Cache, Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Result, RunOptions, Session, Source,
+    Tensor, Value, options::Limits,
 };
 
 /// Most bytes of all results of operations together: all are kept on the device and on the host.
@@ -118,18 +127,7 @@ impl Checker {
         options: &RunOptions,
     ) -> Result<CheckReport> {
         let limits = options.begin();
-        let functions = model.functions()?;
-        let info = match &self.function {
-            Some(name) => functions.iter().find(|info| info.name == *name),
-            None => functions.first(),
-        };
-        let info = info.ok_or_else(|| {
-            let names: Vec<_> = functions.iter().map(|info| info.name.as_str()).collect();
-            Error::new(
-                ErrorKind::NotFound,
-                format!("there is no such function; the model has {}", names.join(", ")),
-            )
-        })?;
+        let info = self.info(model)?;
         let values = inputs.into().in_order(&info.input_names(), &info.name)?;
         let graph = self.graph(model, &info.name, &values, &limits)?;
         let (exposed, tensors) = graph.exposed();
@@ -162,14 +160,28 @@ impl Checker {
         for _ in 1..self.runs {
             let again = run(&session, &given, options, graph.outputs.len())?;
             report.runs += 1;
-            let differs = tensors.iter().zip(first.iter().zip(&again)).find(|(_, (a, b))| a != b);
-            if let (Some((id, _)), None) = (differs, &report.differs) {
-                let node = graph.body.nodes.iter().find(|node| node.outputs.contains(id));
-                report.differs = node.map(|node| node.location.as_str().to_owned());
+            if report.differs.is_none() {
+                report.differs = differs(&graph, &tensors, &first, &again);
             }
         }
         log::info!("checked {} nodes in {:?}", report.nodes.len(), start.elapsed());
         Ok(report)
+    }
+
+    /// The function that is checked.
+    fn info(&self, model: &Model) -> Result<FunctionInfo> {
+        let functions = model.functions()?;
+        let info = match &self.function {
+            Some(name) => functions.iter().find(|info| info.name == *name),
+            None => functions.first(),
+        };
+        info.cloned().ok_or_else(|| {
+            let names: Vec<_> = functions.iter().map(|info| info.name.as_str()).collect();
+            Error::new(
+                ErrorKind::NotFound,
+                format!("there is no such function; the model has {}", names.join(", ")),
+            )
+        })
     }
 
     /// The function's graph for these inputs.
@@ -240,6 +252,13 @@ impl Checker {
     }
 }
 
+/// Where the first node is whose bits two runs do not share.
+fn differs(graph: &Graph, tensors: &[TensorId], first: &[Bytes], again: &[Bytes]) -> Option<String> {
+    let (id, _) = tensors.iter().zip(first.iter().zip(again)).find(|(_, (a, b))| a != b)?;
+    let node = graph.body.nodes.iter().find(|node| node.outputs.contains(id))?;
+    Some(node.location.as_str().to_owned())
+}
+
 /// The bytes of what every node computed.
 fn run(session: &Session, inputs: &[Value], options: &RunOptions, own: usize) -> Result<Vec<Bytes>> {
     let mut given = Inputs::new();
@@ -254,133 +273,4 @@ fn run(session: &Session, inputs: &[Value], options: &RunOptions, own: usize) ->
             None => Err(Error::new(ErrorKind::Other, "a result is no tensor".to_owned())),
         })
         .collect()
-}
-
-/// Values of tensors, as the device has them.
-struct Known<'a> {
-    graph: &'a Graph,
-    computed: std::collections::HashMap<inner::graph::TensorId, Bytes>,
-}
-
-impl Known<'_> {
-    /// Adds what was handed in.
-    fn inputs(&mut self, given: &[Value]) -> Result<()> {
-        for (port, value) in self.graph.inputs.iter().zip(given) {
-            if let Some(tensor) = value.as_tensor() {
-                self.computed.insert(port.tensor, tensor.to_bytes()?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what a view shows.
-    fn views(&mut self, node: &inner::graph::Node) {
-        if let (inner::graph::NodeOp::View, [from], [to]) = (&node.op, &node.inputs[..], &node.outputs[..])
-            && let Some(bytes) = self.bytes(*from)
-        {
-            self.computed.insert(*to, bytes);
-        }
-    }
-
-    fn bytes(&self, id: inner::graph::TensorId) -> Option<Bytes> {
-        self.computed.get(&id).or(self.graph.tensor(id).constant.as_ref()).cloned()
-    }
-
-    fn values(&self, id: inner::graph::TensorId) -> Option<Values> {
-        Some(Values::from_bytes(self.graph.stored_type(id), &self.bytes(id)?))
-    }
-}
-
-/// What a check found.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct CheckReport {
-    /// The function that was checked.
-    pub function: String,
-    /// The nodes of the compiled graph, in the order in which they run.
-    pub nodes: Vec<NodeCheck>,
-    /// What was recorded, beside what the device computed.
-    pub recorded: Vec<RecordedCheck>,
-    /// How often the model ran.
-    pub runs: usize,
-    /// Where the first node is whose bits were not the same in all runs.
-    pub differs: Option<String>,
-}
-
-impl CheckReport {
-    /// The first node whose results are not within the tolerance of its reference.
-    pub fn first_wrong(&self) -> Option<&NodeCheck> {
-        self.nodes.iter().find(|node| node.wrong > 0)
-    }
-
-    /// The first node that makes NaN or infinities of inputs without any.
-    pub fn first_not_finite(&self) -> Option<&NodeCheck> {
-        self.nodes.iter().find(|node| node.not_finite > 0 && node.finite_inputs)
-    }
-
-    /// Whether nothing is wrong: nodes are near their references, recorded values near what was computed, and all runs the same.
-    pub fn is_right(&self) -> bool {
-        let recorded = |check: &RecordedCheck| check.found && check.wrong == 0;
-        self.first_wrong().is_none() && self.differs.is_none() && self.recorded.iter().all(recorded)
-    }
-}
-
-/// A node and its reference.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct NodeCheck {
-    /// Where in the model it comes from.
-    pub location: String,
-    /// Name of the operation; `if`, `loop` or `kernel of the model` for nodes without a reference.
-    pub kind: String,
-    /// The operation as text.
-    pub text: String,
-    /// Names of the results in the model.
-    pub tensors: Vec<String>,
-    /// Whether there is a reference that it was compared with.
-    pub compared: bool,
-    /// Elements of its results.
-    pub elements: u64,
-    /// How many are outside of the tolerance.
-    pub wrong: u64,
-    /// The element that is farthest from its reference, in units of the tolerance.
-    pub worst: Option<Difference>,
-    /// Elements that are NaN or infinite.
-    pub not_finite: u64,
-    /// Whether no element of its inputs is.
-    pub finite_inputs: bool,
-}
-
-/// An element that differs.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Difference {
-    /// Place of the result among the node's.
-    pub output: usize,
-    /// Place of the element.
-    pub index: usize,
-    /// What the device computed.
-    pub got: f64,
-    /// What it should be.
-    pub expected: f64,
-    /// How far it may be off.
-    pub allowed: f64,
-}
-
-/// A tensor that another runtime recorded.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct RecordedCheck {
-    /// Its name.
-    pub name: String,
-    /// Whether the compiled graph has a tensor of this name and size. Passes join nodes, so some of a model's do not exist any more.
-    pub found: bool,
-    /// Where in the model it is computed.
-    pub location: String,
-    /// Elements.
-    pub elements: u64,
-    /// How many are outside of the tolerance.
-    pub wrong: u64,
-    /// The element that is farthest off.
-    pub worst: Option<Difference>,
 }

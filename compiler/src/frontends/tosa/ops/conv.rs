@@ -8,7 +8,7 @@ use super::{
     call::Call,
     cast::{computable, stored},
     rules,
-    taps::{Line, convolved, has_special},
+    taps::{Line, convolved, has_special, spread},
     values::{int, to},
 };
 use crate::{
@@ -170,27 +170,6 @@ fn without_padding(
     let Some(sums) = convolved(b, x?, filter?, lines, depthwise)? else { return Ok(None) };
     let made = b.binary(Function::Add, sums, bias?)?;
     stored(b, call.output().element, made).map(Some)
-}
-
-/// An axis with `stride - 1` zeros between its places.
-pub(super) fn spread(b: &mut Builder, x: TensorId, axis: usize, stride: u64, zero: i64) -> Result<TensorId> {
-    let dims = b.dims(x).to_vec();
-    if stride == 1 {
-        return Ok(x);
-    }
-    let after = stride as i64 - 1;
-    let mut apart = dims.clone();
-    apart.insert(axis + 1, 1);
-    let x = b.reshape(x, &apart)?;
-    let mut borders = vec![(0, 0); apart.len()];
-    borders[axis + 1].1 = after;
-    let wide = b.pad(x, &borders, Border::Constant, zero as f64)?;
-    let mut joined = dims.clone();
-    joined[axis] = joined[axis].saturating_mul(stride);
-    let wide = b.reshape(wide, &joined)?;
-    let mut borders = vec![(0, 0); dims.len()];
-    borders[axis].1 = -after;
-    b.pad(wide, &borders, Border::Constant, zero as f64)
 }
 
 /// The attributes as numbers without sign.

@@ -143,7 +143,7 @@ fn each(b: &mut Builder, part: TensorId, weights: TensorId) -> Result<TensorId> 
 fn placed(b: &mut Builder, mut product: TensorId, lines: &[Line], met: &[(Range, u64)]) -> Result<TensorId> {
     let rank = lines.len();
     for (d, line) in lines.iter().enumerate() {
-        product = super::conv::spread(b, product, d + 1, line.spread, 0)?;
+        product = spread(b, product, d + 1, line.spread, 0)?;
     }
     let mut borders = vec![(0, 0); rank + 2];
     for (d, (_, first)) in met.iter().enumerate() {
@@ -151,4 +151,25 @@ fn placed(b: &mut Builder, mut product: TensorId, lines: &[Line], met: &[(Range,
         borders[d + 1] = (*first as i64, lines[d].results as i64 - end as i64);
     }
     b.pad(product, &borders, Border::Constant, 0.0)
+}
+
+/// An axis with `stride - 1` zeros between its places.
+pub(super) fn spread(b: &mut Builder, x: TensorId, axis: usize, stride: u64, zero: i64) -> Result<TensorId> {
+    let dims = b.dims(x).to_vec();
+    if stride == 1 {
+        return Ok(x);
+    }
+    let after = stride as i64 - 1;
+    let mut apart = dims.clone();
+    apart.insert(axis + 1, 1);
+    let x = b.reshape(x, &apart)?;
+    let mut borders = vec![(0, 0); apart.len()];
+    borders[axis + 1].1 = after;
+    let wide = b.pad(x, &borders, Border::Constant, zero as f64)?;
+    let mut joined = dims.clone();
+    joined[axis] = joined[axis].saturating_mul(stride);
+    let wide = b.reshape(wide, &joined)?;
+    let mut borders = vec![(0, 0); dims.len()];
+    borders[axis].1 = -after;
+    b.pad(wide, &borders, Border::Constant, zero as f64)
 }

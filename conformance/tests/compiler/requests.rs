@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use halite_compiler::{CompileOptions, Compiled, Control, ParameterStorage, Program, compile, graph::Graph};
+use halite_compiler::{
+    CompileOptions, Compiled, Control, ParameterStorage, Program, compile,
+    graph::{Graph, Shape},
+};
 use halite_conformance::suites::models::programs::Sample;
 use halite_formats::vmfb::read_module;
 use halite_hal::Options;
@@ -41,7 +44,7 @@ fn inputs_of_other_sizes_are_refused_with_what_there_is() {
     let session = device.session(&compiled(&case.program, &CompileOptions::default()));
     let mut other = case.graph(0).clone();
     let (x, scale) = (other.inputs[0].tensor, other.inputs[1].tensor);
-    other.tensors[x.index()].dims = vec![5, 8];
+    other.tensors[x.index()].shape = Shape::new([5u64, 8]);
     let refused = |graph: &Graph, inputs: &[Values]| {
         device.call(&session, "main", graph, inputs).unwrap_err().to_string()
     };
@@ -49,8 +52,8 @@ fn inputs_of_other_sizes_are_refused_with_what_there_is() {
     let told = refused(&other, &[numbers(40), numbers(1)]);
     assert!(told.contains("'x') [1x8]") && told.contains("'x') [16x8]"), "{told}");
     // What all versions agree on is told by itself.
-    other.tensors[x.index()].dims = vec![3, 8];
-    other.tensors[scale.index()].dims = vec![2];
+    other.tensors[x.index()].shape = Shape::new([3u64, 8]);
+    other.tensors[scale.index()].shape = Shape::new([2u64]);
     let told = refused(&other, &[numbers(24), numbers(2)]);
     assert!(told.contains("input 1 ('scale')") && told.contains("expected 1 but have 2"), "{told}");
 }

@@ -52,7 +52,7 @@ impl Stock {
 /// A type as the tool takes it: `2x3xf32`.
 fn shape(graph: &Graph, port: &halite_compiler::graph::Port) -> String {
     let tensor = graph.tensor(port.tensor);
-    let mut words: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+    let mut words: Vec<_> = tensor.dims().iter().map(ToString::to_string).collect();
     words.push(match tensor.element.to_string().as_str() {
         "bool" => "i1".to_owned(),
         other => other.strip_prefix('u').map_or_else(|| other.to_owned(), |bits| format!("ui{bits}")),

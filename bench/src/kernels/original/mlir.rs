@@ -250,8 +250,6 @@ fn padded(body: &mut Body, op: &Conv2d, shapes: &Shapes) -> (&'static str, Vec<u
 
 #[cfg(test)]
 mod tests {
-    use halite_ops::TensorDesc;
-
     use super::*;
 
     fn of(text: &str) -> Result<Source, String> {

@@ -202,6 +202,11 @@ pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + 
     let index = library::VARIANTS.binary_search_by(|(name, _)| (*name).cmp(operation));
     index.into_iter().flat_map(|index| {
         let (operation, text) = library::VARIANTS[index];
+        // DEVHACK
+        let other = std::env::var("HALITE_DEV_OPS")
+            .ok()
+            .and_then(|f| std::fs::read_to_string(format!("{f}/{operation}/variants.json")).ok());
+        let text = other.map_or(text, |t| Box::leak(t.into_boxed_str()));
         LISTS[index].get_or_init(|| read(operation, text).expect("the crate's own data, read by every test"))
     })
 }

@@ -8,16 +8,6 @@ pub(crate) static VARIANTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), 
 
 /// A build by name.
 pub(crate) fn module(name: &str) -> Option<crate::Module> {
-    // DEVHACK
-    if let Ok(folder) = std::env::var("HALITE_DEV_SPV") {
-        let path = std::path::Path::new(&folder).join(format!("{name}.spv"));
-        if let Ok(bytes) = std::fs::read(&path) {
-            return Some(crate::Module::Compiled {
-                name: Box::leak(name.to_owned().into_boxed_str()),
-                bytes: Box::leak(bytes.into_boxed_slice()),
-            });
-        }
-    }
     let index = MODULES.binary_search_by(|(n, _)| (*n).cmp(name)).ok()?;
     let (name, bytes) = MODULES[index];
     Some(crate::Module::Compiled { name, bytes })

@@ -331,7 +331,7 @@ impl ModelProgram {
 
     /// Floats inside: what was asked for, and on devices that run on the processor 32 bits for 16.
     pub(super) fn precision(&self) -> Precision {
-        let processor = self.capabilities.target.family().is_some_and(|family| family.name == "cpu");
+        let processor = self.capabilities.target.is_processor();
         match self.options.precision {
             Precision::Model if processor => Precision::F32,
             precision => precision,

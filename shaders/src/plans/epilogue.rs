@@ -53,8 +53,8 @@ impl Epilogue {
         match template {
             "pointwise" if flag("finishes") => Epilogue::Everything,
             "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
-            "depthwise" | "depthwise_window" => Epilogue::Few,
-            "direct" | "exchange" | "strips" if flag("few") => Epilogue::Few,
+            "depthwise" | "depthwise_square" | "depthwise_window" => Epilogue::Few,
+            "direct" | "strips" if flag("few") => Epilogue::Few,
             _ => Epilogue::Everything,
         }
     }

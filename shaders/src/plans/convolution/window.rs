@@ -1,5 +1,5 @@
-//! Dispatches of `depthwise_window.comp`: convolutions of groups of one channel with any window, and the patch of results of an
-//! invocation that fits the image best.
+//! Dispatches of `depthwise_window.comp` and `depthwise_square.comp`: convolutions of groups of one channel with any window, or one
+//! of those that the code is written for, and the patch of results of an invocation that fits the image best.
 
 use halite_ops::{
     convolution::Convolution,
@@ -47,6 +47,26 @@ pub(in crate::plans) fn depthwise(shape: &Convolution, mut kernel: Kernel<'_>) -
     let constants = [&[lanes, least, most][..], &sizes, &[quads.into()]].concat();
     let grid = [fixed_groups(patches, lanes)?, filters, images_32(shape)?];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
+}
+
+/// An invocation for four rows of four neighbours of one filter over one channel, with a window that the code is written for:
+/// `depthwise_square.comp`.
+pub(in crate::plans) fn depthwise_square(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let (p, w) = (|name| kernel.params.get(name), &shape.window);
+    let (lanes, size, stride) = (p("lanes")?, p("kernel")?, p("stride")?);
+    let window = (w.kernel, w.strides, w.dilations) == ([size.into(); 2], [stride.into(); 2], [1, 1]);
+    if !window || shape.channels != 1 || shape.layout != Layout::Nchw {
+        return Err(Unfit(format!(
+            "wants channels first, one channel in a group, a kernel of {size}x{size} with strides of {stride} and no dilation"
+        )));
+    }
+    let filters = fixed("filters", shape.groups * shape.filters)?;
+    kernel.more.extend([filters, 0]);
+    let [least, most] = kernel.limits();
+    let [rows, columns] = w.output();
+    let quads = columns.is_multiple_of(4);
+    let grid = [fixed_groups(rows.div_ceil(4) * columns.div_ceil(4), lanes)?, filters, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid)?))
 }
 
 /// The patch whose invocations take the least time, by what an element that is read, a product and a result cost on llvmpipe.

@@ -96,7 +96,8 @@ impl Chain<'_> {
     /// The factor and the input of a node that only scales, which computes a tensor.
     pub(super) fn scaled(&self, id: TensorId) -> Option<(f64, TensorId)> {
         let node = self.producer(id)?;
-        let NodeOp::Operation(Operation::Elementwise(Elementwise { inputs, program })) = &node.op else {
+        let NodeOp::Operation(Operation::Elementwise(Elementwise { inputs, program, strided: _ })) = &node.op
+        else {
             return None;
         };
         let ([(dtype, dims)], [call], [output]) = (&inputs.0[..], &program.nodes[..], &program.outputs[..])

@@ -103,7 +103,7 @@ fn what_is_joined_is_computed_where_it_is_joined() {
     // Straight into the output.
     assert_eq!(joined(32), ("ddd|".to_owned(), 0));
     // Parts that cannot be bound are copied: 240 bytes, of which the first begins at a multiple of 256.
-    assert_eq!(joined(30), ("ddd|cc|".to_owned(), 512));
+    assert_eq!(joined(30), ("ddd|cc|".to_owned(), 496));
     // The input, constants, and what is there twice, are copied.
     let (line, _) = commands(|b| {
         let x = b.input("x", F32, &[2, 32]).unwrap();

@@ -69,16 +69,16 @@ pub struct Attention {
     pub softcap: Option<Exact<f64>>,
     /// Where the rows of `q` lie, if not one behind the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub q_rows: Option<Rows>,
+    pub q_rows: Option<Box<Rows>>,
     /// The same for `k`, whose rows have no capacity then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub k_rows: Option<Rows>,
+    pub k_rows: Option<Box<Rows>>,
     /// The same for `v`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub v_rows: Option<Rows>,
+    pub v_rows: Option<Box<Rows>>,
     /// The same for the result: another order of the same rows, such as that of tokens with all of their heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub out_rows: Option<Rows>,
+    pub out_rows: Option<Box<Rows>>,
 }
 
 fn one() -> Size {
@@ -133,12 +133,14 @@ impl Attention {
     pub fn rows(&self) -> [Rows; 3] {
         let queries = Rows::dense(self.batch, self.heads, self.q_len, self.head_dim);
         let cache = Rows::dense(self.batch, self.kv_heads(), self.capacity(), self.head_dim);
-        [self.q_rows.unwrap_or(queries), self.k_rows.unwrap_or(cache), self.v_rows.unwrap_or(cache)]
+        [(&self.q_rows, queries), (&self.k_rows, cache), (&self.v_rows, cache)]
+            .map(|(own, dense)| own.as_deref().copied().unwrap_or(dense))
     }
 
     /// Where the rows of the result lie.
     pub fn result_rows(&self) -> Rows {
-        self.out_rows.unwrap_or_else(|| Rows::dense(self.batch, self.heads, self.q_len, self.head_dim))
+        let dense = Rows::dense(self.batch, self.heads, self.q_len, self.head_dim);
+        self.out_rows.as_deref().copied().unwrap_or(dense)
     }
 
     /// Key-value heads.
@@ -199,20 +201,15 @@ fn packed(op: Attention, more: u64) -> Attention {
     let token = (heads + 2 * kv_heads) * dim + more;
     let source = op.batch * op.q_len * token;
     let rows = |offset: u64| {
-        Some(Rows {
-            source,
-            offset: offset.into(),
-            batch: op.q_len * token,
-            head: dim.into(),
-            row: token.into(),
-        })
+        let (batch, head, row) = (op.q_len * token, dim.into(), token.into());
+        Some(Box::new(Rows { source, offset: offset.into(), batch, head, row }))
     };
     let out = Rows::dense(op.batch, heads, op.q_len, dim);
     Attention {
         q_rows: rows(more),
         k_rows: rows(more + heads * dim),
         v_rows: rows(more + (heads + kv_heads) * dim),
-        out_rows: Some(Rows { head: dim.into(), row: (heads * dim).into(), ..out }),
+        out_rows: Some(Box::new(Rows { head: dim.into(), row: (heads * dim).into(), ..out })),
         ..op
     }
 }
@@ -330,6 +327,9 @@ impl Op for Attention {
         if self.lengths && self.mask != Mask::None {
             return Err("lengths go with no mask".into());
         }
+        if self.capacity() < self.kv_len {
+            return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
+        }
         let [q_rows, k_rows, v_rows] = self.rows();
         let (queries, keys) = (self.query_shape(), self.key_shape());
         for (name, rows, shape) in [
@@ -340,11 +340,8 @@ impl Op for Attention {
         ] {
             rows.check(shape).map_err(|reason| format!("rows of {name}: {reason}"))?;
         }
-        if self.out_rows.is_some_and(|rows| !rows.is_order(queries)) {
+        if self.out_rows.as_ref().is_some_and(|rows| !rows.is_order(queries)) {
             return Err("rows of the result are an order of all of its rows".into());
-        }
-        if self.capacity() < self.kv_len {
-            return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
         }
         let finite =
             self.scale().is_finite() && self.softcap.is_none_or(|Exact(cap)| cap.is_finite() && cap > 0.0);
@@ -355,7 +352,7 @@ impl Op for Attention {
         let cache = [self.batch, self.kv_heads().into(), self.capacity(), self.head_dim.into()];
         let mask = self.mask_dims().map(|dims| TensorDesc::new("mask", self.dtype, dims));
         let tensors =
-            [("q", self.query_shape(), self.q_rows), ("k", cache, self.k_rows), ("v", cache, self.v_rows)];
+            [("q", self.query_shape(), &self.q_rows), ("k", cache, &self.k_rows), ("v", cache, &self.v_rows)];
         let [q, k, v] = tensors.map(|(name, dims, rows)| match rows {
             Some(rows) => TensorDesc::new(name, self.dtype, [rows.source]),
             None => TensorDesc::new(name, self.dtype, dims),

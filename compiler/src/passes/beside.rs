@@ -36,7 +36,7 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
     let mut new: HashMap<usize, Vec<Node>> = HashMap::new();
     for key in order {
         let group = &groups[&key];
-        if !(2..=MOST_PRODUCTS).contains(&group.len()) || !is_worth_it(graph, region, uses, &readers, group) {
+        if !(2..=MOST_PRODUCTS).contains(&group.len()) || !is_worth_it(region, uses, &readers, group) {
             continue;
         }
         let made = joined(graph, region, group);
@@ -139,7 +139,7 @@ fn product(node: &Node) -> &MatMul {
 }
 
 /// Whether fewer products are worth the copies of parts that stay.
-fn is_worth_it(graph: &Graph, region: &Region, uses: &Uses, readers: &Readers, group: &[usize]) -> bool {
+fn is_worth_it(region: &Region, uses: &Uses, readers: &Readers, group: &[usize]) -> bool {
     let (mut copies, mut offset) = (0, 0);
     for place in group {
         let node = &region.nodes[*place];
@@ -147,13 +147,12 @@ fn is_worth_it(graph: &Graph, region: &Region, uses: &Uses, readers: &Readers, g
         let one_row = (own.m * own.batch).is(1.into());
         let bytes = offset * own.out.size();
         // A part of one row is memory of its own.
-        let lies_alone = one_row && bytes % PART_ALIGNMENT == 0;
+        let lies_alone = one_row && bytes.is_multiple_of(PART_ALIGNMENT);
         let is_result = region.results.contains(&node.outputs[0]);
         let taken = !is_result && readers.take_parts(region, uses, node.outputs[0]);
         copies += usize::from(!lies_alone && !taken || is_result);
         offset += own.n.value();
     }
-    let _ = graph;
     copies + 1 < group.len()
 }
 
@@ -249,8 +248,7 @@ mod tests {
     }
 
     fn names(graph: &Graph) -> Vec<&'static str> {
-        let known: HashSet<TensorId> = HashSet::new();
-        let mut known = known;
+        let mut known: HashSet<TensorId> = HashSet::new();
         let mut names = Vec::new();
         for node in &graph.body.nodes {
             let constant = |id: &TensorId| known.contains(id) || graph.tensor(*id).constant.is_some();

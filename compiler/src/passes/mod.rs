@@ -13,6 +13,7 @@ mod clean;
 mod epilogue;
 mod fuse;
 mod inline;
+mod joined;
 mod linear;
 mod merge;
 mod moves;
@@ -94,9 +95,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(moves::fixed_indices),
     },
     Pass {
+        name: "joined-parts",
+        summary: "makes one copy of what joins parts of one tensor",
+        needs: &["fixed-indices"],
+        run: Run::Regions(joined::run),
+    },
+    Pass {
         name: "fuse-elementwise",
         summary: "joins elementwise operations into one",
-        needs: &["clean", "inline-scalars"],
+        needs: &["clean", "inline-scalars", "joined-parts"],
         run: Run::Regions(fuse::run),
     },
     Pass {

@@ -61,7 +61,7 @@ fn progression(graph: &Graph, indices: TensorId, gather: &Gather) -> Option<(Siz
     let tensor = graph.tensor(indices);
     let bytes = tensor.constant.as_ref()?;
     let values = Values::from_bytes(tensor.element.storage(), bytes);
-    let first = (values.len() > 0).then(|| values.int(0))?;
+    let first = (!values.is_empty()).then(|| values.int(0))?;
     let step = if values.len() > 1 { values.int(1).checked_sub(first)? } else { 0 };
     let follows = |i: usize| values.int(i).checked_sub(values.int(i - 1)) == Some(step);
     let last = values.int(values.len() - 1);
@@ -93,7 +93,7 @@ fn joined(chain: &Chain<'_>, node: &Node) -> Option<(NodeOp, TensorId)> {
     }
     let made = seen.copy(source, copy.dtype);
     let fits = seen != start && made.shape.len() <= MOST_DIMS;
-    fits.then(|| (NodeOp::Operation(Operation::StridedCopy(made)), seen.tensor))
+    fits.then_some((NodeOp::Operation(Operation::StridedCopy(made)), seen.tensor))
 }
 
 /// What is seen in the source of the copy that makes a tensor, and elements of that source.

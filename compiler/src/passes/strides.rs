@@ -96,11 +96,19 @@ impl Strided {
 
     /// The copy that makes a dense tensor of it, whose source has so many elements.
     pub(super) fn copy(&self, source: Size, dtype: halite_ops::DType) -> StridedCopy {
-        let mut shape = Vec::new();
+        let mut shape: Vec<Size> = Vec::new();
         let mut strides: Vec<Size> = Vec::new();
         for (size, stride) in self.sizes.iter().zip(&self.strides).filter(|(size, _)| **size != 1) {
-            shape.push(*size);
-            strides.push(*stride);
+            match (shape.last_mut(), strides.last_mut()) {
+                (Some(outer), Some(step)) if step.is(*stride * *size) => {
+                    *outer *= size;
+                    *step = *stride;
+                }
+                _ => {
+                    shape.push(*size);
+                    strides.push(*stride);
+                }
+            }
         }
         if shape.is_empty() {
             (shape, strides) = (vec![1.into()], vec![1.into()]);
@@ -220,7 +228,7 @@ mod tests {
         let turned = StridedCopy::transpose(&of(&[5, 3, 4]), &[1, 0, 2], DType::F32);
         let sizes = of(&[5, 2, 2]);
         let seen = Strided { tensor: TensorId(1), offset: 20.into(), strides: of(&[4, 2, 1]), sizes };
-        let (direct, through) = same(&[turned.clone()], &seen).unwrap();
+        let (direct, through) = same(std::slice::from_ref(&turned), &seen).unwrap();
         assert_eq!(direct, through);
         assert_eq!(seen.through(&turned, TensorId(0)).unwrap().strides, [12, 2, 1]);
         // It would go on with the next part.

@@ -96,7 +96,7 @@ impl Parts {
         let bytes = |id: TensorId| graph.tensor(id).byte_size().value();
         let fits = |(id, at): &(TensorId, u64)| {
             let few = self.copied.get(id).is_none_or(|copies| copies.len() < MOST_COPIES);
-            few && bytes(*id) % COPY_ALIGNMENT == 0 && at % COPY_ALIGNMENT == 0
+            few && bytes(*id).is_multiple_of(COPY_ALIGNMENT) && at.is_multiple_of(COPY_ALIGNMENT)
         };
         if !inputs.iter().all(fits) {
             return;
@@ -186,5 +186,6 @@ pub(super) fn slice(copy: &StridedCopy) -> Option<u64> {
     let together = each.into_iter().all(|((size, stride), dense)| size.is(1.into()) || stride.is(dense));
     let begin = copy.offset * copy.dtype.size();
     let some = copy.shape.iter().all(|size| *size > 0);
-    (together && some && begin.is_constant() && begin.value() % BINDING_ALIGNMENT == 0).then(|| begin.value())
+    (together && some && begin.is_constant() && begin.value().is_multiple_of(BINDING_ALIGNMENT))
+        .then(|| begin.value())
 }

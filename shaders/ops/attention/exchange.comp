@@ -28,10 +28,14 @@ layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
 QUAD_BUFFER(4, result, , TYPE);
 
 layout(push_constant) uniform Shape {
-    uint q_len, kv_len, capacity;
+    uint q_len, kv_len;
     uint group_heads;  // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
     float scale, softcap;
+    uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie, in quads.
+    uint k_first, k_batch, k_head, k_row;
+    uint v_first, v_batch, v_head, v_row;
+    uint out_batch, out_head, out_row;  // Where those of results lie.
 };
 
 #define LOAD CONCAT(LOAD_, TYPE)
@@ -58,22 +62,25 @@ float capped(float x) {
 
 void main() {
     const uint lane = gl_SubgroupInvocationID % SUBGROUP;
-    const uint kv_heads = gl_NumWorkGroups.y, kv_head = gl_WorkGroupID.y, batch = gl_WorkGroupID.z;
+    const uint kv_head = gl_WorkGroupID.y, batch = gl_WorkGroupID.z;
     const uint key_count = LENGTHS ? min(lengths[batch], kv_len) : kv_len;
     const uint rows = group_heads * q_len, row0 = gl_WorkGroupID.x * (QUERIES * SUBGROUP);
-    const uint first_row = (batch * kv_heads + kv_head) * rows, kv_base = (batch * kv_heads + kv_head) * capacity * QUADS;
+    const uint q_base = q_first + batch * q_batch, to = batch * out_batch;
+    const uint k_base = k_first + batch * k_batch + kv_head * k_head, v_base = v_first + batch * v_batch + kv_head * v_head;
 
     // Keys that a query sees end before `seen`; those that no query of the workgroup sees are not read.
-    uint row[QUERIES], seen[QUERIES], mask_row[QUERIES];
+    uint row[QUERIES], seen[QUERIES], mask_row[QUERIES], out_at[QUERIES];
     vec4 query[QUERIES * QUADS], acc[QUERIES * QUADS];
     float top[QUERIES], total[QUERIES];
     [[unroll]] for (uint r = 0; r < QUERIES; ++r) {
         row[r] = min(row0 + r * SUBGROUP + lane, rows - 1);
-        const uint i = row[r] % q_len;
+        const uint head = kv_head * group_heads + row[r] / q_len, i = row[r] % q_len;
         seen[r] = CAUSAL ? uint(max(int(key_count + i + 1) - int(q_len), 0)) : key_count;
-        mask_row[r] = batch * mask_batch + (kv_head * group_heads + row[r] / q_len) * mask_head + i * kv_len;
+        mask_row[r] = batch * mask_batch + head * mask_head + i * kv_len;
+        const uint from = q_base + head * q_head + i * q_row;
+        out_at[r] = to + head * out_head + i * out_row;
         [[unroll]] for (uint c = 0; c < QUADS; ++c) {
-            query[r * QUADS + c] = vec4(LOAD4(q, (first_row + row[r]) * QUADS + c));
+            query[r * QUADS + c] = vec4(LOAD4(q, from + c));
             acc[r * QUADS + c] = vec4(0.0);
         }
         top[r] = NONE;
@@ -85,20 +92,20 @@ void main() {
 
     for (uint key0 = 0; key0 < end; key0 += SUBGROUP) {
         const bool there = key0 + lane < end;
-        const uint at = kv_base + min(key0 + lane, end - 1) * QUADS;
+        const uint key = min(key0 + lane, end - 1), k_at = k_base + key * k_row, v_at = v_base + key * v_row;
         float scores[QUERIES * SUBGROUP];
         [[unroll]] for (uint i = 0; i < QUERIES * SUBGROUP; ++i) scores[i] = 0.0;
         [[unroll]] for (uint c = 0; c < QUADS; ++c) {
-            const vec4 mine = vec4(LOAD4(k, at + c));
+            const vec4 mine = vec4(LOAD4(k, k_at + c));
             [[unroll]] for (uint j = 0; j < SUBGROUP; ++j) {
-                const vec4 key = FROM_INVOCATION(mine, j);
+                const vec4 given = FROM_INVOCATION(mine, j);
                 [[unroll]] for (uint r = 0; r < QUERIES; ++r) {
                     const vec4 mul = query[r * QUADS + c];
                     float sum = scores[r * SUBGROUP + j];
-                    sum = fma(mul.x, key.x, sum);
-                    sum = fma(mul.y, key.y, sum);
-                    sum = fma(mul.z, key.z, sum);
-                    scores[r * SUBGROUP + j] = fma(mul.w, key.w, sum);
+                    sum = fma(mul.x, given.x, sum);
+                    sum = fma(mul.y, given.y, sum);
+                    sum = fma(mul.z, given.z, sum);
+                    scores[r * SUBGROUP + j] = fma(mul.w, given.w, sum);
                 }
             }
         }
@@ -126,7 +133,7 @@ void main() {
             [[unroll]] for (uint c = 0; c < QUADS; ++c) acc[r * QUADS + c] *= shrink;
         }
         [[unroll]] for (uint c = 0; c < QUADS; ++c) {
-            const vec4 read = vec4(LOAD4(v, at + c)), mine = there ? read : vec4(0.0);
+            const vec4 read = vec4(LOAD4(v, v_at + c)), mine = there ? read : vec4(0.0);
             [[unroll]] for (uint j = 0; j < SUBGROUP; ++j) {
                 const vec4 value = FROM_INVOCATION(mine, j);
                 [[unroll]] for (uint r = 0; r < QUERIES; ++r)
@@ -139,7 +146,7 @@ void main() {
         const float factor = total[r] == 0.0 ? 0.0 : 1.0 / total[r];
         if (row0 + r * SUBGROUP + lane < rows) {
             [[unroll]] for (uint c = 0; c < QUADS; ++c)
-                CONCAT(STORE4_, TYPE)(result, (first_row + row[r]) * QUADS + c, acc[r * QUADS + c] * factor);
+                CONCAT(STORE4_, TYPE)(result, out_at[r] + c, acc[r * QUADS + c] * factor);
         }
     }
 }

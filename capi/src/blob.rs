@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use crate::{error::quiet, raw};
+use crate::{failure::quiet, raw};
 
 /// Bytes that the library made. They never change. A zero byte lies behind them, so that texts can be used as texts of C.
 pub struct halite_blob(Vec<u8>);

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use crate::{
     device::halite_device,
     drivers::{self, halite_drivers},
-    error::{Failure, Result, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Failure, Result, quiet},
     options::{Bounds, halite_run_options},
     raw::{self, Out},
     session::halite_session,

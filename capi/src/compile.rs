@@ -11,7 +11,8 @@ use halite::compile::{Compiled, Model, OpenOptions};
 
 use crate::{
     blob::halite_blob,
-    error::{Failure, Result, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Failure, Result, quiet},
     options::{Bounds, halite_run_options},
     raw::{self, Out},
     signature::halite_signature,

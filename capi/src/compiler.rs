@@ -12,7 +12,8 @@ use crate::{
     builder::{self, halite_precision},
     compile::{halite_compiled, halite_model},
     device::halite_device,
-    error::{Failure, Result, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Failure, Result, quiet},
     options::{Bounds, halite_run_options},
     raw::{self, Out},
     tensor::halite_tensor,
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn halite_compiler_target_device(
 pub unsafe extern "C" fn halite_compiler_baseline(compiler: *mut halite_compiler, is_included: bool) {
     // SAFETY: the contract of the interface.
     unsafe {
-        change("halite_compiler_baseline", compiler, |own, sizes| Ok((own.baseline(is_included), sizes)))
+        change("halite_compiler_baseline", compiler, |own, sizes| Ok((own.baseline(is_included), sizes)));
     }
 }
 

@@ -6,7 +6,8 @@ use halite::Device;
 
 use crate::{
     drivers::{self, Described, halite_device_info, halite_drivers},
-    error::{call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::quiet,
     raw::{self, Grows, Out},
 };
 

@@ -9,7 +9,8 @@ use halite::{DeviceInfo, DeviceKind, Drivers, Options};
 use parking_lot::Mutex;
 
 use crate::{
-    error::{Result, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Result, quiet},
     raw::{self, Grows, Out},
 };
 

@@ -5,7 +5,8 @@ use std::{ptr, sync::Arc};
 use halite::Function;
 
 use crate::{
-    error::{Failure, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Failure, quiet},
     options::{Bounds, halite_run_options},
     pending::halite_pending,
     profile::halite_profile,

@@ -46,6 +46,7 @@ pub mod compiler;
 pub mod device;
 pub mod drivers;
 pub mod error;
+pub mod failure;
 pub mod function;
 pub mod logging;
 pub mod options;

@@ -9,7 +9,8 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use parking_lot::RwLock;
 
 use crate::{
-    error::{Failure, Result, call, halite_error},
+    error::{call, halite_error},
+    failure::{Failure, Result},
     raw,
 };
 

@@ -10,7 +10,7 @@ use halite::{CancelToken, Progress, RunOptions, Stage};
 use parking_lot::Mutex;
 
 use crate::{
-    error::{Result, quiet},
+    failure::{Result, quiet},
     raw::{self, Grows},
 };
 

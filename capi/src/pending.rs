@@ -3,7 +3,8 @@
 use halite::Pending;
 
 use crate::{
-    error::{call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::quiet,
     options::{Bounds, halite_run_options},
     raw::{self, Out},
     values::halite_outputs,

@@ -8,7 +8,7 @@ use std::{
     ptr,
 };
 
-use crate::error::{Failure, Result};
+use crate::failure::{Failure, Result};
 
 /// A text for C; zero bytes in it become U+FFFD.
 pub fn c_text(text: &str) -> CString {
@@ -61,7 +61,10 @@ pub unsafe fn optional<'a, T>(pointer: *const T, name: &str) -> Result<Option<&'
 pub unsafe fn free<T>(name: &str, pointer: *mut T) {
     if !pointer.is_null() {
         // SAFETY: the caller's promise.
-        crate::error::quiet(name, (), || unsafe { Ok(drop(Box::from_raw(pointer))) });
+        crate::failure::quiet(name, (), || unsafe {
+            drop(Box::from_raw(pointer));
+            Ok(())
+        });
     }
 }
 

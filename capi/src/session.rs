@@ -6,7 +6,8 @@ use halite::{FunctionInfo, Session};
 
 use crate::{
     device::halite_device,
-    error::{Result, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Result, quiet},
     function::halite_function,
     options::{Bounds, halite_run_options},
     raw::{self, Out},

@@ -8,7 +8,8 @@ use std::{
 use halite::{Dimension, FunctionInfo, ValueInfo, ValueType};
 
 use crate::{
-    error::{call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::quiet,
     raw::{self, Grows, Out},
     tensor::halite_element_type,
     value::{HALITE_VALUE_LIST, HALITE_VALUE_OTHER, HALITE_VALUE_TENSOR, halite_value_kind},

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use halite::{LoadMode, Source};
 
 use crate::{
-    error::{Failure, Result},
+    failure::{Failure, Result},
     raw::{self, Grows},
 };
 

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 
 use crate::{
     blob::halite_blob,
-    error::{call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::quiet,
     options::{Bounds, halite_run_options},
     raw::{self, Out},
     tensor::halite_tensor,

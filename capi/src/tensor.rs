@@ -6,7 +6,8 @@ use halite::{ElementType, Tensor};
 
 use crate::{
     device::halite_device,
-    error::{Failure, Result, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Failure, Result, quiet},
     raw::{self, Out},
     source::{self, Release, halite_release_fn},
 };

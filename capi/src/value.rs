@@ -3,7 +3,8 @@
 use halite::Value;
 
 use crate::{
-    error::{Failure, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Failure, quiet},
     raw::{self, Out},
     tensor::halite_tensor,
 };

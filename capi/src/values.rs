@@ -9,7 +9,8 @@ use std::{
 use halite::{Inputs, Outputs, Value};
 
 use crate::{
-    error::{Failure, Result, call, halite_error, quiet},
+    error::{call, halite_error},
+    failure::{Failure, Result, quiet},
     raw::{self, Out},
     tensor::halite_tensor,
     value::halite_value,

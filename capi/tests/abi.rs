@@ -61,19 +61,19 @@ fn interface() -> String {
     let all = declarations(&header);
     for function in all.iter().filter_map(|line| line.split_once("HALITE_API ").map(|(_, rest)| rest)) {
         let function = function.strip_prefix("HALITE_CHECK ").unwrap_or(function);
-        writeln!(text, "function {function}").unwrap();
+        writeln!(text, "function {function}").expect("a text takes all");
     }
     let callbacks = all.iter().filter(|line| line.starts_with("typedef ") && line.contains("(*"));
-    callbacks.for_each(|line| writeln!(text, "{line}").unwrap());
+    callbacks.for_each(|line| writeln!(text, "{line}").expect("a text takes all"));
     let numbers = header.lines().filter_map(|line| line.strip_prefix("#define HALITE_"));
     for number in numbers.filter(|rest| rest.ends_with(|c: char| c.is_ascii_digit()) && !rest.contains("ABI"))
     {
-        writeln!(text, "number HALITE_{number}").unwrap();
+        writeln!(text, "number HALITE_{number}").expect("a text takes all");
     }
     for (name, size, fields) in layouts() {
-        writeln!(text, "structure {name} of {size} bytes").unwrap();
+        writeln!(text, "structure {name} of {size} bytes").expect("a text takes all");
         for (field, offset, size) in fields {
-            writeln!(text, "field {name}.{field} at {offset} of {size} bytes").unwrap();
+            writeln!(text, "field {name}.{field} at {offset} of {size} bytes").expect("a text takes all");
         }
     }
     text

@@ -1,4 +1,5 @@
 //! What the C interface does on a Vulkan device: sessions, results that stay there, state, progress, cancellation, calls that go on.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;
 
@@ -10,7 +11,7 @@ use std::{
 
 use common::*;
 use halite_c::{
-    builder::*, device::*, error::*, function::*, options::*, pending::*, profile::*, session::*,
+    builder::*, device::*, failure::*, function::*, options::*, pending::*, profile::*, session::*,
     signature::*, source::*, state::*, tensor::*, values::*,
 };
 

@@ -10,8 +10,8 @@ use std::{
 
 use common::*;
 use halite_c::{
-    builder::*, compile::*, compiler::*, drivers::*, error::*, logging::*, options::*, session::*,
-    signature::*, source::*, state::*, tensor::*, value::*, values::*, version::*,
+    builder::*, compile::*, compiler::*, drivers::*, error::*, failure::*, logging::*, options::*,
+    session::*, signature::*, source::*, state::*, tensor::*, value::*, values::*, version::*,
 };
 
 /// Counts releases.
@@ -253,7 +253,8 @@ unsafe extern "C" fn hear(_: *mut c_void, level: u32, target: *const c_char, mes
     if text(message).contains("hear this") {
         LINES.fetch_add(1, Ordering::SeqCst);
         // SAFETY: a function and no context.
-        let told = outcome(unsafe { halite_log_set(Some(hear), ptr::null_mut(), 1) }).unwrap_err();
+        let told = outcome(unsafe { halite_log_set(Some(hear), ptr::null_mut(), 1) })
+            .expect_err("not in a listener");
         assert!(told.text.contains("cannot replace itself"));
         log::error!("hear this not");
     }

@@ -7,7 +7,7 @@ use std::{
     ptr,
 };
 
-use halite_c::{blob::*, device::*, error::*, session::*, tensor::*, values::*};
+use halite_c::{blob::*, device::*, error::*, failure::*, session::*, tensor::*, values::*};
 
 /// An error as a program sees it: its kind and its text.
 #[derive(Debug, PartialEq)]

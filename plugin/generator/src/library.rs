@@ -11,9 +11,9 @@ const FOLDER: &str = "capi/src";
 /// The file whose head has the contract.
 const HEAD: &str = "lib.rs";
 
-/// The files that have functions, in the order in which a reader meets what is in them.
-const FILES: [&str; 20] = [
-    "version", "error", "logging", "blob", "options", "source", "drivers", "device", "tensor", "value", "values",
+/// The files that have functions or numbers, in the order in which a reader meets what is in them.
+const FILES: [&str; 21] = [
+    "version", "failure", "error", "logging", "blob", "options", "source", "drivers", "device", "tensor", "value", "values",
     "signature", "session", "builder", "function", "pending", "state", "profile", "compile", "compiler",
 ];
 
@@ -99,7 +99,7 @@ fn complete(folder: &Path) -> Result<()> {
 
 /// What the structures begin as that callers make.
 fn initializers(source: &str) -> String {
-    let made = source.lines().filter_map(|line| line.strip_prefix("unsafe impl Grows for "));
+    let made = source.lines().filter_map(|line| Some(line.split_once(" impl Grows for ")?.1));
     let names = made.filter_map(|rest| rest.split(' ').next()).filter(|name| name.starts_with("halite_"));
     names.fold(String::new(), |text, name| {
         text + &format!("#define {}_INIT HALITE_INIT({name})\n", name.to_uppercase())

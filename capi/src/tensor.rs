@@ -247,6 +247,47 @@ pub unsafe extern "C" fn halite_tensor_read(
     })
 }
 
+/// The same with a check of what is expected: fails where the elements have another type, or are not as many. Integers without a
+/// sign, as modules have them, are read either way.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_tensor_read_as(
+    tensor: *const halite_tensor,
+    element: halite_element_type,
+    target: *mut c_void,
+    count: usize,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_tensor_read_as", || unsafe {
+        let (own, wanted) = (&raw::handle(tensor, "tensor")?.0, element_type(element)?);
+        if !reads(wanted, own.element_type()) {
+            let own = own.element_type();
+            return Err(Failure::invalid(format!("the tensor's elements are {own}, not {wanted}")));
+        }
+        let elements: usize = own.shape().iter().product();
+        if count != elements {
+            return Err(Failure::invalid(format!("the tensor has {elements} elements, not {count}")));
+        }
+        Ok(own.read_into(raw::target(target.cast(), own.byte_len(), "target")?)?)
+    })
+}
+
+/// Whether elements of one type may be read as another one.
+fn reads(wanted: ElementType, from: ElementType) -> bool {
+    use ElementType as E;
+    match wanted {
+        E::I8 | E::SI8 => matches!(from, E::I8 | E::SI8),
+        E::I16 | E::SI16 => matches!(from, E::I16 | E::SI16),
+        E::I32 | E::SI32 => matches!(from, E::I32 | E::SI32),
+        E::I64 | E::SI64 => matches!(from, E::I64 | E::SI64),
+        E::UI8 => matches!(from, E::I8 | E::UI8),
+        E::UI16 => matches!(from, E::I16 | E::UI16),
+        E::UI32 => matches!(from, E::I32 | E::UI32),
+        E::UI64 => matches!(from, E::I64 | E::UI64),
+        other => other == from,
+    }
+}
+
 /// The elements of a tensor on the host, where they lie: `halite_tensor_size` bytes that live as long as the tensor. NULL for a
 /// tensor on a device: `halite_tensor_read` and `halite_tensor_to_host` copy it.
 #[unsafe(no_mangle)]

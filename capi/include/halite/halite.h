@@ -711,6 +711,15 @@ halite_error *halite_tensor_read(const halite_tensor *tensor,
                                  void *target,
                                  size_t size);
 
+/// The same with a check of what is expected: fails where the elements have another type, or are not as many. Integers without a
+/// sign, as modules have them, are read either way.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_read_as(const halite_tensor *tensor,
+                                    halite_element_type element,
+                                    void *target,
+                                    size_t count);
+
 /// The elements of a tensor on the host, where they lie: `halite_tensor_size` bytes that live as long as the tensor. NULL for a
 /// tensor on a device: `halite_tensor_read` and `halite_tensor_to_host` copy it.
 HALITE_API

@@ -139,6 +139,12 @@ Result<T> finish(halite_error *error, T value) {
 
 #endif
 
+#if defined(__GNUC__) && !defined(__clang__)
+// A view of a list in braces is for the call that it is passed to.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
+#endif
+
 /// A view of an array that somebody else owns: of a vector, an array, a list in braces, `std::span`.
 template <class T>
 class Span {
@@ -167,6 +173,10 @@ class Span {
     T *data_ = nullptr;
     std::size_t size_ = 0;
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /// A text that is passed: a literal, or a `std::string`.
 class Text {

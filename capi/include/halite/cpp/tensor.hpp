@@ -230,12 +230,9 @@ class Tensor : public detail::Object<halite_tensor> {
     template <class T>
     Result<std::vector<T>> to_vector() const {
         static_assert(!std::is_same_v<T, bool>, "read truth values as bytes: std::vector<bool> has no array");
-        std::vector<T> values;
-        halite_error *error = halite_tensor_check_element_type(get(), raw(element_type_of<T>()));
-        if (error == nullptr) {
-            values.resize(byte_size() / sizeof(T));
-            error = halite_tensor_read(get(), values.data(), byte_size());
-        }
+        std::vector<T> values(byte_size() / sizeof(T));
+        halite_error *error =
+            halite_tensor_read_as(get(), raw(element_type_of<T>()), values.data(), values.size());
         return detail::finish(error, std::move(values));
     }
     /// The elements of a tensor on the host where they lie; NULL where they lie on a device.

@@ -75,7 +75,8 @@ fn told_libraries(build: &mut std::process::Command) -> Result<String> {
         bail!("{build:?} failed: {}\n{text}", out.status);
     }
     let told = text.lines().find_map(|line| line.split_once("native-static-libs: ").map(|(_, list)| list));
-    let told = told.with_context(|| format!("the compiler did not tell the static library's needs:\n{text}"))?;
+    let told =
+        told.with_context(|| format!("the compiler did not tell the static library's needs:\n{text}"))?;
     let mut once: Vec<&str> = Vec::new();
     for word in told.split_whitespace() {
         if !once.contains(&word) {
@@ -89,8 +90,10 @@ fn told_libraries(build: &mut std::process::Command) -> Result<String> {
 fn abi() -> Result<(u32, u32)> {
     let header = fs::read_to_string(repo("capi/include/halite/halite.h"))?;
     let number = |name: &str| {
-        let line = header.lines().find_map(|line| line.strip_prefix(&format!("#define HALITE_C_ABI_{name} ")));
-        line.and_then(|number| number.trim().parse().ok()).with_context(|| format!("halite.h has no HALITE_C_ABI_{name}"))
+        let line =
+            header.lines().find_map(|line| line.strip_prefix(&format!("#define HALITE_C_ABI_{name} ")));
+        line.and_then(|number| number.trim().parse().ok())
+            .with_context(|| format!("halite.h has no HALITE_C_ABI_{name}"))
     };
     Ok((number("MAJOR")?, number("MINOR")?))
 }

@@ -117,9 +117,11 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
     for (name, value) in values {
         text = text.replace(&format!("@{name}@"), value);
     }
-    let unknown = text.split('@').skip(1).step_by(2).find(|part| {
-        !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-    });
+    let unknown = text
+        .split('@')
+        .skip(1)
+        .step_by(2)
+        .find(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
     match unknown {
         Some(name) => bail!("nothing stands for @{name}@"),
         None => Ok(text),
@@ -139,7 +141,10 @@ mod tests {
             ("x86_64-pc-windows-gnu", System::Windows, "", ""),
         ] {
             assert_eq!(System::of(triple), system);
-            assert_eq!((soname(system, (0, 3)).as_str(), soname(system, (2, 3)).as_str()), (soname_now, soname_then));
+            assert_eq!(
+                (soname(system, (0, 3)).as_str(), soname(system, (2, 3)).as_str()),
+                (soname_now, soname_then)
+            );
         }
         let linux = Layout::of(&System::Elf, (1, 0));
         assert_eq!(linux.shared, "lib/libhalite.so.1");

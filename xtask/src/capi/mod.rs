@@ -35,8 +35,24 @@ pub struct Options {
     memory: bool,
 }
 
+impl Options {
+    /// Only the check, as a step of other chores.
+    pub fn check() -> Options {
+        Options { to: None, debug: true, target: None, check: true, memory: false }
+    }
+}
+
+/// What a check lacks on this machine.
+pub fn missing() -> Option<String> {
+    check::missing()
+}
+
 /// Builds and installs, and checks if that was asked for.
 pub fn run(options: &Options) -> Result<()> {
+    if let Some(why) = options.check.then(check::prepare).flatten() {
+        println!("\nSKIPPED: examples in C and C++: {why}");
+        return Ok(());
+    }
     let place = if options.check { "target/xtask/capi/prefix" } else { "target/dist-c" };
     let prefix = options.to.clone().unwrap_or_else(|| repo(place));
     say("libhalite");

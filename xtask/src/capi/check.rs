@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::layout::Layout;
 use crate::{
@@ -163,8 +163,11 @@ fn checked(prefix: &Path, folder: &Path, built: &Path, icds: &[Icd]) -> Result<(
         println!("\nSKIPPED: examples under valgrind: there is none");
         return Ok(());
     }
-    // The last: SwiftShader, where there is one. What llvmpipe compiles uses instructions that valgrind may not know.
-    let Some(icd) = icds.last() else { bail!("there is no Vulkan driver") };
+    // SwiftShader's code has instructions that valgrind does not know.
+    let Some(icd) = icds.iter().find(|icd| icd.library.is_none()) else {
+        println!("\nSKIPPED: examples under valgrind: it knows no driver that is here");
+        return Ok(());
+    };
     under_valgrind(built, icd, folder)
 }
 

@@ -12,13 +12,12 @@ use halite_c::{builder::*, device::*, session::*, tensor::*, values::*};
 
 /// `next = 0.5 * state + 0.5 * sample`, for any number of elements.
 const SMOOTH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../halite/examples/smooth.onnx");
-const ROUNDS: usize = 40;
-const CALLS: u32 = 25;
+const ROUNDS: usize = 200;
+const CALLS: u32 = 5;
 
-/// The middle of some times.
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+/// The least of some times: what disturbs a call only adds to it.
+fn least(times: &[Duration]) -> Duration {
+    times.iter().copied().min().unwrap_or_default()
 }
 
 /// Processor time of one call, over some.
@@ -67,7 +66,7 @@ fn a_call_costs_little_more_than_in_rust() {
             c.push(timed(through_c));
             r.push(timed(in_rust));
         }
-        let (c, r) = (median(c), median(r));
+        let (c, r) = (least(&c), least(&r));
         println!("a call and its result: {c:?} through C, {r:?} in Rust, {:?} more", c.saturating_sub(r));
         assert!(c < r + r / 2 + Duration::from_micros(50), "{c:?} through C, {r:?} in Rust");
         [here, there].into_iter().for_each(|tensor| halite_tensor_free(tensor));

@@ -7,12 +7,12 @@ use cbindgen::{Builder, Config, DocumentationStyle, Language, Style};
 
 use crate::contract;
 
-const FOLDER: &str = "capi/src";
+pub const FOLDER: &str = "capi/src";
 /// The file whose head has the contract.
 const HEAD: &str = "lib.rs";
 
 /// The files that have functions or numbers, in the order in which a reader meets what is in them.
-const FILES: [&str; 21] = [
+pub const FILES: [&str; 21] = [
     "version", "failure", "error", "logging", "blob", "options", "source", "drivers", "device", "tensor", "value", "values",
     "signature", "session", "builder", "function", "pending", "state", "profile", "compile", "compiler",
 ];

@@ -1,23 +1,25 @@
 //! Makes the C headers from the Rust definitions, or with `--check` says whether they are current: `plugin/include/halite/driver.h`, the
-//! interface of driver libraries, and `capi/include/halite/halite.h`, that of `libhalite`.
+//! interface of driver libraries, and `capi/include/halite/halite.h`, that of `libhalite`, with the page of its reference.
 
 mod driver;
 mod library;
+mod reference;
 
 use std::{env, fs, path::Path};
 
 use anyhow::{Context, Result, bail};
 
-/// A header, and where it comes from.
+/// A header or page, and where it comes from.
 struct Header {
     path: &'static str,
     source: &'static str,
     generate: fn(&Path) -> Result<String>,
 }
 
-const HEADERS: [Header; 2] = [
+const HEADERS: [Header; 3] = [
     Header { path: "plugin/include/halite/driver.h", source: "plugin/src/abi.rs", generate: driver::generate },
     Header { path: "capi/include/halite/halite.h", source: "capi/src", generate: library::generate },
+    Header { path: "docs/reference/c-api.md", source: "capi/src", generate: reference::generate },
 ];
 
 fn main() -> Result<()> {

@@ -49,6 +49,8 @@ pub fn build(debug: bool, target: Option<&str>) -> Result<Built> {
     match system {
         System::Elf => {
             build.arg(format!("-Clink-arg=-Wl,-soname,{}", soname(system, abi)));
+            // Its threads would go on in memory that is gone.
+            build.arg("-Clink-arg=-Wl,-z,nodelete");
         }
         System::Apple => {
             build.arg(format!("-Clink-arg=-Wl,-install_name,@rpath/{}", soname(system, abi)));

@@ -116,7 +116,11 @@ fn with_pkg_config(prefix: &Path, folder: &Path) -> Result<()> {
         let told = output(ask.arg("halite").env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")))?;
         let program = folder.join("pkg-config");
         let mut compile = command("cc", &["-std=c11", "-Wall", "-Werror", "capi/examples/digits.c"]);
-        compile.arg("-o").arg(&program).args(told.split_whitespace());
+        compile.arg("-o").arg(&program);
+        // Where both libraries are, a linker takes the shared one.
+        let is_static = how[0] == "--static" && cfg!(target_os = "linux");
+        let words = told.split_whitespace();
+        compile.args(words.map(|word| if is_static && word == "-lhalite" { "-l:libhalite.a" } else { word }));
         compile.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
         shell::run(&mut compile)?;
         // Ends with how it is used: the library was found and begins.

@@ -248,12 +248,6 @@ impl Inputs {
         self
     }
 
-    /// What was given so far: those by place first, without names.
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
-        let named = self.names.iter().map(|(name, value)| (Some(name.as_str()), value));
-        self.places.iter().map(|value| (None, value)).chain(named)
-    }
-
     /// The values in the order of a function's inputs; those that were not given are [`Value::Null`].
     pub(crate) fn in_order(self, names: &[&str], function: &str) -> Result<Vec<Value>> {
         let expected = || {

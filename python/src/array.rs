@@ -5,7 +5,11 @@ use numpy::{
     Element, IxDyn, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
     PyUntypedArrayMethods,
 };
-use pyo3::{prelude::*, sync::PyOnceLock};
+use pyo3::{
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple},
+};
 
 use crate::error::{OrRaise, invalid};
 
@@ -57,6 +61,39 @@ pub fn dtype<'py>(py: Python<'py>, of: ElementType) -> PyResult<Bound<'py, PyAny
         Some((_, name)) => make.call1((*name,)),
         None => Err(invalid(py, &format!("NumPy has no type for elements of type {of}"))),
     }
+}
+
+/// A NumPy array of what turns into one. Numbers and lists of Python take the type that is declared; what has a type of its own keeps
+/// it.
+pub fn array_of<'py>(
+    given: &Bound<'py, PyAny>,
+    declared: Option<&str>,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let py = given.py();
+    if let Ok(array) = given.cast::<PyUntypedArray>() {
+        return Ok(array.clone());
+    }
+    let numpy = py.import("numpy")?;
+    let is_plain = given.is_instance_of::<PyList>()
+        || given.is_instance_of::<PyTuple>()
+        || given.is_exact_instance_of::<PyFloat>()
+        || given.is_exact_instance_of::<PyInt>()
+        || given.is_exact_instance_of::<PyBool>();
+    if given.is_instance_of::<PyString>()
+        || given.is_instance_of::<PyBytes>()
+        || given.is_instance_of::<PyDict>()
+    {
+        let kind = given.get_type().name()?.to_string();
+        return Err(invalid(py, &format!("a {kind} cannot become a tensor; give numbers or an array")));
+    }
+    let array = if is_plain {
+        numpy.call_method1("asarray", (given, declared.filter(|name| *name != "bfloat16")))?
+    } else if !given.hasattr("__array__")? && given.hasattr("__dlpack__")? {
+        numpy.call_method1("from_dlpack", (given,))?
+    } else {
+        numpy.call_method1("asarray", (given,))?
+    };
+    Ok(array.cast_into::<PyUntypedArray>()?)
 }
 
 /// Where the elements of an array go: to a device, or to memory of the host.

@@ -1,10 +1,10 @@
 //! What a program in Python gives as inputs, as values of the library.
 
-use halite::{Inputs, Tensor, Value, ValueInfo, ValueType};
+use halite::{Inputs, Value, ValueInfo, ValueType};
 use numpy::PyUntypedArray;
 use pyo3::{
     prelude::*,
-    types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple},
+    types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyTuple},
 };
 
 use crate::{
@@ -121,7 +121,7 @@ impl Place<'_> {
             ValueType::Tensor { element_type: Some(of), .. } => Some(type_name(*of)),
             _ => None,
         });
-        let array = array_of(given, declared.as_deref())?;
+        let array = array::array_of(given, declared.as_deref())?;
         Ok(array::tensor(&array, self.target())?.into())
     }
 
@@ -159,45 +159,4 @@ fn scalar(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Value> {
         _ if given.is_instance_of::<PyFloat>() => Value::F64(given.extract()?),
         _ => return Err(invalid(given.py(), &format!("an input of the type {name} takes a number"))),
     })
-}
-
-/// A NumPy array of what turns into one. Numbers and lists of Python take the type that is declared; what has a type of its own keeps
-/// it.
-pub fn array_of<'py>(
-    given: &Bound<'py, PyAny>,
-    declared: Option<&str>,
-) -> PyResult<Bound<'py, PyUntypedArray>> {
-    let py = given.py();
-    if let Ok(array) = given.cast::<PyUntypedArray>() {
-        return Ok(array.clone());
-    }
-    let numpy = py.import("numpy")?;
-    let is_plain = given.is_instance_of::<PyList>()
-        || given.is_instance_of::<PyTuple>()
-        || given.is_exact_instance_of::<PyFloat>()
-        || given.is_exact_instance_of::<PyInt>()
-        || given.is_exact_instance_of::<PyBool>();
-    if given.is_instance_of::<PyString>()
-        || given.is_instance_of::<PyBytes>()
-        || given.is_instance_of::<PyDict>()
-    {
-        let kind = given.get_type().name()?.to_string();
-        return Err(invalid(py, &format!("a {kind} cannot become a tensor; give numbers or an array")));
-    }
-    let array = if is_plain {
-        numpy.call_method1("asarray", (given, declared.filter(|name| *name != "bfloat16")))?
-    } else if !given.hasattr("__array__")? && given.hasattr("__dlpack__")? {
-        numpy.call_method1("from_dlpack", (given,))?
-    } else {
-        numpy.call_method1("asarray", (given,))?
-    };
-    Ok(array.cast_into::<PyUntypedArray>()?)
-}
-
-/// A tensor for a choice that is made before there is a device.
-pub fn host_tensor(given: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    if let Ok(own) = given.cast::<tensor::Tensor>() {
-        return Ok(own.get().0.clone());
-    }
-    array::tensor(&array_of(given, None)?, Target::Host)
 }

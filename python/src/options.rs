@@ -8,7 +8,7 @@ use pyo3::{
     types::{PyDict, PyInt, PyString, PyTuple},
 };
 
-use crate::{error::invalid, inputs, progress::Watcher, work::long};
+use crate::{error::invalid, progress::Watcher, tensor, work::long};
 
 /// Stops work from any thread: give it to calls as `cancel`, and call `cancel()`. Once set, it stays set. Ctrl-C during such a call
 /// sets it as well.
@@ -38,8 +38,6 @@ impl CancelToken {
 /// The bounds of a piece of work.
 pub struct Bounds {
     pub options: RunOptions,
-    /// When it has to be done; also in the options.
-    pub deadline: Option<Instant>,
     pub token: halite::CancelToken,
     pub watcher: Watcher,
 }
@@ -55,11 +53,10 @@ impl Bounds {
         let token = cancel.map(|token| token.0.clone()).unwrap_or_default();
         let watcher = Watcher::new(py, progress)?;
         let mut options = watcher.watch(RunOptions::new().cancel(&token), &token);
-        let deadline = deadline(py, timeout)?;
-        if let Some(deadline) = deadline {
+        if let Some(deadline) = deadline(py, timeout)? {
             options = options.deadline(deadline);
         }
-        Ok(Bounds { options, deadline, token, watcher })
+        Ok(Bounds { options, token, watcher })
     }
 
     /// Does what may take long within these bounds.
@@ -118,7 +115,7 @@ impl GivenSizes<'_> {
         }
         for (name, given) in self.values.iter().flatten() {
             let name: String = name.extract()?;
-            sizes = sizes.value(name, inputs::host_tensor(&given)?);
+            sizes = sizes.value(name, tensor::host_tensor(&given)?);
         }
         Ok(match self.seed {
             Some(seed) => sizes.seed(seed),

@@ -77,7 +77,7 @@ impl Choices<'_, '_> {
                 ));
             }
         };
-        for import in self.imports.map(|given| given.try_iter()).transpose()?.into_iter().flatten() {
+        for import in self.imports.map(PyAnyMethods::try_iter).transpose()?.into_iter().flatten() {
             builder = builder.import(source::source(&import?)?);
         }
         for (scope, path) in parameters(self.parameters)? {

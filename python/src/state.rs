@@ -1,9 +1,6 @@
 //! `halite.State`: tensors that live on the device between calls.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use halite::State as Inner;
 use parking_lot::Mutex;
@@ -15,11 +12,11 @@ use pyo3::{
 use crate::{
     array,
     error::invalid,
-    function::{ShortCalls, kind},
-    inputs::{self, Place},
+    inputs::Place,
     options::{Bounds, CancelToken},
     outputs::Outputs,
-    work::{is_main_thread, long, short},
+    tensor,
+    work::{long, short},
 };
 
 /// How long a call waits for another one to let the state go: one that Ctrl-C ended does so soon.
@@ -31,7 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct State {
     inner: Arc<Mutex<Inner>>,
     function: halite::Function,
-    calls: ShortCalls,
 }
 
 impl State {
@@ -41,7 +37,7 @@ impl State {
     }
 
     fn new(inner: Inner, function: &halite::Function) -> State {
-        State { inner: Arc::new(Mutex::new(inner)), function: function.clone(), calls: ShortCalls::default() }
+        State { inner: Arc::new(Mutex::new(inner)), function: function.clone() }
     }
 
     /// Does something with the state, which nobody else may be using.
@@ -81,27 +77,18 @@ impl State {
         cancel: Option<&CancelToken>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Outputs> {
-        let Bounds { options, token, watcher, .. } = Bounds::new(py, timeout, cancel, progress)?;
+        let Bounds { options, token, watcher } = Bounds::new(py, timeout, cancel, progress)?;
         let names = self.names(py)?;
         let own = self.function.info().inputs.iter().filter(|input| !names.contains(&input.name));
         let infos: Vec<_> = own.cloned().collect();
         let place = Place { infos: &infos, device: self.function.session().device() };
         let inputs = place.inputs(inputs)?;
-        let kind = kind(&inputs);
-        let begin = Instant::now();
-        let outcome = if !is_main_thread(py)? || self.calls.has(kind) {
-            self.with(py, |state| state.run_with(inputs, &options))
-        } else {
-            let state = self.inner.clone();
-            let done = long(py, &token, move || {
-                let Some(mut state) = state.try_lock_for(PATIENCE) else { return Ok(None) };
-                state.run_with(inputs, &options).map(Some)
-            });
-            done.and_then(|outputs| outputs.ok_or_else(|| in_use(py)))
-        };
-        if outcome.is_ok() {
-            self.calls.note(kind, begin.elapsed());
-        }
+        let state = self.inner.clone();
+        let done = long(py, &token, move || {
+            let Some(mut state) = state.try_lock_for(PATIENCE) else { return Ok(None) };
+            state.run_with(inputs, &options).map(Some)
+        });
+        let outcome = done.and_then(|outputs| outputs.ok_or_else(|| in_use(py)));
         watcher.end(py, outcome).map(Outputs::new)
     }
 
@@ -138,14 +125,14 @@ impl State {
 
     /// A copy of a tensor as it is now; `None` where no call has said its sizes yet.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let tensor = self.with(py, |state| state.tensor(name))?;
-        tensor.map(|tensor| array::array(py, &tensor)).transpose()
+        let found = self.with(py, |state| state.tensor(name))?;
+        found.map(|found| array::array(py, &found)).transpose()
     }
 
     /// Replaces a tensor by a copy of this one.
     fn __setitem__(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let tensor = inputs::host_tensor(value)?;
-        self.with(py, |state| state.set(name, &tensor))
+        let given = tensor::host_tensor(value)?;
+        self.with(py, |state| state.set(name, &given))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -8,7 +8,6 @@ use crate::{
     array::{self, Target},
     device::Device,
     error::{OrRaise, invalid},
-    inputs,
     work::short,
 };
 
@@ -38,7 +37,7 @@ impl Tensor {
                 Target::Host => short(py, || inner.to_host()).map(Tensor),
             };
         }
-        let array = inputs::array_of(data, dtype)?;
+        let array = array::array_of(data, dtype)?;
         let array = match dtype {
             // Arrays have types of their own, which only this argument changes.
             Some(name) => array.call_method1("astype", (name,))?.cast_into::<PyUntypedArray>()?,
@@ -188,8 +187,16 @@ fn filled(sizes: &[i64], count: usize) -> Option<Vec<usize>> {
         return Some(known);
     }
     let product = known.iter().try_fold(1usize, |product, size| product.checked_mul(*size))?;
-    if open > 1 || sizes.iter().any(|size| *size < -1) || product == 0 || count % product != 0 {
+    if open > 1 || sizes.iter().any(|size| *size < -1) || product == 0 || !count.is_multiple_of(product) {
         return None;
     }
     Some(sizes.iter().map(|size| usize::try_from(*size).unwrap_or(count / product)).collect())
+}
+
+/// A tensor for a choice that is made before there is a device.
+pub fn host_tensor(given: &Bound<'_, PyAny>) -> PyResult<Inner> {
+    if let Ok(own) = given.cast::<Tensor>() {
+        return Ok(own.get().0.clone());
+    }
+    array::tensor(&array::array_of(given, None)?, Target::Host)
 }

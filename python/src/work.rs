@@ -15,13 +15,15 @@ use crate::{
 
 /// How often the main thread asks for signals.
 pub const LOOK: Duration = Duration::from_millis(50);
-/// Calls that took less than this the last time are done without a thread of their own.
-pub const SHORT: Duration = Duration::from_millis(20);
 /// As much as a main thread has: graphs of models are deep.
 const STACK: usize = 8 << 20;
 
+type Job = Box<dyn FnOnce() + Send>;
+
 thread_local! {
     static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) };
+    /// The thread that works while this one asks for signals, and the process that it lives in.
+    static WORKER: Cell<Option<(u32, mpsc::Sender<Job>)>> = const { Cell::new(None) };
 }
 
 /// Whether this is the thread that sees signals.
@@ -38,6 +40,19 @@ pub fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     Ok(is_main)
 }
 
+/// The thread that works for this one: the one of the last time, unless it still works, or lived in the process before a fork.
+fn worker() -> std::io::Result<mpsc::Sender<Job>> {
+    if let Some((process, jobs)) = WORKER.take()
+        && process == std::process::id()
+    {
+        return Ok(jobs);
+    }
+    let (jobs, given) = mpsc::channel::<Job>();
+    let worker = thread::Builder::new().name("halite".to_owned()).stack_size(STACK);
+    worker.spawn(move || given.into_iter().for_each(|job| job()))?;
+    Ok(jobs)
+}
+
 /// Does what may take long. Ctrl-C sets the token and raises `KeyboardInterrupt` at once; the work ends by itself soon after.
 pub fn long<T: Send + 'static>(
     py: Python<'_>,
@@ -47,33 +62,39 @@ pub fn long<T: Send + 'static>(
     if !is_main_thread(py)? {
         return short(py, work);
     }
-    let (sender, mut receiver) = mpsc::sync_channel(1);
-    let worker = thread::Builder::new().name("halite".to_owned()).stack_size(STACK);
-    let started = worker.spawn(move || {
+    let worker = worker().map_err(|error| fault(py, &format!("no thread can be started: {error}")))?;
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let job = move || {
         // Nobody waits any more after Ctrl-C.
         let _ = sender.send(work());
-    });
-    started.map_err(|error| fault(py, &format!("no thread can be started: {error}")))?;
+    };
+    let result = match worker.send(Box::new(job)) {
+        Ok(()) => wait(py, receiver, token)?,
+        Err(_) => None,
+    };
+    messages::deliver(py);
+    let Some(result) = result else {
+        return Err(fault(py, "the work ended by a panic, which is a fault of Halite; please report it"));
+    };
+    WORKER.set(Some((std::process::id(), worker)));
+    result.or_raise(py)
+}
+
+/// The result of work on another thread; `None` when that thread is gone. Fails with what a signal raised.
+fn wait<T: Send>(
+    py: Python<'_>,
+    mut receiver: mpsc::Receiver<T>,
+    token: &CancelToken,
+) -> PyResult<Option<T>> {
     loop {
         let (received, same) = py.detach(move || (receiver.recv_timeout(LOOK), receiver));
         receiver = same;
         match received {
-            Ok(result) => {
-                messages::deliver(py);
-                return result.or_raise(py);
-            }
+            Ok(result) => return Ok(Some(result)),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(None),
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 messages::deliver(py);
-                if let Err(interrupt) = py.check_signals() {
-                    token.cancel();
-                    return Err(interrupt);
-                }
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(fault(
-                    py,
-                    "the work ended by a panic, which is a fault of Halite; please report it",
-                ));
+                py.check_signals().inspect_err(|_| token.cancel())?;
             }
         }
     }

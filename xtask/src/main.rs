@@ -11,6 +11,7 @@ mod header;
 mod mutate;
 mod plugins;
 mod prebuilt;
+mod python;
 mod setup;
 mod shaders;
 mod shell;
@@ -19,6 +20,7 @@ mod swiftshader;
 mod test;
 mod tools;
 mod tune;
+mod wheel;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -53,6 +55,8 @@ enum Chore {
     Plugins(plugins::Options),
     /// Build tools that have no driver linked in, and the plug-ins, laid out as they are installed.
     Dist(plugins::DistOptions),
+    /// Build a wheel of the Python package. Needs Python 3.9 or newer; fetches maturin and Zig's linker from PyPI.
+    Wheel(wheel::Options),
     /// Compile the kernel templates, or check that the kept kernels are what they give. Needs a C++ compiler.
     Shaders(shaders::Options),
     /// Compare speed, start-up and memory with IREE's own runtime; or measure the kernel library with `bench kernels`.
@@ -73,6 +77,7 @@ fn main() -> Result<()> {
         Chore::Header(options) => header::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
         Chore::Dist(options) => plugins::dist(&options),
+        Chore::Wheel(options) => wheel::run(&options),
         Chore::Shaders(options) => shaders::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Tune(options) => tune::run(&options),

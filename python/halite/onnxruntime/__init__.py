@@ -6,6 +6,7 @@ unchanged:
     import halite.onnxruntime          # before the package that uses onnxruntime
     import rapidocr
 
+`python -m halite.onnxruntime program.py` does the same for a program that is not to be changed, and
 `import halite.onnxruntime as ort` uses it directly. `uninstall()` takes the stand-in back; where `onnxruntime` was imported before,
 it is left alone until `install()` is called.
 
@@ -88,6 +89,12 @@ def enable_telemetry_events() -> None:
 def has_collective_ops() -> bool:
     """Whether operators over several machines are there: no."""
     return False
+
+
+def __getattr__(name: str):
+    raise AttributeError(
+        f"'{name}' is not among the names of onnxruntime that Halite stands in for; `uninstall()` gives onnxruntime itself back"
+    )
 
 
 __all__ = [

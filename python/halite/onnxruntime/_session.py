@@ -28,7 +28,7 @@ class NodeArg:
         self.shape: list | None = [] if info.shape is None else list(info.shape)
         self.type: str = {
             "tensor": lambda: type_text(info.dtype),
-            "sequence": lambda: "seq(tensor(float))",
+            "sequence": lambda: "seq(tensor)",
         }.get(info.kind, lambda: str(info.dtype))()
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ mod header;
 mod mutate;
 mod plugins;
 mod prebuilt;
+mod python;
 mod setup;
 mod shaders;
 mod shell;
@@ -20,6 +21,7 @@ mod swiftshader;
 mod test;
 mod tools;
 mod tune;
+mod wheel;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -57,6 +59,8 @@ enum Chore {
     Plugins(plugins::Options),
     /// Build tools that have no driver linked in, and the plug-ins, laid out as they are installed.
     Dist(plugins::DistOptions),
+    /// Build a wheel of the Python package. Needs Python 3.9 or newer; fetches maturin and Zig's linker from PyPI.
+    Wheel(wheel::Options),
     /// Compile the kernel templates, or check that the kept kernels are what they give. Needs a C++ compiler.
     Shaders(shaders::Options),
     /// Compare speed, start-up and memory with IREE's own runtime; or measure the kernel library with `bench kernels`.
@@ -78,6 +82,7 @@ fn main() -> Result<()> {
         Chore::C(options) => capi::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
         Chore::Dist(options) => plugins::dist(&options),
+        Chore::Wheel(options) => wheel::run(&options),
         Chore::Shaders(options) => shaders::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Tune(options) => tune::run(&options),

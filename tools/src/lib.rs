@@ -33,5 +33,6 @@ mod progress;
 pub mod run;
 mod session;
 mod state;
-pub mod units;
+pub mod trial;
+mod units;
 mod values;

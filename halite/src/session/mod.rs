@@ -14,10 +14,15 @@ mod profiling;
 #[cfg(feature = "compiler")]
 mod shared;
 mod states;
+mod untrusted;
 #[cfg(feature = "compiler")]
 mod versions;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 pub use builder::{DeviceChoice, SessionBuilder};
 #[cfg(feature = "compiler")]
@@ -66,6 +71,8 @@ struct Inner {
     output_names: Vec<Arc<[String]>>,
     /// Index of the function that runs when none is named.
     default: Option<usize>,
+    /// How long a call may take whose options do not say.
+    time: OnceLock<Duration>,
     program: Program,
 }
 
@@ -89,7 +96,17 @@ impl Session {
     ) -> Session {
         let names = |f: &FunctionInfo| f.outputs.iter().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
-        Session(Arc::new(Inner { devices, functions, output_names, default, program }))
+        Session(Arc::new(Inner { devices, functions, output_names, default, time: OnceLock::new(), program }))
+    }
+
+    /// Bounds the calls whose options do not say how long they may take.
+    fn bound_calls(&self, time: Duration) {
+        self.0.time.get_or_init(|| time);
+    }
+
+    /// The options of a call that begins now.
+    pub(crate) fn begin(&self, options: &RunOptions) -> Limits {
+        options.begin_within(self.0.time.get().copied())
     }
 
     /// The functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
@@ -289,7 +306,7 @@ impl Function {
     /// # Errors
     /// As [`Function::run`], and when the options end it.
     pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
-        let limits = options.begin();
+        let limits = self.session.begin(options);
         self.begin(inputs.into(), &limits)?.finish(&limits)
     }
 
@@ -307,7 +324,7 @@ impl Function {
     /// # Errors
     /// As [`Function::start`], and when the options end it.
     pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
-        self.begin(inputs.into(), &options.begin())
+        self.begin(inputs.into(), &self.session.begin(options))
     }
 
     fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
@@ -346,7 +363,7 @@ impl Function {
             Program::Module(_) => {
                 let info = self.info();
                 check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
-                options.begin().check("getting ready")
+                self.session.begin(options).check("getting ready")
             }
             #[cfg(feature = "compiler")]
             Program::Model(_) => self.run_with(inputs, options).map(drop),
@@ -382,7 +399,7 @@ impl Function {
         inputs: impl Into<Inputs>,
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
-        let (info, limits) = (self.info(), options.begin());
+        let (info, limits) = (self.info(), self.session.begin(options));
         let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
         profiling::profile(self, &values, &limits)
     }

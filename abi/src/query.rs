@@ -14,3 +14,6 @@ pub const DISPATCH: &str = "hal.dispatch";
 pub const UNTRUSTED: &str = "untrusted";
 /// Key: how many things go on at one time.
 pub const CONCURRENCY: &str = "concurrency";
+/// Category: whether the device's processor has a feature, by the name that compilers give it (`avx512f`): 1 or 0, and no answer
+/// for names that the device does not know.
+pub const PROCESSOR_FEATURE: &str = "halite.processor.feature";

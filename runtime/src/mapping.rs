@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 
+pub(crate) use guard::is_any_cut;
 pub use guard::is_cut;
 
 /// How a file is brought into memory.

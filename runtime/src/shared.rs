@@ -9,7 +9,10 @@ use halite_hal::{Device, Fence};
 use halite_vm::{Context, Module};
 use parking_lot::Mutex;
 
-use crate::{mapping::is_cut, parameters::ParameterModule};
+use crate::{
+    mapping::{is_any_cut, is_cut},
+    parameters::ParameterModule,
+};
 
 /// What functions keep alive: the linked modules with their state, and the devices.
 pub(crate) struct Shared {
@@ -33,6 +36,10 @@ pub(crate) struct Files {
 impl Files {
     /// DATA_LOSS names a file that was cut short while it was used: what was read of it is not what it held.
     pub(crate) fn check(&self) -> Result<()> {
+        // Each call asks, and there may be thousands of parameters.
+        if !is_any_cut() {
+            return Ok(());
+        }
         let module = self.modules.iter().find(|(_, bytes)| is_cut(bytes));
         let module = module.map(|(name, _)| format!("the module '{name}'"));
         let parameters = || self.parameters.as_ref()?.index().cut();

@@ -25,7 +25,7 @@ mod interrupt;
 pub mod kernels;
 pub mod list;
 pub mod logger;
-mod npz;
+pub mod npz;
 pub mod picture;
 mod place;
 mod ports;

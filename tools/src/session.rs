@@ -32,13 +32,7 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     if uris.is_empty() {
         drivers = drivers.options(options);
     }
-    let mut builder = Session::builder().drivers(&drivers);
-    if devices.untrusted {
-        builder = builder.untrusted();
-    }
-    if let Some(cache) = modules.cache_unless(devices.untrusted)? {
-        builder = builder.cache(cache);
-    }
+    let mut builder = begin(devices, modules)?.drivers(&drivers);
     if let Some(mode) = modules.module_mode {
         builder = builder.load_mode(mode.into());
     }
@@ -66,6 +60,18 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
             None if devices.untrusted => builder.parameters(scope, path),
             None => builder.parameters_with(scope, path, LoadMode::Map),
         };
+    }
+    Ok(builder)
+}
+
+/// A session for files that are trusted or not, and where it keeps what it compiles.
+fn begin(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {
+    let mut builder = Session::builder();
+    if devices.untrusted {
+        builder = builder.untrusted();
+    }
+    if let Some(cache) = modules.cache_unless(devices.untrusted)? {
+        builder = builder.cache(cache);
     }
     Ok(builder)
 }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::{
     buffer::LocalBuffer,
+    cpu,
     engine::Engine,
     executable::LocalExecutable,
     job::Scratch,
@@ -93,6 +94,7 @@ impl Device for LocalDevice {
             (query::EXECUTABLE_FORMAT, format) => Some(self.formats.contains(&format).into()),
             (query::TARGET, triple) => Some(target_rank(triple)),
             (query::DEVICE, query::CONCURRENCY) => Some(1),
+            (query::PROCESSOR_FEATURE, name) => cpu::has_feature(name).map(i64::from),
             (query::DEVICE, query::UNTRUSTED) => Some(self.untrusted.into()),
             (query::DISPATCH, query::CONCURRENCY) => i64::try_from(self.threads).ok(),
             _ => None,

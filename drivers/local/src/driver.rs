@@ -35,7 +35,7 @@ const MEMORY: (&str, &str) = (
     "memory",
     "bytes (all that the machine, or the container, has): bytes that all buffers together may have",
 );
-const LIMIT: (&str, &str) = (MEMORY_LIMIT, "bytes: the same, where memory says more");
+const LIMIT: (&str, &str) = (MEMORY_LIMIT, "bytes (none): the same, where memory says more");
 const NATIVE_CODE: (&str, &str) = (
     "native_code",
     "on|off (on; off for a device that nobody named): run native code of modules; off refuses executables that hold it",

@@ -51,7 +51,7 @@ impl Driver for NullDriver {
     fn options(&self) -> &[(&'static str, &'static str)] {
         &[
             ("memory", "bytes that all buffers together may have (default 1073741824)"),
-            (MEMORY_LIMIT, "bytes: the same, where memory says more"),
+            (MEMORY_LIMIT, "bytes (none): the same, where memory says more"),
             (UNTRUSTED, "on|off (off): for modules of strangers; no code runs here either way"),
         ]
     }

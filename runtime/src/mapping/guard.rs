@@ -19,6 +19,14 @@ pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Bytes>> {
     return Ok((file, length, None).2);
 }
 
+/// Whether any mapped file of this process was ever found to be cut: most programs need not look further.
+pub(crate) fn is_any_cut() -> bool {
+    #[cfg(unix)]
+    return unix::is_any_cut();
+    #[cfg(not(unix))]
+    return false;
+}
+
 /// Whether these bytes lie in a mapped file that was cut before their end, as far as anybody has noticed by reading them.
 pub fn is_cut(bytes: &Bytes) -> bool {
     #[cfg(unix)]

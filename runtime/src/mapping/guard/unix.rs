@@ -99,8 +99,12 @@ pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Bytes>> {
     Ok(Some(Bytes::from_owner(Mapping { address, length, slot })))
 }
 
+pub(super) fn is_any_cut() -> bool {
+    ANY.load(Ordering::SeqCst)
+}
+
 pub(super) fn is_cut(bytes: &Bytes) -> bool {
-    if !ANY.load(Ordering::SeqCst) {
+    if !is_any_cut() {
         return false;
     }
     let (start, end) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + bytes.len());

@@ -106,7 +106,10 @@ fn read(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>) -> Resu
         (Reader::Archive, _) => {
             let archive = params::read(Path::new(name), bytes.clone())?;
             let some = archive.entries.iter().take(100);
-            anyhow::ensure!(some.clone().all(|entry| archive.entry(&entry.name).is_some()), "an entry is not found");
+            anyhow::ensure!(
+                some.clone().all(|entry| archive.entry(&entry.name).is_some()),
+                "an entry is not found"
+            );
             Ok(())
         }
         (Reader::Array, _) if name.ends_with("npz") => {

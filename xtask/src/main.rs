@@ -2,6 +2,7 @@
 //! lie elsewhere.
 #![forbid(unsafe_code)]
 
+mod attack;
 mod bench;
 mod ci;
 mod clock;
@@ -45,6 +46,8 @@ enum Chore {
     Swiftshader(swiftshader::Options),
     /// Run the fuzz targets for a while each.
     Fuzz(fuzz::Options),
+    /// Read hostile files by the thousand, and run the tests that attack plug-ins, caches and devices.
+    Attack(attack::Options),
     /// Put faults into the code, one at a time, and see that some test notices each.
     Mutate(mutate::Options),
     /// Make plugin/include/halite/driver.h from the Rust definitions, or check that it is current.
@@ -69,6 +72,7 @@ fn main() -> Result<()> {
         Chore::Setup => setup::everything().map(drop),
         Chore::Swiftshader(options) => swiftshader::fetch_and_tell(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Attack(options) => attack::run(&options),
         Chore::Mutate(options) => mutate::run(&options),
         Chore::Header(options) => header::run(&options),
         Chore::Plugins(options) => plugins::run(&options),

@@ -19,6 +19,7 @@ mod untrusted;
 mod versions;
 
 use std::{
+    collections::HashMap,
     fmt,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -64,11 +65,31 @@ use crate::{
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
+/// Places of functions: modules may have many thousands.
+struct Names {
+    /// By their own names. Of several modules the last is the main one.
+    own: HashMap<String, usize>,
+    /// By names with the module's in front.
+    full: HashMap<String, usize>,
+}
+
+impl Names {
+    fn of(functions: &[FunctionInfo]) -> Names {
+        let all = || functions.iter().enumerate();
+        Names {
+            own: all().map(|(place, function)| (function.name.clone(), place)).collect(),
+            full: all().rev().map(|(place, function)| (function.full_name(), place)).collect(),
+        }
+    }
+}
+
 struct Inner {
     devices: Vec<Device>,
     functions: Vec<FunctionInfo>,
     /// Names of the outputs of each function.
     output_names: Vec<Arc<[String]>>,
+    /// Where functions are, by their names.
+    names: Names,
     /// Index of the function that runs when none is named.
     default: Option<usize>,
     /// How long a call may take whose options do not say.
@@ -96,7 +117,8 @@ impl Session {
     ) -> Session {
         let names = |f: &FunctionInfo| f.outputs.iter().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
-        Session(Arc::new(Inner { devices, functions, output_names, default, time: OnceLock::new(), program }))
+        let (names, time) = (Names::of(&functions), OnceLock::new());
+        Session(Arc::new(Inner { devices, functions, output_names, names, default, time, program }))
     }
 
     /// Bounds the calls whose options do not say how long they may take.
@@ -119,11 +141,8 @@ impl Session {
     /// # Errors
     /// There is no such function; the text lists those that exist.
     pub fn function(&self, name: &str) -> Result<Function> {
-        let functions = &self.0.functions;
-        // Of several modules the last is the main one.
-        let place = functions.iter().rposition(|f| f.name == name);
-        let place = place.or_else(|| functions.iter().position(|f| f.full_name() == name));
-        let place = place.ok_or_else(|| {
+        let names = &self.0.names;
+        let place = names.own.get(name).or_else(|| names.full.get(name)).copied().ok_or_else(|| {
             Error::new(
                 ErrorKind::NotFound,
                 format!("no function '{name}'; exported functions: {}", self.names()),

@@ -302,7 +302,7 @@ pub(crate) fn replace(
     }
     let file = builder.tempfile_in(folder).map_err(failed)?;
     let mut out = BufWriter::new(file.as_file());
-    fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
+    interrupt::writing(file.path(), || fill(&mut out).and_then(|()| out.flush())).map_err(failed)?;
     drop(out);
     file.persist(path).map_err(|e| failed(e.error))?;
     Ok(())

@@ -69,9 +69,10 @@ pub fn run(options: &Options) -> Result<()> {
         command.args([format!("--seconds={seconds}"), format!("--memory={memory}")]);
         command.arg(format!("--report={}", reports.join(format!("run-{index}.json")).display()));
         command.args(device.map(|device| format!("--device={device}")));
-        match corpus.is_dir() {
-            true => drop(command.arg(&corpus)),
-            false => say(&format!("SKIPPED: the files of {}: they are not here", corpus.display())),
+        if corpus.is_dir() {
+            command.arg(&corpus);
+        } else {
+            say(&format!("SKIPPED: the files of {}: they are not here", corpus.display()));
         }
         shell::run(&mut command).with_context(|| {
             format!("a file did harm; see {}, and write it with 'halite-attack make'", reports.display())
@@ -82,9 +83,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     for (package, tests) in TESTS {
         say(&format!("tests that attack: {package}"));
-        let mut command = cargo(&["test", "--package", package, "--no-fail-fast"]);
-        tests.iter().for_each(|test| drop(command.args(["--test", test])));
-        shell::run(&mut command)?;
+        let tests = tests.iter().flat_map(|test| ["--test", test]);
+        shell::run(cargo(&["test", "--package", package, "--no-fail-fast"]).args(tests))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! lie elsewhere.
 #![forbid(unsafe_code)]
 
+mod attack;
 mod bench;
 mod capi;
 mod ci;
@@ -48,6 +49,8 @@ enum Chore {
     Swiftshader(swiftshader::Options),
     /// Run the fuzz targets for a while each.
     Fuzz(fuzz::Options),
+    /// Read hostile files by the thousand, and run the tests that attack plug-ins, caches and devices.
+    Attack(attack::Options),
     /// Put faults into the code, one at a time, and see that some test notices each.
     Mutate(mutate::Options),
     /// Make the C headers (plugin/include/halite/driver.h, capi/include/halite/halite.h) from the Rust definitions, or check that they
@@ -77,6 +80,7 @@ fn main() -> Result<()> {
         Chore::Setup => setup::everything().map(drop),
         Chore::Swiftshader(options) => swiftshader::fetch_and_tell(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Attack(options) => attack::run(&options),
         Chore::Mutate(options) => mutate::run(&options),
         Chore::Header(options) => header::run(&options),
         Chore::C(options) => capi::run(&options),

@@ -98,7 +98,7 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (model, files) = compile::read(file, format, builder.load_mode, limits)?;
+    let (model, files) = compile::read(file, format, builder.mode(), limits)?;
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -110,12 +110,12 @@ pub(super) fn build(
         device: device.clone(),
         capabilities,
         tuning,
+        store: builder.place().open(),
+        program_limits: builder.program_limits(),
         options: builder.model,
-        store: builder.cache.open(),
         functions,
         versions: Versions::new(own),
         open,
-        program_limits: builder.program_limits,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
     match program.functions.first() {
@@ -370,7 +370,9 @@ impl ModelProgram {
             }
             None => {
                 limits.check("looking for the compiled model")?;
-                let kept = self.compile(&open.model, function, bindings, values, limits)?;
+                let kept = self.compile(&open.model, function, bindings, values, limits);
+                let kept =
+                    kept.map_err(|error| open.files.check_unchanged(&self.name).err().unwrap_or(error))?;
                 if let Some(lookup) = &lookup {
                     lookup.keep(&kept);
                 }
@@ -385,11 +387,7 @@ impl ModelProgram {
             }
             other => other?,
         };
-        if !open.files.are_unchanged() {
-            let text =
-                format!("a file of the model '{}' changed while it was used; open it again", self.name);
-            return Err(Error::new(ErrorKind::InvalidModel, text));
-        }
+        open.files.check_unchanged(&self.name)?;
         Ok((kept.bound, Arc::new(version)))
     }
 

@@ -21,7 +21,8 @@ use super::{
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Device, Dimension, Error, ErrorKind, FunctionInfo, Result, StatePair, Value, ValueInfo, ValueType,
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value, ValueInfo,
+    ValueType,
     compile::{self, Files},
     kept::{Kept, Lookup, Request},
     options::Limits,
@@ -328,6 +329,15 @@ impl ModelProgram {
         }
     }
 
+    /// Floats inside: what was asked for, and on devices that run on the processor 32 bits for 16.
+    pub(super) fn precision(&self) -> Precision {
+        let processor = self.capabilities.target.is_processor();
+        match self.options.precision {
+            Precision::Model if processor => Precision::F32,
+            precision => precision,
+        }
+    }
+
     /// All that decides what a function is compiled to, but for the model's files and the values of inputs.
     fn request_digest(
         &self,
@@ -341,7 +351,7 @@ impl ModelProgram {
         let mut hasher = Hasher::new();
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
         hasher.field(compile::digest_sizes(bindings).as_bytes());
-        hasher.field(&[self.options.precision as u8]);
+        hasher.field(&[self.precision() as u8]);
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())
     }
@@ -401,7 +411,7 @@ impl ModelProgram {
         limits: &Limits,
     ) -> Result<Kept> {
         let control = compile::control(limits);
-        let (precision, options) = (self.options.precision.into(), self.compile_options());
+        let (precision, options) = (self.precision().into(), self.compile_options());
         let mut bound = Vec::new();
         let built = loop {
             match model.open_function(&function.name, &bindings, precision, &options, &control) {

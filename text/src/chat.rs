@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn a_conversation_becomes_a_prompt() {
         let template = ChatTemplate::new(SOURCE, "<s>", "</s>").unwrap();
-        let made = template.prompt(&[Message::new("user", "  hi "), Message::new("assistant", "ho")]).unwrap();
+        let made =
+            template.prompt(&[Message::new("user", "  hi "), Message::new("assistant", "ho")]).unwrap();
         assert_eq!(made.replace('\n', ""), "<s><user>hi<assistant>ho<assistant>");
         let refused = template.prompt(&[Message::new("tool", "x")]).unwrap_err().to_string();
         assert!(refused.contains("no tools"), "{refused}");

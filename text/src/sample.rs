@@ -65,7 +65,7 @@ impl Sampler {
             false => logit,
         };
         let all = (0u32..).zip(logits).map(|(id, logit)| (id, value(id, *logit)));
-        let mut all = all.filter(|(_, logit)| !logit.is_nan() && *logit > f32::NEG_INFINITY);
+        let all = all.filter(|(_, logit)| !logit.is_nan() && *logit > f32::NEG_INFINITY);
         if s.temperature <= 0.0 {
             // Of equal ones the first.
             return all.reduce(|best, own| if own.1 > best.1 { own } else { best }).map(|(id, _)| id);

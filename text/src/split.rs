@@ -38,18 +38,27 @@ const FAMILIES: &[Family] = &[
         begins: true,
     },
     family(&["dbrx", "smaug-bpe"], || modern(3)),
+    family(&["qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez", "kormo", "f2llmv2"], || {
+        modern(1)
+    }),
     family(
-        &["qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez", "kormo", "f2llmv2"],
-        || modern(1),
-    ),
-    family(
-        &["gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "roberta-bpe", "exaone4"],
+        &[
+            "gpt-2",
+            "gpt2",
+            "phi-2",
+            "mpt",
+            "olmo",
+            "jais",
+            "trillion",
+            "granite-docling",
+            "roberta-bpe",
+            "exaone4",
+        ],
         || vec![gpt2()],
     ),
-    family(
-        &["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"],
-        || vec![r"\p{N}".to_owned(), gpt2()],
-    ),
+    family(&["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"], || {
+        vec![r"\p{N}".to_owned(), gpt2()]
+    }),
     family(&["falcon"], || vec![r"[\p{P}\$\+<=>\^~\|`]+".to_owned(), gpt2(), "[0-9]{3}".to_owned()]),
     family(&["default"], || {
         vec![r"[\p{P}\$\+<=>\^~\|]+".to_owned(), gpt2(), r"\p{N}+".to_owned(), "[0-9]{3}".to_owned()]
@@ -95,8 +104,10 @@ impl Splitter {
                 "the pre-tokenizer '{name}' ('tokenizer.ggml.pre') is not known; there are: {known}"
             ))
         })?;
-        let compiled = (family.patterns)().iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>();
-        let patterns = compiled.map_err(|error| TextError::Unsupported(format!("pre-tokenizer '{name}': {error}")))?;
+        let compiled =
+            (family.patterns)().iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>();
+        let patterns =
+            compiled.map_err(|error| TextError::Unsupported(format!("pre-tokenizer '{name}': {error}")))?;
         Ok(Splitter { patterns, whole_words: family.whole_words, begins: family.begins })
     }
 
@@ -123,7 +134,9 @@ fn cut<'a>(pattern: &Regex, text: &'a str, words: &mut Vec<&'a str>) {
         if end == done {
             break;
         }
-        words.extend([&text[done..found.start()], &text[found.start()..end]].iter().filter(|part| !part.is_empty()));
+        words.extend(
+            [&text[done..found.start()], &text[found.start()..end]].iter().filter(|part| !part.is_empty()),
+        );
         done = end;
     }
     if done < text.len() {

@@ -189,11 +189,7 @@ pub(crate) fn flag(file: &Gguf, key: &str) -> Result<Option<bool>, TextError> {
 }
 
 /// The token of a key, if the file has the key.
-pub(crate) fn token_of(
-    file: &Gguf,
-    key: &str,
-    vocabulary: &Vocabulary,
-) -> Result<Option<u32>, TextError> {
+pub(crate) fn token_of(file: &Gguf, key: &str, vocabulary: &Vocabulary) -> Result<Option<u32>, TextError> {
     match file.value(key) {
         None => Ok(None),
         Some(Value::Int(id)) => match u32::try_from(*id).ok().filter(|id| vocabulary.token(*id).is_some()) {

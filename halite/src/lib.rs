@@ -170,6 +170,9 @@ mod documents {
     mod getting_started {}
     #[doc = include_str!("../../docs/how-to/state.md")]
     mod state {}
+    #[cfg(feature = "text")]
+    #[doc = include_str!("../../docs/reference/generate.md")]
+    mod generate {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

@@ -41,7 +41,7 @@ impl Specials {
     /// The parts of a text. Control tokens are found only `with_control`: whoever writes a text must not write the turns of a
     /// conversation.
     pub fn split<'a>(&self, text: &'a str, with_control: bool) -> Vec<Part<'a>> {
-        let mut parts = vec![Part::Text(text)];
+        let mut parts = if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] };
         for (own, id, everybody) in &self.all {
             if (!everybody && !with_control) || !text.contains(own.as_str()) {
                 continue;

@@ -38,17 +38,17 @@ fn step(
 }
 
 fn vector(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    let (lanes, span) = (params.get("lanes")?, params.get("span")?);
+    let (lanes, span, columns) = (params.get("lanes")?, params.get("span")?, params.get("columns")?);
     if op.m > FEW_ROWS {
         return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.m)));
     }
-    if !span.is_power_of_two() || !lanes.is_multiple_of(span) {
-        return Err(Unfit(format!("has {span} of {lanes} invocations for a column")));
+    if !span.is_power_of_two() || !lanes.is_multiple_of(span) || columns == 0 {
+        return Err(Unfit(format!("has {span} of {lanes} invocations for {columns} columns")));
     }
     let rows = fixed("m", op.m)?;
-    let grid = flat_grid(Size::from(op.n * u64::from(rows.min(1))), lanes / span)?;
+    let grid = flat_grid(Size::from(op.n * u64::from(rows.min(1))), lanes / span * columns)?;
     let push = vec![narrow("n", op.n)?, fixed("k", op.k / CHUNK)?.into()];
-    step(op, build, vec![lanes, span, rows.max(1)], push, grid)
+    step(op, build, vec![lanes, span, rows.max(1), columns], push, grid)
 }
 
 fn tiled(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {

@@ -11,6 +11,10 @@ use super::{
 
 /// Most layers of a model.
 const MOST_LAYERS: u64 = 4096;
+/// Most heads.
+const MOST_HEADS: u64 = 1 << 16;
+/// Most elements of a head: tables of rotary embedding grow with it before any weights are looked at.
+const MOST_DIM: u64 = 1024;
 
 /// The numbers of a decoder.
 #[derive(Clone, Debug)]
@@ -110,6 +114,41 @@ impl Keys<'_> {
     }
 }
 
+/// The counts of a decoder.
+struct Counts {
+    layers: u64,
+    width: u64,
+    heads: u64,
+    kv_heads: u64,
+    key_dim: u64,
+    value_dim: u64,
+}
+
+impl Counts {
+    fn read(keys: &Keys<'_>) -> Result<Counts> {
+        let (layers, width) = (keys.count("block_count")?, keys.count("embedding_length")?);
+        let heads = keys.count("attention.head_count")?;
+        let kv_heads = keys.optional("attention.head_count_kv")?.filter(|count| *count > 0).unwrap_or(heads);
+        if layers > MOST_LAYERS || heads > MOST_HEADS || !heads.is_multiple_of(kv_heads) {
+            return Err(invalid(format!(
+                "{layers} layers of {heads} heads that share {kv_heads} of keys; there are at most {MOST_LAYERS} and \
+                 {MOST_HEADS}, and heads share evenly"
+            )));
+        }
+        let key_dim = keys.optional("attention.key_length")?.unwrap_or(width / heads);
+        let value_dim = keys.optional("attention.value_length")?.unwrap_or(width / heads);
+        let possible = 1..=MOST_DIM;
+        if !possible.contains(&key_dim) || !possible.contains(&value_dim) {
+            return Err(unsupported(format!(
+                "heads of {key_dim} elements in keys and {value_dim} in values ('{}', '{}'); there are 1 to {MOST_DIM}",
+                keys.key("attention.key_length"),
+                keys.key("attention.value_length")
+            )));
+        }
+        Ok(Counts { layers, width, heads, kv_heads, key_dim, value_dim })
+    }
+}
+
 impl Hyper {
     /// Reads them.
     pub fn read(file: &File) -> Result<Hyper> {
@@ -118,17 +157,7 @@ impl Hyper {
         if keys.optional("expert_count")?.is_some_and(|count| count > 0) {
             return Err(unsupported(format!("a mixture of experts ('{}')", keys.key("expert_count"))));
         }
-        let (layers, width) = (keys.count("block_count")?, keys.count("embedding_length")?);
-        let heads = keys.count("attention.head_count")?;
-        let kv_heads = keys.optional("attention.head_count_kv")?.filter(|count| *count > 0).unwrap_or(heads);
-        if layers > MOST_LAYERS || !heads.is_multiple_of(kv_heads) {
-            return Err(invalid(format!(
-                "{layers} layers of {heads} heads that share {kv_heads} of keys; there are at most {MOST_LAYERS}, and heads \
-                 share evenly"
-            )));
-        }
-        let key_dim = keys.optional("attention.key_length")?.unwrap_or(width / heads);
-        let value_dim = keys.optional("attention.value_length")?.unwrap_or(width / heads);
+        let Counts { layers, width, heads, kv_heads, key_dim, value_dim } = Counts::read(&keys)?;
         let vocabulary = match file.dims("token_embd.weight") {
             Some([rows, _]) => *rows,
             _ => return Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
@@ -137,14 +166,8 @@ impl Hyper {
         let epsilon = epsilon.ok_or_else(|| keys.missing("attention.layer_norm_rms_epsilon"))? as f32;
         let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
         let rope = rope(&keys, key_dim)?;
-        let local_base = keys.float("rope.freq_base_swa")?.or(family.local_base);
-        let local_rope = match local_base {
-            Some(base) => Rope { base, scaling: Scaling::None, ..rope.clone() },
-            None => rope.clone(),
-        };
         let by_width = layers == family.scaled_by_width_at;
         let scaled = if by_width { width / heads } else { key_dim };
-        let scale = keys.factor("attention.scale")?.unwrap_or(1.0 / (scaled.max(1) as f64).sqrt());
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
         Ok(Hyper {
             family,
@@ -157,10 +180,10 @@ impl Hyper {
             value_dim,
             inner: keys.count("feed_forward_length")?,
             epsilon,
+            local_rope: local_rope(&keys, &rope)?,
             rope,
-            local_rope,
             window: if family.local_of > 0 { window.or(family.window) } else { None },
-            scale,
+            scale: keys.factor("attention.scale")?.unwrap_or(1.0 / (scaled.max(1) as f64).sqrt()),
             score_cap: keys.factor("attn_logit_softcapping")?,
             logit_cap: keys.factor("final_logit_softcapping")?,
             embedding_scale: own_scale.or(keys.factor("embedding_scale")?),
@@ -192,6 +215,15 @@ fn family(file: &File) -> Result<&'static Family> {
         }),
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
     }
+}
+
+/// The rotary embedding of layers that attend to a window.
+fn local_rope(keys: &Keys<'_>, rope: &Rope) -> Result<Rope> {
+    let base = keys.float("rope.freq_base_swa")?.or(keys.family.local_base);
+    Ok(match base {
+        Some(base) => Rope { base, scaling: Scaling::None, ..rope.clone() },
+        None => rope.clone(),
+    })
 }
 
 fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {

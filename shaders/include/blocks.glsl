@@ -49,16 +49,27 @@ uint byte_at(uint at) {
     return bitfieldExtract(blocks[at >> 2], int(8u * (at & 3u)), 8);
 }
 
-// Four bytes from any place. What lies behind the last of them is not read.
-uint word_at(uint at) {
 #if BLOCK_BYTES % 4 == 0
-    return blocks[at >> 2];
+#define READ_WORDS(count)                                                        \
+    const uint first = at >> 2;                                                  \
+    [[unroll]] for (uint i = 0; i < count; ++i) words[i] = blocks[first + i];
 #else
-    const uint shift = 8u * (at & 3u), low = blocks[at >> 2] >> shift;
-    const uint high = blocks[(at + 3u) >> 2];
-    return shift == 0u ? low : low | (high << (32u - shift));
+// Every word of the buffer is read once. What lies behind the last byte is not read.
+#define READ_WORDS(count)                                                        \
+    const uint first = at >> 2, last = (at + 4u * count - 1u) >> 2;              \
+    const uint shift = 8u * (at & 3u);                                           \
+    uint low = blocks[first];                                                    \
+    [[unroll]] for (uint i = 0; i < count; ++i) {                                \
+        const uint high = blocks[min(first + i + 1u, last)];                     \
+        words[i] = shift == 0u ? low : (low >> shift) | (high << (32u - shift)); \
+        low = high;                                                              \
+    }
 #endif
-}
+
+// Four, five or eight words from any place.
+void words4(uint at, out uint words[4]) { READ_WORDS(4u) }
+void words5(uint at, out uint words[5]) { READ_WORDS(5u) }
+void words8(uint at, out uint words[8]) { READ_WORDS(8u) }
 
 // A 16-bit float at an even place.
 float half_at(uint at) {
@@ -105,57 +116,68 @@ void load_chunk(uint row_byte, uint chunk, out vec4 values[8]) {
     const uint block = row_byte + chunk / BLOCK_CHUNKS * BLOCK_BYTES;
 #if defined(FORMAT_Q4_0)
     const float scale = half_at(block);
+    uint words[4];
+    words4(block + 2u, words);
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = word_at(block + 2u + 4u * i);
-        values[i] = scale * (vec4(low4(word)) - 8.0);
-        values[i + 4] = scale * (vec4(low4(word >> 4)) - 8.0);
+        values[i] = scale * (vec4(low4(words[i])) - 8.0);
+        values[i + 4] = scale * (vec4(low4(words[i] >> 4)) - 8.0);
     }
 #elif defined(FORMAT_Q4_1)
     const float scale = half_at(block), offset = half_at(block + 2u);
+    uint words[4];
+    words4(block + 4u, words);
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = word_at(block + 4u + 4u * i);
-        values[i] = scale * vec4(low4(word)) + offset;
-        values[i + 4] = scale * vec4(low4(word >> 4)) + offset;
+        values[i] = scale * vec4(low4(words[i])) + offset;
+        values[i + 4] = scale * vec4(low4(words[i] >> 4)) + offset;
     }
 #elif defined(FORMAT_Q5_0)
     const float scale = half_at(block);
-    const uint fifths = word_at(block + 2u);
+    uint words[5];
+    words5(block + 2u, words);
+    const uint fifths = words[0];
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = word_at(block + 6u + 4u * i);
+        const uint word = words[i + 1u];
         values[i] = scale * (vec4(low4(word) | (four_bits(fifths, 4u * i) << 4)) - 16.0);
         values[i + 4] = scale * (vec4(low4(word >> 4) | (four_bits(fifths, 16u + 4u * i) << 4)) - 16.0);
     }
 #elif defined(FORMAT_Q5_1)
     const float scale = half_at(block), offset = half_at(block + 2u);
-    const uint fifths = word_at(block + 4u);
+    uint words[5];
+    words5(block + 4u, words);
+    const uint fifths = words[0];
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = word_at(block + 8u + 4u * i);
+        const uint word = words[i + 1u];
         values[i] = scale * vec4(low4(word) | (four_bits(fifths, 4u * i) << 4)) + offset;
         values[i + 4] = scale * vec4(low4(word >> 4) | (four_bits(fifths, 16u + 4u * i) << 4)) + offset;
     }
 #elif defined(FORMAT_Q8_0)
     const float scale = half_at(block);
+    uint words[8];
+    words8(block + 2u, words);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
-        const int word = int(word_at(block + 2u + 4u * i));
+        const int word = int(words[i]);
         values[i] = scale * vec4(ivec4(word << 24, word << 16, word << 8, word) >> 24);
     }
 #elif defined(FORMAT_Q2_K)
     const uint part = chunk % 8u, shift = 2u * (part % 4u);
     const float scale = half_at(block + 80u), offset = half_at(block + 82u);
+    uint words[8];
+    words8(block + 16u + 32u * (part / 4u), words);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
         const uint own = byte_at(block + 2u * part + i / 4u);
-        const uint word = word_at(block + 16u + 32u * (part / 4u) + 4u * i);
-        values[i] = scale * float(own & 15u) * vec4(pairs4(word, shift)) - offset * float(own >> 4);
+        values[i] = scale * float(own & 15u) * vec4(pairs4(words[i], shift)) - offset * float(own >> 4);
     }
 #elif defined(FORMAT_Q3_K)
     const uint part = chunk % 8u, shift = 2u * (part % 4u);
     const float scale = half_at(block + 108u);
+    uint words[8], thirds[8];
+    words8(block + 32u + 32u * (part / 4u), words);
+    words8(block, thirds);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
         const uint s = 2u * part + i / 4u;
         const uint low = (byte_at(block + 96u + s % 8u) >> (4u * (s / 8u))) & 15u;
         const uint high = (byte_at(block + 104u + s % 4u) >> (2u * (s / 4u))) & 3u;
-        const uint word = word_at(block + 32u + 32u * (part / 4u) + 4u * i), thirds = word_at(block + 4u * i);
-        const vec4 codes = vec4(pairs4(word, shift)) + 4.0 * vec4(bits4(thirds, part)) - 4.0;
+        const vec4 codes = vec4(pairs4(words[i], shift)) + 4.0 * vec4(bits4(thirds[i], part)) - 4.0;
         values[i] = scale * (float(low | (high << 4)) - 32.0) * codes;
     }
 #elif defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
@@ -166,51 +188,57 @@ void load_chunk(uint row_byte, uint chunk, out vec4 values[8]) {
     const uint less = upper ? (third >> 4) | ((second >> 6) << 4) : second & 63u;
     const float scale = half_at(block) * float(own), offset = half_at(block + 2u) * float(less);
     const uint shift = 4u * (part % 2u);
-    [[unroll]] for (uint i = 0; i < 8; ++i) {
+    uint words[8];
 #ifdef FORMAT_Q5_K
-        const uint word = word_at(block + 48u + 32u * (part / 2u) + 4u * i), fifths = word_at(block + 16u + 4u * i);
-        values[i] = scale * vec4(low4(word >> shift) | (bits4(fifths, part) << 4)) - offset;
+    uint fifths[8];
+    words8(block + 48u + 32u * (part / 2u), words);
+    words8(block + 16u, fifths);
+    [[unroll]] for (uint i = 0; i < 8; ++i)
+        values[i] = scale * vec4(low4(words[i] >> shift) | (bits4(fifths[i], part) << 4)) - offset;
 #else
-        const uint word = word_at(block + 16u + 32u * (part / 2u) + 4u * i);
-        values[i] = scale * vec4(low4(word >> shift)) - offset;
+    words8(block + 16u + 32u * (part / 2u), words);
+    [[unroll]] for (uint i = 0; i < 8; ++i) values[i] = scale * vec4(low4(words[i] >> shift)) - offset;
 #endif
-    }
 #elif defined(FORMAT_Q6_K)
     const uint part = chunk % 8u, side = part / 4u, place = part % 4u;
     const float scale = half_at(block + 208u);
+    uint words[8], upper[8];
+    words8(block + 64u * side + 32u * (place % 2u), words);
+    words8(block + 128u + 32u * side, upper);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
         const float own = float(int(byte_at(block + 192u + 2u * part + i / 4u) << 24) >> 24);
-        const uint word = word_at(block + 64u * side + 32u * (place % 2u) + 4u * i);
-        const uint upper = word_at(block + 128u + 32u * side + 4u * i);
-        const uvec4 codes = low4(word >> (4u * (place / 2u))) | (pairs4(upper, 2u * place) << 4);
+        const uvec4 codes = low4(words[i] >> (4u * (place / 2u))) | (pairs4(upper[i], 2u * place) << 4);
         values[i] = scale * own * (vec4(codes) - 32.0);
     }
 #elif defined(FORMAT_IQ4_NL)
     const float scale = half_at(block);
+    uint words[4];
+    words4(block + 2u, words);
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = word_at(block + 2u + 4u * i);
-        values[i] = scale * looked_up(low4(word));
-        values[i + 4] = scale * looked_up(low4(word >> 4));
+        values[i] = scale * looked_up(low4(words[i]));
+        values[i + 4] = scale * looked_up(low4(words[i] >> 4));
     }
 #elif defined(FORMAT_IQ4_XS)
     const uint part = chunk % 8u;
     const uint low = (byte_at(block + 4u + part / 2u) >> (4u * (part % 2u))) & 15u;
     const uint high = (blocks[block >> 2] >> (16u + 2u * part)) & 3u;
     const float scale = half_at(block) * (float(low | (high << 4)) - 32.0);
+    uint words[4];
+    words4(block + 8u + 16u * part, words);
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = word_at(block + 8u + 16u * part + 4u * i);
-        values[i] = scale * looked_up(low4(word));
-        values[i + 4] = scale * looked_up(low4(word >> 4));
+        values[i] = scale * looked_up(low4(words[i]));
+        values[i + 4] = scale * looked_up(low4(words[i] >> 4));
     }
 #elif defined(FORMAT_MXFP4)
     // 2^(e - 128), in two factors that no exponent takes out of the range of floats.
     const int exponent = int(byte_at(block)) - 128;
     const int one = exponent / 2, other = exponent - one;
     const float scale = uintBitsToFloat(uint(one + 127) << 23), again = uintBitsToFloat(uint(other + 127) << 23);
+    uint words[4];
+    words4(block + 1u, words);
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = word_at(block + 1u + 4u * i);
-        values[i] = scale * looked_up(low4(word)) * again;
-        values[i + 4] = scale * looked_up(low4(word >> 4)) * again;
+        values[i] = scale * looked_up(low4(words[i])) * again;
+        values[i + 4] = scale * looked_up(low4(words[i] >> 4)) * again;
     }
 #endif
 }

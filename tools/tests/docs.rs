@@ -12,6 +12,7 @@ const OF_OTHERS: &[&str] =
     &["how-to/testing.md", "how-to/test-a-device.md", "reference/conformance-report.md"];
 const TOOLS: &[&str] = &[
     "run",
+    "generate",
     "bench",
     "check",
     "compile",

@@ -15,11 +15,16 @@ fn model(name: &str) -> String {
 #[test]
 fn text_is_written_as_text_and_as_json() {
     let model = model("gemma3.gguf");
-    let arguments = |more: &[&str]| {
-        [&["generate", &model, "--device=vulkan", "--max-tokens=6", "--temperature=0", "--chat"], more]
-            .concat()
-    };
-    let json = run("halite", &arguments(&["--prompt=in the", "--json"]));
+    let all = [
+        "generate",
+        &model,
+        "--device=vulkan",
+        "--max-tokens=6",
+        "--temperature=0",
+        "--chat",
+        "--prompt=in the",
+    ];
+    let json = run("halite", &[&all[..], &["--json"]].concat());
     if json.stdout.contains("NOT_FOUND") || json.stdout.contains("UNAVAILABLE") {
         println!("SKIPPED: no Vulkan device: {}", json.stdout);
         return;
@@ -29,7 +34,7 @@ fn text_is_written_as_text_and_as_json() {
     let count = made["tokens"].as_array().unwrap().len();
     assert!(count > 0 && made["generation"]["tokens"] == count, "{made}");
     assert_eq!(made["context"], 128, "what the model was trained for");
-    let plain = run("halite", &arguments(&["--prompt=in the"]));
+    let plain = run("halite", &all);
     assert_eq!(
         (plain.code, plain.stdout.as_str()),
         (0, format!("{}\n", made["text"].as_str().unwrap()).as_str())

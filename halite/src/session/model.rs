@@ -234,8 +234,7 @@ impl ModelProgram {
         let inputs = self.functions[place].inputs.iter().filter(|input| same_shape(&input.name));
         let shapes = inputs.filter_map(|input| Some((&input.name, first.shape(&input.name)?)));
         let shapes = shapes.map(|(name, shape)| (name.clone(), shape.iter().map(size).collect()));
-        let same =
-            |(name, own): &(&String, &u64)| others.iter().all(|other| other.dims.get(*name) == Some(*own));
+        let same = |(name, own): &(&String, &u64)| others.iter().all(|o| o.dims.get(*name) == Some(*own));
         let named = first.dims.iter().filter(same).map(|(name, own)| (name.clone(), size(own)));
         Ok(GivenSizes { named: named.collect(), shapes: shapes.collect() })
     }

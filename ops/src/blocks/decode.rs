@@ -1,12 +1,9 @@
 //! The elements of a block of 32, and of any block by its format.
 
-use half::f16;
-
-use super::{BlockFormat, large};
-
-/// The values that IQ4_NL and IQ4_XS look codes up in.
-pub(super) const NONLINEAR: [i8; 16] =
-    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+use super::{
+    BlockFormat, large,
+    parts::{NONLINEAR, half, halves},
+};
 
 /// Twice the values of E2M1 floats.
 const E2M1: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
@@ -26,7 +23,7 @@ pub(super) fn block(format: BlockFormat, bytes: &[u8], out: &mut Vec<f32>) {
         }),
         BlockFormat::Q8_0 => out.extend(bytes[2..].iter().map(|b| half(bytes, 0) * f32::from(*b as i8))),
         BlockFormat::Iq4Nl => {
-            halves(&bytes[2..], out, |code, _| half(bytes, 0) * f32::from(NONLINEAR[usize::from(code)]))
+            halves(&bytes[2..], out, |code, _| half(bytes, 0) * f32::from(NONLINEAR[usize::from(code)]));
         }
         BlockFormat::Mxfp4 => {
             let scale = f64::from(i32::from(bytes[0]) - 128).exp2() as f32;
@@ -41,19 +38,9 @@ pub(super) fn block(format: BlockFormat, bytes: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-/// 16 bytes with the codes of 32 elements: the lower halves are the first 16.
-pub(super) fn halves(codes: &[u8], out: &mut Vec<f32>, value: impl Fn(u8, usize) -> f32) {
-    out.extend((0..32).map(|l| value((codes[l % 16] >> (4 * (l / 16))) & 15, l)));
-}
-
 /// The fifth bit of element `l`, in its place.
 fn fifth(bits: &[u8], l: usize) -> u8 {
     ((bits[l / 8] >> (l % 8)) & 1) << 4
-}
-
-/// The 16-bit float at a place.
-pub(super) fn half(bytes: &[u8], at: usize) -> f32 {
-    f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32()
 }
 
 #[cfg(test)]

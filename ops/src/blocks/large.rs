@@ -1,6 +1,6 @@
 //! The elements of blocks of 256: chunks of 32 with scales that are packed themselves.
 
-use super::decode::{NONLINEAR, half, halves};
+use super::parts::{NONLINEAR, half, halves};
 
 /// Elements of a chunk, by number of the chunk and place in it.
 fn each(out: &mut Vec<f32>, value: impl Fn(usize, usize) -> f32) {

@@ -5,6 +5,7 @@
 
 mod decode;
 mod large;
+mod parts;
 
 use std::fmt;
 

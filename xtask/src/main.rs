@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod capi;
 mod ci;
 mod clock;
 mod demo;
@@ -47,8 +48,11 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Put faults into the code, one at a time, and see that some test notices each.
     Mutate(mutate::Options),
-    /// Make plugin/include/halite/driver.h from the Rust definitions, or check that it is current.
+    /// Make the C headers (plugin/include/halite/driver.h, capi/include/halite/halite.h) from the Rust definitions, or check that they
+    /// are current.
     Header(header::Options),
+    /// Build libhalite, the library for C and C++, and install it with its headers and packages; or check it with examples.
+    C(capi::Options),
     /// Build the driver plug-ins and put them beside the executables or into a folder.
     Plugins(plugins::Options),
     /// Build tools that have no driver linked in, and the plug-ins, laid out as they are installed.
@@ -71,6 +75,7 @@ fn main() -> Result<()> {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Mutate(options) => mutate::run(&options),
         Chore::Header(options) => header::run(&options),
+        Chore::C(options) => capi::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
         Chore::Dist(options) => plugins::dist(&options),
         Chore::Shaders(options) => shaders::run(&options),

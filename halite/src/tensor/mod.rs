@@ -286,6 +286,28 @@ impl Tensor {
         }
     }
 
+    /// Copies the elements, as little-endian bytes, into memory of the caller's that is as long as they are
+    /// ([`Tensor::byte_len`]); from the device if they are there, which blocks.
+    ///
+    /// # Errors
+    /// The memory is of another length, or the device fails.
+    pub fn read_into(&self, target: &mut [u8]) -> Result<()> {
+        if target.len() != self.byte_len() {
+            let what = describe(self.0.element_type, &self.0.shape);
+            let (length, given) = (self.byte_len(), target.len());
+            return Err(Error::invalid(format!("a tensor {what} has {length} bytes, not {given}")));
+        }
+        match &self.0.storage {
+            Storage::Host(bytes) => target.copy_from_slice(bytes),
+            Storage::Device { .. } if target.is_empty() => {}
+            Storage::Device { span, device } => {
+                span.read(0, target)?;
+                device.counters().count_download(target.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
     /// This tensor on the host; the same one if it is there already.
     ///
     /// # Errors

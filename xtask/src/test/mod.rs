@@ -46,8 +46,8 @@ impl Default for Options {
 }
 
 /// Packages whose tests talk to a device: they run once per Vulkan driver.
-const DEVICE_PACKAGES: [&str; 5] =
-    ["halite-vulkan", "halite-runtime", "halite", "halite-tools", "halite-conformance"];
+const DEVICE_PACKAGES: [&str; 6] =
+    ["halite-vulkan", "halite-runtime", "halite", "halite-c", "halite-tools", "halite-conformance"];
 
 /// Test programs of `halite-conformance` to which it is the same which Vulkan driver there is.
 const WITHOUT_VULKAN: [&str; 6] = ["faulty_devices", "hal_plugins", "local", "run", "sample_c", "soak"];

@@ -229,15 +229,15 @@ impl ModelProgram {
     /// Sizes of named dimensions, and shapes of inputs, that are the same in all calls because the caller gave one of each.
     pub fn given_sizes(&self, place: usize) -> Result<GivenSizes> {
         let all = self.options.sizes.combinations()?;
-        let [only] = &all[..] else { return Ok(GivenSizes::default()) };
+        let Some((first, others)) = all.split_first() else { return Ok(GivenSizes::default()) };
         let size = |size: &u64| usize::try_from(*size).unwrap_or(usize::MAX);
-        let inputs = &self.functions[place].inputs;
-        let shapes = inputs.iter().filter_map(|input| Some((&input.name, only.shape(&input.name)?)));
+        let same_shape = |name: &str| others.iter().all(|other| other.shape(name) == first.shape(name));
+        let inputs = self.functions[place].inputs.iter().filter(|input| same_shape(&input.name));
+        let shapes = inputs.filter_map(|input| Some((&input.name, first.shape(&input.name)?)));
         let shapes = shapes.map(|(name, shape)| (name.clone(), shape.iter().map(size).collect()));
-        Ok(GivenSizes {
-            named: only.dims.iter().map(|(name, own)| (name.clone(), size(own))).collect(),
-            shapes: shapes.collect(),
-        })
+        let same = |(name, own): &(&String, &u64)| others.iter().all(|o| o.dims.get(*name) == Some(*own));
+        let named = first.dims.iter().filter(same).map(|(name, own)| (name.clone(), size(own)));
+        Ok(GivenSizes { named: named.collect(), shapes: shapes.collect() })
     }
 
     /// Starts a function for these inputs.

@@ -286,7 +286,6 @@ impl Tensor {
         }
     }
 
-
     /// This tensor on the host; the same one if it is there already.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ pub mod dump;
 mod engine;
 pub mod flags;
 mod foreign;
+pub mod generate;
 mod inputs;
 mod interrupt;
 pub mod kernels;

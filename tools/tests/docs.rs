@@ -19,6 +19,7 @@ const OF_OTHERS: &[&str] = &[
 ];
 const TOOLS: &[&str] = &[
     "run",
+    "generate",
     "bench",
     "check",
     "compile",

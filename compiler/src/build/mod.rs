@@ -25,6 +25,7 @@ mod quantize;
 mod random;
 mod reduce;
 mod resize;
+mod rows;
 mod sample;
 mod shape;
 mod sizes;
@@ -40,6 +41,7 @@ pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
 pub use quant_product::{QuantRows, QuantWeights};
 pub use resize::{Placement, ResizedAxis, Resizing};
+pub use rows::{RowFormat, RowMatrix};
 pub use sample::{Between, Outside};
 pub use shape::Range;
 

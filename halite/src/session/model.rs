@@ -21,7 +21,8 @@ use super::{
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Device, Dimension, Error, ErrorKind, FunctionInfo, Result, StatePair, Value, ValueInfo, ValueType,
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value, ValueInfo,
+    ValueType,
     compile::{self, Files},
     kept::{Kept, Lookup, Request},
     options::Limits,
@@ -228,15 +229,15 @@ impl ModelProgram {
     /// Sizes of named dimensions, and shapes of inputs, that are the same in all calls because the caller gave one of each.
     pub fn given_sizes(&self, place: usize) -> Result<GivenSizes> {
         let all = self.options.sizes.combinations()?;
-        let [only] = &all[..] else { return Ok(GivenSizes::default()) };
+        let Some((first, others)) = all.split_first() else { return Ok(GivenSizes::default()) };
         let size = |size: &u64| usize::try_from(*size).unwrap_or(usize::MAX);
-        let inputs = &self.functions[place].inputs;
-        let shapes = inputs.iter().filter_map(|input| Some((&input.name, only.shape(&input.name)?)));
+        let same_shape = |name: &str| others.iter().all(|other| other.shape(name) == first.shape(name));
+        let inputs = self.functions[place].inputs.iter().filter(|input| same_shape(&input.name));
+        let shapes = inputs.filter_map(|input| Some((&input.name, first.shape(&input.name)?)));
         let shapes = shapes.map(|(name, shape)| (name.clone(), shape.iter().map(size).collect()));
-        Ok(GivenSizes {
-            named: only.dims.iter().map(|(name, own)| (name.clone(), size(own))).collect(),
-            shapes: shapes.collect(),
-        })
+        let same = |(name, own): &(&String, &u64)| others.iter().all(|o| o.dims.get(*name) == Some(*own));
+        let named = first.dims.iter().filter(same).map(|(name, own)| (name.clone(), size(own)));
+        Ok(GivenSizes { named: named.collect(), shapes: shapes.collect() })
     }
 
     /// Starts a function for these inputs.
@@ -328,6 +329,15 @@ impl ModelProgram {
         }
     }
 
+    /// Floats inside: what was asked for, and on devices that run on the processor 32 bits for 16.
+    pub(super) fn precision(&self) -> Precision {
+        let processor = self.capabilities.target.is_processor();
+        match self.options.precision {
+            Precision::Model if processor => Precision::F32,
+            precision => precision,
+        }
+    }
+
     /// All that decides what a function is compiled to, but for the model's files and the values of inputs.
     fn request_digest(
         &self,
@@ -341,7 +351,7 @@ impl ModelProgram {
         let mut hasher = Hasher::new();
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
         hasher.field(compile::digest_sizes(bindings).as_bytes());
-        hasher.field(&[self.options.precision as u8]);
+        hasher.field(&[self.precision() as u8]);
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())
     }
@@ -401,7 +411,7 @@ impl ModelProgram {
         limits: &Limits,
     ) -> Result<Kept> {
         let control = compile::control(limits);
-        let (precision, options) = (self.options.precision.into(), self.compile_options());
+        let (precision, options) = (self.precision().into(), self.compile_options());
         let mut bound = Vec::new();
         let built = loop {
             match model.open_function(&function.name, &bindings, precision, &options, &control) {

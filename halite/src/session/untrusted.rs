@@ -49,7 +49,7 @@ impl SessionBuilder {
     }
 
     /// How files come into memory.
-    pub(super) fn mode(&self) -> LoadMode {
+    pub(crate) fn mode(&self) -> LoadMode {
         let otherwise = if self.untrusted { LoadMode::Preload } else { LoadMode::default() };
         self.load_mode.unwrap_or(otherwise)
     }

@@ -46,7 +46,7 @@ pub struct Flags {
     /// Function to check. Default: the first
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
-    /// Floats inside: those of the model, or f16 where kernels take them
+    /// Floats inside: those of the model, f16 where kernels take them, or f32 where the model has 16 bits
     #[arg(long, value_enum, default_value = "model", value_name = "FLOATS")]
     precision: PrecisionFlag,
     /// How often the model runs; all runs must give the same bits
@@ -79,6 +79,7 @@ pub struct Flags {
 enum PrecisionFlag {
     Model,
     F16,
+    F32,
 }
 
 fn not_negative(text: &str) -> std::result::Result<f64, String> {
@@ -129,6 +130,7 @@ fn run(flags: &Flags) -> Result<()> {
     let precision = match flags.precision {
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
+        PrecisionFlag::F32 => Precision::F32,
     };
     let mut checker = Checker::new().runs(flags.runs as usize).function(&info.name).precision(precision);
     checker = checker.tolerance(flags.absolute, flags.relative);

@@ -69,7 +69,7 @@ pub struct Flags {
     /// Function of the model that is compiled. May be repeated. Default: all
     #[arg(long = "function", value_name = "NAME")]
     function: Vec<String>,
-    /// Type of floats inside: model (as the model says), or f16 where kernels take it; inputs and outputs stay as they are
+    /// Type of floats inside: model (as the model says), f16 where kernels take it, or f32 where the model has 16 bits; inputs and outputs stay as they are
     #[arg(long, value_enum, default_value = "model", value_name = "PRECISION", hide_possible_values = true)]
     precision: PrecisionFlag,
     /// Format of the model, such as onnx or pte (ExecuTorch). Default: told by its content
@@ -111,9 +111,9 @@ pub struct Flags {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PrecisionFlag {
-    #[value(alias = "f32")]
     Model,
     F16,
+    F32,
 }
 
 impl Tool for Flags {
@@ -220,6 +220,7 @@ fn compiler(flags: &Flags) -> Result<Compiler> {
     let precision = match flags.precision {
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
+        PrecisionFlag::F32 => Precision::F32,
     };
     let mut compiler = Compiler::new()
         .baseline(!flags.no_baseline)

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::{
-    capi, header, prebuilt, shaders,
+    attack, capi, header, prebuilt, shaders,
     shell::{self, cargo, command, exists, output, say},
     steps::Steps,
     test::{self, WITHOUT_DRIVERS},
@@ -47,6 +47,7 @@ pub fn run(options: &Options) -> Result<()> {
     if !options.without_tests {
         test::all(&test::Options::default(), &mut steps);
         c_programs(&mut steps);
+        steps.take("hostile files, the short form", attack::short);
     }
     steps.finish()
 }

@@ -115,6 +115,13 @@ impl Builder {
         Builder { open: vec![Region::default()], control: control.clone(), ..Builder::default() }
     }
 
+    /// The same for a model whose files have so many bytes: what it may cost grows with them.
+    pub(crate) fn of_file(control: &Control, bytes: u64) -> Self {
+        let mut builder = Self::controlled(control);
+        builder.budget.of_file(bytes);
+        builder
+    }
+
     /// The control in the stage of building.
     pub(crate) fn watch(&self) -> Watch<'_> {
         self.control.at(Stage::Importing)

@@ -45,7 +45,7 @@ impl SessionBuilder {
         let Some(main) = self.main.take() else {
             return Err(Error::invalid("a generator needs a model: give it one with model(\"model.gguf\")"));
         };
-        let loaded = main.load(self.load_mode, &limits)?;
+        let loaded = main.load(self.mode(), &limits)?;
         if !gguf::is_gguf(&loaded.bytes) {
             let text = format!("'{}' is no GGUF file; text is generated with these", loaded.name);
             return Err(Error::new(ErrorKind::Unsupported, text));

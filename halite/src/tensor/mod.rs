@@ -10,7 +10,7 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use halite_hal::{BufferParams, BufferSpan};
+use halite_hal::BufferSpan;
 use halite_runtime::{BufferView, Encoding, HostTensor};
 
 pub use element::Element;
@@ -286,28 +286,6 @@ impl Tensor {
         }
     }
 
-    /// Copies the elements, as little-endian bytes, into memory of the caller's that is as long as they are
-    /// ([`Tensor::byte_len`]); from the device if they are there, which blocks.
-    ///
-    /// # Errors
-    /// The memory is of another length, or the device fails.
-    pub fn read_into(&self, target: &mut [u8]) -> Result<()> {
-        if target.len() != self.byte_len() {
-            let what = describe(self.0.element_type, &self.0.shape);
-            let (length, given) = (self.byte_len(), target.len());
-            return Err(Error::invalid(format!("a tensor {what} has {length} bytes, not {given}")));
-        }
-        match &self.0.storage {
-            Storage::Host(bytes) => target.copy_from_slice(bytes),
-            Storage::Device { .. } if target.is_empty() => {}
-            Storage::Device { span, device } => {
-                span.read(0, target)?;
-                device.counters().count_download(target.len() as u64);
-            }
-        }
-        Ok(())
-    }
-
     /// This tensor on the host; the same one if it is there already.
     ///
     /// # Errors
@@ -329,15 +307,7 @@ impl Tensor {
         if self.device().is_some_and(|own| own.is_same(device)) {
             return Ok(self.clone());
         }
-        let bytes = self.to_bytes()?;
-        let buffer = device.hal().allocate_buffer(&BufferParams::DEVICE, bytes.len() as u64)?;
-        if !bytes.is_empty() {
-            buffer.write(0, &bytes)?;
-            device.counters().count_upload(bytes.len() as u64);
-        }
-        let storage = Storage::Device { span: BufferSpan::whole(buffer), device: device.clone() };
-        let (element_type, shape) = (self.0.element_type, self.0.shape.clone());
-        Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
+        Tensor::put(device, self.0.element_type, self.0.shape.clone(), &self.to_bytes()?)
     }
 
     fn check_type<T: Element>(&self) -> Result<()> {

@@ -15,7 +15,7 @@ use clap::CommandFactory;
 use crate::{
     bench, cache, check, compile,
     console::{self, Called, Tool},
-    dump, generate, kernels, list, run,
+    dump, generate, kernels, list, run, trial,
 };
 
 /// A subcommand.
@@ -86,7 +86,7 @@ pub(crate) fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let program = if arguments.is_empty() { OsString::from(PROGRAM) } else { arguments.remove(0) };
-    if let Some(entry) = by_program(&program) {
+    if let Some(entry) = by_program(&program).filter(|_| !trial::is_trial()) {
         let name = entry.program.unwrap_or(entry.name).to_owned();
         return (entry.main)(Called { name, arguments });
     }

@@ -4,6 +4,7 @@
 //! selected, and other features mean that all of the workspace is compiled anew.
 
 mod binaries;
+mod python;
 mod repeat;
 mod runner;
 
@@ -93,6 +94,9 @@ pub fn all(options: &Options, steps: &mut Steps) {
         Tests { options, icds: &icds, binaries: &built.binaries }.run(steps);
     }
     if options.repeat == 1 {
+        if built.is_some() {
+            python::run(options, &icds, steps);
+        }
         documentation(options, steps);
         steps.take("a crate outside of the workspace", || outside(icds.first()));
     }

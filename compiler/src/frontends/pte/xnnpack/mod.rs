@@ -71,6 +71,7 @@ impl Inlined for XnnGraph {
         program: &Program,
         inputs: &[Passed],
         orders: &[Vec<usize>],
+        _kept: &mut [TensorId],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)> {
         let mut handed = Vec::new();

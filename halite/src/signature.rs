@@ -4,7 +4,7 @@ use std::fmt;
 
 use halite_runtime::{self as runtime, TypeInfo, tensor::ArgumentKind};
 
-use crate::ElementType;
+use crate::{ElementType, Result, Tensor};
 
 /// A dimension of an input or output, as a model or module states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +121,32 @@ pub(crate) struct FirstValue {
     pub bytes: bytes::Bytes,
 }
 
+impl FirstValue {
+    /// It as a tensor of the host.
+    pub(crate) fn tensor(&self) -> Result<Tensor> {
+        Tensor::from_bytes(self.element, self.shape.clone(), self.bytes.clone())
+    }
+}
+
+impl KeptValue {
+    /// What it begins with, as a tensor of the host; none where its type or sizes are not known.
+    pub(crate) fn begin(&self) -> Result<Option<Tensor>> {
+        if let Some(first) = &self.first {
+            return first.tensor().map(Some);
+        }
+        let ValueType::Tensor { element_type: Some(element), shape: Some(shape) } = &self.input.value_type
+        else {
+            return Ok(None);
+        };
+        let known = |dimension: &Dimension| match dimension {
+            Dimension::Fixed(size) => Some(*size),
+            _ => None,
+        };
+        let shape: Option<Vec<usize>> = shape.iter().map(known).collect();
+        shape.map(|shape| Tensor::zeros(*element, shape)).transpose()
+    }
+}
+
 /// What a function of a model or module takes and gives. It displays as
 /// `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,6 +179,11 @@ impl FunctionInfo {
     /// Whether it keeps state by itself: its session holds it for all who hand in none ([`Session::run`](crate::Session::run)).
     pub fn keeps_state(&self) -> bool {
         !self.kept.is_empty()
+    }
+
+    /// The state that it keeps by itself: names, types and dimensions.
+    pub fn kept_state(&self) -> impl Iterator<Item = &ValueInfo> {
+        self.kept.iter().map(|kept| &kept.input)
     }
 
     /// All inputs, those that the program keeps by itself last.

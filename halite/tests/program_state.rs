@@ -2,6 +2,8 @@
 //!
 //! Each folder has a `manifest.jsonl` as `conformance/pte` has. Set `HALITE_PTE_SEQUENCES` to a folder with more programs.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod common;
 
 use std::{

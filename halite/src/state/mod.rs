@@ -84,10 +84,7 @@ impl State {
             let ValueType::Tensor { element_type, .. } = inputs[input].value_type else { continue };
             let (name, element) = (pair.input.clone(), element_type);
             let kept = input.checked_sub(info.inputs.len()).and_then(|i| info.kept[i].first.as_ref());
-            let tensor = |first: &FirstValue| {
-                Tensor::from_bytes(first.element, first.shape.clone(), first.bytes.clone())
-            };
-            let first = kept.map(tensor).transpose()?;
+            let first = kept.map(FirstValue::tensor).transpose()?;
             tensors.push(Kept { input, output, name, element, tensor: None, first });
         }
         if tensors.is_empty() {

@@ -43,6 +43,19 @@ pub(super) struct Running<'s, 'a> {
     taken: usize,
 }
 
+/// Whether two ways leave a tensor at a place in memory: what either writes there, nobody behind them knows.
+fn agree(first: &Known, second: &Known, place: &(u32, u64), tensor: TensorId) -> bool {
+    [first, second].iter().all(|known| known.written.get(place) == Some(&tensor))
+}
+
+/// The buffers of delegates that two ways leave with different elements.
+fn changed(before: &Known, first: &Known, second: &Known) -> Vec<Holder> {
+    let mut holders: Vec<Holder> = before.kept.keys().copied().collect();
+    holders.sort_unstable();
+    holders.retain(|holder| first.kept[holder] != second.kept[holder]);
+    holders
+}
+
 impl<'s, 'a> Running<'s, 'a> {
     pub(super) fn new(state: &'s mut State<'a>) -> Self {
         Running { state, taken: 0 }
@@ -245,18 +258,13 @@ impl<'s, 'a> Running<'s, 'a> {
     ) -> Result<()> {
         let candidates = self.joined(steps);
         let mut after = before;
-        // A place in memory that either way wrote holds what nobody but the values below knows.
-        after.written.retain(|place, tensor| {
-            [&first, &second].iter().all(|known| known.written.get(place) == Some(tensor))
-        });
-        let (mut joined, mut types) = (Vec::new(), Vec::new());
+        after.written.retain(|place, tensor| agree(&first, &second, place, *tensor));
+        let (mut joined, mut pairs) = (Vec::new(), Vec::new());
         for id in candidates {
             after.slots[id] = match [first.slots[id], second.slots[id]] {
                 [Some(a), Some(b)] if a == b => Some(a),
                 [Some(Passed::Tensor(a)), Some(Passed::Tensor(b))] => {
-                    types.push(self.common_type(a, b)?);
-                    then.results.push(a);
-                    other.results.push(b);
+                    pairs.push((a, b));
                     joined.push(id);
                     None
                 }
@@ -267,11 +275,10 @@ impl<'s, 'a> Running<'s, 'a> {
                 _ => None,
             };
         }
-        let mut holders: Vec<Holder> = after.kept.keys().copied().collect();
-        holders.sort_unstable();
-        holders.retain(|holder| first.kept[holder] != second.kept[holder]);
-        for holder in &holders {
-            let (a, b) = (first.kept[holder], second.kept[holder]);
+        let holders = changed(&after, &first, &second);
+        pairs.extend(holders.iter().map(|holder| (first.kept[holder], second.kept[holder])));
+        let mut types = Vec::new();
+        for (a, b) in pairs {
             types.push(self.common_type(a, b)?);
             then.results.push(a);
             other.results.push(b);

@@ -104,7 +104,7 @@ fn group_norm(n: &mut Node<'_, '_>) -> Result<()> {
 /// Arguments: input, scale, epsilon.
 fn rms_norm(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, scale, epsilon) = (n.tensor(0)?, n.tensor(1)?, n.float(2)? as f32);
-    let end = n.b().dims(x).len();
+    let end = n.b().rank(x);
     let Some(first) = end.checked_sub(1) else { return Err(n.invalid("normalization of a scalar")) };
     let norm = Normalization { kind: NormKind::Rms, first, end, groups: 1, epsilon };
     let made = n.b().normalize(x, Some(scale), None, norm)?;
@@ -113,7 +113,7 @@ fn rms_norm(n: &mut Node<'_, '_>) -> Result<()> {
 
 fn softmax(n: &mut Node<'_, '_>, log: bool) -> Result<()> {
     let x = n.tensor(0)?;
-    let rank = n.b().dims(x).len();
+    let rank = n.b().rank(x);
     if rank == 0 {
         let constant = n.b().float(DType::F32, if log { 0.0 } else { 1.0 })?;
         return n.finish(constant);

@@ -115,7 +115,7 @@ fn dequantize_tensor(n: &mut Node<'_, '_>) -> Result<()> {
 fn parts(n: &mut Node<'_, '_>, each: Each) -> Result<(TensorId, TensorId, Option<TensorId>)> {
     let (x, scale, zero) = (n.tensor(0)?, n.tensor(1)?, n.optional(2)?);
     let (x, shape) = if each == Group {
-        let rank = n.b().dims(x).len();
+        let rank = n.b().rank(x);
         let mut blocks = vec![1; rank];
         if let Some(last) = blocks.last_mut() {
             *last = n.int(6)?;
@@ -159,7 +159,7 @@ fn dequantize(n: &mut Node<'_, '_>, each: Each) -> Result<()> {
 fn choose_tensor(n: &mut Node<'_, '_>, choice: fn(f64) -> Choice) -> Result<()> {
     let x = n.tensor(0)?;
     let (range, smallest) = (bounds(n, 1)?, n.float(3)?);
-    let axes: Vec<usize> = (0..n.b().dims(x).len()).collect();
+    let axes: Vec<usize> = (0..n.b().rank(x)).collect();
     let codes = codes(halite_ops::DType::I32.into(), range, false);
     let [scale, zero] = n.b().choose_affine(x, &axes, choice(smallest), codes)?;
     finish(n, [scale, zero])
@@ -178,7 +178,7 @@ fn choose_symmetric_rows(n: &mut Node<'_, '_>) -> Result<()> {
 
 fn of_rows(n: &mut Node<'_, '_>, choice: Choice, range: (i64, i64)) -> Result<()> {
     let x = n.tensor(0)?;
-    let Some(last) = n.b().dims(x).len().checked_sub(1) else {
+    let Some(last) = n.b().rank(x).checked_sub(1) else {
         return Err(n.invalid("a number has no rows"));
     };
     let made = n.b().choose_affine(x, &[last], choice, codes(halite_ops::DType::I32.into(), range, false))?;

@@ -24,7 +24,7 @@ fn axes(n: &mut Node<'_, '_>, rank: usize) -> Result<Vec<usize>> {
 
 pub(super) fn reduce(n: &mut Node<'_, '_>, kind: ReduceKind) -> Result<()> {
     let x = n.tensor(0)?;
-    let rank = n.b().dims(x).len();
+    let rank = n.b().rank(x);
     let (axes, keep) = (axes(n, rank)?, n.flag(2)?);
     // A sum or mean of integers or booleans has the type of the result.
     let own = n.b().element(x);

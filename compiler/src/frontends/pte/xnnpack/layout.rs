@@ -27,7 +27,7 @@ pub(super) struct Dynamic {
 impl Held {
     /// A tensor whose dimensions are the value's.
     pub(super) fn plain(b: &Builder, tensor: TensorId) -> Held {
-        Held { tensor, order: (0..b.dims(tensor).len()).collect(), dynamic: None }
+        Held { tensor, order: (0..b.rank(tensor)).collect(), dynamic: None }
     }
 
     /// A tensor in which the value's dimensions have an order.

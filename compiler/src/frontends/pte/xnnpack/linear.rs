@@ -193,7 +193,7 @@ pub(super) fn attention(v: &mut Values<'_>, node: &XnnNode) -> Result<()> {
         Some(mask) => v.builder.binary(F::Add, scores, mask)?,
         None => scores,
     };
-    let axis = v.builder.dims(scores).len().saturating_sub(1);
+    let axis = v.builder.rank(scores).saturating_sub(1);
     let weights = v.builder.softmax(scores, axis, false)?;
     let made = v.builder.matmul(weights, values)?;
     let made = Held::plain(&v.builder, made);

@@ -1,4 +1,5 @@
-//! What ExecuTorch programs keep from call to call: sequences of calls on one session, against what PyTorch computes.
+//! What ExecuTorch programs keep from call to call, and programs for many sizes: calls on one session, against what PyTorch
+//! computes.
 //!
 //! Each folder has a `manifest.jsonl` as `conformance/pte` has. Set `HALITE_PTE_SEQUENCES` to a folder with more programs.
 
@@ -27,7 +28,15 @@ impl Sequence {
     fn all(folder: &Path) -> Vec<Sequence> {
         let text = std::fs::read_to_string(folder.join("manifest.jsonl")).unwrap();
         let one = |line| Sequence { folder: folder.to_owned(), json: serde_json::from_str(line).unwrap() };
-        text.lines().map(one).filter(|sequence| sequence.json["stateful"] == true).collect()
+        text.lines().map(one).collect()
+    }
+
+    fn is_stateful(&self) -> bool {
+        self.json["stateful"] == true
+    }
+
+    fn is_dynamic(&self) -> bool {
+        self.json["group"] == "dynamic"
     }
 
     fn name(&self) -> &str {
@@ -96,19 +105,37 @@ fn sequences() -> Vec<Sequence> {
 fn calls_of_a_session_continue_one_sequence() {
     let Some(device) = common::device() else { return };
     let mut failures = Vec::new();
-    for sequence in sequences() {
-        if let Err(error) = run(&sequence, &device) {
+    for sequence in sequences().iter().filter(|sequence| sequence.is_stateful()) {
+        if let Err(error) = run(sequence, &device) {
             failures.push(format!("{}: {error}", sequence.name()));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn run(sequence: &Sequence, device: &halite::Device) -> Result<(), String> {
+/// A program that was exported for sizes within bounds runs for all of them without a word of the caller, and few versions of it
+/// are compiled.
+#[test]
+fn programs_run_for_all_sizes_within_their_bounds() {
+    let Some(device) = common::device() else { return };
+    let mut failures = Vec::new();
+    for sequence in sequences().iter().filter(|sequence| sequence.is_dynamic()) {
+        match run(sequence, &device) {
+            // One for the first sizes, one for a single element, one for each power of 4 up to 64, one for the bound.
+            Ok(versions) if versions <= 6 => {}
+            Ok(versions) => failures.push(format!("{}: {versions} versions", sequence.name())),
+            Err(error) => failures.push(format!("{}: {error}", sequence.name())),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn run(sequence: &Sequence, device: &halite::Device) -> Result<usize, String> {
     let text = |error: halite::Error| error.to_string();
     let began = std::time::Instant::now();
     let session = common::builder(device).model(sequence.program()).build().map_err(text)?;
-    assert!(session.default_function().unwrap().info().keeps_state(), "{}", sequence.name());
+    let keeps = session.default_function().unwrap().info().keeps_state();
+    assert_eq!(keeps, sequence.is_stateful(), "{}", sequence.name());
     let mut memory = Vec::new();
     for set in 0..sequence.sets() {
         let outputs = session.run(sequence.tensors(set, "inputs")).map_err(text)?;
@@ -123,5 +150,5 @@ fn run(sequence: &Sequence, device: &halite::Device) -> Result<(), String> {
         began.elapsed(),
         (memory.get(memory.len() / 2), memory.last())
     );
-    Ok(())
+    Ok(session.loaded_versions())
 }

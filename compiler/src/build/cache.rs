@@ -17,14 +17,15 @@ impl Builder {
     /// # Errors
     /// The sizes do not go together, or the elements are no floats.
     pub fn append(&mut self, rows: TensorId, cache: TensorId, starts: TensorId) -> Result<TensorId> {
-        let (own, dims) = (self.dims(rows).to_vec(), self.dims(cache).to_vec());
+        let (own, dims) = (self.sizes(rows).to_vec(), self.dims(cache).to_vec());
         let wrong = |b: &Self| {
             b.invalid(format!("{} does not go into {}", b.describe(&[rows]), b.describe(&[cache])))
         };
         let (&[batch, kv_heads, len, head_dim], &[b_c, h_c, capacity, d_c]) = (&own[..], &dims[..]) else {
             return Err(wrong(self));
         };
-        if [batch, kv_heads, head_dim] != [b_c, h_c, d_c] || self.tensor(starts).elements() != batch {
+        let held = [b_c, h_c, d_c].map(Size::from);
+        if [batch, kv_heads, head_dim] != held || self.tensor(starts).count() != b_c {
             return Err(wrong(self));
         }
         let element = self.element(cache);
@@ -32,8 +33,7 @@ impl Builder {
         let dtype = self.element(held).storage();
         let rows = self.cast(rows, dtype)?;
         let starts = self.cast(starts, DType::I32)?;
-        let append =
-            KvAppend { batch, starts: true, ..KvAppend::new(kv_heads, len, capacity, head_dim, dtype) };
+        let append = KvAppend { batch: b_c, starts: true, ..KvAppend::new(h_c, len, capacity, d_c, dtype) };
         let made = self.kernel1(Operation::KvAppend(append), &[rows, held, starts], dtype.into(), &dims)?;
         self.cast(made, element)
     }

@@ -25,8 +25,8 @@ impl Lower for KvAppend {
 /// The dispatch, with elements of `unit` bytes.
 fn append(op: &KvAppend, build: &str, params: &Params, dim: u64) -> Result<Plan, Unfit> {
     let lanes = params.get("lanes")?;
-    let each = if op.in_place { op.len } else { op.capacity };
-    let items = narrow("a number of elements", op.batch * op.kv_heads * each * dim)?;
+    let each = if op.in_place { op.len } else { op.capacity.into() };
+    let items = narrow("a number of elements", each * op.batch * op.kv_heads * dim)?;
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;
     }

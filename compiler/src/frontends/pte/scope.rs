@@ -97,13 +97,12 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// It has not.
     pub(super) fn fits(&self, made: TensorId, declared: &Declared) -> Result<()> {
-        let (dims, bounds) = (self.builder.dims(made), &declared.dims);
-        let within = dims.len() == bounds.len() && dims.iter().zip(bounds).all(|(d, most)| d <= most);
-        let exact = self.exact || declared.dynamism == Dynamism::Static && self.again;
-        let fits = match declared.dynamism {
-            Dynamism::Unbounded => dims.len() == bounds.len(),
-            _ => within && (!exact || dims == bounds),
-        };
+        let (dims, bounds) = (self.builder.sizes(made), &declared.dims);
+        let fixed = declared.dynamism == Dynamism::Static && self.again;
+        let exact = fixed || self.exact && dims.iter().all(|size| size.is_constant());
+        let same = |(size, most): (&Size, &u64)| if exact { *size == *most } else { *size <= *most };
+        let fits = dims.len() == bounds.len()
+            && (declared.dynamism == Dynamism::Unbounded || dims.iter().zip(bounds).all(same));
         if fits {
             return Ok(());
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use halite_formats::pte::{Call, Dynamism, Plan, Program, Tensor, Value as PlanValue};
 use halite_ops::{DType, Values};
+use halite_sizes::Size;
 
 use super::{
     Result, back_ends,
@@ -50,13 +51,13 @@ impl<'a> State<'a> {
         buffers: &'a [Buffer],
         constants: &'a Constants<'a>,
         builder: Builder,
-        (inputs, bindings): (&[Signature], &Bindings),
+        (inputs, shapes, bindings): (&[Signature], &[Vec<Size>], &Bindings),
         control: &'a Control,
     ) -> Result<Self> {
         let scope = Scope::again(builder, &method.values, constants, method.read.clone());
         let (written, stacks, kept) = (HashMap::new(), HashMap::new(), HashMap::new());
         let mut state = State { program, plan, method, control, scope, written, stacks, buffers, kept };
-        state.take_inputs(inputs, bindings)?;
+        state.take_inputs(inputs, shapes, bindings)?;
         Ok(state)
     }
 
@@ -71,8 +72,12 @@ impl<'a> State<'a> {
         self.scope.builder.finish()
     }
 
-    fn take_inputs(&mut self, signatures: &[Signature], bindings: &Bindings) -> Result<()> {
-        let shapes = bindings.resolve(signatures)?;
+    fn take_inputs(
+        &mut self,
+        signatures: &[Signature],
+        shapes: &[Vec<Size>],
+        bindings: &Bindings,
+    ) -> Result<()> {
         let mut given = signatures.iter().zip(shapes);
         for id in &self.plan.inputs {
             let (PlanValue::Tensor(tensor), Value::Tensor(declared)) =
@@ -81,14 +86,14 @@ impl<'a> State<'a> {
                 continue;
             };
             let (signature, dims) = given.next().expect("each tensor has a signature");
-            fits(&signature.name, tensor, &dims)?;
+            fits(&signature.name, tensor, dims)?;
             let element = self.scope.element(declared)?;
-            let made = self.take_input(signature, element, &dims, bindings)?;
+            let made = self.take_input(signature, element, dims, bindings)?;
             self.scope.slots[*id] = Some(Passed::Tensor(made));
             self.note(*id)?;
         }
         for (buffer, (signature, dims)) in self.buffers.iter().zip(given) {
-            let held = self.take_input(signature, buffer.tenant.element, &dims, bindings)?;
+            let held = self.take_input(signature, buffer.tenant.element, dims, bindings)?;
             let made = self.scope.builder.transpose(held, &buffer.order())?;
             match buffer.holder {
                 Holder::Plan(id) => {
@@ -105,7 +110,7 @@ impl<'a> State<'a> {
         &mut self,
         signature: &Signature,
         element: ElementType,
-        dims: &[u64],
+        dims: &[Size],
         bindings: &Bindings,
     ) -> Result<TensorId> {
         let (name, builder) = (&signature.name, &mut self.scope.builder);
@@ -114,8 +119,11 @@ impl<'a> State<'a> {
                 "a value of type {} is given for {signature}",
                 value.element
             ))),
-            Some(value) => builder.bound_input(name, element, dims, value.bytes.clone()),
-            None => builder.input(name, element, dims),
+            Some(value) => {
+                let dims: Vec<u64> = dims.iter().map(|size| size.exact()).collect();
+                builder.bound_input(name, element, &dims, value.bytes.clone())
+            }
+            None => builder.input_of(name, element, dims),
         }
     }
 
@@ -130,7 +138,7 @@ impl<'a> State<'a> {
             let Holder::Plan(other) = buffer.holder else { continue };
             let Some(PlanValue::Tensor(own)) = self.plan.values.get(other) else { continue };
             let builder = &mut self.scope.builder;
-            let same = builder.tensor(made).elements() == elements(&own.sizes)
+            let same = builder.tensor(made).count().is(elements(&own.sizes).into())
                 && builder.element(made) == buffer.tenant.element;
             if other != id && own.allocation == Some(place) && same {
                 let made = builder.reshape(made, &own.sizes)?;
@@ -158,7 +166,10 @@ impl<'a> State<'a> {
                 let reason = format!("the buffer '{}' became a number", buffer.name);
                 return Err(self.scope.builder.invalid(reason));
             };
-            if self.scope.builder.dims(made) != buffer.tenant.dims {
+            let sizes = self.scope.builder.sizes(made);
+            if sizes.len() != buffer.tenant.dims.len()
+                || sizes.iter().zip(&buffer.tenant.dims).any(|(a, b)| *a != *b)
+            {
                 let what = self.scope.builder.describe(&[made]);
                 let (name, dims) = (&buffer.name, &buffer.tenant.dims);
                 return Err(self
@@ -182,7 +193,7 @@ impl<'a> State<'a> {
         };
         let Some(other) = self.written.get(&(place.memory, place.offset)).copied() else { return Ok(None) };
         let builder = &mut self.scope.builder;
-        let same = builder.tensor(other).elements() == elements(&tensor.sizes)
+        let same = builder.tensor(other).count().is(elements(&tensor.sizes).into())
             && element_of(tensor.scalar_type) == Some(builder.element(other));
         if !same {
             return Ok(None);
@@ -423,9 +434,9 @@ impl<'a> State<'a> {
 }
 
 /// Whether an input of these dimensions is what the method takes.
-fn fits(name: &str, tensor: &Tensor, dims: &[u64]) -> Result<()> {
+fn fits(name: &str, tensor: &Tensor, dims: &[Size]) -> Result<()> {
     let bounded =
-        dims.len() == tensor.sizes.len() && dims.iter().zip(&tensor.sizes).all(|(d, most)| d <= most);
+        dims.len() == tensor.sizes.len() && dims.iter().zip(&tensor.sizes).all(|(d, most)| *d <= *most);
     if tensor.dynamism == Dynamism::Bounded && !bounded {
         return Err(CompileError::Request(format!(
             "'{name}' is given as {dims:?}; the program was exported for at most {:?}",

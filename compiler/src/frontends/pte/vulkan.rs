@@ -158,7 +158,7 @@ fn take(scope: &mut Scope<'_>, graph: &VulkanGraph, id: usize, value: Passed) ->
             take_tensor(scope, tensor, given)?
         }
         (VulkanValue::SymInt(_), Passed::Tensor(given)) => {
-            if scope.builder.tensor(given).elements() != 1 {
+            if scope.builder.tensor(given).count() != 1 {
                 let what = scope.builder.describe(&[given]);
                 return Err(scope.builder.invalid(format!("{what} is handed in as a number")));
             }
@@ -179,13 +179,13 @@ fn take(scope: &mut Scope<'_>, graph: &VulkanGraph, id: usize, value: Passed) ->
 }
 
 fn take_tensor(scope: &mut Scope<'_>, tensor: &VulkanTensor, given: TensorId) -> Result<Passed> {
-    let (dims, bounds) = (scope.builder.dims(given), sizes(tensor));
-    if dims.len() != bounds.len() || dims.iter().zip(&bounds).any(|(d, most)| d > most) {
+    let (dims, bounds) = (scope.builder.sizes(given), sizes(tensor));
+    if dims.len() != bounds.len() || dims.iter().zip(&bounds).any(|(d, most)| *d > *most) {
         let what = scope.builder.describe(&[given]);
         let reason = format!("{what} is handed to a delegate that takes at most {bounds:?}");
         return Err(scope.builder.invalid(reason));
     }
-    scope.exact &= dims == bounds;
+    scope.exact &= dims.iter().zip(&bounds).all(|(d, most)| d.is((*most).into()));
     Ok(Passed::Tensor(scope.builder.cast(given, element_inside(tensor.datatype))?))
 }
 

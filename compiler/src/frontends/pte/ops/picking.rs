@@ -15,8 +15,8 @@ fn pick(n: &mut Node<'_, '_>, data: usize, indices: usize) -> Result<()> {
     let (data, indices) = (n.tensor(data)?, n.tensor(indices)?);
     let rank = n.b().rank(data);
     let axis = n.axis(1, rank)?;
-    let count = n.b().tensor(indices).elements();
-    let indices = n.b().reshape(indices, &[count])?;
+    let count = n.b().tensor(indices).count();
+    let indices = n.b().reshape_to(indices, &[count])?;
     let made = n.b().gather(data, indices, axis)?;
     n.finish(made)
 }

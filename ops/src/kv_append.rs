@@ -75,7 +75,7 @@ impl KvAppend {
 #[cfg(any(test, feature = "testing"))]
 impl KvAppend {
     fn samples_of(rows: DType, cache: DType) -> Vec<KvAppend> {
-        let of = |kv_heads, len: u64, capacity, head_dim| {
+        let of = |kv_heads, len, capacity, head_dim| {
             let op = KvAppend::new(kv_heads, len, capacity, head_dim, rows);
             KvAppend { cache, ..op }
         };
@@ -117,10 +117,10 @@ impl Op for KvAppend {
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        let (heads, len) = (Size::from(self.kv_heads), self.len);
-        let dims = if self.seq_first { [len, heads] } else { [heads, len] };
-        let dims = [self.batch.into(), dims[0], dims[1], self.head_dim.into()];
-        let rows = TensorDesc::new("rows", self.rows, dims);
+        let heads = Size::from(self.kv_heads);
+        let dims = if self.seq_first { [self.len, heads] } else { [heads, self.len] };
+        let rows = [self.batch.into(), dims[0], dims[1], self.head_dim.into()];
+        let rows = TensorDesc::new("rows", self.rows, rows);
         let cache = [self.batch, self.kv_heads, self.capacity, self.head_dim];
         let cache = (!self.in_place).then(|| TensorDesc::new("cache", self.cache, cache));
         let starts = self.starts.then(|| TensorDesc::new("starts", DType::I32, [self.batch]));

@@ -7,7 +7,7 @@ use halite_abi::BINDING_ALIGNMENT;
 use halite_sizes::Size;
 
 use super::{
-    flow::{Flow, StorageId},
+    flow::{Flow, StorageClass, StorageId},
     lives::Lives,
     memory::{Need, arrange, whole_size},
     schedule::{Memory, Span},
@@ -62,7 +62,11 @@ impl Addresses {
         }
         let (places, bytes) = places(&needs, flow.reserved_bytes, watch)?;
         let none = Size::constant(0);
-        let offset = |id: usize| index_of[lives.group[id]].map_or(none, |index: usize| places[index]);
+        let place = |id: usize| index_of[lives.group[id]].map_or(none, |index: usize| places[index]);
+        let offset = |id: usize| match flow.storages[id].class {
+            StorageClass::Part(of, at) => place(of.index()) + at,
+            _ => place(id),
+        };
         let mut rest = places[tensors..].iter().copied();
         let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.scratch.len());
         Ok(Addresses {

@@ -165,6 +165,10 @@ impl Lowering<'_, '_> {
                 (Memory::Packed(slab), offset.into())
             }
             StorageClass::Transient => (Memory::Transient, addresses.offset(id)),
+            StorageClass::Part(of, at) => {
+                let whole = self.span(flow, of, addresses);
+                (whole.memory, whole.offset + at)
+            }
             StorageClass::Counter(offset) => (Memory::Transient, offset.into()),
             StorageClass::Readback(offset) => (Memory::Readback, offset.into()),
         };

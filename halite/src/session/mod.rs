@@ -16,10 +16,16 @@ mod profiling;
 #[cfg(feature = "compiler")]
 mod shared;
 mod states;
+mod untrusted;
 #[cfg(feature = "compiler")]
 mod versions;
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use halite_runtime as runtime;
 use parking_lot::Mutex;
@@ -66,15 +72,37 @@ use crate::{
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
+/// Places of functions: modules may have many thousands.
+struct Names {
+    /// By their own names. Of several modules the last is the main one.
+    own: HashMap<String, usize>,
+    /// By names with the module's in front.
+    full: HashMap<String, usize>,
+}
+
+impl Names {
+    fn of(functions: &[FunctionInfo]) -> Names {
+        let all = || functions.iter().enumerate();
+        Names {
+            own: all().map(|(place, function)| (function.name.clone(), place)).collect(),
+            full: all().rev().map(|(place, function)| (function.full_name(), place)).collect(),
+        }
+    }
+}
+
 struct Inner {
     devices: Vec<Device>,
     functions: Vec<FunctionInfo>,
     /// Names of the outputs of each function.
     output_names: Vec<Arc<[String]>>,
+    /// Where functions are, by their names.
+    names: Names,
     /// The state of each function that keeps it by itself, once it was called.
     own: Vec<Mutex<Option<Tensors>>>,
     /// Index of the function that runs when none is named.
     default: Option<usize>,
+    /// How long a call may take whose options do not say.
+    time: OnceLock<Duration>,
     program: Program,
 }
 
@@ -98,8 +126,19 @@ impl Session {
     ) -> Session {
         let names = |f: &FunctionInfo| f.all_outputs().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
+        let (names, time) = (Names::of(&functions), OnceLock::new());
         let own = functions.iter().map(|_| Mutex::default()).collect();
-        Session(Arc::new(Inner { devices, functions, output_names, own, default, program }))
+        Session(Arc::new(Inner { devices, functions, output_names, names, own, default, time, program }))
+    }
+
+    /// Bounds the calls whose options do not say how long they may take.
+    fn bound_calls(&self, time: Duration) {
+        self.0.time.get_or_init(|| time);
+    }
+
+    /// The options of a call that begins now.
+    pub(crate) fn begin(&self, options: &RunOptions) -> Limits {
+        options.begin_within(self.0.time.get().copied())
     }
 
     /// The functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
@@ -112,11 +151,8 @@ impl Session {
     /// # Errors
     /// There is no such function; the text lists those that exist.
     pub fn function(&self, name: &str) -> Result<Function> {
-        let functions = &self.0.functions;
-        // Of several modules the last is the main one.
-        let place = functions.iter().rposition(|f| f.name == name);
-        let place = place.or_else(|| functions.iter().position(|f| f.full_name() == name));
-        let place = place.ok_or_else(|| {
+        let names = &self.0.names;
+        let place = names.own.get(name).or_else(|| names.full.get(name)).copied().ok_or_else(|| {
             Error::new(
                 ErrorKind::NotFound,
                 format!("no function '{name}'; exported functions: {}", self.names()),
@@ -299,7 +335,7 @@ impl Function {
     /// # Errors
     /// As [`Function::run`], and when the options end it.
     pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
-        let limits = options.begin();
+        let limits = self.session.begin(options);
         if self.info().keeps_state() {
             return self.on_own_state(&limits, |state| state.run_within(inputs.into(), &limits));
         }
@@ -320,7 +356,7 @@ impl Function {
     /// # Errors
     /// As [`Function::start`], and when the options end it.
     pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
-        let limits = options.begin();
+        let limits = self.session.begin(options);
         if self.info().keeps_state() {
             return self.on_own_state(&limits, |state| state.start_within(inputs.into(), &limits));
         }
@@ -368,7 +404,7 @@ impl Function {
             Program::Module(_) => {
                 let info = self.info();
                 check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
-                options.begin().check("getting ready")
+                self.session.begin(options).check("getting ready")
             }
             #[cfg(feature = "compiler")]
             Program::Model(_) if self.info().keeps_state() => {
@@ -408,7 +444,7 @@ impl Function {
         inputs: impl Into<Inputs>,
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
-        let (info, limits) = (self.info(), options.begin());
+        let (info, limits) = (self.info(), self.session.begin(options));
         let values = match info.keeps_state() {
             true => self.on_own_state(&limits, |state| state.values_within(inputs.into(), &limits))?,
             false => inputs.into().in_order(&info.input_names(), &info.name)?,

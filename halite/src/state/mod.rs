@@ -140,7 +140,8 @@ impl State {
     /// # Errors
     /// As [`State::run`], and when the options end it.
     pub fn run_with(&mut self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
-        self.run_within(inputs.into(), &options.begin())
+        let limits = self.function.session().begin(options);
+        self.run_within(inputs.into(), &limits)
     }
 
     pub(crate) fn run_within(&mut self, inputs: Inputs, limits: &Limits) -> Result<Outputs> {

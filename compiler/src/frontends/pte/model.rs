@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     CompileError, Control, SourceLocation, Stage,
+    build::Builder,
     frontends::{FrontEnd, Recognition, Source, SourceModel, outline::Outline},
     graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
@@ -53,6 +54,8 @@ impl FrontEnd for ExecuTorch {
 #[derive(Debug)]
 pub struct Model {
     program: Program,
+    /// Bytes of its file.
+    bytes: u64,
     /// What each method keeps from call to call, or why that cannot be told.
     buffers: Vec<Result<Vec<Buffer>, String>>,
 }
@@ -85,7 +88,7 @@ impl Model {
     pub fn parse(bytes: Bytes) -> Result<Model> {
         let program = Program::parse(&bytes)
             .map_err(|e| CompileError::invalid(&SourceLocation::default(), e.to_string()))?;
-        let mut model = Model { program, buffers: Vec::new() };
+        let mut model = Model { program, bytes: bytes.len() as u64, buffers: Vec::new() };
         model.find_buffers();
         Ok(model)
     }
@@ -143,7 +146,9 @@ impl Model {
     /// # Errors
     /// As [`Model::graph`], and when `control` ends the work.
     pub fn graph_with(&self, method: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
-        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, control)
+        let beside = self.program.external.values().map(|data| data.len() as u64).sum::<u64>();
+        let builder = Builder::of_file(control, self.bytes.saturating_add(beside));
+        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, (builder, control))
     }
 
     fn plan(&self, method: &str) -> Result<(&Plan, &[Buffer])> {

@@ -24,7 +24,7 @@ pub(super) fn import(
     (plan, buffers): (&Plan, &[Buffer]),
     inputs: &[Signature],
     bindings: &Bindings,
-    control: &Control,
+    (mut builder, control): (Builder, &Control),
 ) -> Result<Graph> {
     let location = SourceLocation::new(format!("method '{}'", plan.name));
     let [instructions] = &plan.chains[..] else {
@@ -41,7 +41,6 @@ pub(super) fn import(
         Some(open) => open.shapes.clone(),
         None => shapes.iter().map(|dims| dims.iter().map(Size::from).collect()).collect(),
     };
-    let mut builder = Builder::controlled(control);
     builder.at(location);
     let method = Method::new(plan, instructions);
     let constants = Constants { program, plan };

@@ -31,6 +31,7 @@ mod values;
 pub mod axis;
 pub mod convolution;
 pub mod epilogue;
+pub mod line_order;
 pub mod lines;
 pub mod moves;
 pub mod order;

@@ -117,6 +117,26 @@ impl Strided {
     }
 }
 
+/// The copy that undoes one that brings all elements into another order.
+pub(super) fn inverse(copy: &StridedCopy) -> Option<StridedCopy> {
+    let places = dense(&copy.shape);
+    let each = copy.shape.iter().zip(&copy.strides).zip(places).filter(|((size, _), _)| **size != 1);
+    let mut dims: Vec<(Size, Size, Size)> =
+        each.map(|((size, stride), place)| (*stride, *size, place)).collect();
+    dims.sort_by_key(|(stride, ..)| std::cmp::Reverse(stride.signed_value()));
+    let mut dense = Size::constant(1);
+    let follow = dims.iter().rev().all(|(stride, size, _)| {
+        let follows = *stride == dense;
+        dense *= size;
+        follows
+    });
+    if !follow || dense != copy.source || copy.offset != 0 {
+        return None;
+    }
+    let (shape, strides) = dims.into_iter().map(|(_, size, place)| (size, place)).unzip();
+    Some(StridedCopy { source: copy.source, shape, strides, offset: 0.into(), dtype: copy.dtype })
+}
+
 fn dense(sizes: &[Size]) -> Vec<Size> {
     (0..sizes.len()).map(|i| sizes[i + 1..].iter().product()).collect()
 }

@@ -273,7 +273,13 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: 
         }
         _ => return None,
     };
+    // Dimensions of one element before those of the scores say nothing.
+    let more = own.iter().take(own.len().saturating_sub(dims.len())).take_while(|size| **size == 1).count();
+    let own = own[more..].to_vec();
     let lead = dims.len().checked_sub(own.len())?;
+    if !own.iter().zip(&dims[lead..]).all(|(own, size)| *own == 1 || own == size) {
+        return None;
+    }
     let one = Size::constant(1);
     let mut four = vec![one; 4 - dims.len() + lead];
     four.extend(own);
@@ -371,7 +377,7 @@ impl NodeBuilder<'_> {
             own.strides.remove(2);
         }
         let source = self.graph.tensor(own.tensor).count();
-        if own.is_dense() && own.sizes.iter().product::<Size>() == source {
+        if own.is_all(source) {
             return own.tensor;
         }
         let dims = own.sizes.clone();

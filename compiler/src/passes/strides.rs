@@ -27,6 +27,13 @@ impl Strided {
         self.offset == 0 && places.all(|((place, size), stride)| *size == 1 || place == *stride)
     }
 
+    /// Whether it is all of a tensor of so many elements as it lies, each once.
+    pub(super) fn is_all(&self, elements: Size) -> bool {
+        let mut each = self.sizes.iter().zip(&self.strides);
+        let once = each.all(|(size, stride)| *size == 1 || *stride != 0);
+        once && self.is_dense() && self.sizes.iter().product::<Size>() == elements
+    }
+
     /// The same elements in the source of the copy that makes the tensor. `None` where no strides say it.
     pub(super) fn through(&self, copy: &StridedCopy, source: TensorId) -> Option<Strided> {
         let digits = digits(copy);

@@ -29,6 +29,7 @@ mod values;
 
 // What several operations share.
 pub mod axis;
+pub mod blocks;
 pub mod convolution;
 pub mod epilogue;
 pub mod line_order;
@@ -41,6 +42,8 @@ pub mod window;
 // The operations, a file each.
 pub mod arg_reduce;
 pub mod attention;
+pub mod block_matmul;
+pub mod block_rows;
 pub mod concat;
 pub mod conv1d;
 pub mod conv2d;
@@ -88,6 +91,12 @@ operation::operations! {
     /// Scaled dot-product attention.
     Attention(attention) "attention"
         "attention:batch=1,heads=1,q_len=2,kv_len=3,head_dim=1,dtype=f32,causal=false,mask=none",
+    /// Product of activations and weights in blocks.
+    BlockMatMul(block_matmul) "block_matmul"
+        "block_matmul:m=1,n=1,k=160,format=q4_0",
+    /// Rows of a table of weights in blocks.
+    BlockRows(block_rows) "block_rows"
+        "block_rows:rows=1,width=32,indices=1,format=q4_0,index=i32",
     /// Joining of tensors.
     Concat(concat) "concat"
         "concat:outer=1,sizes=5,inner=1,dtype=f32",

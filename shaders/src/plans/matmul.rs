@@ -40,6 +40,7 @@ fn added(op: &MatMul) -> Added {
 fn dispatches(op: &MatMul, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     match template {
         "coop" => coop(op, build, params),
+        "exchange" => exchange(op, build, params),
         "pointwise" => pointwise(op, build, params),
         "rows" => rows(op, build, params),
         "tiled" => tiled(op, build, params),
@@ -120,6 +121,26 @@ pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Pla
     if op.rhs_transposed || op.rhs_shared {
         return Err(Unfit("wants a right operand of its own for each product, not transposed".into()));
     }
+    let (images, kernel) = as_convolution(op, build, params)?;
+    convolution::pointwise(&images, kernel)
+}
+
+/// The same in equal parts of the rows, with the right operand either way; products that share it are one.
+pub(super) fn exchange(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (mut images, kernel) = as_convolution(op, build, params)?;
+    if op.rhs_shared {
+        images.filters *= images.groups;
+        images.groups = 1;
+    }
+    convolution::exchange::products(&images, kernel, op.rhs_transposed)
+}
+
+/// The product as a convolution of 1x1.
+fn as_convolution<'a>(
+    op: &MatMul,
+    build: &'a str,
+    params: &'a Params,
+) -> Result<(Convolution, Kernel<'a>), Unfit> {
     if ![op.m, op.n, op.k, op.batch].iter().all(|size| size.is_constant()) {
         return Err(Unfit("wants sizes that are known when it is chosen".into()));
     }
@@ -139,7 +160,7 @@ pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Pla
     let [bias, residual] = epilogue(op).1;
     let bindings = vec![Slot::Input(1), Slot::Input(0), bias, Slot::Output(0), residual];
     let kernel = Kernel { build, params, added, activation: op.activation, bindings, more: Vec::new() };
-    convolution::pointwise(&images, kernel)
+    Ok((images, kernel))
 }
 
 /// Four elements at a time. With `parts` of `most` more than 1, sums are cut and added by a second step.
@@ -254,11 +275,12 @@ fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
     Ok(Plan::new(vec![step, add], vec![bytes]))
 }
 
-/// Cooperative matrices of `mm` x `mn` x `mk`, a tile of `wm` x `wn` results for each subgroup of 32.
+/// Cooperative matrices of `mm` x `mn` x `mk`, a tile of `wm` x `wn` results for each subgroup of 32. Cuts sums as `wide`
+/// does.
 pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let p = |name| params.get(name);
     let (bm, bn, bk, wm, wn) = (p("bm")?, p("bn")?, p("bk")?, p("wm")?, p("wn")?);
-    let (stages, mm, mn, mk) = (p("stages")?, p("mm")?, p("mn")?, p("mk")?);
+    let (stages, ahead, mm, mn, mk) = (p("stages")?, p("ahead")?, p("mm")?, p("mn")?, p("mk")?);
     let subgroups = (bm / wm) * (bn / wn);
     let lanes = 32 * subgroups;
     let pack = fixed("a word", 16 / op.lhs.size())?;
@@ -277,17 +299,25 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
             "reads rows in 16-byte words of {pack} elements, and these are no multiples"
         )));
     }
+    let most = p("parts")?;
+    let tiles = op.m.div_ceil(bm) * op.n.div_ceil(bn) * op.batch;
+    let parts = if most > 1 { cut(op, tiles, bk / 4, most)? } else { 1 };
+    let part = narrow("k", op.k.div_ceil(parts).next_multiple_of(bk))?;
     let [m, n, k, stride] = shape(op)?;
     let whole = m.is_multiple_of(bm) && n.is_multiple_of(bn) && k.is_multiple_of(bk);
     let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];
     constants.extend([stages, mm, mn, mk]);
-    constants.extend(epilogue(op).0);
-    Ok(Plan::of(Step {
+    constants.extend(if parts == 1 { epilogue(op).0 } else { [0, 0] });
+    constants.extend([parts, ahead, k.is_multiple_of(bk).into()]);
+    let batch = narrow("the batch", op.batch)?;
+    let z = narrow("the batch", op.batch * u64::from(parts))?;
+    let step = Step {
         module: module(build)?,
         constants,
-        push: vec![m, n, k, stride / Size::from(pack)],
+        push: vec![m, n, k, stride / Size::from(pack), part, batch],
         bindings: bindings(op),
-        grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
+        grid: [groups(op.n, bn)?, groups(op.m, bm)?, z],
         subgroup_size: 32,
-    }))
+    };
+    if parts == 1 { Ok(Plan::of(step)) } else { summed(op, step, parts) }
 }

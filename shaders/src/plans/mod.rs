@@ -6,6 +6,8 @@
 mod arg_reduce;
 mod attention;
 mod axis;
+mod block_matmul;
+mod block_rows;
 mod concat;
 mod conv1d;
 mod conv2d;
@@ -61,6 +63,8 @@ macro_rules! lowered {
 lowered! {
     ArgReduce,
     Attention,
+    BlockMatMul,
+    BlockRows,
     Concat,
     Conv1d,
     Conv2d,

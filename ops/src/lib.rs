@@ -33,6 +33,7 @@ pub mod convolution;
 pub mod epilogue;
 pub mod lines;
 pub mod moves;
+pub mod numbers;
 pub mod order;
 pub mod scatters;
 pub mod window;
@@ -40,6 +41,7 @@ pub mod window;
 // The operations, a file each.
 pub mod arg_reduce;
 pub mod attention;
+pub mod compact;
 pub mod concat;
 pub mod conv1d;
 pub mod conv2d;
@@ -67,6 +69,7 @@ pub mod scatter_elements;
 pub mod scatter_nd;
 pub mod softmax;
 pub mod sort;
+pub mod suppress;
 pub mod top_k;
 
 pub use activation::Activation;
@@ -85,6 +88,9 @@ operation::operations! {
     /// Scaled dot-product attention.
     Attention(attention) "attention"
         "attention:batch=1,heads=1,q_len=2,kv_len=3,head_dim=1,dtype=f32,causal=false,mask=none",
+    /// Places at which a condition holds.
+    Compact(compact) "compact"
+        "compact:length=5",
     /// Joining of tensors.
     Concat(concat) "concat"
         "concat:outer=1,sizes=5,inner=1,dtype=f32",
@@ -130,6 +136,9 @@ operation::operations! {
     /// Layer, root mean square, group, instance and batch normalization.
     Norm(norm) "norm"
         "norm:kind=group,batch=3,channels=40,spatial=1,groups=1,scale=true,bias=true,epsilon=9.999999747378752e-6,dtype=f32",
+    /// Sizes as elements.
+    Numbers(numbers) "numbers"
+        "numbers:values=3x4",
     /// Borders around tensors.
     Pad(pad) "pad"
         "pad:input=7,before=3,after=5,border=constant,value=3.0,dtype=f32",
@@ -160,6 +169,9 @@ operation::operations! {
     /// Elements along an axis in order, and where they were.
     Sort(sort) "sort"
         "sort:outer=1,length=1,inner=1,descending=true,dtype=i8,indices=i64",
+    /// Boxes with the best scores of those that overlap.
+    Suppress(suppress) "suppress"
+        "suppress:batch=1,classes=1,boxes=6,most=3,center=false",
     /// The largest or smallest elements along an axis, and where they were.
     TopK(top_k) "top_k"
         "top_k:outer=1,length=1,inner=1,k=1,smallest=true,dtype=i8,indices=i64",

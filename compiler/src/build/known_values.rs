@@ -126,7 +126,7 @@ impl Builder {
     }
 
     /// The error that a tensor has to be known.
-    fn needs(&self, id: TensorId, what: &str) -> CompileError {
+    pub(super) fn needs(&self, id: TensorId, what: &str) -> CompileError {
         self.budget.count(Cost::Folding, self.nodes() as u64 / 4);
         let mut wanted = HashSet::from([id]);
         for node in self.open.iter().rev().flat_map(|region| region.nodes.iter().rev()) {

@@ -9,7 +9,9 @@ mod attention;
 pub(crate) mod budget;
 mod cache;
 mod conv;
+mod data;
 mod elementwise;
+mod flat;
 mod gather;
 mod known_values;
 mod linear;
@@ -91,6 +93,11 @@ pub struct Builder {
     random: random::Random,
     /// Ends the building from outside.
     control: Control,
+    /// Where sizes that data decide come about, in a front end that has them.
+    trace: Option<halite_sizes::Trace>,
+    data: Vec<crate::graph::DataSymbol>,
+    /// The places for which a tensor holds, where they were looked for in the body.
+    places_of: HashMap<TensorId, TensorId>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
 }
@@ -241,13 +248,15 @@ impl Builder {
             let made = outputs.iter().map(|(e, shape)| self.constant("", *e, shape.exact(), Bytes::new()));
             return made.collect();
         }
-        if let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
+        let is_open =
+            outputs.iter().any(|(_, shape)| !shape.is_constant()) || operation.to_string().contains('~');
+        if !is_open && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
             return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
         }
         if let ([(element, shape)], Some(values)) = (&outputs[..], self.fold_sizes(&operation, inputs)) {
             return Ok(vec![self.computed(*element, shape.exact(), values)?]);
         }
-        if let Some(values) = self.fold(&operation, inputs) {
+        if !is_open && let Some(values) = self.fold(&operation, inputs) {
             let made = operation.outputs();
             self.folded =
                 made.iter().fold(self.folded, |sum, tensor| sum.saturating_add(tensor.bytes().exact()));

@@ -82,7 +82,7 @@ impl Builder {
     /// The same, where dimensions may be open.
     pub fn reshape_to(&mut self, tensor: TensorId, dims: &[impl Into<Size> + Copy]) -> Result<TensorId> {
         let shape = Shape::new(dims.iter().copied());
-        if shape.count() != self.tensor(tensor).count() {
+        if !shape.count().agrees(self.tensor(tensor).count()) {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("{what} is not reshaped to {:?}", shape.sizes())));
         }
@@ -112,6 +112,10 @@ impl Builder {
         let ranges: Vec<Range<Size>> = ranges.iter().map(Range::sizes).collect();
         let dims = self.sizes(tensor).to_vec();
         let fits = |(range, size): (&Range<Size>, &Size)| {
+            // What data decide was held to the dimension by who asks.
+            if [range.start, range.count, *size].iter().any(|size| size.is_data()) {
+                return true;
+            }
             let last = range.start + (range.count - 1) * Size::from(range.step);
             range.count == 0
                 || range.count > 0 && range.start >= 0 && range.start < *size && last >= 0 && last < *size
@@ -157,13 +161,13 @@ impl Builder {
         let to: Vec<Size> = to.iter().map(|size| (*size).into()).collect();
         let dims = self.sizes(tensor).to_vec();
         let lead = to.len().checked_sub(dims.len());
-        let fits = |(own, to): (&Size, &Size)| own == to || *own == 1;
+        let fits = |(own, to): (&Size, &Size)| *own == 1 || own.agrees(*to);
         let Some(lead) = lead.filter(|lead| dims.iter().zip(&to[*lead..]).all(fits)) else {
             return Err(self.invalid(format!("{} is not broadcast to {to:?}", self.describe(&[tensor]))));
         };
         let mut walk: Vec<(Size, Size)> = to[..lead].iter().map(|size| (*size, 0.into())).collect();
         for ((own, to), stride) in dims.iter().zip(&to[lead..]).zip(strides(&dims)) {
-            walk.push((*to, if own == to { stride } else { 0.into() }));
+            walk.push((*to, if *own == 1 && *to != 1 { 0.into() } else { stride }));
         }
         self.walk(tensor, Walk { dims: walk, offset: 0.into() }, &to)
     }
@@ -174,7 +178,7 @@ impl Builder {
         let (element, mut dims) = (self.element(*first), self.sizes(*first).to_vec());
         let same = |id: &TensorId| {
             let own = self.sizes(*id);
-            let others = |(i, size): (usize, &Size)| i == axis || *size == dims[i];
+            let others = |(i, size): (usize, &Size)| i == axis || size.agrees(dims[i]);
             self.element(*id) == element && own.len() == dims.len() && own.iter().enumerate().all(others)
         };
         if axis >= dims.len() || !tensors.iter().all(same) {

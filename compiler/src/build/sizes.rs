@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use halite_ops::{
-    Operation, Values,
+    DType, Operation, Values,
     elementwise::Elementwise,
     expression::{Expression, Function, Node, Operand, Scalar, Type},
     moves::dense_strides,
+    numbers::{self, Numbers},
     reduce::ReduceKind,
 };
 use halite_sizes::Size;
 
 use super::{Builder, Result};
-use crate::graph::{ElementType, TensorId};
+use crate::graph::{ElementType, NodeOp, TensorId};
 
 /// Most elements that are computed so: shapes have few.
 const MOST: usize = 64;
@@ -46,7 +47,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::values`].
     pub fn sizes_constant(&mut self, values: &[Size]) -> Result<TensorId> {
-        self.computed(halite_ops::DType::I64, &[values.len() as u64], values.to_vec())
+        self.computed(DType::I64, &[values.len() as u64], values.to_vec())
     }
 
     /// The elements of an integer or boolean tensor, if they are known.
@@ -57,24 +58,32 @@ impl Builder {
         Some(self.ints(id)?.into_iter().map(Size::from).collect())
     }
 
-    /// The elements of an integer or boolean tensor that has to be known: `what` decides the sizes of tensors.
+    /// The elements of an integer or boolean tensor that decide the sizes of tensors: where they are not known, the host reads
+    /// them while the function is at work, and they are not negative. `what` says what they are.
     ///
     /// # Errors
-    /// As [`Builder::need_ints`].
-    pub fn need_sizes(&self, id: TensorId, what: &str) -> Result<Vec<Size>> {
+    /// As [`Builder::read`].
+    pub fn need_sizes(&mut self, id: TensorId, what: &str) -> Result<Vec<Size>> {
         match self.size_values(id) {
             Some(values) => Ok(values),
-            None => self.need_ints(id, what).map(|values| values.into_iter().map(Size::from).collect()),
+            None => self.sizes_of_data(id, what),
         }
     }
 
-    /// A tensor that a device can read: one whose elements are known as expressions is fixed.
+    /// A tensor that a device can read: elements that are known as expressions are written when they have their values.
     pub(super) fn stored(&mut self, id: TensorId) -> Result<TensorId> {
         let tensor = self.tensor(id);
         let Some(values) = tensor.values.clone() else { return Ok(id) };
         let (element, dims) = (tensor.element, tensor.dims().to_vec());
-        let numbers = values.iter().map(|size| size.exact_signed()).collect();
-        self.values(element, &dims, &Values::Int(numbers))
+        let mut parts = Vec::new();
+        for values in values.chunks(numbers::MOST) {
+            let made = Operation::Numbers(Numbers { values: values.to_vec() });
+            let count = [values.len() as u64];
+            parts.push(self.push(NodeOp::Operation(made), &[], &[(DType::I64.into(), count.to_vec())])?[0]);
+        }
+        let all = self.concat(&parts, 0)?;
+        let all = self.reshape(all, &dims)?;
+        self.cast(all, element)
     }
 
     /// The result of an operation on few known integers, some of which are open.

@@ -25,22 +25,30 @@ impl Call<'_> {
                     self.code.branch(self.flag, yes, no);
                     for (label, branch) in [yes, no].into_iter().zip(branches.iter()) {
                         self.code.block(label);
-                        self.control_flow(branch, numbers);
+                        self.inner(branch, numbers);
                         self.code.jump(join);
                     }
                     self.code.block(join);
                 }
+                Item::Read { first, count, offset } => self.read(*first, *count, *offset),
                 Item::Loop { .. } => self.repeat(item, numbers),
             }
         }
     }
 
+    /// A control flow that may not be run: what it allocates is not there behind it.
+    fn inner(&mut self, items: &[Item], numbers: &mut Numbers) {
+        let before = self.there.len();
+        self.control_flow(items, numbers);
+        self.there.truncate(before);
+    }
+
     /// What was signalled last is what comes next waits for.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.code.op(Op::AssignRef, &[self.signal.into(), self.fence.into()]);
     }
 
-    fn wait(&mut self) {
+    pub(super) fn wait(&mut self) {
         self.writer.wait(&mut self.code, self.fence, self.flag);
     }
 
@@ -61,7 +69,7 @@ impl Call<'_> {
     }
 
     /// Puts a number into a pair of cells.
-    fn number(&mut self, number: Number, to: Reg, high: Reg) {
+    pub(super) fn number(&mut self, number: Number, to: Reg, high: Reg) {
         match number {
             Number::Known(value) => {
                 let value = self.code.i64(value);
@@ -98,7 +106,7 @@ impl Call<'_> {
         if let Some(offset) = counter {
             self.count(number, *offset);
         }
-        self.control_flow(body, numbers);
+        self.inner(body, numbers);
         let one = self.code.i64(1);
         self.code.op(Op::AddI64, &[number.into(), one.into(), number.into()]);
         let ahead = matches!((most, next), (Number::Known(..=MOST_AHEAD), Number::Known(_)));

@@ -67,7 +67,7 @@ impl Graph {
                     self.same_types(node, &body.results, &node.inputs[1..])?;
                     self.same_types(node, &node.outputs, &node.inputs[2..])?;
                 }
-                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) => {}
             }
             if let Some(id) = node.outputs.iter().find(|id| !known.insert(**id)) {
                 return Err(wrong(&node.location, format!("{} is computed twice", self.describe(*id))));
@@ -108,9 +108,30 @@ impl Graph {
             }
             NodeOp::If(_) if node.inputs.len() == 1 => Ok(()),
             NodeOp::If(_) => Err(wrong(&node.location, "an if has one input".to_owned())),
+            NodeOp::Read(first) => self.check_read(node, *first),
             NodeOp::Loop(_) if node.inputs.len() >= 2 => Ok(()),
             NodeOp::Loop(_) => Err(wrong(&node.location, "a loop has at least two inputs".to_owned())),
         }
+    }
+
+    /// What is read are numbers, as many as symbols that data decide.
+    fn check_read(&self, node: &Node, first: u32) -> Result<(), CompileError> {
+        let open = self.open.as_ref();
+        let data = open.map_or(0..usize::MAX, |open| open.symbols.len()..open.count());
+        let count = node.inputs.first().and_then(|id| {
+            let tensor = self.tensor(*id);
+            let numbers = tensor.element.storage() == halite_ops::DType::I64 && tensor.shape.is_constant();
+            numbers.then(|| tensor.elements() as usize)
+        });
+        let first = first as usize;
+        let fits = |count: usize| count > 0 && data.contains(&first) && data.contains(&(first + count - 1));
+        if node.inputs.len() == 1 && node.outputs.is_empty() && count.is_some_and(fits) {
+            return Ok(());
+        }
+        Err(wrong(
+            &node.location,
+            format!("no read of [{}] into symbols from {first} on", self.list(&node.inputs)),
+        ))
     }
 
     /// Tensors of a foreign kernel: each is bound, with the bytes that its binding says.

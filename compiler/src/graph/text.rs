@@ -27,6 +27,7 @@ impl Graph {
                 NodeOp::View => "view".to_owned(),
                 NodeOp::If(_) => "if".to_owned(),
                 NodeOp::Loop(_) => "loop".to_owned(),
+                NodeOp::Read(first) => format!("read into symbol {first}"),
             };
             let (outputs, inputs) = (self.list(&node.outputs), self.list(&node.inputs));
             writeln!(f, "{indent}{outputs} = {op}({inputs})  // {}", node.location)?;
@@ -41,7 +42,7 @@ impl Graph {
                     writeln!(f, "{indent}body({})", self.list(&body.parameters))?;
                     self.write_region(body, depth + 1, f)?;
                 }
-                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) => {}
             }
         }
         writeln!(f, "{indent}return {}", self.list(&region.results))

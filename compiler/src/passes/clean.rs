@@ -18,7 +18,8 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
     let mut kept: Vec<Node> = Vec::with_capacity(region.nodes.len());
     for node in region.nodes.drain(..).rev() {
         watch.check()?;
-        if node.outputs.iter().any(|id| uses.count(*id) > 0) {
+        let is_read = matches!(node.op, NodeOp::Read(_));
+        if is_read || node.outputs.iter().any(|id| uses.count(*id) > 0) {
             kept.push(node);
             continue;
         }
@@ -26,7 +27,7 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
         let inner: &[Region] = match &node.op {
             NodeOp::If(branches) => branches.as_slice(),
             NodeOp::Loop(body) => std::slice::from_ref(body),
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => &[],
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) => &[],
         };
         for gone in inner.iter().map(Uses::of) {
             uses.subtract(&gone);
@@ -51,7 +52,7 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -
                 let to = graph.tensor(node.outputs[0]);
                 format!("{} {:?}", to.element, to.sizes())
             }
-            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) => {
+            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Read(_) => {
                 kept.push(node);
                 continue;
             }
@@ -80,7 +81,7 @@ fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
     match &mut node.op {
         NodeOp::If(branches) => branches.iter_mut().for_each(|branch| rename_region(branch, now, uses)),
         NodeOp::Loop(body) => rename_region(body, now, uses),
-        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) => {}
     }
 }
 

@@ -98,6 +98,15 @@ pub enum Item {
         /// The two.
         branches: Box<[Vec<Item>; 2]>,
     },
+    /// The host reads numbers: the values of symbols from `first` on.
+    Read {
+        /// The first symbol.
+        first: u32,
+        /// How many there are.
+        count: u32,
+        /// Where they are in the readback memory, 8 bytes each.
+        offset: u64,
+    },
     /// A control flow again and again: while `next` is not 0, and at most `most` times.
     Loop {
         /// The most runs.
@@ -132,6 +141,8 @@ pub struct Flow {
     pub reserved_bytes: u64,
     /// Bytes that the host reads.
     pub readback_bytes: u64,
+    /// The symbols that each [`Item::Read`] gives, in order: an era of memory begins behind each.
+    pub reads: Vec<Range<u32>>,
     /// Which inputs anything reads.
     pub inputs_used: Vec<bool>,
     /// Number of symbols that open sizes are computed of.
@@ -154,6 +165,13 @@ pub struct State {
 }
 
 impl Flow {
+    /// The era that something of this size belongs to: the one in which the size becomes known. Its memory is allocated when that
+    /// begins. The first era is that of sizes that no data decide.
+    pub fn era(&self, size: Size) -> usize {
+        let of_symbol = |symbol: u32| self.reads.iter().rposition(|read| read.contains(&symbol));
+        size.symbols().into_iter().filter_map(of_symbol).map(|read| read + 1).max().unwrap_or(0)
+    }
+
     /// The input whose buffer an output is in: that of its state.
     pub fn state_input(&self, output: usize) -> Option<usize> {
         self.states.iter().find(|state| state.output == output).map(|state| state.input)

@@ -41,7 +41,7 @@ pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<F
     builder.flow.items = items;
     builder.finish();
     let mut flow = builder.flow;
-    flow.symbols = graph.open.as_ref().map_or(0, |open| open.symbols.len());
+    flow.symbols = graph.open.as_ref().map_or(0, |open| open.count());
     by_level(&mut flow, watch)?;
     Ok(flow)
 }
@@ -145,6 +145,7 @@ impl FlowBuilder<'_> {
                 NodeOp::Foreign(kernel) => self.compute(node, Computation::Foreign(kernel.clone()))?,
                 NodeOp::If(branches) => self.branch(node, branches, items)?,
                 NodeOp::Loop(body) => self.repeat(node, body, items)?,
+                NodeOp::Read(first) => self.read(node, *first, items)?,
             }
         }
         Ok(())
@@ -162,7 +163,9 @@ impl FlowBuilder<'_> {
             _ => None,
         });
         let open = node.outputs.iter().any(|id| !self.graph.tensor(*id).shape.is_constant());
-        if let Some(known) = known.collect::<Option<Vec<_>>>().filter(|_| !open) {
+        // What is open in the operation itself shows in its text.
+        let is_same = |known: &Vec<Known>| !open && !known.is_empty() && !operation.to_string().contains('~');
+        if let Some(known) = known.collect::<Option<Vec<_>>>().filter(is_same) {
             let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
             if sizes.contains(&0) {
                 return self.compute(node, Computation::Operation(Box::new(operation.clone())));
@@ -235,6 +238,21 @@ impl FlowBuilder<'_> {
         let from = self.of(tensor)?;
         self.copy(from, to);
         Ok(Number::Read(offset))
+    }
+
+    /// Numbers that the host reads before it goes on.
+    fn read(&mut self, node: &Node, first: u32, items: &mut Vec<Item>) -> Result<(), CompileError> {
+        let bytes = self.graph.tensor(node.inputs[0]).bytes();
+        let offset = self.flow.readback_bytes;
+        self.flow.readback_bytes += bytes.next_multiple_of(READ_BYTES);
+        let to = self.storage(StorageClass::Readback(offset), bytes.into());
+        let from = self.of(node.inputs[0])?;
+        self.copy(from, to);
+        self.close(items);
+        let count = (bytes / READ_BYTES) as u32;
+        items.push(Item::Read { first, count, offset });
+        self.flow.reads.push(first..first + count);
+        Ok(())
     }
 
     /// Ends the segment at the last step.

@@ -110,7 +110,7 @@ impl<'a> Key<'a> {
             Memory::Output(index) => u64::from(index) << 3 | 1,
             Memory::Constants(index) => u64::from(index) << 3 | 2,
             Memory::Packed(index) => u64::from(index) << 3 | 3,
-            Memory::Transient => 4,
+            Memory::Transient(era) => u64::from(era) << 3 | 4,
             Memory::Readback => 5,
             Memory::State(index) => u64::from(index) << 3 | 6,
         });

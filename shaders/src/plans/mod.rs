@@ -6,6 +6,7 @@
 mod arg_reduce;
 mod attention;
 mod axis;
+mod compact;
 mod concat;
 mod conv1d;
 mod conv2d;
@@ -25,6 +26,7 @@ mod lines;
 mod matmul;
 mod moves;
 mod norm;
+mod numbers;
 mod order;
 mod pad;
 mod pool2d;
@@ -37,6 +39,7 @@ mod scatter_nd;
 mod scatters;
 mod softmax;
 mod sort;
+mod suppress;
 mod top_k;
 
 use halite_ops::Operation;
@@ -61,6 +64,7 @@ macro_rules! lowered {
 lowered! {
     ArgReduce,
     Attention,
+    Compact,
     Concat,
     Conv1d,
     Conv2d,
@@ -76,6 +80,7 @@ lowered! {
     KvAppend,
     MatMul,
     Norm,
+    Numbers,
     Pad,
     Pool2d,
     QuantMatMul,
@@ -86,5 +91,6 @@ lowered! {
     ScatterNd,
     Softmax,
     Sort,
+    Suppress,
     TopK,
 }

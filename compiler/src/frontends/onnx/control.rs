@@ -68,7 +68,7 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
 
 /// A branch as a region; none if it gives what is no tensor.
 fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, graph: &'m GraphProto) -> Result<Option<Region>> {
-    importer.builder.region::<u64>(&[])?;
+    importer.builder.region::<halite_sizes::Size>(&[])?;
     let values = importer.inner(&site.location, |importer| importer.run(graph))?;
     let results = tensors(&values, &site.location).ok();
     Ok(results.map(|results| importer.builder.close(&results)))

@@ -4,6 +4,7 @@
 mod attention;
 mod binary;
 mod conv;
+mod counted;
 mod einsum;
 mod generate;
 mod image;
@@ -42,10 +43,10 @@ const ONNX: &[&[(&str, Import)]] = &[
     binary::OPS,
     attention::OPS,
     conv::OPS,
+    counted::OPS,
     einsum::OPS,
     generate::OPS,
     index::OPS,
-    known::OPS,
     image::OPS,
     linear::OPS,
     linear_attention::OPS,

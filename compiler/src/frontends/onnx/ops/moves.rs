@@ -44,10 +44,12 @@ fn concat(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 /// Sizes of the parts: given, or as equal as can be, the last one smaller.
-fn split_sizes(b: &Builder, node: &NodeView<'_>, size: u64) -> Result<Vec<u64>> {
-    if let Some(sizes) = node.ints_of(b, "split", 1, "the sizes of the parts")? {
-        let all: std::result::Result<Vec<u64>, _> = sizes.iter().map(|s| u64::try_from(*s)).collect();
-        return all.map_err(|_| node.invalid(format!("{sizes:?} are no sizes")));
+fn split_sizes(b: &mut Builder, node: &NodeView<'_>, size: Size) -> Result<Vec<Size>> {
+    if let Some(sizes) = node.sizes_of(b, "split", 1, "the sizes of the parts")? {
+        if sizes.iter().any(|size| *size < 0) {
+            return Err(node.invalid(format!("{sizes:?} are no sizes")));
+        }
+        return Ok(sizes);
     }
     let default = node.used.len() as i64;
     let count = u64::try_from(node.int("num_outputs", default)?).unwrap_or(0);
@@ -55,18 +57,18 @@ fn split_sizes(b: &Builder, node: &NodeView<'_>, size: u64) -> Result<Vec<u64>> 
         return Err(node.invalid(format!("{count} parts, and {} outputs", node.used.len())));
     }
     let part = size.div_ceil(count);
-    Ok((0..count).map(|index| part.min(size.saturating_sub(index * part))).collect())
+    Ok((0..count).map(|index| part.min((size - part * index).max(0))).collect())
 }
 
 fn split(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
-    let length = b.sizes(data)[axis].exact();
+    let length = b.sizes(data)[axis];
     let sizes = split_sizes(b, node, length)?;
-    if sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size)) != length {
+    if !sizes.iter().sum::<Size>().agrees(length) {
         return Err(node.invalid(format!("parts of {sizes:?} are not the {length} there are")));
     }
-    let mut start = 0;
+    let mut start = Size::constant(0);
     let mut parts = Vec::new();
     for count in sizes {
         parts.push(part(b, data, axis, start, count)?);
@@ -76,10 +78,17 @@ fn split(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 /// `count` places along an axis.
-pub(super) fn part(b: &mut Builder, data: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
+pub(super) fn part(
+    b: &mut Builder,
+    data: TensorId,
+    axis: usize,
+    start: impl Into<Size>,
+    count: impl Into<Size>,
+) -> Result<TensorId> {
+    let (start, count) = (start.into(), count.into());
     let mut ranges: Vec<Range<Size>> = b.sizes(data).iter().map(|size| Range::all(*size)).collect();
-    let start = if count == 0 { 0 } else { start };
-    ranges[axis] = Range { start: start.into(), step: 1, count: count.into() };
+    let start = if count == 0 { 0.into() } else { start };
+    ranges[axis] = Range { start, step: 1, count };
     b.slice(data, &ranges)
 }
 

@@ -10,8 +10,19 @@ use std::{fs, path::PathBuf};
 /// Pages about other programs: the runner of conformance, chores.
 const OF_OTHERS: &[&str] =
     &["how-to/testing.md", "how-to/test-a-device.md", "reference/conformance-report.md"];
-const TOOLS: &[&str] =
-    &["run", "bench", "compile", "dump", "kernels", "devices", "cache", "links", "man", "completions"];
+const TOOLS: &[&str] = &[
+    "run",
+    "bench",
+    "check",
+    "compile",
+    "dump",
+    "kernels",
+    "devices",
+    "cache",
+    "links",
+    "man",
+    "completions",
+];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
     "--against-iree",

@@ -81,7 +81,7 @@ impl super::SessionBuilder {
         self
     }
 
-    /// Takes nothing for state that is not named with [`SessionBuilder::state`].
+    /// Takes nothing for state that is not named with [`state`](Self::state).
     #[must_use]
     pub fn without_state(mut self) -> Self {
         self.model.states.found = false;

@@ -289,13 +289,14 @@ impl Arena {
         if rule != Rule::NotNegative {
             return rule == Rule::NotZero;
         }
+        // Whether it is above 0 or 1, or no more than that.
+        let range = self.range(poly);
+        if range.low >= -2 || range.high <= 1 {
+            return range.low >= -2;
+        }
         let holds = self.value(poly) >= 0;
         let negated = || poly.scaled(-1).and_then(|poly| poly.plus(&Poly::constant(-1)));
         let promised = if holds { poly.clone() } else { negated().unwrap_or_default() };
-        // Whether it is above 0, or above 1.
-        if self.range(&promised).low >= -2 {
-            return holds;
-        }
         self.promise(promised, Rule::NotNegative);
         holds
     }

@@ -22,6 +22,15 @@ const EXAMPLE: i64 = 100;
 /// The largest size that data decide where nothing else bounds it.
 pub const MOST_SIZE: i64 = 1 << 31;
 
+/// An element that decides a size.
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    /// Known when the model is compiled, or computed of sizes.
+    Known(Size),
+    /// A scalar of `i64`, which is computed.
+    Data(TensorId),
+}
+
 impl Builder {
     /// Lets data decide sizes, as symbols of a trace that is entered.
     pub(crate) fn with_data(&mut self, trace: &Trace) {
@@ -45,27 +54,34 @@ impl Builder {
     /// The front end does not have such sizes, or there are too many.
     pub fn read(&mut self, id: TensorId, what: &str, least: i64, most: i64) -> Result<Vec<Size>> {
         let count = self.tensor(id).count();
-        let Some(trace) = self.trace.clone().filter(|_| count.is_constant() && count.value() <= MOST_READ)
-        else {
+        let count = if count.is_constant() { count.value() } else { u64::MAX };
+        if self.trace.is_none() || count > MOST_READ {
             return Err(self.needs(id, what));
-        };
-        let count = count.value();
-        let element = self.element(id);
-        if element.is_float() {
+        }
+        self.read_each(id, what, &vec![(least, most); count as usize])
+    }
+
+    /// The same, where each number has its own least and largest value.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn read_each(&mut self, id: TensorId, what: &str, bounds: &[(i64, i64)]) -> Result<Vec<Size>> {
+        let Some(trace) = self.trace.clone() else { return Err(self.needs(id, what)) };
+        if self.element(id).is_float() {
             return Err(self.invalid(format!("{what} are floats")));
         }
         let numbers = self.cast(id, DType::I64)?;
-        let numbers = self.reshape(numbers, &[count])?;
-        if count == 0 {
+        let numbers = self.reshape(numbers, &[bounds.len() as u64])?;
+        if bounds.is_empty() {
             return Ok(Vec::new());
         }
         let name = format!("{what}, which {} computes", self.location());
         let mut symbols = Vec::new();
         let first = trace.symbols().len() as u32;
-        // Sizes that can be 0 or 1 alone are no less general.
-        let range_end = most.max(2);
-        for index in 0..count {
-            let name = if count == 1 { name.clone() } else { format!("number {index} of {name}") };
+        for (index, (least, most)) in bounds.iter().copied().enumerate() {
+            let name = if bounds.len() == 1 { name.clone() } else { format!("number {index} of {name}") };
+            // Sizes that can be 0 or 1 alone are no less general.
+            let range_end = most.max(2);
             let example = EXAMPLE.clamp(2.max(least), range_end);
             symbols.push(trace.data_symbol(&name, example, least, range_end));
             self.data.push(DataSymbol { name, least, most });
@@ -74,24 +90,83 @@ impl Builder {
         Ok(symbols)
     }
 
+    /// The elements of a small tensor that decides sizes, each known or a scalar of `i64`.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn numbers_of(&mut self, id: TensorId, what: &str) -> Result<Vec<Number>> {
+        let mut numbers = Vec::new();
+        for part in self.known_parts(id) {
+            match part {
+                Ok(known) => numbers.extend(known.into_iter().map(Number::Known)),
+                Err(id) => {
+                    let count = self.tensor(id).count();
+                    if self.trace.is_none() || !count.is_constant() || count > MOST_READ {
+                        return Err(self.needs(id, what));
+                    }
+                    if self.element(id).is_float() {
+                        return Err(self.invalid(format!("{what} are floats")));
+                    }
+                    let line = self.cast(id, DType::I64)?;
+                    let line = self.reshape(line, &[count.value()])?;
+                    for index in 0..count.value() {
+                        let one = self.slice(line, &[super::Range { start: index, step: 1, count: 1 }])?;
+                        numbers.push(Number::Data(self.reshape(one, &[])?));
+                    }
+                }
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Sizes that the host reads at once, of scalars that are computed, each with its least and largest value.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn read_scalars(&mut self, scalars: &[(TensorId, i64, i64)], what: &str) -> Result<Vec<Size>> {
+        let mut sizes = Vec::new();
+        for part in scalars.chunks(MOST_READ as usize) {
+            let mut all = Vec::new();
+            for (scalar, ..) in part {
+                all.push(self.reshape(*scalar, &[1])?);
+            }
+            let line = self.concat(&all, 0)?;
+            let bounds: Vec<(i64, i64)> = part.iter().map(|(_, least, most)| (*least, *most)).collect();
+            sizes.extend(self.read_each(line, what, &bounds)?);
+        }
+        Ok(sizes)
+    }
+
     /// Sizes that are computed on the device: each is read where it comes about, so that those beside it that are known stay so.
     pub(super) fn sizes_of_data(&mut self, id: TensorId, what: &str) -> Result<Vec<Size>> {
         let mut sizes = Vec::new();
+        for part in self.known_parts(id) {
+            match part {
+                Ok(known) => sizes.extend(known),
+                Err(id) => sizes.extend(self.read(id, what, 0, MOST_SIZE)?),
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// The elements of a tensor, as far as they are known, and the tensors that the others are in.
+    fn known_parts(&self, id: TensorId) -> Vec<std::result::Result<Vec<Size>, TensorId>> {
+        let mut parts = Vec::new();
         // The last comes first.
         let mut open = vec![id];
         let mut steps = 0;
         while let Some(id) = open.pop() {
             if let Some(known) = self.size_values(id) {
-                sizes.extend(known);
+                parts.push(Ok(known));
                 continue;
             }
             steps += 1;
             match self.parts_of(id).filter(|_| steps < MOST_STEPS) {
-                Some(parts) => open.extend(parts.into_iter().rev()),
-                None => sizes.extend(self.read(id, what, 0, MOST_SIZE)?),
+                Some(inner) => open.extend(inner.into_iter().rev()),
+                None => parts.push(Err(id)),
             }
         }
-        Ok(sizes)
+        parts
     }
 
     /// The tensors whose elements, one behind the other, are those of a tensor.

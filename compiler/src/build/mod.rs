@@ -37,6 +37,7 @@ mod types;
 pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
+pub use data::{MOST_SIZE, Number};
 pub use nhwc::BytesLess;
 pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
@@ -331,15 +332,16 @@ impl Builder {
         if from.element == element && from.sizes() == shape.sizes() {
             return Ok(tensor);
         }
-        if let Some(bytes) = from.constant.clone() {
+        let is_data = shape.sizes().iter().any(|size| size.is_data());
+        if let Some(bytes) = from.constant.clone().filter(|_| !is_data) {
             let name = from.name.clone();
             return self.constant(&name, element, shape.exact(), bytes);
         }
-        if let Some(values) = from.values.clone().filter(|_| from.element == element) {
+        if let Some(values) = from.values.clone().filter(|_| !is_data && from.element == element) {
             return self.computed(element, shape.exact(), values.to_vec());
         }
         let id = self.push(NodeOp::View, &[tensor], &[(element, dims.to_vec())])?[0];
-        if self.tensor(id).byte_size() != self.tensor(tensor).byte_size() {
+        if !self.tensor(id).byte_size().agrees(self.tensor(tensor).byte_size()) {
             return Err(self.invalid(format!("{} does not have as many bytes", self.describe(&[tensor, id]))));
         }
         Ok(id)

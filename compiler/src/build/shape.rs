@@ -68,7 +68,8 @@ impl Walk {
 fn strides(dims: &[Size]) -> Vec<Size> {
     let mut strides = vec![Size::constant(1); dims.len()];
     for i in (1..dims.len()).rev() {
-        strides[i - 1] = strides[i] * dims[i].max(1);
+        // Of nothing, the strides are never used.
+        strides[i - 1] = strides[i] * if dims[i].is_data() { dims[i] } else { dims[i].max(1) };
     }
     strides
 }
@@ -112,9 +113,10 @@ impl Builder {
         let ranges: Vec<Range<Size>> = ranges.iter().map(Range::sizes).collect();
         let dims = self.sizes(tensor).to_vec();
         let fits = |(range, size): (&Range<Size>, &Size)| {
-            // What data decide was held to the dimension by who asks.
             if [range.start, range.count, *size].iter().any(|size| size.is_data()) {
-                return true;
+                // Steps that are larger were held to the dimension by who asks.
+                return range.start.least() >= 0
+                    && (range.step != 1 || (range.start + range.count).stays_within(*size));
             }
             let last = range.start + (range.count - 1) * Size::from(range.step);
             range.count == 0

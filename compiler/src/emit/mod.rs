@@ -178,7 +178,10 @@ fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
         let flow = &plan.functions[function][version];
         let needs = |era: usize| {
             let mut all = plan.targets.iter().map(|target| &target.functions[function][version]);
-            all.any(|lowered| lowered.era_bytes(era).value() > 0)
+            all.any(|lowered| {
+                let bytes = lowered.era_bytes(era);
+                !bytes.is_constant() || bytes.value() > 0
+            })
         };
         let eras: Vec<bool> = (0..=flow.reads.len()).map(needs).collect();
         Slots::of(flow, &eras)

@@ -101,7 +101,7 @@ impl Graph {
             NodeOp::View => {
                 let sizes: Vec<_> =
                     node.inputs.iter().chain(&node.outputs).map(|id| self.tensor(*id).byte_size()).collect();
-                if node.inputs.len() == 1 && sizes.len() == 2 && sizes[0] == sizes[1] {
+                if node.inputs.len() == 1 && sizes.len() == 2 && sizes[0].agrees(sizes[1]) {
                     return Ok(());
                 }
                 Err(wrong(&node.location, format!("a view of tensors of {sizes:?} bytes")))

@@ -28,6 +28,7 @@ mod reduce;
 mod resize;
 mod shape;
 mod signal;
+mod slice;
 mod softmax;
 mod unary;
 mod window;
@@ -62,6 +63,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     resize::OPS,
     shape::OPS,
     signal::OPS,
+    slice::OPS,
     softmax::OPS,
     unary::OPS,
 ];

@@ -8,7 +8,7 @@ use halite_ops::{
 use halite_sizes::{Size, Trace};
 
 use super::{Builder, Result};
-use crate::graph::{DataSymbol, ElementType, NodeOp, TensorId};
+use crate::graph::{DataSymbol, ElementType, Node, NodeOp, TensorId};
 
 /// Most numbers that are read at one place.
 const MOST_READ: u64 = 16;
@@ -135,6 +135,25 @@ impl Builder {
             sizes.extend(self.read_each(line, what, &bounds)?);
         }
         Ok(sizes)
+    }
+
+    /// A symbol for sizes of which one counts, by what is computed: the one of either branch, or of each run of a loop.
+    /// Whoever asks sets it by a node ([`Builder::setting`]). None where the front end does not have such sizes.
+    pub fn joined_size(&mut self, what: &str, sizes: [Size; 2]) -> Option<Size> {
+        let trace = self.trace.clone()?;
+        let name = format!("{what} of {}", self.location());
+        let least = sizes.iter().map(|size| size.least()).min().unwrap_or(0).max(0);
+        let most = sizes.iter().map(|size| size.most()).max().unwrap_or(0).clamp(least, MOST_SIZE);
+        let example = sizes.iter().map(|size| size.signed_value()).max().unwrap_or(0);
+        self.data.push(DataSymbol { name: name.clone(), least, most });
+        Some(trace.data_symbol(&name, example.clamp(least, most.max(2)), least, most.max(2)))
+    }
+
+    /// The node that gives symbols their values.
+    pub fn setting(&self, symbols: &[Size], values: Vec<Size>) -> Option<Node> {
+        let first = *symbols.first()?.symbols().first()?;
+        let op = NodeOp::Set(first, values);
+        Some(Node { op, inputs: Vec::new(), outputs: Vec::new(), location: self.location.clone() })
     }
 
     /// Sizes that are computed on the device: each is read where it comes about, so that those beside it that are known stay so.

@@ -373,6 +373,7 @@ impl Builder {
 
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
     pub fn rollback(&mut self, mark: Mark) {
+        self.places_of.clear();
         self.open.truncate(mark.open);
         if let Some(region) = self.open.last_mut() {
             region.nodes.truncate(mark.nodes);

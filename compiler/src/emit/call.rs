@@ -90,8 +90,6 @@ pub struct Call<'a> {
     pub(super) later: Vec<Reg>,
     /// What was allocated so far.
     pub(super) there: Vec<Memory>,
-    /// How many eras began.
-    pub(super) era: usize,
     /// For a number.
     pub(super) number: (Reg, Reg),
     /// Of the caller.
@@ -129,7 +127,6 @@ pub fn version(
         outputs: (0..outputs).map(|_| code.reference()).collect(),
         later,
         there: Vec::new(),
-        era: 0,
         number,
         done,
         writer,
@@ -246,7 +243,7 @@ impl Call<'_> {
     /// Allocates outputs and what the call needs for itself.
     fn allocate(&mut self, wait: Reg) {
         let mut fences = Vec::new();
-        self.allocate_outputs(wait, &mut fences);
+        self.allocate_outputs(0, wait, &mut fences);
         if self.version.transient {
             let (buffer, bytes) = self.transient;
             self.transient_bytes(bytes);
@@ -261,11 +258,11 @@ impl Call<'_> {
         self.join(&fences, wait);
     }
 
-    /// Allocates the outputs that are written in the era at hand.
-    pub(super) fn allocate_outputs(&mut self, wait: Reg, fences: &mut Vec<Reg>) {
+    /// Allocates the outputs whose sizes are known from an era on.
+    pub(super) fn allocate_outputs(&mut self, era: usize, wait: Reg, fences: &mut Vec<Reg>) {
         let flow = self.version.flow();
         for (index, size) in flow.outputs.iter().enumerate() {
-            if flow.state_input(index).is_some() || flow.era(*size) != self.era {
+            if flow.state_input(index).is_some() || flow.era(*size) != era {
                 continue;
             }
             let bytes = self.varied(|_, flow| whole_size(flow.outputs[index]));

@@ -2,7 +2,7 @@
 //! memory whose sizes are known from there on.
 
 use halite_abi::{Code as StatusCode, MemoryType, import::hal};
-use halite_sizes::{Guard, Rule};
+use halite_sizes::{Guard, Rule, Size};
 use halite_vm::{asm::Reg, isa::Op};
 
 use super::{call::Call, code::Pair, needs};
@@ -28,13 +28,35 @@ impl Call<'_> {
             self.number(Number::Read(offset + 8 * u64::from(index)), value, high);
             self.code.op(Op::OrI64, &[value.into(), value.into(), symbol.into()]);
         }
+        self.begin(first, count, &symbols);
+    }
+
+    /// Gives symbols values that are computed of others, and begins an era.
+    pub(super) fn set(&mut self, first: u32, values: &[Size]) {
+        let symbols = self.code.symbols();
+        // All are computed before the first is changed.
+        let computed: Vec<Pair> = values
+            .iter()
+            .map(|value| {
+                let (own, now) = (self.code.temporary(), self.code.amount(&[*value]));
+                self.code.op(Op::OrI64, &[now.into(), now.into(), own.into()]);
+                own
+            })
+            .collect();
+        for (symbol, value) in symbols[first as usize..].iter().zip(computed) {
+            self.code.op(Op::OrI64, &[value.into(), value.into(), (*symbol).into()]);
+        }
+        self.begin(first, values.len() as u32, &symbols);
+    }
+
+    fn begin(&mut self, first: u32, count: u32, symbols: &[Pair]) {
         // What was computed of older values counts no more.
         self.code.forget_computed();
         for index in first..first + count {
             self.bounds(index, symbols[index as usize]);
         }
         self.promises(first, first + count);
-        self.begin_era();
+        self.begin_era(self.version.flow().era_of(first));
     }
 
     /// Ends the call unless a symbol is what it may be.
@@ -101,11 +123,10 @@ impl Call<'_> {
     }
 
     /// Allocates the memory of the era that begins.
-    fn begin_era(&mut self) {
-        self.era += 1;
-        let (era, wait) = (self.era, self.fence);
+    fn begin_era(&mut self, era: usize) {
+        let wait = self.fence;
         let mut fences = Vec::new();
-        self.allocate_outputs(wait, &mut fences);
+        self.allocate_outputs(era, wait, &mut fences);
         let memory = Memory::Transient(era as u32);
         if self.version.slots.iter().any(|slot| slot == memory) {
             let bytes = self.code.amount(&[self.version.open_transient[era]]);

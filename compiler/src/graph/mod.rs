@@ -114,6 +114,9 @@ pub enum NodeOp {
     /// The host reads its one input, a vector of `i64`: the values of symbols from this one on. Nodes behind it may have sizes
     /// that are computed of them. It has no outputs.
     Read(u32),
+    /// Symbols from this one on get these values, computed of others. It has neither inputs nor outputs. At the end of both
+    /// branches of an [`NodeOp::If`], the results of which have sizes of these symbols; and at the end of a loop's body.
+    Set(u32, Vec<Size>),
 }
 
 /// A node: computes its outputs from its inputs.
@@ -237,7 +240,11 @@ pub fn each_region(region: &Region, visit: &mut dyn FnMut(&Region)) {
             match &node.op {
                 NodeOp::If(branches) => open.extend(branches.iter()),
                 NodeOp::Loop(body) => open.push(body),
-                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) => {}
+                NodeOp::Operation(_)
+                | NodeOp::Foreign(_)
+                | NodeOp::View
+                | NodeOp::Read(_)
+                | NodeOp::Set(..) => {}
             }
         }
     }

@@ -194,7 +194,7 @@ fn each(
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
         }
     }
     watch.check()?;

@@ -107,6 +107,13 @@ pub enum Item {
         /// Where they are in the readback memory, 8 bytes each.
         offset: u64,
     },
+    /// Symbols from `first` on get values that are computed of others.
+    Set {
+        /// The first symbol.
+        first: u32,
+        /// The values.
+        values: Vec<Size>,
+    },
     /// A control flow again and again: while `next` is not 0, and at most `most` times.
     Loop {
         /// The most runs.
@@ -141,7 +148,8 @@ pub struct Flow {
     pub reserved_bytes: u64,
     /// Bytes that the host reads.
     pub readback_bytes: u64,
-    /// The symbols that each [`Item::Read`] gives, in order: an era of memory begins behind each.
+    /// The symbols that each [`Item::Read`] gives, and those that [`Item::Set`] does, in order: an era of memory begins behind
+    /// each.
     pub reads: Vec<Range<u32>>,
     /// Which inputs anything reads.
     pub inputs_used: Vec<bool>,
@@ -170,6 +178,11 @@ impl Flow {
     pub fn era(&self, size: Size) -> usize {
         let of_symbol = |symbol: u32| self.reads.iter().rposition(|read| read.contains(&symbol));
         size.symbols().into_iter().filter_map(of_symbol).map(|read| read + 1).max().unwrap_or(0)
+    }
+
+    /// The era that begins when the symbols from this one on have values.
+    pub fn era_of(&self, first: u32) -> usize {
+        self.reads.iter().position(|read| read.start == first).map_or(0, |read| read + 1)
     }
 
     /// The input whose buffer an output is in: that of its state.

@@ -128,7 +128,8 @@ impl FlowBuilder<'_> {
     }
 
     fn copy(&mut self, from: StorageId, to: StorageId) {
-        if from != to && self.flow.storages[to.index()].bytes > 0 {
+        let bytes = |id: StorageId| self.flow.storages[id.index()].bytes;
+        if from != to && bytes(from) > 0 && bytes(to) > 0 {
             self.flow.steps.push(Step::Copy { from, to });
         }
     }
@@ -146,6 +147,7 @@ impl FlowBuilder<'_> {
                 NodeOp::If(branches) => self.branch(node, branches, items)?,
                 NodeOp::Loop(body) => self.repeat(node, body, items)?,
                 NodeOp::Read(first) => self.read(node, *first, items)?,
+                NodeOp::Set(first, values) => self.set(*first, values, items),
             }
         }
         Ok(())
@@ -253,6 +255,18 @@ impl FlowBuilder<'_> {
         items.push(Item::Read { first, count, offset });
         self.flow.reads.push(first..first + count);
         Ok(())
+    }
+
+    /// Symbols get values before what comes next.
+    fn set(&mut self, first: u32, values: &[Size], items: &mut Vec<Item>) {
+        self.close(items);
+        items.push(Item::Set { first, values: values.to_vec() });
+        let symbols = first..first + values.len() as u32;
+        if !self.flow.reads.contains(&symbols) {
+            self.flow.reads.push(symbols);
+        }
+        // What stands for memory that is not there.
+        self.flow.readback_bytes = self.flow.readback_bytes.max(READ_BYTES);
     }
 
     /// Ends the segment at the last step.

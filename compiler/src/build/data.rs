@@ -293,6 +293,12 @@ impl Builder {
         })
     }
 
+    /// The sizes of a tensor, of which those stay open that data decide; others are fixed, where an operation does best for one.
+    pub(super) fn data_sizes(&self, id: TensorId) -> Vec<Size> {
+        let own = self.sizes(id).iter();
+        own.map(|size| if size.is_data() { *size } else { size.exact_signed().into() }).collect()
+    }
+
     /// Whether nodes go to the body of the function, and not to a region inside of it.
     fn is_in_body(&self) -> bool {
         self.open.len() == 1

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
-use crate::{DType, Exact, Op, TensorDesc, Tolerance, Values};
+use crate::{DType, Exact, Op, TensorDesc, Tolerance, Values, rows::Rows};
 
 /// What is added to the scores before the softmax.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,6 +67,18 @@ pub struct Attention {
     /// Scaled scores become `softcap * tanh(score / softcap)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softcap: Option<Exact<f64>>,
+    /// Where the rows of `q` lie, if not one behind the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q_rows: Option<Box<Rows>>,
+    /// The same for `k`, whose rows have no capacity then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k_rows: Option<Box<Rows>>,
+    /// The same for `v`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub v_rows: Option<Box<Rows>>,
+    /// The same for the result: another order of the same rows, such as that of tokens with all of their heads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_rows: Option<Box<Rows>>,
 }
 
 fn one() -> Size {
@@ -100,7 +112,35 @@ impl Attention {
             lengths: false,
             scale: None,
             softcap: None,
+            q_rows: None,
+            k_rows: None,
+            v_rows: None,
+            out_rows: None,
         }
+    }
+
+    /// Shape of the queries and of the result.
+    pub fn query_shape(&self) -> [Size; 4] {
+        [self.batch, self.heads.into(), self.q_len, self.head_dim.into()]
+    }
+
+    /// Shape of the keys and values that count.
+    pub fn key_shape(&self) -> [Size; 4] {
+        [self.batch, self.kv_heads().into(), self.kv_len, self.head_dim.into()]
+    }
+
+    /// Where the rows of queries, keys and values lie.
+    pub fn rows(&self) -> [Rows; 3] {
+        let queries = Rows::dense(self.batch, self.heads, self.q_len, self.head_dim);
+        let cache = Rows::dense(self.batch, self.kv_heads(), self.capacity(), self.head_dim);
+        [(&self.q_rows, queries), (&self.k_rows, cache), (&self.v_rows, cache)]
+            .map(|(own, dense)| own.as_deref().copied().unwrap_or(dense))
+    }
+
+    /// Where the rows of the result lie.
+    pub fn result_rows(&self) -> Rows {
+        let dense = Rows::dense(self.batch, self.heads, self.q_len, self.head_dim);
+        self.out_rows.as_deref().copied().unwrap_or(dense)
     }
 
     /// Key-value heads.
@@ -152,6 +192,28 @@ impl Attention {
     }
 }
 
+/// Attention over a tensor that has queries, keys and values of each token side by side, behind `more` elements; the result has
+/// the heads of each token side by side.
+#[cfg(any(test, feature = "testing"))]
+fn packed(op: Attention, more: u64) -> Attention {
+    let dim = op.head_dim;
+    let (heads, kv_heads) = (op.heads, op.kv_heads());
+    let token = (heads + 2 * kv_heads) * dim + more;
+    let source = op.batch * op.q_len * token;
+    let rows = |offset: u64| {
+        let (batch, head, row) = (op.q_len * token, dim.into(), token.into());
+        Some(Box::new(Rows { source, offset: offset.into(), batch, head, row }))
+    };
+    let out = Rows::dense(op.batch, heads, op.q_len, dim);
+    Attention {
+        q_rows: rows(more),
+        k_rows: rows(more + heads * dim),
+        v_rows: rows(more + (heads + kv_heads) * dim),
+        out_rows: Some(Box::new(Rows { head: dim.into(), row: (heads * dim).into(), ..out })),
+        ..op
+    }
+}
+
 #[cfg(any(test, feature = "testing"))]
 impl Attention {
     fn samples_of(dtype: DType) -> Vec<Attention> {
@@ -191,6 +253,19 @@ impl Attention {
             },
             Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
+            packed(of(3, 21, 21, 32), 0),
+            packed(causal(Attention { batch: 2.into(), ..of(4, 40, 40, 64) }), 0),
+            packed(Attention { batch: 2.into(), ..grouped(of(6, 19, 19, 16), 2) }, 16),
+            packed(grouped(of(8, 3, 3, 128), 2), 256),
+            packed(of(1, 12, 12, 7), 5),
+            // Queries of tokens, keys and values of a cache.
+            Attention {
+                k_rows: None,
+                v_rows: None,
+                capacity: Some(90.into()),
+                kv_len: 77.into(),
+                ..packed(causal(Attention { batch: 2.into(), ..grouped(of(4, 2, 2, 64), 2) }), 0)
+            },
         ]
     }
 }
@@ -198,12 +273,14 @@ impl Attention {
 impl Attention {
     /// The scores of a query, before the softmax.
     fn scores(&self, inputs: &[Values], b: u64, h: u64, i: u64) -> Vec<f64> {
-        let (d, q_len, kv_len) = (self.head_dim, self.q_len.exact(), self.kv_len.exact());
-        let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
-        let (query, key) = (((b * self.heads + h) * q_len + i) * d, kv * self.capacity().exact() * d);
+        let (d, kv_len) = (self.head_dim, self.kv_len.exact());
+        let kv = h / (self.heads / self.kv_heads());
+        let [q_rows, k_rows, _] = self.rows();
+        let query = q_rows.at(b, h, i);
         let score = |j: u64| {
-            let terms = (0..d)
-                .map(|e| inputs[0].float((query + e) as usize) * inputs[1].float((key + j * d + e) as usize));
+            let key = k_rows.at(b, kv, j);
+            let terms =
+                (0..d).map(|e| inputs[0].float((query + e) as usize) * inputs[1].float((key + e) as usize));
             let mut score = terms.sum::<f64>() * self.scale();
             if let Some(Exact(cap)) = self.softcap {
                 score = cap * (score / cap).tanh();
@@ -224,10 +301,9 @@ impl Attention {
         let largest = if largest == f64::NEG_INFINITY { 0.0 } else { largest };
         let weights: Vec<f64> = scores.iter().map(|s| (s - largest).exp()).collect();
         let sum: f64 = weights.iter().sum();
-        let kv = b * self.kv_heads() + h / (self.heads / self.kv_heads());
-        let value = |j: usize, e: u64| {
-            inputs[2].float(((kv * self.capacity().exact() + j as u64) * self.head_dim + e) as usize)
-        };
+        let kv = h / (self.heads / self.kv_heads());
+        let [.., v_rows] = self.rows();
+        let value = |j: usize, e: u64| inputs[2].float((v_rows.at(b, kv, j as u64) + e) as usize);
         let element = |e| {
             let total: f64 = weights.iter().enumerate().map(|(j, weight)| weight * value(j, e)).sum();
             if sum == 0.0 { 0.0 } else { self.dtype.round(total / sum) }
@@ -254,6 +330,19 @@ impl Op for Attention {
         if self.capacity() < self.kv_len {
             return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
         }
+        let [q_rows, k_rows, v_rows] = self.rows();
+        let (queries, keys) = (self.query_shape(), self.key_shape());
+        for (name, rows, shape) in [
+            ("q", q_rows, queries),
+            ("k", k_rows, keys),
+            ("v", v_rows, keys),
+            ("out", self.result_rows(), queries),
+        ] {
+            rows.check(shape).map_err(|reason| format!("rows of {name}: {reason}"))?;
+        }
+        if self.out_rows.as_ref().is_some_and(|rows| !rows.is_order(queries)) {
+            return Err("rows of the result are an order of all of its rows".into());
+        }
         let finite =
             self.scale().is_finite() && self.softcap.is_none_or(|Exact(cap)| cap.is_finite() && cap > 0.0);
         if finite { Ok(()) } else { Err("scale is finite, and softcap positive and finite".into()) }
@@ -261,20 +350,19 @@ impl Op for Attention {
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let cache = [self.batch, self.kv_heads().into(), self.capacity(), self.head_dim.into()];
-        let query = [self.batch, self.heads.into(), self.q_len, self.head_dim.into()];
         let mask = self.mask_dims().map(|dims| TensorDesc::new("mask", self.dtype, dims));
-        let [q, k, v] = [("q", query), ("k", cache), ("v", cache)]
-            .map(|(name, dims)| TensorDesc::new(name, self.dtype, dims));
+        let tensors =
+            [("q", self.query_shape(), &self.q_rows), ("k", cache, &self.k_rows), ("v", cache, &self.v_rows)];
+        let [q, k, v] = tensors.map(|(name, dims, rows)| match rows {
+            Some(rows) => TensorDesc::new(name, self.dtype, [rows.source]),
+            None => TensorDesc::new(name, self.dtype, dims),
+        });
         let lengths = self.lengths.then(|| TensorDesc::new("lengths", DType::I32, [self.batch]));
         [q, k, v].into_iter().chain(mask).chain(lengths).collect()
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new(
-            "out",
-            self.dtype,
-            [self.batch, self.heads.into(), self.q_len, self.head_dim.into()],
-        )]
+        vec![TensorDesc::new("out", self.dtype, self.query_shape())]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -297,7 +385,12 @@ impl Op for Attention {
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let heads = (0..self.batch.exact()).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
         let rows = heads.flat_map(|(b, h)| (0..self.q_len.exact()).map(move |i| (b, h, i)));
-        vec![Values::Float(rows.flat_map(|(b, h, i)| self.row(inputs, b, h, i)).collect())]
+        let (order, mut out) = (self.result_rows(), vec![0.0; self.outputs()[0].elements().exact_usize()]);
+        for (b, h, i) in rows {
+            let at = order.at(b, h, i) as usize;
+            out[at..at + self.head_dim as usize].copy_from_slice(&self.row(inputs, b, h, i));
+        }
+        vec![Values::Float(out)]
     }
 
     /// When scores are off by at most s, weights are off by a factor of at most e^(2s) (numerator and denominator), so an

@@ -9,6 +9,7 @@ use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     conv2d::f32,
     moves::{MOST_DIMS, coordinates, dense_strides, list, numbers, pick, product, signed, size_name},
+    strides::inside,
 };
 
 /// A dense result, `out[i, j, …] = source[offset + i * strides[0] + j * strides[1] + …]`.
@@ -98,25 +99,7 @@ impl Op for StridedCopy {
                 "it has {dims} sizes and {strides} strides; there are as many, {MOST_DIMS} at most"
             ));
         }
-        // Whoever cuts by what data decide keeps within the source.
-        let of_data = self.shape.iter().chain(&self.strides).chain([&self.offset]).any(|size| size.is_data());
-        if of_data || self.shape.iter().any(|size| *size == 0) {
-            return Ok(());
-        }
-        let reach = self.shape.iter().zip(&self.strides);
-        let reach = reach.map(|(size, stride)| (*size - 1) * *stride);
-        let (mut least, mut most) = (self.offset, self.offset);
-        for step in reach {
-            if step < 0 {
-                least += step;
-            } else {
-                most += step;
-            }
-        }
-        if least < 0 || most >= self.source {
-            return Err(format!("it reads elements {least} to {most} of {}", self.source));
-        }
-        Ok(())
+        inside(self.source, self.offset, &self.shape, &self.strides)
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     expression::{self, Expression, Scalar},
-    moves::numbers,
+    moves::{coordinates, numbers},
+    strides::{Strides, broadcast_strides},
 };
 
 /// Most tensors: descriptors of one kind that devices have in practice, if not by Vulkan's word (which is 4).
@@ -18,7 +19,8 @@ const MOST_TENSORS: usize = 16;
 pub const MOST_DIMS: usize = 16;
 
 /// Applies an expression to the elements of tensors. Dimensions broadcast by NumPy's rules; every output has the dimensions
-/// that the inputs are broadcast to. As text: `elementwise:inputs=f32[2x3] f32[3],program=add $0 $1 -> %0:f32`.
+/// that the inputs are broadcast to. As text: `elementwise:inputs=f32[2x3] f32[3],program=add $0 $1 -> %0:f32`. Inputs may be parts
+/// of larger tensors, or their elements in another order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Elementwise {
@@ -26,6 +28,9 @@ pub struct Elementwise {
     pub inputs: Shapes,
     /// What is computed of their elements.
     pub program: Expression,
+    /// Where the inputs lie that are not dense, by growing numbers of inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strided: Vec<Strides>,
 }
 
 /// Types and dimensions of tensors; as text, `f32[2x3] f16[]`.
@@ -82,7 +87,7 @@ impl Elementwise {
     ) -> Self {
         let sizes = |dims: Vec<N>| dims.into_iter().map(Into::into).collect();
         let inputs = inputs.into_iter().map(|(dtype, dims)| (dtype, sizes(dims))).collect();
-        Elementwise { inputs: Shapes(inputs), program }
+        Elementwise { inputs: Shapes(inputs), program, strided: Vec::new() }
     }
 
     /// Types of the inputs.
@@ -93,6 +98,21 @@ impl Elementwise {
     /// Dimensions of the inputs.
     pub fn shapes(&self) -> Vec<Vec<Size>> {
         self.inputs.0.iter().map(|(_, dims)| dims.clone()).collect()
+    }
+
+    /// Where an input lies, if it is not dense.
+    pub fn strides_of(&self, input: usize) -> Option<&Strides> {
+        self.strided.iter().find(|strides| strides.input == input)
+    }
+
+    /// How an input is read: elements from a place of the outputs to the next in each of their dimensions, and the first
+    /// element.
+    pub fn walk(&self, input: usize) -> (Vec<Size>, Size) {
+        let (dims, own) = (self.dims(), &self.inputs.0[input].1);
+        match self.strides_of(input) {
+            Some(strides) => (strides.over(own, &dims), strides.offset),
+            None => (broadcast_strides(own, &dims), 0.into()),
+        }
     }
 
     /// Dimensions of the outputs; those of a scalar where the inputs do not broadcast.
@@ -113,11 +133,24 @@ impl Op for Elementwise {
             return Err(format!("{} dimensions are more than {MOST_DIMS}", dims.len()));
         }
         expression::broadcast(&self.shapes())?;
+        if !self.strided.windows(2).all(|pair| pair[0].input < pair[1].input) {
+            return Err("strides are those of inputs in growing order".to_owned());
+        }
+        for strides in &self.strided {
+            let input = self.inputs.0.get(strides.input);
+            let (_, dims) = input.ok_or_else(|| format!("there is no input {}", strides.input))?;
+            strides.check(dims)?;
+        }
         self.program.types(&self.dtypes()).map(|_| ())
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        self.inputs.0.iter().map(|(dtype, dims)| TensorDesc::new("in", *dtype, dims.clone())).collect()
+        let inputs = self.inputs.0.iter().enumerate();
+        let dims = |input, dims: &Vec<Size>| match self.strides_of(input) {
+            Some(strides) => vec![strides.source],
+            None => dims.clone(),
+        };
+        inputs.map(|(input, (dtype, own))| TensorDesc::new("in", *dtype, dims(input, own))).collect()
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -143,13 +176,16 @@ impl Op for Elementwise {
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let dims = numbers(&self.dims());
-        let shapes: Vec<Vec<u64>> = self.inputs.0.iter().map(|(_, own)| numbers(own)).collect();
+        let walks: Vec<(Vec<i64>, i64)> =
+            (0..self.inputs.0.len()).map(|input| self.walk(input)).map(exact).collect();
         let elements = dims.iter().product::<u64>() as usize;
         let outputs = &self.program.outputs;
         let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(elements); outputs.len()];
         for place in 0..elements {
-            let of = |(values, (dtype, own)): (&Values, (DType, &Vec<u64>))| {
-                let index = source(place as u64, &dims, own) as usize;
+            let at = coordinates(place as u64, &dims);
+            let of = |(values, (dtype, walk)): (&Values, (DType, &(Vec<i64>, i64)))| {
+                let steps = at.iter().zip(&walk.0).map(|(at, stride)| *at as i64 * stride);
+                let index = (walk.1 + steps.sum::<i64>()) as usize;
                 if dtype.is_float() {
                     // Kernels have it so, whatever is in memory.
                     Scalar::Float(DType::F32.round(values.float(index)))
@@ -157,7 +193,7 @@ impl Op for Elementwise {
                     Scalar::Int(values.int(index), dtype)
                 }
             };
-            let tensors = self.dtypes().into_iter().zip(&shapes);
+            let tensors = self.dtypes().into_iter().zip(&walks);
             let elements: Vec<Scalar> = inputs.iter().zip(tensors).map(of).collect();
             let nodes = expression::evaluate(&self.program, &elements);
             for (result, output) in results.iter_mut().zip(outputs) {
@@ -173,19 +209,9 @@ impl Op for Elementwise {
     }
 }
 
-/// Index into a tensor with dimensions `own` of the element at `place` of what it is broadcast to.
-pub fn source(mut place: u64, dims: &[u64], own: &[u64]) -> u64 {
-    let (mut index, mut stride) = (0, 1);
-    for (back, dim) in dims.iter().rev().enumerate() {
-        let coordinate = place % dim;
-        place /= dim;
-        if back < own.len() {
-            let size = own[own.len() - 1 - back];
-            index += if size == 1 { 0 } else { coordinate * stride };
-            stride *= size;
-        }
-    }
-    index
+/// A walk in numbers.
+fn exact((strides, offset): (Vec<Size>, Size)) -> (Vec<i64>, i64) {
+    (strides.into_iter().map(Size::exact_signed).collect(), offset.exact_signed())
 }
 
 fn stored(values: &[Scalar], dtype: DType) -> Values {

@@ -3,9 +3,10 @@
 use halite_sizes::Size;
 
 use crate::{
-    DType, Samples, Values,
+    DType, Op, Samples, Values,
     elementwise::Elementwise,
     expression::{self, Function},
+    strides::Strides,
 };
 
 /// Functions of one float.
@@ -270,14 +271,48 @@ const SAMPLES: &[(&str, &str)] = &[
     ("f32[300x257]", "tanh $0; add %0 1.0; sigmoid %1 -> %2:f32"),
 ];
 
+/// Input, elements of its tensor, the first, strides.
+type Lies = (usize, u64, u64, &'static [i64]);
+
+/// (inputs, program, those that do not lie densely): vectors and single elements of each size, and what begins anywhere.
+const STRIDED: &[(&str, &str, &[Lies])] = &[
+    // Parts of rows, whole vectors and not.
+    (
+        "f32[5x8] f32[5x8]",
+        "sigmoid $0; mul %0 $1 -> %1:f32",
+        &[(0, 120, 8, &[24, 1]), (1, 121, 17, &[24, 1])],
+    ),
+    ("f16[5x8] f16[8]", "mul $0 $1 -> %0:f16", &[(0, 120, 4, &[24, 1]), (1, 120, 101, &[2])]),
+    ("i64[6x4] i64[6x4]", "add $0 $1 -> %0:i64", &[(0, 48, 4, &[8, 1]), (1, 24, 0, &[1, 6])]),
+    ("u8[3x7x4] u8[3x7x4]", "max $0 $1 -> %0:u8", &[(0, 84, 0, &[4, 12, 1]), (1, 100, 3, &[28, 4, 1])]),
+    // Transposed, backwards, a diagonal, one element.
+    ("f32[9x30] f32[9x30]", "sub $0 $1 -> %0:f32", &[(0, 270, 0, &[1, 9]), (1, 270, 269, &[-30, -1])]),
+    (
+        "f32[33] f32[1] f16[33]",
+        "add $0 $1; add %0 $2 -> %1:f32 %0:f16",
+        &[(0, 1089, 0, &[34]), (1, 9, 7, &[1])],
+    ),
+    ("f64[2x3x5x7]", "neg $0 -> %0:f64", &[(0, 210, 0, &[7, 70, 14, 1])]),
+];
+
 /// Operations that together go every way through the code.
 fn samples() -> Vec<Elementwise> {
     let sample = |inputs: &str, program: &str| Elementwise {
         inputs: inputs.parse().expect("written here, and read by every test"),
         program: program.parse().expect("written here, and read by every test"),
+        strided: Vec::new(),
     };
+    let strided = STRIDED.iter().map(|(inputs, program, strided)| {
+        let strides = |(input, source, offset, strides): &(usize, u64, u64, &[i64])| Strides {
+            input: *input,
+            source: source.into(),
+            offset: offset.into(),
+            strides: strides.iter().map(|stride| Size::from(*stride)).collect(),
+        };
+        Elementwise { strided: strided.iter().map(strides).collect(), ..sample(inputs, program) }
+    });
     let float = FLOAT.iter().map(|name| sample("f32[1030]", &format!("{name} $0 -> %0:f32")));
-    float.chain(SAMPLES.iter().map(|(inputs, program)| sample(inputs, program))).collect()
+    float.chain(SAMPLES.iter().map(|(inputs, program)| sample(inputs, program))).chain(strided).collect()
 }
 
 impl Samples for Elementwise {
@@ -286,8 +321,8 @@ impl Samples for Elementwise {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        let (dtype, dims) = &self.inputs.0[index];
-        let count = dims.iter().product::<Size>().exact_usize();
+        let dtype = &self.inputs.0[index].0;
+        let count = Op::inputs(self)[index].elements().exact_usize();
         if !dtype.is_float() {
             // Of all magnitudes.
             let (least, most) = expression::range(*dtype);

@@ -65,10 +65,12 @@ pub mod quant_matmul;
 pub mod reduce;
 pub mod resize;
 pub mod rotary;
+pub mod rows;
 pub mod scatter_elements;
 pub mod scatter_nd;
 pub mod softmax;
 pub mod sort;
+pub mod strides;
 pub mod suppress;
 pub mod top_k;
 

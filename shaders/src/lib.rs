@@ -14,6 +14,7 @@
 //! whole.
 #![forbid(unsafe_code)]
 
+mod cost;
 mod divider;
 mod emit;
 pub mod expand;

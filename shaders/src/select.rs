@@ -4,7 +4,7 @@ use halite_ops::Operation;
 use halite_sizes::Size;
 use halite_targets::Capabilities;
 
-use crate::{Plan, Step, Tuning, Variant, fit::fit, variants_of};
+use crate::{Plan, Step, Tuning, Variant, cost::estimate, fit::fit, variants_of};
 
 /// What became of a variant.
 #[derive(Clone, Debug)]
@@ -68,7 +68,35 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         })
         .collect();
     candidates.sort_by_key(|(out, class, position, c)| (*out, *class, *position, c.variant.name.clone()));
+    if row.is_none() {
+        estimated_first(&mut candidates, operation, target);
+    }
     candidates.into_iter().map(|(.., candidate)| candidate).collect()
+}
+
+/// Orders those whose time can be estimated by it, in the places that they have together.
+fn estimated_first(
+    candidates: &mut [(bool, u32, u32, Candidate)],
+    operation: &Operation,
+    target: &Capabilities,
+) {
+    let mut places = Vec::new();
+    let mut estimated = Vec::new();
+    for (place, entry) in candidates.iter().enumerate() {
+        let candidate = &entry.3;
+        let time = candidate.plan().and_then(|plan| estimate(operation, candidate.variant, plan, target));
+        if let Some(time) = time {
+            places.push(place);
+            estimated.push((time, entry.clone()));
+        }
+    }
+    estimated.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    for (place, (time, mut entry)) in places.into_iter().zip(estimated) {
+        if let Verdict::Runs { why, .. } = &mut entry.3.verdict {
+            *why = format!("estimated at {time:.1} µs; {}", entry.3.variant.note);
+        }
+        candidates[place] = entry;
+    }
 }
 
 fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why: String) -> Verdict {

@@ -96,14 +96,15 @@ impl Chain<'_> {
     /// The factor and the input of a node that only scales, which computes a tensor.
     pub(super) fn scaled(&self, id: TensorId) -> Option<(f64, TensorId)> {
         let node = self.producer(id)?;
-        let NodeOp::Operation(Operation::Elementwise(Elementwise { inputs, program })) = &node.op else {
+        let NodeOp::Operation(Operation::Elementwise(Elementwise { inputs, program, strided })) = &node.op
+        else {
             return None;
         };
         let ([(dtype, dims)], [call], [output]) = (&inputs.0[..], &program.nodes[..], &program.outputs[..])
         else {
             return None;
         };
-        let whole = dims.iter().product::<Size>() == self.graph.tensor(id).count();
+        let whole = dims.iter().product::<Size>() == self.graph.tensor(id).count() && strided.is_empty();
         if !whole || output.value != Operand::Node(0) || output.dtype != *dtype || !dtype.is_float() {
             return None;
         }
@@ -119,6 +120,7 @@ pub(super) fn factor(call: &halite_ops::expression::Node, of: Operand) -> Option
         _ => None,
     };
     match (call.function, &call.operands[..]) {
+        (Function::Neg, [a]) if *a == of => Some(-1.0),
         (Function::Mul, [a, b]) if *a == of => constant(*b),
         (Function::Mul, [a, b]) if *b == of => constant(*a),
         (Function::Div, [a, b]) if *a == of => constant(*b).filter(|by| *by != 0.0).map(|by| 1.0 / by),

@@ -7,16 +7,21 @@
 mod attend;
 #[cfg(test)]
 mod attend_tests;
+mod beside;
 mod chain;
 mod clean;
 mod epilogue;
 mod fuse;
 mod inline;
+mod joined;
 mod linear;
 mod merge;
+mod moves;
 mod norms;
 mod precision;
 pub(crate) mod print;
+mod reads;
+mod rows;
 mod scores;
 mod strides;
 #[cfg(test)]
@@ -84,9 +89,21 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(inline::run),
     },
     Pass {
+        name: "fixed-indices",
+        summary: "makes slices of what is picked by fixed indices at one distance",
+        needs: &["clean"],
+        run: Run::Regions(moves::fixed_indices),
+    },
+    Pass {
+        name: "joined-parts",
+        summary: "makes one copy of what joins parts of one tensor",
+        needs: &["fixed-indices"],
+        run: Run::Regions(joined::run),
+    },
+    Pass {
         name: "fuse-elementwise",
         summary: "joins elementwise operations into one",
-        needs: &["clean", "inline-scalars"],
+        needs: &["clean", "inline-scalars", "joined-parts"],
         run: Run::Regions(fuse::run),
     },
     Pass {
@@ -111,6 +128,48 @@ pub static PASSES: &[Pass] = &[
         name: "clean-again",
         summary: "leaves out what the passes before replaced",
         needs: &["find-attention", "find-norms", "epilogues"],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "join-products",
+        summary: "makes one product of several of one tensor by weights, such as queries, keys and values",
+        needs: &["epilogues", "clean-again"],
+        run: Run::Regions(beside::run),
+    },
+    Pass {
+        name: "join-copies",
+        summary: "makes one copy of several behind each other, and a view of a copy of everything",
+        needs: &["fixed-indices", "clean-again", "join-products"],
+        run: Run::Regions(moves::join),
+    },
+    Pass {
+        name: "clean-copies",
+        summary: "leaves out copies that nothing reads any more",
+        needs: &["join-copies"],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "attention-rows",
+        summary: "lets attention read and write rows where they lie",
+        needs: &["find-attention", "clean-copies"],
+        run: Run::Regions(rows::run),
+    },
+    Pass {
+        name: "clean-rows",
+        summary: "leaves out copies that attention does without",
+        needs: &["attention-rows"],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "strided-reads",
+        summary: "lets elementwise operations read parts of tensors, and other orders, where they lie",
+        needs: &["epilogues", "clean-rows"],
+        run: Run::Regions(reads::run),
+    },
+    Pass {
+        name: "clean-at-last",
+        summary: "leaves out what nothing reads any more",
+        needs: &["strided-reads"],
         run: Run::Regions(clean::run),
     },
 ];

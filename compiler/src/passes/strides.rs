@@ -29,41 +29,86 @@ impl Strided {
 
     /// The same elements in the source of the copy that makes the tensor. `None` where no strides say it.
     pub(super) fn through(&self, copy: &StridedCopy, source: TensorId) -> Option<Strided> {
-        if self.offset != 0 || !self.is_nested() {
-            return None;
+        let digits = digits(copy);
+        let (mut offset, mut rest) = (copy.offset, self.offset);
+        // How far each digit goes.
+        let mut reach = Vec::with_capacity(digits.len());
+        for digit in &digits {
+            let at = if rest.is(0.into()) { rest } else { rest / digit.place };
+            rest -= at * digit.place;
+            offset += at * digit.stride;
+            reach.push(at);
         }
-        let each = self.sizes.iter().zip(&self.strides);
-        let strides =
-            each.map(
-                |(size, stride)| {
-                    if *size == 1 || *stride == 0 { Some(0.into()) } else { step(copy, *size, *stride) }
-                },
-            );
-        let strides = strides.collect::<Option<Vec<Size>>>()?;
-        Some(Strided { tensor: source, offset: copy.offset, sizes: self.sizes.clone(), strides })
+        let mut strides = Vec::with_capacity(self.sizes.len());
+        for (size, stride) in self.sizes.iter().zip(&self.strides) {
+            if *size == 1 || *stride == 0 {
+                strides.push(0.into());
+                continue;
+            }
+            let at = digits.iter().rposition(|digit| *stride < digit.place * digit.size)?;
+            let digit = &digits[at];
+            if *stride < 0 || !stride.is_multiple_of(digit.place) {
+                return None;
+            }
+            let step = *stride / digit.place;
+            reach[at] += step * (*size - 1);
+            strides.push(step * digit.stride);
+        }
+        // No digit overflows, so that each walks by itself.
+        let fits = reach.iter().zip(&digits).all(|(reach, digit)| *reach < digit.size);
+        fits.then(|| Strided { tensor: source, offset, sizes: self.sizes.clone(), strides })
     }
 
-    /// Whether no two dimensions reach into the same places, so that each is a digit of its own.
-    fn is_nested(&self) -> bool {
-        let each = self.sizes.iter().zip(&self.strides);
-        let mut dims: Vec<(Size, Size)> =
-            each.filter(|(size, stride)| **size > 1 && **stride > 0).map(|(n, s)| (*s, *n)).collect();
-        dims.sort_unstable();
-        let mut reach = Size::constant(0);
-        dims.iter().all(|(stride, size)| {
-            let apart = *stride > reach;
-            reach += *stride * (*size - 1);
-            apart
+    /// The same, with dimensions taken apart where that helps, up to so many.
+    pub(super) fn through_parts(&self, copy: &StridedCopy, source: TensorId, most: usize) -> Option<Strided> {
+        let mut seen = self.clone();
+        loop {
+            if let Some(next) = seen.through(copy, source) {
+                return Some(next);
+            }
+            let (dim, inner) = seen.parting(copy).filter(|_| seen.sizes.len() < most)?;
+            seen.part(dim, inner);
+        }
+    }
+
+    /// A dimension that has to be taken apart to go [`through`](Self::through) a copy, and the size of its inner part.
+    pub(super) fn parting(&self, copy: &StridedCopy) -> Option<(usize, Size)> {
+        let digits = digits(copy);
+        let each = self.sizes.iter().zip(&self.strides).enumerate();
+        each.filter(|(_, (size, stride))| **size > 1 && **stride > 0).find_map(|(dim, (size, stride))| {
+            let parts = |place: &Size| {
+                *place > *stride
+                    && *place < *stride * *size
+                    && place.is_multiple_of(*stride)
+                    && (*stride * *size).is_multiple_of(*place)
+            };
+            let place = digits.iter().map(|digit| digit.place).find(parts)?;
+            Some((dim, place / *stride))
         })
+    }
+
+    /// Takes a dimension apart, whose inner part gets so many places.
+    pub(super) fn part(&mut self, dim: usize, inner: Size) {
+        let (size, stride) = (self.sizes[dim], self.strides[dim]);
+        self.sizes.splice(dim..=dim, [size / inner, inner]);
+        self.strides.splice(dim..=dim, [stride * inner, stride]);
     }
 
     /// The copy that makes a dense tensor of it, whose source has so many elements.
     pub(super) fn copy(&self, source: Size, dtype: halite_ops::DType) -> StridedCopy {
-        let mut shape = Vec::new();
+        let mut shape: Vec<Size> = Vec::new();
         let mut strides: Vec<Size> = Vec::new();
         for (size, stride) in self.sizes.iter().zip(&self.strides).filter(|(size, _)| **size != 1) {
-            shape.push(*size);
-            strides.push(*stride);
+            match (shape.last_mut(), strides.last_mut()) {
+                (Some(outer), Some(step)) if step.is(*stride * *size) => {
+                    *outer *= size;
+                    *step = *stride;
+                }
+                _ => {
+                    shape.push(*size);
+                    strides.push(*stride);
+                }
+            }
         }
         if shape.is_empty() {
             (shape, strides) = (vec![1.into()], vec![1.into()]);
@@ -76,27 +121,28 @@ fn dense(sizes: &[Size]) -> Vec<Size> {
     (0..sizes.len()).map(|i| sizes[i + 1..].iter().product()).collect()
 }
 
-/// How far a step of `stride` in a copy's result goes in its source, when `size` places in such steps are taken: they stay
-/// within one dimension of the copy, or within several that follow each other in the source too.
-fn step(copy: &StridedCopy, size: Size, stride: Size) -> Option<Size> {
-    let places = dense(&copy.shape);
-    let solid: Vec<usize> = (0..copy.shape.len()).filter(|i| copy.shape[*i] > 1).collect();
-    let at = solid.iter().rposition(|i| stride < places[*i] * copy.shape[*i])?;
-    let first = solid[at];
-    if !stride.is_multiple_of(places[first]) {
-        return None;
-    }
-    let own = Some(copy.strides[first]).filter(|stride| *stride >= 0)?;
-    let mut dims = solid[..=at].iter().rev();
-    let mut inner = *dims.next()?;
-    while stride * size > places[inner] * copy.shape[inner] {
-        let outer = *dims.next()?;
-        if copy.strides[outer] != copy.strides[inner] * copy.shape[inner] {
-            return None;
+/// A dimension of a copy, or several that follow each other in its source too.
+struct Digit {
+    size: Size,
+    /// Elements of the result from one to the next,
+    place: Size,
+    /// and of the source.
+    stride: Size,
+}
+
+/// The dimensions of a copy, the innermost last. A place in its result is a sum of places in each.
+fn digits(copy: &StridedCopy) -> Vec<Digit> {
+    let mut digits: Vec<Digit> = Vec::new();
+    let each = copy.shape.iter().zip(&copy.strides).zip(dense(&copy.shape));
+    for ((size, stride), place) in each.filter(|((size, _), _)| **size != 1) {
+        match digits.last_mut() {
+            Some(outer) if outer.stride.is(*stride * *size) => {
+                *outer = Digit { size: outer.size * *size, place, stride: *stride };
+            }
+            _ => digits.push(Digit { size: *size, place, stride: *stride }),
         }
-        inner = outer;
     }
-    Some(stride / places[first] * own)
+    digits
 }
 
 #[cfg(test)]
@@ -178,8 +224,28 @@ mod tests {
         let seen = Strided { tensor: TensorId(1), offset: 0.into(), strides: dense(&sizes), sizes };
         let (direct, through) = same(&[slice, turned], &seen).unwrap();
         assert_eq!(direct, through);
-        let twice =
-            Strided { tensor: TensorId(1), offset: 0.into(), sizes: of(&[3, 2]), strides: of(&[1, 2]) };
-        assert!(!twice.is_nested());
+        // The part behind the transposition: the second of three that lie side by side.
+        let turned = StridedCopy::transpose(&of(&[5, 3, 4]), &[1, 0, 2], DType::F32);
+        let sizes = of(&[5, 2, 2]);
+        let seen = Strided { tensor: TensorId(1), offset: 20.into(), strides: of(&[4, 2, 1]), sizes };
+        let (direct, through) = same(std::slice::from_ref(&turned), &seen).unwrap();
+        assert_eq!(direct, through);
+        assert_eq!(seen.through(&turned, TensorId(0)).unwrap().strides, [12, 2, 1]);
+        // It would go on with the next part.
+        let over = Strided { offset: 24.into(), ..seen };
+        assert_eq!(over.through(&turned, TensorId(0)), None);
+    }
+
+    #[test]
+    fn dimensions_are_taken_apart() {
+        let turned = StridedCopy::transpose(&of(&[5, 3, 4]), &[1, 0, 2], DType::F32);
+        let mut seen = Strided { tensor: TensorId(1), offset: 0.into(), sizes: of(&[60]), strides: of(&[1]) };
+        assert_eq!(seen.through(&turned, TensorId(0)), None);
+        while let Some((dim, inner)) = seen.parting(&turned) {
+            seen.part(dim, inner);
+        }
+        assert_eq!(seen.sizes, [3, 5, 4]);
+        let (direct, through) = same(&[turned], &seen).unwrap();
+        assert_eq!(direct, through);
     }
 }

@@ -7,7 +7,7 @@ use halite_abi::BINDING_ALIGNMENT;
 use halite_sizes::Size;
 
 use super::{
-    flow::{Flow, StorageId},
+    flow::{Flow, StorageClass, StorageId},
     lives::Lives,
     memory::{Need, arrange, whole_size},
     schedule::{Memory, Span},
@@ -73,7 +73,14 @@ impl Addresses {
         }
         let (places, bytes) = eras(&needs, flow, watch)?;
         let none = (0, Size::constant(0));
-        let offset = |id: usize| index_of[lives.group[id]].map_or(none, |index: usize| places[index]);
+        let place = |id: usize| index_of[lives.group[id]].map_or(none, |index: usize| places[index]);
+        let offset = |id: usize| match flow.storages[id].class {
+            StorageClass::Part(of, at) => {
+                let (era, offset) = place(of.index());
+                (era, offset + at)
+            }
+            _ => place(id),
+        };
         let mut rest = places[tensors..].iter().copied();
         let count = |choice: &Option<Rc<Choice>>| choice.as_ref().map_or(0, |c| c.scratch.len());
         Ok(Addresses {

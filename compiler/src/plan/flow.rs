@@ -26,6 +26,8 @@ pub enum StorageClass {
     Packed(PackedId),
     /// In the transient memory.
     Transient,
+    /// In another storage, which is no part itself, from this byte on.
+    Part(StorageId, u64),
     /// At an offset of the transient memory.
     Counter(u64),
     /// At an offset of the memory that the host reads.
@@ -188,6 +190,23 @@ impl Flow {
     /// The input whose buffer an output is in: that of its state.
     pub fn state_input(&self, output: usize) -> Option<usize> {
         self.states.iter().find(|state| state.output == output).map(|state| state.input)
+    }
+
+    /// The storage whose memory a storage is in: itself, or what it is a part of.
+    pub fn root(&self, id: StorageId) -> StorageId {
+        match self.storages[id.index()].class {
+            StorageClass::Part(of, _) => of,
+            _ => id,
+        }
+    }
+
+    /// The bytes of its [`root`](Self::root) that a storage is; all that may be there, if it is the root.
+    pub fn range(&self, id: StorageId) -> Range<u64> {
+        let storage = &self.storages[id.index()];
+        match storage.class {
+            StorageClass::Part(_, at) => at..at + storage.bytes.value(),
+            _ => 0..u64::MAX,
+        }
     }
 
     /// Whether an input is a state.

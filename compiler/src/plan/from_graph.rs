@@ -3,13 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use halite_ops::Operation;
+use halite_ops::{Operation, copy::StridedCopy};
 use halite_sizes::Size;
 
 use super::{
     flow::{COUNTER_BYTES, Flow, Item, Number, State, Step, Storage, StorageClass, StorageId},
     in_place::{Placement, in_place},
     order::by_level,
+    parts::{Parts, slice},
     pool::{Known, Pool},
 };
 use crate::{
@@ -21,6 +22,9 @@ use crate::{
 
 /// Most levels of branches and loops in each other.
 const MOST_LEVELS: usize = 64;
+/// A part of a storage: the storage, and the first byte.
+type Part = (StorageId, u64);
+
 /// Bytes of the readback memory that a value takes.
 const READ_BYTES: u64 = 8;
 
@@ -32,7 +36,10 @@ pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<F
     let (flow, of) = (Flow::default(), HashMap::new());
     let read = read(graph);
     let states = Placement::of(graph);
-    let mut builder = FlowBuilder { graph, pool, watch, read, states, flow, of, open: 0, level: 0 };
+    let parts = Parts::of(graph, |id| states.computed.contains_key(&id));
+    let (joining, copied) = (HashMap::new(), HashSet::new());
+    let mut builder =
+        FlowBuilder { graph, pool, watch, read, states, parts, joining, copied, flow, of, open: 0, level: 0 };
     builder.inputs();
     let mut items = Vec::new();
     builder.region(&graph.body, &mut items)?;
@@ -63,6 +70,11 @@ struct FlowBuilder<'a> {
     /// Tensors that anything reads.
     read: HashSet<TensorId>,
     states: Placement,
+    parts: Parts,
+    /// The storages of what comes together by parts.
+    joining: HashMap<TensorId, StorageId>,
+    /// What was copied to parts.
+    copied: HashSet<(StorageId, Part)>,
     flow: Flow,
     of: HashMap<TensorId, StorageId>,
     /// The first step that is in no segment yet.
@@ -186,7 +198,44 @@ impl FlowBuilder<'_> {
             let node = Node { inputs, ..node.clone() };
             return self.compute(&node, Computation::Operation(Box::new(updating)));
         }
-        self.compute(node, Computation::Operation(Box::new(operation.clone())))
+        match operation {
+            Operation::Concat(_) if self.parts.is_joined(node.outputs[0]) => self.join(node),
+            Operation::StridedCopy(copy) if !open && self.show(node, copy)? => Ok(()),
+            _ => self.compute(node, Computation::Operation(Box::new(operation.clone()))),
+        }
+    }
+
+    /// Makes what a copy copies a part of what it is copied from. `false` where it is something else, or where the place it
+    /// comes from is written later.
+    fn show(&mut self, node: &Node, copy: &StridedCopy) -> Result<bool, CompileError> {
+        let (result, from) = (node.outputs[0], self.of(node.inputs[0])?);
+        let own = self.parts.part(result).is_some() || self.states.computed.contains_key(&result);
+        let Some(begin) = slice(copy).filter(|_| !own && self.graph.open.is_none()) else { return Ok(false) };
+        let (root, first) = (self.flow.root(from), self.flow.range(from).start);
+        if !matches!(self.class(root), StorageClass::Transient | StorageClass::Input(_)) {
+            return Ok(false);
+        }
+        let bytes = self.graph.tensor(result).byte_size();
+        let id = self.storage(StorageClass::Part(root, first + begin), bytes);
+        self.of.insert(result, id);
+        Ok(true)
+    }
+
+    /// Brings together what a node joins: what was not computed there is copied there.
+    fn join(&mut self, node: &Node) -> Result<(), CompileError> {
+        let whole = self.result(node.outputs[0]);
+        let (root, mut at) = (self.flow.root(whole), self.flow.range(whole).start);
+        for input in &node.inputs {
+            let from = self.of(*input)?;
+            let bytes = self.flow.storages[from.index()].bytes;
+            let class = StorageClass::Part(root, at);
+            if self.class(from) != class && self.copied.insert((from, (root, at))) {
+                let to = self.storage(class, bytes);
+                self.copy(from, to);
+            }
+            at += bytes.value();
+        }
+        Ok(())
     }
 
     /// Whether a node's result is the new value of a state, and a tensor that it reads is the old one.
@@ -201,9 +250,30 @@ impl FlowBuilder<'_> {
 
     /// The place of what a node computes: that of a state, where it is the state's new value.
     fn result(&mut self, tensor: TensorId) -> StorageId {
+        if let Some((whole, at)) = self.parts.part(tensor) {
+            let whole = self.joining(whole);
+            let id = self.storage(StorageClass::Part(whole, at), self.graph.tensor(tensor).byte_size());
+            self.of.insert(tensor, id);
+            return id;
+        }
+        if self.parts.is_joined(tensor) {
+            let id = self.joining(tensor);
+            self.of.insert(tensor, id);
+            return id;
+        }
         let Some(input) = self.states.computed.get(&tensor) else { return self.local(tensor) };
         let id = self.of[&self.graph.inputs[*input].tensor];
         self.of.insert(tensor, id);
+        id
+    }
+
+    /// The storage of what comes together by parts, which may be there before its node.
+    fn joining(&mut self, tensor: TensorId) -> StorageId {
+        if let Some(id) = self.joining.get(&tensor) {
+            return *id;
+        }
+        let id = self.storage(StorageClass::Transient, self.graph.tensor(tensor).byte_size());
+        self.joining.insert(tensor, id);
         id
     }
 
@@ -359,7 +429,7 @@ impl FlowBuilder<'_> {
         let mut from = Vec::new();
         for (result, place) in results.iter().zip(places) {
             let id = self.of(*result)?;
-            if id == *place || !places.contains(&id) {
+            if id == *place || !places.contains(&self.flow.root(id)) {
                 from.push(id);
                 continue;
             }
@@ -421,7 +491,7 @@ impl FlowBuilder<'_> {
         let mut used: Vec<bool> = (0..inputs).map(|index| self.flow.is_state(index)).collect();
         for step in &self.flow.steps {
             for id in step.reads() {
-                match self.flow.storages[id.index()].class {
+                match self.flow.storages[self.flow.root(*id).index()].class {
                     StorageClass::Input(index) => used[index as usize] = true,
                     StorageClass::Constant(id) => self.pool.constants[id.index()].resident = true,
                     StorageClass::Packed(id) => self.pool.packed[id.index()].resident = true,

@@ -29,8 +29,10 @@ impl Lives {
         let mut of: Vec<Option<(usize, usize)>> = vec![None; flow.storages.len()];
         for (time, step) in flow.steps.iter().enumerate() {
             for id in step.reads().iter().chain(step.writes()) {
-                if flow.storages[id.index()].class == StorageClass::Transient {
-                    let (_, last) = of[id.index()].get_or_insert((time, time));
+                // A part is needed where it lies.
+                let root = flow.root(*id).index();
+                if flow.storages[root].class == StorageClass::Transient {
+                    let (_, last) = of[root].get_or_insert((time, time));
                     *last = time;
                 }
             }
@@ -59,12 +61,15 @@ impl Lives {
                 continue;
             }
             let output = outputs[0].index();
-            let fits = |(index, id): &(usize, &StorageId)| {
+            let fits = |(_, id): &(usize, &StorageId)| {
                 let group = self.group[id.index()];
+                // All that read it do so where they write.
+                let group_of = |other: &StorageId| self.group[flow.root(*other).index()];
+                let mut same = inputs.iter().enumerate().filter(|(_, other)| group_of(other) == group);
                 flow.storages[id.index()].class == StorageClass::Transient
                     && whole_size(flow.storages[group].bytes).is(whole_size(flow.storages[output].bytes))
                     && self.of[group].is_some_and(|(_, last)| last == time)
-                    && overwritable(operation, *index)
+                    && same.all(|(index, _)| overwritable(operation, index))
             };
             let target = inputs.iter().enumerate().find(fits).map(|(_, id)| self.group[id.index()]);
             let Some(target) = target else { continue };
@@ -80,9 +85,12 @@ impl Lives {
     }
 }
 
-/// Whether an input of an elementwise operation has an element of the same size for each of the result.
+/// Whether an input of an elementwise operation has an element of the same size for each of the result, at the same place.
 pub(super) fn overwritable(operation: &Operation, input: usize) -> bool {
     let (inputs, outputs) = (operation.inputs(), operation.outputs());
+    if matches!(operation, Operation::Elementwise(op) if op.strides_of(input).is_some()) {
+        return false;
+    }
     let (input, output) = (&inputs[input], &outputs[0]);
     input.elements().is(output.elements())
         && input.dtype.size() == output.dtype.size()

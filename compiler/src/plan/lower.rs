@@ -180,6 +180,10 @@ impl Lowering<'_, '_> {
                 (Memory::Packed(slab), offset.into())
             }
             StorageClass::Transient => addresses.place(id),
+            StorageClass::Part(of, at) => {
+                let whole = self.span(flow, of, addresses);
+                (whole.memory, whole.offset + at)
+            }
             StorageClass::Counter(offset) => (Memory::Transient(0), offset.into()),
             StorageClass::Readback(offset) => (Memory::Readback, offset.into()),
         };

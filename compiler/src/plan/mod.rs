@@ -14,6 +14,7 @@ mod load;
 pub mod lower;
 pub mod memory;
 mod order;
+mod parts;
 pub mod pool;
 pub mod schedule;
 pub mod slabs;

@@ -1,7 +1,7 @@
 //! The order of steps: what does not depend on each other comes together, so that few barriers are needed and dispatches
 //! overlap.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     flow::{Flow, StorageId},
@@ -48,24 +48,54 @@ fn levels(flow: &Flow) -> Vec<usize> {
             _ => first + 1,
         };
         let base = next;
-        // The levels from which on a storage can be read, and be written.
-        let mut ready: HashMap<StorageId, (usize, usize)> = HashMap::new();
+        let mut ready = Ready::default();
         for step in &flow.steps[first..end] {
-            let reads = step.reads().iter().map(|id| ready.get(id).map_or(base, |(read, _)| *read));
-            let writes = step.writes().iter().map(|id| ready.get(id).map_or(base, |(_, write)| *write));
+            let reads = step.reads().iter().map(|id| ready.of(flow, *id, base).read);
+            let writes = step.writes().iter().map(|id| ready.of(flow, *id, base).write);
             let level = reads.chain(writes).max().unwrap_or(base);
-            for id in step.reads() {
-                let (_, write) = ready.entry(*id).or_insert((base, base));
-                *write = (*write).max(level + 1);
-            }
-            for id in step.writes() {
-                ready.insert(*id, (level + 1, level + 1));
-            }
+            step.reads()
+                .iter()
+                .for_each(|id| ready.after(flow, *id, Levels { read: base, write: level + 1 }));
+            let written = Levels { read: level + 1, write: level + 1 };
+            step.writes().iter().for_each(|id| ready.after(flow, *id, written));
             levels.push(level);
             next = next.max(level + 1);
         }
     }
     levels
+}
+
+/// The levels from which on something can be read, and be written.
+#[derive(Clone, Copy)]
+struct Levels {
+    read: usize,
+    write: usize,
+}
+
+/// From when on storages are ready: for each that is no part of another, and for its parts.
+#[derive(Default)]
+struct Ready(HashMap<StorageId, BTreeMap<(u64, u64), Levels>>);
+
+impl Ready {
+    /// From when on a storage is ready; from `base` on if nothing was done with it.
+    fn of(&self, flow: &Flow, id: StorageId, base: usize) -> Levels {
+        let own = flow.range(id);
+        let mut levels = Levels { read: base, write: base };
+        let all = self.0.get(&flow.root(id)).into_iter().flatten();
+        for (_, other) in all.filter(|((start, end), _)| *start < own.end && own.start < *end) {
+            levels.read = levels.read.max(other.read);
+            levels.write = levels.write.max(other.write);
+        }
+        levels
+    }
+
+    /// Notes what comes after something that was done with a storage.
+    fn after(&mut self, flow: &Flow, id: StorageId, next: Levels) {
+        let range = flow.range(id);
+        let ranges = self.0.entry(flow.root(id)).or_default();
+        let own = ranges.entry((range.start, range.end)).or_insert(next);
+        *own = Levels { read: own.read.max(next.read), write: own.write.max(next.write) };
+    }
 }
 
 fn sort(flow: &mut Flow, levels: &[usize]) {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     CompileOptions, Control, Function, Program,
     backend::vulkan::Vulkan,
-    build::Builder,
+    build::{Builder, Range},
     graph::{ElementType, Graph, TensorId},
 };
 
@@ -77,10 +77,98 @@ fn branches_run_side_by_side() {
     let plan = planned(vec![made(|b| {
         let x = b.input("x", F32, &[32, 32]).unwrap();
         let ends: Vec<_> = (0..3).map(|_| b.softmax(x, 1, false).unwrap()).collect();
-        let y = b.concat(&ends, 0).unwrap();
+        let y = b.concat(&ends, 1).unwrap();
         b.output("y", y);
     })]);
     assert_eq!(line(&plan.targets[0].functions[0][0].segments[0]), "ddd|ddd|");
+}
+
+/// The commands of the first target's first function, as a line, and the bytes between them.
+fn commands(make: impl FnOnce(&mut Builder)) -> (String, u64) {
+    let plan = planned(vec![made(make)]);
+    let lowered = &plan.targets[0].functions[0][0];
+    (line(&lowered.segments[0]), lowered.transient_bytes.value())
+}
+
+#[test]
+fn what_is_joined_is_computed_where_it_is_joined() {
+    let joined = |columns: u64| {
+        commands(|b| {
+            let x = b.input("x", F32, &[2, columns]).unwrap();
+            let ends: Vec<_> = (0..3).map(|_| b.softmax(x, 1, false).unwrap()).collect();
+            let y = b.concat(&ends, 0).unwrap();
+            b.output("y", y);
+        })
+    };
+    // Straight into the output.
+    assert_eq!(joined(32), ("ddd|".to_owned(), 0));
+    // Parts that cannot be bound are copied: 240 bytes, of which the first begins at a multiple of 256.
+    assert_eq!(joined(30), ("ddd|cc|".to_owned(), 496));
+    // The input, constants, and what is there twice, are copied.
+    let (line, _) = commands(|b| {
+        let x = b.input("x", F32, &[2, 32]).unwrap();
+        let c = constant(b, &[2, 32], 0.0);
+        let y = b.softmax(x, 1, false).unwrap();
+        let all = b.concat(&[c, y, x, y], 0).unwrap();
+        b.output("all", all);
+    });
+    assert_eq!(line, "dcc|c|");
+}
+
+#[test]
+fn growing_concatenations_have_one_memory() {
+    // As in dense blocks: each layer reads all before it.
+    let (line, bytes) = commands(|b| {
+        let mut parts = vec![b.input("x", F32, &[4, 64]).unwrap()];
+        parts[0] = b.softmax(parts[0], 1, false).unwrap();
+        for _ in 0..3 {
+            let all = b.concat(&parts, 0).unwrap();
+            let rows = b.dims(all)[0];
+            let weights = constant(b, &[4, rows], 1.0);
+            parts.push(b.matmul(weights, all).unwrap());
+        }
+        let all = b.concat(&parts, 0).unwrap();
+        let y = b.softmax(all, 1, false).unwrap();
+        b.output("y", y);
+    });
+    assert_eq!((line.as_str(), bytes), ("d|d|d|d|d|", 16 * 64 * 4));
+}
+
+#[test]
+fn slices_that_lie_together_are_parts() {
+    let (line, _) = commands(|b| {
+        let x = b.input("x", F32, &[4, 64]).unwrap();
+        let y = b.softmax(x, 1, false).unwrap();
+        let part = |b: &mut Builder, of: TensorId, start: u64, count: u64| {
+            b.slice(of, &[Range { start, step: 1, count }, Range::all(64)]).unwrap()
+        };
+        // Of an input, of a result, of a part.
+        let parts = [part(b, x, 1, 2), part(b, y, 2, 2)];
+        let inner = part(b, parts[1], 1, 1);
+        for (index, of) in [parts[0], parts[1], inner].into_iter().enumerate() {
+            let end = b.softmax(of, 1, false).unwrap();
+            b.output(&format!("y{index}"), end);
+        }
+        // What is returned has memory of its own.
+        b.output("part", parts[0]);
+    });
+    assert_eq!(line, "ddc|dd|");
+}
+
+#[test]
+fn parts_of_what_is_written_again_are_saved() {
+    // The state is written while a part of its old value is needed.
+    let graph = made(|b| {
+        let x = b.input("x", F32, &[4, 64]).unwrap();
+        let part = b.slice(x, &[Range { start: 1, step: 1, count: 1 }, Range::all(64)]).unwrap();
+        let new = b.unary(Call::Exp, x).unwrap();
+        let y = b.softmax(part, 1, false).unwrap();
+        b.output("y", y);
+        b.output("new", new);
+    });
+    let graph = Graph { states: vec![crate::graph::StatePort { input: 0, output: 1 }], ..graph };
+    let plan = planned(vec![graph]);
+    assert_eq!(line(&plan.targets[0].functions[0][0].segments[0]), "d|dd|");
 }
 
 #[test]

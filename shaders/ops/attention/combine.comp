@@ -18,6 +18,8 @@ QUAD_BUFFER(2, result4, , TYPE);
 layout(push_constant) uniform Shape {
     uint rows;    // Of a part.
     uint splits;  // Up to MOST.
+    uint q_len, heads;
+    uint out_batch, out_head, out_row;  // Where the rows of results lie, in units of a row.
 };
 
 const float NONE = uintBitsToFloat(0xFF800000u);
@@ -64,6 +66,8 @@ void main() {
             if (lane < apart) tree[lane] = merged(tree[lane], tree[lane + apart]);
         }
         barrier();
+        const uint head = row / q_len;
+        const uint to = head / heads * out_batch + head % heads * out_head + row % q_len * out_row;
         const float base = base_of(tree[0].x), total = tree[0].y;
         const float factor = total == 0.0 ? 0.0 : 1.0 / total;
         for (uint s = lane; s < splits; s += LANES) weights[s] = weight(sums[s * rows + row].x - base) * factor;
@@ -89,9 +93,9 @@ void main() {
             }
             if (!mine || (STREAMS > 1 && stream > 0)) continue;
             if (QUADS) {
-                CONCAT(STORE4_, TYPE)(result4, row * UNITS + unit, value);
+                CONCAT(STORE4_, TYPE)(result4, to + unit, value);
             } else {
-                CONCAT(STORE_, TYPE)(result, row * D + unit, value.x);
+                CONCAT(STORE_, TYPE)(result, to + unit, value.x);
             }
         }
         barrier();

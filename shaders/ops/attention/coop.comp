@@ -40,10 +40,14 @@ layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
 layout(set = 0, binding = 4) writeonly buffer Result { uvec4 result[]; };
 
 layout(push_constant) uniform Shape {
-    uint q_len, kv_len, capacity;
+    uint q_len, kv_len;
     uint group_heads;            // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
     float scale, softcap;
+    uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie, in words.
+    uint k_first, k_batch, k_head, k_row;
+    uint v_first, v_batch, v_head, v_row;
+    uint out_batch, out_head, out_row;  // Where those of results lie.
 };
 
 const uint LANES = gl_WorkGroupSize.x, SUBGROUPS = LANES / 32;
@@ -66,11 +70,11 @@ uvec4 next[EACH];
 uint lane, piece, rows, my_row, head0, batch;
 float factor;  // From scores to powers of two.
 
-#define FETCH(source, base, first, count) \
+#define FETCH(source, base, row, first, count) \
     [[unroll]] for (uint i = 0; i < EACH; ++i) { \
         const uint at = gl_LocalInvocationIndex + i * LANES, r = (first) + at / WORDS; \
         next[i] = uvec4(0); \
-        if (r < (count)) next[i] = source[(base) + r * WORDS + at % WORDS]; \
+        if (r < (count)) next[i] = source[(base) + r * (row) + at % WORDS]; \
     }
 
 void keep(uint tile) {
@@ -154,7 +158,6 @@ bool lies_directly() {
 void main() {
     lane = gl_SubgroupInvocationID;
     piece = gl_SubgroupID * 64;
-    const uint kv_heads = gl_NumWorkGroups.y;
     batch = gl_WorkGroupID.z;
     key_count = LENGTHS ? min(lengths[batch], kv_len) : kv_len;
     head0 = gl_WorkGroupID.y * group_heads;
@@ -163,8 +166,10 @@ void main() {
     const uint block = CAUSAL ? gl_NumWorkGroups.x - 1 - gl_WorkGroupID.x : gl_WorkGroupID.x;
     const uint row0 = block * BQ;
     my_row = row0 + gl_SubgroupID * MINE;
-    const uint first_row = (batch * kv_heads + gl_WorkGroupID.y) * rows;
-    const uint kv_base = (batch * kv_heads + gl_WorkGroupID.y) * capacity * WORDS;
+    const uint q_base = q_first + batch * q_batch + head0 * q_head;
+    const uint k_base = k_first + batch * k_batch + gl_WorkGroupID.y * k_head;
+    const uint v_base = v_first + batch * v_batch + gl_WorkGroupID.y * v_head;
+    const uint out_base = batch * out_batch + head0 * out_head;
     factor = SOFTCAP || MASK ? LOG2_E : scale * LOG2_E;
     const bool direct = DIRECT && lies_directly();
 
@@ -186,7 +191,8 @@ void main() {
     for (uint at = gl_LocalInvocationIndex; at < BQ * WORDS; at += LANES) {
         const uint r = at / WORDS;
         uvec4 word = uvec4(0);
-        if (row0 + r < rows) word = q[(first_row + row0 + r) * WORDS + at % WORDS];
+        const uint row = row0 + r;
+        if (row < rows) word = q[q_base + row / q_len * q_head + row % q_len * q_row + at % WORDS];
         tiles[r * ROW + at % WORDS] = word;
     }
     barrier();
@@ -207,12 +213,12 @@ void main() {
     }
 
     if (end > 0) {
-        FETCH(k, kv_base, 0, key_count)
+        FETCH(k, k_base, k_row, 0, key_count)
         keep(0);
     }
     barrier();
     for (uint k0 = 0; k0 < end; k0 += BK) {
-        FETCH(v, kv_base, k0, key_count)
+        FETCH(v, v_base, v_row, k0, key_count)
         LEFT weights[TM * KT];
         if (k0 < my_end) {
             SUM scores[TM * KT];
@@ -307,7 +313,7 @@ void main() {
         barrier();
         const bool more = k0 + BK < end;
         if (more) {
-            FETCH(k, kv_base, k0 + BK, key_count)
+            FETCH(k, k_base, k_row, k0 + BK, key_count)
         }
         if (k0 < my_end) {
             [[unroll]] for (uint j = 0; j < KT; ++j) {
@@ -347,9 +353,9 @@ void main() {
     }
     together();
     for (uint at = lane; at < MINE * WORDS; at += 32) {
-        const uint r = at / WORDS;
-        if (my_row + r < rows)
-            result[(first_row + my_row + r) * WORDS + at % WORDS] =
+        const uint r = at / WORDS, row = my_row + r;
+        if (row < rows)
+            result[out_base + row / q_len * out_head + row % q_len * out_row + at % WORDS] =
                 tiles[(gl_SubgroupID * MINE + r) * ROW + at % WORDS];
     }
 }

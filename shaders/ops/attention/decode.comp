@@ -26,11 +26,14 @@ layout(set = 0, binding = 4) writeonly buffer Results { float results[]; };
 layout(set = 0, binding = 5) writeonly buffer Sums { vec2 sums[]; };  // Greatest score, sum of weights.
 
 layout(push_constant) uniform Shape {
-    uint q_len, kv_len, capacity;
+    uint q_len, kv_len;
     uint group_heads;            // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
     uint splits, split_len;      // Parts of the keys, and keys of a part.
     float scale, softcap;
+    uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie, in words.
+    uint k_first, k_batch, k_head, k_row;
+    uint v_first, v_batch, v_head, v_row;
 };
 
 #if defined(WIDE)
@@ -103,7 +106,9 @@ void main() {
     const uint batch = gl_WorkGroupID.z / splits, split = gl_WorkGroupID.z % splits;
     const uint rows = group_heads * q_len, row0 = gl_WorkGroupID.x * RB;
     const uint first_row = (batch * kv_heads + kv_head) * rows;
-    const uint kv_base = (batch * kv_heads + kv_head) * capacity * WORDS;
+    const uint q_base = q_first + batch * q_batch + kv_head * group_heads * q_head;
+    const uint k_base = k_first + batch * k_batch + kv_head * k_head;
+    const uint v_base = v_first + batch * v_batch + kv_head * v_head;
     key_count = LENGTHS ? min(lengths[batch], kv_len) : kv_len;
     const uint part_len = LENGTHS ? (key_count + splits * KB - 1) / (splits * KB) * KB : split_len;
     const uint begin = split * part_len, end = min(key_count, begin + part_len);
@@ -113,7 +118,8 @@ void main() {
     [[unroll]] for (uint r = 0; r < RB; ++r) {
         [[unroll]] for (uint w = 0; w < EACH; ++w) {
             const uint row = min(row0 + r, rows - 1);
-            const float[PACK] values = unpacked(q[(first_row + row) * WORDS + w * T + part]);
+            const uint at = q_base + row / q_len * q_head + row % q_len * q_row;
+            const float[PACK] values = unpacked(q[at + w * T + part]);
             [[unroll]] for (uint e = 0; e < PACK; ++e) queries[(r * EACH + w) * PACK + e] = values[e];
         }
     }
@@ -128,9 +134,9 @@ void main() {
         uvec4 keys[EARLY ? KEY_ROUNDS * EACH : 1], held[EARLY ? VALUE_ROUNDS : 1];
         if (EARLY) {
             [[unroll]] for (uint i = 0; i < KEY_ROUNDS * EACH; ++i)
-                keys[i] = k[kv_base + min(k0 + i / EACH * KEYS + lane / T, end - 1) * WORDS + i % EACH * T + part];
+                keys[i] = k[k_base + min(k0 + i / EACH * KEYS + lane / T, end - 1) * k_row + i % EACH * T + part];
             [[unroll]] for (uint i = 0; i < VALUE_ROUNDS; ++i)
-                held[i] = v[kv_base + min(k0 + i * STREAMS + stream, end - 1) * WORDS + word];
+                held[i] = v[v_base + min(k0 + i * STREAMS + stream, end - 1) * v_row + word];
         }
         [[unroll]] for (uint i = 0; i < KEY_ROUNDS; ++i) {
             const uint j = i * KEYS + lane / T, key = min(k0 + j, end - 1);
@@ -141,7 +147,7 @@ void main() {
                 if (EARLY) {
                     packed = keys[i * EACH + w];
                 } else {
-                    packed = k[kv_base + key * WORDS + w * T + part];
+                    packed = k[k_base + key * k_row + w * T + part];
                 }
                 const float[PACK] values = unpacked(packed);
                 [[unroll]] for (uint r = 0; r < RB; ++r)
@@ -184,7 +190,7 @@ void main() {
             if (EARLY) {
                 packed = held[i];
             } else {
-                packed = v[kv_base + min(k0 + j, end - 1) * WORDS + word];
+                packed = v[v_base + min(k0 + j, end - 1) * v_row + word];
             }
             const float[PACK] values = unpacked(packed);
             [[unroll]] for (uint r = 0; r < RB; ++r) {

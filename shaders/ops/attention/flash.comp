@@ -35,11 +35,17 @@ ELEMENT_BUFFER(4, result, , TYPE);
 #endif
 
 layout(push_constant) uniform Shape {
-    uint q_len, kv_len, capacity;
+    uint q_len, kv_len;
     uint group_heads;  // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
     uint splits, split_len;      // Parts of the keys, and keys of a part.
     float scale, softcap;
+    uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie.
+    uint k_first, k_batch, k_head, k_row;
+    uint v_first, v_batch, v_head, v_row;
+#ifndef SPLIT
+    uint out_batch, out_head, out_row;  // Where those of results lie.
+#endif
 };
 
 #define LOAD CONCAT(LOAD_, TYPE)
@@ -58,7 +64,7 @@ shared float largest[BQ * 8];
 #endif
 
 uint lane, eighth, group;
-uint rows, row0, q_base, kv_base;
+uint rows, row0, q_base, k_base, v_base;
 float scores[TQ * TK];
 float values[TQ];  // One for each of the lane's queries; what the reductions work on.
 
@@ -74,12 +80,17 @@ float capped(float x) {
     return softcap * sign(x) * ((1.0 - e) / (1.0 + e));
 }
 
-// Copies 32 dimensions from `from` of rows, of which `count` are there, to a tile.
+// Where a query lies: those of several heads are rows here.
+uint query(uint row) {
+    return q_base + (group_heads == 1 ? row * q_row : row / q_len * q_head + row % q_len * q_row);
+}
+
+// Copies 32 dimensions from `from` of rows r, of which `count` are there and each begins at `base`, to a tile.
 #define STAGE(tile, tile_rows, source, base, count, from) \
     for (uint i = lane; i < (tile_rows) * 32; i += LANES) { \
         const uint r = i / 32, d = i % 32; \
         float value = 0.0; \
-        if (r < (count) && (from) + d < D) value = LOAD(source, (base) + r * D + (from) + d); \
+        if (r < (count) && (from) + d < D) value = LOAD(source, (base) + (from) + d); \
         tile[r * ROW + d / 4][d % 4] = value; \
     }
 
@@ -116,8 +127,8 @@ void multiply_keys(uint k0, uint end) {
     const uint q_count = rows - row0, k_count = end - k0;
     for (uint c = 0; c < CHUNKS; ++c) {
         barrier();
-        STAGE(tile_q, BQ, q, q_base + row0 * D, q_count, c * 32)
-        STAGE(tile_k, BK, k, kv_base + k0 * D, k_count, c * 32)
+        STAGE(tile_q, BQ, q, query(row0 + r), q_count, c * 32)
+        STAGE(tile_k, BK, k, k_base + (k0 + r) * k_row, k_count, c * 32)
         barrier();
         for (uint part = 0; part < 8; ++part) {
             vec4 left[TQ];
@@ -158,9 +169,12 @@ void main() {
     const uint part_len = LENGTHS ? (key_count + splits * BK - 1) / (splits * BK) * BK : split_len;
     rows = group_heads * q_len;
     row0 = gl_WorkGroupID.x * BQ;
+    q_base = q_first + batch * q_batch + kv_head * group_heads * q_head;
+    k_base = k_first + batch * k_batch + kv_head * k_head;
+    v_base = v_first + batch * v_batch + kv_head * v_head;
+#ifdef SPLIT
     const uint first_row = (batch * kv_heads + kv_head) * rows;
-    q_base = first_row * D;
-    kv_base = (batch * kv_heads + kv_head) * capacity * D;
+#endif
 
     uint end = key_count;
     const uint last = min(row0 + BQ, rows) - 1;
@@ -203,7 +217,7 @@ void main() {
         }
         for (uint c = 0; c < CHUNKS; ++c) {
             barrier();
-            STAGE(tile_k, BK, v, kv_base + k0 * D, end - k0, c * 32)
+            STAGE(tile_k, BK, v, v_base + (k0 + r) * v_row, end - k0, c * 32)
             barrier();
             for (uint key = 0; key < BK; ++key) {
                 const vec4 value = tile_k[key * ROW + eighth];
@@ -224,7 +238,7 @@ void main() {
         const uint to = part * D;
 #else
         const float factor = values[i] == 0.0 ? 0.0 : 1.0 / values[i];
-        const uint to = (first_row + row) * D;
+        const uint to = batch * out_batch + (kv_head * group_heads + row / q_len) * out_head + row % q_len * out_row;
 #endif
         for (uint c = 0; c < CHUNKS; ++c) {
             for (uint e = 0; e < 4; ++e) {

@@ -1,7 +1,6 @@
 //! The elements that a kernel reads by coordinates: indices into broadcast inputs, and the loads.
 
 use halite_ops::DType;
-use halite_sizes::Size;
 use spirv::{GlslStd450Op, Op};
 
 use halite_spirv::Id;
@@ -9,7 +8,7 @@ use halite_spirv::Id;
 use super::{
     kernel::Kernel,
     lanes::Register,
-    layout::Access,
+    layout::{Access, Walk},
     memory::{unpack, unpack_each, unpack_pair, width_of, words_of},
 };
 
@@ -20,19 +19,19 @@ impl Kernel<'_> {
         let dtype = self.dtypes[binding as usize];
         let layout = self.layout;
         match &layout.accesses[binding as usize] {
-            Access::Column(strides) => {
+            Access::Column(walk) => {
                 let base = self.held(base);
-                let index = self.index(base, strides, stride, false);
+                let index = self.index(base, walk, stride, false);
                 self.same(binding, dtype, index)
             }
-            Access::Row(strides) => {
+            Access::Row(walk) => {
                 let base = self.held(base);
-                let index = self.index(base, strides, stride, false);
+                let index = self.index(base, walk, stride, false);
                 self.row(binding, dtype, index)
             }
-            Access::Gather(strides) => {
+            Access::Gather(walk) => {
                 let places = self.places(base);
-                let index = self.index(places, strides, stride, true);
+                let index = self.index(places, walk, stride, true);
                 self.gather(binding, dtype, index)
             }
             Access::Single | Access::Linear => {
@@ -81,8 +80,8 @@ impl Kernel<'_> {
         self.lanes.uext(GlslStd450Op::UMin, &[all, last])
     }
 
-    /// The index into an input of the element or, when `each`, elements at `place` of the output.
-    fn index(&mut self, place: Id, strides: &[Size], stride: &mut usize, each: bool) -> Id {
+    /// The index into an input of the element or, when `each`, elements at `place` of the output. Walks backwards wrap.
+    fn index(&mut self, place: Id, walk: &Walk, stride: &mut usize, each: bool) -> Id {
         let operation = |kernel: &mut Self, op, a: Id, b: Id| {
             if each { kernel.lanes.uop(op, &[a, b]) } else { kernel.lanes.scalar(op, &[a, b]) }
         };
@@ -90,6 +89,7 @@ impl Kernel<'_> {
             let number = kernel.numbers[index];
             if each { kernel.lanes.splat(number) } else { number }
         };
+        let strides = &walk.strides;
         let mut coordinates = Vec::with_capacity(strides.len());
         let mut rest = place;
         for dim in (1..strides.len()).rev() {
@@ -112,7 +112,15 @@ impl Kernel<'_> {
                 None => part,
             });
         }
-        index.unwrap_or(place)
+        if walk.is_at_start() {
+            return index.unwrap_or(place);
+        }
+        let first = number(self, *stride);
+        *stride += 1;
+        match index {
+            Some(index) => operation(self, Op::IAdd, index, first),
+            None => first,
+        }
     }
 
     fn high_word(&mut self, a: Id, b: Id, each: bool) -> Id {

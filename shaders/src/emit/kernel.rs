@@ -69,7 +69,7 @@ pub(crate) fn emit(
     let numbers_in_code = if in_push {
         push_constants(&mut lanes, numbers.len())
     } else {
-        numbers.iter().map(|n| lanes.word(n.exact() as u32)).collect()
+        numbers.iter().map(|n| lanes.word(n.exact_word())).collect()
     };
     let mut kernel = Kernel {
         lanes,
@@ -91,7 +91,7 @@ pub(crate) fn emit(
 }
 
 /// Elements, invocations in a row of the grid; then, if there are coordinates, (size, factor, shift) of each dimension but the
-/// outermost, and the strides that are not 0.
+/// outermost; and for each input the strides that are not 0, and its first element if that is another than 0.
 fn numbers(layout: &Layout, row: Size) -> Vec<Size> {
     let mut numbers = vec![layout.elements, row];
     if layout.has_coordinates() {
@@ -101,8 +101,9 @@ fn numbers(layout: &Layout, row: Size) -> Vec<Size> {
         }
     }
     for access in &layout.accesses {
-        if let Access::Row(strides) | Access::Column(strides) | Access::Gather(strides) = access {
-            numbers.extend(strides.iter().filter(|s| **s != 0));
+        if let Access::Row(walk) | Access::Column(walk) | Access::Gather(walk) = access {
+            numbers.extend(walk.strides.iter().filter(|stride| **stride != 0));
+            numbers.extend((!walk.is_at_start()).then_some(walk.offset));
         }
     }
     numbers

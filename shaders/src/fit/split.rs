@@ -4,6 +4,7 @@ use halite_ops::{
     DType, Operation,
     elementwise::Elementwise,
     expression::{self, Expression, Node, Operand, Output, Type},
+    strides::Strides,
 };
 use halite_sizes::Size;
 
@@ -157,7 +158,12 @@ impl Parts<'_> {
             return Err(super::too_many(self.most));
         }
         let program = self.program(value, dtype, sources);
-        let part = Operation::Elementwise(Elementwise::new(inputs, program));
+        let strided = slots.iter().enumerate().filter_map(|(input, slot)| match slot {
+            Slot::Input(own) => Some(Strides { input, ..self.whole.strides_of(*own)?.clone() }),
+            _ => None,
+        });
+        let strided = strided.collect();
+        let part = Operation::Elementwise(Elementwise { strided, ..Elementwise::new(inputs, program) });
         let mut made =
             plans::of(&part).lower(&self.variant.template, &self.variant.build, &self.variant.params)?;
         for step in &mut made.steps {

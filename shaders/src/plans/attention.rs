@@ -61,7 +61,8 @@ pub(super) fn decode(op: &Attention, build: &str, params: &Params) -> Result<Pla
         return Err(Unfit(format!("has blocks of {rb}x{kb} that {lanes} invocations do not cover")));
     }
     let splits = splits(op, params)?;
-    let mut step = tiles_of(op, [lanes, rb, kb], build, splits, Slot::Scratch(0))?;
+    let unit = 16 / op.dtype.size();
+    let mut step = tiles_of(op, [lanes, rb, kb], build, (splits, unit), Slot::Scratch(0))?;
     step.constants.push(words.min(8));
     combined(op, step, params, splits)
 }
@@ -87,10 +88,13 @@ fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: Size) -> R
     let rows = op.batch * op.heads * op.q_len;
     tiles.bindings.push(Slot::Scratch(1));
     let splits = narrow("a number of parts", splits)?;
+    let mut push = vec![narrow("a number of queries", rows)?, splits];
+    push.extend([narrow("q_len", op.q_len)?, narrow("a number of heads", op.heads)?]);
+    push.extend(target(op, if op.head_dim.is_multiple_of(4) { 4 } else { 1 })?);
     let combine = Step {
         module: module(&format!("attention_combine_{}", packed_name(op.dtype)))?,
         constants: vec![combine_lanes, fixed("head_dim", op.head_dim)?],
-        push: vec![narrow("a number of queries", rows)?, splits],
+        push,
         bindings: vec![Slot::Scratch(0), Slot::Scratch(1), Slot::Output(0)],
         grid: [narrow("a number of queries", rows)?.min(65535), 1.into(), 1.into()],
         subgroup_size: 0,
@@ -118,8 +122,12 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
     if op.scale() <= 0.0 {
         return Err(Unfit(format!("is for positive scales, not {}", op.scale())));
     }
+    // 16-byte words.
+    let unit = 16 / op.dtype.size();
     let mut push = shape(op)?;
     push.extend(factors(op).map(Size::from));
+    push.extend(sources(op, unit)?);
+    push.extend(target(op, unit)?);
     let constants = vec![lanes, tm, bk, d];
     let flags = flags(op).into_iter().chain([params.get("direct")?]);
     Ok(Plan::of(Step {
@@ -142,15 +150,15 @@ fn tiles(op: &Attention, build: &str, params: &Params, splits: Size, out: Slot) 
     if lanes % 8 != 0 || bk % 8 != 0 || (bq * 8) % lanes.max(1) != 0 {
         return Err(Unfit(format!("has tiles of {bq}x{bk} that {lanes} invocations do not cover")));
     }
-    tiles_of(op, [lanes, bq, bk], build, splits, out)
+    tiles_of(op, [lanes, bq, bk], build, (splits, 1), out)
 }
 
-/// The dispatch of blocks of `bq` queries and `bk` keys, checked.
+/// The dispatch of blocks of `bq` queries and `bk` keys in `splits` parts, checked, which reads `unit` elements at once.
 fn tiles_of(
     op: &Attention,
     [lanes, bq, bk]: [u32; 3],
     build: &str,
-    splits: Size,
+    (splits, unit): (Size, u64),
     out: Slot,
 ) -> Result<Step, Unfit> {
     let d = fixed("head_dim", op.head_dim)?;
@@ -159,6 +167,10 @@ fn tiles_of(
     let mut push = shape(op)?;
     push.extend([narrow("a number of parts", splits)?, narrow("a part of the keys", split_len)?]);
     push.extend(factors(op).map(Size::from));
+    push.extend(sources(op, unit)?);
+    if out == Slot::Output(0) {
+        push.extend(target(op, unit)?);
+    }
     Ok(Step {
         module: module(build)?,
         constants: [lanes, bq, bk, d].into_iter().chain(flags(op)).collect(),
@@ -189,7 +201,7 @@ pub(super) fn group(op: &Attention) -> u64 {
     op.heads / op.kv_heads()
 }
 
-/// Push constants: lengths and strides. Every index of an element must fit 32 bits.
+/// Push constants: lengths and strides of the mask. Every index of an element must fit 32 bits.
 pub(super) fn shape(op: &Attention) -> Result<Vec<Size>, Unfit> {
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;
@@ -198,11 +210,36 @@ pub(super) fn shape(op: &Attention) -> Result<Vec<Size>, Unfit> {
     Ok(vec![
         narrow("q_len", op.q_len)?,
         narrow("kv_len", op.kv_len)?,
-        narrow("capacity", op.capacity())?,
         narrow("a number of heads", group(op))?,
         stride(1, 0)?,
         stride(0, 1)?,
     ])
+}
+
+/// Push constants: where queries, keys and values lie, in units of so many elements.
+pub(super) fn sources(op: &Attention, unit: u64) -> Result<Vec<Size>, Unfit> {
+    let mut push = Vec::new();
+    for rows in op.rows() {
+        push.extend(in_units([rows.offset, rows.batch, rows.head, rows.row], unit)?);
+    }
+    Ok(push)
+}
+
+/// Push constants: where results lie.
+pub(super) fn target(op: &Attention, unit: u64) -> Result<[Size; 3], Unfit> {
+    let rows = op.result_rows();
+    in_units([rows.batch, rows.head, rows.row], unit)
+}
+
+fn in_units<const N: usize>(strides: [Size; N], unit: u64) -> Result<[Size; N], Unfit> {
+    let mut units = strides;
+    for stride in &mut units {
+        if unit > 1 && !stride.is_multiple_of(unit) {
+            return Err(Unfit(format!("reads {unit} elements at once, and rows are {stride} apart")));
+        }
+        *stride = narrow("a distance of rows", *stride / unit)?;
+    }
+    Ok(units)
 }
 
 /// Push constants: scale and softcap.

@@ -30,7 +30,7 @@ fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
     let types = op.program.types(&dtypes).map_err(Unfit)?;
     let program = expression::simplify(&op.program, &types, &dtypes);
     let types = program.types(&dtypes).map_err(Unfit)?;
-    let layout = Layout::new(&op.shapes(), &op.dims())?;
+    let layout = Layout::new(op)?;
     let groups = layout.elements.div_ceil(LANES * quads * lanes);
     // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
     let row = groups.div_ceil(groups.div_ceil(MOST_GROUPS).max(1)).max(1);

@@ -254,11 +254,12 @@ fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
     Ok(Plan::new(vec![step, add], vec![bytes]))
 }
 
-/// Cooperative matrices of `mm` x `mn` x `mk`, a tile of `wm` x `wn` results for each subgroup of 32.
+/// Cooperative matrices of `mm` x `mn` x `mk`, a tile of `wm` x `wn` results for each subgroup of 32. Cuts sums as `wide`
+/// does.
 pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let p = |name| params.get(name);
     let (bm, bn, bk, wm, wn) = (p("bm")?, p("bn")?, p("bk")?, p("wm")?, p("wn")?);
-    let (stages, mm, mn, mk) = (p("stages")?, p("mm")?, p("mn")?, p("mk")?);
+    let (stages, ahead, mm, mn, mk) = (p("stages")?, p("ahead")?, p("mm")?, p("mn")?, p("mk")?);
     let subgroups = (bm / wm) * (bn / wn);
     let lanes = 32 * subgroups;
     let pack = fixed("a word", 16 / op.lhs.size())?;
@@ -277,17 +278,25 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
             "reads rows in 16-byte words of {pack} elements, and these are no multiples"
         )));
     }
+    let most = p("parts")?;
+    let tiles = op.m.div_ceil(bm) * op.n.div_ceil(bn) * op.batch;
+    let parts = if most > 1 { cut(op, tiles, bk / 4, most)? } else { 1 };
+    let part = narrow("k", op.k.div_ceil(parts).next_multiple_of(bk))?;
     let [m, n, k, stride] = shape(op)?;
     let whole = m.is_multiple_of(bm) && n.is_multiple_of(bn) && k.is_multiple_of(bk);
     let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];
     constants.extend([stages, mm, mn, mk]);
-    constants.extend(epilogue(op).0);
-    Ok(Plan::of(Step {
+    constants.extend(if parts == 1 { epilogue(op).0 } else { [0, 0] });
+    constants.extend([parts, ahead, k.is_multiple_of(bk).into()]);
+    let batch = narrow("the batch", op.batch)?;
+    let z = narrow("the batch", op.batch * u64::from(parts))?;
+    let step = Step {
         module: module(build)?,
         constants,
-        push: vec![m, n, k, stride / Size::from(pack)],
+        push: vec![m, n, k, stride / Size::from(pack), part, batch],
         bindings: bindings(op),
-        grid: [groups(op.n, bn)?, groups(op.m, bm)?, narrow("the batch", op.batch)?],
+        grid: [groups(op.n, bn)?, groups(op.m, bm)?, z],
         subgroup_size: 32,
-    }))
+    };
+    if parts == 1 { Ok(Plan::of(step)) } else { summed(op, step, parts) }
 }

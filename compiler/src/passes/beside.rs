@@ -1,0 +1,290 @@
+//! Products of one tensor by several weights become one by all of them, side by side: queries, keys and values of attention,
+//! gates and what they gate. What reads a part reads it where it lies.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use halite_ops::{DType, Operation, concat::Concat, copy::StridedCopy, matmul::MatMul};
+use halite_sizes::Size;
+
+use super::{Result, Uses};
+use crate::{
+    control::Watch,
+    graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
+};
+
+/// Bytes that parts of a tensor begin at a multiple of, so that they can be bound by themselves.
+const PART_ALIGNMENT: u64 = halite_abi::BINDING_ALIGNMENT;
+/// Most products that become one.
+const MOST_PRODUCTS: usize = 16;
+
+/// Joins products; parts of results are slices, which what reads them takes in.
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+    let mut known = constants_first(graph, region);
+    let mut groups: HashMap<Key, Vec<usize>> = HashMap::new();
+    let mut order: Vec<Key> = Vec::new();
+    for (place, node) in region.nodes.iter().enumerate() {
+        watch.check()?;
+        let Some(key) = Key::of(node, &known) else { continue };
+        let group = groups.entry(key.clone()).or_default();
+        if group.is_empty() {
+            order.push(key);
+        }
+        group.push(place);
+    }
+    let readers = Readers::of(region);
+    let mut new: HashMap<usize, Vec<Node>> = HashMap::new();
+    for key in order {
+        let group = &groups[&key];
+        if !(2..=MOST_PRODUCTS).contains(&group.len()) || !is_worth_it(region, uses, &readers, group) {
+            continue;
+        }
+        let made = joined(graph, region, group);
+        for place in group {
+            region.nodes[*place].inputs.iter().for_each(|id| uses.remove(*id));
+            new.insert(*place, Vec::new());
+        }
+        made.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
+        known.extend(made.iter().flat_map(|node| &node.outputs));
+        new.insert(group[0], made);
+    }
+    let nodes = std::mem::take(&mut region.nodes).into_iter().enumerate();
+    region.nodes = nodes.flat_map(|(place, node)| new.remove(&place).unwrap_or_else(|| vec![node])).collect();
+    Ok(())
+}
+
+/// Brings what is computed of constants alone to the front, and gives these tensors, and those of constants.
+fn constants_first(graph: &Graph, region: &mut Region) -> HashSet<TensorId> {
+    let mut known = HashSet::new();
+    let is_known =
+        |known: &HashSet<TensorId>, id: &TensorId| known.contains(id) || graph.tensor(*id).constant.is_some();
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for node in region.nodes.drain(..) {
+        let plain = matches!(node.op, NodeOp::Operation(_) | NodeOp::View);
+        if plain && !node.inputs.is_empty() && node.inputs.iter().all(|id| is_known(&known, id)) {
+            known.extend(node.outputs.iter().copied());
+            first.push(node);
+        } else {
+            rest.push(node);
+        }
+    }
+    first.append(&mut rest);
+    region.nodes = first;
+    for node in &region.nodes {
+        known.extend(node.inputs.iter().copied().filter(|id| graph.tensor(*id).constant.is_some()));
+    }
+    known
+}
+
+/// What products have in common that become one.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    left: TensorId,
+    /// The product, without columns and bias.
+    product: MatMul,
+}
+
+impl Key {
+    fn of(node: &Node, known: &HashSet<TensorId>) -> Option<Key> {
+        let NodeOp::Operation(Operation::MatMul(product)) = &node.op else { return None };
+        let one = product.rhs_shared || product.batch.is(1.into());
+        let weights = node.inputs[1..].iter().all(|id| known.contains(id));
+        if !one || !weights || known.contains(&node.inputs[0]) || product.residual || !product.n.is_constant()
+        {
+            return None;
+        }
+        let product = MatMul { n: 0.into(), bias: false, ..product.clone() };
+        Some(Key { left: node.inputs[0], product })
+    }
+}
+
+/// The nodes of a region that read a tensor.
+struct Readers(HashMap<TensorId, Vec<usize>>);
+
+impl Readers {
+    fn of(region: &Region) -> Readers {
+        let mut readers: HashMap<TensorId, Vec<usize>> = HashMap::new();
+        for (place, node) in region.nodes.iter().enumerate() {
+            node.inputs.iter().for_each(|id| readers.entry(*id).or_default().push(place));
+        }
+        Readers(readers)
+    }
+
+    /// Whether all that reads a tensor can read it as a part of another.
+    fn take_parts(&self, region: &Region, uses: &Uses, id: TensorId) -> bool {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let Some(places) = self.0.get(&id).filter(|places| places.len() == uses.count(id)) else {
+                return false;
+            };
+            for node in places.iter().map(|place| &region.nodes[*place]) {
+                match &node.op {
+                    NodeOp::View => open.extend(&node.outputs),
+                    NodeOp::Operation(Operation::Elementwise(_) | Operation::StridedCopy(_)) => {}
+                    NodeOp::Operation(Operation::Attention(_))
+                        if node.inputs.iter().skip(3).all(|own| *own != id) => {}
+                    _ => return false,
+                }
+            }
+        }
+        true
+    }
+}
+
+fn product(node: &Node) -> &MatMul {
+    match &node.op {
+        NodeOp::Operation(Operation::MatMul(product)) => product,
+        _ => unreachable!("groups are of products"),
+    }
+}
+
+/// Whether fewer products are worth the copies of parts that stay.
+fn is_worth_it(region: &Region, uses: &Uses, readers: &Readers, group: &[usize]) -> bool {
+    let (mut copies, mut offset) = (0, 0);
+    for place in group {
+        let node = &region.nodes[*place];
+        let own = product(node);
+        let one_row = (own.m * own.batch).is(1.into());
+        let bytes = offset * own.out.size();
+        // A part of one row is memory of its own.
+        let lies_alone = one_row && bytes.is_multiple_of(PART_ALIGNMENT);
+        let is_result = region.results.contains(&node.outputs[0]);
+        let taken = !is_result && readers.take_parts(region, uses, node.outputs[0]);
+        copies += usize::from(!lies_alone && !taken || is_result);
+        offset += own.n.value();
+    }
+    copies + 1 < group.len()
+}
+
+/// The one product and its parts.
+fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
+    let nodes: Vec<&Node> = group.iter().map(|place| &region.nodes[*place]).collect();
+    let first = product(nodes[0]).clone();
+    let columns: Vec<Size> = nodes.iter().map(|node| product(node).n).collect();
+    let n: Size = columns.iter().sum();
+    let mut make = Maker { graph, new: Vec::new(), like: nodes[0] };
+    let weights: Vec<TensorId> = nodes.iter().map(|node| node.inputs[1]).collect();
+    let ([outer, inner], dims) = match first.rhs_transposed {
+        true => ([1.into(), first.k], [n, first.k]),
+        false => ([first.k, 1.into()], [first.k, n]),
+    };
+    let concat = Concat { outer, sizes: columns.clone(), inner, dtype: first.rhs };
+    let mut inputs =
+        vec![nodes[0].inputs[0], make.node(Operation::Concat(concat), weights, first.rhs, &dims)];
+    let bias = nodes.iter().any(|node| product(node).bias);
+    if bias {
+        let parts = nodes.iter().zip(&columns).map(|(node, n)| match product(node).bias {
+            true => node.inputs[2],
+            false => make.zeros(first.out, *n),
+        });
+        let parts = parts.collect();
+        let concat = Concat { outer: 1.into(), sizes: columns.clone(), inner: 1.into(), dtype: first.out };
+        inputs.push(make.node(Operation::Concat(concat), parts, first.out, &[n]));
+    }
+    let rows = first.m * first.batch;
+    let all = MatMul { n, bias, ..first.clone() };
+    let whole = make.node(Operation::MatMul(all), inputs, first.out, &[rows, n]);
+    let mut offset = Size::constant(0);
+    for (node, columns) in nodes.iter().zip(columns) {
+        let dims = [(rows, n), (columns, 1.into())];
+        let (shape, strides) = dims.into_iter().filter(|(size, _)| !size.is(1.into())).unzip();
+        let mut copy = StridedCopy { source: rows * n, shape, strides, offset, dtype: first.out };
+        if copy.shape.is_empty() {
+            (copy.shape, copy.strides) = (vec![1.into()], vec![1.into()]);
+        }
+        let op = NodeOp::Operation(Operation::StridedCopy(copy));
+        make.new.push(Node { op, inputs: vec![whole], ..(*node).clone() });
+        offset += columns;
+    }
+    make.new
+}
+
+/// Makes nodes.
+struct Maker<'a> {
+    graph: &'a mut Graph,
+    new: Vec<Node>,
+    like: &'a Node,
+}
+
+impl Maker<'_> {
+    fn tensor(&mut self, dtype: DType, dims: &[Size]) -> TensorId {
+        let name = self.like.location.as_str().to_owned();
+        self.graph.add_tensor(Tensor::new(name, ElementType::Of(dtype), Shape::new(dims.iter().copied())))
+    }
+
+    fn node(&mut self, operation: Operation, inputs: Vec<TensorId>, dtype: DType, dims: &[Size]) -> TensorId {
+        let id = self.tensor(dtype, dims);
+        let op = NodeOp::Operation(operation);
+        self.new.push(Node { op, inputs, outputs: vec![id], location: self.like.location.clone() });
+        id
+    }
+
+    /// What is added where nothing is.
+    fn zeros(&mut self, dtype: DType, count: Size) -> TensorId {
+        let id = self.tensor(dtype, &[count]);
+        let bytes = count.exact_usize() * dtype.size() as usize;
+        self.graph.tensors[id.index()].constant = Some(Bytes::from(vec![0; bytes]));
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::expression::Function;
+
+    use super::super::tests::{constant, kernels, optimized};
+    use super::*;
+    use crate::build::Builder;
+
+    const F32: ElementType = ElementType::Of(DType::F32);
+
+    fn product_of(b: &mut Builder, x: TensorId, n: u64, seed: u64, bias: bool) -> TensorId {
+        let rows = b.dims(x)[1];
+        let weights = constant(b, &[12, n], seed);
+        let op = Operation::MatMul(MatMul::new(rows, n, 12u64, DType::F32, DType::F32));
+        let y = b.kernel1(op, &[x, weights], F32, &[1, rows, n]).unwrap();
+        let added = constant(b, &[n], seed + 1);
+        if bias { b.binary(Function::Add, y, added).unwrap() } else { y }
+    }
+
+    fn names(graph: &Graph) -> Vec<&'static str> {
+        let mut known: HashSet<TensorId> = HashSet::new();
+        let mut names = Vec::new();
+        for node in &graph.body.nodes {
+            let constant = |id: &TensorId| known.contains(id) || graph.tensor(*id).constant.is_some();
+            if node.inputs.iter().all(constant) {
+                known.extend(node.outputs.iter().copied());
+            } else if let NodeOp::Operation(operation) = &node.op {
+                names.push(operation.name());
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn gate_and_gated_are_one_product() {
+        for (rows, bias) in [(1, false), (5, true)] {
+            let mut b = Builder::new();
+            let x = b.input("x", F32, &[1, rows, 12]).unwrap();
+            let gate = product_of(&mut b, x, 8, 1, bias);
+            let up = product_of(&mut b, x, 8, 5, false);
+            let gate = b.unary(Function::Silu, gate).unwrap();
+            // The activation alone would be the product's own.
+            let y = b.binary(Function::Mul, gate, up).unwrap();
+            b.output("y", y);
+            let graph = optimized(b.finish().unwrap());
+            assert_eq!(names(&graph), ["matmul", "elementwise"], "{graph}");
+        }
+    }
+
+    #[test]
+    fn parts_that_nothing_reads_where_they_lie_stay_products() {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[1, 5, 12]).unwrap();
+        let (p, q) = (product_of(&mut b, x, 8, 1, false), product_of(&mut b, x, 7, 5, false));
+        b.output("p", p);
+        b.output("q", q);
+        let graph = optimized(b.finish().unwrap());
+        assert_eq!(kernels(&graph).len(), 2, "{graph}");
+    }
+}

@@ -1,10 +1,14 @@
 //! Lists what lies in the crate's folders, sorted, so that builds are the same everywhere: every `spirv/*.spv`, and the
-//! `variants.json` of every folder in `ops`. A new operation or kernel is found without a line of Rust.
+//! `variants.json` of every folder in `ops`. A new operation or kernel is found without a line of Rust. The SPIR-V is
+//! compressed, to a third of its size.
 
 use std::{
     env, fs,
+    io::Write,
     path::{Path, PathBuf},
 };
+
+use flate2::{Compression, write::DeflateEncoder};
 
 fn main() {
     println!("cargo::rerun-if-changed=spirv");
@@ -14,7 +18,7 @@ fn main() {
         let name = file.strip_suffix(".spv")?;
         Some((name.to_owned(), root.join("spirv").join(&file)))
     });
-    write("modules.rs", "include_bytes", kernels);
+    write_compressed("modules", kernels);
     let variants = names(&root.join("ops")).filter_map(|operation| {
         let file = root.join("ops").join(&operation).join("variants.json");
         file.exists().then_some((operation, file))
@@ -28,6 +32,26 @@ fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
+/// Writes files, sorted and compressed, one behind the other, and a list of names, their places and sizes.
+fn write_compressed(name: &str, files: impl Iterator<Item = (String, PathBuf)>) {
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    let (mut all, mut text) = (Vec::new(), String::from("&[\n"));
+    for (name, path) in files {
+        let plain = fs::read(&path).expect("the file is part of the repository");
+        let start = all.len();
+        let mut encoder = DeflateEncoder::new(&mut all, Compression::new(6));
+        encoder.write_all(&plain).and_then(|()| encoder.finish().map(drop)).expect("vectors take all bytes");
+        let (end, size) = (all.len(), plain.len());
+        text.push_str(&format!(
+            "    Stored {{ name: {name:?}, start: {start}, end: {end}, size: {size} }},\n"
+        ));
+    }
+    text.push(']');
+    put(&format!("{name}.bin"), &all);
+    put(&format!("{name}.rs"), text.as_bytes());
+}
+
 /// Writes a list of names, sorted, and of what is included for each.
 fn write(name: &str, include: &str, files: impl Iterator<Item = (String, PathBuf)>) {
     let mut files: Vec<_> = files.collect();
@@ -37,11 +61,16 @@ fn write(name: &str, include: &str, files: impl Iterator<Item = (String, PathBuf
         text.push_str(&format!("    ({name:?}, {include}!({path:?})),\n"));
     }
     text.push(']');
+    put(name, text.as_bytes());
+}
+
+/// Writes a file into cargo's output folder.
+fn put(name: &str, bytes: &[u8]) {
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join(name);
     let new = out.with_extension("new");
     // In the place of the former file, not into it: a copy of a build folder may have that in common, by a hard link, and the
     // text names the files of this folder.
-    fs::write(&new, text)
+    fs::write(&new, bytes)
         .and_then(|()| fs::rename(&new, &out))
         .expect("cargo's output folder can be written");
 }

@@ -10,5 +10,10 @@ pub const TARGET: &str = "halite.target";
 pub const DEVICE: &str = "hal.device";
 /// Category: facts about dispatches, such as their [`CONCURRENCY`].
 pub const DISPATCH: &str = "hal.dispatch";
+/// Key of [`DEVICE`]: 1 where the device was opened for programs of strangers, and keeps their code within its bounds.
+pub const UNTRUSTED: &str = "untrusted";
 /// Key: how many things go on at one time.
 pub const CONCURRENCY: &str = "concurrency";
+/// Category: whether the device's processor has a feature, by the name that compilers give it (`avx512f`): 1 or 0, and no answer
+/// for names that the device does not know.
+pub const PROCESSOR_FEATURE: &str = "halite.processor.feature";

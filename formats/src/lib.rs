@@ -1,5 +1,5 @@
 //! The file formats Halite reads and writes, as pure functions from bytes to data and back: IREE module files (`vmfb`), the
-//! executables inside them, parameter archives, and models (`onnx`, `pte`, `tosa`, `vgf`).
+//! executables inside them, parameter archives, and models (`gguf`, `onnx`, `pte`, `tosa`, `vgf`).
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!
@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod flatbuffer;
+pub mod gguf;
 pub mod onnx;
 pub mod params;
 pub mod pte;

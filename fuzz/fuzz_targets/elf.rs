@@ -13,6 +13,7 @@ fuzz_target!(|data: &[u8]| {
     for machine in [Machine::X86_64, Machine::Aarch64] {
         let Ok(file) = ElfFile::parse(&data[start..], machine) else { continue };
         let size = file.image_size();
+        assert!(file.functions().iter().all(|function| function.start <= function.end));
         for segment in file.segments() {
             assert!(segment.address + segment.memory_size <= size);
             assert!(segment.file.end <= data.len() - start);

@@ -11,6 +11,13 @@ use crate::{Device, Result};
 /// list the known ones.
 pub type Options = BTreeMap<String, String>;
 
+/// The option `untrusted=on` of every driver that can keep the code of strangers within its bounds: the device takes no code that
+/// it cannot confine, and answers 1 to the query [`UNTRUSTED`](halite_abi::query::UNTRUSTED). Options that contradict it are
+/// refused. A driver that does not know it opens no device for such code.
+pub const UNTRUSTED: &str = "untrusted";
+/// The option `memory_limit=BYTES` of every driver whose devices can bound the memory that buffers take.
+pub const MEMORY_LIMIT: &str = "memory_limit";
+
 /// What kind of hardware a device is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -37,7 +37,9 @@ pub use command::{
 };
 pub use deadline::Deadline;
 pub use device::{Device, MemoryStats, QueueOp, count_devices_with, foreign_object, next_device_id};
-pub use driver::{DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, UnconfinedCode};
+pub use driver::{
+    DeviceInfo, DeviceKind, Driver, InfoGroup, MEMORY_LIMIT, Options, ScoreItem, UNTRUSTED, UnconfinedCode,
+};
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};
 pub use file::{File, FileAccess, FileSource};
 pub use footprint::{ByteRuns, Footprint};

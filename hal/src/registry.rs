@@ -72,6 +72,13 @@ impl DriverRegistry {
         self.entries.sort_by(|a, b| a.name().cmp(b.name()));
     }
 
+    /// The same without drivers of sources that nobody named for this program: what was only found is left out.
+    #[must_use]
+    pub fn without_found(mut self) -> Self {
+        self.entries.retain(|entry| entry.source().is_none_or(|source| source.is_given()));
+        self
+    }
+
     /// The drivers that can be asked for, sorted by name. Loads nothing.
     pub fn entries(&self) -> &[DriverEntry] {
         &self.entries

@@ -183,6 +183,20 @@ impl Drivers {
         Ok(Device::new(halite_layers::open(&self.registry, uri, &options)?))
     }
 
+    /// The same drivers without plug-ins that were only found: nobody named them one by one.
+    pub(crate) fn without_found(mut self) -> Drivers {
+        self.registry = self.registry.without_found();
+        self
+    }
+
+    /// The same drivers, whose devices are opened with an option; where it is not `ours` to say, what was said before stays.
+    pub(crate) fn with_option(mut self, name: &str, value: &str, ours: bool) -> Drivers {
+        if ours || !self.options.contains_key(name) {
+            self.options.insert(name.to_owned(), value.to_owned());
+        }
+        self
+    }
+
     /// The same drivers, whose devices keep compiled pipelines in this place unless somebody said otherwise: a folder, or `off`.
     pub(crate) fn keeping_pipelines(&self, place: &str) -> Drivers {
         let mut drivers = self.clone();

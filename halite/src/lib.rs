@@ -1,6 +1,6 @@
 //! Run machine-learning models on any Vulkan device, from a phone's GPU to a data-centre card, and on processors.
 //!
-//! A [`Session`] takes a model (ONNX, or ExecuTorch's `.pte`), or a module that was compiled ahead of time (`.vmfb`, from Halite or
+//! A [`Session`] takes a model (ONNX, ExecuTorch's `.pte`, GGUF, …), or a module that was compiled ahead of time (`.vmfb`, from Halite or
 //! from IREE's compiler). It opens a device, compiles the model for it, loads the weights, and runs:
 //!
 //! ```no_run
@@ -33,6 +33,7 @@
 //! | choose and share devices | [`Device`], [`DeviceInfo`], [`Drivers`], [`devices`] |
 //! | bound, stop and watch work | [`RunOptions`], [`CancelToken`], [`Progress`] |
 //! | see where the time of a call goes | [`Profile`], from [`Session::profile`] |
+//! | write text with a language model | [`Generator`], [`Sequence`], [`Sampler`] |
 //! | keep compiled models for the next process | [`Cache`] |
 //! | compile ahead of time, for devices that are elsewhere | [`compile`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
@@ -47,6 +48,7 @@
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `compiler` | yes | models, and [`compile`]; without it, sessions take compiled modules only |
+//! | `text` | yes | language models that write text: [`Generator`]; with it, tokenizers and chat templates |
 //! | `vulkan` | yes | the Vulkan driver; the Vulkan loader is opened at run time |
 //! | `cpu` | yes | the drivers `local-task` and `local-sync`, for modules that were compiled for the processor |
 //! | `null` | no | a driver that executes nothing, for tests of programs |
@@ -68,6 +70,8 @@ mod cache;
 pub mod compile;
 mod device;
 mod error;
+#[cfg(feature = "text")]
+mod generate;
 #[cfg(feature = "compiler")]
 mod kept;
 mod options;
@@ -85,6 +89,10 @@ pub use cache::{Cache, CacheEntry, Cleared};
 pub use compile::{Precision, Sizes, Tuning};
 pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, TransferStats, devices};
 pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "text")]
+pub use generate::{
+    Generator, GeneratorOptions, Message, Piece, Sampler, Sampling, Sequence, Stop, TextDecoder,
+};
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};
 pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
@@ -162,6 +170,9 @@ mod documents {
     mod getting_started {}
     #[doc = include_str!("../../docs/how-to/state.md")]
     mod state {}
+    #[cfg(feature = "text")]
+    #[doc = include_str!("../../docs/reference/generate.md")]
+    mod generate {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

@@ -136,8 +136,14 @@ impl RunOptions {
 
     /// The options for work that begins now.
     pub(crate) fn begin(&self) -> Limits {
+        self.begin_within(None)
+    }
+
+    /// The same, with a timeout where none is given and no deadline.
+    pub(crate) fn begin_within(&self, otherwise: Option<Duration>) -> Limits {
+        let otherwise = otherwise.filter(|_| self.deadline.is_none());
         // A timeout that reaches further than clocks do is none.
-        let timeout = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let timeout = self.timeout.or(otherwise).and_then(|timeout| Instant::now().checked_add(timeout));
         let deadline = match (timeout, self.deadline) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

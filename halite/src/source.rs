@@ -3,6 +3,8 @@
 use std::{
     fmt, io,
     path::{Path, PathBuf},
+    sync::mpsc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,8 +16,9 @@ use crate::{Error, ErrorKind, Result, Stage, cache, options::Limits};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LoadMode {
-    /// Mapped: pages are read when they are first touched, and weights go from there to the device. The file must not change
-    /// while anything made from it lives; on Unix a file that is cut meanwhile ends the process.
+    /// Mapped: pages are read when they are first touched, and weights go from there to the device. The file should not change
+    /// while anything made from it lives. If it is cut meanwhile, building the session, or the next call, fails: a handler of
+    /// SIGBUS puts zeros in place of what is gone. On other systems than Unix, and beyond 1024 files at a time, files are read.
     #[default]
     Map,
     /// Read at once into memory. Later changes of the file do not matter.
@@ -84,7 +87,14 @@ impl Source {
             Origin::File(path) => {
                 let failed = |e: io::Error| Error::file("cannot read", &path, &e);
                 // A plain file is known by its content, so it is opened once and stamped first; a stream is what it gives.
-                let input = match std::fs::metadata(&path).map_err(failed)?.is_file() {
+                let metadata = std::fs::metadata(&path).map_err(failed)?;
+                if halite_runtime::is_device(metadata.file_type()) {
+                    return Err(Error::invalid(format!(
+                        "'{}' is a device, not a file or a pipe",
+                        path.display()
+                    )));
+                }
+                let input = match metadata.is_file() {
                     true => Some(InputFile::open(&path).map_err(|e| cache::error(&e))?),
                     false => None,
                 };
@@ -96,15 +106,15 @@ impl Source {
                         read_all(&mut input.file(), Some(input.stamp().length), &path, limits)?
                     }
                     (None, _) => {
-                        let mut stream = std::fs::File::open(&path).map_err(failed)?;
-                        read_all(&mut stream, None, &path, limits)?
+                        let stream = path.clone();
+                        read_stream(move || std::fs::File::open(stream), &path, limits)?
                     }
                 };
                 Ok(Loaded { name: path.display().to_string(), path: Some(path), input, bytes })
             }
             Origin::Bytes { name, bytes } => Ok(Loaded { name, path: None, input: None, bytes }),
-            Origin::Reader { name, mut reader } => {
-                let bytes = read_all(&mut reader, None, Path::new(&name), limits)?;
+            Origin::Reader { name, reader } => {
+                let bytes = read_stream(move || Ok(reader), Path::new(&name), limits)?;
                 Ok(Loaded { name, path: None, input: None, bytes })
             }
         }
@@ -114,6 +124,8 @@ impl Source {
 const READING: &str = "reading the model";
 /// Bytes that are read between two looks at the limits.
 const CHUNK: u64 = 8 << 20;
+/// How often the limits are looked at while a stream gives nothing.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// All that a reader gives, in pieces, so that an endless one can be stopped.
 fn read_all(reader: &mut dyn io::Read, length: Option<u64>, name: &Path, limits: &Limits) -> Result<Bytes> {
@@ -135,6 +147,56 @@ fn read_all(reader: &mut dyn io::Read, length: Option<u64>, name: &Path, limits:
     }
 }
 
+/// All that a stream gives. It is opened and read on a thread of its own where somebody may end the work: a pipe that nobody writes
+/// to, or nobody has opened, would hold up who waits for it. That thread ends with the stream.
+fn read_stream<R: io::Read + Send + 'static>(
+    open: impl FnOnce() -> io::Result<R> + Send + 'static,
+    name: &Path,
+    limits: &Limits,
+) -> Result<Bytes> {
+    let failed = |e: io::Error| Error::file("cannot read", name, &e);
+    if limits.deadline.is_none() && limits.cancel.is_none() {
+        return read_all(&mut open().map_err(failed)?, None, name, limits);
+    }
+    let (sender, pieces) = mpsc::sync_channel(2);
+    let reading = move || {
+        let mut stream = match open() {
+            Ok(stream) => stream,
+            Err(error) => return drop(sender.send(Err(error))),
+        };
+        loop {
+            let mut piece = Vec::new();
+            let read = io::Read::read_to_end(&mut io::Read::take(&mut stream, CHUNK / 8), &mut piece);
+            match read.map(|_| piece) {
+                Ok(piece) if piece.is_empty() => return,
+                other => {
+                    let is_last = other.is_err();
+                    if sender.send(other).is_err() || is_last {
+                        return;
+                    }
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("halite-reader".to_owned()).spawn(reading).map_err(failed)?;
+    let mut bytes = Vec::new();
+    loop {
+        limits.check(READING)?;
+        match pieces.recv_timeout(LOOK) {
+            Ok(piece) => {
+                let piece = piece.map_err(failed)?;
+                let none =
+                    |_| Error::new(ErrorKind::OutOfMemory, format!("no memory for '{}'", name.display()));
+                bytes.try_reserve(piece.len()).map_err(none)?;
+                bytes.extend_from_slice(&piece);
+                limits.tell(Stage::Reading, READING, bytes.len() as u64, bytes.len() as u64);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(bytes.into()),
+        }
+    }
+}
+
 /// A source in memory.
 pub(crate) struct Loaded {
     /// For messages.
@@ -143,16 +205,21 @@ pub(crate) struct Loaded {
     #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "only models have files beside them"))]
     pub path: Option<PathBuf>,
     /// The open file, if it is a plain one.
-    #[cfg_attr(
-        not(feature = "compiler"),
-        expect(dead_code, reason = "only models are known by their content")
-    )]
     pub input: Option<InputFile>,
     /// All of it.
     pub bytes: Bytes,
 }
 
 impl Loaded {
+    /// Fails when somebody wrote to the file since it was opened.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let changed = |_| {
+            let text = format!("'{}' changed while it was read; open it again", self.name);
+            Error::new(ErrorKind::InvalidInput, text)
+        };
+        self.input.as_ref().map_or(Ok(()), |input| input.check_unchanged().map_err(changed))
+    }
+
     /// The name without folders and extension, for modules.
     #[cfg(feature = "compiler")]
     pub fn stem(&self) -> &str {

@@ -1,5 +1,6 @@
 //! The writing of new rows of keys or values into a cache.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -18,7 +19,7 @@ pub struct KvAppend {
     /// Key-value heads.
     pub kv_heads: u64,
     /// New rows of a head.
-    pub len: u64,
+    pub len: Size,
     /// Rows of a head in the cache.
     pub capacity: u64,
     /// Elements of a row.
@@ -54,11 +55,11 @@ fn f32() -> DType {
 
 impl KvAppend {
     /// One sequence's new rows of a type, at the beginning of another buffer.
-    pub fn new(kv_heads: u64, len: u64, capacity: u64, head_dim: u64, dtype: DType) -> Self {
+    pub fn new(kv_heads: u64, len: impl Into<Size>, capacity: u64, head_dim: u64, dtype: DType) -> Self {
         KvAppend {
             batch: 1,
             kv_heads,
-            len,
+            len: len.into(),
             capacity,
             head_dim,
             rows: dtype,
@@ -109,15 +110,17 @@ impl Op for KvAppend {
         if self.head_dim == 0 {
             return Err("rows have at least one element".into());
         }
-        if self.start.saturating_add(self.len) > self.capacity && !self.starts {
+        if !self.starts && self.len + self.start > self.capacity {
             return Err(format!("{} rows from {} on do not fit {}", self.len, self.start, self.capacity));
         }
         Ok(())
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        let dims = if self.seq_first { [self.len, self.kv_heads] } else { [self.kv_heads, self.len] };
-        let rows = TensorDesc::new("rows", self.rows, [self.batch, dims[0], dims[1], self.head_dim]);
+        let heads = Size::from(self.kv_heads);
+        let dims = if self.seq_first { [self.len, heads] } else { [heads, self.len] };
+        let rows = [self.batch.into(), dims[0], dims[1], self.head_dim.into()];
+        let rows = TensorDesc::new("rows", self.rows, rows);
         let cache = [self.batch, self.kv_heads, self.capacity, self.head_dim];
         let cache = (!self.in_place).then(|| TensorDesc::new("cache", self.cache, cache));
         let starts = self.starts.then(|| TensorDesc::new("starts", DType::I32, [self.batch]));
@@ -150,17 +153,17 @@ impl Op for KvAppend {
     }
 
     fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
-        let dim = self.head_dim;
+        let (dim, len) = (self.head_dim, self.len.exact());
         let mut cache = if self.in_place { &before[0] } else { &inputs[1] }.floats();
         for (b, h) in (0..self.batch).flat_map(|b| (0..self.kv_heads).map(move |h| (b, h))) {
             let start =
                 if self.starts { inputs[self.starts_index()].int(b as usize) } else { self.start as i64 };
             let Ok(start) = u64::try_from(start) else { continue };
-            for i in (0..self.len).filter(|i| start + i < self.capacity) {
+            for i in (0..len).filter(|i| start + i < self.capacity) {
                 let from = if self.seq_first {
-                    (b * self.len + i) * self.kv_heads + h
+                    (b * len + i) * self.kv_heads + h
                 } else {
-                    (b * self.kv_heads + h) * self.len + i
+                    (b * self.kv_heads + h) * len + i
                 };
                 let to = (b * self.kv_heads + h) * self.capacity + start + i;
                 for e in 0..dim {

@@ -29,6 +29,7 @@ mod values;
 
 // What several operations share.
 pub mod axis;
+pub mod blocks;
 pub mod convolution;
 pub mod epilogue;
 pub mod lines;
@@ -41,6 +42,8 @@ pub mod window;
 // The operations, a file each.
 pub mod arg_reduce;
 pub mod attention;
+pub mod block_matmul;
+pub mod block_rows;
 pub mod compact;
 pub mod concat;
 pub mod conv1d;
@@ -93,6 +96,12 @@ operation::operations! {
     /// Places at which a condition holds.
     Compact(compact) "compact"
         "compact:length=5",
+    /// Product of activations and weights in blocks.
+    BlockMatMul(block_matmul) "block_matmul"
+        "block_matmul:m=1,n=1,k=160,format=q4_0",
+    /// Rows of a table of weights in blocks.
+    BlockRows(block_rows) "block_rows"
+        "block_rows:rows=1,width=32,indices=1,format=q4_0,index=i32",
     /// Joining of tensors.
     Concat(concat) "concat"
         "concat:outer=1,sizes=5,inner=1,dtype=f32",

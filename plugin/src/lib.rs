@@ -51,9 +51,10 @@ mod semaphore;
 mod source;
 mod status;
 mod time;
+mod tried;
 mod version;
 
 pub use export::Plugin;
 pub use library::{DriverLibrary, load};
 pub use loopback::loopback;
-pub use source::{LibrarySource, discover};
+pub use source::{LibrarySource, Trial, discover, discover_tried};

@@ -4,7 +4,9 @@ use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -33,27 +35,56 @@ pub struct DriverLibrary {
     pub abi_version: (u32, u32),
 }
 
-/// What was loaded already.
-static LOADED: Mutex<Option<HashMap<PathBuf, DriverLibrary>>> = Mutex::new(None);
+/// What was loaded already. Who loads a library holds its own entry: two threads must not ask one new library at the same time who
+/// it is.
+static LOADED: Mutex<Option<HashMap<PathBuf, Entry>>> = Mutex::new(None);
+type Entry = Arc<Mutex<Option<DriverLibrary>>>;
+/// How long a library may take to start and to answer.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Loads a driver library; the same file once only. The library's code runs in this process with all its rights: load what
 /// the user named or installed.
 ///
 /// NOT_FOUND when there is no such file; INCOMPATIBLE for a file that is no library, no driver, damaged, or of another
 /// version of the interface; UNAVAILABLE when the system cannot load it, such as for a missing library that it needs.
-/// A library that does not work stays in memory, too: nothing of it can be trusted to be unloaded.
+/// A library that does not work stays in memory, too: nothing of it can be trusted to be unloaded. One that does not answer within
+/// 20 seconds is UNAVAILABLE, and the thread that waits for it stays.
 pub fn load(path: &Path) -> Result<DriverLibrary> {
     let canonical = fs::canonicalize(path)
         .map_err(|e| status!(NotFound, "cannot find driver library '{}': {e}", path.display()))?;
-    // Held while loading: two threads must not ask one new library at the same time who it is.
-    let mut loaded = LOADED.lock();
-    let loaded = loaded.get_or_insert_default();
-    if let Some(library) = loaded.get(&canonical) {
-        return Ok(library.clone());
+    let entry = LOADED.lock().get_or_insert_default().entry(canonical.clone()).or_default().clone();
+    if let Some(library) = entry.try_lock().and_then(|entry| entry.clone()) {
+        return Ok(library);
     }
-    let library = load_new(&canonical).context(|| format!("loading driver library '{}'", path.display()))?;
-    loaded.insert(canonical, library.clone());
-    Ok(library)
+    load_in_time(canonical, entry).context(|| format!("loading driver library '{}'", path.display()))
+}
+
+/// Loads it on a thread of its own, whose end is waited for no longer than the limit.
+fn load_in_time(path: PathBuf, entry: Entry) -> Result<DriverLibrary> {
+    let (sender, answer) = mpsc::sync_channel(1);
+    let load = move || {
+        let mut entry = entry.lock();
+        let library = match &*entry {
+            Some(library) => Ok(library.clone()),
+            None => load_new(&path),
+        };
+        if let Ok(library) = &library {
+            *entry = Some(library.clone());
+        }
+        drop(entry);
+        // Nobody listens where the limit has passed.
+        _ = sender.send(library);
+    };
+    let thread = thread::Builder::new().name("halite-load".to_owned()).spawn(load);
+    thread.map_err(|e| status!(ResourceExhausted, "no thread to load it on: {e}"))?;
+    match answer.recv_timeout(LIMIT) {
+        Ok(library) => library,
+        Err(mpsc::RecvTimeoutError::Timeout) => bail!(
+            Unavailable,
+            "it did not answer within {LIMIT:?}: its start-up code or its query function hangs; remove the plug-in"
+        ),
+        Err(mpsc::RecvTimeoutError::Disconnected) => bail!(Internal, "it ended the thread that loaded it"),
+    }
 }
 
 fn load_new(path: &Path) -> Result<DriverLibrary> {

@@ -7,16 +7,19 @@ use std::{
     sync::Arc,
 };
 
+use halite_cache::CacheError;
 use halite_hal::{Driver, DriverEntry, DriverRegistry, DriverSource, Result, ResultExt, Skipped, bail};
 
 use crate::{
     DriverLibrary, digest,
     discovery::{Discovery, Found, Origin},
-    load,
+    load, tried,
 };
 
 /// Loads a library.
 type Loader = fn(&Path) -> Result<DriverLibrary>;
+/// Tries a library that was never loaded before, in a way that the program survives: [`discover_tried`].
+pub type Trial = fn(&LibrarySource, &str) -> Result<()>;
 
 /// A driver's library.
 #[derive(Clone, Debug)]
@@ -30,6 +33,7 @@ pub struct LibrarySource {
     /// How it was found.
     pub origin: Origin,
     loader: Loader,
+    trial: Option<Trial>,
 }
 
 impl LibrarySource {
@@ -43,8 +47,17 @@ impl LibrarySource {
         digest::sha256(&self.library)
     }
 
+    /// Loads it once nobody else can have written it, and its trial went well.
+    fn try_and_load(&self, name: &str) -> Result<DriverLibrary> {
+        check_owners(&self.library, self.manifest.as_deref())?;
+        if let Some(trial) = self.trial {
+            tried::once(&self.library, || trial(self, name))?;
+        }
+        (self.loader)(&self.library)
+    }
+
     fn load_named(&self, name: &str) -> Result<Arc<dyn Driver>> {
-        let driver = (self.loader)(&self.library)?.driver;
+        let driver = self.try_and_load(name)?.driver;
         if driver.name() != name {
             bail!(
                 FailedPrecondition,
@@ -56,6 +69,21 @@ impl LibrarySource {
         }
         Ok(driver)
     }
+}
+
+/// Refuses what somebody else could have written: the library, its manifest, and the folders of both have to belong to this user or to
+/// root, and nobody else may write to them.
+fn check_owners(library: &Path, manifest: Option<&Path>) -> Result<()> {
+    for path in [Some(library), manifest].into_iter().flatten() {
+        // One that is not there is told by whoever loads it.
+        if let Err(reason @ CacheError::Untrusted { .. }) = halite_cache::check_trusted(path) {
+            bail!(
+                PermissionDenied,
+                "it is not loaded, because somebody else could have written it: {reason}"
+            );
+        }
+    }
+    Ok(())
 }
 
 impl DriverSource for LibrarySource {
@@ -94,17 +122,26 @@ impl fmt::Display for LibrarySource {
 /// [`DriverRegistry::skipped`]; it is never a reason to fail.
 pub fn discover(discovery: &Discovery) -> DriverRegistry {
     let mut registry = DriverRegistry::with_static_drivers();
-    add_found(&mut registry, discovery, load);
+    add_found(&mut registry, discovery, load, None);
     registry
 }
 
-fn add_found(registry: &mut DriverRegistry, discovery: &Discovery, loader: Loader) {
+/// The same. A library that this user's programs never loaded as it lies there now is tried first: the trial runs its code where the
+/// program survives it, such as in a process of its own, and its failure is why the library is not loaded. What passed is remembered
+/// in this user's caches.
+pub fn discover_tried(discovery: &Discovery, trial: Trial) -> DriverRegistry {
+    let mut registry = DriverRegistry::with_static_drivers();
+    add_found(&mut registry, discovery, load, Some(trial));
+    registry
+}
+
+fn add_found(registry: &mut DriverRegistry, discovery: &Discovery, loader: Loader, trial: Option<Trial>) {
     let findings = discovery.find();
     for skipped in findings.skipped {
         registry.skip(skipped);
     }
     for found in findings.plugins {
-        match entry(found, loader) {
+        match entry(found, loader, trial) {
             Ok(entry) => registry.add(entry),
             Err(skipped) => registry.skip(skipped),
         }
@@ -112,16 +149,20 @@ fn add_found(registry: &mut DriverRegistry, discovery: &Discovery, loader: Loade
 }
 
 /// Loads what has no manifest: its name is not known otherwise.
-fn entry(found: Found, loader: Loader) -> Result<DriverEntry, Skipped> {
+fn entry(found: Found, loader: Loader, trial: Option<Trial>) -> Result<DriverEntry, Skipped> {
     let Found { manifest, library, origin } = found;
     if let Some((path, manifest)) = manifest {
-        let source =
-            LibrarySource { library, manifest: Some(path), version: manifest.version, origin, loader };
+        let version = manifest.version;
+        let source = LibrarySource { library, manifest: Some(path), version, origin, loader, trial };
         return Ok(DriverEntry::lazy(manifest.name, manifest.description, Arc::new(source)));
     }
-    match loader(&library) {
+    let version = String::new();
+    let mut source =
+        LibrarySource { library: library.clone(), manifest: None, version, origin, loader, trial };
+    // Its name is not known, so the trial lists the devices of all drivers.
+    match source.try_and_load("") {
         Ok(loaded) => {
-            let source = LibrarySource { library, manifest: None, version: loaded.version, origin, loader };
+            source.version = loaded.version;
             Ok(DriverEntry::ready(loaded.driver, Some(Arc::new(source))))
         }
         Err(e) => {

@@ -20,7 +20,7 @@ use crate::{
     parameters::{ParameterIndex, ParameterModule},
     progress::ProgressSink,
     session::{ModuleInfo, Session},
-    shared::Shared,
+    shared::{Files, Shared},
     tensor::HostTensor,
     view::BufferView,
 };
@@ -184,7 +184,7 @@ impl SessionBuilder {
     /// Reads the files, opens devices if a module needs one, links the modules, and runs their initializers, which
     /// usually puts constants and parameters on the device.
     pub fn build(mut self) -> Result<Session> {
-        let defs = self.read_modules()?;
+        let (defs, mut files) = self.read_modules()?;
         let needs_device = defs.iter().any(needs_device);
         let hints: Vec<_> = defs.iter().map(ModuleHints::of).collect();
         let devices = if needs_device { self.open_devices(&hints)? } else { Vec::new() };
@@ -194,7 +194,9 @@ impl SessionBuilder {
             let trace = self.trace.take().unwrap_or_else(|| Arc::new(print_trace));
             let hal = HalModule::new(&devices, hints.clone(), trace);
             natives.push(Arc::new(hal.with_progress(self.progress.clone())));
-            natives.push(Arc::new(ParameterModule::new(index).with_progress(self.progress.take())));
+            let parameters = Arc::new(ParameterModule::new(index).with_progress(self.progress.take()));
+            files.parameters = Some(parameters.clone());
+            natives.push(parameters);
         }
         let modules = defs.iter().map(module_info).collect::<Result<Vec<_>>>()?;
         let loaded = defs.into_iter().map(Module::load).collect::<Result<Vec<_>, _>>()?;
@@ -202,12 +204,21 @@ impl SessionBuilder {
         let context = Context::with_options(&natives, &loaded, &options)
             .map_err(|failure| choose::explain(failure, &devices, &hints))
             .context(|| "creating the session")?;
-        Ok(Session::new(Shared::new(context, devices, loaded), modules))
+        files.check()?;
+        Ok(Session::new(Shared::new(context, devices, loaded, files), modules))
     }
 
-    fn read_modules(&mut self) -> Result<Vec<ModuleDef>> {
-        let mode = self.load_mode;
-        std::mem::take(&mut self.modules).into_iter().map(|source| read_module(source, mode)).collect()
+    fn read_modules(&mut self) -> Result<(Vec<ModuleDef>, Files)> {
+        let (mut defs, mut files) = (Vec::new(), Files::default());
+        for source in std::mem::take(&mut self.modules) {
+            let (name, bytes) = read_file(source, self.load_mode)?;
+            files.modules.push((name.clone(), bytes.clone()));
+            defs.push(vmfb::read_module(bytes).map_err(|e| match files.check() {
+                Ok(()) => Error::Format { what: "module", name, reason: e.to_string() },
+                Err(cut) => cut.into(),
+            })?);
+        }
+        Ok((defs, files))
     }
 
     fn open_devices(&mut self, hints: &[ModuleHints]) -> Result<Vec<Arc<dyn Device>>> {
@@ -232,15 +243,14 @@ impl SessionBuilder {
     }
 }
 
-fn read_module(source: ModuleSource, mode: LoadMode) -> Result<ModuleDef> {
-    let (name, bytes) = match source {
+fn read_file(source: ModuleSource, mode: LoadMode) -> Result<(String, Bytes)> {
+    Ok(match source {
         ModuleSource::File(path) => {
             let name = path.display().to_string();
             (name, load_file(&path, mode).map_err(|source| Error::Read { path, source })?)
         }
         ModuleSource::Bytes { name, bytes } => (name, bytes),
-    };
-    vmfb::read_module(bytes).map_err(|e| Error::Format { what: "module", name, reason: e.to_string() })
+    })
 }
 
 /// Whether a module reaches for devices, directly or through parameters, or takes tensors, which live on one.

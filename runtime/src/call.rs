@@ -45,7 +45,7 @@ pub struct PendingCall {
     signal: Option<Fence>,
     results: Vec<VmValue>,
     /// Keeps the session's state alive, which the work may use. Goes last: results may be objects of the session.
-    _shared: Arc<Shared>,
+    shared: Arc<Shared>,
 }
 
 impl fmt::Debug for PendingCall {
@@ -65,7 +65,7 @@ impl PendingCall {
         signal: Option<Fence>,
         results: Vec<VmValue>,
     ) -> Self {
-        PendingCall { _shared: shared, info, signal, results }
+        PendingCall { shared, info, signal, results }
     }
 
     /// Whether a wait would return at once, with the results or with what went wrong.
@@ -92,12 +92,12 @@ impl PendingCall {
     }
 
     fn settle(&self, invocation: &Invocation) -> StatusResult<()> {
-        let Some(fence) = &self.signal else { return Ok(()) };
+        let Some(fence) = &self.signal else { return self.shared.check_files() };
         let reached = wait_for_fence(fence, Deadline::Never, invocation)
             .context(|| format!("invoking function '{}'", self.info.full_name()))?;
         if !reached {
             return Err(status!(Internal, "an endless wait ended before its fence was reached"));
         }
-        Ok(())
+        self.shared.check_files()
     }
 }

@@ -1,7 +1,8 @@
-//! What a module reveals about its executables beside their bytes: the subgroup sizes it was compiled for.
+//! What a module reveals about its executables beside their bytes: the subgroup sizes and the processor it was compiled for.
 //!
 //! The compiler writes the whole target attribute of a device into the message of a `fail` in `__init`. For code that
-//! uses subgroup operations that text is the only place that says which widths the code assumes.
+//! uses subgroup operations that text is the only place that says which widths the code assumes, and for machine code the only one
+//! that says which features of a processor it needs.
 
 use std::ops::Range;
 
@@ -13,12 +14,31 @@ const NO_SUBGROUPS: &[u8] = b"subgroup = none";
 const TARGET: &[u8] = b"#iree_gpu.target<";
 /// Longer lists are not what a compiler writes.
 const MAX_CHOICES: usize = 16;
+const EXECUTABLE: &[u8] = b"#hal.executable.target<\"llvm-cpu\", \"";
+const CPU: &[u8] = b"cpu = \"";
+const FEATURES: &[u8] = b"cpu_features = \"";
+const TARGET_END: &[u8] = b"}>";
+/// Most targets of machine code, and features of one, that are read.
+const MOST_TARGETS: usize = 64;
+const MOST_FEATURES: usize = 512;
+
+/// A processor that machine code was compiled for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// The format of the executables.
+    pub format: String,
+    /// The processor, by the compiler's name; empty where the module does not say.
+    pub name: String,
+    /// Features that the code may use, by the compiler's names.
+    pub features: Vec<String>,
+}
 
 /// What one module reveals.
 #[derive(Clone, Debug)]
 pub struct ModuleHints {
     module: String,
     subgroup_sizes: Vec<u32>,
+    processors: Vec<Processor>,
     /// Address ranges of the read-only segments, by segment number. Only compared, never followed.
     segments: Vec<Range<usize>>,
     /// The segments: keeps the addresses from being used by others, and is searched for format names.
@@ -34,6 +54,8 @@ pub struct Origin<'a> {
     pub segment: usize,
     /// Subgroup sizes that code of the module may assume; empty when it does not say.
     pub subgroup_sizes: &'a [u32],
+    /// Processors that machine code of the module was compiled for.
+    pub processors: &'a [Processor],
 }
 
 impl ModuleHints {
@@ -42,6 +64,7 @@ impl ModuleHints {
         ModuleHints {
             module: def.name.clone(),
             subgroup_sizes: subgroup_sizes(&def.bytecode),
+            processors: processors(&def.bytecode),
             segments: def.rodata.iter().map(|segment| addresses(segment)).collect(),
             rodata: def.rodata.clone(),
         }
@@ -65,7 +88,8 @@ pub fn find<'a>(hints: &'a [ModuleHints], data: &[u8]) -> Option<Origin<'a>> {
     hints.iter().find_map(|module| {
         let fits = |s: &Range<usize>| !s.is_empty() && s.start <= data.start && data.end <= s.end;
         let segment = module.segments.iter().position(fits)?;
-        Some(Origin { module: &module.module, segment, subgroup_sizes: &module.subgroup_sizes })
+        let (subgroup_sizes, processors) = (&module.subgroup_sizes, &module.processors);
+        Some(Origin { module: &module.module, segment, subgroup_sizes, processors })
     })
 }
 
@@ -85,6 +109,33 @@ fn subgroup_sizes(bytecode: &[u8]) -> Vec<u32> {
     sizes.sort_unstable();
     sizes.dedup();
     sizes
+}
+
+/// The processors of the targets of machine code that these bytes name.
+fn processors(bytecode: &[u8]) -> Vec<Processor> {
+    let (mut all, mut rest) = (Vec::new(), bytecode);
+    while let Some(at) = find_bytes(rest, EXECUTABLE).filter(|_| all.len() < MOST_TARGETS) {
+        rest = &rest[at + EXECUTABLE.len()..];
+        // The target's own text; without an end nothing is known of it.
+        let Some(end) = find_bytes(rest, TARGET_END) else { break };
+        let text = &rest[..end];
+        let value = |key: &[u8]| quoted(&text[find_bytes(text, key)? + key.len()..]);
+        let features = value(FEATURES).unwrap_or_default();
+        let features = features.split(',').filter_map(|name| name.trim().strip_prefix('+'));
+        all.push(Processor {
+            format: quoted(text).unwrap_or_default(),
+            name: value(CPU).unwrap_or_default(),
+            features: features.take(MOST_FEATURES).map(str::to_owned).collect(),
+        });
+    }
+    all.dedup();
+    all
+}
+
+/// Text up to the closing quote.
+fn quoted(text: &[u8]) -> Option<String> {
+    let end = text.iter().position(|byte| *byte == b'"')?;
+    String::from_utf8(text[..end].to_vec()).ok()
 }
 
 /// Positive numbers up to the closing bracket.
@@ -112,6 +163,23 @@ mod tests {
         assert_eq!(subgroup_sizes(text), [32, 64]);
         assert!(subgroup_sizes(b"nothing here").is_empty());
         assert!(subgroup_sizes(b"subgroup_size_choices = [x, , 0, 99999999999").is_empty());
+    }
+
+    #[test]
+    fn machine_code_is_for_processors() {
+        let text = br##"\x05#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "znver5",
+            cpu_features = "+avx,-sse4a,+avx512f", x = "y"}>, #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64", {cpu = "",
+            cpu_features = ""}>, #hal.executable.target<"vmvx", "vmvx-bytecode-fb", {cpu_features = "+x"}>]>"##;
+        let all = processors(text);
+        let of = |format: &str, name: &str, features: &[&str]| Processor {
+            format: format.into(),
+            name: name.into(),
+            features: features.iter().map(|&feature| feature.into()).collect(),
+        };
+        let expected =
+            [of("embedded-elf-x86_64", "znver5", &["avx", "avx512f"]), of("embedded-elf-arm_64", "", &[])];
+        assert_eq!(all, expected);
+        assert!(processors(&text[..100]).is_empty());
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub use halite_formats::vmfb::{OperationNote, RecordingNotes, VersionNote};
 pub use halite_hal::Deadline;
 pub use halite_vm::{Kind, Limits};
 pub use info::FunctionInfo;
-pub use mapping::LoadMode;
+pub use mapping::{LoadMode, is_cut, is_device};
 pub use parameters::{Parameter, ParameterIndex, ParameterModule};
 pub use progress::{PARAMETERS as PROGRESS_PARAMETERS, PIPELINES as PROGRESS_PIPELINES, ProgressSink};
 pub use session::{ModuleInfo, Session};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use halite_formats::vmfb::{WriteOptions, read_module, write_module};
 use halite_hal::{Code, DriverRegistry, Options};
 use halite_local::LocalDriver;
-use halite_runtime::{Error, Session, SessionBuilder};
+use halite_runtime::{Error, LoadMode, Session, SessionBuilder};
 
 /// The drivers for the processor, and no other.
 fn processor() -> DriverRegistry {
@@ -65,6 +65,46 @@ fn machine_code_does_not_run_under_the_name_of_another_format() {
     let module = write_module(&def, &WriteOptions::default()).unwrap();
     let refused = builder(module).build().unwrap_err();
     assert_says(&refused, Code::Incompatible, &["native_code=on", "machine code"]);
+}
+
+/// A mapped module that is cut before or after its length was seen fails its load, and the process goes on.
+#[test]
+#[cfg(unix)]
+fn files_that_are_cut_while_they_are_used_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("module.vmfb");
+    let whole = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/local/tests/data/add_vmvx.vmfb");
+    for length in [0, 4096] {
+        std::fs::copy(whole, &path).unwrap();
+        let mapped = LoadMode::Map.load(&path).unwrap();
+        builder(mapped.clone()).device("local-sync").build().unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        let refused = builder(mapped).device("local-sync").build().unwrap_err();
+        assert_says(&refused, Code::DataLoss, &["was cut short", "LoadMode::Preload"]);
+    }
+}
+
+/// Code for a processor with features that this one lacks would end the process.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn machine_code_for_another_processor_is_refused() {
+    let module = machine_code();
+    let (generic, needed) = (r#"cpu_features = """#, r#"cpu_features = "+sse2,+avx512bf16""#);
+    let mut def = read_module(module.into()).unwrap();
+    // The text is in the bytecode, behind its length; the words that follow it make room for the features.
+    let mut code = def.bytecode.to_vec();
+    let at = code.windows(generic.len()).position(|w| w == generic.as_bytes()).unwrap();
+    let rest = r#", data_layout = ""#;
+    assert!(code[at + generic.len()..].starts_with(rest.as_bytes()));
+    code[at..at + needed.len()].copy_from_slice(needed.as_bytes());
+    def.bytecode = code.into();
+    let module = write_module(&def, &WriteOptions::default()).unwrap();
+    let built = builder(module).device("local-sync").build();
+    if std::arch::is_x86_feature_detected!("avx512bf16") {
+        built.unwrap();
+        return;
+    }
+    assert_says(&built.unwrap_err(), Code::Incompatible, &["lacks: avx512bf16", "target-cpu=generic"]);
 }
 
 fn shared(path: &str) -> Option<PathBuf> {

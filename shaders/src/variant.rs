@@ -58,9 +58,14 @@ pub struct Needs {
     pub subgroup_size: u32,
     /// A shape of cooperative matrices.
     pub matrix: Option<MatrixShape>,
+    /// A device that runs on the processor: kernels for the ways of drivers such as llvmpipe and SwiftShader.
+    pub processor: bool,
     /// Vulkan version, as (major, minor), when more than 1.1.
     pub vulkan: Option<(u32, u32)>,
 }
+
+/// How lists of needs call `processor`.
+const PROCESSOR: &str = "a device that runs on the processor";
 
 impl Needs {
     /// Whether nothing beyond the baseline is needed.
@@ -86,6 +91,7 @@ impl Needs {
         at_least(self.subgroup_size, 0, "invocations in a subgroup");
         listed.extend(self.subgroup.iter().map(|operation| format!("subgroup operations '{operation}'")));
         listed.extend(self.matrix.iter().map(|matrix| format!("cooperative matrices {matrix}")));
+        listed.extend(self.processor.then(|| PROCESSOR.to_owned()));
         listed.extend(self.vulkan.iter().map(|(major, minor)| format!("Vulkan {major}.{minor}")));
         listed
     }
@@ -111,6 +117,9 @@ impl Needs {
         }
         if let Some(matrix) = self.matrix.filter(|m| !target.cooperative_matrix.contains(m)) {
             missing.push(format!("cooperative matrices {matrix}"));
+        }
+        if self.processor && !target.target.is_processor() {
+            missing.push(PROCESSOR.to_owned());
         }
         if let Some((major, minor)) = self.vulkan.filter(|version| *version > target.api_version) {
             missing.push(format!("Vulkan {major}.{minor}"));

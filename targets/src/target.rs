@@ -128,6 +128,11 @@ impl Target {
         self.vendor
     }
 
+    /// Whether it runs on the processor, as llvmpipe and SwiftShader do.
+    pub fn is_processor(&self) -> bool {
+        self.vendor.name == "cpu"
+    }
+
     /// Its family; `None` where only the vendor is known.
     pub fn family(&self) -> Option<&'static Family> {
         self.family

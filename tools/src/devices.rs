@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use halite::hal::{DeviceInfo, Driver, DriverRegistry, Options, uri::DeviceUri};
+use halite::hal::{DeviceInfo, Driver, DriverRegistry, Options, UNTRUSTED, uri::DeviceUri};
 
 use crate::{
     console::{Failure, Result},
@@ -14,7 +14,21 @@ const NULL: &str = "null";
 
 /// The device URIs to open, with the options that flags ask for; empty when the user named none.
 pub(crate) fn uris(flags: &DeviceFlags, options: &Options) -> Result<Vec<String>> {
-    flags.device.iter().map(|uri| with_options(uri, options)).collect()
+    let all = flags.device.iter().map(|uri| with_options(uri, options)).collect::<Result<Vec<_>>>()?;
+    if !flags.untrusted {
+        return Ok(all);
+    }
+    all.iter().map(|uri| for_strangers(uri)).collect()
+}
+
+/// The URI of the same device, opened for programs of strangers.
+pub(crate) fn for_strangers(uri: &str) -> Result<String> {
+    let parsed = DeviceUri::parse(uri).map_err(|e| Failure::Usage(e.message().to_owned()))?;
+    match parsed.options.get(UNTRUSTED).map(String::as_str) {
+        None => Ok(format!("{uri}{}{UNTRUSTED}=on", if uri.contains('?') { '&' } else { '?' })),
+        Some("on" | "true") => Ok(uri.to_owned()),
+        Some(_) => Err(Failure::Usage(format!("--device={uri} contradicts --untrusted"))),
+    }
 }
 
 /// Adds Vulkan options to a Vulkan URI. What the URI itself says comes first.
@@ -41,7 +55,7 @@ pub(crate) fn answer_queries(flags: &DeviceFlags, out: &mut dyn Write) -> Result
     if !flags.list_drivers && flags.list_devices.is_none() && flags.dump_devices.is_none() {
         return Ok(false);
     }
-    let registry = flags.plugins.registry()?;
+    let registry = flags.registry()?;
     let options = flags.vulkan_options()?;
     if flags.list_drivers {
         list_drivers(&registry, out)?;
@@ -138,6 +152,9 @@ mod tests {
         assert_eq!(add("vulkan"), "vulkan?repair=off&validation=core");
         assert_eq!(add("vulkan://0?validation=sync"), "vulkan://0?validation=sync&repair=off");
         assert_eq!(add("null"), "null");
+        assert_eq!(for_strangers("null").unwrap(), "null?untrusted=on");
+        assert_eq!(for_strangers("vulkan://0?repair=off").unwrap(), "vulkan://0?repair=off&untrusted=on");
+        assert!(matches!(for_strangers("vulkan?untrusted=off"), Err(Failure::Usage(_))));
         assert!(matches!(with_options("://x", &options), Err(Failure::Usage(_))));
         let bad = Options::from([("libvulkan".into(), "a&b".into())]);
         assert!(matches!(with_options("vulkan", &bad), Err(Failure::Usage(_))));

@@ -17,6 +17,7 @@ use crate::{
     console::{Failure, Result},
     logger,
     picture::PictureFlags,
+    trial,
 };
 
 /// Name of the driver that `--vulkan_*` flags configure.
@@ -45,6 +46,11 @@ pub struct DeviceFlags {
     pub plugins: PluginFlags,
     #[command(flatten)]
     vulkan: VulkanFlags,
+    /// The model or module comes from a stranger: no machine code, no device addresses, bounds-checked buffers, only plug-ins that
+    /// --driver-path names, files are read and not mapped, nothing is kept in caches unless --compile-cache names one; 60 seconds
+    /// unless --timeout says otherwise, 1 GiB of host memory for module code and 4 GiB of device memory
+    #[arg(long = "untrusted", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub untrusted: bool,
     /// Runs kernels that were compiled for another subgroup size as they are; results may be wrong
     #[arg(long = "allow-subgroup-mismatch", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub allow_subgroup_mismatch: bool,
@@ -67,14 +73,34 @@ pub struct PluginFlags {
     pub no_plugins: bool,
 }
 
+/// How long the whole run may take for a stranger's file.
+const TIME_FOR_STRANGERS: Duration = Duration::from_secs(60);
+
+impl DeviceFlags {
+    /// The drivers that may be used; see [`PluginFlags::registry`].
+    pub fn registry(&self) -> Result<DriverRegistry> {
+        let places = if self.untrusted { Discovery::none() } else { Discovery::standard() };
+        self.plugins.registry_from(places)
+    }
+
+    /// How long the run may take: as `asked`, or what a stranger's file gets.
+    pub(crate) fn time(&self, asked: Option<Duration>) -> Option<Duration> {
+        asked.or(self.untrusted.then_some(TIME_FOR_STRANGERS))
+    }
+}
+
 impl PluginFlags {
     /// The drivers: those linked into the program and the plug-ins that the flags allow. Reads manifests and loads nothing,
     /// except a library that was given without one. Warnings about what cannot be used are logged.
     pub fn registry(&self) -> Result<DriverRegistry> {
+        self.registry_from(Discovery::standard())
+    }
+
+    /// The same with other places than the usual ones.
+    fn registry_from(&self, places: Discovery) -> Result<DriverRegistry> {
         halite::hal::verify_linked()?;
         if !self.no_plugins {
-            let discovery = Discovery::standard().given(&self.driver_path);
-            return Ok(plugin::discover(&discovery));
+            return Ok(plugin::discover_tried(&places.given(&self.driver_path), trial::library));
         }
         if let Some(path) = self.driver_path.first() {
             let text = format!("--driver-path={} contradicts --no-plugins", path.display());
@@ -242,15 +268,8 @@ pub struct ModuleFlags {
     #[arg(long = "parameters", value_name = "[SCOPE=]FILE")]
     pub parameters: Vec<String>,
     /// How parameter files are read: file (mapped, pages are read when they are touched), or preload. Default: file
-    #[arg(
-        long = "parameter_mode",
-        value_enum,
-        default_value = "mmap",
-        value_name = "MODE",
-        hide_default_value = true,
-        hide_possible_values = true
-    )]
-    pub parameter_mode: FileMode,
+    #[arg(long = "parameter_mode", value_enum, value_name = "MODE", hide_possible_values = true)]
+    pub parameter_mode: Option<FileMode>,
 }
 
 impl ModuleFlags {
@@ -262,6 +281,14 @@ impl ModuleFlags {
     /// Where compiled models are kept.
     pub(crate) fn cache(&self) -> Result<Cache> {
         cache(self.compile_cache.as_deref())
+    }
+
+    /// The same, and what the library thinks best where none was named for a stranger's file.
+    pub(crate) fn cache_unless(&self, untrusted: bool) -> Result<Option<Cache>> {
+        match (untrusted, &self.compile_cache) {
+            (true, None) => Ok(None),
+            _ => self.cache().map(Some),
+        }
     }
 
     /// The function that was asked for; an empty name counts as none, as in IREE's tools.

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Display,
+    path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -17,13 +18,16 @@ use crate::{console, progress};
 pub(crate) const INTERRUPTED: u8 = 130;
 /// How long a run may take to end by itself after its time is up: the device finishes what it has begun.
 const GRACE: Duration = Duration::from_secs(2);
-/// The same after Ctrl-C: whoever is in a hurry presses it again.
-const INTERRUPT_GRACE: Duration = Duration::from_secs(10);
+/// The same after Ctrl-C or SIGTERM. What the device has begun is not waited for: it ends with the process.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(150);
 
 /// Whether Ctrl-C was pressed.
 static PRESSED: AtomicBool = AtomicBool::new(false);
 /// Why the work ended, for whoever has to end the process before that could be reported.
 static REASON: Mutex<Option<String>> = Mutex::new(None);
+
+/// A file that is no use unless it is finished.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Whether Ctrl-C was pressed in this run.
 pub(crate) fn interrupted() -> bool {
@@ -37,11 +41,30 @@ pub(crate) fn note(failure: &impl Display) {
     }
 }
 
+/// Does work on a file that is taken away if the process has to end before that is done.
+pub(crate) fn writing<T>(path: &Path, work: impl FnOnce() -> T) -> T {
+    let set = |path: Option<PathBuf>| {
+        if let Ok(mut unfinished) = UNFINISHED.lock() {
+            *unfinished = path;
+        }
+    };
+    set(Some(path.to_owned()));
+    let done = work();
+    set(None);
+    done
+}
+
 /// Says why the work ended, then ends the process.
 fn end(otherwise: &str, device: &str, code: u8) -> ! {
     let reason = REASON.lock().ok().and_then(|mut reason| reason.take());
     let text = reason.unwrap_or_else(|| otherwise.to_owned());
     progress::clear();
+    if let Ok(mut path) = UNFINISHED.lock()
+        && let Some(path) = path.take()
+    {
+        // Nobody else can say more about it either.
+        _ = std::fs::remove_file(path);
+    }
     eprintln!("{}: error: {text}; {device}", console::name());
     std::process::exit(code.into());
 }
@@ -62,9 +85,9 @@ pub(crate) fn cancel_on_interrupt() -> CancelToken {
             while let Some(left) = until.checked_duration_since(Instant::now()) {
                 std::thread::park_timeout(left);
             }
-            let device =
-                format!("what the device has begun goes on after {INTERRUPT_GRACE:?}, ended without it");
-            end("CANCELLED; interrupted", &device, INTERRUPTED)
+            let text = format!("CANCELLED; interrupted{}", progress::stage());
+            let device = format!("what was begun did not end within {INTERRUPT_GRACE:?}, ended without it");
+            end(&text, &device, INTERRUPTED)
         });
     });
     if let Err(error) = installed {
@@ -94,7 +117,7 @@ impl Watchdog {
                 let Some(left) = left else { return };
                 if left.is_zero() {
                     let device = format!("not finished after {limit:?} (--timeout)");
-                    end("DEADLINE_EXCEEDED", &device, 1)
+                    end(&format!("DEADLINE_EXCEEDED{}", progress::stage()), &device, 1)
                 }
                 guard = match signal.wait_timeout(guard, left) {
                     Ok((guard, _)) => guard,

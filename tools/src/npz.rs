@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufReader, Write},
+    io::{BufReader, Cursor, Read, Seek, Write},
     path::Path,
 };
 
@@ -10,27 +10,49 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
     console::{Failure, Result},
-    engine::{HostTensor, npy},
+    engine::{ElementType, HostTensor, npy},
 };
 
 /// What the names of arrays end with inside of an archive.
 const SUFFIX: &str = ".npy";
 
+/// Bytes that the arrays of every archive may unpack to, and how many more for each of its bytes. Zeros pack a thousandfold, numbers of
+/// models do not: what unpacks to more is there to take all memory.
+const UNPACKED: u64 = 128 << 20;
+const UNPACKED_FOR_BYTE: u64 = 16;
+
 /// All arrays in the order of the archive, by name.
 pub(crate) fn read(path: &Path) -> Result<Vec<(String, HostTensor)>> {
     let file = File::open(path).map_err(|e| Failure::file("cannot read", path, &e))?;
-    let wrong =
-        |what: &dyn std::fmt::Display| Failure::invalid(format!("reading '{}': {what}", path.display()));
-    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|e| wrong(&e))?;
+    let length = file.metadata().map_err(|e| Failure::file("cannot read", path, &e))?.len();
+    read_from(BufReader::new(file), length, &path.display().to_string())
+}
+
+/// The same of what is open already; `name` is for messages.
+pub fn read_from(file: impl Read + Seek, length: u64, name: &str) -> Result<Vec<(String, HostTensor)>> {
+    let wrong = |what: &dyn std::fmt::Display| Failure::invalid(format!("reading '{name}': {what}"));
+    let mut archive = ZipArchive::new(file).map_err(|e| wrong(&e))?;
+    let most = UNPACKED.saturating_add(length.saturating_mul(UNPACKED_FOR_BYTE));
+    let mut left = most;
     let mut arrays = Vec::new();
     for index in 0..archive.len() {
-        let mut member = archive.by_index(index).map_err(|e| wrong(&e))?;
+        let member = archive.by_index(index).map_err(|e| wrong(&e))?;
         let name = member.name().map_err(|e| wrong(&e))?.into_owned();
         let Some(plain) = name.strip_suffix(SUFFIX) else {
             return Err(wrong(&format!("its member '{name}' is no array: arrays end in {SUFFIX}")));
         };
-        let array =
-            npy::read(&mut member).map_err(|e| Failure::from(e).context(format!("reading '{name}'")))?;
+        // Archives may lie about sizes: what comes out is counted.
+        let mut member = member.take(left + 1);
+        let array = npy::read(&mut member);
+        if member.limit() == 0 {
+            return Err(wrong(&format!(
+                "its arrays unpack to more than {} MiB, the most for an archive of {length} bytes; save them without compression \
+                 (numpy.savez)",
+                most >> 20
+            )));
+        }
+        left = member.limit() - 1;
+        let array = array.map_err(|e| Failure::from(e).context(format!("reading '{name}'")))?;
         let array = array.ok_or_else(|| wrong(&format!("its member '{name}' is empty")))?;
         arrays.push((plain.to_owned(), array));
     }
@@ -38,7 +60,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, HostTensor)>> {
 }
 
 /// Writes arrays by name, compressed.
-pub(crate) fn write(out: impl Write + std::io::Seek, arrays: &[(String, HostTensor)]) -> Result<()> {
+pub(crate) fn write(out: impl Write + Seek, arrays: &[(String, HostTensor)]) -> Result<()> {
     let failed = |e: zip::result::ZipError| Failure::invalid(format!("writing the archive: {e}"));
     let mut archive = ZipWriter::new(out);
     for (name, array) in arrays {
@@ -50,6 +72,18 @@ pub(crate) fn write(out: impl Write + std::io::Seek, arrays: &[(String, HostTens
     }
     archive.finish().map_err(failed)?.flush()?;
     Ok(())
+}
+
+/// An archive of arrays of so many zeros of one byte each, for tests of what reads archives.
+pub fn zeros(counts: &[u64]) -> Result<Vec<u8>> {
+    let array = |(index, count): (usize, &u64)| {
+        let zeros = HostTensor::zeros(ElementType::UI8, [*count].as_slice())?;
+        Ok((format!("a{index}"), zeros))
+    };
+    let arrays = counts.iter().enumerate().map(array).collect::<Result<Vec<_>>>()?;
+    let mut out = Cursor::new(Vec::new());
+    write(&mut out, &arrays)?;
+    Ok(out.into_inner())
 }
 
 #[cfg(test)]
@@ -72,6 +106,16 @@ mod tests {
         write(File::create(&path).unwrap(), &arrays).unwrap();
         assert!(std::fs::metadata(&path).unwrap().len() < 900, "it is compressed");
         assert_eq!(read(&path).unwrap(), arrays);
+    }
+
+    #[test]
+    fn few_bytes_do_not_unpack_to_all_memory() {
+        let bytes = zeros(&[100 << 20, 100 << 20]).unwrap();
+        assert!(bytes.len() < 1 << 20);
+        let refused = read_from(Cursor::new(&bytes), bytes.len() as u64, "x.npz").unwrap_err().to_string();
+        assert!(refused.contains("unpack to more than 13") && refused.contains("numpy.savez"), "{refused}");
+        let bytes = zeros(&[100 << 20]).unwrap();
+        assert_eq!(read_from(Cursor::new(&bytes), bytes.len() as u64, "x.npz").unwrap().len(), 1);
     }
 
     #[test]

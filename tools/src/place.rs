@@ -54,7 +54,7 @@ pub(crate) fn tuning(file: Option<&Path>) -> Tuning {
 
 /// The devices that flags name, or the one that models run on, as targets to compile for.
 pub(crate) fn host(flags: &DeviceFlags) -> Result<Vec<Target>> {
-    let drivers = Drivers::from_registry(flags.plugins.registry()?);
+    let drivers = Drivers::from_registry(flags.registry()?);
     let options = flags.vulkan_options()?;
     let uris = at_hand(flags)?.into_iter().filter_map(|place| Some(place.device?.0));
     uris.map(|uri| Ok(Target::of_device(&drivers.open(&devices::with_options(&uri, &options)?)?)?)).collect()
@@ -71,7 +71,7 @@ pub(crate) fn places(triples: &[&str], flags: &DeviceFlags) -> Result<Vec<Place>
 
 /// The devices that flags name; without names, the one that models run on.
 fn at_hand(flags: &DeviceFlags) -> Result<Vec<Place>> {
-    let registry = flags.plugins.registry()?;
+    let registry = flags.registry()?;
     let options = flags.vulkan_options()?;
     let uris = devices::uris(flags, &options)?;
     if !uris.is_empty() {

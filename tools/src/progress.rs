@@ -18,17 +18,30 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The line, while something is on it: when it was written last.
 static LINE: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Options that also tell how far work is, where somebody looks at standard error and wants to hear of it.
+/// What is being done, for whoever has to end it.
+static STAGE: Mutex<String> = Mutex::new(String::new());
+
+/// Options that also tell how far work is: what is being done is remembered, and shown where somebody looks at standard error and
+/// wants to hear of it.
 pub(crate) fn shown(options: RunOptions) -> RunOptions {
-    if logger::is_quiet() || !std::io::stderr().is_terminal() {
-        return options;
-    }
+    let is_seen = !logger::is_quiet() && std::io::stderr().is_terminal();
     let began = Instant::now();
     options.progress(move |progress| {
-        if began.elapsed() >= PATIENCE {
+        if let Ok(mut stage) = STAGE.lock()
+            && *stage != progress.detail
+        {
+            progress.detail.clone_into(&mut stage);
+        }
+        if is_seen && began.elapsed() >= PATIENCE {
             show(&progress);
         }
     })
+}
+
+/// What was done last, as ` while reading the model`; empty before anything was.
+pub(crate) fn stage() -> String {
+    let stage = STAGE.lock().map(|stage| stage.clone()).unwrap_or_default();
+    if stage.is_empty() { stage } else { format!(" while {stage}") }
 }
 
 fn show(progress: &Progress<'_>) {

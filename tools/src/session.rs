@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use halite::{Drivers, Session, SessionBuilder, Source};
+use halite::{Drivers, LoadMode, Session, SessionBuilder, Source};
 
 use crate::{
     console::{Failure, Result},
@@ -27,12 +27,12 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
         return Err(Failure::Usage("--module=- can be given once: there is one standard input".to_owned()));
     }
     let options = devices.vulkan_options()?;
-    let mut drivers = Drivers::from_registry(devices.plugins.registry()?);
+    let mut drivers = Drivers::from_registry(devices.registry()?);
     let uris = devices::uris(devices, &options)?;
     if uris.is_empty() {
         drivers = drivers.options(options);
     }
-    let mut builder = Session::builder().drivers(&drivers).cache(modules.cache()?);
+    let mut builder = begin(devices, modules)?.drivers(&drivers);
     if let Some(mode) = modules.module_mode {
         builder = builder.load_mode(mode.into());
     }
@@ -54,7 +54,24 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
         builder = builder.state(input, output);
     }
     for (scope, path) in modules.parameters()? {
-        builder = builder.parameters_with(scope, path, modules.parameter_mode.into());
+        builder = match modules.parameter_mode {
+            Some(mode) => builder.parameters_with(scope, path, mode.into()),
+            // For strangers the library reads them, as all else.
+            None if devices.untrusted => builder.parameters(scope, path),
+            None => builder.parameters_with(scope, path, LoadMode::Map),
+        };
+    }
+    Ok(builder)
+}
+
+/// A session for files that are trusted or not, and where it keeps what it compiles.
+fn begin(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {
+    let mut builder = Session::builder();
+    if devices.untrusted {
+        builder = builder.untrusted();
+    }
+    if let Some(cache) = modules.cache_unless(devices.untrusted)? {
+        builder = builder.cache(cache);
     }
     Ok(builder)
 }

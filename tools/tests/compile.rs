@@ -89,7 +89,7 @@ fn what_cannot_be_compiled_is_told() {
     let symbols = data("symbols");
     for (code, args, text) in [
         (1, vec!["missing.onnx"], "cannot read 'missing.onnx'"),
-        (1, vec!["text"], "format that is known (ONNX, ExecuTorch, VGF, TOSA)"),
+        (1, vec!["text"], "format that is known (ONNX, ExecuTorch, VGF, TOSA, GGUF)"),
         (1, vec!["broken.onnx"], "INVALID_ARGUMENT"),
         (1, vec![module.as_str()], "'halite run' runs modules"),
         (2, vec![symbols.as_str()], "--dim NAME=SIZE"),

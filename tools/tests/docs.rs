@@ -5,13 +5,21 @@
 
 mod common;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Pages about other programs: the runner of conformance, chores.
-const OF_OTHERS: &[&str] =
-    &["how-to/testing.md", "how-to/test-a-device.md", "reference/conformance-report.md"];
+const OF_OTHERS: &[&str] = &[
+    "how-to/testing.md",
+    "how-to/test-a-device.md",
+    "reference/conformance-report.md",
+    "reference/trust.md",
+];
 const TOOLS: &[&str] = &[
     "run",
+    "generate",
     "bench",
     "check",
     "compile",
@@ -142,4 +150,23 @@ fn the_index_names_every_document() {
     for name in pages {
         assert!(index.contains(&format!("]({name})")), "{name} is not in the index");
     }
+}
+
+/// The tests that the page on trust names are there.
+#[test]
+fn tests_that_hold_findings_exist() {
+    let text = document("reference/trust.md");
+    let (mut file, mut tests) = (String::new(), 0);
+    // Every second part stands between backticks: a file, then tests in it.
+    let rows = text.lines().filter(|line| line.starts_with("| ")).filter_map(|row| row.rsplit('|').nth(1));
+    for name in rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
+        if name.ends_with(".rs") {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+            file = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+        } else {
+            assert!(file.contains(&format!("fn {name}()")), "the test {name} is not there");
+            tests += 1;
+        }
+    }
+    assert!(tests > 25, "only {tests} tests were found: the search is broken");
 }

@@ -122,10 +122,14 @@ fn interrupts_end_runs_whose_kernels_do_not() {
         child.wait().expect("the test's own process");
         return;
     }
+    let begun = std::time::Instant::now();
     errors.read_to_string(&mut told).expect("the tool ends");
     let ended = child.wait().expect("the tool ends");
+    // 150 ms, and what a busy machine takes.
+    assert!(begun.elapsed().as_secs() < 5, "took {:?}", begun.elapsed());
     assert_eq!(ended.code(), Some(130), "{told}");
-    for part in ["run-module: error: CANCELLED", "unfinished is batch", "in command buffer"] {
-        assert!(told.contains(part), "'{part}' is missing from: {told}");
-    }
+    assert!(told.contains("run-module: error: CANCELLED"), "{told}");
+    // A machine that is too busy for the call to end in time tells what it did instead.
+    let is_told = told.contains("unfinished is batch") && told.contains("in command buffer");
+    assert!(is_told || told.contains("interrupted while"), "{told}");
 }

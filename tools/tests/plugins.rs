@@ -201,41 +201,94 @@ fn given_plug_ins_replace_linked_drivers() {
     assert!(given.code == 1 && given.stderr.contains("calls itself driver 'sample-c'"), "{}", given.stderr);
 }
 
-/// The one fault that takes the program along. What loads nothing goes on.
+/// A plug-in of one C function, with a manifest; `false`, loudly, where there is no C compiler.
 #[cfg(unix)]
-#[test]
-fn a_library_that_ends_the_process_can_be_left_out() {
-    use std::os::unix::process::ExitStatusExt;
-
-    let dir = TempDir::new().expect("a folder");
-    let source = dir.path().join("abort.c");
-    fs::write(&source, "void abort(void);\nvoid *halite_driver_query_v1(void) { abort(); }\n")
-        .expect("a file");
+fn plug_in_of(source: &str, folder: &Path, name: &str) -> bool {
+    fs::create_dir_all(folder).expect("a folder of the test");
+    let file = folder.join("driver.c");
+    fs::write(&file, source).expect("a file of the test");
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-w", "-o"]).arg(dir.path().join(LIBRARY)).arg(&source);
+    cc.args(["-shared", "-fPIC", "-w", "-o"]).arg(folder.join(LIBRARY)).arg(&file);
     match cc.status() {
         Ok(status) => assert!(status.success()),
-        Err(e) => return eprintln!("SKIPPED: no C compiler: {e}"),
+        Err(e) => {
+            eprintln!("SKIPPED: no C compiler: {e}");
+            return false;
+        }
     }
-    manifest(dir.path(), "aborting");
-    let run = |args: &[&str]| {
-        let mut command = command("list-devices");
-        command.args(args).env("HALITE_DRIVER_PATH", dir.path());
-        command.output().expect("the tool starts").status
-    };
-    assert_eq!(run(&["aborting"]).signal(), Some(6), "SIGABRT");
-    assert!(run(&["null", "--list_drivers"]).success());
-    assert!(run(&["--no-plugins", "--list_drivers"]).success());
-    let mut tried = command("list-devices");
-    tried.args(["--drivers", "-v"]).env("HALITE_DRIVER_PATH", dir.path());
-    let tried = finish(tried.output().expect("the tool starts"));
-    assert!(
-        tried.code == 0 && tried.stdout.contains("loading it in a process of its own ended with signal 6"),
-        "{}",
-        tried.stdout
-    );
-    // Libraries of drivers that are not asked for are not loaded.
-    assert_eq!(run(&["no-such-driver"]).code(), Some(1));
+    manifest(folder, name);
+    true
+}
+
+/// Libraries that end or hold up whoever loads them are tried in a process of their own: each costs a line, and the rest goes on.
+#[cfg(unix)]
+#[test]
+fn libraries_that_take_their_process_along_cost_a_line() {
+    const FAULTS: [(&str, &str, &str); 4] = [
+        (
+            "aborting",
+            "void abort(void); void *halite_driver_query_v1(void) { abort(); }",
+            "signal 6 (SIGABRT)",
+        ),
+        (
+            "wild",
+            "void *halite_driver_query_v1(void) { *(volatile int *)8 = 1; return (void *)8; }",
+            "signal 11 (SIGSEGV)",
+        ),
+        ("leaving", "void _exit(int); void *halite_driver_query_v1(void) { _exit(3); }", "exit code 3"),
+        (
+            "hanging",
+            "unsigned sleep(unsigned); void *halite_driver_query_v1(void) { for (;;) sleep(1000); }",
+            "did not end within 5s",
+        ),
+    ];
+    let dir = TempDir::new().expect("a folder");
+    let folders: Vec<PathBuf> = FAULTS.iter().map(|(name, ..)| dir.path().join(name)).collect();
+    if !FAULTS.iter().zip(&folders).all(|((name, source, _), folder)| plug_in_of(source, folder, name)) {
+        return;
+    }
+    let paths = std::env::join_paths(&folders).expect("plain paths");
+    let begun = std::time::Instant::now();
+    let all = list(&["--list_devices"], Some(Path::new(&paths)));
+    assert!(begun.elapsed().as_secs() < 60, "took {:?}", begun.elapsed());
+    assert!(cfg!(not(feature = "static-drivers")) || all.code == 0, "{} {}", all.code, all.stderr);
+    for ((name, _, says), folder) in FAULTS.iter().zip(&folders) {
+        let about: Vec<_> = all.stderr.lines().filter(|line| line.contains(name)).collect();
+        assert!(about.len() == 1 && about[0].contains(says), "{name}: {}", all.stderr);
+        let named = list(&[name], Some(folder));
+        assert!(named.code == 1 && named.stderr.contains(says), "{name}: {} {}", named.code, named.stderr);
+        // What was tried and failed is not loaded, and what is not asked for is not tried.
+        assert!(list(&["null", "--list_drivers"], Some(folder)).stderr.is_empty());
+    }
+    let tried = list(&["--drivers", "-v"], Some(&folders[0]));
+    let says = "loading it in a process of its own ended with signal 6";
+    assert!(tried.code == 0 && tried.stdout.contains(says), "{}", tried.stdout);
+    assert_eq!(list(&["no-such-driver"], Some(&folders[0])).code, 1);
+}
+
+/// Whoever else could have written a plug-in could run code as this user.
+#[cfg(unix)]
+#[test]
+fn plug_ins_that_others_can_write_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = TempDir::new().expect("a folder");
+    let Some(library) = installed(dir.path()) else { return };
+    let manifest = dir.path().join(format!("sample-c{SUFFIX}"));
+    for (path, open, closed) in
+        [(library.as_path(), 0o777, 0o755), (&manifest, 0o666, 0o644), (dir.path(), 0o777, 0o700)]
+    {
+        let set = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("an own file");
+        set(open);
+        let ran = list(&["sample-c"], Some(dir.path()));
+        assert!(
+            ran.code == 1 && ran.stderr.contains("somebody else could have written it"),
+            "{}",
+            ran.stderr
+        );
+        set(closed);
+        has_device(&list(&["sample-c"], Some(dir.path())));
+    }
 }
 
 /// A program without any driver says so.

@@ -35,12 +35,19 @@ enum What {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Measures whether the variants that are chosen are near the fastest on random shapes.
+    Choice {
+        /// Arguments of `bench choice`, such as --device=vulkan://0 --op conv2d --shapes 50.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
 }
 
 /// Builds what measures, in release mode, and runs it on the device that the arguments or the environment select.
 pub fn run(options: &Options) -> Result<()> {
     match &options.what {
         Some(What::Kernels { rest }) => program("kernels", rest),
+        Some(What::Choice { rest }) => program("choice", rest),
         None => compare(options),
     }
 }

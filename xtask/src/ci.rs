@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::{
-    header, prebuilt, shaders,
+    attack, capi, header, prebuilt, shaders,
     shell::{self, cargo, command, exists, output, say},
     steps::Steps,
     test::{self, WITHOUT_DRIVERS},
@@ -36,7 +36,7 @@ pub fn run(options: &Options) -> Result<()> {
     });
     other_systems(&mut steps);
     licences(&mut steps);
-    steps.take("C header of the driver interface", || header::run(&header::Options { check: true }));
+    steps.take("C headers of drivers and of libhalite", || header::run(&header::Options { check: true }));
     steps.take("kernels are those of their templates", || {
         shaders::run(&shaders::Options { check: true, list: false, only: None })
     });
@@ -46,6 +46,8 @@ pub fn run(options: &Options) -> Result<()> {
     });
     if !options.without_tests {
         test::all(&test::Options::default(), &mut steps);
+        c_programs(&mut steps);
+        steps.take("hostile files, the short form", attack::short);
     }
     steps.finish()
 }
@@ -100,6 +102,15 @@ fn add_systems() -> Result<()> {
     }
     say(&format!("installing Rust's library for {}", missing.join(", ")));
     shell::run(command("rustup", &["target", "add"]).args(missing))
+}
+
+/// Programs in C and C++ against an installed libhalite.
+fn c_programs(steps: &mut Steps) {
+    const NAME: &str = "programs in C and C++";
+    match capi::missing() {
+        Some(why) => steps.skip(NAME, &why),
+        None => drop(steps.take(NAME, || capi::run(&capi::Options::check()))),
+    }
 }
 
 /// What may be linked. `xtask/tests/tidy` holds the same lists of `deny.toml` where cargo-deny is not installed: building it takes

@@ -1,14 +1,14 @@
-//! The chore that makes the C header of the driver interface.
+//! The chore that makes the C headers: of the driver interface, and of libhalite.
 
 use anyhow::Result;
 use clap::Args;
 
 use crate::shell::{self, cargo, repo};
 
-/// What to do with the header.
+/// What to do with the headers.
 #[derive(Args)]
 pub struct Options {
-    /// Only tell whether the header is current.
+    /// Only tell whether the headers are current.
     #[arg(long)]
     pub check: bool,
 }

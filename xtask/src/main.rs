@@ -2,7 +2,9 @@
 //! lie elsewhere.
 #![forbid(unsafe_code)]
 
+mod attack;
 mod bench;
+mod capi;
 mod ci;
 mod clock;
 mod demo;
@@ -11,6 +13,7 @@ mod header;
 mod mutate;
 mod plugins;
 mod prebuilt;
+mod python;
 mod setup;
 mod shaders;
 mod shell;
@@ -19,6 +22,7 @@ mod swiftshader;
 mod test;
 mod tools;
 mod tune;
+mod wheel;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -45,14 +49,21 @@ enum Chore {
     Swiftshader(swiftshader::Options),
     /// Run the fuzz targets for a while each.
     Fuzz(fuzz::Options),
+    /// Read hostile files by the thousand, and run the tests that attack plug-ins, caches and devices.
+    Attack(attack::Options),
     /// Put faults into the code, one at a time, and see that some test notices each.
     Mutate(mutate::Options),
-    /// Make plugin/include/halite/driver.h from the Rust definitions, or check that it is current.
+    /// Make the C headers (plugin/include/halite/driver.h, capi/include/halite/halite.h) from the Rust definitions, or check that they
+    /// are current.
     Header(header::Options),
+    /// Build libhalite, the library for C and C++, and install it with its headers and packages; or check it with examples.
+    C(capi::Options),
     /// Build the driver plug-ins and put them beside the executables or into a folder.
     Plugins(plugins::Options),
     /// Build tools that have no driver linked in, and the plug-ins, laid out as they are installed.
     Dist(plugins::DistOptions),
+    /// Build a wheel of the Python package. Needs Python 3.9 or newer; fetches maturin and Zig's linker from PyPI.
+    Wheel(wheel::Options),
     /// Compile the kernel templates, or check that the kept kernels are what they give. Needs a C++ compiler.
     Shaders(shaders::Options),
     /// Compare speed, start-up and memory with IREE's own runtime; or measure the kernel library with `bench kernels`.
@@ -69,10 +80,13 @@ fn main() -> Result<()> {
         Chore::Setup => setup::everything().map(drop),
         Chore::Swiftshader(options) => swiftshader::fetch_and_tell(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Attack(options) => attack::run(&options),
         Chore::Mutate(options) => mutate::run(&options),
         Chore::Header(options) => header::run(&options),
+        Chore::C(options) => capi::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
         Chore::Dist(options) => plugins::dist(&options),
+        Chore::Wheel(options) => wheel::run(&options),
         Chore::Shaders(options) => shaders::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Tune(options) => tune::run(&options),

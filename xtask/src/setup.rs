@@ -100,7 +100,8 @@ fn swiftshader() -> Result<Icd> {
     Ok(Icd { name: "swiftshader", manifest, library: Some(library) })
 }
 
-fn install(packages: &[&str]) -> Result<()> {
+/// Installs packages of Debian or Ubuntu.
+pub fn install(packages: &[&str]) -> Result<()> {
     if !exists("apt-get") {
         bail!(
             "cannot install {} here: no apt-get. Install a Vulkan loader and driver with your system's package \

@@ -17,7 +17,7 @@ pub enum Size {
 impl Size {
     /// The one for a device.
     pub fn of(target: &Capabilities) -> Size {
-        if target.target.vendor().name == "cpu" { Size::Cpu } else { Size::Gpu }
+        if target.target.is_processor() { Size::Cpu } else { Size::Gpu }
     }
 
     /// Bytes of the copy that stands for memory: more than caches hold.

@@ -29,6 +29,16 @@ pub struct Scores {
     pub lengths: Option<TensorId>,
 }
 
+/// From here on a cap bends no score by more than `f32` has digits for, while `tanh` of what is divided by it would lose them all.
+const NO_CAP: f64 = 1e6;
+
+impl Scores {
+    /// The cap, where it does anything.
+    fn bend(&self) -> Option<f64> {
+        self.softcap.filter(|cap| *cap < NO_CAP)
+    }
+}
+
 /// The scores of attention in all their stages, `[batch, heads, queries, keys]`, as `f32`.
 #[derive(Clone, Copy, Debug)]
 pub struct Stages {
@@ -97,7 +107,7 @@ impl Builder {
             mask: kind,
             lengths: scores.lengths.is_some(),
             scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim)).into()),
-            softcap: scores.softcap.map(Into::into),
+            softcap: scores.bend().map(Into::into),
             ..Attention::new(sizes.heads, sizes.queries, sizes.keys, dim, dtype)
         };
         let dims = [sizes.batch, sizes.heads.into(), sizes.queries, dim.into()];
@@ -180,7 +190,7 @@ impl Builder {
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
         let products =
             self.map(&[products], DType::F32, |p, x| p.call(Function::Mul, &[x[0], float(scale)]))?;
-        let capped = match scores.softcap {
+        let capped = match scores.bend() {
             None => products,
             Some(cap) => self.map(&[products], DType::F32, |p, x| {
                 let part = p.call(Function::Div, &[x[0], float(cap)]);

@@ -10,7 +10,9 @@ const WORK: u64 = 300_000;
 /// Bytes that every model may cost.
 const BYTES: u64 = 160 << 20;
 /// Work, and bytes, for each node that the model stores.
-const FOR_NODE: [u64; 2] = [8, 2048];
+const FOR_NODE: [u64; 2] = [24, 2048];
+/// Bytes that a node takes in a file, about.
+const NODE_BYTES: u64 = 64;
 /// Bytes for each byte of the model's files: elements of 4 bits may be held in 32.
 const FOR_BYTE: u64 = 8;
 /// Work, and bytes, for each element of the function's inputs: recurrent operators have steps, and tables for resizing have
@@ -73,7 +75,9 @@ impl Cost {
     /// Work of so many.
     fn work(self, count: u64) -> u64 {
         match self {
-            Cost::Node | Cost::Run | Cost::Operation => count,
+            Cost::Node | Cost::Run => count,
+            // Passes, the plan and the module's code come after it.
+            Cost::Operation => count.saturating_mul(6),
             Cost::Tensor => count / 4,
             Cost::Folding => count / 256,
             Cost::Name | Cost::Constant | Cost::Decoded => count / 4096,
@@ -128,6 +132,11 @@ impl Budget {
         self.most_work = WORK.saturating_add(nodes.saturating_mul(work));
         let own = nodes.saturating_mul(each).saturating_add(bytes.saturating_mul(FOR_BYTE));
         self.most_bytes = BYTES.saturating_add(own);
+    }
+
+    /// The same for a file of so many bytes whose nodes were not counted: one takes some dozens of bytes.
+    pub(crate) fn of_file(&mut self, bytes: u64) {
+        self.of_model(bytes / NODE_BYTES, bytes);
     }
 
     /// Raises the limits for an input of so many elements.

@@ -17,23 +17,31 @@ impl Builder {
     /// # Errors
     /// The sizes do not go together, or the elements are no floats.
     pub fn append(&mut self, rows: TensorId, cache: TensorId, starts: TensorId) -> Result<TensorId> {
-        let (own, dims) = (self.dims(rows).to_vec(), self.dims(cache).to_vec());
+        let (own, dims) = (self.sizes(rows).to_vec(), self.sizes(cache).to_vec());
         let wrong = |b: &Self| {
             b.invalid(format!("{} does not go into {}", b.describe(&[rows]), b.describe(&[cache])))
         };
-        let (&[batch, kv_heads, len, head_dim], &[b_c, h_c, capacity, d_c]) = (&own[..], &dims[..]) else {
+        let ([batch, kv_heads, len, head_dim], [b_c, h_c, capacity, d_c]) = (&own[..], &dims[..]) else {
             return Err(wrong(self));
         };
+        let [batch, kv_heads, head_dim] = [batch, kv_heads, head_dim].map(|size| size.exact());
+        let ([b_c, h_c, capacity, d_c], len) = ([b_c, h_c, capacity, d_c].map(|size| size.exact()), *len);
         if [batch, kv_heads, head_dim] != [b_c, h_c, d_c] || self.tensor(starts).elements() != batch {
             return Err(wrong(self));
         }
         let element = self.element(cache);
         let held = self.in_type_of(cache, FLOATS, "a cache of keys and values")?;
         let dtype = self.element(held).storage();
-        let rows = self.cast(rows, dtype)?;
+        // Kernels round rows on their way into a cache of 16-bit floats.
+        let rounded = dtype == DType::F16 && self.element(rows) == DType::F32.into();
+        let (rows, given) = if rounded { (rows, DType::F32) } else { (self.cast(rows, dtype)?, dtype) };
         let starts = self.cast(starts, DType::I32)?;
-        let append =
-            KvAppend { batch, starts: true, ..KvAppend::new(kv_heads, len, capacity, head_dim, dtype) };
+        let append = KvAppend {
+            batch,
+            starts: true,
+            rows: given,
+            ..KvAppend::new(kv_heads, len, capacity, head_dim, dtype)
+        };
         let made = self.kernel1(Operation::KvAppend(append), &[rows, held, starts], dtype.into(), &dims)?;
         self.cast(made, element)
     }

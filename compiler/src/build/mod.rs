@@ -27,6 +27,7 @@ mod quantize;
 mod random;
 mod reduce;
 mod resize;
+mod rows;
 mod sample;
 mod shape;
 mod sizes;
@@ -43,6 +44,7 @@ pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
 pub use quant_product::{QuantRows, QuantWeights};
 pub use resize::{Placement, ResizedAxis, Resizing};
+pub use rows::{RowFormat, RowMatrix};
 pub use sample::{Between, Outside};
 pub use shape::Range;
 
@@ -119,6 +121,13 @@ impl Builder {
     /// The same, which fails with the control's error once that ends the work.
     pub fn controlled(control: &Control) -> Self {
         Builder { open: vec![Region::default()], control: control.clone(), ..Builder::default() }
+    }
+
+    /// The same for a model whose files have so many bytes: what it may cost grows with them.
+    pub(crate) fn of_file(control: &Control, bytes: u64) -> Self {
+        let mut builder = Self::controlled(control);
+        builder.budget.of_file(bytes);
+        builder
     }
 
     /// The control in the stage of building.

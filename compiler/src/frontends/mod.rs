@@ -5,6 +5,7 @@
 
 mod files;
 mod format;
+pub mod gguf;
 pub mod onnx;
 pub mod outline;
 pub mod pte;
@@ -24,7 +25,7 @@ pub use format::ModelFormat;
 pub use source::Source;
 
 /// All front ends. Where two recognize a file equally well, the first reads it.
-static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch, &vgf::Vgf, &tosa::Tosa];
+static FRONT_ENDS: &[&dyn FrontEnd] = &[&onnx::Onnx, &pte::ExecuTorch, &vgf::Vgf, &tosa::Tosa, &gguf::Gguf];
 
 /// How sure a front end is that a file has its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -66,7 +66,7 @@ enum Run {
 pub static PASSES: &[Pass] = &[
     Pass {
         name: "half-precision",
-        summary: "computes with 16-bit floats where kernels take them, if that is asked for",
+        summary: "computes with 16-bit floats, or with 32 bits instead of 16, where kernels take them, if that is asked for",
         needs: &[],
         run: Run::Graph(precision::run),
     },

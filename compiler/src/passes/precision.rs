@@ -1,6 +1,7 @@
-//! Computing with 16-bit floats where a model says 32: a choice of the caller, since it changes results.
+//! Computing with 16-bit floats where a model says 32: a choice of the caller, since it changes results. Or with 32 where it says
+//! 16: for devices that convert each 16-bit float in software, results are nearer to what the model means.
 //!
-//! Every operation whose kernels take 16-bit tensors gets them; others keep theirs, with conversions in between. What the
+//! Every operation whose kernels take the other type gets it; others keep theirs, with conversions in between. What the
 //! caller hands in and gets keeps its type.
 
 use std::collections::{HashMap, HashSet};
@@ -24,6 +25,7 @@ const LARGEST: f64 = 65504.0;
 const CHUNK: usize = 1 << 20;
 const FULL: ElementType = ElementType::Of(DType::F32);
 const HALF: ElementType = ElementType::Of(DType::F16);
+const BRAIN: ElementType = ElementType::Of(DType::BF16);
 
 /// Which tensors are 16-bit floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,14 +35,27 @@ pub enum Precision {
     Model,
     /// All that kernels take so; what the caller hands in and gets keeps its type.
     F16,
+    /// All with 32 bits that the model has with 16; what the caller hands in and gets keeps its type.
+    F32,
+}
+
+impl Precision {
+    /// The type that a tensor of a type gets, if it gets another.
+    fn other(self, element: ElementType) -> Option<ElementType> {
+        match (self, element) {
+            (Precision::F16, FULL) => Some(HALF),
+            (Precision::F32, HALF | BRAIN) => Some(FULL),
+            _ => None,
+        }
+    }
 }
 
 /// What became of a graph's operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HalfPrecision {
-    /// Operations on 16-bit floats now.
+    /// Operations on floats of the precision that was asked for, now.
     pub half: usize,
-    /// Operations that keep 32 bits, because no kernel takes less or a constant does not fit.
+    /// Operations that keep their type, because no kernel takes the other or a constant does not fit.
     pub kept: usize,
 }
 
@@ -52,7 +67,7 @@ impl HalfPrecision {
     }
 }
 
-/// The pass: computes with 16-bit floats wherever kernels take them, if that is asked for.
+/// The pass: computes with floats of another size wherever kernels take them, if that is asked for.
 ///
 /// # Errors
 /// `control` ended the work; the graph is not whole then, and good for nothing.
@@ -63,7 +78,8 @@ pub(super) fn run(graph: &mut Graph, precision: Precision, control: &Control) ->
     let mut body = std::mem::take(&mut graph.body);
     let mut state = State {
         graph,
-        halves: HashMap::new(),
+        precision,
+        others: HashMap::new(),
         defined: HashSet::new(),
         nodes: Vec::new(),
         count: HalfPrecision::default(),
@@ -83,8 +99,9 @@ pub(super) fn run(graph: &mut Graph, precision: Precision, control: &Control) ->
 
 struct State<'a> {
     graph: &'a mut Graph,
-    /// Tensors of 32 bits that are there with 16.
-    halves: HashMap<TensorId, TensorId>,
+    precision: Precision,
+    /// Tensors that are there with the other type.
+    others: HashMap<TensorId, TensorId>,
     /// Tensors that are there as they were.
     defined: HashSet<TensorId>,
     /// What has come about so far.
@@ -96,12 +113,12 @@ struct State<'a> {
 impl State<'_> {
     fn node(&mut self, node: Node) -> Result {
         match &node.op {
-            NodeOp::Operation(operation) => match self.smaller(operation, &node)? {
-                Some(smaller) => self.in_half(node, smaller)?,
+            NodeOp::Operation(operation) => match self.changed(operation, &node)? {
+                Some(changed) => self.in_other(node, changed)?,
                 None => self.unchanged(node),
             },
-            NodeOp::View if self.halves.contains_key(&node.inputs[0]) && self.is_full(node.outputs[0]) => {
-                self.in_half(node, NodeOp::View)?;
+            NodeOp::View if self.others.contains_key(&node.inputs[0]) && self.changes(node.outputs[0]) => {
+                self.in_other(node, NodeOp::View)?;
             }
             NodeOp::View | NodeOp::Foreign(_) | NodeOp::Read(_) | NodeOp::Set(..) => self.unchanged(node),
             NodeOp::If(branches) => {
@@ -117,17 +134,17 @@ impl State<'_> {
         Ok(())
     }
 
-    /// The node on 16-bit tensors.
-    fn in_half(&mut self, node: Node, op: NodeOp) -> Result {
+    /// The node on tensors of the other type.
+    fn in_other(&mut self, node: Node, op: NodeOp) -> Result {
         self.count.half += usize::from(matches!(op, NodeOp::Operation(_)));
-        let half = |id: &TensorId| if self.is_full(*id) { self.half(*id) } else { Ok(*id) };
-        let inputs = node.inputs.iter().map(half).collect::<Result<_>>()?;
+        let other = |id: &TensorId| if self.changes(*id) { self.other(*id) } else { Ok(*id) };
+        let inputs = node.inputs.iter().map(other).collect::<Result<_>>()?;
         let mut outputs = Vec::new();
         for id in &node.outputs {
-            if self.is_full(*id) {
-                let half = self.add(*id, HALF);
-                self.halves.insert(*id, half);
-                outputs.push(half);
+            if let Some(element) = self.precision.other(self.graph.tensor(*id).element) {
+                let other = self.add(*id, element);
+                self.others.insert(*id, other);
+                outputs.push(other);
             } else {
                 self.defined.insert(*id);
                 outputs.push(*id);
@@ -138,50 +155,54 @@ impl State<'_> {
     }
 
     fn unchanged(&mut self, node: Node) {
-        let reads_or_writes = node.inputs.iter().chain(&node.outputs).any(|id| self.is_full(*id));
+        let reads_or_writes = node.inputs.iter().chain(&node.outputs).any(|id| self.changes(*id));
         self.count.kept += usize::from(reads_or_writes && matches!(node.op, NodeOp::Operation(_)));
         node.inputs.iter().for_each(|id| self.whole(*id));
         self.defined.extend(&node.outputs);
         self.nodes.push(node);
     }
 
-    /// The operation on 16-bit tensors, if kernels do it and its constants fit.
-    fn smaller(&self, operation: &Operation, node: &Node) -> Result<Option<NodeOp>> {
-        if !node.inputs.iter().chain(&node.outputs).any(|id| self.is_full(*id)) {
+    /// The operation on tensors of the other type, if kernels do it and its constants fit.
+    fn changed(&self, operation: &Operation, node: &Node) -> Result<Option<NodeOp>> {
+        if !node.inputs.iter().chain(&node.outputs).any(|id| self.changes(*id)) {
             return Ok(None);
         }
-        let Some(smaller) = smaller(operation) else { return Ok(None) };
-        for id in node.inputs.iter().filter(|id| self.is_full(**id)) {
-            if !fits(self.graph.tensor(*id), self.watch)? {
+        let Some(changed) = changed(operation, self.precision) else { return Ok(None) };
+        for id in node.inputs.iter().filter(|id| self.changes(**id)) {
+            if self.precision == Precision::F16 && !fits(self.graph.tensor(*id), self.watch)? {
                 return Ok(None);
             }
         }
-        Ok(Some(NodeOp::Operation(smaller)))
+        Ok(Some(NodeOp::Operation(changed)))
     }
 
-    fn is_full(&self, id: TensorId) -> bool {
-        self.graph.tensor(id).element == FULL
+    fn changes(&self, id: TensorId) -> bool {
+        self.precision.other(self.graph.tensor(id).element).is_some()
     }
 
-    /// The tensor with 16 bits.
-    fn half(&mut self, id: TensorId) -> Result<TensorId> {
-        if let Some(half) = self.halves.get(&id) {
-            return Ok(*half);
+    /// The tensor with the other type; itself where that is the same.
+    fn other(&mut self, id: TensorId) -> Result<TensorId> {
+        if let Some(other) = self.others.get(&id) {
+            return Ok(*other);
         }
-        let half = self.add(id, HALF);
-        self.halves.insert(id, half);
+        let from = self.graph.tensor(id).element;
+        let Some(to) = self.precision.other(from) else { return Ok(id) };
+        let other = self.add(id, to);
+        self.others.insert(id, other);
         let constant = self.graph.tensor(id).constant.clone();
         if let Some(bytes) = constant {
-            let mut halves = Vec::with_capacity(bytes.len() / 2);
+            let (from, to) = (from.storage(), to.storage());
+            let elements = bytes.len() / usize::try_from(from.size()).unwrap_or(1).max(1);
+            let mut changed = Vec::with_capacity(elements * usize::try_from(to.size()).unwrap_or(1));
             for chunk in bytes.chunks(CHUNK) {
                 self.watch.check()?;
-                halves.extend(Values::from_bytes(DType::F32, chunk).to_bytes(DType::F16));
+                changed.extend(Values::from_bytes(from, chunk).to_bytes(to));
             }
-            self.graph.tensors[half.index()].constant = Some(halves.into());
+            self.graph.tensors[other.index()].constant = Some(changed.into());
         } else {
-            self.convert(id, half);
+            self.convert(id, other);
         }
-        Ok(half)
+        Ok(other)
     }
 
     /// Makes sure that a tensor is there as it was.
@@ -189,8 +210,8 @@ impl State<'_> {
         if self.graph.tensor(id).constant.is_some() || !self.defined.insert(id) {
             return;
         }
-        if let Some(half) = self.halves.get(&id).copied() {
-            self.convert(half, id);
+        if let Some(other) = self.others.get(&id).copied() {
+            self.convert(other, id);
         }
     }
 
@@ -237,17 +258,20 @@ fn fits(tensor: &Tensor, watch: Watch<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The operation with 16-bit floats for 32-bit ones, if a baseline kernel computes it.
-fn smaller(operation: &Operation) -> Option<Operation> {
+/// The operation with floats of the other type, if a baseline kernel computes it.
+fn changed(operation: &Operation, precision: Precision) -> Option<Operation> {
     match operation {
         Operation::QuantMatMul(_) | Operation::Conv2dInt8(_) | Operation::Embedding(_) => return None,
+        // A cache is not converted for what is appended to it.
+        Operation::KvAppend(_) if precision == Precision::F32 => return None,
         // 16 bits hold infinity, too; borders of it stay as they were, so that modules do.
-        Operation::Pad(pad) if !pad.value.0.is_finite() => return None,
+        Operation::Pad(pad) if precision == Precision::F16 && !pad.value.0.is_finite() => return None,
         _ => {}
     }
-    let smaller = operation.with_types(|dtype| if dtype == DType::F32 { DType::F16 } else { dtype });
-    if crate::backend::check(&smaller).is_err() {
+    let other = |dtype| precision.other(ElementType::Of(dtype)).map_or(dtype, |other| other.storage());
+    let changed = operation.with_types(other);
+    if crate::backend::check(&changed).is_err() {
         return None;
     }
-    crate::backend::runs_everywhere(&smaller).then_some(smaller)
+    crate::backend::runs_everywhere(&changed).then_some(changed)
 }

@@ -257,6 +257,34 @@ fn half_precision_is_near_and_keeps_the_ports() {
     optimize(&mut graph).unwrap();
 }
 
+#[test]
+fn models_of_16_bits_compute_with_32_and_keep_their_ports() {
+    for (narrow, bytes) in [(DType::F16, [0x00, 0x3c]), (DType::BF16, [0x80, 0x3f])] {
+        let mut b = Builder::new();
+        let x = b.input("x", narrow.into(), &[3, 4]).unwrap();
+        let weights = b.constant("weights", narrow.into(), &[4, 5], bytes.repeat(20).into()).unwrap();
+        let y = b.matmul(x, weights).unwrap();
+        let y = b.reshape(y, &[15]).unwrap();
+        let y = b.unary(Function::Tanh, y).unwrap();
+        b.output("y", y);
+        let mut graph = b.finish().unwrap();
+        let inputs = [Values::from_bytes(narrow, &bytes.repeat(12))];
+        let before = graph.evaluate(&inputs).unwrap();
+        let count = super::precision::run(&mut graph, super::Precision::F32, &crate::Control::new()).unwrap();
+        graph.check().unwrap();
+        assert_eq!((count.half, count.kept), (2, 0), "{graph}");
+        assert_eq!(graph.tensor(graph.inputs[0].tensor).element, narrow.into(), "{graph}");
+        for operation in kernels(&graph).iter().filter(|o| !matches!(o, Operation::Elementwise(_))) {
+            assert!(operation.inputs().iter().all(|tensor| tensor.dtype == DType::F32), "{operation}");
+        }
+        let after = graph.evaluate(&inputs).unwrap();
+        for (a, b) in before[0].floats().iter().zip(after[0].floats()) {
+            assert!((a - b).abs() < 1e-2, "{a} became {b}");
+        }
+        optimize(&mut graph).unwrap();
+    }
+}
+
 /// A product of rows and constant columns.
 fn product(b: &mut Builder, x: TensorId, columns: u64, seed: u64) -> TensorId {
     let depth = *b.dims(x).last().unwrap();

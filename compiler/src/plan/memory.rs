@@ -1,5 +1,10 @@
 //! Where in one piece of memory things go that are needed at different times.
 
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+};
+
 use halite_abi::BINDING_ALIGNMENT;
 use halite_sizes::Size;
 
@@ -35,15 +40,22 @@ pub(crate) fn whole_size(bytes: Size) -> Size {
     bytes.next_multiple_of(4).max(4)
 }
 
-/// Puts things whose times do not overlap into the same memory: the largest first, each where it leaves the smallest gap.
-/// Offsets are aligned and begin at `reserved`. The time grows with the square of how many there are.
+/// Most things for which the time may grow with the square of how many there are.
+const MOST_COMPARED: usize = 4096;
+
+/// Puts things whose times do not overlap into the same memory, at aligned offsets from `reserved` on: the largest first, each where it
+/// leaves the smallest gap. That compares each with all others; where there are too many for it, they are placed in the order of their
+/// times, which takes somewhat more memory.
 ///
 /// # Errors
 /// The work was ended.
 pub(crate) fn arrange(needs: &[Need], reserved: u64, watch: Watch<'_>) -> Result<Arrangement, CompileError> {
     let base = reserved.next_multiple_of(BINDING_ALIGNMENT);
+    if needs.len() > MOST_COMPARED {
+        return in_time(needs, base, watch);
+    }
     let mut order: Vec<usize> = (0..needs.len()).collect();
-    order.sort_by_key(|i| (std::cmp::Reverse(needs[*i].bytes), needs[*i].from, *i));
+    order.sort_by_key(|i| (Reverse(needs[*i].bytes), needs[*i].from, *i));
     let mut offsets = vec![base; needs.len()];
     // What has its place, by offset.
     let mut placed: Vec<usize> = Vec::new();
@@ -74,6 +86,89 @@ fn best_gap(taken: impl Iterator<Item = (u64, u64)>, bytes: u64, base: u64) -> u
         free = free.max(end.next_multiple_of(BINDING_ALIGNMENT));
     }
     best.map_or(free, |(_, at)| at)
+}
+
+/// The arrangement of many: in the order of their times, each in the smallest hole that has room for it.
+fn in_time(needs: &[Need], base: u64, watch: Watch<'_>) -> Result<Arrangement, CompileError> {
+    let mut order: Vec<usize> = (0..needs.len()).collect();
+    order.sort_by_key(|i| (needs[*i].from, Reverse(needs[*i].bytes), *i));
+    let mut holes = Holes::new(base);
+    let mut offsets = vec![base; needs.len()];
+    // What has its place, by the time when it is over.
+    let mut placed: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
+    let room = |index: usize| needs[index].bytes.next_multiple_of(BINDING_ALIGNMENT);
+    let mut end = base;
+    for index in order {
+        watch.check()?;
+        while let Some(Reverse((to, over))) = placed.peek().copied()
+            && to < needs[index].from
+        {
+            placed.pop();
+            holes.give(offsets[over], room(over));
+        }
+        offsets[index] = holes.take(room(index));
+        end = end.max(offsets[index] + needs[index].bytes);
+        placed.push(Reverse((needs[index].to, index)));
+    }
+    Ok(Arrangement { offsets, bytes: end })
+}
+
+/// Free ranges of memory, and all that lies behind `end`.
+struct Holes {
+    /// Their ends, by their starts.
+    ends: BTreeMap<u64, u64>,
+    /// The same by length, with the start.
+    lengths: BTreeSet<(u64, u64)>,
+    end: u64,
+}
+
+impl Holes {
+    fn new(base: u64) -> Self {
+        Holes { ends: BTreeMap::new(), lengths: BTreeSet::new(), end: base }
+    }
+
+    fn add(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.ends.insert(start, end);
+            self.lengths.insert((end - start, start));
+        }
+    }
+
+    fn remove(&mut self, start: u64, end: u64) {
+        self.ends.remove(&start);
+        self.lengths.remove(&(end - start, start));
+    }
+
+    /// Takes the smallest hole with so many bytes.
+    fn take(&mut self, bytes: u64) -> u64 {
+        let Some((length, start)) = self.lengths.range((bytes, 0)..).next().copied() else {
+            let start = self.end;
+            self.end += bytes;
+            return start;
+        };
+        self.remove(start, start + length);
+        self.add(start + bytes, start + length);
+        start
+    }
+
+    /// Gives bytes back, which join the holes beside them.
+    fn give(&mut self, start: u64, bytes: u64) {
+        let (mut from, mut to) = (start, start + bytes);
+        if let Some((before, end)) = self.ends.range(..start).next_back().map(|(start, end)| (*start, *end))
+            && end == from
+        {
+            self.remove(before, end);
+            from = before;
+        }
+        if let Some(end) = self.ends.get(&to).copied() {
+            self.remove(to, end);
+            to = end;
+        }
+        match to == self.end {
+            true => self.end = from,
+            false => self.add(from, to),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -111,19 +206,33 @@ mod tests {
                     need(random(5000) + 4, from, from + random(12) as usize)
                 })
                 .collect();
+            let in_time = in_time(&needs, 512, Control::new().at(Stage::Planning)).unwrap();
+            check(&needs, &in_time);
             let found = arrange(&needs, 300);
             let sum: u64 = needs.iter().map(|n| n.bytes.next_multiple_of(BINDING_ALIGNMENT)).sum();
             assert!(found.bytes <= sum + 512);
-            for (i, a) in needs.iter().enumerate() {
-                let at = found.offsets[i];
-                assert!(at >= 512 && at.is_multiple_of(BINDING_ALIGNMENT) && at + a.bytes <= found.bytes);
-                for (j, b) in needs.iter().enumerate().skip(i + 1) {
-                    let times = a.from <= b.to && b.from <= a.to;
-                    let places = at < found.offsets[j] + b.bytes && found.offsets[j] < at + a.bytes;
-                    assert!(!(times && places), "{a:?} {b:?}");
-                }
+            check(&needs, &found);
+        }
+    }
+
+    fn check(needs: &[Need], found: &Arrangement) {
+        for (i, a) in needs.iter().enumerate() {
+            let at = found.offsets[i];
+            assert!(at >= 512 && at.is_multiple_of(BINDING_ALIGNMENT) && at + a.bytes <= found.bytes);
+            for (j, b) in needs.iter().enumerate().skip(i + 1) {
+                let times = a.from <= b.to && b.from <= a.to;
+                let places = at < found.offsets[j] + b.bytes && found.offsets[j] < at + a.bytes;
+                assert!(!(times && places), "{a:?} {b:?}");
             }
         }
+    }
+
+    #[test]
+    fn many_are_arranged_soon() {
+        let chain: Vec<_> = (0..200_000).map(|i| need(1000, i, i + 1)).collect();
+        assert_eq!(arrange(&chain, 0).bytes, 1024 + 1000);
+        let same: Vec<_> = (0..100_000).map(|i| need(4, i % 7, 9)).collect();
+        assert_eq!(arrange(&same, 0).bytes, 100_000 * BINDING_ALIGNMENT - BINDING_ALIGNMENT + 4);
     }
 
     #[test]

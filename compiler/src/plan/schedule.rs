@@ -94,12 +94,18 @@ impl Command {
     }
 }
 
+/// Most accesses between two barriers: each further one is compared with all of them. A barrier after so much work costs nothing that
+/// could be measured.
+const MOST_ACCESSES: usize = 2048;
+
 /// A recording in the making: puts barriers between commands of which one writes what the other reads or writes.
 #[derive(Debug, Default)]
 pub struct Schedule {
     commands: Vec<Command>,
     /// What was read and written since the last barrier, and whether it was written.
     since: HashMap<Memory, Vec<(Span, bool)>>,
+    /// How many these are.
+    accesses: usize,
     barriers: usize,
 }
 
@@ -107,12 +113,14 @@ impl Schedule {
     /// Appends commands that do not wait for each other.
     pub fn push(&mut self, commands: Vec<Command>) {
         let accesses: Vec<Vec<Binding>> = commands.iter().map(Command::accesses).collect();
-        if accesses.iter().flatten().any(|access| self.clashes(&access.span, access.written)) {
+        let clashes = |access: &Binding| self.clashes(&access.span, access.written);
+        if self.accesses >= MOST_ACCESSES || accesses.iter().flatten().any(clashes) {
             self.barrier();
         }
         for Binding { span, written } in accesses.into_iter().flatten() {
             if span.memory.is_written() {
                 self.since.entry(span.memory).or_default().push((span, written));
+                self.accesses += 1;
             }
         }
         self.commands.extend(commands);
@@ -125,6 +133,7 @@ impl Schedule {
 
     fn barrier(&mut self) {
         self.since.clear();
+        self.accesses = 0;
         self.barriers += 1;
         self.commands.push(Command::Barrier);
     }

@@ -65,6 +65,36 @@ fn feature_table() -> Vec<(u32, &'static str, bool)> {
     return Vec::new();
 }
 
+/// Further features that code may need: without a bit, as kernels do not test them.
+fn more_features() -> Vec<(u32, &'static str, bool)> {
+    #[cfg(target_arch = "x86_64")]
+    return feature_table!(is_x86_feature_detected:
+        0 "adx", 0 "aes", 0 "avx512vp2intersect", 0 "avxvnni", 0 "bmi1", 0 "bmi2", 0 "cmpxchg16b", 0 "fxsr", 0 "gfni", 0 "lzcnt",
+        0 "movbe", 0 "pclmulqdq", 0 "popcnt", 0 "rdrand", 0 "rdseed", 0 "sha", 0 "sse", 0 "sse2", 0 "tbm", 0 "vaes",
+        0 "vpclmulqdq", 0 "xsave", 0 "xsavec", 0 "xsaveopt", 0 "xsaves",
+    );
+    #[cfg(target_arch = "aarch64")]
+    return feature_table!(is_aarch64_feature_detected: 0 "aes", 0 "crc", 0 "fcma", 0 "jsconv", 0 "rcpc", 0 "rdm", 0 "sha2", 0 "sha3",);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return Vec::new();
+}
+
+/// Whether the processor has a feature, by LLVM's name; `None` for one that is not known here.
+pub(crate) fn has_feature(name: &str) -> Option<bool> {
+    // Rust and LLVM call some by different names.
+    let name = match name {
+        "bmi" => "bmi1",
+        "cx16" => "cmpxchg16b",
+        "pclmul" => "pclmulqdq",
+        "rdrnd" => "rdrand",
+        "fullfp16" => "fp16",
+        "fp16fml" => "fhm",
+        name => name,
+    };
+    let mut all = feature_table().into_iter().chain(more_features());
+    all.find(|(_, known, _)| *known == name).map(|(.., has)| has)
+}
+
 /// Names of the features that the processor has.
 pub(crate) fn features() -> Vec<&'static str> {
     feature_table().into_iter().filter(|(.., has)| *has).map(|(_, name, _)| name).collect()
@@ -88,5 +118,7 @@ mod tests {
         assert_eq!(word.count_ones() as usize, features().len());
         #[cfg(target_arch = "x86_64")]
         assert_eq!(word >> 15 & 1 == 1, features().contains(&"avx2"));
+        assert_eq!(has_feature("avx2"), Some(features().contains(&"avx2")));
+        assert_eq!((has_feature("sse2"), has_feature("prfchw")), (Some(true), None));
     }
 }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::{
     buffer::LocalBuffer,
+    cpu,
     engine::Engine,
     executable::LocalExecutable,
     job::Scratch,
@@ -34,6 +35,7 @@ pub(crate) struct LocalDevice {
     info: DeviceInfo,
     formats: Vec<&'static str>,
     threads: usize,
+    untrusted: bool,
     engine: Arc<Engine>,
 }
 
@@ -50,8 +52,13 @@ impl LocalDevice {
             scratch: Mutex::new(Scratch::new(leader)),
             pool: settings.threads.map(|threads| Pool::new(threads, settings.patience)),
         });
-        let device =
-            LocalDevice { info, formats: settings.formats(), threads: settings.threads.unwrap_or(1), engine };
+        let device = LocalDevice {
+            info,
+            formats: settings.formats(),
+            threads: settings.threads.unwrap_or(1),
+            untrusted: settings.untrusted,
+            engine,
+        };
         if let Some(pool) = &device.engine.pool {
             pool.start(device.engine.id)?;
         }
@@ -87,6 +94,8 @@ impl Device for LocalDevice {
             (query::EXECUTABLE_FORMAT, format) => Some(self.formats.contains(&format).into()),
             (query::TARGET, triple) => Some(target_rank(triple)),
             (query::DEVICE, query::CONCURRENCY) => Some(1),
+            (query::PROCESSOR_FEATURE, name) => cpu::has_feature(name).map(i64::from),
+            (query::DEVICE, query::UNTRUSTED) => Some(self.untrusted.into()),
             (query::DISPATCH, query::CONCURRENCY) => i64::try_from(self.threads).ok(),
             _ => None,
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use halite_abi::{Result, bail};
 use halite_hal::{
-    Device, DeviceInfo, DeviceKind, Driver, InfoGroup, Options, ScoreItem, StaticDriver, UnconfinedCode,
+    Device, DeviceInfo, DeviceKind, Driver, InfoGroup, MEMORY_LIMIT, Options, ScoreItem, StaticDriver,
+    UNTRUSTED, UnconfinedCode,
 };
 use halite_targets::Target;
 
@@ -30,11 +31,18 @@ pub struct LocalDriver {
     options: &'static [(&'static str, &'static str)],
 }
 
-const MEMORY: (&str, &str) =
-    ("memory", "bytes (all that is installed): bytes that all buffers together may have");
+const MEMORY: (&str, &str) = (
+    "memory",
+    "bytes (all that the machine, or the container, has): bytes that all buffers together may have",
+);
+const LIMIT: (&str, &str) = (MEMORY_LIMIT, "bytes (none): the same, where memory says more");
 const NATIVE_CODE: (&str, &str) = (
     "native_code",
     "on|off (on; off for a device that nobody named): run native code of modules; off refuses executables that hold it",
+);
+const STRANGERS: (&str, &str) = (
+    UNTRUSTED,
+    "on|off (off): for modules of strangers; machine code is refused, and native_code=on contradicts it",
 );
 const SPIN: (&str, &str) =
     ("spin_us", "0..100000 (50): microseconds that a thread without work looks for more before it sleeps");
@@ -43,10 +51,11 @@ const THREADS: (&str, &str) =
 
 impl LocalDriver {
     /// `local-sync`.
-    pub const SYNC: LocalDriver = LocalDriver { name: SYNC_NAME, options: &[MEMORY, NATIVE_CODE] };
+    pub const SYNC: LocalDriver =
+        LocalDriver { name: SYNC_NAME, options: &[MEMORY, LIMIT, NATIVE_CODE, STRANGERS] };
     /// `local-task`.
     pub const TASK: LocalDriver =
-        LocalDriver { name: TASK_NAME, options: &[MEMORY, NATIVE_CODE, SPIN, THREADS] };
+        LocalDriver { name: TASK_NAME, options: &[MEMORY, LIMIT, NATIVE_CODE, SPIN, THREADS, STRANGERS] };
 
     /// Of the two, the one with threads is what people want who name none.
     fn score(self) -> Vec<ScoreItem> {

@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use halite_abi::{Result, bail, format};
-use halite_hal::Options;
+use halite_hal::{MEMORY_LIMIT, Options, UNTRUSTED};
 
 use crate::{cpu, memory};
 
@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub native_code: bool,
     /// Bytes that buffers may have.
     pub memory: u64,
+    /// Whether the device is for programs of strangers.
+    pub untrusted: bool,
 }
 
 impl Settings {
@@ -33,15 +35,20 @@ impl Settings {
     /// # Errors
     /// INVALID_ARGUMENT names an option whose value is none of the valid ones.
     pub fn parse(pooled: bool, options: &Options) -> Result<Self> {
-        let native_code = match options.get("native_code").map(String::as_str) {
-            None | Some("on" | "true") => true,
-            Some("off" | "false") => false,
-            Some(other) => bail!(InvalidArgument, "option native_code='{other}': write on or off"),
-        };
+        let untrusted = switch(options, UNTRUSTED)?.unwrap_or(false);
+        let native_code = switch(options, "native_code")?;
+        if untrusted && native_code == Some(true) {
+            bail!(
+                InvalidArgument,
+                "native_code=on contradicts {UNTRUSTED}=on: nothing confines machine code"
+            );
+        }
+        let native_code = native_code.unwrap_or(!untrusted);
         let memory = match number(options, "memory", "bytes", 1..=u64::MAX)? {
             Some(bytes) => bytes,
-            None => memory::installed().unwrap_or(u64::MAX),
+            None => memory::available().unwrap_or(u64::MAX),
         };
+        let memory = memory.min(number(options, MEMORY_LIMIT, "bytes", 1..=u64::MAX)?.unwrap_or(u64::MAX));
         let threads = match pooled {
             false => None,
             true => Some(match number(options, "threads", "threads", 1..=MAX_THREADS as u64)? {
@@ -50,12 +57,22 @@ impl Settings {
             }),
         };
         let spin = number(options, "spin_us", "microseconds", 0..=100_000)?.unwrap_or(DEFAULT_SPIN_US);
-        Ok(Settings { threads, patience: Duration::from_micros(spin), native_code, memory })
+        Ok(Settings { threads, patience: Duration::from_micros(spin), native_code, memory, untrusted })
     }
 
     /// Formats of executables, best first.
     pub fn formats(&self) -> Vec<&'static str> {
         cpu::NATIVE_FORMAT.filter(|_| self.native_code).into_iter().chain([format::VMVX]).collect()
+    }
+}
+
+/// A switch, if the option is given.
+fn switch(options: &Options, key: &str) -> Result<Option<bool>> {
+    match options.get(key).map(String::as_str) {
+        None => Ok(None),
+        Some("on" | "true") => Ok(Some(true)),
+        Some("off" | "false") => Ok(Some(false)),
+        Some(other) => bail!(InvalidArgument, "option {key}='{other}': write on or off"),
     }
 }
 

@@ -48,6 +48,7 @@ impl Device for NullDevice {
         match category {
             query::DEVICE_ID => Some(matches_pattern(key, NAME).into()),
             query::EXECUTABLE_FORMAT => Some((key == EXECUTABLE_FORMAT).into()),
+            query::DEVICE if key == query::UNTRUSTED => Some(1),
             _ => None,
         }
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use halite_abi::{Result, bail};
-use halite_hal::{Device, DeviceInfo, DeviceKind, Driver, Options, ScoreItem, StaticDriver};
+use halite_hal::{
+    Device, DeviceInfo, DeviceKind, Driver, MEMORY_LIMIT, Options, ScoreItem, StaticDriver, UNTRUSTED,
+};
 
 use crate::{
     buffer::Memory,
@@ -47,7 +49,11 @@ impl Driver for NullDriver {
     }
 
     fn options(&self) -> &[(&'static str, &'static str)] {
-        &[("memory", "bytes that all buffers together may have (default 1073741824)")]
+        &[
+            ("memory", "bytes that all buffers together may have (default 1073741824)"),
+            (MEMORY_LIMIT, "bytes (none): the same, where memory says more"),
+            (UNTRUSTED, "on|off (off): for modules of strangers; no code runs here either way"),
+        ]
     }
 
     fn enumerate(&self, _options: &Options) -> Result<Vec<DeviceInfo>> {
@@ -58,13 +64,18 @@ impl Driver for NullDriver {
         if !path.is_empty() {
             bail!(NotFound, "the null driver has one device, with an empty path; there is no '{path}'");
         }
-        let limit = match options.get("memory") {
-            None => DEFAULT_MEMORY,
-            Some(text) => match text.parse() {
-                Ok(bytes) => bytes,
-                Err(e) => bail!(InvalidArgument, "option memory='{text}' is no number of bytes: {e}"),
-            },
+        let bytes = |name: &str| match options.get(name).map(|text| (text, text.parse::<u64>())) {
+            None => Ok(None),
+            Some((_, Ok(bytes))) => Ok(Some(bytes)),
+            Some((text, Err(e))) => {
+                bail!(InvalidArgument, "option {name}='{text}' is no number of bytes: {e}")
+            }
         };
+        match options.get(UNTRUSTED).map(String::as_str) {
+            None | Some("on" | "true" | "off" | "false") => {}
+            Some(other) => bail!(InvalidArgument, "option {UNTRUSTED}='{other}': write on or off"),
+        }
+        let limit = bytes("memory")?.unwrap_or(DEFAULT_MEMORY).min(bytes(MEMORY_LIMIT)?.unwrap_or(u64::MAX));
         Ok(Arc::new(NullDevice::new(Self::info(), Memory::new(limit))))
     }
 }

@@ -300,6 +300,11 @@ impl Shared {
         if live_blocks as u64 >= u64::from(self.ctx.facts.limits.max_memory_allocation_count) {
             return Err(Failure::TooMany);
         }
+        if let Some(limit) = self.ctx.options.memory_limit
+            && state.stats.reserved.saturating_add(block_size) > limit
+        {
+            return Err(Failure::OverLimit(limit));
+        }
         let id = state.next_block;
         let block = Arc::new(Block::new(&self.ctx, id, block_size, candidate)?);
         state.next_block += 1;

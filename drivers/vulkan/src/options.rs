@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use halite_facts::{VERSION_1_1, VERSION_1_2, VERSION_1_3, VERSION_1_4};
-use halite_hal::{Options, Result, status};
+use halite_hal::{MEMORY_LIMIT, Options, Result, UNTRUSTED, bail, status};
 
 use crate::workarounds::WorkaroundOverrides;
 
@@ -34,6 +34,7 @@ pub const OPTIONS: &[(&str, &str)] = &[
         "path, or list of paths in the system's PATH form: Vulkan loaders to try before the system's",
     ),
     ("memory", "auto|unified|staged (auto): keep buffers mapped, or copy through staging memory"),
+    (MEMORY_LIMIT, "bytes (none): device memory that buffers may take together"),
     ("pipeline_cache", "on|off|directory (on): keep compiled pipelines between runs"),
     ("push_descriptors", "on|off (on): push descriptors where the device can"),
     ("queues", "1..8 (1): queues to open"),
@@ -52,6 +53,11 @@ pub const OPTIONS: &[(&str, &str)] = &[
          directly; on lists it beside other devices, a path names its library",
     ),
     ("synchronization2", "on|off (on): newer barriers where the device has them"),
+    (
+        UNTRUSTED,
+        "on|off (off): for modules of strangers: implies dispatch_abi=descriptors and robust_buffer_access=on, and refuses \
+         options that contradict them",
+    ),
     (
         "validation",
         "off|core|sync|gpuav|all, or a comma list (off): Khronos validation layer, messages go to the log",
@@ -168,6 +174,8 @@ pub struct VulkanOptions {
     pub libvulkan: Vec<PathBuf>,
     /// How host and device exchange data.
     pub memory: MemoryChoice,
+    /// Most bytes of device memory for buffers.
+    pub memory_limit: Option<u64>,
     /// Where compiled pipelines are kept.
     pub pipeline_cache: PipelineCacheChoice,
     /// Push descriptors where the device can.
@@ -185,6 +193,8 @@ pub struct VulkanOptions {
     pub swiftshader: SwiftShaderChoice,
     /// Newer barriers where the device has them.
     pub synchronization2: bool,
+    /// The device is for programs of strangers.
+    pub untrusted: bool,
     /// What the validation layer checks.
     pub validation: ValidationModes,
     /// Driver faults that are avoided, or not, whatever the table says.
@@ -203,6 +213,7 @@ impl Default for VulkanOptions {
             icd: Vec::new(),
             libvulkan: Vec::new(),
             memory: MemoryChoice::default(),
+            memory_limit: None,
             pipeline_cache: PipelineCacheChoice::default(),
             push_descriptors: true,
             queues: 1,
@@ -211,6 +222,7 @@ impl Default for VulkanOptions {
             stall_limit: Some(Duration::from_secs(600)),
             swiftshader: SwiftShaderChoice::default(),
             synchronization2: true,
+            untrusted: false,
             validation: ValidationModes::default(),
             workarounds: WorkaroundOverrides::default(),
         }
@@ -227,7 +239,26 @@ impl VulkanOptions {
         for (name, value) in options {
             parsed.set(name, value.trim())?;
         }
+        if parsed.untrusted {
+            parsed.confine()?;
+        }
         Ok(parsed)
+    }
+
+    /// What a device for programs of strangers needs. Fails where an option says otherwise.
+    fn confine(&mut self) -> Result<()> {
+        if self.robust_buffer_access == Some(false) {
+            bail!(InvalidArgument, "robust_buffer_access=off contradicts {UNTRUSTED}=on");
+        }
+        if !matches!(self.dispatch_abi, DispatchAbiChoice::Auto | DispatchAbiChoice::Descriptors) {
+            bail!(
+                InvalidArgument,
+                "a dispatch_abi with device addresses contradicts {UNTRUSTED}=on: nothing checks where they lead"
+            );
+        }
+        self.robust_buffer_access = Some(true);
+        self.dispatch_abi = DispatchAbiChoice::Descriptors;
+        Ok(())
     }
 
     /// Whether Vulkan objects get names.
@@ -246,6 +277,10 @@ impl VulkanOptions {
             "icd" => self.icd = paths(value),
             "libvulkan" => self.libvulkan = paths(value),
             "memory" => self.memory = parse_memory(value)?,
+            MEMORY_LIMIT => match value.parse() {
+                Ok(bytes) if bytes > 0 => self.memory_limit = Some(bytes),
+                _ => return Err(bad_value(name, value)),
+            },
             "pipeline_cache" => self.pipeline_cache = parse_pipeline_cache(value)?,
             "push_descriptors" => self.push_descriptors = switch(name, value)?,
             "queues" => self.queues = number(name, value, 1, Self::MAX_QUEUES)?,
@@ -259,6 +294,7 @@ impl VulkanOptions {
             }
             "swiftshader" => self.swiftshader = parse_swiftshader(value)?,
             "synchronization2" => self.synchronization2 = switch(name, value)?,
+            UNTRUSTED => self.untrusted = switch(name, value)?,
             "validation" => self.validation = ValidationModes::parse(value)?,
             "workarounds" => self.workarounds = WorkaroundOverrides::parse(value)?,
             _ => {
@@ -383,6 +419,20 @@ mod tests {
         assert_eq!(o.icd, [PathBuf::from("a.json")]);
         assert_eq!(parse(&[("swiftshader", "off")]).unwrap().swiftshader, SwiftShaderChoice::Off);
         assert!(!parse(&[("validation", "off")]).unwrap().validation.any());
+    }
+
+    #[test]
+    fn strangers_get_descriptors_and_bounds() {
+        let o = parse(&[("untrusted", "on"), ("memory_limit", "4096")]).unwrap();
+        assert_eq!((o.robust_buffer_access, o.dispatch_abi), (Some(true), DispatchAbiChoice::Descriptors));
+        assert!(o.untrusted && o.memory_limit == Some(4096));
+        for (name, value) in
+            [("robust_buffer_access", "off"), ("dispatch_abi", "all"), ("dispatch_abi", "bda")]
+        {
+            let e = parse(&[("untrusted", "on"), (name, value)]).unwrap_err().to_string();
+            assert!(e.contains("contradicts untrusted=on"), "{e}");
+        }
+        assert!(parse(&[("memory_limit", "0")]).is_err());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Parameter archives: which names a file holds and where their bytes are.
 
 mod error;
-mod ggml;
 mod gguf;
 mod irpa;
 mod irpa_write;

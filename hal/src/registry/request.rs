@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::or_none;
-use crate::{Device, DeviceInfo, Driver, Options, Result, ResultExt, Status, status};
+use crate::{Device, DeviceInfo, Driver, Options, Result, ResultExt, Status, UNTRUSTED, status};
 
 /// What a URI asks for ([`DriverRegistry::request`](super::DriverRegistry::request)). Layers take their options out before
 /// they open it.
@@ -38,6 +38,14 @@ fn check_options(driver: &dyn Driver, options: &Options, others: &[&str]) -> Res
     let known = driver.options();
     for key in options.keys() {
         if !known.iter().any(|(name, _)| name == key) {
+            if key == UNTRUSTED {
+                return Err(status!(
+                    PermissionDenied,
+                    "driver '{}' cannot confine the code of strangers: it has no option '{UNTRUSTED}'; name a device of \
+                     another driver",
+                    driver.name()
+                ));
+            }
             let names: Vec<_> = known.iter().map(|(name, _)| *name).chain(others.iter().copied()).collect();
             return Err(status!(
                 InvalidArgument,

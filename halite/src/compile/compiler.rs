@@ -14,11 +14,14 @@ use crate::{Device, Error, Result, RunOptions, options::Limits, session::StateCh
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Precision {
-    /// Those of the model.
+    /// Those of the model. A session on a device that runs on the processor takes [`Precision::F32`] instead: such devices convert
+    /// 16-bit floats one by one, and take several times as long with them.
     #[default]
     Model,
     /// 16 bits where kernels take them; inputs and outputs keep their types.
     F16,
+    /// 32 bits where the model has floats of 16; inputs and outputs keep their types. Weights take twice the memory.
+    F32,
 }
 
 impl From<Precision> for inner::Precision {
@@ -26,6 +29,7 @@ impl From<Precision> for inner::Precision {
         match precision {
             Precision::Model => inner::Precision::Model,
             Precision::F16 => inner::Precision::F16,
+            Precision::F32 => inner::Precision::F32,
         }
     }
 }

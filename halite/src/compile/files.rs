@@ -11,7 +11,7 @@ use halite_cache::{CacheError, Digest, InputFile, Store};
 use halite_compiler::{Model, ModelFormat};
 use parking_lot::Mutex;
 
-use crate::{LoadMode, Result, options::Limits, source::Loaded};
+use crate::{Error, ErrorKind, LoadMode, Result, options::Limits, source::Loaded};
 
 /// The files of a model. Clones are the same list.
 #[derive(Clone)]
@@ -131,6 +131,15 @@ impl Files {
         let unchanged =
             |file: &Arc<ModelFile>| file.input.as_ref().is_none_or(|input| input.check_unchanged().is_ok());
         self.all.lock().iter().all(unchanged)
+    }
+
+    /// Fails when somebody wrote to them since they were opened; `model` is for the message.
+    pub fn check_unchanged(&self, model: &str) -> Result<()> {
+        if self.are_unchanged() {
+            return Ok(());
+        }
+        let text = format!("a file of the model '{model}' changed while it was used; open it again");
+        Err(Error::new(ErrorKind::InvalidModel, text))
     }
 
     /// The file that these bytes are a part of, by its place, and where in it they begin.

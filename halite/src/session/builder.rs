@@ -69,12 +69,14 @@ pub struct SessionBuilder {
     pub(super) drivers: Option<Drivers>,
     pub(super) devices: Vec<DeviceChoice>,
     pub(super) imports: Vec<Source>,
-    pub(super) main: Option<Source>,
+    pub(crate) main: Option<Source>,
     pub(super) parameters: Vec<(String, PathBuf, Option<LoadMode>)>,
-    pub(super) load_mode: LoadMode,
-    pub(super) cache: Cache,
-    pub(super) options: RunOptions,
-    pub(super) program_limits: runtime::Limits,
+    pub(super) load_mode: Option<LoadMode>,
+    pub(super) cache: Option<Cache>,
+    pub(crate) options: RunOptions,
+    pub(super) program_memory: Option<u64>,
+    pub(super) device_memory: Option<u64>,
+    pub(super) untrusted: bool,
     #[cfg(feature = "compiler")]
     pub(super) model: super::choices::ModelOptions,
 }
@@ -135,7 +137,7 @@ impl SessionBuilder {
     /// How files of models, modules and parameters come into memory; by default they are mapped.
     #[must_use]
     pub fn load_mode(mut self, mode: LoadMode) -> Self {
-        self.load_mode = mode;
+        self.load_mode = Some(mode);
         self
     }
 
@@ -143,7 +145,7 @@ impl SessionBuilder {
     /// open already keeps its pipelines where it was told to.
     #[must_use]
     pub fn cache(mut self, cache: Cache) -> Self {
-        self.cache = cache;
+        self.cache = Some(cache);
         self
     }
 
@@ -179,7 +181,7 @@ impl SessionBuilder {
     /// Most bytes of host memory that the host code of modules may hold for itself.
     #[must_use]
     pub fn program_memory(mut self, bytes: u64) -> Self {
-        self.program_limits.memory_bytes = bytes;
+        self.program_memory = Some(bytes);
         self
     }
 
@@ -193,16 +195,25 @@ impl SessionBuilder {
         let Some(main) = self.main.take() else {
             return Err(Error::invalid("a session needs a model: give it one with model(\"model.onnx\")"));
         };
-        let limits = self.options.begin();
-        let mode = self.load_mode;
+        let time = self.time();
+        let limits = self.options.begin_within(time);
+        let session = self.build_within(main, &limits)?;
+        if let Some(time) = time {
+            session.bound_calls(time);
+        }
+        Ok(session)
+    }
+
+    fn build_within(mut self, main: Source, limits: &Limits) -> Result<Session> {
+        let mode = self.mode();
         let sources = std::mem::take(&mut self.imports).into_iter().chain([main]);
-        let loaded = sources.map(|source| source.load(mode, &limits)).collect::<Result<Vec<_>>>()?;
+        let loaded = sources.map(|source| source.load(mode, limits)).collect::<Result<Vec<_>>>()?;
         #[cfg(feature = "compiler")]
         if let [only] = &loaded[..]
             && let Some(format) = super::model::detect(only)?
         {
             let only = loaded.into_iter().next().expect("there is exactly one");
-            return super::model::build(self, only, format, &limits);
+            return super::model::build(self, only, format, limits);
         }
         #[cfg(feature = "compiler")]
         if let Some((input, output)) = self.model.states.named.first() {
@@ -213,13 +224,13 @@ impl SessionBuilder {
         for file in &loaded {
             refuse_model(file, loaded.len())?;
         }
-        self.build_modules(loaded, &limits)
+        self.build_modules(loaded, limits)
     }
 
     /// The drivers, which keep their pipelines where this session keeps what it compiles.
     pub(super) fn drivers_or_linked(&self) -> Drivers {
-        let drivers = self.drivers.clone().unwrap_or_default();
-        match self.cache.pipelines() {
+        let drivers = self.confined(self.drivers.clone().unwrap_or_default());
+        match self.place().pipelines() {
             Some(place) => drivers.keeping_pipelines(&place),
             None => drivers,
         }
@@ -232,7 +243,9 @@ impl SessionBuilder {
             DeviceChoice::Uri(uri) => drivers.open(uri),
             DeviceChoice::Open(device) => Ok(device.clone()),
         };
-        self.devices.iter().map(open).collect()
+        let devices = self.devices.iter().map(open).collect::<Result<Vec<_>>>()?;
+        self.check_devices(&devices)?;
+        Ok(devices)
     }
 
     fn build_modules(self, files: Vec<Loaded>, limits: &Limits) -> Result<Session> {
@@ -240,7 +253,7 @@ impl SessionBuilder {
         let chosen = self.open_devices()?;
         let mut builder = runtime::Session::builder()
             .registry(drivers.registry().clone())
-            .limits(self.program_limits)
+            .limits(self.program_limits())
             .init_options(limits.call_options());
         if let Some(sink) = limits.runtime_sink() {
             builder = builder.progress(sink);
@@ -253,13 +266,16 @@ impl SessionBuilder {
         let mut index = ParameterIndex::default();
         for (scope, path, mode) in &self.parameters {
             limits.check("reading parameters")?;
-            let mode = mode.unwrap_or(self.load_mode);
+            let mode = mode.unwrap_or(self.mode());
             index.add_file(scope, path, mode.into()).map_err(Error::of_runtime)?;
         }
-        for file in files {
-            builder = builder.named_module(file.name, file.bytes);
+        for file in &files {
+            builder = builder.named_module(file.name.clone(), file.bytes.clone());
         }
-        let session = builder.parameter_index(index).build().map_err(Error::of_runtime)?;
+        let session = builder.parameter_index(index).build();
+        // A file that was written to meanwhile may be damaged: that is the reason then.
+        files.iter().try_for_each(Loaded::check_unchanged)?;
+        let session = session.map_err(Error::of_runtime)?;
         let devices = match chosen.is_empty() {
             true => session.devices().iter().map(|device| Device::new(device.clone())).collect(),
             // A module that needs no device was given one all the same: tensors may live there.

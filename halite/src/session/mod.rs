@@ -14,10 +14,16 @@ mod profiling;
 #[cfg(feature = "compiler")]
 mod shared;
 mod states;
+mod untrusted;
 #[cfg(feature = "compiler")]
 mod versions;
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 pub use builder::{DeviceChoice, SessionBuilder};
 #[cfg(feature = "compiler")]
@@ -59,13 +65,35 @@ use crate::{
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
+/// Places of functions: modules may have many thousands.
+struct Names {
+    /// By their own names. Of several modules the last is the main one.
+    own: HashMap<String, usize>,
+    /// By names with the module's in front.
+    full: HashMap<String, usize>,
+}
+
+impl Names {
+    fn of(functions: &[FunctionInfo]) -> Names {
+        let all = || functions.iter().enumerate();
+        Names {
+            own: all().map(|(place, function)| (function.name.clone(), place)).collect(),
+            full: all().rev().map(|(place, function)| (function.full_name(), place)).collect(),
+        }
+    }
+}
+
 struct Inner {
     devices: Vec<Device>,
     functions: Vec<FunctionInfo>,
     /// Names of the outputs of each function.
     output_names: Vec<Arc<[String]>>,
+    /// Where functions are, by their names.
+    names: Names,
     /// Index of the function that runs when none is named.
     default: Option<usize>,
+    /// How long a call may take whose options do not say.
+    time: OnceLock<Duration>,
     program: Program,
 }
 
@@ -89,7 +117,18 @@ impl Session {
     ) -> Session {
         let names = |f: &FunctionInfo| f.outputs.iter().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
-        Session(Arc::new(Inner { devices, functions, output_names, default, program }))
+        let (names, time) = (Names::of(&functions), OnceLock::new());
+        Session(Arc::new(Inner { devices, functions, output_names, names, default, time, program }))
+    }
+
+    /// Bounds the calls whose options do not say how long they may take.
+    fn bound_calls(&self, time: Duration) {
+        self.0.time.get_or_init(|| time);
+    }
+
+    /// The options of a call that begins now.
+    pub(crate) fn begin(&self, options: &RunOptions) -> Limits {
+        options.begin_within(self.0.time.get().copied())
     }
 
     /// The functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
@@ -102,11 +141,8 @@ impl Session {
     /// # Errors
     /// There is no such function; the text lists those that exist.
     pub fn function(&self, name: &str) -> Result<Function> {
-        let functions = &self.0.functions;
-        // Of several modules the last is the main one.
-        let place = functions.iter().rposition(|f| f.name == name);
-        let place = place.or_else(|| functions.iter().position(|f| f.full_name() == name));
-        let place = place.ok_or_else(|| {
+        let names = &self.0.names;
+        let place = names.own.get(name).or_else(|| names.full.get(name)).copied().ok_or_else(|| {
             Error::new(
                 ErrorKind::NotFound,
                 format!("no function '{name}'; exported functions: {}", self.names()),
@@ -289,7 +325,7 @@ impl Function {
     /// # Errors
     /// As [`Function::run`], and when the options end it.
     pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
-        let limits = options.begin();
+        let limits = self.session.begin(options);
         self.begin(inputs.into(), &limits)?.finish(&limits)
     }
 
@@ -307,7 +343,7 @@ impl Function {
     /// # Errors
     /// As [`Function::start`], and when the options end it.
     pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
-        self.begin(inputs.into(), &options.begin())
+        self.begin(inputs.into(), &self.session.begin(options))
     }
 
     fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
@@ -346,7 +382,7 @@ impl Function {
             Program::Module(_) => {
                 let info = self.info();
                 check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
-                options.begin().check("getting ready")
+                self.session.begin(options).check("getting ready")
             }
             #[cfg(feature = "compiler")]
             Program::Model(_) => self.run_with(inputs, options).map(drop),
@@ -382,7 +418,7 @@ impl Function {
         inputs: impl Into<Inputs>,
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
-        let (info, limits) = (self.info(), options.begin());
+        let (info, limits) = (self.info(), self.session.begin(options));
         let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
         profiling::profile(self, &values, &limits)
     }

@@ -21,7 +21,8 @@ use super::{
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Device, Dimension, Error, ErrorKind, FunctionInfo, Result, StatePair, Value, ValueInfo, ValueType,
+    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value, ValueInfo,
+    ValueType,
     compile::{self, Files},
     kept::{Kept, Lookup, Request},
     options::Limits,
@@ -98,7 +99,7 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (model, files) = compile::read(file, format, builder.load_mode, limits)?;
+    let (model, files) = compile::read(file, format, builder.mode(), limits)?;
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -110,12 +111,12 @@ pub(super) fn build(
         device: device.clone(),
         capabilities,
         tuning,
+        store: builder.place().open(),
+        program_limits: builder.program_limits(),
         options: builder.model,
-        store: builder.cache.open(),
         functions,
         versions: Versions::new(own),
         open,
-        program_limits: builder.program_limits,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
     match program.functions.first() {
@@ -228,15 +229,15 @@ impl ModelProgram {
     /// Sizes of named dimensions, and shapes of inputs, that are the same in all calls because the caller gave one of each.
     pub fn given_sizes(&self, place: usize) -> Result<GivenSizes> {
         let all = self.options.sizes.combinations()?;
-        let [only] = &all[..] else { return Ok(GivenSizes::default()) };
+        let Some((first, others)) = all.split_first() else { return Ok(GivenSizes::default()) };
         let size = |size: &u64| usize::try_from(*size).unwrap_or(usize::MAX);
-        let inputs = &self.functions[place].inputs;
-        let shapes = inputs.iter().filter_map(|input| Some((&input.name, only.shape(&input.name)?)));
+        let same_shape = |name: &str| others.iter().all(|other| other.shape(name) == first.shape(name));
+        let inputs = self.functions[place].inputs.iter().filter(|input| same_shape(&input.name));
+        let shapes = inputs.filter_map(|input| Some((&input.name, first.shape(&input.name)?)));
         let shapes = shapes.map(|(name, shape)| (name.clone(), shape.iter().map(size).collect()));
-        Ok(GivenSizes {
-            named: only.dims.iter().map(|(name, own)| (name.clone(), size(own))).collect(),
-            shapes: shapes.collect(),
-        })
+        let same = |(name, own): &(&String, &u64)| others.iter().all(|o| o.dims.get(*name) == Some(*own));
+        let named = first.dims.iter().filter(same).map(|(name, own)| (name.clone(), size(own)));
+        Ok(GivenSizes { named: named.collect(), shapes: shapes.collect() })
     }
 
     /// Starts a function for these inputs.
@@ -328,6 +329,15 @@ impl ModelProgram {
         }
     }
 
+    /// Floats inside: what was asked for, and on devices that run on the processor 32 bits for 16.
+    pub(super) fn precision(&self) -> Precision {
+        let processor = self.capabilities.target.is_processor();
+        match self.options.precision {
+            Precision::Model if processor => Precision::F32,
+            precision => precision,
+        }
+    }
+
     /// All that decides what a function is compiled to, but for the model's files and the values of inputs.
     fn request_digest(
         &self,
@@ -341,7 +351,7 @@ impl ModelProgram {
         let mut hasher = Hasher::new();
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
         hasher.field(compile::digest_sizes(bindings).as_bytes());
-        hasher.field(&[self.options.precision as u8]);
+        hasher.field(&[self.precision() as u8]);
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())
     }
@@ -370,7 +380,9 @@ impl ModelProgram {
             }
             None => {
                 limits.check("looking for the compiled model")?;
-                let kept = self.compile(&open.model, function, bindings, values, limits)?;
+                let kept = self.compile(&open.model, function, bindings, values, limits);
+                let kept =
+                    kept.map_err(|error| open.files.check_unchanged(&self.name).err().unwrap_or(error))?;
                 if let Some(lookup) = &lookup {
                     lookup.keep(&kept);
                 }
@@ -385,11 +397,7 @@ impl ModelProgram {
             }
             other => other?,
         };
-        if !open.files.are_unchanged() {
-            let text =
-                format!("a file of the model '{}' changed while it was used; open it again", self.name);
-            return Err(Error::new(ErrorKind::InvalidModel, text));
-        }
+        open.files.check_unchanged(&self.name)?;
         Ok((kept.bound, Arc::new(version)))
     }
 
@@ -403,7 +411,7 @@ impl ModelProgram {
         limits: &Limits,
     ) -> Result<Kept> {
         let control = compile::control(limits);
-        let (precision, options) = (self.options.precision.into(), self.compile_options());
+        let (precision, options) = (self.precision().into(), self.compile_options());
         let mut bound = Vec::new();
         let built = loop {
             match model.open_function(&function.name, &bindings, precision, &options, &control) {

@@ -41,7 +41,7 @@ impl Pending {
     /// # Errors
     /// The device or the program failed.
     pub fn wait(self) -> Result<Outputs> {
-        self.finish(&Limits::default())
+        self.finish(&self.session.begin(&RunOptions::new()))
     }
 
     /// Waits for the results with options. A wait that they end leaves the call as it is: wait again, or drop it. Every wait
@@ -50,7 +50,7 @@ impl Pending {
     /// # Errors
     /// As [`Pending::wait`], and when the options end it.
     pub fn wait_with(&self, options: &RunOptions) -> Result<Outputs> {
-        self.finish(&options.begin())
+        self.finish(&self.session.begin(options))
     }
 
     /// Waits no longer than this: `None` when the results are not there by then.

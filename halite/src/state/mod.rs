@@ -114,7 +114,7 @@ impl State {
     /// # Errors
     /// As [`State::run`], and when the options end it.
     pub fn run_with(&mut self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
-        let limits = options.begin();
+        let limits = self.function.session().begin(options);
         self.settle(&limits)?;
         let values = self.values(inputs.into())?;
         self.under_way = Some(self.function.launch(values, true, &limits)?);

@@ -1,16 +1,81 @@
-//! Tensors that are made on a device without a way through the host: zeros, and copies.
+//! Tensors that are made on a device without a copy on the host: zeros, copies, and elements that lie in a program's own memory; and
+//! reading them into such memory.
 
 use std::sync::Arc;
 
 use halite_hal::{BufferParams, BufferSpan, Deadline, Fence, QueueAffinity, QueueOp};
 
-use super::{Repr, Storage, Tensor, byte_length};
-use crate::{Device, ElementType, Result};
+use super::{Repr, Shape, Storage, Tensor, byte_length, describe};
+use crate::{Device, ElementType, Error, Result};
 
 /// Bytes of the words that devices fill.
 const WORD: u64 = 4;
 
 impl Tensor {
+    /// A tensor on a device, of little-endian elements that somebody else owns: they are copied to the device and nowhere else.
+    /// Blocks until they are there.
+    ///
+    /// # Errors
+    /// There are more or fewer bytes than the tensor has, there is no memory, or the device fails.
+    pub fn upload(
+        device: &Device,
+        element_type: ElementType,
+        shape: impl Into<Shape>,
+        bytes: &[u8],
+    ) -> Result<Tensor> {
+        let shape = shape.into().0;
+        let length = byte_length(element_type, &shape)?;
+        if bytes.len() != length {
+            let what = describe(element_type, &shape);
+            return Err(Error::invalid(format!("a tensor {what} has {length} bytes, not {}", bytes.len())));
+        }
+        Tensor::put(device, element_type, shape, bytes)
+    }
+
+    /// The same, where the number of bytes was checked.
+    pub(super) fn put(
+        device: &Device,
+        element_type: ElementType,
+        shape: Vec<usize>,
+        bytes: &[u8],
+    ) -> Result<Tensor> {
+        let buffer = device.hal().allocate_buffer(&BufferParams::DEVICE, bytes.len() as u64)?;
+        if !bytes.is_empty() {
+            buffer.write(0, bytes)?;
+            device.counters().count_upload(bytes.len() as u64);
+        }
+        let storage = Storage::Device { span: BufferSpan::whole(buffer), device: device.clone() };
+        Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
+    }
+
+    /// Copies the little-endian bytes of the elements to where the caller wants them, from the device if they are there; blocks.
+    ///
+    /// ```
+    /// let mut bytes = [0; 8];
+    /// halite::Tensor::from_slice(&[1i32, -1], [2])?.read_into(&mut bytes)?;
+    /// assert_eq!(bytes, [1, 0, 0, 0, 255, 255, 255, 255]);
+    /// # Ok::<(), halite::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The target has another length, or the device fails.
+    pub fn read_into(&self, target: &mut [u8]) -> Result<()> {
+        let length = self.byte_len();
+        if target.len() != length {
+            let what = describe(self.element_type(), self.shape());
+            return Err(Error::invalid(format!("a tensor {what} has {length} bytes, not {}", target.len())));
+        }
+        match &self.0.storage {
+            Storage::Host(bytes) => target.copy_from_slice(bytes),
+            Storage::Device { .. } if length == 0 => {}
+            Storage::Device { span, device } => {
+                span.read(0, target)?;
+                device.counters().count_download(length as u64);
+            }
+        }
+        Ok(())
+    }
+
     /// Zeros on a device, in a buffer of their own.
     pub(crate) fn zeros_on(device: &Device, element_type: ElementType, shape: &[usize]) -> Result<Tensor> {
         let length = byte_length(element_type, shape)? as u64;

@@ -10,7 +10,7 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use halite_hal::{BufferParams, BufferSpan};
+use halite_hal::BufferSpan;
 use halite_runtime::{BufferView, Encoding, HostTensor};
 
 pub use element::Element;
@@ -307,15 +307,7 @@ impl Tensor {
         if self.device().is_some_and(|own| own.is_same(device)) {
             return Ok(self.clone());
         }
-        let bytes = self.to_bytes()?;
-        let buffer = device.hal().allocate_buffer(&BufferParams::DEVICE, bytes.len() as u64)?;
-        if !bytes.is_empty() {
-            buffer.write(0, &bytes)?;
-            device.counters().count_upload(bytes.len() as u64);
-        }
-        let storage = Storage::Device { span: BufferSpan::whole(buffer), device: device.clone() };
-        let (element_type, shape) = (self.0.element_type, self.0.shape.clone());
-        Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
+        Tensor::put(device, self.0.element_type, self.0.shape.clone(), &self.to_bytes()?)
     }
 
     fn check_type<T: Element>(&self) -> Result<()> {

@@ -1,35 +1,26 @@
-//! Makes `plugin/include/halite/driver.h` from the Rust definitions, or with `--check` says whether it is current.
+//! Makes the C headers from the Rust definitions, or with `--check` says whether they are current: `plugin/include/halite/driver.h`, the
+//! interface of driver libraries, and `capi/include/halite/halite.h`, that of `libhalite`, with the page of its reference.
+
+mod driver;
+mod library;
+mod reference;
 
 use std::{env, fs, path::Path};
 
 use anyhow::{Context, Result, bail};
-use cbindgen::{Builder, Config, DocumentationStyle, ItemType, Language, Style};
 
-const SOURCE: &str = "plugin/src/abi.rs";
-const HEADER: &str = "plugin/include/halite/driver.h";
+/// A header or page, and where it comes from.
+struct Header {
+    path: &'static str,
+    source: &'static str,
+    generate: fn(&Path) -> Result<String>,
+}
 
-const PREAMBLE: &str = "\
-// The C interface between Halite and a driver library. Generated from plugin/src/abi.rs by `cargo xtask header`;
-// do not edit. The contract is written there, and docs/how-to/writing-a-driver.md leads through a driver.
-";
-
-const TRAILER: &str = "\
-#ifdef __cplusplus
-extern \"C\" {
-#endif
-
-/// The one function that a driver library exports.
-#if defined(_WIN32)
-__declspec(dllexport)
-#elif defined(__GNUC__)
-__attribute__((visibility(\"default\")))
-#endif
-HaliteStatus *halite_driver_query_v1(const HaliteHost *host, uint32_t max_version, HalitePlugin *out_plugin);
-
-#ifdef __cplusplus
-}  // extern \"C\"
-#endif
-";
+const HEADERS: [Header; 3] = [
+    Header { path: "plugin/include/halite/driver.h", source: "plugin/src/abi.rs", generate: driver::generate },
+    Header { path: "capi/include/halite/halite.h", source: "capi/src", generate: library::generate },
+    Header { path: "docs/reference/c-api.md", source: "capi/src", generate: reference::generate },
+];
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -39,58 +30,37 @@ fn main() -> Result<()> {
         _ => bail!("the only argument that there is, is --check"),
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the crate lies in plugin/generator")?;
+    for header in HEADERS {
+        update(&header, root, check)?;
+    }
+    Ok(())
+}
+
+fn update(header: &Header, root: &Path, check: bool) -> Result<()> {
+    let Header { path: name, source, generate } = header;
     let text = generate(root)?;
-    let path = root.join(HEADER);
+    let path = root.join(name);
     let current = fs::read_to_string(&path).unwrap_or_default();
     if current == text {
-        println!("{HEADER}: current");
+        println!("{name}: current");
         return Ok(());
     }
     if check {
-        bail!("{HEADER} differs from {SOURCE}; run `cargo xtask header` and commit the result");
+        bail!("{name} differs from {source}; run `cargo xtask header` and commit the result");
     }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    println!("{HEADER}: written");
+    println!("{name}: written");
     Ok(())
 }
 
-fn generate(root: &Path) -> Result<String> {
-    let source = fs::read_to_string(root.join(SOURCE)).with_context(|| format!("reading {SOURCE}"))?;
-    let mut config = Config {
-        language: Language::C,
-        style: Style::Both,
-        documentation_style: DocumentationStyle::C99,
-        cpp_compat: true,
-        include_guard: Some("HALITE_DRIVER_H".to_owned()),
-        header: Some(format!("{PREAMBLE}{}", contract(&source))),
-        after_includes: Some(forward_declarations(&source)),
-        trailer: Some(TRAILER.to_owned()),
-        line_length: 110,
-        tab_width: 4,
-        no_includes: true,
-        sys_includes: vec!["stddef.h".to_owned(), "stdint.h".to_owned()],
-        usize_is_size_t: true,
-        ..Config::default()
-    };
-    config.export.item_types = vec![ItemType::Constants, ItemType::Structs, ItemType::Typedefs];
-    config.export.include = TYPES.iter().map(|name| (*name).to_owned()).collect();
-    let bindings = Builder::new()
-        .with_config(config)
-        .with_src(root.join(SOURCE))
-        .generate()
-        .with_context(|| format!("reading {SOURCE}"))?;
-    let mut bytes = Vec::new();
-    bindings.write(&mut bytes);
-    String::from_utf8(bytes).context("the generated header is no UTF-8")
-}
-
-/// The contract of the interface, from the head of the source, as comments.
+/// The contract of an interface, from the head of a source, as comments.
 fn contract(source: &str) -> String {
     let head = source.lines().map_while(|line| line.strip_prefix("//!"));
     let rules = head.skip_while(|line| line.trim() != "# Contract").skip(1);
+    let rules = rules.take_while(|line| !line.trim_start().starts_with("# "));
     rules.fold("//\n".to_owned(), |text, line| text + "//" + &plain(line) + "\n")
 }
 
@@ -98,15 +68,3 @@ fn contract(source: &str) -> String {
 fn plain(line: &str) -> String {
     line.replace("**", "").replace("[`", "`").replace("`]", "`")
 }
-
-/// Tables of functions take handles of the type that holds the table, so all names have to be known first.
-fn forward_declarations(source: &str) -> String {
-    let names = source
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub struct "))
-        .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next());
-    names.fold(String::new(), |text, name| text + &format!("typedef struct {name} {name};\n"))
-}
-
-/// What no exported function reaches but C needs; the rest follows from these.
-const TYPES: [&str; 2] = ["HaliteQueryFn", "HalitePlugin"];

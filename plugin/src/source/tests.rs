@@ -64,7 +64,7 @@ fn plugin(root: &Path, folder: &str, name: &str, content: &str) -> PathBuf {
 fn discover_with(discovery: &Discovery) -> DriverRegistry {
     let mut registry = DriverRegistry::empty();
     registry.register(Arc::new(Fake("linked".to_owned())));
-    add_found(&mut registry, discovery, load);
+    add_found(&mut registry, discovery, load, None);
     registry
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use halite_abi::{Result, bail, import::hal, object, status};
-use halite_hal::ExecutableDesc;
+use halite_abi::{Result, bail, import::hal, object, query, status};
+use halite_hal::{Device, ExecutableDesc};
 use halite_vm::{Arguments, Ref, Results};
 
 use super::{
@@ -12,7 +12,10 @@ use super::{
     built::ExecutableObject,
     entry,
 };
-use crate::{hints, vmdata};
+use crate::{
+    hints::{self, Processor},
+    vmdata,
+};
 
 pub(super) const FUNCTIONS: &[Entry] =
     &[entry(hal::EXECUTABLE_CREATE, create), entry(hal::EXECUTABLE_LOOKUP_FUNCTION, lookup_function)];
@@ -25,12 +28,37 @@ fn create(hal: &HalModule, args: &mut Arguments, results: &mut Results) -> Resul
     let constants = constants(&args.reference()?)?;
     let origin = hints::find(&hal.hints, &data);
     let label = origin.as_ref().map_or_else(String::new, |o| format!("{}.rodata[{}]", o.module, o.segment));
+    if let Some(origin) = &origin {
+        check_processor(&*device.device, &format, origin.processors)?;
+    }
     let subgroup_sizes = origin.map_or_else(Vec::new, |o| o.subgroup_sizes.to_vec());
     let desc = ExecutableDesc { format, data, constants, label, subgroup_sizes };
     let object = Arc::new(ExecutableObject::new(device.device.create_executable(desc)?));
     hal.executables.add(&object);
     results.reference(Ref::from_arc(object));
     Ok(())
+}
+
+/// Refuses machine code for processors with features that this one lacks: running it ends the process. Where a module has code of
+/// the format for several processors, it is not known for which this is; then it is refused only if none of them would do.
+fn check_processor(device: &dyn Device, format: &str, processors: &[Processor]) -> Result<()> {
+    let mut own = processors.iter().filter(|processor| processor.format == format);
+    let missing = |processor: &Processor| -> Vec<String> {
+        let lacks = |name: &&String| device.query_i64(query::PROCESSOR_FEATURE, name) == Some(0);
+        processor.features.iter().filter(lacks).cloned().collect()
+    };
+    let Some(first) = own.next() else { return Ok(()) };
+    let lacking = missing(first);
+    if lacking.is_empty() || own.any(|other| missing(other).is_empty()) {
+        return Ok(());
+    }
+    let name = if first.name.is_empty() { "another processor" } else { &first.name };
+    bail!(
+        Incompatible,
+        "the code was compiled for {name} and needs what this processor lacks: {}; compile the module with \
+         --iree-llvmcpu-target-cpu=generic, or for this processor",
+        lacking.join(", ")
+    )
 }
 
 fn constants(source: &Ref) -> Result<Vec<u32>> {

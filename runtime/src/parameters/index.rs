@@ -6,6 +6,8 @@ use bytes::Bytes;
 use halite_abi::{Result, Status, status};
 use halite_hal::File;
 
+use crate::mapping::is_cut;
+
 /// How many near names an error shows.
 const SUGGESTIONS: usize = 3;
 
@@ -84,6 +86,20 @@ impl ParameterIndex {
         entries
             .into_iter()
             .fold(0, |added, (key, bytes)| added + usize::from(self.insert(scope, key, stored(bytes))))
+    }
+
+    /// A parameter that lies in a mapped file which was cut before the parameter's end, for an error.
+    pub(crate) fn cut(&self) -> Option<String> {
+        let mut all =
+            self.scopes.iter().flat_map(|(scope, own)| own.parameters.iter().map(move |p| (scope, p)));
+        all.find_map(|(scope, (key, parameter))| {
+            let Parameter::Stored { file: File::Memory(bytes), offset, length } = parameter else {
+                return None;
+            };
+            let (start, end) = (*offset, offset.saturating_add(*length).min(bytes.len() as u64));
+            let own = bytes.slice(usize::try_from(start.min(end)).ok()?..usize::try_from(end).ok()?);
+            is_cut(&own).then(|| format!("the file of parameter '{key}' in scope '{scope}'"))
+        })
     }
 
     /// Notes where parameters of a scope come from, for error messages.

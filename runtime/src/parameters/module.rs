@@ -50,6 +50,11 @@ impl ParameterModule {
         self
     }
 
+    /// The parameters.
+    pub(crate) fn index(&self) -> &ParameterIndex {
+        &self.index
+    }
+
     /// Puts each parameter in a buffer of its own.
     fn load(&self, args: &mut Arguments, results: &mut Results) -> Result<()> {
         let queue = QueueArgs::read(args)?;

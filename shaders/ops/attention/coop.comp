@@ -70,16 +70,18 @@ uvec4 next[EACH];
 uint lane, piece, rows, my_row, head0, batch;
 float factor;  // From scores to powers of two.
 
+// Rows beyond the last are read at the last, and cleared by `keep`: a read behind a branch waits for the one before.
 #define FETCH(source, base, row, first, count) \
     [[unroll]] for (uint i = 0; i < EACH; ++i) { \
-        const uint at = gl_LocalInvocationIndex + i * LANES, r = (first) + at / WORDS; \
-        next[i] = uvec4(0); \
-        if (r < (count)) next[i] = source[(base) + r * (row) + at % WORDS]; \
+        const uint at = gl_LocalInvocationIndex + i * LANES, r = min((first) + at / WORDS, (count) - 1); \
+        next[i] = source[(base) + r * (row) + at % WORDS]; \
     }
 
-void keep(uint tile) {
+// Moves what was read from row `first` on to shared memory.
+void keep(uint tile, uint first, uint count) {
     [[unroll]] for (uint i = 0; i < EACH; ++i) {
         const uint at = gl_LocalInvocationIndex + i * LANES;
+        if (first + BK > count && first + at / WORDS >= count) next[i] = uvec4(0);
         if (TILE_WORDS % LANES == 0 || at < TILE_WORDS) tiles[tile + at / WORDS * ROW + at % WORDS] = next[i];
     }
 }
@@ -187,6 +189,9 @@ void main() {
         }
     }
 
+    if (end > 0) {
+        FETCH(k, k_base, k_row, 0, key_count)
+    }
     // Queries into registers, by way of the tiles.
     for (uint at = gl_LocalInvocationIndex; at < BQ * WORDS; at += LANES) {
         const uint r = at / WORDS;
@@ -212,10 +217,7 @@ void main() {
         total[i] = 0.0;
     }
 
-    if (end > 0) {
-        FETCH(k, k_base, k_row, 0, key_count)
-        keep(0);
-    }
+    if (end > 0) keep(0, 0, key_count);
     barrier();
     for (uint k0 = 0; k0 < end; k0 += BK) {
         FETCH(v, v_base, v_row, k0, key_count)
@@ -309,7 +311,7 @@ void main() {
                 }
             }
         }
-        keep(TILE);
+        keep(TILE, k0, key_count);
         barrier();
         const bool more = k0 + BK < end;
         if (more) {
@@ -325,7 +327,7 @@ void main() {
                 }
             }
         }
-        if (more) keep(0);
+        if (more) keep(0, k0 + BK, key_count);
         barrier();
     }
 

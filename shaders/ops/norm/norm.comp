@@ -4,6 +4,7 @@
 // all digits where the mean is large.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #ifdef USE_SUBGROUP
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #endif
@@ -16,6 +17,9 @@ layout(constant_id = 3) const uint MODE = 0;
 layout(constant_id = 4) const bool CENTERED = true;
 layout(constant_id = 5) const bool SCALED = false;
 layout(constant_id = 6) const bool BIASED = false;
+// Fours of a short line that each invocation keeps, with their scale and bias, so that memory is waited for once; 0 for none.
+layout(constant_id = 7) const uint KEPT = 0;
+const uint ROOM = KEPT + uint(KEPT == 0);
 
 LINE_BUFFER(0, elements, readonly, TYPE);
 LINE_BUFFER(1, scale, readonly, TYPE);
@@ -108,9 +112,56 @@ vec2 of_pieces(uint line, bool here) {
         OF_CHANNEL_(b, line, (at) + 3u * ALONG))
 #endif
 
+float factor_of(float squares) {
+    const float variance = squares / float(length) + uintBitsToFloat(epsilon);
+    return is_finite(variance) ? inversesqrt(variance) : is_nan(variance) ? NAN : 0.0;
+}
+
+#ifdef USE_SUBGROUP
+// All of a line that invocations can keep. ACROSS is 1, and channels are elements of a line.
+void short_line(uint line) {
+    const uint base = line_base(line), last = length - 4u;
+    vec4 x[ROOM], factors[ROOM], offsets[ROOM];
+    [[unroll]] for (uint i = 0; i < KEPT; ++i) {
+        // What lies behind the line is read at its end and not counted.
+        const uint at = min(4u * (PLACE + i * ALONG), last);
+        x[i] = FOUR_LOAD(TYPE, elements, base, at, 0.0);
+        factors[i] = SCALED ? OF_CHANNELS(scale, line, at) : vec4(1.0);
+        offsets[i] = BIASED ? OF_CHANNELS(bias, line, at) : vec4(0.0);
+    }
+    float mean = 0.0;
+    if (CENTERED) {
+        vec4 sums = vec4(0.0);
+        [[unroll]] for (uint i = 0; i < KEPT; ++i) {
+            if (4u * (PLACE + i * ALONG) < length) sums += x[i];
+        }
+        mean = along_line(sum_of(sums)) / float(length);
+    }
+    vec4 squares = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < KEPT; ++i) {
+        x[i] -= mean;
+        if (4u * (PLACE + i * ALONG) < length) squares += x[i] * x[i];
+    }
+    const float factor = factor_of(along_line(sum_of(squares)));
+    [[unroll]] for (uint i = 0; i < KEPT; ++i) {
+        const uint at = 4u * (PLACE + i * ALONG);
+        vec4 v = x[i] * factor;
+        if (SCALED) v *= factors[i];
+        if (BIASED) v += offsets[i];
+        if (at < length) FOUR_STORE(TYPE, result, base, at, v);
+    }
+}
+#endif
+
 void main() {
     if (first_line() >= lines) return;
     const uint line = my_line();
+#ifdef USE_SUBGROUP
+    if (KEPT > 0) {
+        short_line(line);
+        return;
+    }
+#endif
     const bool here = line < lines;
     const uint base = line_base(line);
     vec2 moments;
@@ -124,8 +175,7 @@ void main() {
         pieces[at + 1] = moments.y;
         return;
     }
-    const float variance = moments.y / float(length) + uintBitsToFloat(epsilon);
-    const float factor = is_finite(variance) ? inversesqrt(variance) : is_nan(variance) ? NAN : 0.0;
+    const float factor = factor_of(moments.y);
     for (EACH_FOUR(at)) {
         vec4 v = (FOUR_LOAD(TYPE, elements, base, at, 0.0) - moments.x) * factor;
         if (SCALED) v *= OF_CHANNELS(scale, line, at);

@@ -76,6 +76,10 @@ impl Layout {
                 _ => runs.push((*size, strides)),
             }
         }
+        if runs.is_empty() && walks.iter().any(|(_, offset)| !offset.is(0.into())) {
+            // One element, which is not the first of its tensor: what is found by coordinates has a dimension.
+            runs.push((1.into(), vec![0.into(); inputs]));
+        }
         let whole_rows = runs.last().is_some_and(|(size, _)| size.is_multiple_of(4));
         let access = |(input, (_, offset)): (usize, &(Vec<Size>, Size))| {
             let strides = runs.iter().map(|(_, strides)| strides[input]).collect();
@@ -152,6 +156,15 @@ mod tests {
             layout.accesses,
             [Access::Gather(walk(&[7, 0, 1], 0)), Access::Gather(walk(&[0, 7, 1], 0))]
         );
+    }
+
+    #[test]
+    fn one_element_of_a_tensor_has_a_dimension() {
+        let part = Strides { input: 0, source: 30.into(), offset: 7.into(), strides: sizes(&[1]) };
+        let layout = Layout::new(&Elementwise { strided: vec![part], ..op(&[&[1]]) }).unwrap();
+        assert_eq!(layout.dims, [1]);
+        assert_eq!(layout.accesses, [Access::Gather(walk(&[0], 7))]);
+        assert!(Layout::new(&op(&[&[1]])).unwrap().dims.is_empty());
     }
 
     #[test]

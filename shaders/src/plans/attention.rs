@@ -18,6 +18,7 @@ impl Lower for Attention {
         match template {
             "coop" => coop(self, build, params),
             "decode" => decode(self, build, params),
+            "exchange" => exchange(self, build, params),
             "flash" => flash(self, build, params),
             "split" => split(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
@@ -36,6 +37,36 @@ const MOST_SPLITS: u32 = 256;
 /// One workgroup for some queries of a key-value head, over all of its keys.
 pub(super) fn flash(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     Ok(Plan::of(tiles(op, build, params, 1.into(), Slot::Output(0))?))
+}
+
+/// A workgroup of one subgroup for some queries of a key-value head, with nothing shared.
+pub(super) fn exchange(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, most) = (params.get("lanes")?, params.get("most")?);
+    let d = fixed("head_dim", op.head_dim)?;
+    if d % 4 != 0 || d == 0 || d > most {
+        return Err(Unfit(format!("is for a head_dim of 4, 8, … up to {most}, not {d}")));
+    }
+    let rows = op.q_len * group(op);
+    // More queries share what is read of keys, as far as there are queries and registers for their sums.
+    let fits = |queries: u32| queries * d <= most && rows > lanes * queries / 2;
+    let queries = if rows.is_constant() { [4, 2].into_iter().find(|queries| fits(*queries)) } else { None };
+    let queries = queries.unwrap_or(1);
+    let mut push = shape(op)?;
+    push.extend(factors(op).map(Size::from));
+    push.extend(sources(op, 4)?);
+    push.extend(target(op, 4)?);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: [lanes, queries, d].into_iter().chain(flags(op)).collect(),
+        push,
+        bindings: bindings(op, Slot::Output(0)),
+        grid: [
+            groups(rows, lanes * queries)?,
+            narrow("a number of heads", op.kv_heads())?,
+            narrow("the batch", op.batch)?,
+        ],
+        subgroup_size: 0,
+    }))
 }
 
 /// Keys in parts, for few queries of many keys.

@@ -6,7 +6,7 @@ use crate::{
     Params, Plan, Slot, Unfit,
     plans::{
         Lower,
-        convolution::{self, Kernel, matrix},
+        convolution::{self, Kernel, exchange, matrix, window},
         epilogue::{self, Added, Epilogue},
     },
 };
@@ -44,7 +44,10 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
     match template {
         "depthwise" => convolution::depthwise(&shape, kernel),
         "depthwise_patches" => convolution::depthwise_patches(&shape, kernel),
+        "depthwise_square" => window::depthwise_square(&shape, kernel),
+        "depthwise_window" => window::depthwise(&shape, kernel),
         "direct" => convolution::direct(&shape, kernel),
+        "exchange" => exchange::pointwise(&shape, kernel),
         "gemm" => matrix::gemm(&shape, kernel),
         "matrix" => matrix::matrix(&shape, kernel),
         "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),

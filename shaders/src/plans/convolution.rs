@@ -11,7 +11,9 @@ use crate::{
     plans::epilogue::{Added, activation_code},
 };
 
+pub(super) mod exchange;
 pub(super) mod matrix;
+pub(super) mod window;
 
 /// What a kernel is given besides the shape.
 pub(crate) struct Kernel<'a> {

@@ -53,7 +53,7 @@ impl Epilogue {
         match template {
             "pointwise" if flag("finishes") => Epilogue::Everything,
             "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
-            "depthwise" => Epilogue::Few,
+            "depthwise" | "depthwise_square" | "depthwise_window" => Epilogue::Few,
             "direct" | "strips" if flag("few") => Epilogue::Few,
             _ => Epilogue::Everything,
         }

@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `kv_append`, by template.
 
 use halite_ops::{Op, kv_append::KvAppend};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
@@ -25,8 +26,8 @@ impl Lower for KvAppend {
 /// The dispatch, with elements of `unit` bytes.
 fn append(op: &KvAppend, build: &str, params: &Params, dim: u64) -> Result<Plan, Unfit> {
     let lanes = params.get("lanes")?;
-    let each = if op.in_place { op.len } else { op.capacity };
-    let items = narrow("a number of elements", op.batch * op.kv_heads * each * dim)?;
+    let each = if op.in_place { op.len } else { Size::from(op.capacity) };
+    let items = narrow("a number of elements", each * (op.batch * op.kv_heads) * dim)?;
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;
     }

@@ -37,7 +37,7 @@ pub(super) fn whole(lines: &Lines, along: u32) -> Result<Share, Unfit> {
 }
 
 /// How a variant shares them. Its parameters are `across` and `along`; `packed` (1) when it takes four neighbours at
-/// a time; and what it is good for: `min_inner`, `min_length`, `max_length`.
+/// a time; and what it is good for: `min_lines`, `min_inner`, `min_length`, `max_length`.
 ///
 /// # Errors
 /// The lines are none that it can take or is good for.
@@ -51,6 +51,7 @@ pub(super) fn share(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
         return Err(Unfit("takes lines of a multiple of four neighbouring elements".into()));
     }
     let limits = [
+        (lines.count(), u64::from(optional("min_lines", 0)), u64::MAX, "a number of lines"),
         (lines.inner, u64::from(optional("min_inner", 0)), u64::MAX, "inner"),
         (
             lines.length,

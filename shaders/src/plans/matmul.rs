@@ -40,6 +40,7 @@ fn added(op: &MatMul) -> Added {
 fn dispatches(op: &MatMul, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     match template {
         "coop" => coop(op, build, params),
+        "exchange" => exchange(op, build, params),
         "pointwise" => pointwise(op, build, params),
         "rows" => rows(op, build, params),
         "tiled" => tiled(op, build, params),
@@ -120,6 +121,26 @@ pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Pla
     if op.rhs_transposed || op.rhs_shared {
         return Err(Unfit("wants a right operand of its own for each product, not transposed".into()));
     }
+    let (images, kernel) = as_convolution(op, build, params)?;
+    convolution::pointwise(&images, kernel)
+}
+
+/// The same in equal parts of the rows, with the right operand either way; products that share it are one.
+pub(super) fn exchange(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (mut images, kernel) = as_convolution(op, build, params)?;
+    if op.rhs_shared {
+        images.filters *= images.groups;
+        images.groups = 1;
+    }
+    convolution::exchange::products(&images, kernel, op.rhs_transposed)
+}
+
+/// The product as a convolution of 1x1.
+fn as_convolution<'a>(
+    op: &MatMul,
+    build: &'a str,
+    params: &'a Params,
+) -> Result<(Convolution, Kernel<'a>), Unfit> {
     if ![op.m, op.n, op.k, op.batch].iter().all(|size| size.is_constant()) {
         return Err(Unfit("wants sizes that are known when it is chosen".into()));
     }
@@ -139,7 +160,7 @@ pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Pla
     let [bias, residual] = epilogue(op).1;
     let bindings = vec![Slot::Input(1), Slot::Input(0), bias, Slot::Output(0), residual];
     let kernel = Kernel { build, params, added, activation: op.activation, bindings, more: Vec::new() };
-    convolution::pointwise(&images, kernel)
+    Ok((images, kernel))
 }
 
 /// Four elements at a time. With `parts` of `most` more than 1, sums are cut and added by a second step.

@@ -6,6 +6,8 @@
 mod arg_reduce;
 mod attention;
 mod axis;
+mod block_matmul;
+mod block_rows;
 mod compact;
 mod concat;
 mod conv1d;
@@ -64,6 +66,8 @@ macro_rules! lowered {
 lowered! {
     ArgReduce,
     Attention,
+    BlockMatMul,
+    BlockRows,
     Compact,
     Concat,
     Conv1d,

@@ -18,12 +18,29 @@ impl Lower for Norm {
         }
         fits(self, params)?;
         lines::plan(&self.lines(), template, params, 8, |share, mode, pieces| {
-            step(self, build, share, mode, pieces)
+            let kept = if mode == 0 { kept(self, params)? } else { 0 };
+            step(self, build, share, (mode, kept), pieces)
         })
     }
 }
 
-fn step(op: &Norm, build: &str, share: &Share, mode: u32, pieces: Slot) -> Result<Step, Unfit> {
+/// Fours of a line that each invocation keeps: all of them where they are few, else none.
+fn kept(op: &Norm, params: &Params) -> Result<u32, Unfit> {
+    let (length, most) = (op.lines().length, params.get("kept").unwrap_or(0));
+    if most == 0 || op.spatial != 1 || !length.is_constant() || length.exact() < 4 {
+        return Ok(0);
+    }
+    let fours = length.exact().div_ceil(4 * u64::from(params.get("along")?));
+    Ok(u32::try_from(fours).ok().filter(|fours| *fours <= most).unwrap_or(0))
+}
+
+fn step(
+    op: &Norm,
+    build: &str,
+    share: &Share,
+    (mode, kept): (u32, u32),
+    pieces: Slot,
+) -> Result<Step, Unfit> {
     let centered = op.kind == NormKind::Group;
     let [scale, bias] = op.channel_inputs().map(Slot::Input);
     let per_group = op.channels / op.groups.max(1);
@@ -35,7 +52,7 @@ fn step(op: &Norm, build: &str, share: &Share, mode: u32, pieces: Slot) -> Resul
     ];
     Ok(Step {
         module: module(build)?,
-        constants: share.constants(&[mode, centered.into(), op.scale.into(), op.bias.into()]),
+        constants: share.constants(&[mode, centered.into(), op.scale.into(), op.bias.into(), kept]),
         push: share.push(&numbers),
         bindings: vec![Slot::Input(0), scale, bias, Slot::Output(0), pieces],
         grid: share.grid(),

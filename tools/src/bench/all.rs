@@ -39,7 +39,7 @@ pub(super) fn run(flags: &Flags, cancel: &CancelToken, out: &mut dyn Write) -> R
         return Err(Failure::Usage(format!("--all-devices contradicts --device={uri}")));
     }
     let options = flags.devices.vulkan_options()?;
-    let infos = devices::enumerate(&flags.devices.plugins.registry()?, None, &options)?;
+    let infos = devices::enumerate(&flags.devices.registry()?, None, &options)?;
     if infos.is_empty() {
         return Err(Failure::invalid("there is no device to measure; see 'halite devices'"));
     }

@@ -2,6 +2,7 @@
 //! not own: statistics (`stats`), measuring (`runner`), or report formats (`report`).
 
 mod all;
+mod generate;
 mod ops;
 mod pattern;
 mod report;
@@ -30,6 +31,8 @@ Examples:
         --benchmark_repetitions=5 --benchmark_out=result.json
   Where a call spends its time, and a trace of it:
     halite bench --module=model.onnx --input=@image.npy --ops --trace=trace.json
+  Tokens per second of a language model:
+    halite bench model.gguf --generate pp512 tg128
   Every exported function that takes no inputs:
     halite bench --device=vulkan --module=model.vmfb
 
@@ -99,6 +102,10 @@ pub(crate) struct MeasureFlags {
     /// Writes the last calls as a trace that https://ui.perfetto.dev opens (Chrome's trace events)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Measures a language model (.gguf) instead of its functions: tokens per second of prompts (pp512) and of generation
+    /// (tg128), with --benchmark_repetitions of each
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "TEST", conflicts_with_all = ["ops", "trace", "out", "all_devices"])]
+    generate: Vec<generate::Test>,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch_size: u32,
@@ -226,6 +233,9 @@ fn run(flags: &Flags) -> Result<()> {
     let cancel = cancel_on_interrupt();
     if flags.measure.all_devices {
         return all::run(flags, &cancel, &mut out);
+    }
+    if !flags.measure.generate.is_empty() {
+        return generate::run(flags, &flags.measure.generate, &cancel, &mut out);
     }
     let prepared = runner::prepare(flags, &cancel)?;
     if prepared.functions.is_empty() {

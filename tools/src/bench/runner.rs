@@ -83,7 +83,7 @@ pub(super) fn benchmark_name(function: &str) -> String {
 
 /// Loads and links everything.
 pub(super) fn prepare(flags: &Flags, cancel: &CancelToken) -> Result<Prepared> {
-    let watchdog = Watchdog::start(flags.timeout);
+    let watchdog = Watchdog::start(flags.devices.time(flags.timeout));
     let start = Instant::now();
     flags.modules.modules().map(Path::new).try_for_each(read_for_the_clock)?;
     let load = start.elapsed().as_secs_f64();

@@ -7,8 +7,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, ValueEnum};
 use halite::{
-    Drivers, Tensor,
-    compile::{Checker, Model, Precision},
+    Drivers, LoadMode, Tensor,
+    compile::{Checker, Model, OpenOptions, Precision},
 };
 
 use crate::{
@@ -46,7 +46,7 @@ pub struct Flags {
     /// Function to check. Default: the first
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
-    /// Floats inside: those of the model, or f16 where kernels take them
+    /// Floats inside: those of the model, f16 where kernels take them, or f32 where the model has 16 bits
     #[arg(long, value_enum, default_value = "model", value_name = "FLOATS")]
     precision: PrecisionFlag,
     /// How often the model runs; all runs must give the same bits
@@ -79,6 +79,7 @@ pub struct Flags {
 enum PrecisionFlag {
     Model,
     F16,
+    F32,
 }
 
 fn not_negative(text: &str) -> std::result::Result<f64, String> {
@@ -107,9 +108,13 @@ fn run(flags: &Flags) -> Result<()> {
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
     }
-    let (cancel, watchdog) = (cancel_on_interrupt(), Watchdog::start(flags.timeout));
+    let (cancel, watchdog) = (cancel_on_interrupt(), Watchdog::start(flags.devices.time(flags.timeout)));
     let options = watchdog.options(&cancel);
-    let model = Model::open(session::source(&flags.model))?;
+    let mut how = OpenOptions::new().options(options.clone());
+    if flags.devices.untrusted {
+        how = how.load_mode(LoadMode::Preload);
+    }
+    let model = Model::open_with(session::source(&flags.model), &how)?;
     let functions = model.functions()?;
     let info = match &flags.function {
         Some(name) => functions.iter().find(|info| info.name == *name),
@@ -125,6 +130,7 @@ fn run(flags: &Flags) -> Result<()> {
     let precision = match flags.precision {
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
+        PrecisionFlag::F32 => Precision::F32,
     };
     let mut checker = Checker::new().runs(flags.runs as usize).function(&info.name).precision(precision);
     checker = checker.tolerance(flags.absolute, flags.relative);
@@ -148,10 +154,14 @@ fn run(flags: &Flags) -> Result<()> {
 /// The device that was named, or the best Vulkan device.
 fn device(flags: &Flags) -> Result<halite::Device> {
     let options = flags.devices.vulkan_options()?;
-    let drivers = Drivers::from_registry(flags.devices.plugins.registry()?);
+    let drivers = Drivers::from_registry(flags.devices.registry()?);
     let uris = devices::uris(&flags.devices, &options)?;
     match &uris[..] {
-        [] => Ok(drivers.open(&devices::with_options(flags::VULKAN, &options)?)?),
+        [] => {
+            let uri = devices::with_options(flags::VULKAN, &options)?;
+            let uri = if flags.devices.untrusted { devices::for_strangers(&uri)? } else { uri };
+            Ok(drivers.open(&uri)?)
+        }
         [uri] => Ok(drivers.open(uri)?),
         _ => Err(Failure::Usage(format!("a check runs on one device; {} were named", uris.len()))),
     }

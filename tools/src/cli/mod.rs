@@ -15,7 +15,7 @@ use clap::CommandFactory;
 use crate::{
     bench, cache, check, compile,
     console::{self, Called, Tool},
-    dump, kernels, list, run,
+    dump, generate, kernels, list, run, trial,
 };
 
 /// A subcommand.
@@ -36,6 +36,7 @@ const fn entry<T: Tool + CommandFactory>(name: &'static str, program: Option<&'s
 /// All subcommands, in the order of the help.
 pub(crate) const ENTRIES: &[Entry] = &[
     entry::<run::Flags>("run", Some("run-module")),
+    entry::<generate::Flags>("generate", None),
     entry::<bench::Flags>("bench", Some("benchmark-module")),
     entry::<check::Flags>("check", None),
     entry::<compile::Flags>("compile", Some("compile-module")),
@@ -54,6 +55,7 @@ pub(crate) const PROGRAM: &str = "halite";
 const EXAMPLES: &str = "\
 Examples:
   halite run model.onnx --input=@picture.png --labels=labels.txt
+  halite generate model.gguf --prompt=Once
   halite bench model.onnx --input=1x3x224x224xf32=0
   halite compile model.onnx -o model.vmfb
   halite devices
@@ -84,7 +86,7 @@ pub(crate) fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let program = if arguments.is_empty() { OsString::from(PROGRAM) } else { arguments.remove(0) };
-    if let Some(entry) = by_program(&program) {
+    if let Some(entry) = by_program(&program).filter(|_| !trial::is_trial()) {
         let name = entry.program.unwrap_or(entry.name).to_owned();
         return (entry.main)(Called { name, arguments });
     }

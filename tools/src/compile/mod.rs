@@ -12,7 +12,7 @@ use std::{
 
 use clap::{Parser, ValueEnum};
 use halite::{
-    ErrorKind, FunctionInfo, Precision, RunOptions,
+    ErrorKind, FunctionInfo, LoadMode, Precision, RunOptions,
     compile::{Compiled, Compiler, HalfPrecision, Model, ModelFormat, OpenOptions, PrintGraph, Target},
 };
 use serde_json::json;
@@ -69,7 +69,7 @@ pub struct Flags {
     /// Function of the model that is compiled. May be repeated. Default: all
     #[arg(long = "function", value_name = "NAME")]
     function: Vec<String>,
-    /// Type of floats inside: model (as the model says), or f16 where kernels take it; inputs and outputs stay as they are
+    /// Type of floats inside: model (as the model says), f16 where kernels take it, or f32 where the model has 16 bits; inputs and outputs stay as they are
     #[arg(long, value_enum, default_value = "model", value_name = "PRECISION", hide_possible_values = true)]
     precision: PrecisionFlag,
     /// Format of the model, such as onnx or pte (ExecuTorch). Default: told by its content
@@ -111,9 +111,9 @@ pub struct Flags {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PrecisionFlag {
-    #[value(alias = "f32")]
     Model,
     F16,
+    F32,
 }
 
 impl Tool for Flags {
@@ -133,10 +133,10 @@ impl Tool for Flags {
 fn run(flags: &Flags) -> Result<()> {
     let path = flags.model.as_deref().expect("clap asks for it unless completions are wanted");
     let cancel = cancel_on_interrupt();
-    let watchdog = Watchdog::start(flags.timeout);
+    let watchdog = Watchdog::start(flags.devices.time(flags.timeout));
     let options = progress::shown(watchdog.options(&cancel));
     let began = Instant::now();
-    let model = open(path, flags.format, &options)?;
+    let model = open(path, flags, &options)?;
     let mut out = std::io::stdout().lock();
     if flags.describe {
         progress::clear();
@@ -177,8 +177,12 @@ fn run(flags: &Flags) -> Result<()> {
 }
 
 /// Reads the model.
-fn open(path: &Path, format: Option<ModelFormat>, options: &RunOptions) -> Result<Model> {
+fn open(path: &Path, flags: &Flags, options: &RunOptions) -> Result<Model> {
     let mut how = OpenOptions::new().options(options.clone());
+    let format = flags.format;
+    if flags.devices.untrusted {
+        how = how.load_mode(LoadMode::Preload);
+    }
     if let Some(format) = format {
         how = how.format(format);
     }
@@ -216,6 +220,7 @@ fn compiler(flags: &Flags) -> Result<Compiler> {
     let precision = match flags.precision {
         PrecisionFlag::Model => Precision::Model,
         PrecisionFlag::F16 => Precision::F16,
+        PrecisionFlag::F32 => Precision::F32,
     };
     let mut compiler = Compiler::new()
         .baseline(!flags.no_baseline)
@@ -298,7 +303,7 @@ pub(crate) fn replace(
     }
     let file = builder.tempfile_in(folder).map_err(failed)?;
     let mut out = BufWriter::new(file.as_file());
-    fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
+    interrupt::writing(file.path(), || fill(&mut out).and_then(|()| out.flush())).map_err(failed)?;
     drop(out);
     file.persist(path).map_err(|e| failed(e.error))?;
     Ok(())

@@ -1,9 +1,10 @@
-//! The tool `halite dump`, or `dump-module`: says what is in a module or VGF file, without a device. Does not own: reading the format
+//! The tool `halite dump`, or `dump-module`: says what is in a module, VGF or GGUF file, without a device. Does not own: reading the format
 //! (`halite-formats`), disassembly (`halite-vm`), or SPIR-V facts (`halite-spirv`).
 
 mod executables;
 mod extract;
 mod facts;
+mod gguf;
 mod outline;
 mod text;
 mod vgf;
@@ -40,9 +41,11 @@ Examples:
   Resources, segments and graphs of a VGF file, and the VGF files inside of a program:
     halite dump model.vgf
     halite dump --extract=vgf model.pte
+  Metadata and tensors of a language model:
+    halite dump model.gguf
 ";
 
-/// Prints what is in a compiled module (.vmfb) or a VGF file (.vgf), or what a model takes, gives and has in it (.onnx, .pte).
+/// Prints what is in a compiled module (.vmfb) or a VGF or GGUF file (.vgf, .gguf), or what a model takes, gives and has in it (.onnx, .pte).
 ///
 /// Takes the flags of iree-dump-module. The file is not trusted: damage is reported, never followed.
 #[derive(Parser, Debug)]
@@ -127,6 +130,10 @@ fn run(flags: &Flags) -> Result<()> {
     }
     if halite_formats::vgf::is_vgf(&file) {
         vgf::print(flags, path, &file, &mut out)?;
+        return Ok(out.flush()?);
+    }
+    if halite_formats::gguf::is_gguf(&file) {
+        gguf::print(flags, path, &file, &mut out)?;
         return Ok(out.flush()?);
     }
     if ModelFormat::detect(&file[..file.len().min(16)], path).is_some() {

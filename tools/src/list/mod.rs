@@ -92,7 +92,7 @@ fn run(flags: &Flags) -> Result<()> {
     if devices::answer_queries(&flags.devices, &mut out)? {
         return Ok(());
     }
-    let registry = flags.devices.plugins.registry()?;
+    let registry = flags.devices.registry()?;
     let options = flags.devices.vulkan_options()?;
     if flags.drivers {
         return drivers(&registry, flags, &mut out);
@@ -127,7 +127,7 @@ fn drivers(registry: &DriverRegistry, flags: &Flags, out: &mut dyn Write) -> Res
 /// The devices that are asked for. Those that are named are opened: that is the proof that they can be.
 fn take_survey(registry: &DriverRegistry, flags: &Flags, options: &Options) -> Result<Survey> {
     let uris = devices::uris(&flags.devices, options)?;
-    let plugins = (flags.probe && !probe::is_probe()).then_some(&flags.devices.plugins);
+    let plugins = (flags.probe && !crate::trial::is_trial()).then_some(&flags.devices.plugins);
     if uris.is_empty() {
         if plugins.is_some() {
             probe::listing()?;

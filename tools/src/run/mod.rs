@@ -139,7 +139,7 @@ fn run(flags: &Flags) -> Result<()> {
 fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     let top = flags.top.read()?;
     let cancel = cancel_on_interrupt();
-    let watchdog = Watchdog::start(flags.timeout);
+    let watchdog = Watchdog::start(flags.devices.time(flags.timeout));
     let options = progress::shown(watchdog.options(&cancel));
     let builder = session::builder(&flags.devices, &flags.modules)?;
     let session = builder.options(options.clone()).build().inspect_err(interrupt::note)?;

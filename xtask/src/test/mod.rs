@@ -4,6 +4,7 @@
 //! selected, and other features mean that all of the workspace is compiled anew.
 
 mod binaries;
+mod python;
 mod repeat;
 mod runner;
 
@@ -46,8 +47,8 @@ impl Default for Options {
 }
 
 /// Packages whose tests talk to a device: they run once per Vulkan driver.
-const DEVICE_PACKAGES: [&str; 5] =
-    ["halite-vulkan", "halite-runtime", "halite", "halite-tools", "halite-conformance"];
+const DEVICE_PACKAGES: [&str; 6] =
+    ["halite-vulkan", "halite-runtime", "halite", "halite-c", "halite-tools", "halite-conformance"];
 
 /// Test programs of `halite-conformance` to which it is the same which Vulkan driver there is.
 const WITHOUT_VULKAN: [&str; 6] = ["faulty_devices", "hal_plugins", "local", "run", "sample_c", "soak"];
@@ -93,6 +94,9 @@ pub fn all(options: &Options, steps: &mut Steps) {
         Tests { options, icds: &icds, binaries: &built.binaries }.run(steps);
     }
     if options.repeat == 1 {
+        if built.is_some() {
+            python::run(options, &icds, steps);
+        }
         documentation(options, steps);
         steps.take("a crate outside of the workspace", || outside(icds.first()));
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod choice;
 mod kernels;
 mod tune;
 
@@ -23,6 +24,8 @@ enum Command {
     Kernels(kernels::Flags),
     /// Measures them for the choice of kernels on this machine, and writes its tuning file.
     Tune(tune::Flags),
+    /// Measures whether the variants that are chosen are near the fastest on random shapes.
+    Choice(choice::Flags),
     /// Measures what calls into a driver cost: linked, and as a plug-in.
     Calls(calls::Flags),
 }
@@ -33,6 +36,7 @@ fn run(command: &Command) -> anyhow::Result<bool> {
     match command {
         Command::Kernels(flags) => kernels::run(flags),
         Command::Tune(flags) => tune::run(flags),
+        Command::Choice(flags) => choice::run(flags),
         Command::Calls(flags) => calls::run(flags),
     }
 }

@@ -31,6 +31,10 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     let Some(Some(Value::Tensor(condition))) = importer.inputs(site)?.into_iter().next() else {
         return Err(CompileError::invalid(&site.location, "the condition is missing"));
     };
+    let count = importer.builder.tensor(condition).count().value();
+    if count != 1 {
+        return Err(CompileError::invalid(&site.location, format!("{count} conditions; a branch has one")));
+    }
     let graphs = [site.graph("then_branch")?, site.graph("else_branch")?];
     // The error is for branches that do not give tensors of one shape.
     let unknown = match importer.builder.need_ints(condition, "which branch is taken") {

@@ -132,3 +132,31 @@ fn a_constant_is_unpacked_once_however_often_a_loop_reads_it() {
     let made = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap();
     assert_eq!(made.body.nodes.len(), 500);
 }
+
+/// The error of a model with an input `x` of 4 floats and an output `y` that is wrong.
+fn wrong(nodes: &[Message], constants: &[Message]) -> String {
+    let of = |name: &str| port(name, FLOAT, &[4]);
+    let bytes = model(&graph(nodes, constants, &[of("x")], &[of("y")]), &[]);
+    Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn constant_indices_outside_and_conditions_that_are_none_or_many() {
+    for index in [4i64, -5, i64::MAX] {
+        let constants = [tensor("i", INT64, &[1], &index.to_le_bytes())];
+        for operator in ["Gather", "GatherElements"] {
+            let text = wrong(&[node(operator, &["x", "i"], &["y"], &[])], &constants);
+            assert!(
+                text.contains(&format!("the index {index} lies outside of the dimension 0 of 4")),
+                "{text}"
+            );
+        }
+    }
+    for count in [0, 5] {
+        let constants = [tensor("c", BOOL, &[count], &vec![1; count as usize])];
+        let branch = graph(&[node("Relu", &["x"], &["r"], &[])], &[], &[], &[port("r", FLOAT, &[4])]);
+        let branches = [body("then_branch", &branch), body("else_branch", &branch)];
+        let text = wrong(&[node("If", &["c"], &["y"], &branches)], &constants);
+        assert!(text.contains(&format!("{count} conditions; a branch has one")), "{text}");
+    }
+}

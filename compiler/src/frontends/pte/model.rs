@@ -9,6 +9,7 @@ use halite_ops::DType;
 use super::{Result, data, outline, plan, types::element_of};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
+    build::Builder,
     frontends::{FrontEnd, Recognition, Source, SourceModel, outline::Outline},
     graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
@@ -47,6 +48,8 @@ impl FrontEnd for ExecuTorch {
 #[derive(Debug)]
 pub struct Model {
     program: Program,
+    /// Bytes of its file.
+    bytes: u64,
 }
 
 impl Model {
@@ -76,7 +79,7 @@ impl Model {
     pub fn parse(bytes: Bytes) -> Result<Model> {
         let program = Program::parse(&bytes)
             .map_err(|e| CompileError::invalid(&SourceLocation::default(), e.to_string()))?;
-        Ok(Model { program })
+        Ok(Model { program, bytes: bytes.len() as u64 })
     }
 
     /// Names of the methods; most programs have one, `forward`.
@@ -125,7 +128,9 @@ impl Model {
     /// # Errors
     /// As [`Model::graph`], and when `control` ends the work.
     pub fn graph_with(&self, method: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
-        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, control)
+        let beside = self.program.external.values().map(|data| data.len() as u64).sum::<u64>();
+        let builder = Builder::of_file(control, self.bytes.saturating_add(beside));
+        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, (builder, control))
     }
 
     fn plan(&self, method: &str) -> Result<&Plan> {

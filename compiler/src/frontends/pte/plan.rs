@@ -22,7 +22,7 @@ pub(super) fn import(
     plan: &Plan,
     inputs: &[Signature],
     bindings: &Bindings,
-    control: &Control,
+    (mut builder, control): (Builder, &Control),
 ) -> Result<Graph> {
     let location = SourceLocation::new(format!("method '{}'", plan.name));
     let [instructions] = &plan.chains[..] else {
@@ -32,7 +32,6 @@ pub(super) fn import(
             format!("{count} chains of instructions; there is one"),
         ));
     };
-    let mut builder = Builder::controlled(control);
     builder.at(location);
     let method = Method::new(plan, instructions);
     let constants = Constants { program, plan };

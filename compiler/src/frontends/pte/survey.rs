@@ -50,7 +50,7 @@ mod tests {
     use halite_formats::pte::{Delegate, Instruction, Program};
 
     use super::*;
-    use crate::{Control, SourceLocation, frontends::pte::plan::import, signature::Bindings};
+    use crate::{Control, SourceLocation, build::Builder, frontends::pte::plan::import, signature::Bindings};
 
     #[test]
     fn all_operators_outside_of_delegates_are_told_together() {
@@ -73,7 +73,8 @@ mod tests {
             delegates: vec![Delegate { id: "VulkanBackend".to_owned(), data: bytes(), specs: Vec::new() }],
             memory: Vec::new(),
         };
-        let made = import(&Program::default(), &plan, &[], &Bindings::default(), &Control::new());
+        let making = (Builder::new(), &Control::new());
+        let made = import(&Program::default(), &plan, &[], &Bindings::default(), making);
         let error = made.unwrap_err();
         let text = error.to_string();
         let CompileError::UnsupportedOperators { operators } = error else { panic!("{text}") };

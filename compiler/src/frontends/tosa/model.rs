@@ -46,6 +46,8 @@ impl FrontEnd for Tosa {
 #[derive(Debug)]
 pub struct Model {
     program: Program,
+    /// Bytes of the file.
+    bytes: u64,
 }
 
 impl Model {
@@ -59,7 +61,7 @@ impl Model {
             true => CompileError::unsupported(&location, e.to_string()),
             false => CompileError::invalid(&location, e.to_string()),
         })?;
-        Ok(Model { program })
+        Ok(Model { program, bytes: bytes.len() as u64 })
     }
 
     /// The name of the graph that is called: the file's first. The others are bodies of control flow.
@@ -136,7 +138,7 @@ impl SourceModel for Model {
         if outputs.is_empty() {
             return Err(CompileError::unsupported(&location, "the graph gives nothing"));
         }
-        let mut builder = Builder::controlled(control);
+        let mut builder = Builder::of_file(control, self.bytes);
         builder.at(location);
         let shapes = bindings.resolve(&inputs)?;
         let given = inputs.iter().zip(&shapes).map(|(input, dims)| take(&mut builder, input, dims, bindings));

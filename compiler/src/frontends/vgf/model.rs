@@ -53,6 +53,8 @@ impl FrontEnd for Vgf {
 #[derive(Debug)]
 pub struct Model {
     file: vgf::Vgf,
+    /// Bytes of the file.
+    bytes: u64,
 }
 
 impl Model {
@@ -63,7 +65,7 @@ impl Model {
     pub fn parse(bytes: Bytes) -> Result<Model> {
         let file = vgf::Vgf::parse(&bytes)
             .map_err(|e| CompileError::invalid(&SourceLocation::default(), e.to_string()))?;
-        Ok(Model { file })
+        Ok(Model { file, bytes: bytes.len() as u64 })
     }
 
     /// What the caller hands in: the inputs that the file still has, in its order. Inputs of the original model that nothing
@@ -141,7 +143,7 @@ impl SourceModel for Model {
                 "the file's model gives nothing",
             ));
         }
-        let mut builder = Builder::controlled(control);
+        let mut builder = Builder::of_file(control, self.bytes);
         let shapes = bindings.resolve(&inputs)?;
         let given = inputs.iter().zip(&shapes);
         let given: Result<Vec<_>> =

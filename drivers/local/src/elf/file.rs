@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{
     ElfError,
     dynamic::{Dynamic, Symbol},
+    frames,
     numbers::{u16_at, u32_at, u64_at},
     relocate::{self, Relocation},
 };
@@ -140,6 +141,11 @@ impl<'a> ElfFile<'a> {
     /// Bytes of the image that become read-only after relocation.
     pub fn relro(&self) -> Option<Range<u64>> {
         self.relro.clone()
+    }
+
+    /// Address ranges of functions, as far as the file's table for unwinding says; empty where nothing is known.
+    pub fn functions(&self) -> Vec<Range<u64>> {
+        frames::functions(self.bytes)
     }
 
     /// Bytes of address space that the image takes.

@@ -16,6 +16,8 @@ pub(crate) struct Image {
     code: Vec<Range<u64>>,
     /// What can be read.
     readable: Vec<Range<u64>>,
+    /// Functions that are known.
+    functions: Vec<Range<u64>>,
     query: u64,
 }
 
@@ -40,6 +42,7 @@ impl Image {
         let base = image.base.as_ptr().expose_provenance() as u64;
         relocate::fill_image(&file, image.bytes_mut(), base).map_err(to_status)?;
         image.protect(&file)?;
+        image.check_entry(query).context(|| symbol.to_owned())?;
         image.initialize(&file)?;
         Ok(image)
     }
@@ -65,7 +68,8 @@ impl Image {
             let segments = file.segments().iter().filter(|s| wanted(&s.protection));
             segments.map(|s| s.address..s.address + s.memory_size).collect()
         };
-        Ok(Image { base, mapped, size, code: select(|p| p.execute), readable: select(|p| p.read), query })
+        let (code, readable) = (select(|p| p.execute), select(|p| p.read));
+        Ok(Image { base, mapped, size, code, readable, functions: file.functions(), query })
     }
 
     /// The image before it is protected.
@@ -179,7 +183,20 @@ impl Image {
         let offset = self.offset_of(address).filter(|o| self.code.iter().any(|range| range.contains(o)));
         let offset =
             offset.ok_or_else(|| status!(InvalidArgument, "{address:#x} is no code of the image"))?;
+        self.check_entry(offset)?;
         Ok(self.base.as_ptr().wrapping_add(offset as usize).cast())
+    }
+
+    /// Fails in the middle of a function: calling that would do anything.
+    fn check_entry(&self, offset: u64) -> Result<()> {
+        match self.functions.iter().find(|function| function.start < offset && offset < function.end) {
+            None => Ok(()),
+            Some(function) => bail!(
+                InvalidArgument,
+                "a pointer to a function leads to {offset:#x}, into the middle of the one at {:#x}",
+                function.start
+            ),
+        }
     }
 
     /// Bytes of the image at an address: a copy, because the image's code may change them.

@@ -9,6 +9,7 @@
 mod dynamic;
 mod error;
 mod file;
+mod frames;
 #[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 pub(crate) mod image;
 mod numbers;

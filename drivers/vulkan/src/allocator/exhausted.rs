@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     TooLarge,
     /// The device allows no more allocations.
     TooMany,
+    /// The option `memory_limit` allows no more bytes than these.
+    OverLimit(u64),
     /// A new block had no room: never seen, but no reason to panic.
     Fragmented,
     /// A Vulkan call failed.
@@ -99,6 +101,11 @@ fn cause(ctx: &DeviceContext, length: u64, failure: Failure) -> (Code, Status) {
             ResourceExhausted,
             "a buffer of {length} bytes needs another allocation, and device '{name}' allows {}",
             limits.max_memory_allocation_count
+        ),
+        Failure::OverLimit(limit) => status!(
+            ResourceExhausted,
+            "a buffer of {length} bytes would take more than the {limit} bytes that the option memory_limit gives to buffers \
+             on device '{name}'"
         ),
         Failure::Fragmented => {
             status!(ResourceExhausted, "a buffer of {length} bytes does not fit in a block of its own size")

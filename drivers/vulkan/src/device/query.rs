@@ -15,6 +15,7 @@ pub(super) fn query_i64(ctx: &DeviceContext, category: &str, key: &str) -> Optio
         (query::DEVICE_ID, pattern) => Some(matches_pattern(pattern, DEVICE_ID).into()),
         (query::EXECUTABLE_FORMAT, format) => Some(supports_format(ctx, format).into()),
         (query::DEVICE, query::CONCURRENCY) => i64::try_from(ctx.queues.len()).ok(),
+        (query::DEVICE, query::UNTRUSTED) => Some(ctx.options.untrusted.into()),
         (query::DISPATCH, query::CONCURRENCY) => Some(1),
         (query::TARGET, triple) => Some(ctx.targets.rank(&ctx.facts, &ctx.plan, triple)),
         ("vulkan.device", key) => device_fact(&ctx.facts, key).map(i64::from),

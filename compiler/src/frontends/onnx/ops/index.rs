@@ -21,12 +21,30 @@ pub(super) const OPS: &[(&str, Import)] = &[
 fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
+    check_places(b, node, axis)?;
     Ok(vec![b.gather(data, node.input(1)?, axis)?])
+}
+
+/// Fails for constant indices that lie outside of a dimension that is known; others are for the device to bound.
+fn check_places(b: &Builder, node: &NodeView<'_>, axis: usize) -> Result<()> {
+    let (size, indices) = (b.sizes(node.input(0)?)[axis], node.input(1)?);
+    if !size.is_constant() || b.tensor(indices).constant.is_none() {
+        return Ok(());
+    }
+    let size = i64::try_from(size.value()).unwrap_or(i64::MAX);
+    let wrong = b.ints(indices).into_iter().flatten().find(|index| !(-size..size).contains(index));
+    match wrong {
+        None => Ok(()),
+        Some(index) => {
+            Err(node.invalid(format!("the index {index} lies outside of the dimension {axis} of {size}")))
+        }
+    }
 }
 
 fn gather_elements(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
+    check_places(b, node, axis)?;
     Ok(vec![b.gather_elements(data, node.input(1)?, axis)?])
 }
 

@@ -1,15 +1,18 @@
 //! The element types of GGUF files: their numbers, names and block sizes.
 
-/// A tensor type: name, elements per block, bytes per block.
+/// A tensor type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GgmlType {
+pub struct GgmlType {
+    /// What it is called, such as `Q4_K`.
     pub name: &'static str,
+    /// Elements of a block.
     pub block: u64,
+    /// Bytes of a block.
     pub bytes: u64,
 }
 
 /// The type with this number; `None` for numbers that were withdrawn or are not known.
-pub(super) fn ggml_type(number: u32) -> Option<GgmlType> {
+pub fn ggml_type(number: u32) -> Option<GgmlType> {
     let (name, block, bytes) = match number {
         0 => ("F32", 1, 4),
         1 => ("F16", 1, 2),

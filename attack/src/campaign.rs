@@ -1,0 +1,235 @@
+//! Thousands of hostile files, each read in a process that may end or hang on it, and what is told of them.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use crate::{
+    measure,
+    worker::{Answer, End},
+};
+
+/// Files that a process reads before a new one takes its place: what it keeps would hide what a file costs.
+const FILES: usize = 100;
+/// How much longer than its limit of processor time a file may take while others use the processor.
+const PATIENCE: u32 = 20;
+/// Bytes of the words of a process that are kept.
+const WORDS: usize = 600;
+
+/// The bounds that every file has to keep.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Processor time.
+    pub time: Duration,
+    /// Bytes of memory.
+    pub memory: u64,
+}
+
+/// How files are read.
+#[derive(Clone, Debug)]
+pub struct How {
+    /// The checkout.
+    pub root: PathBuf,
+    /// The device, if programs are run.
+    pub device: Option<String>,
+    /// Processes at a time.
+    pub jobs: usize,
+    /// What each file has to keep to.
+    pub bounds: Bounds,
+}
+
+/// What is told of the files of a kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Tally {
+    /// Files that were read.
+    pub files: usize,
+    /// Those that were taken.
+    pub taken: usize,
+    /// Those that were refused because of what they cost.
+    pub over_budget: usize,
+    /// Most milliseconds of processor time.
+    pub most_milliseconds: u64,
+    /// Most bytes of memory.
+    pub most_memory: u64,
+}
+
+/// A file that was not taken as it should be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// The kind and the seed, or the path.
+    pub file: String,
+    /// What happened.
+    pub what: String,
+}
+
+/// All that is told.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// By kinds.
+    pub kinds: BTreeMap<String, Tally>,
+    /// Faults.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads all files.
+pub fn run(files: &[String], how: &How) -> Result<Report> {
+    let (next, report) = (AtomicUsize::new(0), Mutex::new(Report::default()));
+    thread::scope(|scope| {
+        let work = || -> Result<()> {
+            let mut process: Option<Process> = None;
+            while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut ended = ask(&mut process, file, how)?;
+                if fault(&ended, &how.bounds).is_some() {
+                    // It counts if it does the same to a process of its own.
+                    process = None;
+                    ended = ask(&mut process, file, how)?;
+                    process = None;
+                }
+                report.lock().expect("no other thread panicked").add(file, &ended, &how.bounds);
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..how.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
+    })?;
+    Ok(report.into_inner().expect("no thread panicked"))
+}
+
+/// What reading a file came to: an answer, or how the process ended.
+type Ended = Result<Answer, String>;
+
+fn fault(ended: &Ended, bounds: &Bounds) -> Option<String> {
+    let answer = match ended {
+        Err(how) => return Some(how.clone()),
+        Ok(answer) => answer,
+    };
+    if answer.end == End::Panicked {
+        return Some(format!("panicked: {}", answer.text));
+    }
+    if u128::from(answer.milliseconds) > bounds.time.as_millis() {
+        return Some(format!("took {} ms; {}", answer.milliseconds, answer.text));
+    }
+    (answer.memory > bounds.memory).then(|| format!("took {} MiB; {}", answer.memory >> 20, answer.text))
+}
+
+impl Report {
+    fn add(&mut self, file: &str, ended: &Ended, bounds: &Bounds) {
+        let kind = file.split(' ').next().filter(|_| file.contains(' ')).unwrap_or("files");
+        let tally = self.kinds.entry(kind.to_owned()).or_default();
+        tally.files += 1;
+        if let Ok(answer) = ended {
+            tally.taken += usize::from(answer.end == End::Taken);
+            let over =
+                ["so far there are", "unpack to more than"].iter().any(|text| answer.text.contains(text));
+            tally.over_budget += usize::from(over);
+            tally.most_milliseconds = tally.most_milliseconds.max(answer.milliseconds);
+            tally.most_memory = tally.most_memory.max(answer.memory);
+        }
+        if let Some(what) = fault(ended, bounds) {
+            eprintln!("FOUND: {file}: {what}");
+            self.findings.push(Finding { file: file.to_owned(), what });
+        }
+    }
+}
+
+/// A worker, and its answers.
+struct Process {
+    child: Child,
+    to: ChildStdin,
+    answers: mpsc::Receiver<Answer>,
+    words: mpsc::Receiver<String>,
+    left: usize,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It is ours, and may hang; one that has ended cannot be killed any more, which is no matter.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+impl Process {
+    fn start(how: &How) -> Result<Process> {
+        let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+        command.arg("--root").arg(&how.root).arg("work");
+        if let Some(device) = &how.device {
+            command.arg(format!("--device={device}"));
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("starting a process")?;
+        let to = child.stdin.take().context("its input")?;
+        let (out, error) =
+            (child.stdout.take().context("its output")?, child.stderr.take().context("its words")?);
+        let (send, answers) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = BufReader::new(out).lines().map_while(Result::ok);
+            let parsed = lines.filter_map(|line| serde_json::from_str(&line).ok());
+            parsed.take_while(|answer: &Answer| send.send(answer.clone()).is_ok()).for_each(drop);
+        });
+        let (send, words) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = BufReader::new(error).lines().map_while(Result::ok);
+            lines.take_while(|line| send.send(line.clone()).is_ok()).for_each(drop);
+        });
+        Ok(Process { child, to, answers, words, left: FILES })
+    }
+
+    /// What it said on standard error since it was asked last.
+    fn words(&self) -> String {
+        let mut text: String = self.words.try_iter().collect::<Vec<_>>().join(" | ");
+        text.truncate(text.floor_char_boundary(WORDS));
+        text
+    }
+}
+
+/// Has a process read a file, and starts one where there is none.
+fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
+    if process.as_ref().is_none_or(|process| process.left == 0) {
+        *process = Some(Process::start(how)?);
+    }
+    let running = process.as_mut().expect("it was started");
+    running.left -= 1;
+    drop(running.words());
+    // One that has ended says so below.
+    _ = writeln!(running.to, "{file}");
+    let until = Instant::now() + how.bounds.time * PATIENCE;
+    let before = measure::processor_time(Some(running.child.id()));
+    loop {
+        match running.answers.recv_timeout(Duration::from_millis(50)) {
+            Ok(mut answer) => {
+                if answer.end == End::Panicked {
+                    answer.text = running.words();
+                }
+                return Ok(Ok(answer));
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let used = measure::processor_time(Some(running.child.id())).saturating_sub(before);
+                if used > how.bounds.time * 4 || Instant::now() > until {
+                    *process = None;
+                    return Ok(Err(format!("did not end: {} ms of processor time", used.as_millis())));
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let ended = running.child.wait().context("waiting for a process")?;
+                thread::sleep(Duration::from_millis(20));
+                let words = running.words();
+                *process = None;
+                return Ok(Err(format!("the process ended: {ended}: {words}")));
+            }
+        }
+    }
+}

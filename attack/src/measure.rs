@@ -1,0 +1,73 @@
+//! What a piece of work costs its process: processor time, and the most memory that it held.
+
+use std::{fs, time::Duration};
+
+/// Ticks of the clock that Linux counts processor time in, a second. The same on all its systems that Halite runs on.
+const TICKS: u64 = 100;
+
+/// What was used since some beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Processor time of all threads.
+    pub time: Duration,
+    /// Most bytes of memory beyond those that were held in the beginning.
+    pub memory: u64,
+}
+
+/// A beginning.
+#[derive(Debug)]
+pub struct Meter {
+    time: Duration,
+    memory: u64,
+}
+
+impl Meter {
+    /// Begins. Where the system does not tell (elsewhere than on Linux), costs are 0.
+    pub fn start() -> Self {
+        // "5" makes the system forget the most that was held; without that, the cost is too high rather than too low.
+        _ = fs::write("/proc/self/clear_refs", "5");
+        Meter { time: processor_time(None), memory: held("VmRSS:") }
+    }
+
+    /// What was used since.
+    pub fn cost(&self) -> Cost {
+        Cost {
+            time: processor_time(None).saturating_sub(self.time),
+            memory: held("VmHWM:").saturating_sub(self.memory),
+        }
+    }
+}
+
+/// Processor time of a process, or of this one.
+pub fn processor_time(process: Option<u32>) -> Duration {
+    let place = process.map_or_else(|| "self".to_owned(), |id| id.to_string());
+    let text = fs::read_to_string(format!("/proc/{place}/stat")).unwrap_or_default();
+    // The name of the program may hold anything, and ends with the last bracket.
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS)
+}
+
+fn held(field: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kibibytes.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_was_held_counts() {
+        let meter = Meter::start();
+        let held = vec![1u8; 64 << 20];
+        assert_eq!(held.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 64 << 20);
+        drop(held);
+        let cost = meter.cost();
+        assert!(cost.memory >= 60 << 20, "{cost:?}");
+        assert!(processor_time(Some(std::process::id())) >= cost.time);
+    }
+}

@@ -1,0 +1,147 @@
+//! A process that reads hostile files, one after the other, and says for each how it ended and what it cost. Whatever a file does to
+//! it is told by its end, or by its silence.
+
+use std::{
+    io::{BufRead as _, Cursor, Write as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use halite::{
+    Cache, RunOptions, Session, Source,
+    compile::{Compiler, Model, OpenOptions},
+    host::npy,
+};
+use halite_formats::params;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    made::{Kind, Reader, Sound},
+    measure::Meter,
+};
+
+/// How long a program may run once it was loaded: a loop without an end is no fault of the reader.
+const RUN: Duration = Duration::from_millis(500);
+/// The device of modules where none is given.
+const PROCESSOR: &str = "local-sync";
+
+/// What is told of a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// How it ended.
+    pub end: End,
+    /// Milliseconds of processor time.
+    pub milliseconds: u64,
+    /// Bytes of memory beyond those that the process held before.
+    pub memory: u64,
+    /// The error, if there was one.
+    pub text: String,
+}
+
+/// How a file was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// It was read, compiled, run.
+    Taken,
+    /// It was refused with an error.
+    Refused,
+    /// Some check in the code failed.
+    Panicked,
+}
+
+/// Takes names of kinds with seeds, or paths of files, from standard input until its end.
+pub fn serve(root: &Path, device: Option<&str>) -> Result<()> {
+    let sound = Sound::of_repository(root);
+    let mut out = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        let line = line.context("reading what to do")?;
+        let (extension, reader, bytes) = file(&line, &sound)?;
+        let answer = judge(&format!("hostile.{extension}"), reader, &bytes.into(), device);
+        writeln!(out, "{}", serde_json::to_string(&answer)?).context("telling how it ended")?;
+        out.flush().context("telling how it ended")?;
+    }
+    Ok(())
+}
+
+fn file(line: &str, sound: &Sound) -> Result<(String, Reader, Vec<u8>)> {
+    if let Some((name, seed)) = line.split_once(' ')
+        && let Some(kind) = Kind::named(name)
+    {
+        let seed = seed.parse().context("the seed is a number")?;
+        let bytes = kind.make(seed, sound).with_context(|| format!("there is no sound file for {name}"))?;
+        return Ok((kind.extension.to_owned(), kind.reader, bytes));
+    }
+    let path = Path::new(line);
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_owned();
+    let reader = match extension.as_str() {
+        "onnx" | "pte" | "vgf" | "tosa" => Reader::Model,
+        "vmfb" => Reader::Module,
+        "npy" | "npz" => Reader::Array,
+        "irpa" | "gguf" | "safetensors" => Reader::Archive,
+        other => bail!("files '.{other}' are not known: {line}"),
+    };
+    Ok((extension, reader, std::fs::read(path).with_context(|| format!("reading {line}"))?))
+}
+
+fn judge(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>) -> Answer {
+    let meter = Meter::start();
+    let ended = catch_unwind(AssertUnwindSafe(|| read(name, reader, bytes, device)));
+    let cost = meter.cost();
+    let (end, text) = match ended {
+        Ok(Ok(())) => (End::Taken, String::new()),
+        Ok(Err(error)) => (End::Refused, format!("{error:#}")),
+        Err(_) => (End::Panicked, "see the process's own words".to_owned()),
+    };
+    Answer { end, milliseconds: cost.time.as_millis() as u64, memory: cost.memory, text }
+}
+
+fn read(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>) -> Result<()> {
+    match (reader, device) {
+        (Reader::Model, None) => compile(name, bytes),
+        (Reader::Model, Some(device)) => run(name, bytes, device),
+        (Reader::Module, device) => run(name, bytes, device.unwrap_or(PROCESSOR)),
+        (Reader::Archive, _) => {
+            let archive = params::read(Path::new(name), bytes.clone())?;
+            let some = archive.entries.iter().take(100);
+            anyhow::ensure!(
+                some.clone().all(|entry| archive.entry(&entry.name).is_some()),
+                "an entry is not found"
+            );
+            Ok(())
+        }
+        (Reader::Array, _) if name.ends_with("npz") => {
+            let arrays = halite_tools::npz::read_from(Cursor::new(bytes), bytes.len() as u64, name);
+            arrays.map(drop).map_err(|failure| anyhow::anyhow!("{failure}"))
+        }
+        (Reader::Array, _) => {
+            let mut rest = &bytes[..];
+            while npy::read(&mut rest).map_err(|status| anyhow::anyhow!("{status}"))?.is_some() {}
+            Ok(())
+        }
+    }
+}
+
+/// Compiles a model for every device.
+fn compile(name: &str, bytes: &Bytes) -> Result<()> {
+    let source = Source::bytes(bytes.clone()).named(name);
+    let model = Model::open_with(source, &OpenOptions::new())?;
+    model.functions()?;
+    Compiler::new().compile(&model)?;
+    Ok(())
+}
+
+/// Loads a program as a stranger's, and runs what needs no inputs that are not known.
+fn run(name: &str, bytes: &Bytes, device: &str) -> Result<()> {
+    let source = Source::bytes(bytes.clone()).named(name);
+    let session = Session::builder().untrusted().cache(Cache::off()).device(device).model(source).build()?;
+    for info in session.functions().to_vec() {
+        let function = session.function(&info.name)?;
+        if let Some(inputs) = function.zeros() {
+            function.run_with(inputs, &RunOptions::new().timeout(RUN))?;
+        }
+    }
+    Ok(())
+}

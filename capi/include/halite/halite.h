@@ -1,0 +1,1269 @@
+// The C interface of Halite: run machine-learning models on any Vulkan device, and on processors. Generated from capi/src by
+// `cargo xtask header`; do not edit. docs/tutorials/getting-started-c.md begins with a program; halite.hpp wraps this for C++17.
+//
+// * Handles. What a function gives through an `out` parameter is yours: end it with the `_free` function of its type, once.
+//   Freeing NULL does nothing. Handles may be freed in any order: what depends on another object keeps that alive. On failure an
+//   `out` parameter is set to NULL.
+// * Borrowed pointers. A text, array or handle that a function returns, or writes into a structure, belongs to the handle it
+//   was asked of, and lives as long as that one. What you pass is borrowed for the call, unless a `release` function comes with
+//   it.
+// * Errors. A function that can fail returns NULL, or an error that is yours: ask it (`halite_error_get_kind`,
+//   `halite_error_message`), then `halite_error_free` it. Functions without an error take NULL handles and answer 0 or NULL.
+// * Sizes. Structures with a `struct_size` begin with their size in bytes; take their `_INIT` to begin with. Fields are only
+//   ever appended. A library takes structures of older and newer headers; it refuses what it does not know only where that is
+//   not zero. Structures without that field are frozen.
+// * Texts are UTF-8 and end with a zero byte. Paths are bytes as the system has them, on Windows UTF-8.
+// * Threads. Any function may be called on any thread. Handles may be used by several threads at the same time, except to
+//   free them; a builder, compiler or state that is busy lets other threads wait. A handle must not be freed while it is used.
+// * Callbacks. Progress is told one call at a time, on any thread, and never after the function has returned that was given
+//   the callback. A `release` function is called once, on any thread, also when the call fails that brought it. Callbacks
+//   return; they do not jump out or throw.
+// * Panics. None crosses: one is a fault of Halite, and comes as an error of the kind `HALITE_ERROR_OTHER`.
+// * Processes. The library has threads and open devices: a child of `fork` must not use it before `exec`. It is not
+//   unloaded.
+// * Enumerations are `uint32_t`. Numbers that are not known are refused, never guessed.
+//
+
+
+#ifndef HALITE_HALITE_H
+#define HALITE_HALITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// How functions come from the library. Define HALITE_STATIC where it is linked statically on Windows.
+#if defined(_WIN32) && !defined(HALITE_STATIC)
+#define HALITE_API __declspec(dllimport)
+#else
+#define HALITE_API
+#endif
+
+// An error that nobody takes is a leak, and a failure that nobody sees.
+#if defined(__GNUC__)
+#define HALITE_CHECK __attribute__((warn_unused_result))
+#else
+#define HALITE_CHECK
+#endif
+
+// A structure with its size and zeros: what HALITE_..._INIT are made of.
+#ifdef __cplusplus
+#define HALITE_INIT(type) ([] { type halite_value_of_zeros{}; halite_value_of_zeros.struct_size = sizeof(type); return halite_value_of_zeros; }())
+#else
+#define HALITE_INIT(type) { .struct_size = sizeof(type) }
+#endif
+
+#define HALITE_RUN_OPTIONS_INIT HALITE_INIT(halite_run_options)
+#define HALITE_SOURCE_INIT HALITE_INIT(halite_source)
+#define HALITE_DEVICE_INFO_INIT HALITE_INIT(halite_device_info)
+#define HALITE_DEVICE_STATS_INIT HALITE_INIT(halite_device_stats)
+#define HALITE_SIGNATURE_INFO_INIT HALITE_INIT(halite_signature_info)
+#define HALITE_VALUE_INFO_INIT HALITE_INIT(halite_value_info)
+
+
+/// Incompatible changes of this interface. 0 while it is young: then a change of the minor number may be incompatible, too.
+#define HALITE_C_ABI_MAJOR 0
+
+/// Compatible additions to this interface.
+#define HALITE_C_ABI_MINOR 1
+
+/// Bytes that the library made. They never change. A zero byte lies behind them, so that texts can be used as texts of C.
+typedef struct halite_blob halite_blob;
+
+/// Stops work from any thread, in all of its stages. Once set, it stays set.
+typedef struct halite_cancel_token halite_cancel_token;
+
+/// A module that was made from a model.
+typedef struct halite_compiled halite_compiled;
+
+/// Compiles models to modules. Without a target a module runs on every Vulkan 1.1 device. `halite_compiler_compile` tells of the
+/// first of these functions that was given something wrong; it may be called many times.
+typedef struct halite_compiler halite_compiler;
+
+/// An open device, for programs that share one among sessions or put tensors on it. It closes when its last handle is gone, and the
+/// sessions and tensors on it.
+typedef struct halite_device halite_device;
+
+/// The devices that drivers found, and the drivers that found none. Never changes.
+typedef struct halite_device_list halite_device_list;
+
+/// The drivers that devices are looked for with: those in the library, and plug-ins if it was asked for them. Wherever one is
+/// taken, NULL stands for the drivers in the library.
+typedef struct halite_drivers halite_drivers;
+
+/// A failure: what went wrong, where, and what to do about it. It belongs to whoever gets it; never changes.
+typedef struct halite_error halite_error;
+
+/// A function of a session, for models and modules that have several, and for what a call can be asked beside its results. Keeps
+/// the session alive.
+typedef struct halite_function halite_function;
+
+/// A model that was read, to be compiled for devices that are elsewhere. A session reads and compiles its model by itself.
+typedef struct halite_model halite_model;
+
+/// The results of a call, by name and by place. They lie on the device until they are read.
+typedef struct halite_outputs halite_outputs;
+
+/// A call whose work may still be going on.
+typedef struct halite_pending halite_pending;
+
+/// Where the time of one call went, from host to host.
+typedef struct halite_profile halite_profile;
+
+/// A model or module, ready to run on its devices. Any thread may use it, and many may run it at the same time. When it is freed,
+/// and the functions, states and results made from it, all memory is given back.
+typedef struct halite_session halite_session;
+
+/// Collects what a session is made from; only the model is needed. Nothing is read or opened before
+/// `halite_session_builder_build`, which also tells of the first of these functions that was given something wrong.
+typedef struct halite_session_builder halite_session_builder;
+
+/// What a function takes and gives. Belongs to the session, function or model it was asked of; never changes.
+typedef struct halite_signature halite_signature;
+
+/// The state of a sequence: tensors that each call reads and replaces, such as the caches of a decoder or the memory of a recurrent
+/// network. They stay on the device. One call uses it at a time; others wait. A call that fails leaves the state as the device left
+/// it: reset it, or load it again.
+typedef struct halite_state halite_state;
+
+/// A dense row-major array of numbers, on the host or on a device. Its elements never change. Results of a session stay on its
+/// device until somebody reads them, so feeding one into the next call copies nothing.
+typedef struct halite_tensor halite_tensor;
+
+/// An argument or a result of a function, of any kind. Never changes. Most are tensors, which functions also take and give
+/// without it.
+typedef struct halite_value halite_value;
+
+/// What kind of failure an error is: one of `HALITE_ERROR_…`. Newer libraries may have more.
+typedef uint32_t halite_error_kind;
+
+/// Hears a line of the log: its level (1 error, 2 warning, 3 information, 4 debug, 5 trace), where it comes from, and the text.
+/// Called on any thread, by several at the same time. Calls of the library from inside of it are not logged.
+typedef void (*halite_log_fn)(void *context, uint32_t level, const char *target, const char *message);
+
+/// A fact for people.
+typedef struct {
+    /// Its name.
+    const char *name;
+    /// Its value.
+    const char *value;
+} halite_property;
+
+/// What kind of hardware a device is: one of `HALITE_DEVICE_…`.
+typedef uint32_t halite_device_kind;
+
+/// What is known of a device. Begin with `HALITE_DEVICE_INFO_INIT`.
+typedef struct {
+    /// `sizeof(halite_device_info)`.
+    size_t struct_size;
+    /// The URI that opens exactly this device.
+    const char *uri;
+    /// Its name for people.
+    const char *name;
+    /// Name of its driver.
+    const char *driver;
+    /// The target that kernels are chosen by, such as `cpu-llvmpipe-linux`; NULL where the driver tells none.
+    const char *target;
+    /// Why it cannot be used; NULL when it can.
+    const char *unusable;
+    /// Facts for people.
+    const halite_property *properties;
+    /// Number of them.
+    size_t property_count;
+    /// What kind of hardware it is.
+    halite_device_kind kind;
+} halite_device_info;
+
+/// Memory that a device holds for tensors, weights and programs, in bytes, and what went through tensors between host and device.
+/// Begin with `HALITE_DEVICE_STATS_INIT`.
+typedef struct {
+    /// `sizeof(halite_device_stats)`.
+    size_t struct_size;
+    /// Taken from the system now.
+    uint64_t reserved;
+    /// In use now.
+    uint64_t used;
+    /// Largest `reserved` so far.
+    uint64_t peak_reserved;
+    /// Largest `used` so far.
+    uint64_t peak_used;
+    /// Number of allocations made from the system so far.
+    uint64_t allocations;
+    /// Tensors that were copied to the device since this handle's device was opened.
+    uint64_t uploads;
+    /// Their bytes.
+    uint64_t uploaded_bytes;
+    /// Tensors that were copied to the host.
+    uint64_t downloads;
+    /// Their bytes.
+    uint64_t downloaded_bytes;
+} halite_device_stats;
+
+/// The type of a tensor's elements: one of `HALITE_ELEMENT_…`, as compiled modules carry it. The lowest byte is the width in bits.
+typedef uint32_t halite_element_type;
+
+/// Ends what the library has borrowed for longer than a call. Called once, on any thread.
+typedef void (*halite_release_fn)(void *context);
+
+/// What kind of value a value is: one of `HALITE_VALUE_…`.
+typedef uint32_t halite_value_kind;
+
+/// A function as a whole. Begin with `HALITE_SIGNATURE_INFO_INIT`.
+typedef struct {
+    /// `sizeof(halite_signature_info)`.
+    size_t struct_size;
+    /// Its name within its module.
+    const char *name;
+    /// The module that it belongs to; empty for functions of models.
+    const char *module;
+    /// All for people: `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
+    const char *text;
+    /// Number of inputs.
+    size_t input_count;
+    /// Number of outputs.
+    size_t output_count;
+    /// Number of inputs that are state.
+    size_t state_count;
+} halite_signature_info;
+
+/// What kind of dimension a dimension is: one of `HALITE_DIMENSION_…`.
+typedef uint32_t halite_dimension_kind;
+
+/// A dimension of an input or output.
+typedef struct {
+    /// What it has a name for; otherwise NULL.
+    const char *name;
+    /// Its size, or the most that it can be; otherwise 0.
+    size_t size;
+    /// What kind of dimension it is.
+    halite_dimension_kind kind;
+} halite_dimension;
+
+/// An input or output. Begin with `HALITE_VALUE_INFO_INIT`.
+typedef struct {
+    /// `sizeof(halite_value_info)`.
+    size_t struct_size;
+    /// Its name: the model's own; for modules of other compilers what they left of it, or `input0`, `output0`, ….
+    const char *name;
+    /// All for people: `'picture' f32[1,1,16,16]`.
+    const char *text;
+    /// The dimensions of a tensor.
+    const halite_dimension *dimensions;
+    /// Number of dimensions.
+    size_t rank;
+    /// Whether the number of dimensions is known.
+    bool has_rank;
+    /// Whether it may be left out.
+    bool is_optional;
+    /// `HALITE_VALUE_TENSOR`, `HALITE_VALUE_LIST` (a list of tensors), or `HALITE_VALUE_OTHER`, which the text names.
+    halite_value_kind kind;
+    /// Type of a tensor's elements; 0 where it is not known.
+    halite_element_type element_type;
+} halite_value_info;
+
+/// An input of a call: a tensor, or a value of another kind; without both it is left out, which optional inputs allow. A tensor
+/// on the host is copied to the device.
+typedef struct {
+    /// Its name; NULL for the next one by place. Inputs by place come first.
+    const char *name;
+    /// A tensor, or NULL.
+    const halite_tensor *tensor;
+    /// Another value, or NULL.
+    const halite_value *value;
+} halite_input;
+
+/// A stage of the way from a file to results: one of `HALITE_STAGE_…`.
+typedef uint32_t halite_stage;
+
+/// How far a piece of work is.
+typedef struct {
+    /// Bytes of this structure that the library knows.
+    size_t struct_size;
+    /// What is being done.
+    halite_stage stage;
+    /// The same for people: `choosing kernels for hopper-h200-linux`. Lives until the callback returns.
+    const char *detail;
+    /// Steps of the stage that are done: nodes, pipelines, bytes.
+    uint64_t done;
+    /// Steps of the stage. A stage may come again, with steps of its own.
+    uint64_t total;
+} halite_progress;
+
+/// Is told how far a piece of work is: one call at a time, on any thread, never after the function has returned that was given
+/// it. It should return soon, and must not use the session that it is told of: that would wait for itself.
+typedef void (*halite_progress_fn)(void *context, const halite_progress *progress);
+
+/// Bounds one piece of work (a call, building a session, a compilation), lets it be stopped, and watches it. Begin with
+/// `HALITE_RUN_OPTIONS_INIT`. Work that a bound ends fails with `HALITE_ERROR_DEADLINE_EXCEEDED` or `HALITE_ERROR_CANCELLED`.
+/// What a device has begun runs to its end, without anybody waiting.
+typedef struct {
+    /// `sizeof(halite_run_options)`.
+    size_t struct_size;
+    /// Gives up this many nanoseconds after the work begins; 0 is no limit.
+    uint64_t timeout_ns;
+    /// Stops when this is set; may be NULL.
+    const halite_cancel_token *cancel;
+    /// Is told how far the work is; may be NULL.
+    halite_progress_fn progress;
+    /// Handed to `progress`.
+    void *progress_context;
+} halite_run_options;
+
+/// Reads the next bytes into `target`: returns how many, at most `capacity`; 0 at the end; a negative number when it failed.
+typedef int64_t (*halite_read_fn)(void *context, uint8_t *target, size_t capacity);
+
+/// Where a model or module comes from: a file (`path`), memory (`data` and `size`), or a reader (`read`). Exactly one of them is
+/// set. Begin with `HALITE_SOURCE_INIT`.
+typedef struct {
+    /// `sizeof(halite_source)`.
+    size_t struct_size;
+    /// A file. A model whose weights lie in files beside it has to be given so.
+    const char *path;
+    /// Bytes. Without `release` they are copied; with it they are borrowed until it is called, and must not change.
+    const uint8_t *data;
+    /// Number of bytes.
+    size_t size;
+    /// Reads all that there is, when the session is built or the model opened, on the thread that does it.
+    halite_read_fn read;
+    /// Ends the borrowing of `data`, or the reader; may be NULL.
+    halite_release_fn release;
+    /// Handed to `read` and `release`.
+    void *context;
+    /// A name for messages, where there is no file that has one; may be NULL.
+    const char *name;
+} halite_source;
+
+/// How files come into memory: one of `HALITE_LOAD_…`.
+typedef uint32_t halite_load_mode;
+
+/// Which floats a model computes with inside: one of `HALITE_PRECISION_…`.
+typedef uint32_t halite_precision;
+
+/// A file, device, driver, function, input or output that was named does not exist.
+#define HALITE_ERROR_NOT_FOUND 1
+
+/// The caller gave something wrong: an input of another shape or type, NULL, contradicting options.
+#define HALITE_ERROR_INVALID_INPUT 2
+
+/// The model or module is damaged, or contradicts its format.
+#define HALITE_ERROR_INVALID_MODEL 3
+
+/// The model is right, and something in it is not supported, here or on this device.
+#define HALITE_ERROR_UNSUPPORTED 4
+
+/// No device can be used; the text says what was looked at.
+#define HALITE_ERROR_NO_DEVICE 5
+
+/// Memory of the host or of the device did not suffice, or a limit that was set.
+#define HALITE_ERROR_OUT_OF_MEMORY 6
+
+/// The time was over; the text says in which stage.
+#define HALITE_ERROR_DEADLINE_EXCEEDED 7
+
+/// A cancel token was set; the text says in which stage.
+#define HALITE_ERROR_CANCELLED 8
+
+/// The device stopped working. It and its sessions are of no use any more; open it again.
+#define HALITE_ERROR_DEVICE_LOST 9
+
+/// The system refused an access.
+#define HALITE_ERROR_PERMISSION_DENIED 10
+
+/// A file could not be read or written.
+#define HALITE_ERROR_IO 11
+
+/// Anything else, such as a fault of a driver or of Halite.
+#define HALITE_ERROR_OTHER 12
+
+/// Anything else; the detail names it.
+#define HALITE_STAGE_OTHER 0
+
+/// A file is read and decoded.
+#define HALITE_STAGE_READING 1
+
+/// A model becomes a graph.
+#define HALITE_STAGE_IMPORTING 2
+
+/// The graph is rewritten to do less work.
+#define HALITE_STAGE_OPTIMIZING 3
+
+/// Constants and the order of the work are decided.
+#define HALITE_STAGE_PLANNING 4
+
+/// Kernels are chosen for a device.
+#define HALITE_STAGE_CHOOSING_KERNELS 5
+
+/// A module is written.
+#define HALITE_STAGE_WRITING 6
+
+/// Weights are copied to the device.
+#define HALITE_STAGE_LOADING_WEIGHTS 7
+
+/// The device's driver compiles kernels.
+#define HALITE_STAGE_BUILDING_PIPELINES 8
+
+/// Mapped: pages are read when they are first touched. The file must not change while anything made from it lives.
+#define HALITE_LOAD_MAP 0
+
+/// Read at once into memory. Later changes of the file do not matter.
+#define HALITE_LOAD_PRELOAD 1
+
+/// Something else.
+#define HALITE_DEVICE_OTHER 0
+
+/// A GPU with memory of its own.
+#define HALITE_DEVICE_DISCRETE_GPU 1
+
+/// A GPU that shares the host's memory.
+#define HALITE_DEVICE_INTEGRATED_GPU 2
+
+/// A GPU seen through virtualization.
+#define HALITE_DEVICE_VIRTUAL_GPU 3
+
+/// The host's processor, also behind a GPU's interface.
+#define HALITE_DEVICE_CPU 4
+
+/// Truth values, a byte each.
+#define HALITE_ELEMENT_BOOL 318767112
+
+/// Integers of 8 bits, with a sign unless the module says otherwise.
+#define HALITE_ELEMENT_I8 268435464
+
+/// Integers of 16 bits.
+#define HALITE_ELEMENT_I16 268435472
+
+/// Integers of 32 bits.
+#define HALITE_ELEMENT_I32 268435488
+
+/// Integers of 64 bits.
+#define HALITE_ELEMENT_I64 268435520
+
+/// Integers of 8 bits without a sign.
+#define HALITE_ELEMENT_U8 301989896
+
+/// Integers of 16 bits without a sign.
+#define HALITE_ELEMENT_U16 301989904
+
+/// Integers of 32 bits without a sign.
+#define HALITE_ELEMENT_U32 301989920
+
+/// Integers of 64 bits without a sign.
+#define HALITE_ELEMENT_U64 301989952
+
+/// Floats of 16 bits (IEEE 754).
+#define HALITE_ELEMENT_F16 553648144
+
+/// Floats of 32 bits.
+#define HALITE_ELEMENT_F32 553648160
+
+/// Floats of 64 bits.
+#define HALITE_ELEMENT_F64 553648192
+
+/// Floats of 16 bits with the exponent of 32-bit ones (bfloat16).
+#define HALITE_ELEMENT_BF16 570425360
+
+/// Nothing: an optional argument that was left out.
+#define HALITE_VALUE_NULL 0
+
+/// A tensor.
+#define HALITE_VALUE_TENSOR 1
+
+/// A list.
+#define HALITE_VALUE_LIST 2
+
+/// An integer of 32 bits, or less.
+#define HALITE_VALUE_I32 3
+
+/// An integer of 64 bits, or an index.
+#define HALITE_VALUE_I64 4
+
+/// A float of 32 bits.
+#define HALITE_VALUE_F32 5
+
+/// A float of 64 bits.
+#define HALITE_VALUE_F64 6
+
+/// Anything else that a module gives, such as a buffer or a fence: it can be handed to the next call.
+#define HALITE_VALUE_OTHER 7
+
+/// Open.
+#define HALITE_DIMENSION_OPEN 0
+
+/// Known: `size`.
+#define HALITE_DIMENSION_FIXED 1
+
+/// Open, the same wherever the `name` is.
+#define HALITE_DIMENSION_NAMED 2
+
+/// Open, and at most `size`.
+#define HALITE_DIMENSION_AT_MOST 3
+
+/// Those of the model.
+#define HALITE_PRECISION_MODEL 0
+
+/// 16 bits where kernels take them; inputs and outputs keep their types.
+#define HALITE_PRECISION_F16 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/// The version of the library, such as `0.1.0`. Lives for ever.
+HALITE_API const char *halite_version(void);
+
+/// The version of the interface that the library has: major in the upper half, minor in the lower. Compare it with
+/// `HALITE_C_ABI_MAJOR` and `HALITE_C_ABI_MINOR` of the header where a program loads the library by itself.
+HALITE_API
+uint32_t halite_abi_version(void);
+
+/// What kind of failure it is. Programs decide by it; texts are for people. 0 for NULL.
+HALITE_API halite_error_kind halite_error_get_kind(const halite_error *error);
+
+/// The name of the status code that modules and IREE's tools know it by, such as `INVALID_ARGUMENT`.
+HALITE_API const char *halite_error_code_name(const halite_error *error);
+
+/// What went wrong, without what was being done.
+HALITE_API const char *halite_error_message(const halite_error *error);
+
+/// All of it as one text: code, message, what was being done.
+HALITE_API const char *halite_error_text(const halite_error *error);
+
+/// What was being done, from the innermost step outwards: line `index`, or NULL behind the last.
+HALITE_API const char *halite_error_context(const halite_error *error, size_t index);
+
+/// Frees an error.
+HALITE_API void halite_error_free(halite_error *error);
+
+/// Has a function hear the log, up to a level; NULL ends that. The one that was set before is not called any more when this
+/// returns. Without a listener nothing is written anywhere.
+///
+/// Fails inside of a listener, and in a program that has a logger of Rust's crate `log` of its own.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_log_set(halite_log_fn function,
+                             void *context,
+                             uint32_t level);
+
+/// The bytes.
+HALITE_API const uint8_t *halite_blob_data(const halite_blob *blob);
+
+/// Number of bytes, without the zero byte behind them.
+HALITE_API size_t halite_blob_size(const halite_blob *blob);
+
+/// Frees bytes.
+HALITE_API void halite_blob_free(halite_blob *blob);
+
+/// A token that is not set.
+HALITE_API halite_cancel_token *halite_cancel_token_create(void);
+
+/// Stops the work that has the token.
+HALITE_API void halite_cancel_token_cancel(const halite_cancel_token *token);
+
+/// Whether it was set.
+HALITE_API bool halite_cancel_token_is_cancelled(const halite_cancel_token *token);
+
+/// Frees a token. Work that has it goes on, and can be stopped no more.
+HALITE_API void halite_cancel_token_free(halite_cancel_token *token);
+
+/// The drivers in the library; with `plugins` also those in libraries of their own, which are looked for in the folders of the
+/// environment variable `HALITE_DRIVER_PATH` and beside the program. A plug-in is loaded when its driver is asked for.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_drivers_create(bool plugins,
+                                    halite_drivers **out);
+
+/// Sets an option for the devices that are opened with these drivers. An option in a URI wins over it.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_drivers_set_option(halite_drivers *drivers,
+                                        const char *name,
+                                        const char *value);
+
+/// Frees drivers. Devices that were opened with them stay open.
+HALITE_API void halite_drivers_free(halite_drivers *drivers);
+
+/// Lists the devices of all drivers. A driver that finds none is no failure: see `halite_device_list_unavailable`.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_list_create(const halite_drivers *drivers,
+                                        halite_device_list **out);
+
+/// Number of devices.
+HALITE_API size_t halite_device_list_count(const halite_device_list *list);
+
+/// What is known of a device. The texts belong to the list.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_list_get(const halite_device_list *list,
+                                     size_t index,
+                                     halite_device_info *info);
+
+/// A driver that has no devices, and why: number `index`. Returns whether there is one.
+HALITE_API
+bool halite_device_list_unavailable(const halite_device_list *list,
+                                    size_t index,
+                                    const char **driver,
+                                    const char **why);
+
+/// Frees a list.
+HALITE_API void halite_device_list_free(halite_device_list *list);
+
+/// Opens a device by URI: a driver (`vulkan`), or one of its devices by path, index or part of the name (`vulkan://0`,
+/// `vulkan://llvmpipe`), with options (`?validation=core`).
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_open(const halite_drivers *drivers,
+                                 const char *uri,
+                                 halite_device **out);
+
+/// What is known of a device. The texts belong to the handle.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_get_info(const halite_device *device,
+                                     halite_device_info *info);
+
+/// What a device holds and moved.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_get_stats(const halite_device *device,
+                                      halite_device_stats *stats);
+
+/// Gives memory that nobody uses back to the system.
+HALITE_API void halite_device_trim(const halite_device *device);
+
+/// Whether both are the same open device.
+HALITE_API bool halite_device_is_same(const halite_device *a, const halite_device *b);
+
+/// Frees a handle to a device.
+HALITE_API void halite_device_free(halite_device *device);
+
+/// A tensor on the host with a copy of these bytes: its elements, in the byte order of the machine.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_create(halite_element_type element,
+                                   const size_t *shape,
+                                   size_t rank,
+                                   const void *data,
+                                   size_t size,
+                                   halite_tensor **out);
+
+/// A tensor on the host of these bytes, which are not copied: they are borrowed, and must not change, until `release(context)` is
+/// called. That happens when the last tensor and the last call that reads them is gone, at once when this fails.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_borrow(halite_element_type element,
+                                   const size_t *shape,
+                                   size_t rank,
+                                   const void *data,
+                                   size_t size,
+                                   halite_release_fn release,
+                                   void *context,
+                                   halite_tensor **out);
+
+/// A tensor on the host that is full of zeros.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_zeros(halite_element_type element,
+                                  const size_t *shape,
+                                  size_t rank,
+                                  halite_tensor **out);
+
+/// The type of the elements; 0 for NULL.
+HALITE_API halite_element_type halite_tensor_element_type(const halite_tensor *tensor);
+
+/// Number of dimensions.
+HALITE_API size_t halite_tensor_rank(const halite_tensor *tensor);
+
+/// The dimensions, outermost first: `halite_tensor_rank` numbers.
+HALITE_API const size_t *halite_tensor_shape(const halite_tensor *tensor);
+
+/// Bytes of all elements.
+HALITE_API size_t halite_tensor_size(const halite_tensor *tensor);
+
+/// Whether the elements lie on a device.
+HALITE_API bool halite_tensor_is_on_device(const halite_tensor *tensor);
+
+/// A handle to the device that the elements lie on. Fails for a tensor on the host.
+HALITE_API HALITE_CHECK halite_error *halite_tensor_device(const halite_tensor *tensor, halite_device **out);
+
+/// The tensor on a device; a tensor that is there already is not copied.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_to_device(const halite_tensor *tensor,
+                                      const halite_device *device,
+                                      halite_tensor **out);
+
+/// The tensor on the host; a tensor that is there already is not copied.
+HALITE_API HALITE_CHECK halite_error *halite_tensor_to_host(const halite_tensor *tensor, halite_tensor **out);
+
+/// The same elements in another shape; nothing is copied.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_reshape(const halite_tensor *tensor,
+                                    const size_t *shape,
+                                    size_t rank,
+                                    halite_tensor **out);
+
+/// Copies the elements into memory of `halite_tensor_size` bytes, from the device if they are there, which blocks.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_read(const halite_tensor *tensor,
+                                 void *target,
+                                 size_t size);
+
+/// The same with a check of what is expected: fails where the elements have another type, or are not as many. Integers without a
+/// sign, as modules have them, are read either way.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_tensor_read_as(const halite_tensor *tensor,
+                                    halite_element_type element,
+                                    void *target,
+                                    size_t count);
+
+/// The elements of a tensor on the host, where they lie: `halite_tensor_size` bytes that live as long as the tensor. NULL for a
+/// tensor on a device: `halite_tensor_read` and `halite_tensor_to_host` copy it.
+HALITE_API
+const void *halite_tensor_data(const halite_tensor *tensor);
+
+/// Frees a tensor. Its elements live on where another tensor or a call that is going on has them.
+HALITE_API void halite_tensor_free(halite_tensor *tensor);
+
+/// A value that is an integer of 32 bits.
+HALITE_API halite_value *halite_value_i32(int32_t number);
+
+/// A value that is an integer of 64 bits.
+HALITE_API halite_value *halite_value_i64(int64_t number);
+
+/// A value that is a float of 32 bits.
+HALITE_API halite_value *halite_value_f32(float number);
+
+/// A value that is a float of 64 bits.
+HALITE_API halite_value *halite_value_f64(double number);
+
+/// A value that is a tensor, for lists.
+HALITE_API HALITE_CHECK halite_error *halite_value_tensor(const halite_tensor *tensor, halite_value **out);
+
+/// A value that is a list of these values, which stay the caller's.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_value_list(const halite_value *const *values,
+                                size_t count,
+                                halite_value **out);
+
+/// What kind of value it is.
+HALITE_API halite_value_kind halite_value_get_kind(const halite_value *value);
+
+/// The tensor that it is.
+HALITE_API HALITE_CHECK halite_error *halite_value_as_tensor(const halite_value *value, halite_tensor **out);
+
+/// The integer that it is, of 32 or 64 bits.
+HALITE_API HALITE_CHECK halite_error *halite_value_as_integer(const halite_value *value, int64_t *out);
+
+/// The float that it is, of 32 or 64 bits.
+HALITE_API HALITE_CHECK halite_error *halite_value_as_float(const halite_value *value, double *out);
+
+/// Number of values in the list that it is; 0 for what is no list.
+HALITE_API size_t halite_value_count(const halite_value *value);
+
+/// A value of the list that it is.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_value_at(const halite_value *value,
+                              size_t index,
+                              halite_value **out);
+
+/// Frees a value.
+HALITE_API void halite_value_free(halite_value *value);
+
+/// Number of results.
+HALITE_API size_t halite_outputs_count(const halite_outputs *outputs);
+
+/// The name of a result; NULL behind the last.
+HALITE_API const char *halite_outputs_name(const halite_outputs *outputs, size_t index);
+
+/// The tensor with a name.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_outputs_tensor(const halite_outputs *outputs,
+                                    const char *name,
+                                    halite_tensor **out);
+
+/// The tensor at a place.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_outputs_tensor_at(const halite_outputs *outputs,
+                                       size_t index,
+                                       halite_tensor **out);
+
+/// The result at a place, of whatever kind.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_outputs_value_at(const halite_outputs *outputs,
+                                      size_t index,
+                                      halite_value **out);
+
+/// Frees results. Tensors that were taken from them live on.
+HALITE_API void halite_outputs_free(halite_outputs *outputs);
+
+/// What a function is called, and how much it takes and gives.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_signature_get(const halite_signature *signature,
+                                   halite_signature_info *info);
+
+/// An input of a function, by its place.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_signature_input(const halite_signature *signature,
+                                     size_t index,
+                                     halite_value_info *info);
+
+/// An output of a function, by its place.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_signature_output(const halite_signature *signature,
+                                      size_t index,
+                                      halite_value_info *info);
+
+/// An input that is state, and the output that replaces it: number `index`. Returns whether there is one.
+HALITE_API
+bool halite_signature_state(const halite_signature *signature,
+                            size_t index,
+                            const char **input,
+                            const char **output);
+
+/// Opens a model or module from a file, with all else as it is by default: `halite_session_builder_create` has the choices.
+/// `device` is a URI such as `vulkan`; NULL is the best device that can run it.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_session_open(const char *path,
+                                  const char *device,
+                                  halite_session **out);
+
+/// Number of functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
+HALITE_API size_t halite_session_function_count(const halite_session *session);
+
+/// What a function takes and gives, by its place; NULL behind the last. Belongs to the session.
+HALITE_API const halite_signature *halite_session_signature(const halite_session *session, size_t index);
+
+/// A function: by `name`, or by `module.name`. NULL is the one that `halite_session_run` runs: the only one of the module, the
+/// first one of a model.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_session_function(const halite_session *session,
+                                      const char *name,
+                                      halite_function **out);
+
+/// Runs the default function and waits for its results, which stay on the device until they are read. Sizes of a model that were
+/// not seen before are compiled first.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_session_run(const halite_session *session,
+                                 const halite_input *inputs,
+                                 size_t input_count,
+                                 const halite_run_options *options,
+                                 halite_outputs **out);
+
+/// A new state of the default function; see `halite_function_state`.
+HALITE_API HALITE_CHECK halite_error *halite_session_state(const halite_session *session, halite_state **out);
+
+/// Number of devices; 0 for a module that uses none.
+HALITE_API size_t halite_session_device_count(const halite_session *session);
+
+/// A handle to a device of the session. Inputs and results lie on the first, number 0.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_session_device(const halite_session *session,
+                                    size_t index,
+                                    halite_device **out);
+
+/// How many compiled versions of a model are loaded, each for other sizes. A module is one.
+HALITE_API size_t halite_session_loaded_versions(const halite_session *session);
+
+/// Frees a session. Functions, states and results made from it keep what they need.
+HALITE_API void halite_session_free(halite_session *session);
+
+/// A builder with nothing in it.
+HALITE_API halite_session_builder *halite_session_builder_create(void);
+
+/// The model or module that the session runs, from a file. Its content decides what it is: ONNX, an ExecuTorch program (`.pte`),
+/// a module (`.vmfb`), ….
+HALITE_API
+void halite_session_builder_model_path(halite_session_builder *builder,
+                                       const char *path);
+
+/// The model or module that the session runs, from wherever it is.
+HALITE_API void halite_session_builder_model(halite_session_builder *builder, const halite_source *source);
+
+/// Adds a module that later ones, and the main one, may import from.
+HALITE_API void halite_session_builder_import(halite_session_builder *builder, const halite_source *source);
+
+/// The device, by URI. Given several times, a module for several devices sees them in this order. Without any, the best device that
+/// can run the model or module is opened, a GPU before a processor; machine code in a module does not run then.
+HALITE_API
+void halite_session_builder_device(halite_session_builder *builder,
+                                   const char *uri);
+
+/// A device that is open, which several sessions may share.
+HALITE_API
+void halite_session_builder_open_device(halite_session_builder *builder,
+                                        const halite_device *device);
+
+/// The drivers that devices are looked for with.
+HALITE_API
+void halite_session_builder_drivers(halite_session_builder *builder,
+                                    const halite_drivers *drivers);
+
+/// Adds a parameter archive (`.irpa`, `.safetensors`, `.gguf`) whose entries modules find under `scope`, which may be empty.
+HALITE_API
+void halite_session_builder_parameters(halite_session_builder *builder,
+                                       const char *scope,
+                                       const char *path,
+                                       halite_load_mode mode);
+
+/// How files of models and modules come into memory; by default they are mapped.
+HALITE_API void halite_session_builder_load_mode(halite_session_builder *builder, halite_load_mode mode);
+
+/// Keeps compiled models and pipelines for the next process in a folder: a new or an empty one, or one that was a cache before.
+/// `limit` is the most bytes that are kept; 0 is 4 GiB. Without this they are kept among this user's caches.
+HALITE_API
+void halite_session_builder_cache(halite_session_builder *builder,
+                                  const char *folder,
+                                  uint64_t limit);
+
+/// Keeps nothing for the next process.
+HALITE_API void halite_session_builder_no_cache(halite_session_builder *builder);
+
+/// Which floats a model computes with inside; by default its own.
+HALITE_API void halite_session_builder_precision(halite_session_builder *builder, halite_precision number);
+
+/// Chooses kernels by the measurements of a file, or with NULL only by those that ship with Halite. Without this, this user's own
+/// measurements go first.
+HALITE_API
+void halite_session_builder_tuning(halite_session_builder *builder,
+                                   const char *path);
+
+/// The size of an open dimension of a model, by its name. When all of them have sizes, the model is compiled when the session is
+/// built, and takes no other sizes.
+HALITE_API
+void halite_session_builder_dimension(halite_session_builder *builder,
+                                      const char *name,
+                                      size_t size);
+
+/// The bounds of an open dimension of a model, by its name: the model is compiled for all sizes from `least` to `most` when the
+/// session is built, and takes no other sizes.
+HALITE_API
+void halite_session_builder_bound(halite_session_builder *builder,
+                                  const char *name,
+                                  size_t least,
+                                  size_t most);
+
+/// The shape of an input of a model.
+HALITE_API
+void halite_session_builder_shape(halite_session_builder *builder,
+                                  const char *input,
+                                  const size_t *shape,
+                                  size_t rank);
+
+/// Elements of an input that decide sizes. The model takes no others.
+HALITE_API
+void halite_session_builder_value(halite_session_builder *builder,
+                                  const char *input,
+                                  const halite_tensor *tensor);
+
+/// The seed of random numbers that the model's operators draw; 0 unless this says otherwise.
+HALITE_API void halite_session_builder_seed(halite_session_builder *builder, uint64_t seed);
+
+/// Most compiled versions of a model that stay loaded, each with weights of its own on the device; 32 unless this says otherwise.
+HALITE_API
+void halite_session_builder_max_loaded_versions(halite_session_builder *builder,
+                                                size_t count);
+
+/// Most bytes of host memory that the host code of modules may hold for itself.
+HALITE_API void halite_session_builder_program_memory(halite_session_builder *builder, uint64_t bytes);
+
+/// Names state of a model: inputs and the outputs that replace them, such as `past_*` and `present_*`. May be called again.
+/// Without it, pairs are found by their names, types and sizes.
+HALITE_API
+void halite_session_builder_state(halite_session_builder *builder,
+                                  const char *input,
+                                  const char *output);
+
+/// Takes nothing for state that is not named with `halite_session_builder_state`.
+HALITE_API void halite_session_builder_without_state(halite_session_builder *builder);
+
+/// Reads the model or modules, opens devices, compiles what has no open sizes, loads weights, and begins to build pipelines. The
+/// options bound and watch the building itself. The builder is empty afterwards, and still has to be freed.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_session_builder_build(halite_session_builder *builder,
+                                           const halite_run_options *options,
+                                           halite_session **out);
+
+/// Frees a builder, and what it has collected.
+HALITE_API void halite_session_builder_free(halite_session_builder *builder);
+
+/// What it takes and gives. Belongs to the function.
+HALITE_API const halite_signature *halite_function_signature(const halite_function *function);
+
+/// Runs it and waits for the results, which stay on the device until they are read.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_function_run(const halite_function *function,
+                                  const halite_input *inputs,
+                                  size_t input_count,
+                                  const halite_run_options *options,
+                                  halite_outputs **out);
+
+/// Starts it and returns while the device works. The options are for what happens before it returns: sizes of a model that were
+/// not seen before are compiled first.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_function_start(const halite_function *function,
+                                    const halite_input *inputs,
+                                    size_t input_count,
+                                    const halite_run_options *options,
+                                    halite_pending **out);
+
+/// Compiles and loads what inputs like these need, builds all pipelines, and runs a model once with them, so that the first call
+/// is as fast as the others. Without inputs (`input_count` 0) zeros are taken, where the function states all sizes.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_function_prewarm(const halite_function *function,
+                                      const halite_input *inputs,
+                                      size_t input_count,
+                                      const halite_run_options *options);
+
+/// Runs it once and tells where the time went. `outputs` may be NULL. The first call of a function also waits for its pipelines:
+/// profile it after a call, or after `halite_function_prewarm`.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_function_profile(const halite_function *function,
+                                      const halite_input *inputs,
+                                      size_t input_count,
+                                      const halite_run_options *options,
+                                      halite_outputs **outputs,
+                                      halite_profile **out);
+
+/// A new state: tensors that live on the device between the calls of a sequence, such as the caches of a decoder. They begin as
+/// zeros. Each state is a sequence of its own; all share the weights of the session. Fails where the function has no state.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_function_state(const halite_function *function,
+                                    halite_state **out);
+
+/// Frees a handle to a function.
+HALITE_API void halite_function_free(halite_function *function);
+
+/// Whether the results are there, or the call has failed: then waiting does not block.
+HALITE_API bool halite_pending_is_done(const halite_pending *pending);
+
+/// Waits for the results. A wait that the options end leaves the call as it is: wait again, or free it. Every wait gives the same
+/// results.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_pending_wait(const halite_pending *pending,
+                                  const halite_run_options *options,
+                                  halite_outputs **out);
+
+/// Gives up the results of a call; its work runs to its end.
+HALITE_API void halite_pending_free(halite_pending *pending);
+
+/// Runs the function on this state and waits. The inputs are those that are no state; so are the results.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_state_run(halite_state *state,
+                               const halite_input *inputs,
+                               size_t input_count,
+                               const halite_run_options *options,
+                               halite_outputs **out);
+
+/// Back to the beginning: to what it began with. Memory is given back.
+HALITE_API HALITE_CHECK halite_error *halite_state_reset(halite_state *state);
+
+/// A second state with a copy of the tensors: from here on two sequences go their own ways.
+HALITE_API HALITE_CHECK halite_error *halite_state_fork(halite_state *state, halite_state **out);
+
+/// Number of its tensors.
+HALITE_API size_t halite_state_count(const halite_state *state);
+
+/// The name of a tensor, which is that of the input; NULL behind the last.
+HALITE_API const char *halite_state_name(const halite_state *state, size_t index);
+
+/// Bytes that its tensors take on the device. Those that no call has used yet take none.
+HALITE_API size_t halite_state_size(const halite_state *state);
+
+/// A copy of a tensor as it is now, on the device. NULL, and no error, where it is not there yet because nothing has said its
+/// sizes.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_state_tensor(halite_state *state,
+                                  const char *name,
+                                  halite_tensor **out);
+
+/// Replaces a tensor, by a copy of this one.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_state_set(halite_state *state,
+                               const char *name,
+                               const halite_tensor *tensor);
+
+/// The state as bytes, which `halite_state_load` takes: a safetensors file with the tensors by their names.
+HALITE_API HALITE_CHECK halite_error *halite_state_save(halite_state *state, halite_blob **out);
+
+/// Takes a state that `halite_state_save` gave, from the same function. The bytes are copied. Where it does not fit, nothing is
+/// changed.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_state_load(halite_state *state,
+                                const void *data,
+                                size_t size);
+
+/// Frees a state.
+HALITE_API void halite_state_free(halite_state *state);
+
+/// The profile as JSON. Times are in nanoseconds. `total_ns` is `upload_ns` + `launch_ns` + `wait_ns` + `download_ns`, by the
+/// host's clock; `devices` has what each device says of itself; `commands` what they ran, with the operation of the model that it
+/// computes. Fields are only ever added.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_profile_json(const halite_profile *profile,
+                                  halite_blob **out);
+
+/// The call as a trace in the form of Chrome's trace events (JSON), which <https://ui.perfetto.dev> opens.
+HALITE_API HALITE_CHECK halite_error *halite_profile_trace(const halite_profile *profile, halite_blob **out);
+
+/// Frees a profile.
+HALITE_API void halite_profile_free(halite_profile *profile);
+
+/// Reads a model; its format is told by its content.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_model_open(const halite_source *source,
+                                const halite_run_options *options,
+                                halite_model **out);
+
+/// Number of functions.
+HALITE_API size_t halite_model_function_count(const halite_model *model);
+
+/// What a function takes and gives, by its place; NULL behind the last. Belongs to the model.
+HALITE_API const halite_signature *halite_model_signature(const halite_model *model, size_t index);
+
+/// Frees a model.
+HALITE_API void halite_model_free(halite_model *model);
+
+/// The module file in memory, for a session (`halite_source.data`) or a file.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_compiled_module(const halite_compiled *compiled,
+                                     halite_blob **out);
+
+/// Writes the module file (`.vmfb`). The weights go from the model's file to it without a copy in memory.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_compiled_write(const halite_compiled *compiled,
+                                    const char *path);
+
+/// Writes the weights that the module asks for under the scope of `halite_compiler_external_parameters`, as an archive (`.irpa`).
+/// Fails where the weights are in the module.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_compiled_write_parameters(const halite_compiled *compiled,
+                                               const char *path);
+
+/// What was decided and what it costs, as JSON: targets, kernels and why they, memory, work, sizes. Fields are only ever added.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_compiled_explain_json(const halite_compiled *compiled,
+                                           halite_blob **out);
+
+/// The same as text for people.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_compiled_explain(const halite_compiled *compiled,
+                                      halite_blob **out);
+
+/// Frees a module that was made.
+HALITE_API void halite_compiled_free(halite_compiled *compiled);
+
+/// A compiler with the defaults.
+HALITE_API halite_compiler *halite_compiler_create(void);
+
+/// Adds a target: a kind of GPU, by its triple (`valhall-g78-android30`) or another name (`sm_90`, `rdna3`).
+HALITE_API void halite_compiler_target(halite_compiler *compiler, const char *name);
+
+/// Adds a device at hand as a target.
+HALITE_API void halite_compiler_target_device(halite_compiler *compiler, const halite_device *device);
+
+/// Whether kernels for every Vulkan 1.1 device are in the module, too; they are, unless this says otherwise.
+HALITE_API void halite_compiler_baseline(halite_compiler *compiler, bool is_included);
+
+/// Which floats are used inside; by default the model's own.
+HALITE_API void halite_compiler_precision(halite_compiler *compiler, halite_precision precision);
+
+/// Chooses kernels by the measurements of a file, or with NULL only by those that ship with Halite. Without this, this user's own
+/// measurements go first.
+HALITE_API
+void halite_compiler_tuning(halite_compiler *compiler,
+                            const char *path);
+
+/// Sizes of an open dimension, by its name: a version of each function for every combination.
+HALITE_API
+void halite_compiler_dimension(halite_compiler *compiler,
+                               const char *name,
+                               const size_t *all,
+                               size_t count);
+
+/// Adds a shape of an input: a version of its function for each.
+HALITE_API
+void halite_compiler_shape(halite_compiler *compiler,
+                           const char *input,
+                           const size_t *shape,
+                           size_t rank);
+
+/// Elements of an input that decide sizes. The function takes no others.
+HALITE_API
+void halite_compiler_value(halite_compiler *compiler,
+                           const char *input,
+                           const halite_tensor *tensor);
+
+/// The seed of random numbers that the model's operators draw; 0 unless this says otherwise.
+HALITE_API void halite_compiler_seed(halite_compiler *compiler, uint64_t seed);
+
+/// Adds a function that is compiled; without any, all are.
+HALITE_API void halite_compiler_function(halite_compiler *compiler, const char *name);
+
+/// Name of the module; without, that of the model's file.
+HALITE_API void halite_compiler_module_name(halite_compiler *compiler, const char *name);
+
+/// Names state: inputs and the outputs that replace them, such as `past_*` and `present_*`. May be called again. Without it, a
+/// module has no state.
+HALITE_API
+void halite_compiler_state(halite_compiler *compiler,
+                           const char *input,
+                           const char *output);
+
+/// Whether state is looked for by names, types and sizes, where none is named.
+HALITE_API void halite_compiler_find_state(halite_compiler *compiler, bool looks);
+
+/// Puts the weights into an archive beside the module (`halite_compiled_write_parameters`), which asks for them under this scope.
+HALITE_API
+void halite_compiler_external_parameters(halite_compiler *compiler,
+                                         const char *scope);
+
+/// Compiles a model. The same model and choices give the same bytes.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_compiler_compile(const halite_compiler *compiler,
+                                      const halite_model *model,
+                                      const halite_run_options *options,
+                                      halite_compiled **out);
+
+/// Frees a compiler.
+HALITE_API void halite_compiler_free(halite_compiler *compiler);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* HALITE_HALITE_H */

@@ -1,0 +1,175 @@
+//! Matrices of weights whose rows stay in the bytes of their file: products with them, and rows by index.
+
+use bytes::Bytes;
+use halite_ops::{
+    DType, Operation, block_matmul::BlockMatMul, block_rows::BlockRows, blocks::BlockFormat,
+    expression::Function, matmul::MatMul,
+};
+use halite_sizes::Size;
+
+use super::{Builder, Result, types::FLOATS};
+use crate::graph::TensorId;
+
+/// Most bytes of a part of a matrix: what every device can bind. Parts are whole rows.
+const MOST_BYTES: u64 = 1 << 27;
+
+/// How a row lies in its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// Blocks with scales of their own.
+    Blocks(BlockFormat),
+    /// Floats: `f32`, `f16` or `bf16`.
+    Floats(DType),
+}
+
+impl RowFormat {
+    /// Bytes of a row of so many elements; the reason when they are no whole blocks.
+    fn row_bytes(self, elements: u64) -> Result<u64, String> {
+        match self {
+            RowFormat::Blocks(format) => format.row_bytes(elements),
+            RowFormat::Floats(dtype) if FLOATS.contains(&dtype) => elements
+                .checked_mul(dtype.size())
+                .ok_or_else(|| format!("a row of {elements} elements is too large")),
+            RowFormat::Floats(other) => {
+                Err(format!("weights of {other}; there are f32, f16, bf16 and blocks"))
+            }
+        }
+    }
+}
+
+/// A matrix of weights, a row for each column of a product, in parts that devices can bind.
+#[derive(Clone, Debug)]
+pub struct RowMatrix {
+    format: RowFormat,
+    /// Parts with the rows of each.
+    parts: Vec<(TensorId, u64)>,
+    /// Rows of all parts.
+    pub rows: u64,
+    /// Elements of a row.
+    pub length: u64,
+}
+
+impl Builder {
+    /// A matrix of weights from its bytes, which stay where they are.
+    ///
+    /// # Errors
+    /// The bytes are not as many as the sizes say, or no rows of the format.
+    pub fn row_matrix(
+        &mut self,
+        name: &str,
+        format: RowFormat,
+        [rows, length]: [u64; 2],
+        bytes: &Bytes,
+    ) -> Result<RowMatrix> {
+        let wrong = |b: &Self, reason: String| b.invalid(format!("the weights '{name}': {reason}"));
+        let row = format.row_bytes(length).map_err(|reason| wrong(self, reason))?;
+        if row == 0 || rows == 0 {
+            return Err(wrong(self, "they are none".to_owned()));
+        }
+        if rows.checked_mul(row) != Some(bytes.len() as u64) {
+            let reason = format!("{} bytes are not {rows} rows of {row}", bytes.len());
+            return Err(wrong(self, reason));
+        }
+        let most = (MOST_BYTES / row.max(1)).max(1);
+        let mut parts = Vec::new();
+        for first in (0..rows).step_by(most as usize) {
+            let count = most.min(rows - first);
+            let range = (first * row) as usize..((first + count) * row) as usize;
+            let (element, width) = match format {
+                RowFormat::Blocks(_) => (DType::U8, row),
+                RowFormat::Floats(dtype) => (dtype, length),
+            };
+            parts.push((self.constant(name, element.into(), &[count, width], bytes.slice(range))?, count));
+        }
+        Ok(RowMatrix { format, parts, rows, length })
+    }
+
+    /// `x`, `f32[m, length]`, times the matrix, each row of which is a column: `f32[m, rows]`. Beside 16-bit floats `x` is
+    /// rounded to their type; sums are `f32`.
+    ///
+    /// # Errors
+    /// The sizes do not go together.
+    pub fn row_product(&mut self, x: TensorId, matrix: &RowMatrix) -> Result<TensorId> {
+        let dims = self.sizes(x).to_vec();
+        let [m, k] = dims[..] else { return Err(self.not_rows(x, matrix)) };
+        if k != matrix.length {
+            return Err(self.not_rows(x, matrix));
+        }
+        let lhs = match matrix.format {
+            RowFormat::Blocks(_) => self.as_f32(x)?,
+            RowFormat::Floats(dtype) => self.cast(x, dtype)?,
+        };
+        let mut made = Vec::new();
+        for (part, rows) in &matrix.parts {
+            let operation = match matrix.format {
+                RowFormat::Blocks(format) => {
+                    Operation::BlockMatMul(BlockMatMul { m, n: *rows, k: matrix.length, format })
+                }
+                RowFormat::Floats(dtype) => Operation::MatMul(MatMul {
+                    rhs_transposed: true,
+                    ..MatMul::new(m, *rows, matrix.length, dtype, DType::F32)
+                }),
+            };
+            let dims = [m, Size::from(*rows)];
+            made.push(self.kernel1(operation, &[lhs, *part], DType::F32.into(), &dims)?);
+        }
+        match made[..] {
+            [only] => Ok(only),
+            _ => self.concat(&made, 1),
+        }
+    }
+
+    /// Rows of the matrix by `indices`, integers `[n]`: `f32[n, length]`. A row for an index out of range is zeros.
+    ///
+    /// # Errors
+    /// The indices are no list.
+    pub fn rows_by_index(&mut self, matrix: &RowMatrix, indices: TensorId) -> Result<TensorId> {
+        let [count] = self.sizes(indices).to_vec()[..] else { return Err(self.not_rows(indices, matrix)) };
+        let indices = self.cast(indices, DType::I32)?;
+        let (mut sum, mut first) = (None, 0u64);
+        for (part, rows) in &matrix.parts {
+            // Where the table has parts, indices of others are out of range: also those before, which may not count from the end.
+            let own = match matrix.parts.len() {
+                1 => indices,
+                _ => self.indices_of_part(indices, first)?,
+            };
+            let made = match matrix.format {
+                RowFormat::Blocks(format) => {
+                    let (rows, width) = (*rows, matrix.length);
+                    let op = BlockRows { rows, width, indices: count, format, index: DType::I32 };
+                    let dims = [count, Size::from(width)];
+                    self.kernel1(Operation::BlockRows(op), &[*part, own], DType::F32.into(), &dims)?
+                }
+                RowFormat::Floats(_) => {
+                    let made = self.gather(*part, own, 0)?;
+                    self.as_f32(made)?
+                }
+            };
+            sum = Some(match sum {
+                None => made,
+                Some(sum) => self.binary(Function::Add, sum, made)?,
+            });
+            first += rows;
+        }
+        sum.ok_or_else(|| self.not_rows(indices, matrix))
+    }
+
+    /// Indices less the first of a part; the largest number for those before it.
+    fn indices_of_part(&mut self, indices: TensorId, first: u64) -> Result<TensorId> {
+        use halite_ops::expression::{Operand, Scalar};
+
+        let first = i64::try_from(first).ok().filter(|first| *first < 1 << 31);
+        let first = first.ok_or_else(|| self.unsupported("a table of 2^31 rows"))?;
+        let int = |value: i64| Operand::Constant(Scalar::Int(value, DType::I32));
+        self.map(&[indices], DType::I32, |p, x| {
+            let own = p.call(Function::Sub, &[x[0], int(first)]);
+            let before = p.call(Function::Lt, &[x[0], int(first)]);
+            p.call(Function::Select, &[before, int(i64::from(i32::MAX)), own])
+        })
+    }
+
+    fn not_rows(&self, x: TensorId, matrix: &RowMatrix) -> crate::CompileError {
+        let (rows, length) = (matrix.rows, matrix.length);
+        self.invalid(format!("{} does not go with weights {rows} x {length}", self.describe(&[x])))
+    }
+}

@@ -1,0 +1,193 @@
+//! The metadata and tensors of a GGUF model, which may be split into several files.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use halite_formats::gguf::{self, Value};
+use halite_ops::{DType, blocks::BlockFormat};
+
+use super::Result;
+use crate::{
+    CompileError, Control, SourceLocation, Stage,
+    build::{Builder, RowFormat, RowMatrix},
+    frontends::Source,
+    graph::TensorId,
+};
+
+/// Most files of a model.
+const MOST_FILES: i128 = 4096;
+
+/// A tensor with its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    pub dims: Vec<u64>,
+    /// What the format calls its element type.
+    element: &'static str,
+    bytes: Bytes,
+}
+
+/// What is in the files of a model.
+#[derive(Debug)]
+pub(super) struct File {
+    metadata: Vec<(String, Value)>,
+    tensors: HashMap<String, Tensor>,
+}
+
+/// The error that a file is wrong.
+pub(super) fn invalid(reason: impl Into<String>) -> CompileError {
+    CompileError::invalid(&SourceLocation::default(), reason)
+}
+
+/// The error that a file asks for what is not supported.
+pub(super) fn unsupported(reason: impl Into<String>) -> CompileError {
+    CompileError::unsupported(&SourceLocation::default(), reason)
+}
+
+impl File {
+    /// Reads a model's files.
+    pub fn read(source: &Source, control: &Control) -> Result<File> {
+        let first = parse(&source.bytes, source.name().unwrap_or("the file"))?;
+        let mut file = File { metadata: Vec::new(), tensors: HashMap::new() };
+        let count = match first.value("split.count") {
+            Some(Value::Int(count)) => *count,
+            _ => 1,
+        };
+        if !(0..=MOST_FILES).contains(&count) {
+            return Err(invalid(format!("'split.count' is {count}; a model has 1 to {MOST_FILES} files")));
+        }
+        file.add(first.tensors, &source.bytes)?;
+        for place in 1..count {
+            control.check(Stage::Reading)?;
+            let name = sibling(source.name(), place, count)?;
+            let files = source.files.as_ref().ok_or_else(|| {
+                unsupported(format!("the model is split into {count} files; open it by its path"))
+            })?;
+            let bytes = files.read(&name, 0, None).map_err(invalid)?;
+            file.add(parse(&bytes, &name)?.tensors, &bytes)?;
+        }
+        file.metadata = first.metadata;
+        Ok(file)
+    }
+
+    fn add(&mut self, tensors: Vec<gguf::Tensor>, bytes: &Bytes) -> Result<()> {
+        for tensor in tensors {
+            // Reading checked that data are within the file.
+            let range = tensor.offset as usize..(tensor.offset + tensor.length) as usize;
+            let own = Tensor { dims: tensor.dims, element: tensor.element.name, bytes: bytes.slice(range) };
+            if self.tensors.insert(tensor.name.clone(), own).is_some() {
+                return Err(invalid(format!("two tensors are called '{}'", tensor.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a key.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.metadata.iter().find(|(own, _)| own == key).map(|(_, value)| value)
+    }
+
+    /// A tensor's dimensions, the outermost first.
+    pub fn dims(&self, name: &str) -> Option<&[u64]> {
+        self.tensors.get(name).map(|tensor| &tensor.dims[..])
+    }
+}
+
+fn parse(bytes: &Bytes, name: &str) -> Result<gguf::Gguf> {
+    gguf::Gguf::read(bytes).map_err(|error| invalid(format!("{name}: {error}")))
+}
+
+/// The name of another file of a split model: `NAME-00001-of-00003.gguf` is the first of three.
+fn sibling(own: Option<&str>, place: i128, count: i128) -> Result<String> {
+    let tail = format!("-00001-of-{count:05}.gguf");
+    let base = own.and_then(|own| own.strip_suffix(&tail)).ok_or_else(|| {
+        let own = own.unwrap_or("the file");
+        unsupported(format!("the model is split into {count} files: open the first, NAME{tail}, not '{own}'"))
+    })?;
+    Ok(format!("{base}-{:05}-of-{count:05}.gguf", place + 1))
+}
+
+/// Tensors on their way into a graph, which notes those that were used.
+#[derive(Debug)]
+pub(super) struct Tensors<'a> {
+    file: &'a File,
+    used: Mutex<HashSet<String>>,
+}
+
+impl<'a> Tensors<'a> {
+    pub fn of(file: &'a File) -> Self {
+        Tensors { file, used: Mutex::default() }
+    }
+
+    /// Notes that a tensor is known, and gives it if it is there.
+    pub fn find(&self, name: &str) -> Option<&'a Tensor> {
+        let tensor = self.file.tensors.get(name)?;
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        Some(tensor)
+    }
+
+    fn need(&self, name: &str, dims: &[u64]) -> Result<&'a Tensor> {
+        let tensor = self.find(name).ok_or_else(|| invalid(format!("the tensor '{name}' is missing")))?;
+        if tensor.dims != dims {
+            return Err(invalid(format!("the tensor '{name}' is {:?}, and not {dims:?}", tensor.dims)));
+        }
+        Ok(tensor)
+    }
+
+    /// A matrix of weights, a row for each result.
+    pub fn matrix(&self, b: &mut Builder, name: &str, [rows, length]: [u64; 2]) -> Result<RowMatrix> {
+        let tensor = self.need(name, &[rows, length])?;
+        let floats = match tensor.element {
+            "F32" => Some(DType::F32),
+            "F16" => Some(DType::F16),
+            "BF16" => Some(DType::BF16),
+            _ => None,
+        };
+        let blocks = BlockFormat::named(tensor.element).map(RowFormat::Blocks);
+        let format = floats.map(RowFormat::Floats).or(blocks).ok_or_else(|| {
+            let known: Vec<_> = BlockFormat::ALL.into_iter().map(BlockFormat::ggml_name).collect();
+            let (own, known) = (tensor.element, known.join(", "));
+            unsupported(format!("the weights '{name}' are {own}; there are F32, F16, BF16, {known}"))
+        })?;
+        b.row_matrix(name, format, [rows, length], &tensor.bytes)
+    }
+
+    /// A vector of floats, if it is there: scales of norms, biases, factors.
+    pub fn vector(&self, b: &mut Builder, name: &str, length: u64) -> Result<Option<TensorId>> {
+        let Some(tensor) = self.find(name) else { return Ok(None) };
+        if tensor.dims != [length] || tensor.element != "F32" {
+            let (element, dims) = (tensor.element, &tensor.dims);
+            return Err(unsupported(format!(
+                "the vector '{name}' is {element} {dims:?}, and not F32 [{length}]"
+            )));
+        }
+        b.constant(name, DType::F32.into(), &[length], tensor.bytes.clone()).map(Some)
+    }
+
+    /// The floats of a vector.
+    pub fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
+        let Some(tensor) = self.find(name) else { return Ok(None) };
+        if tensor.element != "F32" {
+            return Err(unsupported(format!("the factors '{name}' are {}, not F32", tensor.element)));
+        }
+        let floats = tensor.bytes.chunks_exact(4);
+        Ok(Some(floats.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect()))
+    }
+
+    /// Refuses tensors that nothing used: what they are for would be missing from results.
+    pub fn all_used(&self, architecture: &str) -> Result<()> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest: Vec<&str> =
+            self.file.tensors.keys().filter(|name| !used.contains(*name)).map(String::as_str).collect();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        rest.sort_unstable();
+        let (count, some) = (rest.len(), rest[..rest.len().min(8)].join(", "));
+        Err(unsupported(format!(
+            "the file has {count} tensors that a model '{architecture}' is not known to have: {some}"
+        )))
+    }
+}

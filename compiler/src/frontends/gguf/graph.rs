@@ -1,0 +1,134 @@
+//! The step of a decoder: new tokens in, logits of some of them out, caches of keys and values kept.
+
+use halite_ops::{
+    DType,
+    expression::{Function, Operand, Scalar},
+};
+use halite_sizes::Size;
+
+use super::{
+    Result,
+    file::{File, Tensors},
+    hyper::Hyper,
+    layer::{Caches, Call},
+    rope::Rope,
+};
+use crate::{
+    SourceLocation,
+    build::{Builder, Range},
+    graph::TensorId,
+};
+
+/// The inputs of a call.
+pub(super) struct Inputs {
+    /// New tokens, `i32[len]`.
+    pub tokens: TensorId,
+    /// Their places in the sequence, which follow each other, `i64[len]`.
+    pub positions: TensorId,
+    /// Which of them have logits, by number, `i32[rows]`.
+    pub rows: TensorId,
+    /// The caches of each layer.
+    pub caches: Vec<Caches>,
+    /// Tokens that caches have room for.
+    pub context: u64,
+}
+
+/// What a call gives.
+pub(super) struct Results {
+    /// `f32[rows, vocabulary]`.
+    pub logits: TensorId,
+    pub caches: Vec<Caches>,
+}
+
+/// Builds the step.
+pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs) -> Result<Results> {
+    let tensors = Tensors::of(file);
+    b.at(SourceLocation::new("embedding"));
+    let table = tensors.matrix(b, "token_embd.weight", [hyper.vocabulary, hyper.width])?;
+    let x = b.rows_by_index(&table, inputs.tokens)?;
+    let call = call(b, &tensors, hyper, inputs)?;
+    let mut x = call.scaled(b, x, hyper.embedding_scale)?;
+    let mut caches = Vec::new();
+    for (layer, own) in (0..hyper.layers).zip(&inputs.caches) {
+        b.at(SourceLocation::new(format!("layer {layer}, attention")));
+        let (attended, own) = call.attention(b, x, layer, *own)?;
+        caches.push(own);
+        x = b.binary(Function::Add, x, attended)?;
+        if layer + 1 == hyper.layers {
+            // Nothing reads the other tokens any more.
+            x = b.gather(x, inputs.rows, 0)?;
+        }
+        b.at(SourceLocation::new(format!("layer {layer}, feed-forward network")));
+        let fed = call.feed_forward(b, x, layer)?;
+        x = b.binary(Function::Add, x, fed)?;
+    }
+    b.at(SourceLocation::new("output"));
+    let Some(scale) = tensors.vector(b, "output_norm.weight", hyper.width)? else {
+        return Err(super::file::invalid("the tensor 'output_norm.weight' is missing"));
+    };
+    let x = call.norm(b, x, scale)?;
+    let head = match tensors.find("output.weight") {
+        Some(_) => tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?,
+        None => table,
+    };
+    let logits = b.row_product(x, &head)?;
+    let logits = call.scaled(b, logits, hyper.logit_scale.map(|scale| 1.0 / scale))?;
+    let logits = capped(b, logits, hyper.logit_cap)?;
+    tensors.all_used(hyper.family.name)?;
+    Ok(Results { logits, caches })
+}
+
+/// What all layers share.
+fn call<'a>(
+    b: &mut Builder,
+    tensors: &'a Tensors<'a>,
+    hyper: &'a Hyper,
+    inputs: &Inputs,
+) -> Result<Call<'a>> {
+    let len = b.sizes(inputs.tokens)[0];
+    let place = |b: &mut Builder, at: Size| {
+        let range = Range { start: at, step: 1, count: Size::constant(1) };
+        let place = b.slice(inputs.positions, &[range])?;
+        b.cast(place, DType::I32)
+    };
+    let start = place(b, Size::constant(0))?;
+    let last = place(b, len - 1)?;
+    let one = Operand::Constant(Scalar::Int(1, DType::I32));
+    let lengths = b.map(&[last], DType::I32, |p, x| p.call(Function::Add, &[x[0], one]))?;
+    let positions = b.reshape_to(inputs.positions, &[Size::constant(1), len])?;
+    let has_window = (0..hyper.layers).any(|layer| hyper.window_of(layer).is_some());
+    let divisors = divisors(tensors, hyper, inputs.context)?;
+    let mut tables = |rope: &Rope| match rope.turned {
+        0 => Ok(None),
+        _ => rope.tables(b, inputs.context, divisors.as_deref()).map(Some),
+    };
+    let all = tables(&hyper.rope)?;
+    let local = match has_window && hyper.local_rope != hyper.rope {
+        true => tables(&hyper.local_rope)?,
+        false => all,
+    };
+    Ok(Call { tensors, hyper, len, context: inputs.context, positions, start, lengths, tables: [all, local] })
+}
+
+/// What divides the angles of rotary embedding: one list, or one for short and one for long contexts.
+fn divisors(tensors: &Tensors<'_>, hyper: &Hyper, context: u64) -> Result<Option<Vec<f32>>> {
+    let one = tensors.floats("rope_freqs.weight")?;
+    if !hyper.family.long_factors {
+        return Ok(one);
+    }
+    let (short, long) =
+        (tensors.floats("rope_factors_short.weight")?, tensors.floats("rope_factors_long.weight")?);
+    let is_long = hyper.rope.trained.is_some_and(|trained| context > trained);
+    Ok(if is_long { long } else { short }.or(one))
+}
+
+/// Logits between minus and plus a number, where there is one.
+fn capped(b: &mut Builder, logits: TensorId, cap: Option<f64>) -> Result<TensorId> {
+    let Some(cap) = cap else { return Ok(logits) };
+    let cap = Operand::Constant(Scalar::Float(f64::from(cap as f32)));
+    b.map(&[logits], DType::F32, |p, x| {
+        let part = p.call(Function::Div, &[x[0], cap]);
+        let bent = p.call(Function::Tanh, &[part]);
+        p.call(Function::Mul, &[bent, cap])
+    })
+}

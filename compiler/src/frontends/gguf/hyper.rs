@@ -1,0 +1,267 @@
+//! The numbers of a GGUF model, from its metadata.
+
+use halite_formats::gguf::Value;
+
+use super::{
+    Result,
+    family::{FAMILIES, Family},
+    file::{File, invalid, unsupported},
+    rope::{Rope, Scaling},
+};
+
+/// Most layers of a model.
+const MOST_LAYERS: u64 = 4096;
+/// Most heads.
+const MOST_HEADS: u64 = 1 << 16;
+/// Most elements of a head: tables of rotary embedding grow with it before any weights are looked at.
+const MOST_DIM: u64 = 1024;
+
+/// The numbers of a decoder.
+#[derive(Clone, Debug)]
+pub(super) struct Hyper {
+    pub family: &'static Family,
+    pub layers: u64,
+    /// Elements of a token's state.
+    pub width: u64,
+    /// Tokens that there are.
+    pub vocabulary: u64,
+    pub heads: u64,
+    pub kv_heads: u64,
+    /// Elements of a query and a key.
+    pub key_dim: u64,
+    /// Elements of a value.
+    pub value_dim: u64,
+    /// Elements within the feed-forward network.
+    pub inner: u64,
+    pub epsilon: f32,
+    pub rope: Rope,
+    /// Layers that attend to a window have another, perhaps.
+    pub local_rope: Rope,
+    /// Keys that those layers attend to.
+    pub window: Option<u64>,
+    /// Factor of scores.
+    pub scale: f64,
+    pub score_cap: Option<f64>,
+    pub logit_cap: Option<f64>,
+    pub embedding_scale: Option<f64>,
+    pub residual_scale: Option<f64>,
+    pub logit_scale: Option<f64>,
+}
+
+/// The keys of an architecture.
+struct Keys<'a> {
+    file: &'a File,
+    family: &'static Family,
+}
+
+impl Keys<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.family.name)
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.file.value(&self.key(name))
+    }
+
+    fn missing(&self, name: &str) -> crate::CompileError {
+        invalid(format!("the metadata key '{}' is missing", self.key(name)))
+    }
+
+    /// A count, if it is there; of one for each layer that of all.
+    fn optional(&self, name: &str) -> Result<Option<u64>> {
+        let wrong = || invalid(format!("the metadata key '{}' is no count", self.key(name)));
+        let value = match self.value(name) {
+            None => return Ok(None),
+            Some(Value::Int(value)) => *value,
+            Some(Value::Array(array)) => {
+                let mut all = array.scalars();
+                let first = match all.next() {
+                    Some(Value::Int(first)) => first,
+                    _ => return Err(wrong()),
+                };
+                if all.any(|other| other != Value::Int(first)) {
+                    let key = self.key(name);
+                    return Err(unsupported(format!("'{key}' that is not the same in all layers")));
+                }
+                first
+            }
+            Some(_) => return Err(wrong()),
+        };
+        u64::try_from(value).ok().filter(|count| *count < 1 << 32).map(Some).ok_or_else(wrong)
+    }
+
+    fn count(&self, name: &str) -> Result<u64> {
+        match self.optional(name)? {
+            None => Err(self.missing(name)),
+            Some(0) => Err(invalid(format!("the metadata key '{}' is 0", self.key(name)))),
+            Some(count) => Ok(count),
+        }
+    }
+
+    /// A number, if it is there.
+    fn float(&self, name: &str) -> Result<Option<f64>> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Float(value)) if value.is_finite() => Ok(Some(*value)),
+            Some(Value::Int(value)) => Ok(Some(*value as f64)),
+            Some(_) => Err(invalid(format!("the metadata key '{}' is no number", self.key(name)))),
+        }
+    }
+
+    /// A number other than 0, if it is there.
+    fn factor(&self, name: &str) -> Result<Option<f64>> {
+        Ok(self.float(name)?.filter(|value| *value != 0.0))
+    }
+}
+
+/// The counts of a decoder.
+struct Counts {
+    layers: u64,
+    width: u64,
+    heads: u64,
+    kv_heads: u64,
+    key_dim: u64,
+    value_dim: u64,
+}
+
+impl Counts {
+    fn read(keys: &Keys<'_>) -> Result<Counts> {
+        let (layers, width) = (keys.count("block_count")?, keys.count("embedding_length")?);
+        let heads = keys.count("attention.head_count")?;
+        let kv_heads = keys.optional("attention.head_count_kv")?.filter(|count| *count > 0).unwrap_or(heads);
+        if layers > MOST_LAYERS || heads > MOST_HEADS || !heads.is_multiple_of(kv_heads) {
+            return Err(invalid(format!(
+                "{layers} layers of {heads} heads that share {kv_heads} of keys; there are at most {MOST_LAYERS} and \
+                 {MOST_HEADS}, and heads share evenly"
+            )));
+        }
+        let key_dim = keys.optional("attention.key_length")?.unwrap_or(width / heads);
+        let value_dim = keys.optional("attention.value_length")?.unwrap_or(width / heads);
+        let possible = 1..=MOST_DIM;
+        if !possible.contains(&key_dim) || !possible.contains(&value_dim) {
+            return Err(unsupported(format!(
+                "heads of {key_dim} elements in keys and {value_dim} in values ('{}', '{}'); there are 1 to {MOST_DIM}",
+                keys.key("attention.key_length"),
+                keys.key("attention.value_length")
+            )));
+        }
+        Ok(Counts { layers, width, heads, kv_heads, key_dim, value_dim })
+    }
+}
+
+impl Hyper {
+    /// Reads them.
+    pub fn read(file: &File) -> Result<Hyper> {
+        let family = family(file)?;
+        let keys = Keys { file, family };
+        if keys.optional("expert_count")?.is_some_and(|count| count > 0) {
+            return Err(unsupported(format!("a mixture of experts ('{}')", keys.key("expert_count"))));
+        }
+        let Counts { layers, width, heads, kv_heads, key_dim, value_dim } = Counts::read(&keys)?;
+        let vocabulary = match file.dims("token_embd.weight") {
+            Some([rows, _]) => *rows,
+            _ => return Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
+        };
+        let epsilon = keys.float("attention.layer_norm_rms_epsilon")?;
+        let epsilon = epsilon.ok_or_else(|| keys.missing("attention.layer_norm_rms_epsilon"))? as f32;
+        let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
+        let rope = rope(&keys, key_dim)?;
+        let by_width = layers == family.scaled_by_width_at;
+        let scaled = if by_width { width / heads } else { key_dim };
+        let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
+        Ok(Hyper {
+            family,
+            layers,
+            width,
+            vocabulary,
+            heads,
+            kv_heads,
+            key_dim,
+            value_dim,
+            inner: keys.count("feed_forward_length")?,
+            epsilon,
+            local_rope: local_rope(&keys, &rope)?,
+            rope,
+            window: if family.local_of > 0 { window.or(family.window) } else { None },
+            scale: keys.factor("attention.scale")?.unwrap_or(1.0 / (scaled.max(1) as f64).sqrt()),
+            score_cap: keys.factor("attn_logit_softcapping")?,
+            logit_cap: keys.factor("final_logit_softcapping")?,
+            embedding_scale: own_scale.or(keys.factor("embedding_scale")?),
+            residual_scale: keys.factor("residual_scale")?,
+            logit_scale: keys.factor("logit_scale")?,
+        })
+    }
+
+    /// The window of a layer, if it has one.
+    pub fn window_of(&self, layer: u64) -> Option<u64> {
+        let of = self.family.local_of;
+        self.window.filter(|_| of > 0 && layer % of < of - 1)
+    }
+
+    /// The rotary embedding of a layer, if it has one.
+    pub fn rope_of(&self, layer: u64) -> Option<&Rope> {
+        let plain = self.family.plain_of;
+        let has = plain == 0 || (layer + 1) % plain != 0;
+        has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
+    }
+}
+
+fn family(file: &File) -> Result<&'static Family> {
+    let known = || FAMILIES.iter().map(|family| family.name).collect::<Vec<_>>().join(", ");
+    match file.value("general.architecture") {
+        Some(Value::Text(name)) => FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| {
+            let known = known();
+            unsupported(format!("the architecture '{name}' ('general.architecture'); there are: {known}"))
+        }),
+        _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
+    }
+}
+
+/// The rotary embedding of layers that attend to a window.
+fn local_rope(keys: &Keys<'_>, rope: &Rope) -> Result<Rope> {
+    let base = keys.float("rope.freq_base_swa")?.or(keys.family.local_base);
+    Ok(match base {
+        Some(base) => Rope { base, scaling: Scaling::None, ..rope.clone() },
+        None => rope.clone(),
+    })
+}
+
+fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
+    let turned = keys.optional("rope.dimension_count")?.unwrap_or(key_dim);
+    if turned > key_dim || !turned.is_multiple_of(2) {
+        return Err(invalid(format!("'{}' is {turned}", keys.key("rope.dimension_count"))));
+    }
+    let factor = match keys.factor("rope.scaling.factor")? {
+        None => keys.factor("rope.scale_linear")?,
+        factor => factor,
+    };
+    let trained = keys.optional("rope.scaling.original_context_length")?;
+    let trained = trained.or(keys.optional("context_length")?);
+    let kind = match keys.value("rope.scaling.type") {
+        None => "linear",
+        Some(Value::Text(kind)) => kind.as_str(),
+        Some(_) => return Err(invalid(format!("'{}' is no text", keys.key("rope.scaling.type")))),
+    };
+    let scaling = match (kind, factor) {
+        ("none" | "longrope", _) | ("linear" | "yarn", None) => Scaling::None,
+        ("linear", Some(factor)) => Scaling::Linear(factor),
+        ("yarn", Some(factor)) => Scaling::Yarn {
+            factor,
+            trained: trained.ok_or_else(|| keys.missing("rope.scaling.original_context_length"))?,
+            fast: keys.float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+            slow: keys.float("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+        },
+        (other, _) => {
+            let key = keys.key("rope.scaling.type");
+            return Err(unsupported(format!(
+                "'{key}' is {other}; there are none, linear, yarn and longrope"
+            )));
+        }
+    };
+    let base = keys.float("rope.freq_base")?.unwrap_or(10_000.0);
+    if !(base > 1.0) {
+        return Err(invalid(format!("'{}' is {base}", keys.key("rope.freq_base"))));
+    }
+    let magnitude = keys.factor("rope.scaling.attn_factor")?.unwrap_or(1.0);
+    Ok(Rope { turned, base, scaling, magnitude, trained })
+}

@@ -1,0 +1,189 @@
+//! The front end for GGUF files: what the model takes and gives, and the way to a graph.
+
+use halite_formats::gguf;
+use halite_ops::DType;
+use halite_sizes::Size;
+
+use super::{
+    Result,
+    file::File,
+    graph::{self, Inputs},
+    hyper::Hyper,
+};
+use crate::{
+    CompileError, Control, Stage,
+    build::Builder,
+    frontends::{FrontEnd, Recognition, Source, SourceModel},
+    graph::{ElementType, Graph, OpenSizes, TensorId},
+    signature::{Arity, Bindings, Dim, Signature},
+};
+
+/// The front end for GGUF files.
+#[derive(Debug)]
+pub struct Gguf;
+
+/// The one function of a file.
+const MAIN: &str = "main";
+/// How many new tokens a call has.
+const TOKENS: &str = "tokens";
+/// How many of them have logits.
+const ROWS: &str = "rows";
+/// How many tokens caches have room for.
+const CONTEXT: &str = "context";
+
+impl FrontEnd for Gguf {
+    fn id(&self) -> &'static str {
+        "gguf"
+    }
+
+    fn name(&self) -> &'static str {
+        "GGUF"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["gguf"]
+    }
+
+    fn recognizes(&self, start: &[u8]) -> Recognition {
+        match gguf::is_gguf(start) {
+            true => Recognition::Certain,
+            false => Recognition::No,
+        }
+    }
+
+    fn read(&self, source: Source, control: &Control) -> Result<Box<dyn SourceModel>> {
+        control.check(Stage::Reading)?;
+        let file = File::read(&source, control)?;
+        let hyper = Hyper::read(&file)?;
+        let name = match file.value("general.name") {
+            Some(gguf::Value::Text(name)) => name.clone(),
+            _ => String::new(),
+        };
+        Ok(Box::new(Model { file, hyper, name }))
+    }
+}
+
+/// A GGUF model.
+#[derive(Debug)]
+struct Model {
+    file: File,
+    hyper: Hyper,
+    name: String,
+}
+
+fn port(name: String, element: DType, dims: Vec<Dim>) -> Signature {
+    let element = Some(element.into());
+    Signature { name, arity: Arity::Tensor, is_optional: false, element, dims: Some(dims) }
+}
+
+impl Model {
+    /// The caches, before or after a call.
+    fn caches(&self, when: &str) -> impl Iterator<Item = Signature> {
+        let h = &self.hyper;
+        let (heads, sizes) = (h.kv_heads, [("key", h.key_dim), ("value", h.value_dim)]);
+        let when = when.to_owned();
+        (0..h.layers).flat_map(move |layer| {
+            sizes.map(|(what, dim)| {
+                let dims = [Dim::Known(1), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
+                port(format!("{when}.{layer}.{what}"), DType::F16, dims.into())
+            })
+        })
+    }
+
+    fn known(function: &str) -> Result<()> {
+        if function == MAIN {
+            return Ok(());
+        }
+        let reason = format!("there is no function '{function}'; there are: {MAIN}");
+        Err(CompileError::Request(reason))
+    }
+
+    fn signatures(&self) -> Vec<Signature> {
+        let symbol = |name: &str| vec![Dim::Symbol(name.to_owned())];
+        let own = [
+            port("tokens".into(), DType::I32, symbol(TOKENS)),
+            port("positions".into(), DType::I64, symbol(TOKENS)),
+            port("rows".into(), DType::I32, symbol(ROWS)),
+        ];
+        own.into_iter().chain(self.caches("past")).collect()
+    }
+
+    /// The graph for inputs of these sizes, of which some may be open.
+    fn step(
+        &self,
+        b: &mut Builder,
+        inputs: &[Signature],
+        shapes: &[Vec<Size>],
+        bound: &Bindings,
+    ) -> Result<()> {
+        let mut ids: Vec<TensorId> = Vec::new();
+        for (signature, dims) in inputs.iter().zip(shapes) {
+            ids.push(input(b, signature, dims, bound)?);
+        }
+        let context = b.dims(ids[3])[2];
+        if context == 0 || b.sizes(ids[0])[0] == 0 {
+            return Err(CompileError::Request("the context and the tokens of a call are at least 1".into()));
+        }
+        let caches = ids[3..].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        let given = Inputs { tokens: ids[0], positions: ids[1], rows: ids[2], caches, context };
+        let made = graph::build(b, &self.file, &self.hyper, &given)?;
+        b.output("logits", made.logits);
+        for (layer, [keys, values]) in made.caches.into_iter().enumerate() {
+            b.output(&format!("present.{layer}.key"), keys);
+            b.output(&format!("present.{layer}.value"), values);
+        }
+        Ok(())
+    }
+}
+
+/// An input, whose elements may have been promised.
+fn input(b: &mut Builder, signature: &Signature, dims: &[Size], bound: &Bindings) -> Result<TensorId> {
+    let element: ElementType = signature.element.expect("the signature was made with a type");
+    match bound.values.get(&signature.name) {
+        Some(value) if value.element != element => {
+            Err(CompileError::Request(format!("a value of type {} is given for {signature}", value.element)))
+        }
+        Some(value) => {
+            let dims: Vec<u64> = dims.iter().map(|size| size.exact()).collect();
+            b.bound_input(&signature.name, element, &dims, value.bytes.clone())
+        }
+        None => b.input_of(&signature.name, element, dims),
+    }
+}
+
+impl SourceModel for Model {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn functions(&self) -> Vec<String> {
+        vec![MAIN.to_owned()]
+    }
+
+    fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
+        Model::known(function)?;
+        Ok(self.signatures())
+    }
+
+    fn outputs(&self, function: &str) -> Result<Vec<Signature>> {
+        Model::known(function)?;
+        let dims = vec![Dim::Symbol(ROWS.into()), Dim::Known(self.hyper.vocabulary)];
+        let logits = port("logits".into(), DType::F32, dims);
+        Ok(std::iter::once(logits).chain(self.caches("present")).collect())
+    }
+
+    fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
+        let inputs = self.inputs(function)?;
+        let shapes = bindings.resolve(&inputs)?;
+        let open = bindings.open_shapes(&inputs, &shapes);
+        let known =
+            || shapes.iter().map(|dims| dims.iter().map(|size| Size::from(*size)).collect()).collect();
+        let dims: Vec<Vec<Size>> = open.as_ref().map_or_else(known, |open| open.shapes.clone());
+        let _entered = open.as_ref().map(|open| open.trace.enter());
+        let mut b = Builder::controlled(control);
+        self.step(&mut b, &inputs, &dims, bindings)?;
+        let mut graph = b.finish()?;
+        graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols });
+        Ok(graph)
+    }
+}

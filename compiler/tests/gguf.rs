@@ -1,0 +1,131 @@
+//! GGUF models on the host beside llama.cpp, and what is refused. The models: `conformance/models/gguf_tiny.py`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use halite_compiler::{
+    CompileError, Control, Model, ModelFormat, Precision, graph::Graph, signature::Bindings,
+};
+use halite_ops::Values;
+use serde_json::Value as Json;
+
+/// Tokens that caches have room for.
+const CONTEXT: u64 = 64;
+
+fn bytes(name: &str) -> Vec<u8> {
+    fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/gguf").join(name)).unwrap()
+}
+
+fn open(bytes: Vec<u8>) -> Result<Model, CompileError> {
+    Model::from_bytes(bytes.into(), ModelFormat::named("gguf").unwrap(), &Control::default())
+}
+
+fn bindings(tokens: u64) -> Bindings {
+    let dims = [("tokens", tokens), ("rows", 1), ("context", CONTEXT)];
+    let dims: BTreeMap<String, u64> = dims.map(|(name, size)| (name.to_owned(), size)).into();
+    Bindings { dims, ..Bindings::default() }
+}
+
+fn graph(model: &Model, tokens: u64) -> Result<Graph, CompileError> {
+    let all = [bindings(tokens)];
+    let (mut function, _) = model.function("main", &all, Precision::Model, &Control::default())?;
+    Ok(function.versions.remove(0))
+}
+
+/// Runs a call behind `first` tokens; gives the logits of the last token, and the caches.
+fn call(model: &Model, tokens: &[i64], first: i64, caches: &[Values]) -> (Vec<f64>, Vec<Values>) {
+    let graph = graph(model, tokens.len() as u64).unwrap();
+    let mut inputs = vec![
+        Values::Int(tokens.to_vec()),
+        Values::Int((first..first + tokens.len() as i64).collect()),
+        Values::Int(vec![tokens.len() as i64 - 1]),
+    ];
+    let empty = graph.inputs[3..]
+        .iter()
+        .map(|port| Values::Float(vec![0.0; graph.tensor(port.tensor).elements() as usize]));
+    inputs.extend(if caches.is_empty() { empty.collect() } else { caches.to_vec() });
+    let mut results = graph.evaluate(&inputs).unwrap();
+    (results.remove(0).floats(), results)
+}
+
+fn near(name: &str, found: &[f64], wanted: &[f64]) {
+    let largest = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    println!("{name}: {largest}");
+    // Keys, values and queries are rounded to f16: 11 bits of logits of up to 15.
+    assert!(found.len() == wanted.len() && largest < 0.03, "{name}: {largest}");
+}
+
+#[test]
+fn logits_are_those_of_llama_cpp() {
+    for name in ["llama", "gemma3"] {
+        let model = open(bytes(&format!("{name}.gguf"))).unwrap();
+        let json: Json = serde_json::from_slice(&bytes(&format!("{name}.json"))).unwrap();
+        let numbers = |key: &str| json[key].as_array().unwrap().clone();
+        let tokens: Vec<i64> = numbers("prompt").iter().map(|token| token.as_i64().unwrap()).collect();
+        let wanted: Vec<f64> = numbers("logits").iter().map(|logit| logit.as_f64().unwrap()).collect();
+        let (whole, _) = call(&model, &tokens, 0, &[]);
+        near(name, &whole, &wanted);
+        // The same in two pieces: what was cached counts.
+        let (_, caches) = call(&model, &tokens[..33], 0, &[]);
+        let (pieces, _) = call(&model, &tokens[33..], 33, &caches);
+        near(name, &pieces, &whole);
+    }
+}
+
+#[test]
+fn what_is_missing_or_not_known_is_told_by_its_key() {
+    let refused = |name: &str, changes: &[(&str, &str)]| {
+        let mut bytes = bytes(name);
+        for (from, to) in changes {
+            assert_eq!(from.len(), to.len());
+            let at = bytes.windows(from.len()).position(|own| own == from.as_bytes()).unwrap();
+            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+        }
+        match open(bytes).and_then(|model| graph(&model, 1)) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{name} is taken with {changes:?}"),
+        }
+    };
+    let text = refused("llama.gguf", &[("llama.block_count", "llama.block_counz")]);
+    assert!(text.contains("'llama.block_count' is missing"), "{text}");
+    let text = refused("gemma3.gguf", &[("gemma3", "gamma3")]);
+    assert!(text.contains("'gamma3'") && text.contains("there are: llama, qwen2"), "{text}");
+    let text = refused("llama.gguf", &[("blk.1.ffn_down.weight", "blk.1.ffn_dowm.weight")]);
+    assert!(text.contains("'blk.1.ffn_down.weight' is missing"), "{text}");
+    let text = refused("gemma3.gguf", &[("blk.2.post_ffw_norm.weight", "blk.2.post_ffw_nerm.weight")]);
+    assert!(text.contains("not known to have: blk.2.post_ffw_nerm.weight"), "{text}");
+    let text = open(b"GGUF\x03\0\0\0".to_vec()).unwrap_err().to_string();
+    assert!(text.contains("tensor count"), "{text}");
+}
+
+#[test]
+fn a_model_of_several_files_is_read_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    // The second file has the tensors, the first the metadata and how many files there are.
+    let whole = bytes("llama.gguf");
+    let second = folder.path().join("tiny-00002-of-00002.gguf");
+    fs::write(&second, &whole).unwrap();
+    let (count, pairs) = (8 + 16, 16);
+    let file = halite_formats::gguf::Gguf::read(&whole.clone().into()).unwrap();
+    let infos = file.tensors[0].name.as_bytes();
+    let end = whole.windows(infos.len()).position(|own| own == infos).unwrap() - 8;
+    let mut first = whole[..end].to_vec();
+    let own = u64::from_le_bytes(first[pairs..count].try_into().unwrap()) + 1;
+    first[pairs..count].copy_from_slice(&own.to_le_bytes());
+    first[8..16].copy_from_slice(&0u64.to_le_bytes());
+    first.extend(11u64.to_le_bytes());
+    first.extend(b"split.count");
+    first.extend(2u32.to_le_bytes());
+    first.extend(2u16.to_le_bytes());
+    let path = folder.path().join("tiny-00001-of-00002.gguf");
+    fs::write(&path, &first).unwrap();
+    let format = ModelFormat::named("gguf").unwrap();
+    let model = Model::open(&path, format).unwrap();
+    assert!(graph(&model, 1).is_ok());
+    let other = folder.path().join("other.gguf");
+    fs::copy(&path, &other).unwrap();
+    let text = Model::open(&other, format).unwrap_err().to_string();
+    assert!(text.contains("open the first, NAME-00001-of-00002.gguf"), "{text}");
+    fs::remove_file(second).unwrap();
+    assert!(Model::open(&path, format).is_err());
+}

@@ -1,0 +1,124 @@
+//! Generation of text: a language model's session, its tokenizer, and sequences of tokens with their caches.
+
+mod builder;
+mod run;
+mod sequence;
+
+use std::sync::Arc;
+
+use halite_text::{ChatTemplate, TextError, Tokenizer};
+
+pub use builder::GeneratorOptions;
+pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling};
+pub use run::{Piece, Stop};
+pub use sequence::Sequence;
+
+use crate::{Error, ErrorKind, Result, Session};
+
+/// A language model that writes text, from a GGUF file: its session, tokenizer and chat template.
+///
+/// Sequences share its weights; each has caches of its own. Any number of threads may use a generator; a [`Sequence`] is used by
+/// one at a time.
+///
+/// ```no_run
+/// use std::ops::ControlFlow;
+///
+/// use halite::{GeneratorOptions, Message, RunOptions, Sampler, Sampling, Session};
+///
+/// let generator = Session::builder().model("model.gguf").generator(GeneratorOptions::new())?;
+/// let prompt = generator.chat(&[Message::new("user", "What is a GPU?")])?;
+/// let mut sequence = generator.sequence()?;
+/// sequence.prompt(&generator.tokenize(&prompt, true), &RunOptions::new())?;
+/// let mut sampler = Sampler::new(Sampling::default());
+/// let stop = sequence.generate(&mut sampler, 256, &RunOptions::new(), |piece| {
+///     print!("{}", piece.text);
+///     ControlFlow::Continue(())
+/// })?;
+/// println!("\n{stop:?}");
+/// # Ok::<(), halite::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Generator {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    session: Session,
+    tokenizer: Tokenizer,
+    template: Option<ChatTemplate>,
+    context: usize,
+    /// How many tokens calls take, the fewest first.
+    pieces: Vec<usize>,
+}
+
+impl Generator {
+    /// The session of the model.
+    pub fn session(&self) -> &Session {
+        &self.inner.session
+    }
+
+    /// How many tokens a sequence has room for.
+    pub fn context(&self) -> usize {
+        self.inner.context
+    }
+
+    /// How many tokens the model knows.
+    pub fn vocabulary_len(&self) -> usize {
+        self.inner.tokenizer.vocabulary().len()
+    }
+
+    /// The tokens of a text, with that of the beginning if the model is used to it.
+    ///
+    /// Names of control tokens in the text, such as `<|im_end|>`, are plain text, unless `with_control` makes tokens of them: for
+    /// what [`Generator::chat`] made.
+    pub fn tokenize(&self, text: &str, with_control: bool) -> Vec<u32> {
+        self.inner.tokenizer.encode(text, with_control)
+    }
+
+    /// The text of tokens. Control tokens have none; bytes that are no UTF-8 are replaced.
+    pub fn text(&self, tokens: &[u32]) -> String {
+        self.inner.tokenizer.decode(tokens, false)
+    }
+
+    /// Whether a token ends what the model says.
+    pub fn is_end(&self, token: u32) -> bool {
+        self.inner.tokenizer.is_end(token)
+    }
+
+    /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.
+    ///
+    /// # Errors
+    /// The model has no template, or it refuses the messages.
+    pub fn chat(&self, messages: &[Message]) -> Result<String> {
+        let template = self.inner.template.as_ref().ok_or_else(|| {
+            let text =
+                "the model has no chat template ('tokenizer.chat_template'); give it a prompt as it is";
+            Error::new(ErrorKind::Unsupported, text)
+        })?;
+        template.prompt(messages).map_err(text_error)
+    }
+
+    /// A sequence without tokens. Memory for its caches is taken when it gets some.
+    ///
+    /// # Errors
+    /// The session has no device.
+    pub fn sequence(&self) -> Result<Sequence> {
+        Sequence::new(self.clone())
+    }
+}
+
+impl std::fmt::Debug for Generator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Generator").field("context", &self.inner.context).finish_non_exhaustive()
+    }
+}
+
+/// Of the room for tokenizers and templates.
+fn text_error(error: TextError) -> Error {
+    let kind = match &error {
+        TextError::Metadata { .. } => ErrorKind::InvalidModel,
+        TextError::Unsupported(_) => ErrorKind::Unsupported,
+        _ => ErrorKind::InvalidInput,
+    };
+    Error::new(kind, error.to_string())
+}

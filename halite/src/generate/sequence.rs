@@ -1,0 +1,208 @@
+//! A sequence of tokens and its caches on the device.
+
+use halite_text::Sampler;
+
+use super::Generator;
+use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor};
+
+/// What a saved sequence begins with.
+const MAGIC: &[u8; 8] = b"HALSEQ01";
+/// Of what is left of a prompt, so many tokens are worth a piece that is filled up; fewer go one by one.
+const FEW: usize = 4;
+
+/// A sequence of tokens, with caches of what the model computed of them. Made by [`Generator::sequence`].
+///
+/// A call that fails leaves the tokens as they were before it.
+#[derive(Debug)]
+pub struct Sequence {
+    generator: Generator,
+    state: State,
+    /// Tokens whose keys and values are in the caches.
+    tokens: Vec<u32>,
+    /// Logits behind the last token; empty where they have to be computed again.
+    logits: Vec<f32>,
+}
+
+impl Sequence {
+    pub(super) fn new(generator: Generator) -> Result<Sequence> {
+        let state = generator.session().state()?;
+        Ok(Sequence { generator, state, tokens: Vec::new(), logits: Vec::new() })
+    }
+
+    /// The generator that it belongs to.
+    pub fn generator(&self) -> &Generator {
+        &self.generator
+    }
+
+    /// All tokens so far.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Logits of the token that comes next, one for each token that the model knows. Empty before the first token, and behind
+    /// [`Sequence::load`] and [`Sequence::truncate`].
+    pub fn logits(&self) -> &[f32] {
+        &self.logits
+    }
+
+    /// Bytes of its caches on the device.
+    pub fn byte_len(&self) -> usize {
+        self.state.byte_len()
+    }
+
+    /// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again;
+    /// returns how many tokens that are.
+    ///
+    /// # Errors
+    /// There are none, there is no room for them, one is not known, or the device fails.
+    pub fn prompt(&mut self, tokens: &[u32], options: &RunOptions) -> Result<usize> {
+        self.check(0, tokens)?;
+        if tokens.is_empty() {
+            return Err(Error::invalid("a prompt has at least one token"));
+        }
+        let same = self.tokens.iter().zip(tokens).take_while(|(own, other)| own == other).count();
+        if same == tokens.len() && same == self.tokens.len() && !self.logits.is_empty() {
+            return Ok(same);
+        }
+        // Logits come of the last token.
+        let kept = same.min(tokens.len() - 1);
+        self.truncate(kept);
+        self.append(&tokens[kept..], options)?;
+        Ok(kept)
+    }
+
+    /// Adds tokens and computes the logits behind them. Many go in pieces.
+    ///
+    /// # Errors
+    /// There is no room for them, one is not known, or the device fails.
+    pub fn append(&mut self, tokens: &[u32], options: &RunOptions) -> Result<()> {
+        self.check(self.tokens.len(), tokens)?;
+        let before = self.tokens.len();
+        let mut rest = tokens;
+        while !rest.is_empty() {
+            let (size, count) = self.piece(rest.len());
+            if let Err(error) = self.step(size, &rest[..count], options) {
+                self.truncate(before);
+                return Err(error);
+            }
+            rest = &rest[count..];
+        }
+        Ok(())
+    }
+
+    /// The size of the next call, and how many of so many tokens it takes.
+    fn piece(&self, left: usize) -> (usize, usize) {
+        let room = self.generator.context() - self.tokens.len();
+        let pieces = &self.generator.inner.pieces;
+        let full = pieces.iter().rev().find(|size| **size <= left).copied().unwrap_or(1);
+        // The next larger one, filled up, where it replaces many calls.
+        let filled = pieces.iter().find(|size| **size > left).copied().filter(|size| *size <= room);
+        match filled {
+            Some(size) if left > FEW && (full == 1 || left > size / 2) => (size, left),
+            _ => (full, full),
+        }
+    }
+
+    fn step(&mut self, size: usize, tokens: &[u32], options: &RunOptions) -> Result<()> {
+        let first = self.tokens.len();
+        // What fills a call up is behind the tokens, so that they do not see it, and what comes next writes over it.
+        let all = tokens.iter().copied().chain(std::iter::repeat(0)).take(size);
+        let all: Vec<i32> = all.map(|token| token as i32).collect();
+        let positions: Vec<i64> = (first..first + size).map(|position| position as i64).collect();
+        let row = [(tokens.len() - 1) as i32];
+        let (all, positions, row) = (
+            Tensor::from_slice(&all, [size])?,
+            Tensor::from_slice(&positions, [size])?,
+            Tensor::from_slice(&row, [1])?,
+        );
+        let inputs = [("tokens", &all), ("positions", &positions), ("rows", &row)];
+        let outputs = self.state.run_with(inputs, options)?;
+        self.logits = outputs["logits"].to_vec::<f32>()?;
+        self.tokens.extend_from_slice(tokens);
+        Ok(())
+    }
+
+    fn check(&self, before: usize, tokens: &[u32]) -> Result<()> {
+        let (context, known) = (self.generator.context(), self.generator.vocabulary_len());
+        if before + tokens.len() > context {
+            return Err(Error::invalid(format!(
+                "{} tokens behind {before} do not fit a context of {context}; make it larger with GeneratorOptions::context \
+                 (--context)",
+                tokens.len()
+            )));
+        }
+        match tokens.iter().find(|token| **token as usize >= known) {
+            Some(token) => Err(Error::invalid(format!("there is no token {token}; the model knows {known}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the tokens behind the first `count` back. Takes no time: the caches are as they were when these came.
+    pub fn truncate(&mut self, count: usize) {
+        if count < self.tokens.len() {
+            self.tokens.truncate(count);
+            self.logits.clear();
+        }
+    }
+
+    /// The next token, which is not added yet. `None` where no logit is a number.
+    ///
+    /// # Errors
+    /// There are no tokens yet, or the device fails.
+    pub fn choose(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<Option<u32>> {
+        if self.logits.is_empty() {
+            let Some(last) = self.tokens.last().copied() else {
+                return Err(Error::invalid("a sequence without tokens has no next one; give it a prompt"));
+            };
+            self.truncate(self.tokens.len() - 1);
+            self.append(&[last], options)?;
+        }
+        Ok(sampler.choose(&self.logits, &self.tokens))
+    }
+
+    /// A second sequence with the same tokens and a copy of the caches: from here on they go their own ways.
+    ///
+    /// # Errors
+    /// There is no memory, or the device fails.
+    pub fn fork(&mut self) -> Result<Sequence> {
+        Ok(Sequence {
+            generator: self.generator.clone(),
+            state: self.state.fork()?,
+            tokens: self.tokens.clone(),
+            logits: self.logits.clone(),
+        })
+    }
+
+    /// Tokens and caches as bytes, for [`Sequence::load`] of a generator with the same model and context.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn save(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&(self.tokens.len() as u64).to_le_bytes());
+        bytes.extend(self.tokens.iter().flat_map(|token| token.to_le_bytes()));
+        bytes.extend_from_slice(&self.state.save()?);
+        Ok(bytes)
+    }
+
+    /// Becomes what was saved.
+    ///
+    /// # Errors
+    /// The bytes are no saved sequence, or one of another model or context. The sequence is without tokens then.
+    pub fn load(&mut self, bytes: &[u8]) -> Result<()> {
+        let wrong = |what: &str| Error::new(ErrorKind::InvalidInput, format!("no saved sequence: {what}"));
+        self.truncate(0);
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("it does not begin like one"))?;
+        let (count, rest) = rest.split_first_chunk::<8>().ok_or_else(|| wrong("it is cut short"))?;
+        let length = usize::try_from(u64::from_le_bytes(*count)).ok().and_then(|count| count.checked_mul(4));
+        let parts = length.and_then(|length| rest.split_at_checked(length));
+        let (tokens, state) = parts.ok_or_else(|| wrong("it is cut short"))?;
+        let tokens = tokens.chunks_exact(4).map(|own| u32::from_le_bytes([own[0], own[1], own[2], own[3]]));
+        let tokens: Vec<u32> = tokens.collect();
+        self.check(0, &tokens)?;
+        self.state.load(state.to_vec())?;
+        self.tokens = tokens;
+        self.logits.clear();
+        Ok(())
+    }
+}

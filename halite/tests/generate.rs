@@ -1,0 +1,125 @@
+//! Text generation on a device, beside llama.cpp. The models: `conformance/models/gguf_tiny.py`.
+#![cfg(feature = "text")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod common;
+
+use std::{fs, ops::ControlFlow};
+
+use common::{builder, device, repo};
+use halite::{Device, ErrorKind, Generator, GeneratorOptions, Message, RunOptions, Sampler, Sampling, Stop};
+
+/// A model with what llama.cpp made of it.
+struct Case {
+    generator: Generator,
+    prompt: Vec<u32>,
+    logits: Vec<f32>,
+    greedy: Vec<u32>,
+}
+
+fn case(device: &Device, name: &str) -> Case {
+    let path = |end: &str| repo(&format!("compiler/tests/data/gguf/{name}.{end}"));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(path("json")).unwrap()).unwrap();
+    let tokens = |key: &str| {
+        let all = json[key].as_array().unwrap().iter();
+        all.map(|token| token.as_u64().unwrap() as u32).collect()
+    };
+    let logits = json["logits"].as_array().unwrap().iter().map(|logit| logit.as_f64().unwrap() as f32);
+    let options = GeneratorOptions::new().context(64);
+    let generator = builder(device).model(path("gguf")).generator(options).unwrap();
+    Case { generator, prompt: tokens("prompt"), logits: logits.collect(), greedy: tokens("greedy") }
+}
+
+fn near(found: &[f32], wanted: &[f32]) {
+    let largest = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(found.len() == wanted.len() && largest < 0.03, "{largest}");
+}
+
+#[test]
+fn prompts_and_tokens_are_those_of_llama_cpp() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    for name in ["llama", "gemma3"] {
+        let Case { generator, prompt, logits, greedy } = case(&device, name);
+        let mut sequence = generator.sequence().unwrap();
+        // 40 tokens: a piece of 32, and a filled one.
+        assert_eq!(sequence.prompt(&prompt, &options).unwrap(), 0);
+        near(sequence.logits(), &logits);
+        let mut told = Vec::new();
+        let mut sampler = Sampler::new(Sampling::greedy());
+        let stop = sequence.generate(&mut sampler, 16, &options, |piece| {
+            told.push(piece.token);
+            ControlFlow::Continue(())
+        });
+        let ended = greedy.iter().position(|token| generator.is_end(*token));
+        assert_eq!(stop.unwrap(), if ended.is_some() { Stop::End } else { Stop::Length });
+        assert_eq!(told, greedy[..ended.unwrap_or(greedy.len())], "{name}");
+        // One by one.
+        let mut single = generator.sequence().unwrap();
+        prompt.iter().for_each(|token| single.append(&[*token], &options).unwrap());
+        near(single.logits(), &logits);
+        assert_eq!(generator.session().loaded_versions(), 1, "all calls share the weights of one version");
+    }
+}
+
+#[test]
+fn sequences_are_reused_copied_and_saved() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let Case { generator, prompt, logits, .. } = case(&device, "llama");
+    let mut sequence = generator.sequence().unwrap();
+    let mut other = prompt.clone();
+    other[30] = prompt[30] + 1;
+    sequence.prompt(&other, &options).unwrap();
+    assert_eq!(sequence.prompt(&prompt, &options).unwrap(), 30, "what is common is kept");
+    near(sequence.logits(), &logits);
+    assert_eq!(sequence.prompt(&prompt, &options).unwrap(), 40, "nothing is computed");
+    let saved = sequence.save().unwrap();
+    let mut copy = sequence.fork().unwrap();
+    sequence.append(&[5, 6, 7], &options).unwrap();
+    near(copy.logits(), &logits);
+    assert_eq!(copy.tokens(), prompt);
+    sequence.load(&saved).unwrap();
+    assert_eq!(sequence.tokens(), prompt);
+    let mut sampler = Sampler::new(Sampling::greedy());
+    let next = sequence.choose(&mut sampler, &options).unwrap();
+    near(sequence.logits(), &logits);
+    assert_eq!(next, copy.choose(&mut sampler, &options).unwrap());
+    sequence.truncate(10);
+    sequence.append(&prompt[10..], &options).unwrap();
+    near(sequence.logits(), &logits);
+    for wrong in [&b"no"[..], &saved[..20], &saved[..saved.len() - 9]] {
+        assert_eq!(copy.load(wrong).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+}
+
+#[test]
+fn limits_are_told() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let Case { generator, prompt, .. } = case(&device, "gemma3");
+    let mut sequence = generator.sequence().unwrap();
+    let refused = |error: halite::Error, text: &str| {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.message().contains(text), "{error}");
+    };
+    let mut sampler = Sampler::new(Sampling::greedy());
+    refused(sequence.choose(&mut sampler, &options).unwrap_err(), "give it a prompt");
+    refused(sequence.prompt(&[], &options).unwrap_err(), "at least one token");
+    refused(sequence.prompt(&[9999], &options).unwrap_err(), "there is no token 9999");
+    refused(sequence.prompt(&[5; 65], &options).unwrap_err(), "do not fit a context of 64");
+    // The last places of a context, where no filled piece fits.
+    let full: Vec<u32> = prompt.iter().chain(&prompt).copied().take(61).collect();
+    sequence.prompt(&full, &options).unwrap();
+    let mut sampler = Sampler::new(Sampling { seed: 3, temperature: 3.0, ..Sampling::default() });
+    let mut count = 0;
+    let stop = sequence.generate(&mut sampler, 100, &options, |_| {
+        count += 1;
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(stop.unwrap(), Stop::Context | Stop::End) && count <= 3);
+    let prompt = generator.chat(&[Message::new("user", "in the")]).unwrap();
+    assert!(prompt.ends_with("<|turn|>assistant\n"), "{prompt}");
+    let wrong = builder(&device).model(common::digits()).generator(GeneratorOptions::new()).unwrap_err();
+    assert!(wrong.message().contains("is no GGUF file"), "{wrong}");
+}

@@ -1,0 +1,357 @@
+"""Types of the extension module; the package `halite` has the same names."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, BinaryIO, Literal, Protocol, Union, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__version__: str
+
+class _Message(Protocol):
+    def SerializeToString(self) -> bytes: ...
+
+_Path = Union[str, PathLike[str]]
+_Model = Union[_Path, bytes, bytearray, memoryview, BinaryIO, _Message]
+_DeviceChoice = Union[str, "Device", "DeviceInfo"]
+_Value = Union["Tensor", "Opaque", ArrayLike, bytes, None, Sequence[Any]]
+_Inputs = Union[Mapping[str, _Value], Sequence[_Value], _Value]
+_Told = Union[bool, Callable[["Progress"], object], None]
+_Sizes = Union[int, tuple[int, int], Iterable[int]]
+_Shapes = Union[Sequence[int], Sequence[Sequence[int]]]
+
+@final
+class CancelToken:
+    """Stops work from any thread."""
+
+    def __new__(cls) -> CancelToken: ...
+    def cancel(self) -> None: ...
+    @property
+    def cancelled(self) -> bool: ...
+
+@final
+class Compiled:
+    """A module that was made from a model."""
+
+    def to_bytes(self) -> bytes: ...
+    def save(self, path: _Path, *, parameters: _Path | None = None) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def parameter_bytes(self) -> int | None: ...
+    @property
+    def report(self) -> dict[str, Any]: ...
+    def explain(self) -> str: ...
+
+@final
+class Device:
+    """An open device, which several sessions may share."""
+
+    def __new__(cls, uri: str = "vulkan", *, options: Mapping[str, str] | None = None, plugins: bool = False) -> Device: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def info(self) -> DeviceInfo: ...
+    def memory(self) -> dict[str, int]: ...
+    def transfers(self) -> dict[str, int]: ...
+    def trim(self) -> None: ...
+
+@final
+class DeviceInfo:
+    """What is known of a device before it is opened."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def driver(self) -> str: ...
+    @property
+    def kind(self) -> Literal["discrete_gpu", "integrated_gpu", "virtual_gpu", "cpu", "other"]: ...
+    @property
+    def target(self) -> str | None: ...
+    @property
+    def unusable(self) -> str | None: ...
+    @property
+    def properties(self) -> dict[str, str]: ...
+
+@final
+class Function:
+    """A function of a session."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def info(self) -> FunctionInfo: ...
+    def run(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Outputs: ...
+    def start(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Pending: ...
+    def prewarm(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> None: ...
+    def profile(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> tuple[Outputs, dict[str, Any]]: ...
+    def state(self) -> State: ...
+
+@final
+class FunctionInfo:
+    """What a function takes and gives."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def module(self) -> str: ...
+    @property
+    def inputs(self) -> list[ValueInfo]: ...
+    @property
+    def outputs(self) -> list[ValueInfo]: ...
+    @property
+    def states(self) -> list[tuple[str, str]]: ...
+    @property
+    def declaration(self) -> str | None: ...
+
+@final
+class Opaque:
+    """Something that only modules understand: a result that another call takes."""
+
+    @property
+    def kind(self) -> str: ...
+
+@final
+class Outputs(Mapping[str, Any]):
+    """The results of a call, by name and by place, as NumPy arrays."""
+
+    def __getitem__(self, key: str | int) -> Any: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __contains__(self, key: object) -> bool: ...
+    def keys(self) -> list[str]: ...  # type: ignore[override]
+    def values(self) -> list[Any]: ...  # type: ignore[override]
+    def items(self) -> list[tuple[str, Any]]: ...  # type: ignore[override]
+    def get(self, key: str | int, default: Any = None) -> Any: ...
+    def tensor(self, key: str | int) -> Tensor: ...
+    def tensors(self) -> dict[str, Tensor]: ...
+
+@final
+class Pending:
+    """A call that was started."""
+
+    @property
+    def done(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> Outputs: ...
+
+@final
+class Progress:
+    """How far a piece of work is."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+
+@final
+class Session:
+    """A model or module, ready to run on its devices."""
+
+    def __new__(
+        cls,
+        model: _Model,
+        *,
+        device: _DeviceChoice | Sequence[_DeviceChoice] | None = None,
+        options: Mapping[str, str] | None = None,
+        plugins: bool = False,
+        precision: Literal["model", "f16", "float16"] | None = None,
+        dimensions: Mapping[str, _Sizes] | None = None,
+        shapes: Mapping[str, _Shapes] | None = None,
+        values: Mapping[str, _Value] | None = None,
+        seed: int | None = None,
+        states: Mapping[str, str] | None = None,
+        cache: bool | _Path | None = None,
+        load: Literal["map", "preload"] | None = None,
+        imports: Iterable[_Model] | None = None,
+        parameters: _Path | Mapping[str, _Path] | None = None,
+        tuning: Literal["user", "shipped"] | _Path | None = None,
+        max_loaded_versions: int | None = None,
+        program_memory: int | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Session: ...
+    def run(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Outputs: ...
+    def start(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Pending: ...
+    def prewarm(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> None: ...
+    def profile(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> tuple[Outputs, dict[str, Any]]: ...
+    def state(self) -> State: ...
+    def function(self, name: str) -> Function: ...
+    @property
+    def functions(self) -> list[FunctionInfo]: ...
+    @property
+    def inputs(self) -> list[ValueInfo]: ...
+    @property
+    def outputs(self) -> list[ValueInfo]: ...
+    @property
+    def device(self) -> Device | None: ...
+    @property
+    def devices(self) -> list[Device]: ...
+    @property
+    def loaded_versions(self) -> int: ...
+
+@final
+class State:
+    """Tensors that live on the device between calls."""
+
+    def run(
+        self,
+        inputs: _Inputs = None,
+        /,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Outputs: ...
+    def reset(self) -> None: ...
+    def fork(self) -> State: ...
+    def save(self) -> bytes: ...
+    def load(self, saved: bytes) -> None: ...
+    def keys(self) -> list[str]: ...
+    @property
+    def nbytes(self) -> int: ...
+    def __getitem__(self, name: str) -> NDArray[Any] | None: ...
+    def __setitem__(self, name: str, value: ArrayLike | Tensor) -> None: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+
+@final
+class Tensor:
+    """A dense array of numbers on a device or on the host, which never changes."""
+
+    def __new__(cls, data: ArrayLike | Tensor, *, dtype: str | None = None, device: Device | None = None) -> Tensor: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def device(self) -> Device | None: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def numpy(self) -> NDArray[Any]: ...
+    def read_into(self, array: NDArray[Any]) -> None: ...
+    def to(self, device: Device | None) -> Tensor: ...
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor: ...
+    def item(self) -> Any: ...
+    def tolist(self) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
+    def __dlpack__(self, **options: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+
+@final
+class ValueInfo:
+    """An input or output of a function."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> Literal["tensor", "sequence", "scalar", "other"]: ...
+    @property
+    def dtype(self) -> str | None: ...
+    @property
+    def shape(self) -> tuple[int | str | None, ...] | None: ...
+    @property
+    def most(self) -> tuple[int | None, ...] | None: ...
+    @property
+    def optional(self) -> bool: ...
+
+def compile(
+    model: _Model,
+    *,
+    targets: str | Device | DeviceInfo | Sequence[str | Device | DeviceInfo] | None = None,
+    baseline: bool = True,
+    precision: Literal["model", "f16", "float16"] | None = None,
+    dimensions: Mapping[str, _Sizes] | None = None,
+    shapes: Mapping[str, _Shapes] | None = None,
+    values: Mapping[str, _Value] | None = None,
+    seed: int | None = None,
+    functions: Sequence[str] | None = None,
+    states: Mapping[str, str] | None = None,
+    find_states: bool = False,
+    name: str | None = None,
+    external_parameters: str | None = None,
+    tuning: Literal["user", "shipped"] | _Path | None = None,
+    timeout: float | None = None,
+    cancel: CancelToken | None = None,
+    progress: _Told = None,
+) -> Compiled: ...
+def devices(*, options: Mapping[str, str] | None = None, plugins: bool = False) -> list[DeviceInfo]: ...
+def inspect(model: _Model) -> list[FunctionInfo]: ...
+def set_log_level(level: str) -> None: ...
+def unavailable_drivers(*, plugins: bool = False) -> dict[str, str]: ...

@@ -1,0 +1,80 @@
+"""The exceptions of ONNX Runtime, and which one stands for which failure."""
+
+from __future__ import annotations
+
+import contextlib
+
+from .._errors import Error
+
+
+class Fail(Exception):
+    """Anything that has no exception of its own."""
+
+
+class InvalidArgument(Exception):
+    """An input does not fit, or a name is not known."""
+
+
+class NoSuchFile(Exception):
+    """The model's file does not exist."""
+
+
+class NoModel(Exception):
+    """There is no model."""
+
+
+class EngineError(Exception):
+    """A fault of the engine."""
+
+
+class RuntimeException(Exception):
+    """A failure while the model ran."""
+
+
+class InvalidProtobuf(Exception):
+    """The file is no model, or damaged."""
+
+
+class ModelLoaded(Exception):
+    """A model is loaded already."""
+
+
+class NotImplemented(Exception):
+    """What was asked for cannot be done here."""
+
+
+class InvalidGraph(Exception):
+    """The model contradicts its format."""
+
+
+class EPFail(Exception):
+    """The device failed."""
+
+
+class ModelRequiresCompilation(Exception):
+    """The model would have to be compiled, which was forbidden."""
+
+
+_BY_KIND = {
+    "not_found": NoSuchFile,
+    "invalid_input": InvalidArgument,
+    "invalid_model": InvalidProtobuf,
+    "unsupported": NotImplemented,
+    "no_device": EPFail,
+    "out_of_memory": RuntimeException,
+    "deadline_exceeded": Fail,
+    "cancelled": Fail,
+    "device_lost": EPFail,
+    "permission_denied": Fail,
+    "io": Fail,
+    "other": RuntimeException,
+}
+
+
+@contextlib.contextmanager
+def translated():
+    """Failures of Halite leave the block as those of ONNX Runtime."""
+    try:
+        yield
+    except Error as error:
+        raise _BY_KIND.get(error.kind, Fail)(f"[Halite] {error.kind}: {error}") from error

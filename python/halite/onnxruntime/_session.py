@@ -1,0 +1,230 @@
+"""`InferenceSession` on a session of Halite."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+import numpy as np
+
+from .. import Session, Tensor
+from . import _metadata
+from ._device import FALLBACK, PROVIDER, chosen
+from ._errors import InvalidArgument, NotImplemented, translated
+from ._logging import set_default_logger_severity
+from ._options import RunOptions, SessionOptions
+from ._values import IOBinding, OrtValue, type_text
+
+default_seed: int | None = None
+
+
+class NodeArg:
+    """An input or output: `name`, `type` (`tensor(float)`), `shape` (numbers, names of open sizes, `None`)."""
+
+    def __init__(self, info):
+        self.name: str = info.name
+        self.shape: list | None = [] if info.shape is None else list(info.shape)
+        self.type: str = {
+            "tensor": lambda: type_text(info.dtype),
+            "sequence": lambda: "seq(tensor)",
+        }.get(info.kind, lambda: str(info.dtype))()
+
+    def __str__(self) -> str:
+        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
+
+    __repr__ = __str__
+
+
+class ModelMetadata:
+    """What the model's file says of itself."""
+
+    def __init__(self, found: dict):
+        self.producer_name: str = found.get("producer_name", "")
+        self.graph_name: str = found.get("graph_name", "")
+        self.domain: str = found.get("domain", "")
+        self.description: str = found.get("description", "")
+        self.graph_description: str = found.get("graph_description", "")
+        self.version: int = found.get("version", 0)
+        self.custom_metadata_map: dict[str, str] = found["custom"]
+
+
+class InferenceSession:
+    """A model that is ready to run."""
+
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+        if kwargs.keys() - {"disabled_optimizers", "read_config_from_model", "enable_fallback"}:
+            raise InvalidArgument(f"a session has no arguments {sorted(kwargs)}")
+        self._options = sess_options if sess_options is not None else SessionOptions()
+        if not isinstance(self._options, SessionOptions):
+            raise InvalidArgument("sess_options are SessionOptions of this module")
+        if self._options.log_severity_level >= 0:
+            set_default_logger_severity(self._options.log_severity_level)
+        if providers is None and self._options._providers:
+            providers = self._options._providers
+        self._providers, self._device = chosen(providers, provider_options)
+        self._model = path_or_bytes
+        if isinstance(path_or_bytes, (str, os.PathLike)):
+            self._model = os.fspath(path_or_bytes)
+        elif not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+            raise TypeError(f"a model is a path or bytes, not {type(path_or_bytes).__name__}")
+        self._metadata: ModelMetadata | None = None
+        self._profiles: list[str] = []
+        self._begun_ns = time.monotonic_ns()
+        self._build()
+
+    def _build(self) -> None:
+        with translated():
+            self._session = Session(
+                self._model,
+                device=self._device,
+                dimensions=dict(self._options._dimensions) or None,
+                seed=default_seed,
+            )
+            inputs, outputs = self._session.inputs, self._session.outputs
+        self._inputs = [NodeArg(info) for info in inputs if not info.optional]
+        self._optional = [NodeArg(info) for info in inputs if info.optional]
+        self._outputs = [NodeArg(info) for info in outputs]
+        self._required = [arg.name for arg in self._inputs]
+        self._output_names = [arg.name for arg in self._outputs]
+
+    # What is known of it.
+
+    def get_inputs(self) -> list[NodeArg]:
+        """What has to be given."""
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """What comes out."""
+        return list(self._outputs)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """What may be given, and has a value otherwise."""
+        return list(self._optional)
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model's file says of itself."""
+        if self._metadata is None:
+            self._metadata = ModelMetadata(_metadata.read(self._model))
+        return self._metadata
+
+    def get_providers(self) -> list[str]:
+        """The providers that it was made for."""
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict]:
+        """The device of Halite's provider."""
+        device = self._session.device
+        uri = "" if device is None else device.uri
+        return {name: {"device": uri} if name == PROVIDER else {} for name in self._providers}
+
+    def set_providers(self, providers=None, provider_options=None) -> None:
+        """Makes the session again for other providers."""
+        self._providers, self._device = chosen(providers, provider_options)
+        self._build()
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that it was made with."""
+        return self._options
+
+    def disable_fallback(self) -> None:
+        """Does nothing: a failed run is never made again elsewhere."""
+
+    def enable_fallback(self) -> None:
+        """Refused: a failed run is never made again elsewhere."""
+        raise NotImplemented(f"a run that fails is not made again on {FALLBACK}")
+
+    # Runs.
+
+    def run(self, output_names, input_feed, run_options: RunOptions | None = None) -> list:
+        """Runs it: the outputs with these names, or all for `None`, as arrays."""
+        names = self._wanted(output_names)
+        outputs = self._call(input_feed, run_options)
+        with translated():
+            return [outputs[name] for name in names]
+
+    def run_async(self, output_names, input_feed, callback, user_data, run_options=None) -> None:
+        """Runs it on another thread, which calls `callback(results, user_data, error)`."""
+        names = self._wanted(output_names)
+        self._check_feed(input_feed)
+
+        def work():
+            results, error = [], ""
+            try:
+                results = self.run(names, input_feed, run_options)
+            except Exception as failure:
+                error = str(failure)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, name="halite-run-async", daemon=True).start()
+
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None) -> list[OrtValue]:
+        """As `run`, with values that stay on the device."""
+        names = self._wanted(output_names)
+        outputs = self._call({name: value._value for name, value in input_dict_ort_values.items()}, run_options)
+        with translated():
+            return [OrtValue(outputs.tensor(name)) for name in names]
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs that are bound once."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Runs it with what is bound."""
+        outputs = self._call(iobinding._feed(), run_options)
+        with translated():
+            iobinding._take(outputs)
+
+    def _wanted(self, output_names) -> list[str]:
+        if not output_names:
+            return self._output_names
+        for name in output_names:
+            if name not in self._output_names:
+                raise InvalidArgument(f"there is no output '{name}'; there are: {', '.join(self._output_names)}")
+        return list(output_names)
+
+    def _check_feed(self, feed) -> None:
+        missing = [name for name in self._required if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+
+    def _call(self, feed, run_options: RunOptions | None):
+        self._check_feed(feed)
+        feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in feed.items()}
+        cancel = None if run_options is None else run_options._token
+        with translated():
+            if not self._options.enable_profiling:
+                return self._session.run(feed, cancel=cancel)
+            outputs, profile = self._session.profile(feed, cancel=cancel)
+        self._profiles.append(profile["trace"])
+        return outputs
+
+    def _on_device(self, array: np.ndarray):
+        """A tensor on the session's device, of an array."""
+        with translated():
+            return Tensor(array, device=self._session.device)
+
+    # Profiles.
+
+    def end_profiling(self) -> str:
+        """Writes what runs were measured as trace events, and gives the file's name; empty where profiling was not enabled."""
+        if not self._options.enable_profiling:
+            return ""
+        path = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        events, offset = [], 0.0
+        for text in self._profiles:
+            own = json.loads(text)["traceEvents"]
+            for event in own:
+                if "ts" in event:
+                    event["ts"] += offset
+            events.extend(own)
+            offset = max((e["ts"] + e.get("dur", 0.0) for e in own if "ts" in e), default=offset)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": events}, file)
+        self._profiles.clear()
+        return path
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When the session was made, by the clock of `time.monotonic_ns()`."""
+        return self._begun_ns

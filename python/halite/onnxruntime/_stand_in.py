@@ -1,0 +1,63 @@
+"""Being the module `onnxruntime` of a process."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+_OWN = __package__
+_NAME = "onnxruntime"
+_replaced: dict[str, types.ModuleType] = {}
+_placed: dict[str, types.ModuleType] = {}
+
+
+def _capi() -> dict[str, types.ModuleType]:
+    """The modules below `onnxruntime.capi` that packages import names from."""
+    own = sys.modules[_OWN]
+    names = {name: getattr(own, name) for name in dir(own) if not name.startswith("_")}
+    modules = {}
+    for name in ("_pybind_state", "onnxruntime_pybind11_state", "onnxruntime_inference_collection"):
+        module = types.ModuleType(f"{_NAME}.capi.{name}", "Names of ONNX Runtime that Halite stands in for.")
+        module.__dict__.update(names)
+        modules[f"{_NAME}.capi.{name}"] = module
+    capi = types.ModuleType(f"{_NAME}.capi", "Names of ONNX Runtime that Halite stands in for.")
+    capi.__path__ = []
+    for name, module in modules.items():
+        setattr(capi, name.rpartition(".")[2], module)
+    return {f"{_NAME}.capi": capi, **modules}
+
+
+def is_installed() -> bool:
+    """Whether `import onnxruntime` gives this module."""
+    return sys.modules.get(_NAME) is sys.modules[_OWN]
+
+
+def install(*, force: bool = True) -> bool:
+    """Makes this module the module `onnxruntime` of the process, and says whether it is now.
+
+    Without `force`, an `onnxruntime` that was imported before is left alone. With it, it is replaced for what is imported from now
+    on; packages that have imported it keep it.
+    """
+    if is_installed():
+        return True
+    there = {name: module for name, module in sys.modules.items() if name == _NAME or name.startswith(f"{_NAME}.")}
+    if there and not force:
+        return False
+    for name in there:
+        _replaced[name] = sys.modules.pop(name)
+    own = sys.modules[_OWN]
+    capi = _capi()
+    own.capi = capi[f"{_NAME}.capi"]
+    _placed.update({_NAME: own, **capi})
+    sys.modules.update(_placed)
+    return True
+
+
+def uninstall() -> None:
+    """Takes the stand-in back: `import onnxruntime` gives what it gave before."""
+    for name, module in _placed.items():
+        if sys.modules.get(name) is module:
+            del sys.modules[name]
+    _placed.clear()
+    sys.modules.update(_replaced)
+    _replaced.clear()

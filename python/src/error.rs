@@ -1,0 +1,60 @@
+//! Failures as exceptions: `halite.Error`, which the package defines in Python so that it can be pickled and subclassed.
+
+use halite::ErrorKind;
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
+
+/// The class `halite.Error`.
+static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// The name of a kind, as `Error.kind` has it.
+pub fn kind_name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "not_found",
+        ErrorKind::InvalidInput => "invalid_input",
+        ErrorKind::InvalidModel => "invalid_model",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::NoDevice => "no_device",
+        ErrorKind::OutOfMemory => "out_of_memory",
+        ErrorKind::DeadlineExceeded => "deadline_exceeded",
+        ErrorKind::Cancelled => "cancelled",
+        ErrorKind::DeviceLost => "device_lost",
+        ErrorKind::PermissionDenied => "permission_denied",
+        ErrorKind::Io => "io",
+        _ => "other",
+    }
+}
+
+fn exception(py: Python<'_>, text: &str, kind: &str, code: &str, context: &[String]) -> PyErr {
+    let class = CLASS.import(py, "halite._errors", "Error");
+    match class.and_then(|class| class.call1((text, kind, code, context.to_vec()))) {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}
+
+/// An error of the library as an exception.
+pub fn raised(py: Python<'_>, error: &halite::Error) -> PyErr {
+    exception(py, error.message(), kind_name(error.kind()), error.code_name(), error.context())
+}
+
+/// An exception for something that the caller gave and that does not fit.
+pub fn invalid(py: Python<'_>, text: &str) -> PyErr {
+    exception(py, text, kind_name(ErrorKind::InvalidInput), "INVALID_ARGUMENT", &[])
+}
+
+/// An exception for a fault that nobody foresaw.
+pub fn fault(py: Python<'_>, text: &str) -> PyErr {
+    exception(py, text, kind_name(ErrorKind::Other), "INTERNAL", &[])
+}
+
+/// Results of the library as results of Python.
+pub trait OrRaise<T> {
+    /// The value, or the exception.
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for halite::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| raised(py, &error))
+    }
+}

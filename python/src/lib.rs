@@ -1,0 +1,55 @@
+//! The extension module `halite._halite`: the public crate `halite` as Python sees it. The package around it is `python/halite`.
+//!
+//! Owns the translation: objects, NumPy arrays, exceptions, signals. Does not own: anything that a program in Rust could not do as
+//! well. While the library works, the interpreter's lock is released (`work.rs`).
+#![forbid(unsafe_code)]
+
+mod array;
+mod compiled;
+mod device;
+mod error;
+mod function;
+mod info;
+mod inputs;
+mod messages;
+mod options;
+mod outputs;
+mod pending;
+mod profile;
+mod progress;
+mod session;
+mod source;
+mod state;
+mod tensor;
+mod work;
+
+/// Halite's extension module; use the package `halite`.
+#[pyo3::pymodule]
+mod _halite {
+    #[pymodule_export]
+    use crate::{
+        compiled::{Compiled, compile, inspect},
+        device::{Device, DeviceInfo, devices, unavailable_drivers},
+        function::Function,
+        info::{FunctionInfo, ValueInfo},
+        inputs::Opaque,
+        messages::set_log_level,
+        options::CancelToken,
+        outputs::Outputs,
+        pending::Pending,
+        progress::Progress,
+        session::Session,
+        state::State,
+        tensor::Tensor,
+    };
+    use pyo3::{
+        Bound, PyResult,
+        types::{PyModule, PyModuleMethods},
+    };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::messages::install();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

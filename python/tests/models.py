@@ -1,0 +1,121 @@
+"""Small ONNX models, written without the package `onnx`: protobuf.dev, "Encoding"; numbers of fields from onnx/onnx.proto."""
+
+from __future__ import annotations
+
+import struct
+
+FLOAT, INT64, BOOL, DOUBLE = 1, 7, 9, 11
+
+
+def _varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def message(field: int, content: bytes | str) -> bytes:
+    content = content.encode() if isinstance(content, str) else content
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def node(kind: str, inputs: list[str], outputs: list[str], **attributes: int | bytes) -> bytes:
+    """A node; attributes are integers, or graphs as bytes."""
+    names = b"".join(message(1, name) for name in inputs) + b"".join(message(2, name) for name in outputs)
+    content = names + message(4, kind)
+    for name, value in attributes.items():
+        held = number(3, value) + number(20, 2) if isinstance(value, int) else message(6, value) + number(20, 5)
+        content += message(5, message(1, name) + held)
+    return message(1, content)
+
+
+def constant(name: str, shape: list[int], values: list[float]) -> bytes:
+    dims = b"".join(number(1, size) for size in shape)
+    data = struct.pack(f"<{len(values)}f", *values)
+    return message(5, dims + number(2, FLOAT) + message(8, name) + message(9, data))
+
+
+def _value(field: int, name: str, shape: list[int | str], element: int) -> bytes:
+    def dimension(size):
+        return message(1, number(1, size) if isinstance(size, int) else message(2, size))
+
+    tensor = number(1, element) + message(2, b"".join(dimension(size) for size in shape))
+    return message(field, message(1, name) + message(2, message(1, tensor)))
+
+
+def takes(name: str, shape: list[int | str], element: int = FLOAT) -> bytes:
+    return _value(11, name, shape, element)
+
+
+def gives(name: str, shape: list[int | str], element: int = FLOAT) -> bytes:
+    return _value(12, name, shape, element)
+
+
+def model(*parts: bytes, metadata: dict[str, str] | None = None) -> bytes:
+    graph = message(2, "graph of a test") + b"".join(parts)
+    entries = b"".join(message(14, message(1, k) + message(2, v)) for k, v in (metadata or {}).items())
+    about = message(2, "halite tests") + message(4, "test.halite") + number(5, 3) + message(6, "what it is")
+    return number(1, 8) + about + message(7, graph) + message(8, number(2, 18)) + entries
+
+
+def doubled(element: int = FLOAT) -> bytes:
+    """`y = x + x` for vectors of any length `n`."""
+    return model(
+        node("Add", ["x", "x"], ["y"]),
+        takes("x", ["n"], element),
+        gives("y", ["n"], element),
+        metadata={"names": "a,b", "empty": ""},
+    )
+
+
+def accumulator() -> bytes:
+    """`y = 2 * (state + x)`, and the sum replaces the state."""
+    return model(
+        node("Add", ["state", "x"], ["stateN"]),
+        node("Mul", ["stateN", "two"], ["y"]),
+        constant("two", [1], [2.0]),
+        takes("x", [4]),
+        takes("state", [4]),
+        gives("y", [4]),
+        gives("stateN", [4]),
+    )
+
+
+def split() -> bytes:
+    """Two inputs, two outputs: sum and difference."""
+    return model(
+        node("Add", ["a", "b"], ["sum"]),
+        node("Sub", ["a", "b"], ["difference"]),
+        takes("a", [2, 3]),
+        takes("b", [2, 3]),
+        gives("sum", [2, 3]),
+        gives("difference", [2, 3]),
+    )
+
+
+def rounds() -> bytes:
+    """Takes the number of rounds of a loop, which adds 1 in each."""
+    body = (
+        message(2, "body")
+        + node("Identity", ["go"], ["goes_on"])
+        + node("Add", ["carried", "one"], ["more"])
+        + constant("one", [1], [1.0])
+        + takes("round", [], INT64)
+        + takes("go", [], BOOL)
+        + takes("carried", [1])
+        + gives("goes_on", [], BOOL)
+        + gives("more", [1])
+    )
+    return model(
+        node("Loop", ["count", "", "x"], ["y"], body=body),
+        takes("count", [], INT64),
+        takes("x", [1]),
+        gives("y", [1]),
+    )

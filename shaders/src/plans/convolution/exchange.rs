@@ -1,0 +1,72 @@
+//! Dispatches of `exchange.comp`: convolutions of 1x1 and products of matrices on devices that run on a CPU, in equal parts of
+//! the filters that there are.
+
+use halite_ops::{convolution::Convolution, window::Layout};
+
+use super::{Kernel, images_32, step};
+use crate::{
+    Plan, Slot, Unfit,
+    plan::{fixed, fixed_groups},
+};
+
+/// Places of an invocation.
+const PLACES: u32 = 4;
+
+/// An invocation for a part of the filters at four places, with a kernel of 1x1 without padding.
+pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let w = &shape.window;
+    if w.kernel != [1, 1] || w.pads != [0; 4] || shape.layout != Layout::Nchw {
+        return Err(Unfit("wants channels first, a kernel of 1x1 and no padding".into()));
+    }
+    let one_place = w.output() == [1, 1] && shape.images == 1 && !kernel.added.residual;
+    if one_place && w.input == [1, 1] {
+        return places_of_filters(shape, kernel);
+    }
+    products(shape, kernel, false)
+}
+
+/// The same where an image is one place: the filters are the places, of which each has its terms side by side.
+fn places_of_filters(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+    let mut turned = shape.clone();
+    turned.filters = 1;
+    turned.window.input = [1, shape.filters];
+    let groups = shape.groups > 1 && kernel.added.bias;
+    if groups {
+        return products(shape, kernel, false);
+    }
+    (kernel.added.place_bias, kernel.added.bias) = (kernel.added.bias, false);
+    kernel.bindings.swap(0, 1);
+    // What is not there has the place of the filters, and nothing reads it.
+    if !kernel.added.place_bias {
+        kernel.bindings[2] = Slot::Input(1);
+    }
+    products(&turned, kernel, true)
+}
+
+/// A product: filters are rows, places are columns, groups are the batch. With `transposed`, terms of a place lie side by side.
+pub(in crate::plans) fn products(
+    shape: &Convolution,
+    kernel: Kernel<'_>,
+    transposed: bool,
+) -> Result<Plan, Unfit> {
+    let (p, w) = (|name| kernel.params.get(name), &shape.window);
+    if shape.channels == 0 || shape.filters == 0 {
+        return Err(Unfit("wants terms and filters".into()));
+    }
+    let (lanes, most) = (p("lanes")?, p("rows")?);
+    let [height, width] = w.output();
+    let pixels = height * width;
+    let blocks = fixed_groups(shape.filters, most)?;
+    let rows = shape.filters.div_ceil(blocks.max(1).into());
+    let blocks = shape.filters.div_ceil(rows) * shape.groups;
+    let dense = w.strides == [1, 1];
+    let quads = dense && !transposed && pixels.is_multiple_of(PLACES.into());
+    let term_quads = shape.channels.is_multiple_of(4);
+    let [least, limit] = kernel.limits();
+    let flags = [quads, transposed, term_quads, dense].map(u32::from);
+    let rows = fixed("rows", rows)?;
+    let constants = [&[lanes, rows][..], &flags, &[least, limit]].concat();
+    let grid =
+        [fixed_groups(pixels, lanes * PLACES)?, fixed("a number of filters", blocks)?, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
+}

@@ -1,0 +1,178 @@
+//! The choice of the next token: which ones count, and which of them it is.
+
+/// How the next token is chosen. The steps go in this order: penalties, the most likely `top_k`, those that make up `top_p`,
+/// those at least `min_p` as likely as the first, temperature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    /// Divides logits; 0 takes the most likely token.
+    pub temperature: f32,
+    /// How many of the most likely tokens count; 0 for all.
+    pub top_k: usize,
+    /// The part of all probability that the most likely tokens that count have; 1 for all.
+    pub top_p: f32,
+    /// How likely a token is at least, as a part of how likely the first is; 0 for all.
+    pub min_p: f32,
+    /// What logits of tokens that were there lately are divided by, or multiplied where they are negative; 1 for nothing.
+    pub repeat_penalty: f32,
+    /// How many of the last tokens were there lately.
+    pub repeat_last: usize,
+    /// Where random numbers begin: the same seed gives the same choices.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling {
+            temperature: 0.8,
+            top_k: 40,
+            top_p: 0.95,
+            min_p: 0.05,
+            repeat_penalty: 1.0,
+            repeat_last: 64,
+            seed: 0,
+        }
+    }
+}
+
+impl Sampling {
+    /// Always the most likely token.
+    pub fn greedy() -> Sampling {
+        Sampling { temperature: 0.0, ..Sampling::default() }
+    }
+}
+
+/// Chooses tokens.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    sampling: Sampling,
+    random: u64,
+}
+
+impl Sampler {
+    /// A sampler at the beginning of its random numbers.
+    pub fn new(sampling: Sampling) -> Sampler {
+        Sampler { random: sampling.seed, sampling }
+    }
+
+    /// The next token after `before`. `None` where there are no logits, or none of them is a number.
+    pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
+        let s = &self.sampling;
+        let recent = &before[before.len().saturating_sub(s.repeat_last)..];
+        let penalized = s.repeat_penalty != 1.0 && s.repeat_penalty > 0.0;
+        let value = |id: u32, logit: f32| match penalized && recent.contains(&id) {
+            true if logit > 0.0 => logit / s.repeat_penalty,
+            true => logit * s.repeat_penalty,
+            false => logit,
+        };
+        let all = (0u32..).zip(logits).map(|(id, logit)| (id, value(id, *logit)));
+        let all = all.filter(|(_, logit)| !logit.is_nan() && *logit > f32::NEG_INFINITY);
+        if s.temperature <= 0.0 {
+            // Of equal ones the first.
+            return all.reduce(|best, own| if own.1 > best.1 { own } else { best }).map(|(id, _)| id);
+        }
+        let mut all: Vec<(u32, f32)> = all.collect();
+        let descending = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        if s.top_k > 0 && s.top_k < all.len() {
+            all.select_nth_unstable_by(s.top_k - 1, descending);
+            all.truncate(s.top_k);
+        }
+        all.sort_unstable_by(descending);
+        self.kept(&mut all);
+        self.drawn(&all)
+    }
+
+    /// Leaves those that make up `top_p` and are at least `min_p` as likely as the first.
+    fn kept(&self, all: &mut Vec<(u32, f32)>) {
+        let Some((_, first)) = all.first().copied() else { return };
+        let weight = |logit: f32| f64::from(logit - first).exp();
+        if self.sampling.top_p < 1.0 {
+            let sum: f64 = all.iter().map(|(_, logit)| weight(*logit)).sum();
+            let (mut part, mut count) = (0.0, 0);
+            for (_, logit) in all.iter() {
+                part += weight(*logit) / sum;
+                count += 1;
+                if part >= f64::from(self.sampling.top_p) {
+                    break;
+                }
+            }
+            all.truncate(count.max(1));
+        }
+        if self.sampling.min_p > 0.0 {
+            let least = f64::from(self.sampling.min_p.min(1.0));
+            all.retain(|(_, logit)| weight(*logit) >= least);
+        }
+    }
+
+    /// One of them, each as often as it is likely.
+    fn drawn(&mut self, all: &[(u32, f32)]) -> Option<u32> {
+        let (_, first) = *all.first()?;
+        let temperature = f64::from(self.sampling.temperature);
+        let weight = |logit: f32| (f64::from(logit - first) / temperature).exp();
+        let sum: f64 = all.iter().map(|(_, logit)| weight(*logit)).sum();
+        let mut left = self.fraction() * sum;
+        for (id, logit) in all {
+            left -= weight(*logit);
+            if left < 0.0 {
+                return Some(*id);
+            }
+        }
+        all.last().map(|(id, _)| *id)
+    }
+
+    /// A number from 0 to below 1 (SplitMix64: Steele, Lea and Flood, 2014).
+    fn fraction(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> Sampling {
+        Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, ..Sampling::default() }
+    }
+
+    fn counts(sampling: Sampling, logits: &[f32]) -> Vec<usize> {
+        let mut sampler = Sampler::new(sampling);
+        let mut counts = vec![0; logits.len()];
+        (0..4000).for_each(|_| counts[sampler.choose(logits, &[]).unwrap() as usize] += 1);
+        counts
+    }
+
+    #[test]
+    fn tokens_come_as_often_as_they_are_likely() {
+        let logits = [0.0, 3f32.ln(), f32::NEG_INFINITY];
+        let got = counts(open(), &logits);
+        assert!((900..1100).contains(&got[0]) && got[2] == 0, "{got:?}");
+        let cold = counts(Sampling { temperature: 0.5, ..open() }, &logits);
+        assert!((300..500).contains(&cold[0]), "{cold:?}");
+    }
+
+    #[test]
+    fn bounds_leave_the_most_likely() {
+        let logits = [1.0, 4.0, 3.0, 2.0];
+        let is_kept = |sampling| counts(sampling, &logits).iter().map(|n| *n > 0).collect::<Vec<_>>();
+        assert_eq!(is_kept(Sampling { top_k: 2, ..open() }), [false, true, true, false]);
+        assert_eq!(is_kept(Sampling { top_p: 0.6, ..open() }), [false, true, false, false]);
+        assert_eq!(is_kept(Sampling { min_p: 0.1, ..open() }), [false, true, true, true]);
+    }
+
+    #[test]
+    fn repetition_is_punished_and_the_seed_decides() {
+        let mut greedy = Sampler::new(Sampling { repeat_penalty: 2.0, ..Sampling::greedy() });
+        assert_eq!(greedy.choose(&[1.0, 1.5, -3.0], &[]), Some(1));
+        assert_eq!(greedy.choose(&[1.0, 1.5, -3.0], &[1]), Some(0));
+        assert_eq!(greedy.choose(&[f32::NAN], &[]), None);
+        let run = |seed| {
+            let mut sampler = Sampler::new(Sampling { seed, ..open() });
+            (0..20).map(|_| sampler.choose(&[0.0; 8], &[]).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+}

@@ -1,0 +1,74 @@
+//! Tokens of texts beside those of llama.cpp, and the chat template, of the small models of `conformance/models/gguf_tiny.py`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::{fs, path::PathBuf};
+
+use halite_formats::gguf::Gguf;
+use halite_text::{ChatTemplate, Message, Tokenizer};
+use serde_json::Value as Json;
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf").join(name)
+}
+
+fn model(name: &str) -> (Gguf, Json) {
+    let file = Gguf::read(&fs::read(path(&format!("{name}.gguf"))).unwrap().into()).unwrap();
+    (file, serde_json::from_slice(&fs::read(path(&format!("{name}.json"))).unwrap()).unwrap())
+}
+
+#[test]
+fn texts_become_the_tokens_of_llama_cpp() {
+    for name in ["llama", "gemma3"] {
+        let (file, json) = model(name);
+        let tokenizer = Tokenizer::read(&file).unwrap();
+        for case in json["texts"].as_array().unwrap() {
+            let (text, with_control) =
+                (case["text"].as_str().unwrap(), case["with_control"].as_bool().unwrap());
+            let wanted: Vec<u64> =
+                case["tokens"].as_array().unwrap().iter().map(|token| token.as_u64().unwrap()).collect();
+            let found = tokenizer.encode(text, with_control);
+            assert_eq!(found.iter().map(|t| u64::from(*t)).collect::<Vec<_>>(), wanted, "{name}: {text:?}");
+            // With scores, texts and what is behind a token that is never split get a space in front.
+            let letters = |text: &str| text.replace("<s>", "").split_whitespace().collect::<String>();
+            assert_eq!(letters(&tokenizer.decode(&found, true)), letters(text));
+        }
+    }
+}
+
+#[test]
+fn the_template_of_a_file_makes_its_prompts() {
+    let (file, _) = model("gemma3");
+    let tokenizer = Tokenizer::read(&file).unwrap();
+    let template = ChatTemplate::read(&file, &tokenizer).unwrap().expect("the file has one");
+    let prompt = template.prompt(&[Message::new("system", "be"), Message::new("user", " in the ")]).unwrap();
+    assert_eq!(
+        prompt,
+        "<|endoftext|><|turn|>system\nbe<|end|>\n<|turn|>user\nin the<|end|>\n<|turn|>assistant\n"
+    );
+    let tokens = tokenizer.encode(&prompt, true);
+    assert_eq!(Some(tokens[0]), tokenizer.begin());
+    assert!(tokens.iter().any(|token| tokenizer.is_end(*token)));
+    let (file, _) = model("llama");
+    assert!(ChatTemplate::read(&file, &tokenizer).unwrap().is_none());
+}
+
+#[test]
+fn damaged_metadata_are_errors() {
+    let bytes = fs::read(path("gemma3.gguf")).unwrap();
+    let changed = |from: &str, to: &str| {
+        assert_eq!(from.len(), to.len());
+        let at = bytes.windows(from.len()).position(|own| own == from.as_bytes()).unwrap();
+        let mut bytes = bytes.clone();
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+        Tokenizer::read(&Gguf::read(&bytes.into()).unwrap()).unwrap_err().to_string()
+    };
+    assert!(
+        changed("tokenizer.ggml.tokens", "tokenizer.ggml.tokenz")
+            .contains("'tokenizer.ggml.tokens' is missing")
+    );
+    assert!(
+        changed("tokenizer.ggml.merges", "tokenizer.ggml.mergez")
+            .contains("'tokenizer.ggml.merges' is missing")
+    );
+    assert!(changed("qwen2", "qwen9").contains("there are: llama3"));
+}

@@ -1,0 +1,162 @@
+//! Speed of language models: tokens per second of prompts (`pp512`) and of generation (`tg128`), as llama-bench tells them.
+
+use std::{io::Write, path::Path, str::FromStr, time::Instant};
+
+use halite::{CancelToken, Generator, GeneratorOptions, RunOptions};
+use halite_formats::gguf::{Gguf, Value};
+use serde_json::json;
+
+use super::{Flags, Format, stats::Aggregate};
+use crate::{
+    console::{Failure, Result},
+    interrupt::{self, Watchdog},
+    progress, session,
+};
+
+/// A measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    /// A prompt of so many tokens, as one.
+    Prompt(usize),
+    /// So many tokens, one after the other, from the first on.
+    Generation(usize),
+}
+
+impl FromStr for Test {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Test, String> {
+        let count = |digits: &str| digits.parse().ok().filter(|count| *count > 0);
+        let prompt = text.strip_prefix("pp").and_then(count).map(Test::Prompt);
+        let generation = text.strip_prefix("tg").and_then(count).map(Test::Generation);
+        prompt
+            .or(generation)
+            .ok_or_else(|| format!("'{text}' is neither ppN nor tgN, such as pp512 and tg128"))
+    }
+}
+
+impl Test {
+    fn name(self) -> String {
+        match self {
+            Test::Prompt(count) => format!("pp{count}"),
+            Test::Generation(count) => format!("tg{count}"),
+        }
+    }
+
+    fn tokens(self) -> usize {
+        match self {
+            Test::Prompt(count) | Test::Generation(count) => count,
+        }
+    }
+}
+
+/// What a file is, for the table.
+struct About {
+    name: String,
+    bytes: u64,
+    weights: u64,
+}
+
+/// Measures and prints.
+pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut dyn Write) -> Result<()> {
+    let watchdog = Watchdog::start(flags.timeout);
+    let options = watchdog.options(cancel);
+    let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
+    let builder = session::builder(&flags.devices, &flags.modules)?;
+    let builder = builder.options(progress::shown(options.clone()));
+    let generator =
+        builder.generator(GeneratorOptions::new().context(context)).inspect_err(interrupt::note)?;
+    progress::clear();
+    let about = match flags.modules.modules().next() {
+        Some(path) if path != "-" => about(Path::new(path))?,
+        _ => About { name: "standard input".to_owned(), bytes: 0, weights: 0 },
+    };
+    let device = generator.session().device().map(|device| device.uri()).unwrap_or_default();
+    let is_json = flags.measure.format() == Format::Json;
+    if !is_json {
+        writeln!(out, "| model | size | params | device | test | t/s |")?;
+        writeln!(out, "| --- | ---: | ---: | --- | ---: | ---: |")?;
+    }
+    let mut rows = Vec::new();
+    for test in tests {
+        let rates = measure(flags, *test, &generator, &options)?;
+        let speed = Aggregate::of(rates.iter().copied());
+        if is_json {
+            rows.push(json!({
+                "model": about.name, "model_size": about.bytes, "model_n_params": about.weights, "device": device,
+                "test": test.name(), "samples_ts": rates, "avg_ts": speed.mean, "stddev_ts": speed.stddev,
+            }));
+            continue;
+        }
+        let (name, size, weights) =
+            (&about.name, about.bytes as f64 / 1_048_576.0, about.weights as f64 / 1e6);
+        let (test, mean, stddev) = (test.name(), speed.mean, speed.stddev);
+        writeln!(
+            out,
+            "| {name} | {size:.2} MiB | {weights:.2} M | {device} | {test} | {mean:.2} ± {stddev:.2} |"
+        )?;
+        out.flush()?;
+    }
+    if is_json {
+        writeln!(out, "{:#}", serde_json::Value::Array(rows))?;
+    }
+    session::check_validation()
+}
+
+/// Tokens per second of each repetition.
+fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOptions) -> Result<Vec<f64>> {
+    let mut sequence = generator.sequence()?;
+    // Any tokens do: what is computed is the same for all.
+    let known = generator.vocabulary_len() as u32;
+    let tokens: Vec<u32> = (0..test.tokens() as u32).map(|place| (place * 7919 + 17) % known).collect();
+    let mut call = |tokens: &[u32]| -> Result<f64> {
+        sequence.truncate(0);
+        let began = Instant::now();
+        match test {
+            Test::Prompt(_) => sequence.append(tokens, options),
+            Test::Generation(_) => tokens.iter().try_for_each(|token| sequence.append(&[*token], options)),
+        }
+        .inspect_err(interrupt::note)
+        .map_err(Failure::from)?;
+        Ok(tokens.len() as f64 / began.elapsed().as_secs_f64())
+    };
+    // Once for what the first calls do: pipelines, memory.
+    call(match test {
+        Test::Prompt(_) => &tokens,
+        Test::Generation(_) => &tokens[..1],
+    })?;
+    (0..flags.measure.repetitions).map(|_| call(&tokens)).collect()
+}
+
+fn about(path: &Path) -> Result<About> {
+    let bytes = std::fs::read(path).map_err(|e| Failure::file("cannot read", path, &e))?;
+    let file =
+        Gguf::read(&bytes.into()).map_err(|e| Failure::invalid(format!("'{}': {e}", path.display())))?;
+    let text = |key: &str| match file.value(key) {
+        Some(Value::Text(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let (mut sizes, mut weights) = (std::collections::BTreeMap::new(), 0);
+    for tensor in &file.tensors {
+        *sizes.entry(tensor.element.name).or_insert(0) += tensor.length;
+        weights += tensor.dims.iter().product::<u64>();
+    }
+    let kind = sizes.iter().max_by_key(|(_, bytes)| **bytes).map_or("", |(kind, _)| *kind);
+    let name = format!("{} {} {kind}", text("general.architecture"), text("general.size_label"));
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ok(About { name, bytes: sizes.values().sum(), weights })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_named_like_those_of_llama_bench() {
+        assert_eq!("pp512".parse(), Ok(Test::Prompt(512)));
+        assert_eq!("tg128".parse::<Test>().map(Test::name), Ok("tg128".to_owned()));
+        for wrong in ["pp", "tg0", "512", "pp-1", "m.gguf"] {
+            assert!(wrong.parse::<Test>().unwrap_err().contains("pp512"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The flags of `halite generate`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Parser;
+use halite::Sampling;
+
+use crate::{
+    console::{self, CommonFlags, Failure, Result},
+    flags::{DeviceFlags, seconds},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  Let a model write on:
+    halite generate model.gguf --prompt=\"The capital of France is\" --max-tokens=32
+  Ask a model that was trained for conversations:
+    halite generate model.gguf --chat --prompt=\"Why is the sky blue?\"
+  Always the most likely token, on one device, as JSON:
+    halite generate model.gguf --device=vulkan://0 --temperature=0 --prompt-file=question.txt --json
+
+Text goes to standard output as it comes, speed and memory to standard error. Ctrl-C ends it and keeps what was written.
+Exit status: 0 success, 1 failure, 2 wrong usage, 130 after Ctrl-C.
+";
+
+/// Lets a language model (.gguf) write on from a prompt, on a device.
+#[derive(Parser, Debug)]
+#[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Flags {
+    /// Model (.gguf); of a model in several files the first
+    #[arg(value_name = "MODEL")]
+    pub(super) model: PathBuf,
+    /// Text to write on from
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) prompt: Option<String>,
+    /// File with the text to write on from; - is standard input
+    #[arg(long = "prompt-file", value_name = "FILE")]
+    pub(super) prompt_file: Option<PathBuf>,
+    /// The prompt is what a user says to the model: it is put into the model's chat template
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(super) chat: bool,
+    /// What the system says to the model before the user does
+    #[arg(long, value_name = "TEXT", requires = "chat", allow_hyphen_values = true)]
+    pub(super) system: Option<String>,
+    /// Names of control tokens in the prompt, such as <|im_start|>, are these tokens, and not text
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(super) special: bool,
+    /// Most tokens that are written
+    #[arg(long = "max-tokens", default_value = "256", value_name = "N")]
+    pub(super) max_tokens: usize,
+    /// Tokens that there is room for, prompt and answer. Default: 4096, or what the model was trained for, if that is less
+    #[arg(long, value_name = "TOKENS")]
+    pub(super) context: Option<usize>,
+    /// How freely tokens are chosen; 0 takes the most likely one
+    #[arg(long, default_value = "0.8", value_name = "X", help_heading = "Choice of tokens")]
+    temperature: f32,
+    /// How many of the most likely tokens count; 0 for all
+    #[arg(long = "top-k", default_value = "40", value_name = "N", help_heading = "Choice of tokens")]
+    top_k: usize,
+    /// Part of all probability that the tokens that count have; 1 for all
+    #[arg(long = "top-p", default_value = "0.95", value_name = "X", help_heading = "Choice of tokens")]
+    top_p: f32,
+    /// How likely a token is at least, as a part of how likely the first is; 0 for all
+    #[arg(long = "min-p", default_value = "0.05", value_name = "X", help_heading = "Choice of tokens")]
+    min_p: f32,
+    /// Makes tokens less likely that were there lately; 1 for not
+    #[arg(long = "repeat-penalty", default_value = "1", value_name = "X", help_heading = "Choice of tokens")]
+    repeat_penalty: f32,
+    /// How many of the last tokens were there lately
+    #[arg(long = "repeat-last", default_value = "64", value_name = "N", help_heading = "Choice of tokens")]
+    repeat_last: usize,
+    /// Where random numbers begin; the same seed gives the same text. Default: another one at each call
+    #[arg(long, value_name = "NUMBER", help_heading = "Choice of tokens")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    pub(super) devices: DeviceFlags,
+    /// Where compiled models are kept: a folder, or off. Default: this user's cache
+    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
+    pub(super) compile_cache: Option<PathBuf>,
+    /// Gives up after this many seconds
+    #[arg(long, value_parser = seconds, value_name = "SECONDS")]
+    pub(super) timeout: Option<Duration>,
+    /// Prints text, tokens and speed as one JSON object on standard output, errors included
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) common: CommonFlags,
+}
+
+impl Flags {
+    /// How tokens are chosen.
+    pub(super) fn sampling(&self) -> Result<Sampling> {
+        let within = |name: &str, value: f32, least: f32, most: f32| match (least..=most).contains(&value) {
+            true => Ok(value),
+            false => {
+                let most = if most == f32::MAX { String::new() } else { format!(" to {most}") };
+                Err(Failure::Usage(format!("--{name}={value} is not {least}{most}")))
+            }
+        };
+        Ok(Sampling {
+            temperature: within("temperature", self.temperature, 0.0, f32::MAX)?,
+            top_k: self.top_k,
+            top_p: within("top-p", self.top_p, 0.0, 1.0)?,
+            min_p: within("min-p", self.min_p, 0.0, 1.0)?,
+            repeat_penalty: within("repeat-penalty", self.repeat_penalty, f32::MIN_POSITIVE, f32::MAX)?,
+            repeat_last: self.repeat_last,
+            seed: self.seed.unwrap_or_else(random_seed),
+        })
+    }
+}
+
+/// Another number at each call.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampling(arguments: &[&str]) -> Result<Sampling> {
+        let all = ["generate", "m.gguf", "--prompt=x"].iter().chain(arguments);
+        Flags::try_parse_from(all).expect("the flags are right").sampling()
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        assert_eq!(sampling(&["--seed=7", "--top-k=3"]).unwrap().seed, 7);
+        for wrong in ["--top-p=1.5", "--temperature=-1", "--min-p=2", "--repeat-penalty=0", "--top-p=nan"] {
+            let Err(Failure::Usage(text)) = sampling(&[wrong]) else { panic!("{wrong} is accepted") };
+            assert!(text.starts_with(&wrong[..5]), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_system_message_is_for_conversations() {
+        assert!(Flags::try_parse_from(["generate", "m.gguf", "--prompt=x", "--system=y"]).is_err());
+    }
+}

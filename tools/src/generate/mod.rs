@@ -1,0 +1,183 @@
+//! The tool `halite generate`: lets a language model write on from a prompt. Does not own: tokens, sampling and caches (the library
+//! does).
+
+mod flags;
+mod report;
+
+use std::{
+    io::{Read, Write},
+    ops::ControlFlow,
+    time::Instant,
+};
+
+use halite::{
+    Drivers, Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, Sequence, Session, Stop,
+};
+
+pub use self::flags::Flags;
+use self::report::Report;
+use crate::{
+    console::{CommonFlags, Failure, Result, Tool},
+    devices, flags as shared,
+    interrupt::{self, Watchdog, cancel_on_interrupt},
+    progress, session,
+};
+
+impl Tool for Flags {
+    fn common(&self) -> &CommonFlags {
+        &self.common
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+
+    fn run(self) -> Result<()> {
+        run(&self)
+    }
+}
+
+fn run(flags: &Flags) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if devices::answer_queries(&flags.devices, &mut out)? {
+        return Ok(());
+    }
+    let sampling = flags.sampling()?;
+    let prompt = prompt_text(flags)?;
+    let cancel = cancel_on_interrupt();
+    let watchdog = Watchdog::start(flags.timeout);
+    let options = watchdog.options(&cancel);
+    let started = Instant::now();
+    let generator = generator(flags, progress::shown(options.clone()))?;
+    progress::clear();
+    let tokens = prompt_tokens(flags, &generator, &prompt)?;
+    let mut report = Report::new(&generator, started.elapsed(), tokens.len());
+    let mut sequence = generator.sequence()?;
+    let began = Instant::now();
+    sequence.prompt(&tokens, &options).inspect_err(interrupt::note)?;
+    report.prompt = began.elapsed();
+    let mut writer = Writer { out: &mut out, shows: !flags.json, failure: None };
+    let mut sampler = Sampler::new(sampling);
+    let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
+    let failure = writer.failure.take();
+    report.memory = sequence.byte_len();
+    match flags.json {
+        true => report.print_json(&mut out)?,
+        false => {
+            writeln!(out)?;
+            out.flush()?;
+            report.print_text();
+        }
+    }
+    match (failure, ended) {
+        (Some(failure), _) => Err(failure.into()),
+        (None, Err(error)) if flags.json => Err(Failure::from(error).beside_results()),
+        (None, Err(error)) => Err(error.into()),
+        (None, Ok(stop)) => {
+            report.say_why(stop);
+            session::check_validation()
+        }
+    }
+}
+
+/// Where text goes as it comes.
+struct Writer<'a> {
+    out: &'a mut dyn Write,
+    shows: bool,
+    failure: Option<std::io::Error>,
+}
+
+impl Writer<'_> {
+    fn show(&mut self, text: &str) -> ControlFlow<()> {
+        if !self.shows {
+            return ControlFlow::Continue(());
+        }
+        match self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+fn write_on(
+    flags: &Flags,
+    sequence: &mut Sequence,
+    sampler: &mut Sampler,
+    options: &RunOptions,
+    writer: &mut Writer<'_>,
+    report: &mut Report,
+) -> halite::Result<Stop> {
+    let began = Instant::now();
+    let told = |piece: &Piece| {
+        report.tokens.push(piece.token);
+        report.text.push_str(&piece.text);
+        report.generation = began.elapsed();
+        writer.show(&piece.text)
+    };
+    let stop = sequence.generate(sampler, flags.max_tokens, options, told).inspect_err(interrupt::note);
+    report.generation = began.elapsed();
+    report.stop = stop.as_ref().ok().copied();
+    stop
+}
+
+fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
+    let own = flags.devices.vulkan_options()?;
+    let mut drivers = Drivers::from_registry(flags.devices.plugins.registry()?);
+    let uris = devices::uris(&flags.devices, &own)?;
+    if uris.is_empty() {
+        drivers = drivers.options(own);
+    }
+    let cache = shared::cache(flags.compile_cache.as_deref())?;
+    let mut builder = Session::builder().drivers(&drivers).cache(cache).model(session::source(&flags.model));
+    for uri in uris {
+        builder = builder.device(uri);
+    }
+    let mut wanted = GeneratorOptions::new();
+    if let Some(context) = flags.context {
+        wanted = wanted.context(context);
+    }
+    Ok(builder.options(options).generator(wanted).inspect_err(interrupt::note)?)
+}
+
+/// What the user wants the model to write on from.
+fn prompt_text(flags: &Flags) -> Result<String> {
+    match (&flags.prompt, &flags.prompt_file) {
+        (Some(prompt), None) => Ok(prompt.clone()),
+        (None, Some(path)) if path.as_os_str() == "-" => {
+            let mut text = String::new();
+            let failed = |e: std::io::Error| Failure::file("cannot read", "standard input".as_ref(), &e);
+            std::io::stdin().read_to_string(&mut text).map_err(failed)?;
+            Ok(text)
+        }
+        (None, Some(path)) => {
+            std::fs::read_to_string(path).map_err(|e| Failure::file("cannot read", path, &e))
+        }
+        (Some(_), Some(_)) => Err(Failure::Usage(
+            "--prompt and --prompt-file exclude each other: there is one prompt".to_owned(),
+        )),
+        (None, None) => {
+            let text =
+                "there is no prompt; give one with --prompt=TEXT or --prompt-file=FILE (- is standard input)";
+            Err(Failure::Usage(text.to_owned()))
+        }
+    }
+}
+
+fn prompt_tokens(flags: &Flags, generator: &Generator, prompt: &str) -> Result<Vec<u32>> {
+    let tokens = if flags.chat {
+        let system = flags.system.iter().map(|text| Message::new("system", text.clone()));
+        let messages: Vec<_> = system.chain([Message::new("user", prompt)]).collect();
+        generator.tokenize(&generator.chat(&messages)?, true)
+    } else {
+        generator.tokenize(prompt, flags.special)
+    };
+    match tokens.is_empty() {
+        true => {
+            Err(Failure::invalid("the prompt is empty, and the model has no token that texts begin with"))
+        }
+        false => Ok(tokens),
+    }
+}

@@ -1,0 +1,98 @@
+//! The tool `halite generate`, on the small models of `conformance/models/gguf_tiny.py`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod common;
+
+use std::path::Path;
+
+use common::run;
+
+fn model(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf");
+    folder.join(name).display().to_string()
+}
+
+#[test]
+fn text_is_written_as_text_and_as_json() {
+    let model = model("gemma3.gguf");
+    let all = [
+        "generate",
+        &model,
+        "--device=vulkan",
+        "--max-tokens=6",
+        "--temperature=0",
+        "--chat",
+        "--prompt=in the",
+    ];
+    let json = run("halite", &[&all[..], &["--json"]].concat());
+    if json.stdout.contains("NOT_FOUND") || json.stdout.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", json.stdout);
+        return;
+    }
+    assert_eq!(json.code, 0, "{}{}", json.stdout, json.stderr);
+    let made: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let count = made["tokens"].as_array().unwrap().len();
+    assert!(count > 0 && made["generation"]["tokens"] == count, "{made}");
+    assert_eq!(made["context"], 128, "what the model was trained for");
+    let plain = run("halite", &all);
+    assert_eq!(
+        (plain.code, plain.stdout.as_str()),
+        (0, format!("{}\n", made["text"].as_str().unwrap()).as_str())
+    );
+    assert!(plain.stderr.contains("tokens/s") && plain.stderr.contains("MiB"), "{}", plain.stderr);
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let model = model("llama.gguf");
+    for (arguments, code, wanted) in [
+        (&["generate", &model][..], 2, "there is no prompt"),
+        (&["generate", &model, "--prompt=x", "--prompt-file=y"], 2, "exclude each other"),
+        (&["generate", &model, "--prompt=x", "--top-p=7"], 2, "--top-p=7 is not 0 to 1"),
+        (&["generate", &model, "--prompt=x", "--chat"], 1, "has no chat template"),
+        (&["generate", "no.gguf", "--prompt=x"], 1, "no.gguf"),
+    ] {
+        let ran = run("halite", arguments);
+        assert!(
+            ran.code == code && ran.stderr.contains(wanted),
+            "{arguments:?}: {} {}",
+            ran.code,
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_file_tells_what_is_in_it() {
+    let told = run("halite", &["dump", &model("gemma3.gguf")]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    for wanted in ["gemma3.block_count", "tokenizer.ggml.merges", "blk.5.ffn_down.weight", "Q5_0", "32 x 64"]
+    {
+        assert!(told.stdout.contains(wanted), "{wanted}\n{}", told.stdout);
+    }
+    let json = run("halite", &["dump", &model("gemma3.gguf"), "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(made["metadata"]["gemma3.block_count"], 6);
+    assert_eq!(made["tensors"][0]["type"], "Q8_0");
+}
+
+#[test]
+fn speed_is_told_as_llama_bench_tells_it() {
+    let model = model("llama.gguf");
+    let told = run(
+        "halite",
+        &["bench", &model, "--device=vulkan", "--generate", "pp40", "tg3", "--benchmark_repetitions=2"],
+    );
+    if told.stderr.contains("NOT_FOUND") || told.stderr.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", told.stderr);
+        return;
+    }
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(
+        told.stdout.contains("| llama")
+            && told.stdout.contains("| pp40 |")
+            && told.stdout.contains("| tg3 |")
+    );
+    let wrong = run("halite", &["bench", &model, "--generate", "xx1"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("pp512"), "{}", wrong.stderr);
+}

@@ -1,0 +1,90 @@
+//! Hostile files, broken plug-ins and faults as one run: the campaign of `attack/`, then the tests that attack what is no file.
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::shell::{self, cargo, root, say};
+
+/// Tests that attack: a package, and the tests in it.
+const TESTS: [(&str, &[&str]); 4] = [
+    ("halite-runtime", &["untrusted"]),
+    ("halite", &["untrusted", "caches"]),
+    ("halite-plugin", &["bad_plugins", "plugin_faults"]),
+    ("halite-tools", &["plugins", "malformed", "faults"]),
+];
+/// Files of the short form.
+const SHORT: usize = 480;
+/// How much longer a file may take in code that is not optimized.
+const UNOPTIMIZED: f64 = 8.0;
+/// Seconds of processor time, and MiB of memory, that a file may take.
+const BOUNDS: (f64, u64) = (2.0, 256);
+
+/// What to attack.
+#[derive(Args)]
+pub struct Options {
+    /// Files to make.
+    #[arg(long, default_value_t = 10_000)]
+    cases: usize,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A few hundred files, and no tests: what continuous integration takes.
+    #[arg(long)]
+    short: bool,
+    /// Devices to run what was compiled on; may be given several times. The first run is without one.
+    #[arg(long)]
+    device: Vec<String>,
+    /// Builds without optimization, and allows eight times as long.
+    #[arg(long)]
+    debug: bool,
+    /// A folder for the reports.
+    #[arg(long, default_value = "target/attack")]
+    reports: std::path::PathBuf,
+}
+
+/// The short form.
+pub fn short() -> Result<()> {
+    let reports = "target/attack".into();
+    run(&Options { cases: 0, seed: 1, short: true, device: Vec::new(), debug: true, reports })
+}
+
+/// Attacks. Fails if anything did harm.
+pub fn run(options: &Options) -> Result<()> {
+    let debug = options.debug || options.short;
+    let reports = root().join(&options.reports);
+    std::fs::create_dir_all(&reports).with_context(|| format!("making {}", reports.display()))?;
+    let corpus = root().join("../shared/corpus/attacks");
+    let runs = std::iter::once(None).chain(options.device.iter().map(Some));
+    for (index, device) in runs.enumerate() {
+        say(&format!("hostile files, {}", device.map_or("compiled only", |device| device)));
+        let mut command = cargo(&["run", "--package", "halite-attack"]);
+        if !debug {
+            command.arg("--release");
+        }
+        let (seconds, memory) = BOUNDS;
+        let seconds = if debug { seconds * UNOPTIMIZED } else { seconds };
+        let cases = if options.short { SHORT } else { options.cases };
+        command.args(["--", "run"]);
+        command.args([format!("--cases={cases}"), format!("--seed={}", options.seed)]);
+        command.args([format!("--seconds={seconds}"), format!("--memory={memory}")]);
+        command.arg(format!("--report={}", reports.join(format!("run-{index}.json")).display()));
+        command.args(device.map(|device| format!("--device={device}")));
+        if corpus.is_dir() {
+            command.arg(&corpus);
+        } else {
+            say(&format!("SKIPPED: the files of {}: they are not here", corpus.display()));
+        }
+        shell::run(&mut command).with_context(|| {
+            format!("a file did harm; see {}, and write it with 'halite-attack make'", reports.display())
+        })?;
+    }
+    if options.short {
+        return Ok(());
+    }
+    for (package, tests) in TESTS {
+        say(&format!("tests that attack: {package}"));
+        let tests = tests.iter().flat_map(|test| ["--test", test]);
+        shell::run(cargo(&["test", "--package", package, "--no-fail-fast"]).args(tests))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Building the shared and the static library.
+
+use std::{fs, path::PathBuf, process::Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::layout::{System, soname};
+use crate::shell::{cargo, command, output, repo};
+
+/// The package, and what cargo calls its library.
+const PACKAGE: &str = "halite-c";
+const LIBRARY: &str = "halite_c";
+
+/// Libraries that were built.
+pub struct Built {
+    pub shared: PathBuf,
+    pub archive: PathBuf,
+    /// What Windows programs are linked with.
+    pub import: Option<PathBuf>,
+    /// The version of the library.
+    pub version: String,
+    /// The version of the interface.
+    pub abi: (u32, u32),
+    /// What programs need of the system when they link the static library: `-lpthread -lm`.
+    pub system_libraries: String,
+    /// Bytes of a pointer, where they are told.
+    pub pointer_bytes: Option<u32>,
+    pub system: System,
+}
+
+/// Builds for this system or another one.
+pub fn build(debug: bool, target: Option<&str>) -> Result<Built> {
+    let abi = abi()?;
+    let triple = match target {
+        Some(triple) => triple.to_owned(),
+        None => host()?,
+    };
+    let system = System::of(&triple);
+    let (profile, folder) = if debug { ("dev", "debug") } else { ("dist", "dist") };
+    let mut build = cargo(&["rustc", "--package", PACKAGE, "--lib", "--profile", profile]);
+    build.args(["--crate-type", "cdylib,staticlib"]);
+    let mut place = repo("target");
+    if let Some(triple) = target {
+        build.args(["--target", triple]);
+        place.push(triple);
+    }
+    place.push(folder);
+    build.args(["--", "--print", "native-static-libs", "-C", "strip=debuginfo"]);
+    match system {
+        System::Elf => {
+            build.arg(format!("-Clink-arg=-Wl,-soname,{}", soname(system, abi)));
+            // Its threads would go on in memory that is gone.
+            build.arg("-Clink-arg=-Wl,-z,nodelete");
+        }
+        System::Apple => {
+            build.arg(format!("-Clink-arg=-Wl,-install_name,@rpath/{}", soname(system, abi)));
+        }
+        System::Windows => {}
+    }
+    let system_libraries = told_libraries(&mut build)?;
+    let file = |name: &str| place.join(name);
+    let (shared, archive) = match system {
+        System::Elf => (file(&format!("lib{LIBRARY}.so")), file(&format!("lib{LIBRARY}.a"))),
+        System::Apple => (file(&format!("lib{LIBRARY}.dylib")), file(&format!("lib{LIBRARY}.a"))),
+        System::Windows => (file(&format!("{LIBRARY}.dll")), file(&format!("lib{LIBRARY}.a"))),
+    };
+    let import = (system == System::Windows).then(|| file(&format!("lib{LIBRARY}.dll.a")));
+    let pointer_bytes = pointer_bytes(&triple)?;
+    Ok(Built { shared, archive, import, version: version()?, abi, system_libraries, pointer_bytes, system })
+}
+
+/// Runs the build; returns the libraries of the system that the compiler tells.
+fn told_libraries(build: &mut std::process::Command) -> Result<String> {
+    let out = build.stderr(Stdio::piped()).output().with_context(|| format!("cannot start {build:?}"))?;
+    let text = String::from_utf8_lossy(&out.stderr);
+    if !out.status.success() {
+        bail!("{build:?} failed: {}\n{text}", out.status);
+    }
+    let told = text.lines().find_map(|line| line.split_once("native-static-libs: ").map(|(_, list)| list));
+    let told =
+        told.with_context(|| format!("the compiler did not tell the static library's needs:\n{text}"))?;
+    let mut once: Vec<&str> = Vec::new();
+    for word in told.split_whitespace() {
+        if !once.contains(&word) {
+            once.push(word);
+        }
+    }
+    Ok(once.join(" "))
+}
+
+/// The numbers of the interface, as the header has them.
+fn abi() -> Result<(u32, u32)> {
+    let header = fs::read_to_string(repo("capi/include/halite/halite.h"))?;
+    let number = |name: &str| {
+        let line =
+            header.lines().find_map(|line| line.strip_prefix(&format!("#define HALITE_C_ABI_{name} ")));
+        line.and_then(|number| number.trim().parse().ok())
+            .with_context(|| format!("halite.h has no HALITE_C_ABI_{name}"))
+    };
+    Ok((number("MAJOR")?, number("MINOR")?))
+}
+
+fn version() -> Result<String> {
+    let text = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&text)?;
+    let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
+    let own = packages.iter().find(|package| package["name"] == PACKAGE);
+    let version = own.and_then(|package| package["version"].as_str());
+    Ok(version.with_context(|| format!("there is no package {PACKAGE}"))?.to_owned())
+}
+
+/// This system, as Rust names it.
+fn host() -> Result<String> {
+    let text = output(&mut command("rustc", &["-vV"]))?;
+    Ok(text.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc tells no host")?.to_owned())
+}
+
+fn pointer_bytes(triple: &str) -> Result<Option<u32>> {
+    let text = output(&mut command("rustc", &["--print", "cfg", "--target", triple]))?;
+    let width = text.lines().find_map(|line| line.strip_prefix("target_pointer_width=\""));
+    Ok(width.and_then(|width| width.trim_end_matches('"').parse::<u32>().ok()).map(|bits| bits / 8))
+}

@@ -93,15 +93,15 @@ operation::operations! {
     /// Scaled dot-product attention.
     Attention(attention) "attention"
         "attention:batch=1,heads=1,q_len=2,kv_len=3,head_dim=1,dtype=f32,causal=false,mask=none",
-    /// Places at which a condition holds.
-    Compact(compact) "compact"
-        "compact:length=5",
     /// Product of activations and weights in blocks.
     BlockMatMul(block_matmul) "block_matmul"
         "block_matmul:m=1,n=1,k=160,format=q4_0",
     /// Rows of a table of weights in blocks.
     BlockRows(block_rows) "block_rows"
         "block_rows:rows=1,width=32,indices=1,format=q4_0,index=i32",
+    /// Places at which a condition holds.
+    Compact(compact) "compact"
+        "compact:length=5",
     /// Joining of tensors.
     Concat(concat) "concat"
         "concat:outer=1,sizes=5,inner=1,dtype=f32",

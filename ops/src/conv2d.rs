@@ -137,6 +137,21 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         }),
         same(Conv2d { groups: 3, strides: [2, 2], ..conv([1, 3, 14, 19], [3, 1, 3, 3]) }),
         Conv2d { groups: 4, pads: [2, 2, 2, 2], ..conv([1, 4, 7, 6], [8, 1, 5, 5]) },
+        Conv2d {
+            groups: 3,
+            bias: true,
+            strides: [2, 2],
+            pads: [1, 2, 2, 1],
+            ..conv([2, 3, 13, 16], [3, 1, 5, 5])
+        },
+        same(Conv2d {
+            groups: 2,
+            bias: true,
+            activation: Activation::Relu6,
+            ..conv([1, 2, 9, 12], [2, 1, 7, 7])
+        }),
+        Conv2d { groups: 2, strides: [2, 2], pads: [3, 3, 3, 3], ..conv([1, 2, 17, 15], [4, 1, 7, 7]) },
+        Conv2d { groups: 2, strides: [3, 1], dilations: [1, 2], ..conv([1, 2, 13, 19], [2, 1, 4, 6]) },
         same(Conv2d { groups: 2, activation: Activation::HardSwish, ..conv([1, 6, 8, 7], [10, 3, 3, 3]) }),
         // A kernel as in the first layer of networks, and one of even size with padding on one side.
         Conv2d {

@@ -32,6 +32,7 @@ pub mod axis;
 pub mod blocks;
 pub mod convolution;
 pub mod epilogue;
+pub mod line_order;
 pub mod lines;
 pub mod moves;
 pub mod numbers;

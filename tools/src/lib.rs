@@ -35,5 +35,5 @@ pub mod run;
 mod session;
 mod state;
 pub mod trial;
-mod units;
+pub mod units;
 mod values;

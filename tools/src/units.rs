@@ -16,12 +16,23 @@ pub fn bytes(value: u64) -> String {
     }
 }
 
+/// Seconds in the unit that suits.
+pub fn seconds(value: f64) -> String {
+    match value {
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
+        s => format!("{:.2} µs", s * 1e6),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_have_units_that_suit() {
+        assert_eq!(seconds(0.001_234), "1.234 ms");
+        assert_eq!(seconds(0.000_001_5), "1.50 µs");
         assert_eq!(si(1.5e12, "OP/s"), "1.5 TOP/s");
         assert_eq!(si(10.0, "B"), "10.0 B");
         assert_eq!(

@@ -26,11 +26,14 @@ impl Builder {
         border: Border,
         value: f64,
     ) -> Result<TensorId> {
-        let (element, dims) = (self.element(tensor), self.data_sizes(tensor));
-        if borders.len() != dims.len() {
+        if borders.len() != self.rank(tensor) {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("{} borders for {what}", borders.len())));
         }
+        if borders.iter().all(|border| *border == (0, 0)) {
+            return Ok(tensor);
+        }
+        let (element, dims) = (self.element(tensor), self.data_sizes(tensor));
         let all: Vec<Bordered> = dims.iter().zip(borders).map(|(size, (a, z))| (*size, *a, *z)).collect();
         let size = |(size, before, behind): &Bordered| {
             let size = *size + Size::from(*before) + Size::from(*behind);
@@ -40,9 +43,6 @@ impl Builder {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("borders {borders:?} of {what} leave less than nothing")));
         };
-        if all.iter().all(|(_, before, behind)| *before == 0 && *behind == 0) {
-            return Ok(tensor);
-        }
         let all = join(&all);
         let made = Pad {
             input: all.iter().map(|d| d.0).collect(),

@@ -15,7 +15,7 @@ use super::{
     Result, Uses,
     chain::{Chain, part, replace},
     merge::Reader,
-    scores::{Form, form},
+    scores::{self, Form, form},
     strides::Strided,
 };
 use crate::{
@@ -73,7 +73,11 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
     let NodeOp::Operation(operation) = &node.op else { return None };
     let second = product(operation).filter(|product| !product.rhs_transposed)?;
     let dtype = second.out;
-    let (weights, operation) = chain.only_maker(node.inputs[0])?;
+    let (mut weights, mut operation) = chain.only_maker(node.inputs[0])?;
+    if matches!(operation, Operation::Elementwise(guard) if scores::is_guard(guard)) {
+        // Attention gives 0 to queries that see nothing, too.
+        (weights, operation) = chain.only_maker(weights.inputs[0])?;
+    }
     let Operation::Softmax(softmax) = operation else { return None };
     if softmax.log || softmax.inner != 1 || softmax.mask_rows != 0 || softmax.dtype != dtype {
         return None;
@@ -254,9 +258,15 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: 
     let Some((operand, reader, program)) = added else { return Some((None, Mask::None, false)) };
     let (made, value, inputs) = part(&program, operand);
     let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
+    if let (Operand::Input(0), [(id, _, own)]) = (value, &inputs[..])
+        && let Some(known) = known(graph, *id, own, sizes)
+    {
+        return Some((None, Mask::None, known == Known::Causal));
+    }
     let (added, own) = match (value, &inputs[..]) {
         (Operand::Input(0), [(id, own, dims)]) if *own == dtype => (Added::Tensor(*id), dims.clone()),
-        (Operand::Node(_), [_, ..]) => {
+        // What is added may have another type.
+        (Operand::Node(_) | Operand::Input(_), [_, ..]) => {
             let mut made = made;
             made.store(value, dtype);
             let shapes: Vec<_> = inputs.iter().map(|(_, dtype, dims)| (*dtype, dims.clone())).collect();
@@ -266,12 +276,13 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: 
         }
         _ => return None,
     };
-    if let Added::Tensor(id) = added
-        && let Some(known) = known(graph, id, &own, sizes)
-    {
-        return Some((None, Mask::None, known == Known::Causal));
-    }
+    // Dimensions of one element before those of the scores say nothing.
+    let more = own.iter().take(own.len().saturating_sub(dims.len())).take_while(|size| **size == 1).count();
+    let own = own[more..].to_vec();
     let lead = dims.len().checked_sub(own.len())?;
+    if !own.iter().zip(&dims[lead..]).all(|(own, size)| *own == 1 || own == size) {
+        return None;
+    }
     let one = Size::constant(1);
     let mut four = vec![one; 4 - dims.len() + lead];
     four.extend(own);
@@ -313,7 +324,7 @@ fn known(graph: &Graph, id: TensorId, dims: &[Size], sizes: Sizes) -> Option<Kno
         let Some(last) = last(i) else { return false };
         (0..keys as usize).all(|j| {
             let value = values.float(i * keys as usize + j);
-            if j as u64 <= last { value == 0.0 } else { value <= super::scores::NOTHING }
+            if j as u64 <= last { value == 0.0 } else { value <= scores::NOTHING }
         })
     };
     (0..queries as usize).all(fits).then_some(Known::Causal)
@@ -372,7 +383,7 @@ impl NodeBuilder<'_> {
             own.strides.remove(2);
         }
         let source = self.graph.tensor(own.tensor).count();
-        if own.is_dense() && own.sizes.iter().product::<Size>() == source {
+        if own.is_all(source) {
             return own.tensor;
         }
         let dims = own.sizes.clone();

@@ -17,12 +17,14 @@ mod joined;
 mod linear;
 mod merge;
 mod moves;
+mod norm_lines;
 mod norms;
 mod precision;
 pub(crate) mod print;
 mod reads;
 mod rows;
 mod scores;
+mod several;
 mod strides;
 #[cfg(test)]
 mod tests;
@@ -171,6 +173,24 @@ pub static PASSES: &[Pass] = &[
         summary: "leaves out what nothing reads any more",
         needs: &["strided-reads"],
         run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "norm-lines",
+        summary: "lets layer normalizations read and write lines where they lie",
+        needs: &["find-norms", "clean-at-last"],
+        run: Run::Regions(norm_lines::run),
+    },
+    Pass {
+        name: "clean-lines",
+        summary: "leaves out copies that normalizations do without",
+        needs: &["norm-lines"],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "several-results",
+        summary: "joins elementwise operations of which others read the results too",
+        needs: &["clean-at-last"],
+        run: Run::Regions(several::run),
     },
 ];
 

@@ -86,7 +86,8 @@ fn normalized(
     };
     let (scale, bias, dtype, groups) = (false, false, *dtype, 1);
     let epsilon = epsilon.into();
-    let norm = Norm { kind, batch: rows, channels, spatial: 1.into(), groups, scale, bias, epsilon, dtype };
+    let (spatial, order) = (1.into(), None);
+    let norm = Norm { kind, batch: rows, channels, spatial, groups, scale, bias, epsilon, dtype, order };
     let dims = dims.clone();
     Some(Found { reader: reader.clone(), call, inputs, norm, source, dims })
 }

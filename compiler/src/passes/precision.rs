@@ -268,7 +268,7 @@ fn changed(operation: &Operation, precision: Precision) -> Option<Operation> {
         Operation::Pad(pad) if precision == Precision::F16 && !pad.value.0.is_finite() => return None,
         _ => {}
     }
-    let other = |dtype| precision.other(ElementType::Of(dtype)).map_or(dtype, |other| other.storage());
+    let other = |dtype| precision.other(ElementType::Of(dtype)).map_or(dtype, ElementType::storage);
     let changed = operation.with_types(other);
     if crate::backend::check(&changed).is_err() {
         return None;

@@ -182,6 +182,16 @@ impl Flow {
         size.symbols().into_iter().filter_map(of_symbol).map(|read| read + 1).max().unwrap_or(0)
     }
 
+    /// Notes that an era begins when symbols from `first` on have values. Both branches of an if may give them.
+    pub(super) fn begin_era(&mut self, first: u32, count: usize) {
+        let symbols = first..first + count as u32;
+        if !self.reads.contains(&symbols) {
+            self.reads.push(symbols);
+        }
+        // What stands for memory that is not there.
+        self.readback_bytes = self.readback_bytes.max(8);
+    }
+
     /// The era that begins when the symbols from this one on have values.
     pub fn era_of(&self, first: u32) -> usize {
         self.reads.iter().position(|read| read.start == first).map_or(0, |read| read + 1)

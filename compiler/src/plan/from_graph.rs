@@ -323,7 +323,7 @@ impl FlowBuilder<'_> {
         self.close(items);
         let count = (bytes / READ_BYTES) as u32;
         items.push(Item::Read { first, count, offset });
-        self.flow.reads.push(first..first + count);
+        self.flow.begin_era(first, count as usize);
         Ok(())
     }
 
@@ -331,12 +331,7 @@ impl FlowBuilder<'_> {
     fn set(&mut self, first: u32, values: &[Size], items: &mut Vec<Item>) {
         self.close(items);
         items.push(Item::Set { first, values: values.to_vec() });
-        let symbols = first..first + values.len() as u32;
-        if !self.flow.reads.contains(&symbols) {
-            self.flow.reads.push(symbols);
-        }
-        // What stands for memory that is not there.
-        self.flow.readback_bytes = self.flow.readback_bytes.max(READ_BYTES);
+        self.flow.begin_era(first, values.len());
     }
 
     /// Ends the segment at the last step.

@@ -29,7 +29,7 @@ pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Re
 
 /// The same where an image is one place: the filters are the places, of which each has its terms side by side.
 fn places_of_filters(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
-    let mut turned = shape.clone();
+    let mut turned = *shape;
     turned.filters = 1;
     turned.window.input = [1, shape.filters].map(Size::from);
     let groups = shape.groups > 1 && kernel.added.bias;

@@ -190,7 +190,9 @@ impl Process {
 
     /// What it said on standard error since it was asked last.
     fn words(&self) -> String {
-        let mut text: String = self.words.try_iter().collect::<Vec<_>>().join(" | ");
+        // They come through another pipe than the answers do.
+        let lines = std::iter::from_fn(|| self.words.recv_timeout(Duration::from_millis(10)).ok());
+        let mut text: String = lines.collect::<Vec<_>>().join(" | ");
         text.truncate(text.floor_char_boundary(WORDS));
         text
     }
@@ -203,7 +205,7 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
     }
     let running = process.as_mut().expect("it was started");
     running.left -= 1;
-    drop(running.words());
+    running.words.try_iter().for_each(drop);
     // One that has ended says so below.
     _ = writeln!(running.to, "{file}");
     let until = Instant::now() + how.bounds.time * PATIENCE;
@@ -225,7 +227,6 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 let ended = running.child.wait().context("waiting for a process")?;
-                thread::sleep(Duration::from_millis(20));
                 let words = running.words();
                 *process = None;
                 return Ok(Err(format!("the process ended: {ended}: {words}")));

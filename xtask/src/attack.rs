@@ -13,7 +13,7 @@ const TESTS: [(&str, &[&str]); 4] = [
     ("halite-tools", &["plugins", "malformed", "faults"]),
 ];
 /// Files of the short form.
-const SHORT: usize = 480;
+const SHORT: usize = 240;
 /// How much longer a file may take in code that is not optimized.
 const UNOPTIMIZED: f64 = 8.0;
 /// Seconds of processor time, and MiB of memory, that a file may take.

@@ -4,7 +4,7 @@ use halite_ops::Operation;
 use halite_tools::units;
 use serde_json::{Value, json};
 
-use super::Report;
+use super::{Report, Row};
 
 /// What was chosen for a shape, and what would have been the fastest.
 #[derive(Clone, Debug)]
@@ -18,12 +18,18 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Out of the measurements of a shape; `None` when nothing could be measured.
-    pub fn of(report: &Report) -> Option<Chosen> {
-        let timed = |row: &super::Row| Some((row.variant, row.outcome.as_ref().ok()?.timing.least));
-        let chosen = report.rows.iter().find_map(timed)?;
-        let fastest = report.rows.iter().filter_map(timed).min_by(|a, b| a.1.total_cmp(&b.1))?;
-        Some(Chosen { operation: report.operation.clone(), chosen, fastest })
+    /// Out of measurements of one shape, of which the least time of each variant counts; `None` when nothing could be measured.
+    pub fn of(reports: &[Report]) -> Option<Chosen> {
+        let first = reports.first()?;
+        let least = |row: &Row| {
+            let same =
+                reports.iter().flat_map(|report| &report.rows).filter(|other| other.variant == row.variant);
+            let times = same.filter_map(|row| Some(row.outcome.as_ref().ok()?.timing.least));
+            Some((row.variant, times.min_by(f64::total_cmp)?))
+        };
+        let chosen = first.rows.iter().find_map(least)?;
+        let fastest = first.rows.iter().filter_map(least).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Chosen { operation: first.operation.clone(), chosen, fastest })
     }
 
     /// How many times as long as the fastest the chosen one takes.

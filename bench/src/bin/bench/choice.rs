@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
-use halite_bench::kernels::{Bench, Caches, Chosen, Clock, NAMES, Options, Pace, Shapes, Size, share};
+use halite_bench::kernels::{
+    Bench, Caches, Chosen, Clock, NAMES, Options, Pace, Report, Shapes, Size, share,
+};
+use halite_ops::Operation;
 use halite_shaders::Tuning;
 use halite_testing::flags::DeviceFlags;
 use halite_tools::kernels::capabilities;
@@ -40,6 +43,9 @@ pub struct Flags {
     json: bool,
 }
 
+/// How often a shape is measured at most.
+const MOST_TURNS: usize = 3;
+
 /// Measures and prints; whether enough choices are good and no variant is wrong.
 pub fn run(flags: &Flags) -> Result<bool> {
     for name in &flags.operations {
@@ -64,14 +70,9 @@ pub fn run(flags: &Flags) -> Result<bool> {
     for name in names {
         let (mut shapes, mut chosen) = (Shapes::new(flags.seed, size), Vec::new());
         for _ in 0..flags.shapes {
-            let report = bench.measure(&shapes.next(name)?)?;
-            for row in &report.rows {
-                if let Err(why) = &row.outcome {
-                    good = false;
-                    eprintln!("{}: {}: {why}", report.operation, row.variant);
-                }
-            }
-            chosen.extend(Chosen::of(&report));
+            let (one, right) = measured(&bench, &shapes.next(name)?, flags.within)?;
+            good &= right;
+            chosen.extend(one);
         }
         let near = share(&chosen, flags.within);
         good &= near >= flags.share;
@@ -86,6 +87,25 @@ pub fn run(flags: &Flags) -> Result<bool> {
         println!("{:#}", json!({"device": info.name, "within": flags.within, "operations": told}));
     }
     Ok(good)
+}
+
+/// What was chosen for a shape, and whether all variants are right. What seems slow is measured again: drivers that run on the
+/// processor take three times as long for a short dispatch when another thread has to wake.
+fn measured(bench: &Bench, operation: &Operation, within: f64) -> Result<(Option<Chosen>, bool)> {
+    let mut reports = Vec::new();
+    while reports.len() < MOST_TURNS {
+        let report = bench.measure(operation)?;
+        for row in &report.rows {
+            if let Err(why) = &row.outcome {
+                eprintln!("{operation}: {}: {why}", row.variant);
+            }
+        }
+        reports.push(report);
+        if Chosen::of(&reports).is_none_or(|one| one.ratio() <= within) {
+            break;
+        }
+    }
+    Ok((Chosen::of(&reports), !reports.iter().any(Report::failed)))
 }
 
 fn print(name: &str, near: f64, within: f64, chosen: &[Chosen]) {

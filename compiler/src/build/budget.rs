@@ -17,7 +17,7 @@ const NODE_BYTES: u64 = 64;
 const FOR_BYTE: u64 = 8;
 /// Work, and bytes, for each element of the function's inputs: recurrent operators have steps, and tables for resizing have
 /// sizes, that come of those of inputs.
-const FOR_ELEMENT: [u64; 2] = [2, 256];
+const FOR_ELEMENT: [u64; 2] = [4, 256];
 /// Most work, and bytes, for all inputs: a short file may say that they are large.
 const MOST_FOR_INPUTS: [u64; 2] = [200_000, 96 << 20];
 

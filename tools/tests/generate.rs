@@ -1,4 +1,5 @@
 //! The tool `halite generate`, on the small models of `conformance/models/gguf_tiny.py`.
+#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod common;

@@ -71,7 +71,7 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
         Some(path) if path != "-" => about(Path::new(path))?,
         _ => About { name: "standard input".to_owned(), bytes: 0, weights: 0 },
     };
-    let device = generator.session().device().map(|device| device.uri()).unwrap_or_default();
+    let device = generator.session().device().map(halite::Device::uri).unwrap_or_default();
     let is_json = flags.measure.format() == Format::Json;
     if !is_json {
         writeln!(out, "| model | size | params | device | test | t/s |")?;

@@ -31,7 +31,7 @@ fn rate(count: usize, time: Duration) -> f64 {
 
 impl Report {
     pub fn new(generator: &Generator, load: Duration, prompt_tokens: usize) -> Report {
-        let device = generator.session().device().map(|device| device.uri()).unwrap_or_default();
+        let device = generator.session().device().map(halite::Device::uri).unwrap_or_default();
         Report {
             device,
             context: generator.context(),

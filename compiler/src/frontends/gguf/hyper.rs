@@ -201,7 +201,7 @@ impl Hyper {
     /// The rotary embedding of a layer, if it has one.
     pub fn rope_of(&self, layer: u64) -> Option<&Rope> {
         let plain = self.family.plain_of;
-        let has = plain == 0 || (layer + 1) % plain != 0;
+        let has = plain == 0 || !(layer + 1).is_multiple_of(plain);
         has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
     }
 }
@@ -259,7 +259,7 @@ fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
         }
     };
     let base = keys.float("rope.freq_base")?.unwrap_or(10_000.0);
-    if !(base > 1.0) {
+    if base.is_nan() || base <= 1.0 {
         return Err(invalid(format!("'{}' is {base}", keys.key("rope.freq_base"))));
     }
     let magnitude = keys.factor("rope.scaling.attn_factor")?.unwrap_or(1.0);

@@ -253,6 +253,15 @@ impl Attention {
             },
             Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
+        ]
+    }
+
+    /// The same of tensors whose rows lie elsewhere.
+    fn packed_samples_of(dtype: DType) -> Vec<Attention> {
+        let of = |heads, q_len, kv_len, head_dim| Attention::new(heads, q_len, kv_len, head_dim, dtype);
+        let causal = |op: Attention| Attention { causal: true, ..op };
+        let grouped = |op: Attention, kv_heads| Attention { kv_heads: Some(kv_heads), ..op };
+        vec![
             packed(of(3, 21, 21, 32), 0),
             packed(causal(Attention { batch: 2.into(), ..of(4, 40, 40, 64) }), 0),
             packed(Attention { batch: 2.into(), ..grouped(of(6, 19, 19, 16), 2) }, 16),
@@ -417,7 +426,8 @@ impl Op for Attention {
 #[cfg(any(test, feature = "testing"))]
 impl Samples for Attention {
     fn samples() -> Vec<Attention> {
-        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Attention::samples_of).collect()
+        let all = |dtype| [Attention::samples_of(dtype), Attention::packed_samples_of(dtype)].concat();
+        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(all).collect()
     }
 
     /// Finite values; lengths; masks with zeros, minus infinities, and other numbers.

@@ -76,7 +76,7 @@ impl Samples for Compact {
         // Some are dense, some sparse.
         let one_of = 1 + random() % 20;
         let counts = (0..self.length.exact()).map(|_| {
-            count += i64::from(random() % one_of == 0);
+            count += i64::from(random().is_multiple_of(one_of));
             count
         });
         Some(Values::Int(counts.collect()))

@@ -48,33 +48,7 @@ impl Graph {
         let mut own: Vec<TensorId> =
             region.parameters.iter().copied().filter(|id| known.insert(*id)).collect();
         for node in &region.nodes {
-            watch.check()?;
-            if let Some(id) = node.inputs.iter().find(|id| !known.contains(id)) {
-                return Err(wrong(
-                    &node.location,
-                    format!("{} is read before it is computed", self.describe(*id)),
-                ));
-            }
-            self.check_node(node)?;
-            match &node.op {
-                NodeOp::If(branches) => {
-                    for branch in branches.iter() {
-                        self.check_region(branch, known, watch)?;
-                        self.same_types(node, &branch.results, &node.outputs)?;
-                    }
-                }
-                NodeOp::Loop(body) => {
-                    self.check_region(body, known, watch)?;
-                    self.same_types(node, &body.parameters, &node.inputs)?;
-                    self.same_types(node, &body.results, &node.inputs[1..])?;
-                    self.same_types(node, &node.outputs, &node.inputs[2..])?;
-                }
-                NodeOp::Operation(_)
-                | NodeOp::Foreign(_)
-                | NodeOp::View
-                | NodeOp::Read(_)
-                | NodeOp::Set(..) => {}
-            }
+            self.check_in_region(node, known, watch)?;
             if let Some(id) = node.outputs.iter().find(|id| !known.insert(**id)) {
                 return Err(wrong(&node.location, format!("{} is computed twice", self.describe(*id))));
             }
@@ -88,6 +62,39 @@ impl Graph {
         }
         for id in &own {
             known.remove(id);
+        }
+        Ok(())
+    }
+
+    /// A node among what is known before it, and the regions in it.
+    fn check_in_region(
+        &self,
+        node: &Node,
+        known: &mut HashSet<TensorId>,
+        watch: Watch<'_>,
+    ) -> Result<(), CompileError> {
+        watch.check()?;
+        if let Some(id) = node.inputs.iter().find(|id| !known.contains(id)) {
+            return Err(wrong(
+                &node.location,
+                format!("{} is read before it is computed", self.describe(*id)),
+            ));
+        }
+        self.check_node(node)?;
+        match &node.op {
+            NodeOp::If(branches) => {
+                for branch in branches.iter() {
+                    self.check_region(branch, known, watch)?;
+                    self.same_types(node, &branch.results, &node.outputs)?;
+                }
+            }
+            NodeOp::Loop(body) => {
+                self.check_region(body, known, watch)?;
+                self.same_types(node, &body.parameters, &node.inputs)?;
+                self.same_types(node, &body.results, &node.inputs[1..])?;
+                self.same_types(node, &node.outputs, &node.inputs[2..])?;
+            }
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
         }
         Ok(())
     }

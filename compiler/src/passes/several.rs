@@ -99,19 +99,12 @@ fn together(
     let outputs = maker.outputs.iter().chain(&reader.outputs).copied();
     let (program, outputs) = match alone {
         true => (
-            Expression { outputs: both.program.outputs[1..].to_vec(), ..both.program },
+            Expression { outputs: both.program.outputs[1..].to_vec(), ..both.program.clone() },
             reader.outputs.clone(),
         ),
-        false => (both.program, outputs.collect()),
+        false => (both.program.clone(), outputs.collect()),
     };
-    let ids = both.inputs.iter().map(|(id, ..)| *id).collect();
-    let strided = both.inputs.iter().enumerate().filter_map(|(input, (.., strides))| {
-        let strides = strides.clone()?;
-        Some(halite_ops::strides::Strides { input, ..strides })
-    });
-    let strided = strided.collect();
-    let shapes: Vec<_> = both.inputs.into_iter().map(|(_, dtype, dims, _)| (dtype, dims)).collect();
-    let made = Elementwise { strided, ..Elementwise::new(shapes, program) };
+    let (ids, made) = both.elementwise(program);
     let fits = made.program.nodes.len() <= MOST_NODES
         && made.dims().iter().product::<Size>() == from.dims().iter().product::<Size>()
         && made.check().is_ok();
@@ -132,6 +125,18 @@ struct Both {
 }
 
 impl Both {
+    /// Its inputs, and the operation on them that computes `program`.
+    fn elementwise(self, program: Expression) -> (Vec<TensorId>, Elementwise) {
+        let ids = self.inputs.iter().map(|(id, ..)| *id).collect();
+        let strided = self.inputs.iter().enumerate().filter_map(|(input, (.., strides))| {
+            let strides = strides.clone()?;
+            Some(halite_ops::strides::Strides { input, ..strides })
+        });
+        let strided = strided.collect();
+        let shapes: Vec<_> = self.inputs.into_iter().map(|(_, dtype, dims, _)| (dtype, dims)).collect();
+        (ids, Elementwise { strided, ..Elementwise::new(shapes, program) })
+    }
+
     /// Appends what an operation computes; inputs that are `known` have these values. Gives its results as others read them;
     /// `None` where that cannot be said.
     fn append(

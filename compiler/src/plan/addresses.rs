@@ -62,13 +62,9 @@ impl Addresses {
         for (step, choice) in choices.iter().enumerate() {
             for bytes in choice.iter().flat_map(|choice| &choice.scratch) {
                 let time = flow.levels[step];
-                needs.push(OpenNeed {
-                    era: flow.era(*bytes),
-                    bytes: whole_size(*bytes),
-                    from: time,
-                    to: time,
-                });
-                extra += whole_size(*bytes);
+                let (era, bytes) = (flow.era(*bytes), whole_size(*bytes));
+                needs.push(OpenNeed { era, bytes, from: time, to: time });
+                extra += bytes;
             }
         }
         let (places, bytes) = eras(&needs, flow, watch)?;

@@ -48,7 +48,7 @@ pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<F
     builder.flow.items = items;
     builder.finish();
     let mut flow = builder.flow;
-    flow.symbols = graph.open.as_ref().map_or(0, |open| open.count());
+    flow.symbols = graph.open.as_ref().map_or(0, crate::graph::OpenSizes::count);
     by_level(&mut flow, watch)?;
     Ok(flow)
 }

@@ -128,7 +128,8 @@ struct Shapes {
 
 fn shapes(op: &Conv2d, output: &[u64]) -> Result<Shapes, String> {
     let last = op.layout == Layout::Nhwc;
-    let [channels, filters] = if last { [op.input[3], op.filter[3]] } else { [op.input[1], op.filter[0]] };
+    let (input, filter) = (&op.input.map(halite_sizes::Size::exact), &op.filter);
+    let [channels, filters] = if last { [input[3], filter[3]] } else { [input[1], filter[0]] };
     let shapes = |name, input: &[u64], filter: &[u64], output: &[u64], rows, filters: &[usize]| Shapes {
         name,
         input: input.to_vec(),
@@ -137,7 +138,6 @@ fn shapes(op: &Conv2d, output: &[u64]) -> Result<Shapes, String> {
         rows,
         filters: filters.to_vec(),
     };
-    let (input, filter) = (&op.input, &op.filter);
     if op.groups == 1 {
         return Ok(match last {
             false => shapes("conv_2d_nchw_fchw", input, filter, output, 2, &[1]),

@@ -183,7 +183,8 @@ impl SourceModel for Model {
         let mut b = Builder::controlled(control);
         self.step(&mut b, &inputs, &dims, bindings)?;
         let mut graph = b.finish()?;
-        graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols });
+        graph.open =
+            open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols, data: Vec::new() });
         Ok(graph)
     }
 }

@@ -81,9 +81,12 @@ fn is_of_run_time(error: &CompileError) -> bool {
 /// A tensor's type and sizes.
 type Type = (ElementType, Vec<Size>);
 
+/// Types, symbols, and the values of symbols in each branch.
+type Joined = (Vec<Type>, Vec<Size>, [Vec<Size>; 2]);
+
 /// What both branches give: types, symbols for the sizes in which they differ, and their values in each branch. None where the
 /// tensors are not of the same types and numbers of dimensions.
-fn joined(b: &mut Builder, given: &[Vec<Type>; 2]) -> Option<(Vec<Type>, Vec<Size>, [Vec<Size>; 2])> {
+fn joined(b: &mut Builder, given: &[Vec<Type>; 2]) -> Option<Joined> {
     let [then, other] = given;
     let kind = |(element, sizes): &Type| (*element, sizes.len());
     if !then.iter().map(kind).eq(other.iter().map(kind)) {

@@ -54,6 +54,6 @@ pub(super) fn import(
     )?;
     Running::new(&mut state).all().map_err(|error| survey::with_all(error, plan, &method))?;
     let mut graph = state.finish()?;
-    graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols });
+    graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols, data: Vec::new() });
     Ok(graph)
 }

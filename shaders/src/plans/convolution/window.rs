@@ -111,7 +111,7 @@ mod tests {
     fn window(input: [u64; 2], kernel: u64, stride: u64) -> Window {
         let pad = kernel / 2;
         Window {
-            input,
+            input: input.map(Size::from),
             kernel: [kernel; 2],
             strides: [stride; 2],
             dilations: [1, 1],

@@ -98,7 +98,7 @@ fn open_range(b: &mut Builder, node: &NodeView<'_>, all: [TensorId; 3]) -> Resul
     };
     let Some(&[start, limit, delta]) = known.as_deref() else { return b.range_of(scalars) };
     if delta != 1 {
-        let numbers = [start, limit, delta].map(|number| number.exact_signed());
+        let numbers = [start, limit, delta].map(Size::exact_signed);
         let [start, limit, delta] = numbers.map(i128::from);
         let count = count(node, (limit - start) as f64, delta as f64)?;
         let at = |index: u64| (start + i128::from(index) * delta) as i64;

@@ -60,7 +60,8 @@ fn a_call_costs_little_more_than_in_rust() {
             let outputs = rust.run([("state", &tensor), ("sample", &tensor)]).expect("it runs");
             drop(outputs["next"].clone());
         };
-        (through_c(), in_rust());
+        through_c();
+        in_rust();
         let (mut c, mut r) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             c.push(timed(through_c));

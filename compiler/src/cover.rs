@@ -10,7 +10,7 @@ use crate::{
     graph::Graph,
     passes::{HalfPrecision, Precision},
     plan,
-    signature::{Bindings, Signature, open_name},
+    signature::{Bindings, Dim, Signature, open_name},
 };
 
 /// Fewest versions that are worth the look for open ones.
@@ -21,6 +21,9 @@ const TRIES: usize = 4;
 
 /// Sizes from a power of this to the next share a plan: kernels are chosen for one of them.
 const BUCKET: u64 = 4;
+
+/// Sizes are near an example that are at most 2 to the power of this away.
+const NEAR: u32 = 7;
 
 /// For which inputs a graph is.
 #[derive(Clone, Debug)]
@@ -81,7 +84,50 @@ impl Coverage {
     }
 }
 
-/// The bindings with every dimension open that `varies`, within the sizes that share a plan with the example's.
+impl Coverage {
+    /// Whether sizes near those of an example are among them: guards may leave nothing but the example.
+    fn has_others(&self, example: &[Vec<u64>]) -> bool {
+        let count = self.region.symbols().len();
+        let mut values = vec![0; count];
+        for (own, dims) in self.inputs.iter().zip(example) {
+            for (own, size) in own.iter().zip(dims) {
+                if let Dimension::Symbol(symbol) = own {
+                    values[*symbol] = *size;
+                }
+            }
+        }
+        let steps = || (0..NEAR).flat_map(|bit| [1i64 << bit, -(1i64 << bit)]);
+        let moved = |which: &dyn Fn(usize) -> bool, step: i64| {
+            let one = |(i, size): (usize, &u64)| {
+                if which(i) { size.saturating_add_signed(step) } else { *size }
+            };
+            values.iter().enumerate().map(one).collect::<Vec<u64>>()
+        };
+        let has = |which: &dyn Fn(usize) -> bool| steps().any(|step| self.region.has(&moved(which, step)));
+        has(&|_| true) || (0..count).any(|symbol| has(&|i| i == symbol))
+    }
+}
+
+/// The bound of a dimension that may have other sizes than this one; none where the model fixes it. What is as large as a bound
+/// is taken for fixed: files bound all dimensions of an input of which one varies.
+fn bound(input: &Signature, axis: usize, size: u64) -> Option<u64> {
+    match input.dims.as_ref().and_then(|dims| dims.get(axis)) {
+        Some(Dim::Known(_)) => None,
+        Some(Dim::UpTo(bound)) => (size < *bound).then_some(*bound),
+        _ => Some(u64::MAX),
+    }
+}
+
+/// Whether inputs of these dimensions have one that can be open: it may have other sizes, and is neither 0 nor 1, which mean
+/// other graphs.
+pub fn can_be_open(inputs: &[Signature], shapes: &[Vec<u64>]) -> bool {
+    inputs.iter().zip(shapes).any(|(input, dims)| {
+        dims.iter().enumerate().any(|(axis, size)| *size >= 2 && bound(input, axis, *size).is_some())
+    })
+}
+
+/// The bindings with every dimension open that `varies` and that the model does not fix, within its bound and the sizes that
+/// share a plan with the example's.
 pub fn opened(
     bindings: &Bindings,
     inputs: &[Signature],
@@ -91,8 +137,10 @@ pub fn opened(
     let mut open = bindings.clone();
     for (input, dims) in inputs.iter().zip(&shapes) {
         for (axis, size) in dims.iter().enumerate() {
+            let Some(bound) = bound(input, axis, *size) else { continue };
             let name = open_name(input, axis);
             if let Some((least, most)) = varies(&name) {
+                let most = most.min(bound);
                 let low = BUCKET.pow(size.max(&1).ilog(BUCKET));
                 let high = low.saturating_mul(BUCKET) - 1;
                 open.open.insert(name, (low.max(least), high.min(most)));
@@ -144,10 +192,13 @@ impl Model {
         let inputs = self.inputs(name)?;
         let cover = Cover { model: self, name, inputs, precision, options, control };
         let (graph, _) = cover.graph(bindings)?;
-        if graph.open.is_none() {
+        if graph.open.as_ref().is_none_or(|open| open.symbols.is_empty()) {
             return Ok(None);
         }
         let coverage = Coverage::of(&graph);
+        if !coverage.has_others(&bindings.resolve(&cover.inputs)?) {
+            return Ok(None);
+        }
         Ok(Some((Function { name: name.to_owned(), versions: vec![graph] }, coverage)))
     }
 }

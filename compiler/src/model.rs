@@ -12,6 +12,7 @@ use crate::{
     frontends::{ModelFormat, ReadFile, Source, SourceModel, outline::Outline},
     passes::{self, HalfPrecision, Observer, Precision, PrintGraph, print::Printer},
     signature::{Bindings, Signature},
+    states::Kept,
 };
 
 /// A model that was read.
@@ -106,6 +107,15 @@ impl Model {
     pub fn outputs(&self, function: &str) -> Result<Vec<Signature>, CompileError> {
         self.known(function)?;
         self.inner.outputs(function)
+    }
+
+    /// What a function keeps from call to call by itself.
+    ///
+    /// # Errors
+    /// There is no such function.
+    pub fn kept(&self, function: &str) -> Result<Vec<Kept>, CompileError> {
+        self.known(function)?;
+        self.inner.kept(function)
     }
 
     fn known(&self, function: &str) -> Result<(), CompileError> {

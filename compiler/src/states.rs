@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     CompileError,
-    signature::{Arity, Dim, Signature},
+    signature::{Arity, BoundValue, Dim, Signature},
 };
 
 /// Words of inputs that hold what an earlier call gave.
@@ -19,6 +19,17 @@ const STATE: &[&str] = &[
     "cache", "cached", "caches", "state", "states", "hidden", "cell", "memory", "mems", "kv", "lstm", "gru",
     "rnn", "h", "c", "hx", "cx", "context",
 ];
+
+/// State that a program keeps by itself: an input, the output that replaces it, and what it begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Name of the input.
+    pub input: String,
+    /// Name of the output.
+    pub output: String,
+    /// What the input begins with; zeros where there is nothing.
+    pub first: Option<BoundValue>,
+}
 
 /// Inputs and the outputs that replace them, by name.
 pub type Pairs = BTreeMap<String, String>;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use halite_runtime::{self as runtime, TypeInfo, tensor::ArgumentKind};
 
-use crate::ElementType;
+use crate::{ElementType, Result, Tensor};
 
 /// A dimension of an input or output, as a model or module states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +102,51 @@ pub struct StatePair {
     pub output: String,
 }
 
+/// State that a program keeps by itself: callers neither hand it in nor get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptValue {
+    /// The input, behind those that callers hand in.
+    pub input: ValueInfo,
+    /// The output that replaces it, behind those that callers get.
+    pub output: ValueInfo,
+    /// What it begins with; zeros where there is nothing.
+    pub first: Option<FirstValue>,
+}
+
+/// What a state begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FirstValue {
+    pub element: ElementType,
+    pub shape: Vec<usize>,
+    pub bytes: bytes::Bytes,
+}
+
+impl FirstValue {
+    /// It as a tensor of the host.
+    pub(crate) fn tensor(&self) -> Result<Tensor> {
+        Tensor::from_bytes(self.element, self.shape.clone(), self.bytes.clone())
+    }
+}
+
+impl KeptValue {
+    /// What it begins with, as a tensor of the host; none where its type or sizes are not known.
+    pub(crate) fn begin(&self) -> Result<Option<Tensor>> {
+        if let Some(first) = &self.first {
+            return first.tensor().map(Some);
+        }
+        let ValueType::Tensor { element_type: Some(element), shape: Some(shape) } = &self.input.value_type
+        else {
+            return Ok(None);
+        };
+        let known = |dimension: &Dimension| match dimension {
+            Dimension::Fixed(size) => Some(*size),
+            _ => None,
+        };
+        let shape: Option<Vec<usize>> = shape.iter().map(known).collect();
+        shape.map(|shape| Tensor::zeros(*element, shape)).transpose()
+    }
+}
+
 /// What a function of a model or module takes and gives. It displays as
 /// `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,8 +160,10 @@ pub struct FunctionInfo {
     pub inputs: Vec<ValueInfo>,
     /// Its outputs.
     pub outputs: Vec<ValueInfo>,
-    /// Which of them are state.
+    /// What is state: pairs of them, or what the program keeps by itself, which stands neither among the inputs nor the outputs.
     pub states: Vec<StatePair>,
+    /// What the program keeps by itself.
+    pub(crate) kept: Vec<KeptValue>,
     /// Its signature in the compiler's words, where a module has it.
     pub declaration: Option<String>,
     /// How a module passes its arguments, such as `0rr_r`; empty for functions of models.
@@ -127,6 +174,26 @@ impl FunctionInfo {
     /// `module.name`, or the name alone for functions of models.
     pub fn full_name(&self) -> String {
         if self.module.is_empty() { self.name.clone() } else { format!("{}.{}", self.module, self.name) }
+    }
+
+    /// Whether it keeps state by itself: its session holds it for all who hand in none ([`Session::run`](crate::Session::run)).
+    pub fn keeps_state(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// The state that it keeps by itself: names, types and dimensions.
+    pub fn kept_state(&self) -> impl Iterator<Item = &ValueInfo> {
+        self.kept.iter().map(|kept| &kept.input)
+    }
+
+    /// All inputs, those that the program keeps by itself last.
+    pub(crate) fn all_inputs(&self) -> impl Iterator<Item = &ValueInfo> {
+        self.inputs.iter().chain(self.kept.iter().map(|kept| &kept.input))
+    }
+
+    /// All outputs, those that the program keeps by itself last.
+    pub(crate) fn all_outputs(&self) -> impl Iterator<Item = &ValueInfo> {
+        self.outputs.iter().chain(self.kept.iter().map(|kept| &kept.output))
     }
 
     /// Names of the inputs.
@@ -159,6 +226,7 @@ impl FunctionInfo {
             inputs: inputs.collect(),
             outputs: outputs.collect(),
             states,
+            kept: Vec::new(),
             declaration: info.declaration.clone(),
             calling_convention: info.calling_convention.clone(),
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     DType, Exact, Op, TensorDesc, Tolerance, Values,
+    line_order::LineOrder,
     lines::{self, Lines},
 };
 
@@ -55,6 +56,10 @@ pub struct Norm {
     /// Type of all tensors: `f32`, `f16` or `bf16`.
     #[serde(default = "lines::f32")]
     pub dtype: DType,
+    /// How lines are read and written, if not one behind the other: those of one group without spatial elements, which have their
+    /// own mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Box<LineOrder>>,
 }
 
 fn group() -> NormKind {
@@ -91,6 +96,21 @@ impl Norm {
         [scale, bias]
     }
 
+    /// Where the elements of every line are read, and where they are written.
+    fn places(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let Some(order) = &self.order else {
+            return self.lines().places().map(|line| (line.clone(), line)).collect();
+        };
+        let (read, write) = order.steps();
+        let (read, write) = (read.exact(), write.exact());
+        let line = |base: u64, step: u64| (0..self.channels).map(|at| (base + at * step) as usize).collect();
+        let places = |number: u64| {
+            let (from, to) = order.bases(number);
+            (line(from, read), line(to, write))
+        };
+        (0..self.batch.exact()).map(places).collect()
+    }
+
     /// Mean and variance of a line.
     fn moments(&self, inputs: &[Values], line: &[usize]) -> (f64, f64) {
         let count = line.len() as f64;
@@ -114,13 +134,22 @@ impl Op for Norm {
         if self.kind == NormKind::Batch && self.groups != 1 {
             return Err("batch normalization has no groups".into());
         }
+        if let Some(order) = &self.order {
+            if self.kind == NormKind::Batch || self.groups != 1 || self.spatial != 1 {
+                return Err("lines of an order are of one group, without spatial elements".into());
+            }
+            order.check(self.batch, self.channels.into())?;
+        }
         Ok(())
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let channels = |name| TensorDesc::new(name, self.dtype, [self.channels]);
-        let mut inputs =
-            vec![TensorDesc::new("in", self.dtype, [self.batch, self.channels.into(), self.spatial])];
+        let elements = match &self.order {
+            Some(order) => TensorDesc::new("in", self.dtype, [order.source]),
+            None => TensorDesc::new("in", self.dtype, [self.batch, self.channels.into(), self.spatial]),
+        };
+        let mut inputs = vec![elements];
         if self.kind == NormKind::Batch {
             inputs.extend([channels("mean"), channels("variance")]);
         }
@@ -151,16 +180,16 @@ impl Op for Norm {
         let channel = |at: usize| at / spatial.max(1) % self.channels as usize;
         let [scale, bias] = self.channel_inputs();
         let mut out = vec![0.0; self.elements().exact_usize()];
-        for line in self.lines().places() {
+        for (line, to) in self.places() {
             let own = (self.kind != NormKind::Batch).then(|| self.moments(inputs, &line));
-            for at in line {
-                let c = channel(at);
+            for (element, (at, to)) in line.into_iter().zip(to).enumerate() {
+                let c = if self.order.is_some() { element } else { channel(at) };
                 let (mean, variance) = own.unwrap_or_else(|| (inputs[1].float(c), inputs[2].float(c)));
                 let factor = (variance + f64::from(self.epsilon.0)).sqrt().recip();
                 let mut value = (inputs[0].float(at) - mean) * factor;
                 value *= if self.scale { inputs[scale].float(c) } else { 1.0 };
                 value += if self.bias { inputs[bias].float(c) } else { 0.0 };
-                out[at] = self.dtype.round(value);
+                out[to] = self.dtype.round(value);
             }
         }
         vec![Values::Float(out)]
@@ -181,6 +210,34 @@ impl Op for Norm {
             relative: (16.0 + 8.0 * length.sqrt()) * u + self.dtype.epsilon(),
         }
     }
+}
+
+/// Lines that are read and written in other orders.
+#[cfg(any(test, feature = "testing"))]
+fn ordered(dtype: DType) -> Vec<Norm> {
+    /// Kind, channels, sizes, elements that are read, the first, from, to.
+    type Sample = (NormKind, u64, &'static [u64], u64, u64, &'static [u64], &'static [u64]);
+    const SAMPLES: &[Sample] = &[
+        // Columns to rows, rows to columns, columns to columns.
+        (NormKind::Group, 40, &[2, 35], 2800, 0, &[1400, 1, 35], &[1400, 40, 1]),
+        (NormKind::Group, 24, &[70], 1680, 0, &[24, 1], &[1, 70]),
+        (NormKind::Rms, 9, &[3, 17], 459, 0, &[153, 1, 17], &[153, 1, 17]),
+        // Windows of 2x3 rows of 4x6; a part of longer rows.
+        (NormKind::Group, 16, &[2, 2, 2, 3], 384, 0, &[192, 48, 96, 16, 1], &[192, 96, 48, 16, 1]),
+        (NormKind::Group, 33, &[2, 2, 2, 3], 792, 0, &[396, 99, 198, 33, 1], &[396, 198, 99, 33, 1]),
+        (NormKind::Rms, 64, &[21], 2688, 64, &[128, 1], &[64, 1]),
+        (NormKind::Rms, 8, &[5], 200, 3, &[40, 2], &[8, 1]),
+    ];
+    let sizes = |list: &[u64]| list.iter().map(Size::from).collect::<Vec<Size>>();
+    let of = |(kind, channels, lines, source, offset, from, to): &Sample| {
+        let (source, offset) = (source.into(), offset.into());
+        let order = LineOrder { sizes: sizes(lines), source, offset, from: sizes(from), to: sizes(to) };
+        let batch = lines.iter().product::<u64>().into();
+        let (scale, bias, epsilon, spatial) = (true, *kind == NormKind::Group, epsilon(), 1.into());
+        let (kind, channels, groups, order) = (*kind, *channels, 1, Some(Box::new(order)));
+        Norm { kind, batch, channels, spatial, groups, scale, bias, epsilon, dtype, order }
+    };
+    SAMPLES.iter().map(of).collect()
 }
 
 #[cfg(any(test, feature = "testing"))]
@@ -219,9 +276,11 @@ impl Samples for Norm {
                     bias,
                     epsilon,
                     dtype,
+                    order: None,
                 };
                 samples.push(of(scale, bias));
             }
+            samples.extend(ordered(dtype));
         }
         samples
     }
@@ -250,6 +309,7 @@ mod tests {
             bias: false,
             epsilon: Exact(0.0),
             dtype,
+            order: None,
         }
     }
 

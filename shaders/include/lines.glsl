@@ -4,7 +4,8 @@
 // elements at a time: neighbours when PACKED is defined (lines of a multiple of four elements, inner = 1), otherwise
 // ALONG apart, so that neighbouring invocations read neighbouring elements and four reads are under way at once.
 //
-// A template defines LINES_PUSH, its own push constants, before it includes this; its own constants begin with id 3.
+// A template defines LINES_PUSH, its own push constants, before it includes this; its own constants begin with id 3. Where the
+// elements of a line are not `inner` apart, it defines READ_STEP and WRITE_STEP.
 
 #ifndef LINES_GLSL
 #define LINES_GLSL
@@ -18,6 +19,11 @@ layout(constant_id = 2) const uint ALONG = 128;
 
 #ifndef LINES_PUSH
 #define LINES_PUSH
+#endif
+
+#ifndef READ_STEP
+#define READ_STEP inner
+#define WRITE_STEP inner
 #endif
 
 layout(push_constant) uniform Lines {
@@ -63,12 +69,12 @@ uint piece_end() {
 #define EACH_FOUR(at) uint at = piece_start() + PLACE; at < piece_end(); at += 4u * ALONG
 #define LINE_BUFFER(slot, name, qualifier, TYPE) ELEMENT_BUFFER(slot, name, qualifier, TYPE)
 #define ONE_LOAD_(TYPE, b, base, at, fill) \
-    ((at) < piece_end() ? CONCAT(LOAD_, TYPE)(b, (base) + (at) * inner) : (fill))
+    ((at) < piece_end() ? CONCAT(LOAD_, TYPE)(b, (base) + (at) * READ_STEP) : (fill))
 #define FOUR_LOAD(TYPE, b, base, at, fill) \
     CONCAT(QUAD_REGISTER_, TYPE)(ONE_LOAD_(TYPE, b, base, at, fill), ONE_LOAD_(TYPE, b, base, (at) + ALONG, fill), \
         ONE_LOAD_(TYPE, b, base, (at) + 2u * ALONG, fill), ONE_LOAD_(TYPE, b, base, (at) + 3u * ALONG, fill))
 #define ONE_STORE_(TYPE, b, base, at, v) \
-    if ((at) < piece_end()) CONCAT(STORE_, TYPE)(b, (base) + (at) * inner, v)
+    if ((at) < piece_end()) CONCAT(STORE_, TYPE)(b, (base) + (at) * WRITE_STEP, v)
 #define FOUR_STORE(TYPE, b, base, at, v) \
     { \
         ONE_STORE_(TYPE, b, base, at, (v).x); \

@@ -17,6 +17,7 @@ pub(crate) fn print(functions: &[FunctionInfo], as_json: bool, out: &mut dyn Wri
         writeln!(out, "function {}", function.name)?;
         function.inputs.iter().try_for_each(|input| writeln!(out, "  input  {input}"))?;
         function.outputs.iter().try_for_each(|output| writeln!(out, "  output {output}"))?;
+        function.kept_state().try_for_each(|state| writeln!(out, "  state  {state}"))?;
     }
     Ok(())
 }
@@ -28,7 +29,8 @@ pub(crate) fn json(functions: &[FunctionInfo]) -> Json {
 
 fn function(info: &FunctionInfo) -> Json {
     let all = |values: &[ValueInfo]| values.iter().map(value).collect::<Vec<_>>();
-    json!({"function": info.name, "inputs": all(&info.inputs), "outputs": all(&info.outputs)})
+    let state: Vec<Json> = info.kept_state().map(value).collect();
+    json!({"function": info.name, "inputs": all(&info.inputs), "outputs": all(&info.outputs), "state": state})
 }
 
 fn value(info: &ValueInfo) -> Json {

@@ -100,7 +100,12 @@ impl PluginFlags {
     fn registry_from(&self, places: Discovery) -> Result<DriverRegistry> {
         halite::hal::verify_linked()?;
         if !self.no_plugins {
-            return Ok(plugin::discover_tried(&places.given(&self.driver_path), trial::library));
+            let places = places.given(&self.driver_path);
+            // A trial loads them untried: that is what it is for, and what it finds is not for it to remember.
+            return Ok(match trial::is_trial() {
+                true => plugin::discover(&places),
+                false => plugin::discover_tried(&places, trial::library),
+            });
         }
         if let Some(path) = self.driver_path.first() {
             let text = format!("--driver-path={} contradicts --no-plugins", path.display());

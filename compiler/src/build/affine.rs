@@ -7,6 +7,7 @@ use halite_ops::{
     expression::{Expression, Function as F, Operand, Scalar, Type},
     reduce::ReduceKind,
 };
+use halite_sizes::Size;
 
 use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};
@@ -44,7 +45,7 @@ fn as_float(p: &mut Expression, x: Operand) -> Operand {
 }
 
 /// A dimension in blocks: their number and their size.
-type Split = (u64, u64);
+type Split = (Size, Size);
 
 impl Builder {
     /// `round(x * (1 / scale)) + zero`, ties to even, within a range. Scale and zero point are broadcast.
@@ -138,30 +139,26 @@ impl Builder {
     ///
     /// # Errors
     /// The blocks do not cover the tensor evenly.
-    pub fn in_blocks(&mut self, x: TensorId, blocks: &[i64]) -> Result<(TensorId, Vec<u64>)> {
-        let dims = self.dims(x).to_vec();
+    pub fn in_blocks(&mut self, x: TensorId, blocks: &[i64]) -> Result<(TensorId, Vec<Size>)> {
+        let dims = self.sizes(x).to_vec();
         let Some(splits) = splits(&dims, blocks) else {
             let what = self.describe(&[x]);
             return Err(self.invalid(format!("{what} has no blocks of {blocks:?}")));
         };
         let (mut apart, mut each) = (Vec::new(), Vec::new());
         for (count, size) in splits {
-            match (count, size) {
-                (count, 1) => {
-                    apart.push(count);
-                    each.push(count);
-                }
-                (1, size) => {
-                    apart.push(size);
-                    each.push(1);
-                }
-                (count, size) => {
-                    apart.extend([count, size]);
-                    each.extend([count, 1]);
-                }
+            if size == 1 {
+                apart.push(count);
+                each.push(count);
+            } else if count == 1 {
+                apart.push(size);
+                each.push(1.into());
+            } else {
+                apart.extend([count, size]);
+                each.extend([count, 1.into()]);
             }
         }
-        Ok((self.reshape(x, &apart)?, each))
+        Ok((self.reshape_to(x, &apart)?, each))
     }
 
     /// A scale, `f32`, and a zero point, of the type of the codes, for what lies along each of the axes, which stay with one
@@ -191,13 +188,12 @@ impl Builder {
 }
 
 /// How each dimension is divided, if it is evenly.
-fn splits(dims: &[u64], blocks: &[i64]) -> Option<Vec<Split>> {
-    let split = |(size, block): (&u64, &i64)| match *block {
-        -1 => Some((1, *size)),
-        block => {
-            let block = u64::try_from(block).ok().filter(|block| *block > 0)?;
-            size.is_multiple_of(block).then(|| (size / block, block))
-        }
+fn splits(dims: &[Size], blocks: &[i64]) -> Option<Vec<Split>> {
+    let split = |(size, block): (&Size, &i64)| match *block {
+        -1 => Some((1.into(), *size)),
+        1 => Some((*size, 1.into())),
+        block if block < 1 => None,
+        block => size.is_multiple_of(block).then(|| (*size / Size::from(block), Size::from(block))),
     };
     (dims.len() == blocks.len()).then(|| dims.iter().zip(blocks).map(split).collect())?
 }
@@ -292,13 +288,14 @@ mod tests {
         let mut b = Builder::new();
         let codes = b.values(DType::I8, &[2, 4], &Values::Int(vec![1, 2, 3, 4, 5, 6, 7, -8])).unwrap();
         let (apart, each) = b.in_blocks(codes, &[1, 2]).unwrap();
+        let each: Vec<u64> = each.iter().map(|size| size.exact()).collect();
         assert_eq!((b.dims(apart).to_vec(), each.clone()), (vec![2, 2, 2], vec![2, 2, 1]));
         let scale = floats(&mut b, &each, &[1.0, 10.0, 100.0, 1000.0]);
         let zero = b.values(DType::I32, &each, &Values::Int(vec![1, 0, 0, 1])).unwrap();
         let made = b.dequantize_affine(apart, scale, Some(zero), DType::F32.into()).unwrap();
         assert_eq!(read(&b, made), [0.0, 1.0, 30.0, 40.0, 500.0, 600.0, 6000.0, -9000.0]);
         assert!(b.in_blocks(codes, &[1, 3]).is_err());
-        assert_eq!(b.in_blocks(codes, &[-1, 4]).unwrap().1, [1, 1]);
+        assert_eq!(b.in_blocks(codes, &[-1, 4]).unwrap().1, [Size::from(1); 2]);
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl Builder {
             bias: bias.is_some(),
             epsilon: epsilon.into(),
             dtype,
+            order: None,
         };
         let made = self.kernel1(Operation::Norm(made), &inputs, dtype.into(), &dims)?;
         self.cast(made, element)

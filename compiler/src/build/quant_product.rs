@@ -8,6 +8,7 @@ use halite_ops::{
     pad::Border,
     quant_matmul::{CHUNK, QuantMatMul},
 };
+use halite_sizes::Size;
 
 use super::{Builder, Range, Result};
 use crate::graph::{ElementType, TensorId, elements};
@@ -255,11 +256,11 @@ impl Builder {
             }
             None => {
                 let (lhs, right) = (self.as_f32(lhs)?, self.dequantized(weights)?);
-                let lhs = self.reshape(lhs, &[count, weights.length])?;
+                let lhs = self.reshape_to(lhs, &[count, weights.length.into()])?;
                 self.product(lhs, right, true)?
             }
         };
-        let made = self.reshape(made, &result)?;
+        let made = self.reshape_to(made, &result)?;
         self.cast(made, element)
     }
 
@@ -273,16 +274,16 @@ impl Builder {
         let (count, result) = self.rows_of(left.codes, weights)?;
         let each = |b: &mut Self, id: TensorId| {
             let id = b.as_f32(id)?;
-            b.reshape(id, &[count, 1])
+            b.reshape_to(id, &[count, 1.into()])
         };
         let scales = each(self, left.scales)?;
         let zeros = left.zeros.map(|zeros| each(self, zeros)).transpose()?;
         let Some(chunks) = weights.in_chunks(self)? else {
-            let codes = self.reshape(left.codes, &[count, weights.length])?;
+            let codes = self.reshape_to(left.codes, &[count, weights.length.into()])?;
             let lhs = self.dequantize_affine(codes, scales, zeros, DType::F32.into())?;
             let right = self.dequantized(weights)?;
             let made = self.product(lhs, right, true)?;
-            return self.reshape(made, &result);
+            return self.reshape_to(made, &result);
         };
         let mut made =
             self.packed_product(left.codes, Some(scales), count, weights.length, &chunks, DType::F32)?;
@@ -291,27 +292,28 @@ impl Builder {
             let one = self.float(DType::I8, 1.0)?;
             let ones = self.expand(one, &[1, weights.length])?;
             let unit = self.values(DType::F32, &[1, 1], &Values::Float(vec![1.0]))?;
-            let sums = self.packed_product(ones, Some(unit), 1, weights.length, &chunks, DType::F32)?;
+            let sums =
+                self.packed_product(ones, Some(unit), 1.into(), weights.length, &chunks, DType::F32)?;
             made = self.map(&[made, scales, zeros, sums], DType::F32, |p, x| {
                 let offset = p.call(F::Mul, &x[1..3]);
                 let offset = p.call(F::Mul, &[offset, x[3]]);
                 p.call(F::Sub, &[x[0], offset])
             })?;
         }
-        self.reshape(made, &result)
+        self.reshape_to(made, &result)
     }
 
     /// The number of rows of a tensor, and the dimensions of their product.
-    fn rows_of(&self, x: TensorId, weights: &QuantWeights) -> Result<(u64, Vec<u64>)> {
-        let mut dims = self.dims(x).to_vec();
+    fn rows_of(&self, x: TensorId, weights: &QuantWeights) -> Result<(Size, Vec<Size>)> {
+        let mut dims = self.sizes(x).to_vec();
         match dims.last_mut() {
-            Some(last) if *last == weights.length => *last = weights.rows(self),
+            Some(last) if *last == weights.length => *last = weights.rows(self).into(),
             _ => {
                 let what = self.describe(&[x]);
                 return Err(self.invalid(format!("{what} has no rows of {}", weights.length)));
             }
         }
-        Ok((elements(&dims[..dims.len() - 1]), dims))
+        Ok((dims[..dims.len() - 1].iter().product(), dims))
     }
 
     /// The product that a kernel computes, `[count, rows]`, of rows of `length`.
@@ -319,21 +321,21 @@ impl Builder {
         &mut self,
         lhs: TensorId,
         row_scales: Option<TensorId>,
-        count: u64,
+        count: Size,
         length: u64,
         weights: &QuantWeights,
         out: DType,
     ) -> Result<TensorId> {
-        let lhs = self.reshape(lhs, &[count, length])?;
+        let lhs = self.reshape_to(lhs, &[count, length.into()])?;
         let more = (weights.length - length) as i64;
         let lhs = self.pad(lhs, &[(0, 0), (0, more)], Border::Constant, 0.0)?;
-        let row_scales = row_scales.map(|scales| self.reshape(scales, &[count])).transpose()?;
+        let row_scales = row_scales.map(|scales| self.reshape_to(scales, &[count])).transpose()?;
         let own = self.element(weights.scales).storage();
         let scales = if own == DType::F16 { own } else { DType::F32 };
         let scale = self.cast(weights.scales, scales)?;
         let n = weights.rows(self);
         let operation = Operation::QuantMatMul(QuantMatMul {
-            m: count.into(),
+            m: count,
             n,
             k: weights.length,
             group: weights.group,
@@ -345,7 +347,7 @@ impl Builder {
         });
         let inputs = [lhs, weights.packed, scale].into_iter().chain(weights.zeros).chain(row_scales);
         let inputs: Vec<TensorId> = inputs.collect();
-        self.kernel1(operation, &inputs, out.into(), &[count, n])
+        self.kernel1(operation, &inputs, out.into(), &[count, n.into()])
     }
 
     /// Rows of a table of weights by index, as `to`, a float type: the dimensions of the indices and a row.
@@ -359,11 +361,11 @@ impl Builder {
         to: ElementType,
     ) -> Result<TensorId> {
         weights.check(self)?;
-        let dims: Vec<u64> = self.dims(indices).iter().copied().chain([weights.length]).collect();
+        let dims: Vec<Size> = self.sizes(indices).iter().copied().chain([weights.length.into()]).collect();
         let whole = weights.group.is_multiple_of(CHUNK) && weights.length.is_multiple_of(weights.group);
         if whole {
             let made = self.embedded(weights, indices)?;
-            let made = self.reshape(made, &dims)?;
+            let made = self.reshape_to(made, &dims)?;
             return self.cast(made, to);
         }
         let picked = QuantWeights {
@@ -373,14 +375,14 @@ impl Builder {
             ..*weights
         };
         let made = self.dequantized(&picked)?;
-        let made = self.reshape(made, &dims)?;
+        let made = self.reshape_to(made, &dims)?;
         self.cast(made, to)
     }
 
     /// Rows that a kernel looks up, as `f32[indices, length]`.
     fn embedded(&mut self, weights: &QuantWeights, indices: TensorId) -> Result<TensorId> {
-        let count = self.tensor(indices).elements();
-        let flat = self.reshape(indices, &[count])?;
+        let count = self.tensor(indices).count();
+        let flat = self.reshape_to(indices, &[count])?;
         let flat = match self.element(flat) {
             ElementType::Of(DType::I32 | DType::I64) => flat,
             _ => self.cast(flat, DType::I32)?,
@@ -391,7 +393,7 @@ impl Builder {
         let operation = Operation::Embedding(Embedding {
             rows: weights.rows(self),
             width: weights.length,
-            indices: count.into(),
+            indices: count,
             group: weights.group,
             bits: weights.bits,
             scales,
@@ -400,13 +402,13 @@ impl Builder {
             index: self.element(flat).storage(),
         });
         let inputs: Vec<_> = [weights.packed, scale, flat].into_iter().chain(weights.zeros).collect();
-        self.kernel1(operation, &inputs, DType::F32.into(), &[count, weights.length])
+        self.kernel1(operation, &inputs, DType::F32.into(), &[count, weights.length.into()])
     }
 
     /// Rows of a matrix by index, as a matrix.
     fn picked(&mut self, matrix: TensorId, indices: TensorId) -> Result<TensorId> {
-        let count = self.tensor(indices).elements();
-        let flat = self.reshape(indices, &[count])?;
+        let count = self.tensor(indices).count();
+        let flat = self.reshape_to(indices, &[count])?;
         self.gather(matrix, flat, 0)
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     CompileError, Control,
     graph::Graph,
     signature::{Bindings, Signature},
+    states::Kept,
 };
 pub use files::ReadFile;
 pub use format::ModelFormat;
@@ -85,6 +86,15 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
     /// There is no such function, sizes or values are missing, the model is wrong or not supported, or `control` ended the
     /// work.
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph, CompileError>;
+
+    /// What a function keeps from call to call by itself: inputs and outputs that its callers need not know.
+    ///
+    /// # Errors
+    /// There is no such function.
+    fn kept(&self, function: &str) -> Result<Vec<Kept>, CompileError> {
+        let _ = function;
+        Ok(Vec::new())
+    }
 
     /// What is in the file, if the format has more to tell than its functions.
     fn outline(&self) -> Option<outline::Outline> {

@@ -15,7 +15,7 @@ use super::{
     Result, Uses,
     chain::{Chain, part, replace},
     merge::Reader,
-    scores::{Form, form},
+    scores::{self, Form, form},
     strides::Strided,
 };
 use crate::{
@@ -73,7 +73,11 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
     let NodeOp::Operation(operation) = &node.op else { return None };
     let second = product(operation).filter(|product| !product.rhs_transposed)?;
     let dtype = second.out;
-    let (weights, operation) = chain.only_maker(node.inputs[0])?;
+    let (mut weights, mut operation) = chain.only_maker(node.inputs[0])?;
+    if matches!(operation, Operation::Elementwise(guard) if scores::is_guard(guard)) {
+        // Attention gives 0 to queries that see nothing, too.
+        (weights, operation) = chain.only_maker(weights.inputs[0])?;
+    }
     let Operation::Softmax(softmax) = operation else { return None };
     if softmax.log || softmax.inner != 1 || softmax.mask_rows != 0 || softmax.dtype != dtype {
         return None;
@@ -134,6 +138,9 @@ fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Te
 /// The sizes of scores with these dimensions, when the products have them.
 fn sizes(dims: &[Size], first: &MatMul, second: &MatMul) -> Option<Sizes> {
     let (lead, [queries, keys]) = dims.split_last_chunk::<2>()?;
+    if lead.last().is_some_and(|heads| heads.is_data()) || first.k.is_data() {
+        return None;
+    }
     let (batch, heads) = match lead {
         [] => (Size::constant(1), 1),
         [heads] => (Size::constant(1), heads.exact()),
@@ -251,9 +258,15 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: 
     let Some((operand, reader, program)) = added else { return Some((None, Mask::None, false)) };
     let (made, value, inputs) = part(&program, operand);
     let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
+    if let (Operand::Input(0), [(id, _, own)]) = (value, &inputs[..])
+        && let Some(known) = known(graph, *id, own, sizes)
+    {
+        return Some((None, Mask::None, known == Known::Causal));
+    }
     let (added, own) = match (value, &inputs[..]) {
         (Operand::Input(0), [(id, own, dims)]) if *own == dtype => (Added::Tensor(*id), dims.clone()),
-        (Operand::Node(_), [_, ..]) => {
+        // What is added may have another type.
+        (Operand::Node(_) | Operand::Input(_), [_, ..]) => {
             let mut made = made;
             made.store(value, dtype);
             let shapes: Vec<_> = inputs.iter().map(|(_, dtype, dims)| (*dtype, dims.clone())).collect();
@@ -263,12 +276,13 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: 
         }
         _ => return None,
     };
-    if let Added::Tensor(id) = added
-        && let Some(known) = known(graph, id, &own, sizes)
-    {
-        return Some((None, Mask::None, known == Known::Causal));
-    }
+    // Dimensions of one element before those of the scores say nothing.
+    let more = own.iter().take(own.len().saturating_sub(dims.len())).take_while(|size| **size == 1).count();
+    let own = own[more..].to_vec();
     let lead = dims.len().checked_sub(own.len())?;
+    if !own.iter().zip(&dims[lead..]).all(|(own, size)| *own == 1 || own == size) {
+        return None;
+    }
     let one = Size::constant(1);
     let mut four = vec![one; 4 - dims.len() + lead];
     four.extend(own);
@@ -300,6 +314,9 @@ fn known(graph: &Graph, id: TensorId, dims: &[Size], sizes: Sizes) -> Option<Kno
     if dims.iter().product::<Size>() != queries * keys || !dims.ends_with(&[queries, keys]) {
         return None;
     }
+    if queries.is_data() || keys.is_data() {
+        return None;
+    }
     let (queries, keys) = (queries.exact(), keys.exact());
     // The first queries must see a key: what else they give is not the same.
     let last = |i: usize| (keys + i as u64).checked_sub(queries);
@@ -307,7 +324,7 @@ fn known(graph: &Graph, id: TensorId, dims: &[Size], sizes: Sizes) -> Option<Kno
         let Some(last) = last(i) else { return false };
         (0..keys as usize).all(|j| {
             let value = values.float(i * keys as usize + j);
-            if j as u64 <= last { value == 0.0 } else { value <= super::scores::NOTHING }
+            if j as u64 <= last { value == 0.0 } else { value <= scores::NOTHING }
         })
     };
     (0..queries as usize).all(fits).then_some(Known::Causal)
@@ -366,7 +383,7 @@ impl NodeBuilder<'_> {
             own.strides.remove(2);
         }
         let source = self.graph.tensor(own.tensor).count();
-        if own.is_dense() && own.sizes.iter().product::<Size>() == source {
+        if own.is_all(source) {
             return own.tensor;
         }
         let dims = own.sizes.clone();

@@ -109,6 +109,22 @@ fn scaled_scores_with_a_row_of_masks() {
 }
 
 #[test]
+fn masks_of_more_dimensions() {
+    let export = Export {
+        mask: |b, scores, [queries, keys]| {
+            let windows = b.reshape(scores, &[1, 1, HEADS, queries, keys]).unwrap();
+            let mask = b.input("mask", F32, &[1, 1, 1, queries, keys]).unwrap();
+            let masked = b.binary(Function::Add, windows, mask).unwrap();
+            b.reshape(masked, &[1, HEADS, queries, keys]).unwrap()
+        },
+        ..Export::plain(5, 7)
+    };
+    let graph = optimized(export.graph());
+    assert_eq!(attention(&graph).mask, Mask::Shared);
+    assert_eq!(kernels(&graph).len(), 1, "{graph}");
+}
+
+#[test]
 fn queries_and_keys_that_are_scaled_before() {
     let export =
         Export { scale: |b, [q, k, v]| [scaled(b, q, 0.5), scaled(b, k, 0.5), v], ..Export::plain(3, 3) };

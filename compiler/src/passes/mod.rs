@@ -17,12 +17,14 @@ mod joined;
 mod linear;
 mod merge;
 mod moves;
+mod norm_lines;
 mod norms;
 mod precision;
 pub(crate) mod print;
 mod reads;
 mod rows;
 mod scores;
+mod several;
 mod strides;
 #[cfg(test)]
 mod tests;
@@ -172,6 +174,24 @@ pub static PASSES: &[Pass] = &[
         needs: &["strided-reads"],
         run: Run::Regions(clean::run),
     },
+    Pass {
+        name: "norm-lines",
+        summary: "lets layer normalizations read and write lines where they lie",
+        needs: &["find-norms", "clean-at-last"],
+        run: Run::Regions(norm_lines::run),
+    },
+    Pass {
+        name: "clean-lines",
+        summary: "leaves out copies that normalizations do without",
+        needs: &["norm-lines"],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "several-results",
+        summary: "joins elementwise operations of which others read the results too",
+        needs: &["clean-at-last"],
+        run: Run::Regions(several::run),
+    },
 ];
 
 /// Is shown the graph before the first pass (`None`), and after each.
@@ -214,6 +234,7 @@ pub fn optimize_with(
         for (port, id) in graph.outputs.iter_mut().zip(&graph.body.results) {
             port.tensor = *id;
         }
+        crate::error::unpinned(&crate::SourceLocation::new(format!("the pass {}", pass.name)))?;
         if cfg!(debug_assertions) {
             graph.check_while(watch).map_err(|error| broken(pass, error))?;
         }
@@ -252,7 +273,7 @@ fn each(
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
         }
     }
     watch.check()?;

@@ -88,7 +88,7 @@ fn joined(chain: &Chain<'_>, node: &Node) -> Option<(NodeOp, TensorId)> {
     while let Some((next, from)) = before(chain, &seen, copy) {
         (seen, source) = (next, from);
     }
-    if seen.is_dense() && seen.sizes.iter().product::<Size>() == source {
+    if seen.is_all(source) {
         return Some((NodeOp::View, seen.tensor));
     }
     let made = seen.copy(source, copy.dtype);
@@ -146,6 +146,18 @@ mod tests {
         for other in [&[5][..], &[-6], &[4, -4, -3], &[-1, 0], &[0, 1, 3]] {
             assert!(is_gather(other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn what_is_repeated_is_no_view() {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[2, 12]).unwrap();
+        let at = indices(&mut b, &[0, 0]);
+        let y = b.gather(x, at, 0).unwrap();
+        b.output("y", y);
+        let graph = optimized(b.finish().unwrap());
+        let [Operation::StridedCopy(copy)] = kernels(&graph)[..] else { panic!("{graph}") };
+        assert_eq!(copy.strides, [0, 1].map(Size::constant), "{graph}");
     }
 
     #[test]

@@ -61,6 +61,9 @@ fn normalized(
 ) -> Option<Found> {
     let [(x, dtype, dims), (root, ..)] = inputs.map(|input| &reader.inputs[input]);
     let (channels, outer) = dims.split_last()?;
+    if channels.is_data() {
+        return None;
+    }
     let channels = channels.exact();
     let rows: Size = outer.iter().product();
     let per_row = [outer, &[1.into()]].concat();
@@ -83,7 +86,8 @@ fn normalized(
     };
     let (scale, bias, dtype, groups) = (false, false, *dtype, 1);
     let epsilon = epsilon.into();
-    let norm = Norm { kind, batch: rows, channels, spatial: 1.into(), groups, scale, bias, epsilon, dtype };
+    let (spatial, order) = (1.into(), None);
+    let norm = Norm { kind, batch: rows, channels, spatial, groups, scale, bias, epsilon, dtype, order };
     let dims = dims.clone();
     Some(Found { reader: reader.clone(), call, inputs, norm, source, dims })
 }

@@ -7,7 +7,7 @@ use halite_sizes::Size;
 use super::{
     Result, Uses,
     chain::{Chain, replace},
-    strides::Strided,
+    strides::{Strided, inverse},
 };
 use crate::{
     control::Watch,
@@ -46,7 +46,7 @@ fn read(chain: &Chain<'_>, attention: &Attention, ids: &[TensorId]) -> Option<(A
         };
         let Some((seen, source)) = behind(chain, start, attention) else { continue };
         let own = [&mut operation.q_rows, &mut operation.k_rows, &mut operation.v_rows];
-        let whole = seen.is_dense() && seen.sizes.iter().product::<Size>() == source;
+        let whole = seen.is_all(source);
         let [batch, head, row, _] = seen.strides[..] else { return None };
         let rows = Rows { source, offset: seen.offset, batch, head, row };
         *own[input] =
@@ -95,26 +95,6 @@ fn written(chain: &Chain<'_>, copy: &StridedCopy, node: &Node) -> Option<(Attent
     let rows = Rows { source: copy.source, offset: placed.offset, batch, head, row };
     let fits = (last.is(1.into()) || attention.head_dim == 1) && rows.is_order(shape);
     fits.then(|| (Attention { out_rows: Some(Box::new(rows)), ..attention.clone() }, producer.inputs.clone()))
-}
-
-/// The copy that undoes one that brings all elements into another order.
-fn inverse(copy: &StridedCopy) -> Option<StridedCopy> {
-    let places = halite_ops::moves::dense_strides(&copy.shape);
-    let each = copy.shape.iter().zip(&copy.strides).zip(places).filter(|((size, _), _)| **size != 1);
-    let mut dims: Vec<(Size, Size, Size)> =
-        each.map(|((size, stride), place)| (*stride, *size, place)).collect();
-    dims.sort_by_key(|(stride, ..)| std::cmp::Reverse(stride.signed_value()));
-    let mut dense = Size::constant(1);
-    let follow = dims.iter().rev().all(|(stride, size, _)| {
-        let follows = *stride == dense;
-        dense *= size;
-        follows
-    });
-    if !follow || dense != copy.source || copy.offset != 0 {
-        return None;
-    }
-    let (shape, strides) = dims.into_iter().map(|(_, size, place)| (size, place)).unzip();
-    Some(StridedCopy { source: copy.source, shape, strides, offset: 0.into(), dtype: copy.dtype })
 }
 
 #[cfg(test)]

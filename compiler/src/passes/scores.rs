@@ -1,6 +1,9 @@
 //! Reading what happens to the scores of attention between the product and the softmax: a factor, a cap, a mask.
 
-use halite_ops::expression::{Expression, Function, Operand, Scalar};
+use halite_ops::{
+    elementwise::Elementwise,
+    expression::{Expression, Function, Operand, Scalar},
+};
 
 use super::{chain::factor, merge::Reader};
 
@@ -25,6 +28,26 @@ pub(super) fn form(reader: &Reader, scores: usize) -> Option<(Form, Expression)>
     let mut reading = Reading { program: reader.program.clone(), scores: Operand::Input(scores) };
     let form = reading.read(output.value)?;
     Some((form, reading.program))
+}
+
+/// Whether an operation only puts 0 in the place of NaN, as exporters write it behind a softmax: where a query sees nothing.
+pub(super) fn is_guard(elementwise: &Elementwise) -> bool {
+    let program = &elementwise.program;
+    let node = |operand: Operand| match operand {
+        Operand::Node(index) => program.nodes.get(index),
+        _ => None,
+    };
+    let ([_], [output]) = (&elementwise.inputs.0[..], &program.outputs[..]) else { return false };
+    let Some(select) = node(output.value).filter(|node| node.function == Function::Select) else {
+        return false;
+    };
+    let [mut condition, zero, value] = select.operands[..] else { return false };
+    while let Some(cast) = node(condition).filter(|node| node.function == Function::Cast) {
+        condition = cast.operands[0];
+    }
+    let is_nan = node(condition)
+        .is_some_and(|node| node.function == Function::IsNan && node.operands == [Operand::Input(0)]);
+    is_nan && value == Operand::Input(0) && matches!(zero, Operand::Constant(Scalar::Float(0.0)))
 }
 
 struct Reading {
@@ -134,6 +157,15 @@ mod tests {
         assert_eq!((form.scale, &text[..]), (0.5, "cast:bool $0; select %0 0.0 -inf ->"));
         let (form, _) = read("mul $0 0.5; div %0 20.0; tanh %1; mul %2 20.0; add %3 $1 -> %4:f32").unwrap();
         assert_eq!((form.scale, form.softcap), (0.5, Some(20.0)));
+    }
+
+    #[test]
+    fn zeros_for_nan_are_known() {
+        let guards = |text: &str| is_guard(&Elementwise::new([(DType::F32, vec![4])], text.parse().unwrap()));
+        assert!(guards("isnan $0; cast:u8 %0; cast:bool %1; select %2 0.0 $0 -> %3:f32"));
+        assert!(guards("isnan $0; select %0 0.0 $0 -> %1:f32"));
+        assert!(!guards("isnan $0; select %0 1.0 $0 -> %1:f32"));
+        assert!(!guards("isinf $0; select %0 0.0 $0 -> %1:f32"));
     }
 
     #[test]

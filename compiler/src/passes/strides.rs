@@ -27,6 +27,13 @@ impl Strided {
         self.offset == 0 && places.all(|((place, size), stride)| *size == 1 || place == *stride)
     }
 
+    /// Whether it is all of a tensor of so many elements as it lies, each once.
+    pub(super) fn is_all(&self, elements: Size) -> bool {
+        let mut each = self.sizes.iter().zip(&self.strides);
+        let once = each.all(|(size, stride)| *size == 1 || *stride != 0);
+        once && self.is_dense() && self.sizes.iter().product::<Size>() == elements
+    }
+
     /// The same elements in the source of the copy that makes the tensor. `None` where no strides say it.
     pub(super) fn through(&self, copy: &StridedCopy, source: TensorId) -> Option<Strided> {
         let digits = digits(copy);
@@ -115,6 +122,26 @@ impl Strided {
         }
         StridedCopy { source, shape, strides, offset: self.offset, dtype }
     }
+}
+
+/// The copy that undoes one that brings all elements into another order.
+pub(super) fn inverse(copy: &StridedCopy) -> Option<StridedCopy> {
+    let places = dense(&copy.shape);
+    let each = copy.shape.iter().zip(&copy.strides).zip(places).filter(|((size, _), _)| **size != 1);
+    let mut dims: Vec<(Size, Size, Size)> =
+        each.map(|((size, stride), place)| (*stride, *size, place)).collect();
+    dims.sort_by_key(|(stride, ..)| std::cmp::Reverse(stride.signed_value()));
+    let mut dense = Size::constant(1);
+    let follow = dims.iter().rev().all(|(stride, size, _)| {
+        let follows = *stride == dense;
+        dense *= size;
+        follows
+    });
+    if !follow || dense != copy.source || copy.offset != 0 {
+        return None;
+    }
+    let (shape, strides) = dims.into_iter().map(|(_, size, place)| (size, place)).unzip();
+    Some(StridedCopy { source: copy.source, shape, strides, offset: 0.into(), dtype: copy.dtype })
 }
 
 fn dense(sizes: &[Size]) -> Vec<Size> {

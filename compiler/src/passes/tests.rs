@@ -57,6 +57,7 @@ fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
         bias: true,
         epsilon: 1e-5.into(),
         dtype: DType::F32,
+        order: None,
     });
     let mean = constant(b, &[channels], seed);
     let variance = floats(channels, seed + 1).floats().iter().map(|v| v.abs() + 0.5).collect();

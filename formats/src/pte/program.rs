@@ -139,6 +139,8 @@ pub struct Tensor {
     pub allocation: Option<Allocation>,
     /// Name of the data in another file that it is a constant of.
     pub external: Option<String>,
+    /// The name that the model has for it, if the file tells one.
+    pub name: Option<String>,
 }
 
 /// A place in the memory of a plan.

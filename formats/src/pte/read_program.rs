@@ -298,10 +298,12 @@ fn tensor(table: &Table<'_>) -> Result<Tensor> {
     };
     let allocation = table.child(&s::tensor::ALLOCATION)?.map(|t| allocation(&t)).transpose()?;
     let extra = table.child(&s::tensor::EXTRA)?;
-    let external = match extra {
-        Some(extra) if extra.scalar(&s::extra::LOCATION)? == 1 => Some(text(&extra, &s::extra::NAME)?),
-        _ => None,
-    };
+    let (mut external, mut name) = (None, None);
+    if let Some(extra) = extra {
+        let told = text(&extra, &s::extra::NAME)?;
+        external = (extra.scalar(&s::extra::LOCATION)? == 1).then(|| told.clone());
+        name = Some(told).filter(|told| !told.is_empty());
+    }
     Ok(Tensor {
         scalar_type: ScalarType(table.scalar(&s::tensor::SCALAR_TYPE)?),
         sizes,
@@ -310,6 +312,7 @@ fn tensor(table: &Table<'_>) -> Result<Tensor> {
         data: table.scalar(&s::tensor::DATA)?,
         allocation,
         external,
+        name,
     })
 }
 

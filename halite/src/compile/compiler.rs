@@ -8,7 +8,11 @@ use halite_compiler::{
 use halite_targets::Capabilities;
 
 use super::{Model, Sizes, Tuning};
-use crate::{Device, Error, Result, RunOptions, options::Limits, session::StateChoice};
+use crate::{
+    Device, Error, Result, RunOptions,
+    options::Limits,
+    session::{Ports, StateChoice},
+};
 
 /// Which floats a model computes with inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -238,11 +242,12 @@ impl Compiler {
     /// The functions that are compiled, each with its versions.
     fn versions(&self, model: &inner::Model) -> Result<Vec<(String, Vec<Bindings>)>> {
         let (names, sizes) = (self.names(model)?, self.sizes.combinations()?);
-        let ports = |name: &String| {
-            let (inputs, outputs) = (model.inputs(name), model.outputs(name));
-            Ok((inputs.map_err(super::error)?, outputs.map_err(super::error)?))
-        };
-        let states = self.states.pairs(&names.iter().map(ports).collect::<Result<Vec<_>>>()?)?;
+        let ports: Vec<Ports> = names.iter().map(|name| Ports::of(model, name)).collect::<Result<_>>()?;
+        let visible: Vec<_> = ports.iter().map(Ports::visible).collect();
+        let mut states = self.states.pairs(&visible)?;
+        for (states, ports) in states.iter_mut().zip(&ports) {
+            states.extend(ports.kept.iter().map(|kept| (kept.input.clone(), kept.output.clone())));
+        }
         let with = |states: &inner::states::Pairs| {
             sizes.iter().map(|one| Bindings { states: states.clone(), ..one.clone() }).collect()
         };

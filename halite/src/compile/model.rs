@@ -3,7 +3,7 @@
 use halite_compiler::{self as inner, ModelFormat, frontends::outline::Outline};
 
 use crate::{
-    Error, ErrorKind, FunctionInfo, LoadMode, Result, RunOptions, Source, session::model_info, source::Loaded,
+    Error, ErrorKind, FunctionInfo, LoadMode, Result, RunOptions, Source, session::Ports, source::Loaded,
 };
 
 /// How a model is opened.
@@ -86,11 +86,7 @@ impl Model {
     /// # Errors
     /// The model says something of them that makes no sense.
     pub fn functions(&self) -> Result<Vec<FunctionInfo>> {
-        let one = |name: String| {
-            let inputs = self.inner.inputs(&name).map_err(super::error)?;
-            let outputs = self.inner.outputs(&name).map_err(super::error)?;
-            Ok(model_info(&name, &inputs, &outputs))
-        };
+        let one = |name: String| Ok(Ports::of(&self.inner, &name)?.info(&name));
         self.inner.functions().into_iter().map(one).collect()
     }
 

@@ -6,8 +6,7 @@ use halite_abi::ElementKind;
 /// The values as the function takes them.
 pub(super) fn inputs(info: &FunctionInfo, values: Vec<Value>) -> Result<Vec<Value>> {
     let missing: Vec<_> = info
-        .inputs
-        .iter()
+        .all_inputs()
         .zip(&values)
         .filter(|(input, value)| is_required(input) && matches!(value, Value::Null))
         .map(|(input, _)| input.to_string())
@@ -21,7 +20,7 @@ pub(super) fn inputs(info: &FunctionInfo, values: Vec<Value>) -> Result<Vec<Valu
             all.join(", ")
         )));
     }
-    info.inputs.iter().zip(values).map(|(input, value)| self::input(info, input, value)).collect()
+    info.all_inputs().zip(values).map(|(input, value)| self::input(info, input, value)).collect()
 }
 
 /// Modules may take null where their compiler says nothing of it.
@@ -115,6 +114,7 @@ mod tests {
             inputs: vec![input],
             outputs: Vec::new(),
             states: Vec::new(),
+            kept: Vec::new(),
             declaration: None,
             calling_convention: String::new(),
         }

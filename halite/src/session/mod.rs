@@ -10,6 +10,8 @@ mod module;
 #[cfg(feature = "compiler")]
 mod open;
 mod pending;
+#[cfg(feature = "compiler")]
+mod ports;
 mod profiling;
 #[cfg(feature = "compiler")]
 mod shared;
@@ -25,17 +27,20 @@ use std::{
     time::Duration,
 };
 
+use halite_runtime as runtime;
+use parking_lot::Mutex;
+
 pub use builder::{DeviceChoice, SessionBuilder};
-#[cfg(feature = "compiler")]
-pub(crate) use model::info as model_info;
 pub use pending::Pending;
+#[cfg(feature = "compiler")]
+pub(crate) use ports::Ports;
 pub(crate) use states::GivenSizes;
 #[cfg(feature = "compiler")]
 pub(crate) use states::StateChoice;
 
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
-    ValueInfo, options::Limits,
+    ValueInfo, options::Limits, state::Tensors,
 };
 
 /// A model or module, ready to run on its devices.
@@ -57,7 +62,9 @@ use crate::{
 /// device, all memory is given back.
 ///
 /// A model has no memory: its calls do not depend on each other. The variables of a module live in its session, shared by all
-/// clones and threads; build another session for independent ones.
+/// clones and threads; build another session for independent ones. So does what an ExecuTorch program keeps from call to call
+/// ([`FunctionInfo::keeps_state`]), such as the caches of a decoder: calls continue one sequence, one after the other.
+/// [`Session::state`] makes sequences of their own, [`Session::reset_state`] begins anew.
 ///
 /// A model ([ONNX](https://onnx.ai), ExecuTorch) is compiled for the device. Where all of its sizes are known that happens when
 /// the session is built; where some are open, at the first call with sizes that are new, and what was compiled stays
@@ -90,6 +97,8 @@ struct Inner {
     output_names: Vec<Arc<[String]>>,
     /// Where functions are, by their names.
     names: Names,
+    /// The state of each function that keeps it by itself, once it was called.
+    own: Vec<Mutex<Option<Tensors>>>,
     /// Index of the function that runs when none is named.
     default: Option<usize>,
     /// How long a call may take whose options do not say.
@@ -115,10 +124,11 @@ impl Session {
         default: Option<usize>,
         program: Program,
     ) -> Session {
-        let names = |f: &FunctionInfo| f.outputs.iter().map(|output| output.name.clone()).collect();
+        let names = |f: &FunctionInfo| f.all_outputs().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
         let (names, time) = (Names::of(&functions), OnceLock::new());
-        Session(Arc::new(Inner { devices, functions, output_names, names, default, time, program }))
+        let own = functions.iter().map(|_| Mutex::default()).collect();
+        Session(Arc::new(Inner { devices, functions, output_names, names, own, default, time, program }))
     }
 
     /// Bounds the calls whose options do not say how long they may take.
@@ -326,6 +336,9 @@ impl Function {
     /// As [`Function::run`], and when the options end it.
     pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
         let limits = self.session.begin(options);
+        if self.info().keeps_state() {
+            return self.on_own_state(&limits, |state| state.run_within(inputs.into(), &limits));
+        }
         self.begin(inputs.into(), &limits)?.finish(&limits)
     }
 
@@ -343,7 +356,11 @@ impl Function {
     /// # Errors
     /// As [`Function::start`], and when the options end it.
     pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
-        self.begin(inputs.into(), &self.session.begin(options))
+        let limits = self.session.begin(options);
+        if self.info().keeps_state() {
+            return self.on_own_state(&limits, |state| state.start_within(inputs.into(), &limits));
+        }
+        self.begin(inputs.into(), &limits)
     }
 
     fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
@@ -361,7 +378,12 @@ impl Function {
             #[cfg(feature = "compiler")]
             Program::Model(model) => model.start(self.place, &values, (&session.devices, kept), limits)?,
         };
-        Ok(Pending::new(call, session.output_names[self.place].clone(), self.session.clone()))
+        Ok(self.pending(Arc::new(call)))
+    }
+
+    /// A call of it that was started.
+    pub(crate) fn pending(&self, call: Arc<runtime::PendingCall>) -> Pending {
+        Pending::new(call, self.session.0.output_names[self.place].clone(), self.session.clone())
     }
 
     /// Compiles and loads what inputs like these need, builds all pipelines, and runs a model once with them. [`Function::zeros`]
@@ -385,6 +407,10 @@ impl Function {
                 self.session.begin(options).check("getting ready")
             }
             #[cfg(feature = "compiler")]
+            Program::Model(_) if self.info().keeps_state() => {
+                self.state()?.run_with(inputs, options).map(drop)
+            }
+            #[cfg(feature = "compiler")]
             Program::Model(_) => self.run_with(inputs, options).map(drop),
         }
     }
@@ -398,7 +424,7 @@ impl Function {
         }
     }
 
-    /// Runs it once and tells where the time went: see [`Profile`]. What has to be compiled or loaded for inputs like these is made
+    /// Runs it once and tells where the time went: see [`Profile`]. State that it keeps stays as it is. What has to be compiled or loaded for inputs like these is made
     /// ready before, and is no part of it. Results are those of [`Function::run`], and lie on the device as well.
     ///
     /// The first call of a function also waits for its pipelines: profile it after a call, or after [`Function::prewarm`].
@@ -419,8 +445,11 @@ impl Function {
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
         let (info, limits) = (self.info(), self.session.begin(options));
-        let values = check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
-        profiling::profile(self, &values, &limits)
+        let values = match info.keeps_state() {
+            true => self.on_own_state(&limits, |state| state.values_within(inputs.into(), &limits))?,
+            false => inputs.into().in_order(&info.input_names(), &info.name)?,
+        };
+        profiling::profile(self, &check::inputs(info, values)?, &limits)
     }
 
     /// Zeros of the shapes that the function states, for measuring and for [`Function::prewarm`]; `None` where sizes or types

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use halite_abi::{ElementType, format};
+use halite_abi::format;
 use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
     self as compiler, ModelFormat,
@@ -17,12 +17,12 @@ use super::{
     Program, Session, SessionBuilder,
     choices::ModelOptions,
     open::OpenVersions,
+    ports::Ports,
     states::{GivenSizes, lowered},
     versions::{ShapeKey, Version, Versions},
 };
 use crate::{
-    Device, Dimension, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value, ValueInfo,
-    ValueType,
+    Device, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value,
     compile::{self, Files},
     kept::{Kept, Lookup, Request},
     options::Limits,
@@ -140,18 +140,17 @@ fn functions(
     model: &compiler::Model,
     options: &ModelOptions,
 ) -> Result<(Vec<FunctionInfo>, Vec<ModelFunction>)> {
-    let ports = |name: &String| {
-        let (inputs, outputs) = (model.inputs(name), model.outputs(name));
-        Ok((inputs.map_err(compile::error)?, outputs.map_err(compile::error)?))
-    };
     let names = model.functions();
-    let all: Vec<_> = names.iter().map(ports).collect::<Result<_>>()?;
-    let states = options.states.pairs(&all)?;
+    let all: Vec<_> = names.iter().map(|name| Ports::of(model, name)).collect::<Result<_>>()?;
+    let visible: Vec<_> = all.iter().map(Ports::visible).collect();
+    let states = options.states.pairs(&visible)?;
     let (mut infos, mut functions) = (Vec::new(), Vec::new());
-    for ((name, (inputs, outputs)), states) in names.into_iter().zip(all).zip(states) {
+    for ((name, ports), mut states) in names.into_iter().zip(all).zip(states) {
+        states.extend(ports.kept.iter().map(|kept| (kept.input.clone(), kept.output.clone())));
         let pairs =
             states.iter().map(|(input, output)| StatePair { input: input.clone(), output: output.clone() });
-        infos.push(FunctionInfo { states: pairs.collect(), ..info(&name, &inputs, &outputs) });
+        infos.push(FunctionInfo { states: pairs.collect(), ..ports.info(&name) });
+        let inputs = ports.inputs;
         let mut fixed = options.sizes.for_function(&inputs)?;
         for bindings in fixed.iter_mut().flatten() {
             bindings.states.clone_from(&states);
@@ -182,42 +181,6 @@ fn open_device(builder: &SessionBuilder, file: &Loaded) -> Result<Device> {
         ));
     }
     Ok(device)
-}
-
-pub(crate) fn info(name: &str, inputs: &[Signature], outputs: &[Signature]) -> FunctionInfo {
-    let values = |all: &[Signature]| all.iter().map(value_info).collect();
-    FunctionInfo {
-        name: name.to_owned(),
-        module: String::new(),
-        inputs: values(inputs),
-        outputs: values(outputs),
-        states: Vec::new(),
-        declaration: None,
-        calling_convention: String::new(),
-    }
-}
-
-pub(crate) fn value_info(signature: &Signature) -> ValueInfo {
-    let size = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
-    let dimension = |dim: &compiler::signature::Dim| match dim {
-        compiler::signature::Dim::Known(own) => Dimension::Fixed(size(*own)),
-        compiler::signature::Dim::Symbol(name) => Dimension::Named(name.clone()),
-        compiler::signature::Dim::UpTo(most) => Dimension::AtMost(size(*most)),
-        compiler::signature::Dim::Unknown => Dimension::Open,
-    };
-    let value_type = match signature.arity {
-        Arity::Sequence => ValueType::Sequence,
-        Arity::Tensor => ValueType::Tensor {
-            element_type: signature.element.map(ElementType::from),
-            shape: signature.dims.as_ref().map(|dims| dims.iter().map(dimension).collect()),
-        },
-    };
-    ValueInfo {
-        name: signature.name.clone(),
-        value_type,
-        is_optional: signature.is_optional,
-        kind: runtime::tensor::ArgumentKind::Reference,
-    }
 }
 
 impl ModelProgram {

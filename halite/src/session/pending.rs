@@ -21,14 +21,28 @@ use crate::{ErrorKind, Outputs, Result, RunOptions, Value, options::Limits};
 /// Any thread may ask it and wait for it. Dropping it gives up the results; the work runs to its end.
 #[must_use = "the results are in it"]
 pub struct Pending {
-    call: runtime::PendingCall,
+    call: Arc<runtime::PendingCall>,
     names: Arc<[String]>,
     session: Session,
+    /// How many results callers get; the others are what the program keeps by itself.
+    given: usize,
 }
 
 impl Pending {
-    pub(super) fn new(call: runtime::PendingCall, names: Arc<[String]>, session: Session) -> Self {
-        Pending { call, names, session }
+    pub(super) fn new(call: Arc<runtime::PendingCall>, names: Arc<[String]>, session: Session) -> Self {
+        let given = names.len();
+        Pending { call, names, session, given }
+    }
+
+    /// The same call without what the program keeps by itself, of a function that keeps so many results.
+    pub(crate) fn without_last(mut self, kept: usize) -> Self {
+        self.given = self.names.len().saturating_sub(kept);
+        self
+    }
+
+    /// The call itself, for those who take what it leaves.
+    pub(crate) fn call(&self) -> Arc<runtime::PendingCall> {
+        self.call.clone()
     }
 
     /// Whether the results are there, or the call has failed: then waiting does not block.
@@ -67,7 +81,12 @@ impl Pending {
     pub(crate) fn finish(&self, limits: &Limits) -> Result<Outputs> {
         let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
         let lift = |value| Value::lift(value, self.session.devices());
-        Ok(Outputs::new(self.names.clone(), results.into_iter().map(lift).collect::<Result<_>>()?))
+        let values = results.into_iter().take(self.given).map(lift).collect::<Result<_>>()?;
+        let names = match self.given == self.names.len() {
+            true => self.names.clone(),
+            false => self.names[..self.given].into(),
+        };
+        Ok(Outputs::new(names, values))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use halite_hal as hal;
 use halite_runtime::{self as runtime, RecordingNotes};
 
-use super::{Function, Pending, Program, states::lowered};
+use super::{Function, Program, states::lowered};
 use crate::{
     Device, Error, Outputs, Result, Value,
     options::Limits,
@@ -73,8 +73,7 @@ pub(super) fn profile(function: &Function, values: &[Value], limits: &Limits) ->
     let upload = clock.lap();
     let call = handle.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)?;
     let launch = clock.lap();
-    let names = session.output_names[function.place].clone();
-    let outputs = Pending::new(call, names, function.session.clone()).finish(limits)?;
+    let outputs = function.pending(Arc::new(call)).without_last(function.info().kept.len()).finish(limits)?;
     let wait = clock.lap();
     for tensor in outputs.values().iter().filter_map(Value::as_tensor) {
         tensor.to_bytes()?;

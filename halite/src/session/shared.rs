@@ -25,6 +25,9 @@ impl ModelProgram {
         let shapes: Option<Vec<Vec<u64>>> = values.iter().map(shape_of).collect();
         // Lists and inputs that are left out, and values that decide sizes, make graphs of their own.
         let Some(shapes) = shapes.filter(|_| !self.options.sizes.has_values()) else { return Ok(None) };
+        if !compiler::can_be_open(&function.inputs, &shapes) {
+            return Ok(None);
+        }
         self.open.get(place, &shapes, limits, || {
             let bindings = self.bindings_of(function, values)?;
             self.make_open(function, &bindings, limits)

@@ -1,10 +1,13 @@
 //! Which tensors of a model are state: what a caller names, what is found by itself, and how calls hand them in.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use halite_runtime as runtime;
 
-use crate::{Device, Function, Result, Session, State, Value};
+use crate::{Device, Function, Result, Session, State, Value, options::Limits};
+
+/// How often a thread that waits for the state of a session looks at its own limits.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Sizes that a session was given for what its model leaves open.
 #[derive(Clone, Debug, Default)]
@@ -90,6 +93,14 @@ impl super::SessionBuilder {
 }
 
 impl Session {
+    /// Lets the state that the default function keeps by itself begin anew; see [`Function::reset_state`].
+    ///
+    /// # Errors
+    /// As [`Function::reset_state`].
+    pub fn reset_state(&self) -> Result<()> {
+        self.default_function()?.reset_state()
+    }
+
     /// A new state of the default function; see [`Function::state`].
     ///
     /// # Errors
@@ -100,8 +111,42 @@ impl Session {
 }
 
 impl Function {
+    /// Lets the state that it keeps by itself begin anew: the next [`Function::run`] is the first of a sequence. A call that is
+    /// under way is waited for. Does nothing where there is no such state.
+    ///
+    /// # Errors
+    /// A call that is under way failed.
+    pub fn reset_state(&self) -> Result<()> {
+        if !self.info().keeps_state() {
+            return Ok(());
+        }
+        self.on_own_state(&Limits::default(), State::reset)
+    }
+
+    /// Does something with the state that the session holds for it. One thread at a time does.
+    pub(super) fn on_own_state<T>(
+        &self,
+        limits: &Limits,
+        work: impl FnOnce(&mut State) -> Result<T>,
+    ) -> Result<T> {
+        let own = &self.session.0.own[self.place];
+        let mut held = loop {
+            match own.try_lock_for(LOOK) {
+                Some(held) => break held,
+                None => limits.check("waiting for another call on the same state")?,
+            }
+        };
+        let mut state = match held.take() {
+            Some(tensors) => State::of(self.clone(), tensors),
+            None => self.state()?,
+        };
+        let done = work(&mut state);
+        *held = Some(state.into_tensors());
+        done
+    }
+
     /// A new state: tensors that live on the device between the calls of a sequence, such as the caches of a decoder. They begin as
-    /// zeros. Each state is a sequence of its own; all share the weights of the session.
+    /// zeros, or as the program says. Each state is a sequence of its own; all share the weights of the session.
     ///
     /// # Errors
     /// The function has no state ([`FunctionInfo::states`](crate::FunctionInfo::states)), or there is no device.

@@ -3,11 +3,13 @@
 mod file;
 mod shape;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
+
+use halite_runtime as runtime;
 
 use crate::{
     Device, ElementType, Error, Function, FunctionInfo, Inputs, Outputs, Pending, Result, RunOptions, Tensor,
-    Value, ValueInfo, ValueType, options::Limits,
+    Value, ValueInfo, ValueType, options::Limits, signature::FirstValue,
 };
 
 /// The state of a sequence: tensors that each call reads and replaces, such as the caches of a decoder or the memory of a
@@ -42,7 +44,14 @@ pub struct State {
     device: Device,
     tensors: Vec<Kept>,
     /// A call that was not waited for to its end.
-    under_way: Option<Pending>,
+    under_way: Option<Arc<runtime::PendingCall>>,
+}
+
+/// A state without its function, which does not keep a session alive.
+pub(crate) struct Tensors {
+    device: Device,
+    tensors: Vec<Kept>,
+    under_way: Option<Arc<runtime::PendingCall>>,
 }
 
 /// A tensor of a state.
@@ -63,19 +72,24 @@ struct Kept {
 impl State {
     pub(crate) fn new(function: Function) -> Result<State> {
         let info = function.info();
-        let place = |values: &[ValueInfo], name: &str| values.iter().position(|value| value.name == name);
+        let inputs: Vec<&ValueInfo> = info.all_inputs().collect();
+        let outputs: Vec<&ValueInfo> = info.all_outputs().collect();
+        let place = |values: &[&ValueInfo], name: &str| values.iter().position(|value| value.name == name);
         let mut tensors = Vec::new();
         for pair in &info.states {
-            let input = place(&info.inputs, &pair.input);
-            let output = place(&info.outputs, &pair.output);
-            let (Some(input), Some(output)) = (input, output) else { continue };
-            let ValueType::Tensor { element_type, .. } = info.inputs[input].value_type else { continue };
+            let (Some(input), Some(output)) = (place(&inputs, &pair.input), place(&outputs, &pair.output))
+            else {
+                continue;
+            };
+            let ValueType::Tensor { element_type, .. } = inputs[input].value_type else { continue };
             let (name, element) = (pair.input.clone(), element_type);
-            tensors.push(Kept { input, output, name, element, tensor: None, first: None });
+            let kept = input.checked_sub(info.inputs.len()).and_then(|i| info.kept[i].first.as_ref());
+            let first = kept.map(FirstValue::tensor).transpose()?;
+            tensors.push(Kept { input, output, name, element, tensor: None, first });
         }
         if tensors.is_empty() {
             return Err(Error::invalid(format!(
-                "'{}' has no state: no output replaces an input by its name; name pairs with SessionBuilder::state, or --state",
+                "'{}' has no state: it keeps none by itself, and no output replaces an input by its name; name pairs with SessionBuilder::state, or --state",
                 info.name
             )));
         }
@@ -83,6 +97,18 @@ impl State {
         let device =
             device.ok_or_else(|| Error::invalid("state lives on a device, and the session has none"))?;
         Ok(State { function, device, tensors, under_way: None })
+    }
+
+    /// A function's state that was held without it.
+    pub(crate) fn of(function: Function, held: Tensors) -> State {
+        let Tensors { device, tensors, under_way } = held;
+        State { function, device, tensors, under_way }
+    }
+
+    /// What it holds, without its function.
+    pub(crate) fn into_tensors(self) -> Tensors {
+        let State { device, tensors, under_way, .. } = self;
+        Tensors { device, tensors, under_way }
     }
 
     /// The function whose state it is.
@@ -115,10 +141,32 @@ impl State {
     /// As [`State::run`], and when the options end it.
     pub fn run_with(&mut self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
         let limits = self.function.session().begin(options);
-        self.settle(&limits)?;
-        let values = self.values(inputs.into())?;
-        self.under_way = Some(self.function.launch(values, true, &limits)?);
-        self.settle(&limits)?.ok_or_else(|| Error::new(crate::ErrorKind::Other, "a call gave no results"))
+        self.run_within(inputs.into(), &limits)
+    }
+
+    pub(crate) fn run_within(&mut self, inputs: Inputs, limits: &Limits) -> Result<Outputs> {
+        drop(self.launch(inputs, limits)?);
+        self.settle(limits)?.ok_or_else(|| Error::new(crate::ErrorKind::Other, "a call gave no results"))
+    }
+
+    /// Starts a call of a function that keeps its state by itself; whatever uses the state next waits for it.
+    pub(crate) fn start_within(&mut self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
+        let pending = self.launch(inputs, limits)?;
+        Ok(pending.without_last(self.function.info().kept.len()))
+    }
+
+    /// All inputs of a call that is not made on this state.
+    pub(crate) fn values_within(&mut self, inputs: Inputs, limits: &Limits) -> Result<Vec<Value>> {
+        self.settle(limits)?;
+        self.values(inputs)
+    }
+
+    fn launch(&mut self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
+        self.settle(limits)?;
+        let values = self.values(inputs)?;
+        let pending = self.function.launch(values, true, limits)?;
+        self.under_way = Some(pending.call());
+        Ok(pending)
     }
 
     /// All inputs of a call, those of the state among them.
@@ -128,7 +176,7 @@ impl State {
         let is_own = |place: &usize| !self.tensors.iter().any(|kept| kept.input == *place);
         let own: Vec<usize> = (0..info.inputs.len()).filter(is_own).collect();
         let names: Vec<&str> = own.iter().map(|place| info.inputs[*place].name.as_str()).collect();
-        let mut values = vec![Value::Null; info.inputs.len()];
+        let mut values = vec![Value::Null; info.inputs.len() + info.kept.len()];
         for (place, value) in own.into_iter().zip(inputs.in_order(&names, &info.name)?) {
             values[place] = value;
         }
@@ -162,7 +210,8 @@ impl State {
 
     /// Waits for a call that is under way and takes what it left; gives its other results.
     fn settle(&mut self, limits: &Limits) -> Result<Option<Outputs>> {
-        let Some(pending) = &self.under_way else { return Ok(None) };
+        let Some(call) = &self.under_way else { return Ok(None) };
+        let pending = self.function.pending(call.clone());
         let outputs = pending.finish(limits);
         if outputs.is_ok() || pending.is_done() {
             self.under_way = None;
@@ -240,8 +289,8 @@ impl State {
 
     /// Whether a tensor can take a place.
     fn check(&self, place: usize, tensor: &Tensor) -> Result<()> {
-        let input = &self.function.info().inputs[self.tensors[place].input];
-        shape::check(input, tensor)
+        let own = self.tensors[place].input;
+        self.function.info().all_inputs().nth(own).map_or(Ok(()), |input| shape::check(input, tensor))
     }
 }
 

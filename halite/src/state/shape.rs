@@ -17,7 +17,7 @@ impl Sizes {
     /// Those that a session was given, and those of the other inputs of a call.
     pub fn of(function: &Function, values: &[Value]) -> Result<Sizes> {
         let GivenSizes { mut named, shapes } = function.given_sizes()?;
-        for (input, value) in function.info().inputs.iter().zip(values) {
+        for (input, value) in function.info().all_inputs().zip(values) {
             let (ValueType::Tensor { shape: Some(shape), .. }, Some(tensor)) =
                 (&input.value_type, value.as_tensor())
             else {
@@ -35,7 +35,10 @@ impl Sizes {
     /// The shape that a state begins with. What grows with the calls, because the output has another size than the input, begins
     /// with nothing.
     pub fn shape(&self, info: &FunctionInfo, input: usize, output: usize) -> Result<Vec<usize>> {
-        let (input, output) = (&info.inputs[input], &info.outputs[output]);
+        let (Some(input), Some(output)) = (info.all_inputs().nth(input), info.all_outputs().nth(output))
+        else {
+            return Err(Error::invalid(format!("'{}' has no such state", info.name)));
+        };
         if let Some(shape) = self.shapes.get(&input.name) {
             return Ok(shape.clone());
         }

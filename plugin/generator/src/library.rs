@@ -13,8 +13,27 @@ const HEAD: &str = "lib.rs";
 
 /// The files that have functions or numbers, in the order in which a reader meets what is in them.
 pub const FILES: [&str; 21] = [
-    "version", "failure", "error", "logging", "blob", "options", "source", "drivers", "device", "tensor", "value", "values",
-    "signature", "session", "builder", "function", "pending", "state", "profile", "compile", "compiler",
+    "version",
+    "failure",
+    "error",
+    "logging",
+    "blob",
+    "options",
+    "source",
+    "drivers",
+    "device",
+    "tensor",
+    "value",
+    "values",
+    "signature",
+    "session",
+    "builder",
+    "function",
+    "pending",
+    "state",
+    "profile",
+    "compile",
+    "compiler",
 ];
 
 const PREAMBLE: &str = "\
@@ -50,7 +69,9 @@ const MACROS: &str = "
 /// Its text.
 pub fn generate(root: &Path) -> Result<String> {
     let folder = root.join(FOLDER);
-    let read = |name: &str| fs::read_to_string(folder.join(name)).with_context(|| format!("reading {FOLDER}/{name}"));
+    let read = |name: &str| {
+        fs::read_to_string(folder.join(name)).with_context(|| format!("reading {FOLDER}/{name}"))
+    };
     complete(&folder)?;
     let head = read(HEAD)?;
     let mut all = String::new();
@@ -89,7 +110,8 @@ fn complete(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let exports = path.extension().is_some_and(|e| e == "rs") && fs::read_to_string(&path)?.contains("no_mangle");
+        let exports =
+            path.extension().is_some_and(|e| e == "rs") && fs::read_to_string(&path)?.contains("no_mangle");
         if exports && !FILES.contains(&name.as_str()) {
             bail!("{} exports functions; add it to FILES in plugin/generator/src/library.rs", path.display());
         }

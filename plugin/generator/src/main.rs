@@ -17,7 +17,11 @@ struct Header {
 }
 
 const HEADERS: [Header; 3] = [
-    Header { path: "plugin/include/halite/driver.h", source: "plugin/src/abi.rs", generate: driver::generate },
+    Header {
+        path: "plugin/include/halite/driver.h",
+        source: "plugin/src/abi.rs",
+        generate: driver::generate,
+    },
     Header { path: "capi/include/halite/halite.h", source: "capi/src", generate: library::generate },
     Header { path: "docs/reference/c-api.md", source: "capi/src", generate: reference::generate },
 ];
@@ -29,7 +33,10 @@ fn main() -> Result<()> {
         ["--check"] => true,
         _ => bail!("the only argument that there is, is --check"),
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the crate lies in plugin/generator")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .context("the crate lies in plugin/generator")?;
     for header in HEADERS {
         update(&header, root, check)?;
     }

@@ -55,7 +55,8 @@ fn names(source: &str) -> impl Iterator<Item = &str> {
     let product = source.split("#[cfg(test)]").next().unwrap_or_default();
     product.lines().filter_map(|line| {
         let rest = line.strip_prefix("pub ")?;
-        let rest = ["struct ", "type ", "const ", "unsafe extern \"C\" fn ", "extern \"C\" fn "]
+        let rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
+        let rest = ["struct ", "type ", "const ", "extern \"C\" fn "]
             .iter()
             .find_map(|word| rest.strip_prefix(word))?;
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
@@ -78,7 +79,9 @@ fn items(header: &str) -> Vec<Item> {
         let mut code = vec![line];
         let is_structure = line.ends_with('{');
         while !line.starts_with("#define")
-            && !code.last().is_some_and(|last| if is_structure { last.starts_with('}') } else { last.ends_with(';') })
+            && !code
+                .last()
+                .is_some_and(|last| if is_structure { last.starts_with('}') } else { last.ends_with(';') })
         {
             let Some(next) = lines.next() else { break };
             code.push(next);

@@ -9,7 +9,15 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #endif
 // Element j of line l has channel (l % groups) * per_group + j / spatial; epsilon is the bits of a float.
+#ifdef ORDERED
+// Lines lie anywhere: sizes of all dimensions of their number but the outermost, the innermost first; the first element that is
+// read; strides of lines and of elements, read and written.
+#define LINES_PUSH uint groups, per_group, spatial, epsilon, sizes[3], first, from[4], to[4], from_step, to_step;
+#define READ_STEP from_step
+#define WRITE_STEP to_step
+#else
 #define LINES_PUSH uint groups, per_group, spatial, epsilon;
+#endif
 #include "lines.glsl"
 #include "special.glsl"
 
@@ -56,6 +64,23 @@ float along_line(float mine) {
 float sum_of(vec4 v) {
     return (v.x + v.y) + (v.z + v.w);
 }
+
+#ifdef ORDERED
+// Where a line begins that is read, and where it is written.
+uvec2 bases(uint line) {
+    uvec2 at = uvec2(first, 0u);
+    uint rest = line;
+    for (uint d = 0u; d < 3u; ++d) {
+        at += rest % sizes[d] * uvec2(from[d], to[d]);
+        rest /= sizes[d];
+    }
+    return at + rest * uvec2(from[3], to[3]);
+}
+#else
+uvec2 bases(uint line) {
+    return uvec2(line_base(line));
+}
+#endif
 
 // Mean and sum of squares of the elements of a piece.
 vec2 of_elements(uint base, bool here) {
@@ -120,12 +145,13 @@ float factor_of(float squares) {
 #ifdef USE_SUBGROUP
 // All of a line that invocations can keep. ACROSS is 1, and channels are elements of a line.
 void short_line(uint line) {
-    const uint base = line_base(line), last = length - 4u;
+    const uvec2 base = bases(line);
+    const uint last = length - 4u;
     vec4 x[ROOM], factors[ROOM], offsets[ROOM];
     [[unroll]] for (uint i = 0; i < KEPT; ++i) {
         // What lies behind the line is read at its end and not counted.
         const uint at = min(4u * (PLACE + i * ALONG), last);
-        x[i] = FOUR_LOAD(TYPE, elements, base, at, 0.0);
+        x[i] = FOUR_LOAD(TYPE, elements, base.x, at, 0.0);
         factors[i] = SCALED ? OF_CHANNELS(scale, line, at) : vec4(1.0);
         offsets[i] = BIASED ? OF_CHANNELS(bias, line, at) : vec4(0.0);
     }
@@ -148,7 +174,7 @@ void short_line(uint line) {
         vec4 v = x[i] * factor;
         if (SCALED) v *= factors[i];
         if (BIASED) v += offsets[i];
-        if (at < length) FOUR_STORE(TYPE, result, base, at, v);
+        if (at < length) FOUR_STORE(TYPE, result, base.y, at, v);
     }
 }
 #endif
@@ -163,10 +189,10 @@ void main() {
     }
 #endif
     const bool here = line < lines;
-    const uint base = line_base(line);
+    const uvec2 base = bases(line);
     vec2 moments;
     if (MODE == 2) moments = of_pieces(line, here);
-    else moments = of_elements(base, here);
+    else moments = of_elements(base.x, here);
     if (!here) return;
     if (MODE == 1) {
         if (PLACE > 0) return;
@@ -177,9 +203,9 @@ void main() {
     }
     const float factor = factor_of(moments.y);
     for (EACH_FOUR(at)) {
-        vec4 v = (FOUR_LOAD(TYPE, elements, base, at, 0.0) - moments.x) * factor;
+        vec4 v = (FOUR_LOAD(TYPE, elements, base.x, at, 0.0) - moments.x) * factor;
         if (SCALED) v *= OF_CHANNELS(scale, line, at);
         if (BIASED) v += OF_CHANNELS(bias, line, at);
-        FOUR_STORE(TYPE, result, base, at, v);
+        FOUR_STORE(TYPE, result, base.y, at, v);
     }
 }

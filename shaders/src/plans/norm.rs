@@ -1,6 +1,11 @@
 //! The dispatches of the kernels of `norm`, by template.
 
-use halite_ops::norm::{Norm, NormKind};
+use halite_ops::{
+    Op,
+    line_order::{LineOrder, MOST_LINE_DIMS},
+    norm::{Norm, NormKind},
+};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
@@ -17,6 +22,10 @@ impl Lower for Norm {
             return by_channel(self, build, params);
         }
         fits(self, params)?;
+        if template == "ordered" {
+            let share = lines::share(&self.lines(), params)?;
+            return Ok(Plan::of(step(self, build, &share, (0, kept(self, params)?), Slot::Output(0))?));
+        }
         lines::plan(&self.lines(), template, params, 8, |share, mode, pieces| {
             let kept = if mode == 0 { kept(self, params)? } else { 0 };
             step(self, build, share, (mode, kept), pieces)
@@ -44,12 +53,15 @@ fn step(
     let centered = op.kind == NormKind::Group;
     let [scale, bias] = op.channel_inputs().map(Slot::Input);
     let per_group = op.channels / op.groups.max(1);
-    let numbers = [
+    let mut numbers = vec![
         narrow("groups", op.groups)?,
         narrow("channels", per_group)?,
         narrow("spatial", op.spatial)?,
         op.epsilon.0.to_bits().into(),
     ];
+    if let Some(order) = &op.order {
+        numbers.extend(ordered(order, op)?);
+    }
     Ok(Step {
         module: module(build)?,
         constants: share.constants(&[mode, centered.into(), op.scale.into(), op.bias.into(), kept]),
@@ -60,7 +72,49 @@ fn step(
     })
 }
 
+/// Sizes of the dimensions of a line's number but the outermost, the first element, strides: the innermost first.
+fn ordered(order: &LineOrder, op: &Norm) -> Result<Vec<Size>, Unfit> {
+    for tensor in op.inputs().iter().chain(&op.outputs()) {
+        narrow("a number of elements", tensor.elements())?;
+    }
+    let padded = |values: &[Size], most: usize, none: u64| {
+        let mut values: Vec<Size> = values.iter().rev().copied().collect();
+        values.resize(most, none.into());
+        values
+    };
+    // The outermost needs no size: what is left is its place.
+    let dims = order.sizes.len();
+    let mut sizes = padded(&order.sizes[1..], MOST_LINE_DIMS - 1, 1);
+    let (mut from, mut to) =
+        (padded(&order.from[..dims], MOST_LINE_DIMS, 0), padded(&order.to[..dims], MOST_LINE_DIMS, 0));
+    // Where there are fewer dimensions, the outermost is the last.
+    from.swap(dims - 1, MOST_LINE_DIMS - 1);
+    to.swap(dims - 1, MOST_LINE_DIMS - 1);
+    sizes.push(order.offset);
+    sizes.extend(from);
+    sizes.extend(to);
+    let (read, write) = order.steps();
+    sizes.extend([read, write]);
+    sizes.into_iter().map(|number| narrow("a place", number)).collect()
+}
+
 fn fits(op: &Norm, params: &Params) -> Result<(), Unfit> {
+    let takes_order = params.get("ordered").unwrap_or(0) == 1;
+    if takes_order != op.order.is_some() {
+        return Err(Unfit(
+            if takes_order { "is for lines in another order" } else { "is for lines in their order" }.into(),
+        ));
+    }
+    if let Some(order) = op.order.as_ref().filter(|_| params.get("packed").unwrap_or(0) == 1) {
+        let whole = |strides: &[Size]| {
+            strides
+                .split_last()
+                .is_some_and(|(last, rest)| *last == 1 && rest.iter().all(|stride| stride.is_multiple_of(4)))
+        };
+        if !(whole(&order.from) && whole(&order.to) && order.offset.is_multiple_of(4)) {
+            return Err(Unfit("takes four neighbouring elements".into()));
+        }
+    }
     if op.kind == NormKind::Batch {
         return Err(Unfit("is for what has its own mean".into()));
     }

@@ -120,8 +120,11 @@ fn functions(flags: &Flags, session: &Session) -> Result<Vec<Function>> {
         None => {
             let main = session.functions().last().map(|f| f.module.clone()).unwrap_or_default();
             let own = session.functions().iter().filter(|f| f.module == main);
-            let states = |f: &FunctionInfo| if flags.measure.in_sequence { f.states.len() } else { 0 };
-            let fitting = own.filter(|f| f.inputs.len() == flags.inputs.input.len() + states(f));
+            let wanted = |f: &FunctionInfo| match flags.measure.in_sequence {
+                true => state::without_state(f).inputs.len(),
+                false => f.inputs.len(),
+            };
+            let fitting = own.filter(|f| wanted(f) == flags.inputs.input.len());
             fitting.map(|f| session.function(&f.full_name())).collect::<halite::Result<_>>()?
         }
     };

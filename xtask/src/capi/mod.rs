@@ -4,6 +4,7 @@
 mod build;
 mod check;
 mod layout;
+mod package;
 
 use std::{fs, path::PathBuf};
 
@@ -79,7 +80,7 @@ fn install(built: &Built, layout: &Layout, prefix: &std::path::Path) -> Result<(
     if let Some((link, target)) = &layout.link {
         relink(&prefix.join(link), target)?;
     }
-    let values = layout.values(built);
+    let values = package::values(layout, built);
     for (template, to) in [
         ("halite.pc.in", "lib/pkgconfig/halite.pc"),
         ("halite-config.cmake.in", "lib/cmake/halite/halite-config.cmake"),
@@ -87,7 +88,7 @@ fn install(built: &Built, layout: &Layout, prefix: &std::path::Path) -> Result<(
     ] {
         let path = repo("capi/package").join(template);
         let text = fs::read_to_string(&path).with_context(|| format!("reading '{}'", path.display()))?;
-        let filled = layout::fill(&text, &values).with_context(|| format!("in '{}'", path.display()))?;
+        let filled = package::fill(&text, &values).with_context(|| format!("in '{}'", path.display()))?;
         write(&prefix.join(to), &filled)?;
     }
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {

@@ -6,8 +6,8 @@ use std::fmt;
 use bytes::Bytes;
 use halite_formats::pte::Program;
 
-use super::{Result, value::Passed};
-use crate::{UnsupportedOperator, build::Builder};
+use super::{Result, tenant::Tenant, value::Passed};
+use crate::{UnsupportedOperator, build::Builder, graph::TensorId};
 
 /// A back end: it reads the data that its partitioner made of a part of a method.
 pub(super) trait BackEnd: fmt::Debug + Sync {
@@ -29,8 +29,18 @@ pub(super) trait Inlined {
     /// Number of values that a call gets.
     fn outputs(&self) -> usize;
 
+    /// The buffers that it keeps from call to call, if a call gets the last `given` of its outputs.
+    ///
+    /// # Errors
+    /// Says which buffer cannot be told, or what is wrong with its data.
+    fn kept(&self, program: &Program, given: usize) -> std::result::Result<Vec<Tenant>, String> {
+        let _ = (program, given);
+        Ok(Vec::new())
+    }
+
     /// Puts what the delegate computes into the graph that `builder` makes. `inputs` are the values that the call hands in,
-    /// as many as [`Inlined::inputs`]; the results are as many as [`Inlined::outputs`]. `orders` tell for all values of the
+    /// as many as [`Inlined::inputs`]; the results are as many as [`Inlined::outputs`]. `kept` are its buffers
+    /// ([`Inlined::kept`]), which it replaces by their new values. `orders` tell for all values of the
     /// call, inputs first, in which order their dimensions lie in memory; what is no tensor has none. `program` has data by
     /// name; `name` is the delegate's in messages.
     ///
@@ -42,6 +52,7 @@ pub(super) trait Inlined {
         program: &Program,
         inputs: &[Passed],
         orders: &[Vec<usize>],
+        kept: &mut [TensorId],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)>;
 

@@ -7,7 +7,9 @@ use halite_ops::reduce::ReduceKind;
 
 use super::{
     Result,
+    buffers::Holder,
     names::COPY_ROW,
+    ops,
     outside::Step,
     state::State,
     value::{Passed, Value},
@@ -24,6 +26,7 @@ struct Known {
     slots: Vec<Option<Passed>>,
     written: HashMap<(u32, u64), TensorId>,
     stacks: HashMap<usize, Vec<TensorId>>,
+    kept: HashMap<Holder, TensorId>,
 }
 
 /// The two ways on from a step, and where they meet.
@@ -38,6 +41,19 @@ pub(super) struct Running<'s, 'a> {
     state: &'s mut State<'a>,
     /// Steps that were taken so far.
     taken: usize,
+}
+
+/// Whether two ways leave a tensor at a place in memory: what either writes there, nobody behind them knows.
+fn agree(first: &Known, second: &Known, place: &(u32, u64), tensor: TensorId) -> bool {
+    [first, second].iter().all(|known| known.written.get(place) == Some(&tensor))
+}
+
+/// The buffers of delegates that two ways leave with different elements.
+fn changed(before: &Known, first: &Known, second: &Known) -> Vec<Holder> {
+    let mut holders: Vec<Holder> = before.kept.keys().copied().collect();
+    holders.sort_unstable();
+    holders.retain(|holder| first.kept[holder] != second.kept[holder]);
+    holders
 }
 
 impl<'s, 'a> Running<'s, 'a> {
@@ -87,6 +103,10 @@ impl<'s, 'a> Running<'s, 'a> {
         let known = match self.state.value(condition)? {
             Passed::Truth(truth) => truth,
             Passed::Number(number) => number != 0,
+            Passed::Computed(base, more) => {
+                let number = self.state.scope.known(Passed::Computed(base, more))?;
+                number.int().is_some_and(|number| number != 0)
+            }
             Passed::Float(_) => {
                 return Err(self.state.scope.builder.invalid("a float decides where to go on"));
             }
@@ -164,14 +184,20 @@ impl<'s, 'a> Running<'s, 'a> {
     }
 
     fn known(&self) -> Known {
-        let State { written, stacks, scope, .. } = &*self.state;
-        Known { slots: scope.slots.clone(), written: written.clone(), stacks: stacks.clone() }
+        let State { written, stacks, scope, kept, .. } = &*self.state;
+        Known {
+            slots: scope.slots.clone(),
+            written: written.clone(),
+            stacks: stacks.clone(),
+            kept: kept.clone(),
+        }
     }
 
     fn restore(&mut self, known: Known) {
         self.state.scope.slots = known.slots;
         self.state.written = known.written;
         self.state.stacks = known.stacks;
+        self.state.kept = known.kept;
     }
 
     /// One way in a region of its own, which stays without results, and what is known at its end.
@@ -194,7 +220,12 @@ impl<'s, 'a> Running<'s, 'a> {
                 (true, Step::Call(_, call)) if call.name == COPY_ROW => {
                     (&mut made, &call.args[..1.min(call.args.len())])
                 }
-                (true, Step::Call(_, call)) => (&mut made, &call.args[call.args.len().saturating_sub(1)..]),
+                (true, Step::Call(_, call)) => {
+                    for i in ops::changed(&call.name) {
+                        call.args.get(*i).into_iter().for_each(|id| made[*id] = true);
+                    }
+                    (&mut made, &call.args[call.args.len().saturating_sub(1)..])
+                }
                 (true, Step::Delegate(_, args)) => (&mut made, &args[..]),
                 (true, Step::Move { to, .. }) => (&mut made, std::slice::from_ref(to)),
                 (false, Step::Call(_, call)) => (&mut live, &call.args[..]),
@@ -212,6 +243,8 @@ impl<'s, 'a> Running<'s, 'a> {
             }
         }
         self.state.outputs().iter().for_each(|id| live[*id] = true);
+        let buffers = (0..live.len()).filter(|id| self.state.is_buffer(*id));
+        buffers.for_each(|id| live[id] = true);
         (0..live.len()).filter(|id| live[*id] && made[*id] && self.state.writable(*id).is_ok()).collect()
     }
 
@@ -225,18 +258,13 @@ impl<'s, 'a> Running<'s, 'a> {
     ) -> Result<()> {
         let candidates = self.joined(steps);
         let mut after = before;
-        // A place in memory that either way wrote holds what nobody but the values below knows.
-        after.written.retain(|place, tensor| {
-            [&first, &second].iter().all(|known| known.written.get(place) == Some(tensor))
-        });
-        let (mut joined, mut types) = (Vec::new(), Vec::new());
+        after.written.retain(|place, tensor| agree(&first, &second, place, *tensor));
+        let (mut joined, mut pairs) = (Vec::new(), Vec::new());
         for id in candidates {
             after.slots[id] = match [first.slots[id], second.slots[id]] {
                 [Some(a), Some(b)] if a == b => Some(a),
                 [Some(Passed::Tensor(a)), Some(Passed::Tensor(b))] => {
-                    types.push(self.common_type(a, b)?);
-                    then.results.push(a);
-                    other.results.push(b);
+                    pairs.push((a, b));
                     joined.push(id);
                     None
                 }
@@ -247,17 +275,27 @@ impl<'s, 'a> Running<'s, 'a> {
                 _ => None,
             };
         }
+        let holders = changed(&after, &first, &second);
+        pairs.extend(holders.iter().map(|holder| (first.kept[holder], second.kept[holder])));
+        let mut types = Vec::new();
+        for (a, b) in pairs {
+            types.push(self.common_type(a, b)?);
+            then.results.push(a);
+            other.results.push(b);
+        }
         after.stacks.clear();
         self.restore(after);
-        if joined.is_empty() {
+        if types.is_empty() {
             return Ok(());
         }
         let node = NodeOp::If(Box::new([then, other]));
         let made = self.state.scope.builder.push(node, &[condition], &types)?;
-        for (id, made) in joined.into_iter().zip(made) {
-            self.state.scope.slots[id] = Some(Passed::Tensor(made));
-            self.state.note(id);
+        let (values, kept) = made.split_at(joined.len());
+        for (id, made) in joined.into_iter().zip(values) {
+            self.state.scope.slots[id] = Some(Passed::Tensor(*made));
+            self.state.note(id)?;
         }
+        self.state.kept.extend(holders.into_iter().zip(kept.iter().copied()));
         Ok(())
     }
 

@@ -9,9 +9,11 @@
 
 mod back_end;
 mod back_ends;
+mod buffers;
 mod data;
 mod flow;
 mod model;
+mod mutation;
 mod names;
 mod node;
 mod ops;
@@ -21,6 +23,7 @@ mod plan;
 mod scope;
 mod state;
 mod survey;
+mod tenant;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -6,13 +6,19 @@ use bytes::Bytes;
 use halite_formats::pte::{Dynamism, PROGRAM_IDENTIFIER, Plan, Program, Tensor, Value};
 use halite_ops::DType;
 
-use super::{Result, data, outline, plan, types::element_of};
+use super::{
+    Result,
+    buffers::{self, Buffer},
+    data, outline, plan,
+    types::element_of,
+};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     build::Builder,
     frontends::{FrontEnd, Recognition, Source, SourceModel, outline::Outline},
     graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
+    states::Kept,
 };
 
 /// The front end for programs of ExecuTorch.
@@ -50,6 +56,8 @@ pub struct Model {
     program: Program,
     /// Bytes of its file.
     bytes: u64,
+    /// What each method keeps from call to call, or why that cannot be told.
+    buffers: Vec<Result<Vec<Buffer>, String>>,
 }
 
 impl Model {
@@ -68,6 +76,7 @@ impl Model {
         if let Some(files) = &source.files {
             let name = source.name().unwrap_or_default();
             data::add(&mut model.program, files, name, control)?;
+            model.find_buffers();
         }
         Ok(model)
     }
@@ -79,7 +88,13 @@ impl Model {
     pub fn parse(bytes: Bytes) -> Result<Model> {
         let program = Program::parse(&bytes)
             .map_err(|e| CompileError::invalid(&SourceLocation::default(), e.to_string()))?;
-        Ok(Model { program, bytes: bytes.len() as u64 })
+        let mut model = Model { program, bytes: bytes.len() as u64, buffers: Vec::new() };
+        model.find_buffers();
+        Ok(model)
+    }
+
+    fn find_buffers(&mut self) {
+        self.buffers = self.program.plans.iter().map(|plan| buffers::of(&self.program, plan)).collect();
     }
 
     /// Names of the methods; most programs have one, `forward`.
@@ -89,30 +104,33 @@ impl Model {
 
     /// The tensors that a method is handed, called `input0`, `input1`, … by their places. Numbers among its inputs are
     /// fixed when the program is exported and are not handed in. Of a tensor whose sizes may vary the file tells upper
-    /// bounds only: its dimensions are unknown.
+    /// bounds only: its dimensions are unknown. Buffers that the method keeps from call to call come last.
     ///
     /// # Errors
     /// There is no such method.
     pub fn inputs(&self, method: &str) -> Result<Vec<Signature>> {
-        let plan = self.plan(method)?;
+        let (plan, buffers) = self.plan(method)?;
         let tensor = |(i, id): (usize, &usize)| match &plan.values[*id] {
             Value::Tensor(tensor) => Some(signature(format!("input{i}"), tensor)),
             _ => None,
         };
-        Ok(plan.inputs.iter().enumerate().filter_map(tensor).collect())
+        let given = plan.inputs.iter().enumerate().filter_map(tensor);
+        Ok(given.chain(buffers.iter().map(Buffer::input)).collect())
     }
 
-    /// The tensors that a method gives, called `output0`, `output1`, … by their places. Numbers are tensors without dimensions.
+    /// The tensors that a method gives, called `output0`, `output1`, … by their places. Numbers are tensors without dimensions. The new
+    /// values of buffers come last.
     ///
     /// # Errors
     /// There is no such method.
     pub fn outputs(&self, method: &str) -> Result<Vec<Signature>> {
-        let plan = self.plan(method)?;
+        let (plan, buffers) = self.plan(method)?;
         let tensor = |(i, id): (usize, &usize)| match &plan.values[*id] {
             Value::Tensor(tensor) => Some(signature(format!("output{i}"), tensor)),
             _ => number(plan, (i, id)),
         };
-        Ok(plan.outputs.iter().enumerate().filter_map(tensor).collect())
+        let given = plan.outputs.iter().enumerate().filter_map(tensor);
+        Ok(given.chain(buffers.iter().map(Buffer::output)).collect())
     }
 
     /// The graph of a method for some sizes and values.
@@ -133,12 +151,20 @@ impl Model {
         plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, (builder, control))
     }
 
-    fn plan(&self, method: &str) -> Result<&Plan> {
-        let found = self.program.plans.iter().find(|plan| plan.name == method);
-        found.ok_or_else(|| {
-            let all = self.methods().join(", ");
-            CompileError::Request(format!("the program has no method '{method}'; there are: {all}"))
-        })
+    fn plan(&self, method: &str) -> Result<(&Plan, &[Buffer])> {
+        let mut all = self.program.plans.iter().zip(&self.buffers);
+        match all.find(|(plan, _)| plan.name == method) {
+            Some((plan, Ok(buffers))) => Ok((plan, buffers)),
+            Some((plan, Err(reason))) => {
+                let location = SourceLocation::new(format!("method '{}'", plan.name));
+                Err(CompileError::unsupported(&location, reason.clone()))
+            }
+            None => {
+                let all = self.methods().join(", ");
+                let reason = format!("the program has no method '{method}'; there are: {all}");
+                Err(CompileError::Request(reason))
+            }
+        }
     }
 }
 
@@ -162,6 +188,10 @@ impl SourceModel for Model {
 
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
         self.graph_with(function, bindings, control)
+    }
+
+    fn kept(&self, function: &str) -> Result<Vec<Kept>> {
+        Ok(self.plan(function)?.1.iter().map(Buffer::kept).collect())
     }
 
     fn outline(&self) -> Option<Outline> {

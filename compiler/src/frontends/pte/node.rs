@@ -2,6 +2,7 @@
 
 use halite_formats::pte::Call;
 use halite_ops::DType;
+use halite_sizes::Size;
 
 use super::{
     Result,
@@ -89,8 +90,36 @@ impl<'d> Node<'_, 'd> {
     /// A number, float or boolean that is known by now.
     fn scalar(&self, i: usize, wanted: &str) -> Result<Passed> {
         match self.scope.scalar(self.id(i)?) {
-            Some(known) => Ok(known),
+            Some(known) => self.scope.known(known),
             None => self.wrong(i, wanted),
+        }
+    }
+
+    /// A number, which the device may compute, as an `i64` tensor without dimensions.
+    pub(super) fn number_tensor(&mut self, i: usize) -> Result<TensorId> {
+        let id = self.id(i)?;
+        self.scope.number_tensor(id)
+    }
+
+    /// An integer, which stays open where it depends on sizes.
+    pub(super) fn extent(&self, i: usize) -> Result<Size> {
+        match self.scalar(i, "an integer")?.size() {
+            Some(number) => Ok(number),
+            None => self.wrong(i, "an integer"),
+        }
+    }
+
+    /// The same, or another where it is none.
+    pub(super) fn extent_or(&self, i: usize, other: i64) -> Result<Size> {
+        if self.is_none(i)? { Ok(other.into()) } else { self.extent(i) }
+    }
+
+    /// Integers, which stay open where they depend on sizes; none where there are none.
+    pub(super) fn extents(&self, i: usize) -> Result<Vec<Size>> {
+        match self.value(i)? {
+            Value::List(items) => items.iter().map(|id| self.scope.size(*id)).collect(),
+            Value::Int(_) | Value::Symbol => Ok(vec![self.extent(i)?]),
+            _ => Ok(self.ints(i)?.into_iter().map(Size::from).collect()),
         }
     }
 
@@ -121,7 +150,7 @@ impl<'d> Node<'_, 'd> {
         }
     }
 
-    /// A number, float or boolean as it is; none for what is none of them.
+    /// A number, float or boolean as it is, which the device may compute; none for what is none of them.
     pub(super) fn known(&self, i: usize) -> Result<Option<Passed>> {
         Ok(self.scope.scalar(self.id(i)?))
     }
@@ -233,6 +262,13 @@ impl<'d> Node<'_, 'd> {
         self.scope.set(id, Passed::Tensor(made))
     }
 
+    /// Argument `i`, which the call changes where it is.
+    pub(super) fn change(&mut self, i: usize, made: TensorId) -> Result<()> {
+        let id = self.id(i)?;
+        self.scope.change(id, made);
+        Ok(())
+    }
+
     /// Items of the result, which is a list.
     fn items(&self) -> Result<&'d [usize]> {
         match &self.scope.values[self.result_id()?] {
@@ -269,8 +305,8 @@ impl<'d> Node<'_, 'd> {
     }
 
     /// The result, which is a number that depends on sizes.
-    pub(super) fn finish_number(&mut self, number: i64) -> Result<()> {
-        self.finish_scalar(Passed::Number(number))
+    pub(super) fn finish_number(&mut self, number: impl Into<Size>) -> Result<()> {
+        self.finish_scalar(Passed::Number(number.into()))
     }
 
     /// The result, which is a number, a float or a boolean.

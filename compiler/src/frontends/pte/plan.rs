@@ -1,9 +1,11 @@
 //! Methods as graphs: from the plan in the file, over its steps, to what they give.
 
 use halite_formats::pte::{Plan, Program};
+use halite_sizes::Size;
 
 use super::{
     Result,
+    buffers::Buffer,
     flow::Running,
     outside::Method,
     state::{Constants, State},
@@ -12,14 +14,14 @@ use super::{
 use crate::{
     CompileError, Control, SourceLocation,
     build::Builder,
-    graph::Graph,
+    graph::{Graph, OpenSizes},
     signature::{Bindings, Signature},
 };
 
 /// The graph of a method.
 pub(super) fn import(
     program: &Program,
-    plan: &Plan,
+    (plan, buffers): (&Plan, &[Buffer]),
     inputs: &[Signature],
     bindings: &Bindings,
     (mut builder, control): (Builder, &Control),
@@ -32,10 +34,26 @@ pub(super) fn import(
             format!("{count} chains of instructions; there is one"),
         ));
     };
+    let shapes = bindings.resolve(inputs)?;
+    let open = bindings.open_shapes(inputs, &shapes);
+    let _entered = open.as_ref().map(|open| open.trace.enter());
+    let shapes = match &open {
+        Some(open) => open.shapes.clone(),
+        None => shapes.iter().map(|dims| dims.iter().map(Size::from).collect()).collect(),
+    };
     builder.at(location);
     let method = Method::new(plan, instructions);
     let constants = Constants { program, plan };
-    let mut state = State::begin((program, plan, &method), &constants, builder, (inputs, bindings), control)?;
+    let mut state = State::begin(
+        (program, plan, &method),
+        buffers,
+        &constants,
+        builder,
+        (inputs, &shapes, bindings),
+        control,
+    )?;
     Running::new(&mut state).all().map_err(|error| survey::with_all(error, plan, &method))?;
-    state.finish()
+    let mut graph = state.finish()?;
+    graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols });
+    Ok(graph)
 }

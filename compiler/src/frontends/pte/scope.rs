@@ -1,6 +1,11 @@
 //! The values of a list of calls while it is put into a method's graph: a delegate's graph, or what is outside of delegates.
 
+use std::collections::HashSet;
+
 use halite_formats::pte::{Call, Dynamism};
+
+use halite_ops::{DType, expression::Function};
+use halite_sizes::Size;
 
 use super::{
     Result,
@@ -31,6 +36,10 @@ pub(super) struct Scope<'a> {
     pub(super) exact: bool,
     /// Whether a value may be computed again: the last one counts.
     again: bool,
+    /// Values that may be computed again though others may not: what the graph keeps and changes where it is.
+    pub(super) changing: HashSet<usize>,
+    /// Arguments that calls have changed where they are, since somebody last looked.
+    pub(super) changed: Vec<usize>,
     /// Values that are read by a call or are outputs.
     read: Vec<bool>,
 }
@@ -59,7 +68,8 @@ impl<'a> Scope<'a> {
     /// Values of which nothing is known yet, each of which is computed once, with the sizes that the file says.
     pub(super) fn once(builder: Builder, values: &'a [Value], given: &'a dyn Given, read: Vec<bool>) -> Self {
         let slots = vec![None; values.len()];
-        Scope { builder, values, given, slots, exact: true, again: false, read }
+        let (changing, changed) = (HashSet::new(), Vec::new());
+        Scope { builder, values, given, slots, exact: true, again: false, changing, changed, read }
     }
 
     /// Values of which nothing is known yet, which may be computed again and again.
@@ -87,13 +97,12 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// It has not.
     pub(super) fn fits(&self, made: TensorId, declared: &Declared) -> Result<()> {
-        let (dims, bounds) = (self.builder.dims(made), &declared.dims);
-        let within = dims.len() == bounds.len() && dims.iter().zip(bounds).all(|(d, most)| d <= most);
-        let exact = self.exact || declared.dynamism == Dynamism::Static && self.again;
-        let fits = match declared.dynamism {
-            Dynamism::Unbounded => dims.len() == bounds.len(),
-            _ => within && (!exact || dims == bounds),
-        };
+        let (dims, bounds) = (self.builder.sizes(made), &declared.dims);
+        let fixed = declared.dynamism == Dynamism::Static && self.again;
+        let exact = fixed || self.exact && dims.iter().all(|size| size.is_constant());
+        let same = |(size, most): (&Size, &u64)| if exact { *size == *most } else { *size <= *most };
+        let fits = dims.len() == bounds.len()
+            && (declared.dynamism == Dynamism::Unbounded || dims.iter().zip(bounds).all(same));
         if fits {
             return Ok(());
         }
@@ -104,8 +113,10 @@ impl<'a> Scope<'a> {
 
     /// The elements of a value: computed, handed in, or a constant.
     pub(super) fn tensor(&mut self, id: usize) -> Result<TensorId> {
-        if let Some(Passed::Tensor(known)) = self.slots[id] {
-            return Ok(known);
+        match self.slots[id] {
+            Some(Passed::Tensor(known)) => return Ok(known),
+            Some(Passed::Computed(base, more)) => return self.sum(base, more),
+            _ => {}
         }
         let Value::Tensor(_) = &self.values[id] else {
             let other = &self.values[id];
@@ -118,6 +129,31 @@ impl<'a> Scope<'a> {
         Ok(made)
     }
 
+    /// A number that the device computes, as a tensor without dimensions.
+    fn sum(&mut self, base: TensorId, more: Size) -> Result<TensorId> {
+        if more.is(0.into()) {
+            return Ok(base);
+        }
+        let more = self.builder.computed(DType::I64, &[], vec![more])?;
+        self.builder.binary(Function::Add, base, more)
+    }
+
+    /// A number as an `i64` tensor without dimensions, whoever computes it.
+    pub(super) fn number_tensor(&mut self, id: usize) -> Result<TensorId> {
+        match self.scalar(id) {
+            Some(Passed::Computed(base, more)) => self.sum(base, more),
+            Some(known) if known.size().is_some() => {
+                let size = known.size().expect("it was just there");
+                self.builder.computed(DType::I64, &[], vec![size])
+            }
+            _ => {
+                let made = self.tensor(id)?;
+                let made = self.builder.cast(made, DType::I64)?;
+                self.builder.reshape(made, &[])
+            }
+        }
+    }
+
     /// A number, float or boolean: computed, or told by the file.
     pub(super) fn scalar(&self, id: usize) -> Option<Passed> {
         match self.slots[id] {
@@ -127,13 +163,29 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// An integer.
+    /// An integer that has to be known.
     pub(super) fn number(&self, id: usize) -> Result<i64> {
-        let found = self.scalar(id).and_then(Passed::int);
+        self.size(id).map(Size::exact_signed)
+    }
+
+    /// The same, which stays open where it depends on sizes.
+    pub(super) fn size(&self, id: usize) -> Result<Size> {
+        let found = self.scalar(id).map(|known| self.known(known)).transpose()?.and_then(Passed::size);
         found.ok_or_else(|| {
             let other = &self.values[id];
             self.builder.invalid(format!("value {id} is read as a number, but is {other:?}"))
         })
+    }
+
+    /// A number that has to be known though a device may compute it.
+    ///
+    /// # Errors
+    /// The caller has to give the values of the inputs that it is computed of.
+    pub(super) fn known(&self, number: Passed) -> Result<Passed> {
+        let Passed::Computed(base, more) = number else { return Ok(number) };
+        let numbers = self.builder.need_ints(base, "a number that sizes or branches depend on")?;
+        let base = numbers.first().copied().unwrap_or_default();
+        Ok(Passed::Number(more + Size::from(base)))
     }
 
     /// What is known of a value, whatever it is.
@@ -149,12 +201,18 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// It is known already: the graph changes it in place.
     pub(super) fn set(&mut self, id: usize, value: Passed) -> Result<()> {
-        if self.slots[id].is_some() && !self.again {
+        if self.slots[id].is_some() && !self.again && !self.changing.contains(&id) {
             return Err(self.builder.unsupported(format!(
-                "value {id} is changed in place: buffers that are kept from call to call are not supported"
+                "value {id} is changed in place, and is no buffer that is kept from call to call"
             )));
         }
         self.slots[id] = Some(value);
         Ok(())
+    }
+
+    /// Says what a value is that a call has changed where it is.
+    pub(super) fn change(&mut self, id: usize, tensor: TensorId) {
+        self.slots[id] = Some(Passed::Tensor(tensor));
+        self.changed.push(id);
     }
 }

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use halite_formats::pte::{Call, Dynamism, Plan, Program, Tensor, Value as PlanValue};
 use halite_ops::{DType, Values};
+use halite_sizes::Size;
 
 use super::{
     Result, back_ends,
+    buffers::{Buffer, Holder},
     names::{COPY_ROW, delegate_name, instruction_location},
     node::Node,
     ops,
@@ -33,6 +35,10 @@ pub(super) struct State<'a> {
     pub(super) written: HashMap<(u32, u64), TensorId>,
     /// Parts of tensors that loops fill row by row.
     pub(super) stacks: HashMap<usize, Vec<TensorId>>,
+    /// What the method keeps from call to call.
+    buffers: &'a [Buffer],
+    /// The buffers of delegates as they are by now, by their holders.
+    pub(super) kept: HashMap<Holder, TensorId>,
 }
 
 impl<'a> State<'a> {
@@ -42,15 +48,16 @@ impl<'a> State<'a> {
     /// Inputs are not what the method takes.
     pub(super) fn begin(
         (program, plan, method): (&'a Program, &'a Plan, &'a Method),
+        buffers: &'a [Buffer],
         constants: &'a Constants<'a>,
         builder: Builder,
-        (inputs, bindings): (&[Signature], &Bindings),
+        (inputs, shapes, bindings): (&[Signature], &[Vec<Size>], &Bindings),
         control: &'a Control,
     ) -> Result<Self> {
         let scope = Scope::again(builder, &method.values, constants, method.read.clone());
-        let (written, stacks) = (HashMap::new(), HashMap::new());
-        let mut state = State { program, plan, method, control, scope, written, stacks };
-        state.take_inputs(inputs, bindings)?;
+        let (written, stacks, kept) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut state = State { program, plan, method, control, scope, written, stacks, buffers, kept };
+        state.take_inputs(inputs, shapes, bindings)?;
         Ok(state)
     }
 
@@ -61,11 +68,16 @@ impl<'a> State<'a> {
     pub(super) fn finish(mut self) -> Result<Graph> {
         self.scope.builder.at(SourceLocation::new(format!("outputs of method '{}'", self.plan.name)));
         self.give_outputs()?;
+        self.give_buffers()?;
         self.scope.builder.finish()
     }
 
-    fn take_inputs(&mut self, signatures: &[Signature], bindings: &Bindings) -> Result<()> {
-        let shapes = bindings.resolve(signatures)?;
+    fn take_inputs(
+        &mut self,
+        signatures: &[Signature],
+        shapes: &[Vec<Size>],
+        bindings: &Bindings,
+    ) -> Result<()> {
         let mut given = signatures.iter().zip(shapes);
         for id in &self.plan.inputs {
             let (PlanValue::Tensor(tensor), Value::Tensor(declared)) =
@@ -74,32 +86,102 @@ impl<'a> State<'a> {
                 continue;
             };
             let (signature, dims) = given.next().expect("each tensor has a signature");
-            fits(&signature.name, tensor, &dims)?;
+            fits(&signature.name, tensor, dims)?;
             let element = self.scope.element(declared)?;
-            let name = &signature.name;
-            let builder = &mut self.scope.builder;
-            let made = match bindings.values.get(name) {
-                Some(value) if value.element != element => {
-                    return Err(CompileError::Request(format!(
-                        "a value of type {} is given for {signature}",
-                        value.element
-                    )));
-                }
-                Some(value) => builder.bound_input(name, element, &dims, value.bytes.clone())?,
-                None => builder.input(name, element, &dims)?,
-            };
+            let made = self.take_input(signature, element, dims, bindings)?;
             self.scope.slots[*id] = Some(Passed::Tensor(made));
-            self.note(*id);
+            self.note(*id)?;
+        }
+        for (buffer, (signature, dims)) in self.buffers.iter().zip(given) {
+            let held = self.take_input(signature, buffer.tenant.element, dims, bindings)?;
+            let made = self.scope.builder.transpose(held, &buffer.order())?;
+            match buffer.holder {
+                Holder::Plan(id) => {
+                    self.scope.slots[id] = Some(Passed::Tensor(made));
+                    self.note(id)?;
+                }
+                holder => drop(self.kept.insert(holder, made)),
+            }
         }
         Ok(())
     }
 
-    /// Notes where in memory a tensor is written.
-    pub(super) fn note(&mut self, id: usize) {
-        let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return };
-        if let (Some(place), Some(Passed::Tensor(made))) = (tensor.allocation, self.scope.slots[id]) {
-            self.written.insert((place.memory, place.offset), made);
+    fn take_input(
+        &mut self,
+        signature: &Signature,
+        element: ElementType,
+        dims: &[Size],
+        bindings: &Bindings,
+    ) -> Result<TensorId> {
+        let (name, builder) = (&signature.name, &mut self.scope.builder);
+        match bindings.values.get(name) {
+            Some(value) if value.element != element => Err(CompileError::Request(format!(
+                "a value of type {} is given for {signature}",
+                value.element
+            ))),
+            Some(value) => {
+                let dims: Vec<u64> = dims.iter().map(|size| size.exact()).collect();
+                builder.bound_input(name, element, &dims, value.bytes.clone())
+            }
+            None => builder.input_of(name, element, dims),
         }
+    }
+
+    /// Notes where in memory a tensor is written. Where it is a buffer under other sizes, the buffer has changed.
+    pub(super) fn note(&mut self, id: usize) -> Result<()> {
+        let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return Ok(()) };
+        let (Some(place), Some(Passed::Tensor(made))) = (tensor.allocation, self.scope.slots[id]) else {
+            return Ok(());
+        };
+        self.written.insert((place.memory, place.offset), made);
+        for buffer in self.buffers {
+            let Holder::Plan(other) = buffer.holder else { continue };
+            let Some(PlanValue::Tensor(own)) = self.plan.values.get(other) else { continue };
+            let builder = &mut self.scope.builder;
+            let same = builder.tensor(made).count().is(elements(&own.sizes).into())
+                && builder.element(made) == buffer.tenant.element;
+            if other != id && own.allocation == Some(place) && same {
+                let made = builder.reshape(made, &own.sizes)?;
+                self.scope.slots[other] = Some(Passed::Tensor(made));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a value is a buffer that is kept from call to call.
+    pub(super) fn is_buffer(&self, id: usize) -> bool {
+        self.buffers.iter().any(|buffer| buffer.holder == Holder::Plan(id))
+    }
+
+    /// The new values of what is kept, as outputs.
+    fn give_buffers(&mut self) -> Result<()> {
+        for buffer in self.buffers {
+            let made = match buffer.holder {
+                Holder::Plan(id) => self.value(id)?,
+                holder => self.kept.get(&holder).copied().map(Passed::Tensor).ok_or_else(|| {
+                    self.scope.builder.invalid(format!("the buffer '{}' was not taken", buffer.name))
+                })?,
+            };
+            let Passed::Tensor(made) = made else {
+                let reason = format!("the buffer '{}' became a number", buffer.name);
+                return Err(self.scope.builder.invalid(reason));
+            };
+            let sizes = self.scope.builder.sizes(made);
+            if sizes.len() != buffer.tenant.dims.len()
+                || sizes.iter().zip(&buffer.tenant.dims).any(|(a, b)| *a != *b)
+            {
+                let what = self.scope.builder.describe(&[made]);
+                let (name, dims) = (&buffer.name, &buffer.tenant.dims);
+                return Err(self
+                    .scope
+                    .builder
+                    .invalid(format!("{what} is put into the buffer '{name}' {dims:?}")));
+            }
+            let made = self.scope.builder.cast(made, buffer.tenant.element)?;
+            let made = self.scope.builder.transpose(made, &buffer.order())?;
+            self.scope.builder.output(&buffer.new_name(), made);
+        }
+        Ok(())
     }
 
     /// A tensor that no instruction computes because it is another one under other sizes: the export drops such views and
@@ -111,7 +193,7 @@ impl<'a> State<'a> {
         };
         let Some(other) = self.written.get(&(place.memory, place.offset)).copied() else { return Ok(None) };
         let builder = &mut self.scope.builder;
-        let same = builder.tensor(other).elements() == elements(&tensor.sizes)
+        let same = builder.tensor(other).count().is(elements(&tensor.sizes).into())
             && element_of(tensor.scalar_type) == Some(builder.element(other));
         if !same {
             return Ok(None);
@@ -146,8 +228,7 @@ impl<'a> State<'a> {
         let builder = &mut self.scope.builder;
         let joined = builder.concat(&rows, 0)?;
         self.scope.slots[id] = Some(Passed::Tensor(joined));
-        self.note(id);
-        Ok(())
+        self.note(id)
     }
 
     /// What is known of a value.
@@ -172,8 +253,7 @@ impl<'a> State<'a> {
             Step::Move { from, to } => {
                 let value = self.value(*from)?;
                 self.scope.slots[*to] = Some(value);
-                self.note(*to);
-                Ok(())
+                self.note(*to)
             }
             Step::Jump { .. } | Step::Nothing => Ok(()),
         }
@@ -201,9 +281,13 @@ impl<'a> State<'a> {
         import(&mut Node { scope: &mut self.scope, call })?;
         let left: Vec<usize> = passing.into_iter().filter(|id| !results.contains(id)).collect();
         self.forget(&left);
+        for id in std::mem::take(&mut self.scope.changed) {
+            self.writable(id)?;
+            self.note(id)?;
+        }
         for id in results {
             self.stacks.remove(&id);
-            self.note(id);
+            self.note(id)?;
         }
         Ok(())
     }
@@ -236,9 +320,11 @@ impl<'a> State<'a> {
     /// Whether a step may say what a value is.
     pub(super) fn writable(&self, id: usize) -> Result<()> {
         match self.plan.values.get(id) {
-            Some(PlanValue::Tensor(tensor)) if tensor.data != 0 || tensor.external.is_some() => Err(self.scope.builder.unsupported(
-                "a tensor with initial data is written: state that is kept from call to call is not supported",
-            )),
+            Some(PlanValue::Tensor(tensor))
+                if (tensor.data != 0 || tensor.external.is_some()) && !self.is_buffer(id) =>
+            {
+                Err(self.scope.builder.invalid("a constant is written"))
+            }
             _ => Ok(()),
         }
     }
@@ -251,14 +337,11 @@ impl<'a> State<'a> {
         };
         let graph = back_end.read(&delegate.data).map_err(|e| self.scope.builder.invalid(e))?;
         let (taken, given) = (graph.inputs(), graph.outputs());
-        if args.len() < taken + given {
-            return Err(self.scope.builder.unsupported(format!(
-                "the delegate's graph has {taken} inputs and {given} outputs, but {} are passed: it changes buffers of the \
-                 model, which would have to be kept from call to call",
-                args.len()
-            )));
-        }
-        if args.len() != taken + given {
+        let holders: Vec<Holder> =
+            self.buffers.iter().map(|buffer| buffer.holder).filter(|holder| holder.is_of(index)).collect();
+        // Outputs that the method does not take are new values of buffers; they come first.
+        let extra = (taken + given).saturating_sub(args.len());
+        if args.len() < taken || args.len() > taken + given || extra > holders.len() {
             let passed = args.len();
             let reason =
                 format!("{passed} values are passed to a delegate with {taken} inputs and {given} outputs");
@@ -266,10 +349,13 @@ impl<'a> State<'a> {
         }
         let passed: Result<Vec<_>> = args[..taken].iter().map(|id| self.value(*id)).collect();
         let orders: Vec<_> = args.iter().map(|id| self.order(*id)).collect();
+        let passed = passed?;
+        let mut kept: Vec<TensorId> = holders.iter().filter_map(|h| self.kept.get(h).copied()).collect();
         let builder = std::mem::take(&mut self.scope.builder);
-        let (builder, results) = graph.import(builder, self.program, &passed?, &orders, &name)?;
+        let (builder, results) = graph.import(builder, self.program, &passed, &orders, &mut kept, &name)?;
         self.scope.builder = builder;
-        for (id, result) in args[taken..].iter().zip(results) {
+        self.kept.extend(holders.into_iter().zip(kept));
+        for (id, result) in args[taken..].iter().zip(results.into_iter().skip(extra)) {
             self.set(*id, result)?;
         }
         Ok(())
@@ -291,7 +377,8 @@ impl<'a> State<'a> {
                 let element = self.scope.element(declared)?;
                 Passed::Tensor(self.scope.builder.cast(made, element)?)
             }
-            (number, Value::Int(_)) if number.int().is_some() => number,
+            (number, Value::Int(_)) if number.size().is_some() => number,
+            (number @ Passed::Computed(..), Value::Int(_)) => number,
             _ => {
                 let reason = format!("value {id} is not what is computed for it");
                 return Err(self.scope.builder.invalid(reason));
@@ -299,8 +386,7 @@ impl<'a> State<'a> {
         };
         self.scope.slots[id] = Some(value);
         self.stacks.remove(&id);
-        self.note(id);
-        Ok(())
+        self.note(id)
     }
 
     /// Values that the caller gets.
@@ -334,7 +420,11 @@ impl<'a> State<'a> {
         let builder = &mut self.scope.builder;
         match value {
             Passed::Tensor(tensor) => Ok(tensor),
-            Passed::Number(number) => builder.values(DType::I64, &[], &Values::Int(vec![number])),
+            Passed::Number(number) => builder.computed(DType::I64, &[], vec![number]),
+            Passed::Computed(base, more) => {
+                let more = builder.computed(DType::I64, &[], vec![more])?;
+                builder.binary(halite_ops::expression::Function::Add, base, more)
+            }
             Passed::Float(number) => builder.values(DType::F64, &[], &Values::Float(vec![number])),
             Passed::Truth(truth) => {
                 builder.values(ElementType::Bool, &[], &Values::Int(vec![i64::from(truth)]))
@@ -344,9 +434,9 @@ impl<'a> State<'a> {
 }
 
 /// Whether an input of these dimensions is what the method takes.
-fn fits(name: &str, tensor: &Tensor, dims: &[u64]) -> Result<()> {
+fn fits(name: &str, tensor: &Tensor, dims: &[Size]) -> Result<()> {
     let bounded =
-        dims.len() == tensor.sizes.len() && dims.iter().zip(&tensor.sizes).all(|(d, most)| d <= most);
+        dims.len() == tensor.sizes.len() && dims.iter().zip(&tensor.sizes).all(|(d, most)| *d <= *most);
     if tensor.dynamism == Dynamism::Bounded && !bounded {
         return Err(CompileError::Request(format!(
             "'{name}' is given as {dims:?}; the program was exported for at most {:?}",
@@ -365,11 +455,6 @@ pub(super) struct Constants<'a> {
 impl Given for Constants<'_> {
     fn tensor(&self, id: usize, builder: &mut Builder) -> Result<Option<TensorId>> {
         let Some(PlanValue::Tensor(tensor)) = self.plan.values.get(id) else { return Ok(None) };
-        if tensor.external.is_none() && tensor.allocation.is_some() && tensor.data != 0 {
-            return Err(builder.unsupported(
-                "a tensor with initial data in planned memory: state that is kept from call to call is not supported",
-            ));
-        }
         let read = self.program.constant(tensor).map_err(|e| builder.invalid(e.to_string()))?;
         let Some(bytes) = read else { return Ok(None) };
         let element = element_of(tensor.scalar_type)

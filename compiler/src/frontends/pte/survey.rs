@@ -74,7 +74,7 @@ mod tests {
             memory: Vec::new(),
         };
         let making = (Builder::new(), &Control::new());
-        let made = import(&Program::default(), &plan, &[], &Bindings::default(), making);
+        let made = import(&Program::default(), (&plan, &[]), &[], &Bindings::default(), making);
         let error = made.unwrap_err();
         let text = error.to_string();
         let CompileError::UnsupportedOperators { operators } = error else { panic!("{text}") };

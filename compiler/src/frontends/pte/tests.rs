@@ -49,7 +49,8 @@ fn run(
             _ => builder.input(&name, element, &dims)?,
         }));
     }
-    let (mut builder, results) = vulkan::import(builder, &program, &graph, &passed, "the test")?;
+    let (mut builder, results) =
+        vulkan::import(builder, (&program, &graph), (&passed, outputs.len()), &mut [], "the test")?;
     for result in results {
         let Passed::Tensor(result) = result else { panic!("results are tensors") };
         builder.output("result", result);

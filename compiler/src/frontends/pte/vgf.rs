@@ -41,6 +41,7 @@ impl Inlined for Vgf {
         _program: &Program,
         inputs: &[Passed],
         _orders: &[Vec<usize>],
+        _kept: &mut [TensorId],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)> {
         builder.at(SourceLocation::new(name));

@@ -1,16 +1,19 @@
 //! The Vulkan delegate as a back end whose graphs are understood: its inputs, its calls in order, its outputs, its constants.
 
+use bytes::Bytes;
 use halite_formats::pte::{Constant, DataType, Dynamism, Program, VulkanGraph, VulkanTensor, VulkanValue};
 
 use super::{
     Result,
     back_end::{BackEnd, Inlined},
+    mutation::{self, Mutation, PREPACK},
     names::call_location,
     node::Node,
     ops,
     scope::{Given, Scope, read_values},
+    tenant::{Tenant, has_heads, not_zeros},
     types::element_inside,
-    value::{Declared, Passed, Value},
+    value::{Declared, Passed, Value, number_of},
 };
 use crate::{
     CompileError, SourceLocation, UnsupportedOperator,
@@ -27,7 +30,7 @@ impl BackEnd for Vulkan {
         "VulkanBackend"
     }
 
-    fn read(&self, data: &bytes::Bytes) -> std::result::Result<Box<dyn Inlined>, String> {
+    fn read(&self, data: &Bytes) -> std::result::Result<Box<dyn Inlined>, String> {
         Ok(Box::new(VulkanGraph::parse(data).map_err(|e| e.to_string())?))
     }
 }
@@ -46,10 +49,17 @@ impl Inlined for VulkanGraph {
         builder: Builder,
         program: &Program,
         inputs: &[Passed],
-        _orders: &[Vec<usize>],
+        orders: &[Vec<usize>],
+        kept: &mut [TensorId],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)> {
-        import(builder, program, self, inputs, name)
+        let given = orders.len().saturating_sub(inputs.len());
+        import(builder, (program, self), (inputs, given), kept, name)
+    }
+
+    fn kept(&self, program: &Program, given: usize) -> std::result::Result<Vec<Tenant>, String> {
+        let given = mutation::of(self, given)?;
+        given.iter().map(|mutation| tenant(program, self, mutation)).collect()
     }
 
     fn data(&self) -> Vec<&str> {
@@ -71,18 +81,26 @@ impl Inlined for VulkanGraph {
 }
 
 /// Puts the graph of a delegate into that of the method.
+///
+/// What it keeps was told by the same function before, so as many tensors are handed in.
 pub(super) fn import(
     builder: Builder,
-    program: &Program,
-    graph: &VulkanGraph,
-    inputs: &[Passed],
+    (program, graph): (&Program, &VulkanGraph),
+    (inputs, given): (&[Passed], usize),
+    kept: &mut [TensorId],
     name: &str,
 ) -> Result<(Builder, Vec<Passed>)> {
     let values: Vec<Value> = graph.values.iter().map(value).collect();
     let read = read_values(&values, &graph.calls, &graph.outputs);
     let constants = Constants { program, graph };
+    let mutations = mutation::of(graph, given);
     let mut scope = Scope::once(builder, &values, &constants, read);
     scope.builder.at(SourceLocation::new(name));
+    let mutations = mutations.map_err(|reason| scope.builder.unsupported(reason))?;
+    for (mutation, tensor) in mutations.iter().zip(kept.iter()) {
+        scope.slots[mutation.begin] = Some(Passed::Tensor(*tensor));
+        scope.changing.insert(mutation.begin);
+    }
     for (id, value) in graph.inputs.iter().zip(inputs) {
         take(&mut scope, graph, *id, *value)?;
     }
@@ -93,10 +111,17 @@ pub(super) fn import(
             let operators = vec![ops::unknown(&call.name, call_location(i, name))];
             return Err(CompileError::UnsupportedOperators { operators });
         };
+        let is_kept = |id: &usize| mutations.iter().any(|mutation| mutation.begin == *id);
+        if call.name == PREPACK && call.args.last().is_some_and(is_kept) {
+            continue;
+        }
         import(&mut Node { scope: &mut scope, call })?;
     }
     scope.builder.watch().step(graph.calls.len(), graph.calls.len())?;
     scope.builder.at(SourceLocation::new(format!("outputs of {name}")));
+    for (mutation, tensor) in mutations.iter().zip(kept.iter_mut()) {
+        *tensor = scope.tensor(mutation.end)?;
+    }
     let results: Result<Vec<_>> = graph.outputs.iter().map(|id| scope.any(*id)).collect();
     Ok((scope.builder, results?))
 }
@@ -133,15 +158,18 @@ fn take(scope: &mut Scope<'_>, graph: &VulkanGraph, id: usize, value: Passed) ->
             take_tensor(scope, tensor, given)?
         }
         (VulkanValue::SymInt(_), Passed::Tensor(given)) => {
-            let numbers = scope.builder.need_ints(given, "a size that the caller hands in")?;
-            let [number] = numbers[..] else {
+            if scope.builder.tensor(given).count() != 1 {
                 let what = scope.builder.describe(&[given]);
                 return Err(scope.builder.invalid(format!("{what} is handed in as a number")));
-            };
+            }
             scope.exact = false;
-            Passed::Number(number)
+            number_of(&mut scope.builder, given)?
         }
-        (VulkanValue::SymInt(_), number) if number.int().is_some() => {
+        (VulkanValue::SymInt(_), number @ Passed::Computed(..)) => {
+            scope.exact = false;
+            number
+        }
+        (VulkanValue::SymInt(_), number) if number.size().is_some() => {
             scope.exact = false;
             number
         }
@@ -151,13 +179,13 @@ fn take(scope: &mut Scope<'_>, graph: &VulkanGraph, id: usize, value: Passed) ->
 }
 
 fn take_tensor(scope: &mut Scope<'_>, tensor: &VulkanTensor, given: TensorId) -> Result<Passed> {
-    let (dims, bounds) = (scope.builder.dims(given), sizes(tensor));
-    if dims.len() != bounds.len() || dims.iter().zip(&bounds).any(|(d, most)| d > most) {
+    let (dims, bounds) = (scope.builder.sizes(given), sizes(tensor));
+    if dims.len() != bounds.len() || dims.iter().zip(&bounds).any(|(d, most)| *d > *most) {
         let what = scope.builder.describe(&[given]);
         let reason = format!("{what} is handed to a delegate that takes at most {bounds:?}");
         return Err(scope.builder.invalid(reason));
     }
-    scope.exact &= dims == bounds;
+    scope.exact &= dims.iter().zip(&bounds).all(|(d, most)| d.is((*most).into()));
     Ok(Passed::Tensor(scope.builder.cast(given, element_inside(tensor.datatype))?))
 }
 
@@ -167,19 +195,18 @@ struct Constants<'a> {
     graph: &'a VulkanGraph,
 }
 
-impl Given for Constants<'_> {
-    fn tensor(&self, id: usize, builder: &mut Builder) -> Result<Option<TensorId>> {
-        let VulkanValue::Tensor(tensor) = &self.graph.values[id] else { return Ok(None) };
-        let Some(constant) = tensor.constant else { return Ok(None) };
+impl Constants<'_> {
+    /// The elements of a constant.
+    fn bytes(&self, tensor: &VulkanTensor, constant: usize) -> std::result::Result<Bytes, String> {
         let bytes = match &self.graph.constants[constant] {
             Constant::Inline(bytes) => bytes.clone(),
             Constant::Named { key, length } => {
                 let found = self.program.data(key).filter(|data| data.len() as u64 >= *length);
                 let Some(data) = found else {
-                    return Err(builder.invalid(format!(
+                    return Err(format!(
                         "the constant {constant} of {length} bytes has its data under '{key}', which is neither in the program \
                          nor in a .ptd file beside it, or shorter"
-                    )));
+                    ));
                 };
                 data.slice(..*length as usize)
             }
@@ -187,13 +214,40 @@ impl Given for Constants<'_> {
         let dims = sizes(tensor);
         let wants = elements(&dims).saturating_mul(DataType::size(tensor.datatype));
         if wants != bytes.len() as u64 {
-            return Err(builder.invalid(format!(
+            return Err(format!(
                 "the constant {constant}, {}{dims:?}, has {} bytes, not {wants}",
                 tensor.datatype,
                 bytes.len()
-            )));
+            ));
         }
-        let element = element_inside(tensor.datatype);
-        builder.constant(&format!("constant {id}"), element, &dims, bytes).map(Some)
+        Ok(bytes)
     }
+}
+
+impl Given for Constants<'_> {
+    fn tensor(&self, id: usize, builder: &mut Builder) -> Result<Option<TensorId>> {
+        let VulkanValue::Tensor(tensor) = &self.graph.values[id] else { return Ok(None) };
+        let Some(constant) = tensor.constant else { return Ok(None) };
+        let bytes = self.bytes(tensor, constant).map_err(|reason| builder.invalid(reason))?;
+        let element = element_inside(tensor.datatype);
+        builder.constant(&format!("constant {id}"), element, &sizes(tensor), bytes).map(Some)
+    }
+}
+
+/// A constant that is kept.
+fn tenant(
+    program: &Program,
+    graph: &VulkanGraph,
+    mutation: &Mutation,
+) -> std::result::Result<Tenant, String> {
+    let VulkanValue::Tensor(tensor) = &graph.values[mutation.constant] else {
+        return Err(format!("value {} is kept and is no tensor", mutation.constant));
+    };
+    let Some(constant) = tensor.constant else {
+        return Err(format!("value {} is kept and has no first value", mutation.constant));
+    };
+    let first = not_zeros(Constants { program, graph }.bytes(tensor, constant)?);
+    let (element, dims) = (element_inside(tensor.datatype), sizes(tensor));
+    let by_heads = mutation.appended && has_heads(element, &dims);
+    Ok(Tenant { element, dims, first, by_heads })
 }

@@ -128,7 +128,7 @@ impl Checker {
     ) -> Result<CheckReport> {
         let limits = options.begin();
         let info = self.info(model)?;
-        let values = inputs.into().in_order(&info.input_names(), &info.name)?;
+        let values = all_inputs(&info, inputs.into())?;
         let graph = self.graph(model, &info.name, &values, &limits)?;
         let (exposed, tensors) = graph.exposed();
         let bytes = tensors.iter().map(|id| graph.tensor(*id).bytes()).fold(0, u64::saturating_add);
@@ -250,6 +250,15 @@ impl Checker {
         let source = Source::bytes(compiled.module.to_vec()).named("the model with all of its results");
         Session::builder().device(device).cache(Cache::off()).model(source).options(options.clone()).build()
     }
+}
+
+/// The inputs of a call, and behind them what the program keeps, as it is at the beginning.
+fn all_inputs(info: &FunctionInfo, inputs: Inputs) -> Result<Vec<Value>> {
+    let mut values = inputs.in_order(&info.input_names(), &info.name)?;
+    for kept in &info.kept {
+        values.push(kept.begin()?.map_or(Value::Null, Value::from));
+    }
+    Ok(values)
 }
 
 /// Where the first node is whose bits two runs do not share.

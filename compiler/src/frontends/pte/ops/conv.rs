@@ -24,7 +24,7 @@ pub(super) fn each(n: &Node<'_, '_>, i: usize, rank: usize) -> Result<Vec<u64>> 
 
 /// Number of dimensions that are convolved.
 fn spatial(n: &mut Node<'_, '_>, x: TensorId) -> Result<usize> {
-    let rank = n.b().dims(x).len();
+    let rank = n.b().rank(x);
     match rank.checked_sub(2) {
         Some(spatial) if spatial > 0 => Ok(spatial),
         _ => {

@@ -1,25 +1,22 @@
 //! Operators that make tensors of nothing but numbers.
 
 use halite_ops::{DType, Values};
+use halite_sizes::Size;
 
 use super::{Node, Result, Table};
-use crate::graph::elements;
+use crate::{build::Range, frontends::pte::value::Passed, graph::elements};
 
 pub(super) const OPERATORS: Table = &[
     ("aten.arange.start_step", |n| {
-        let (start, end) = (n.optional_float(0)?.unwrap_or(0.0), n.float(1)?);
-        let step = n.optional_float(2)?.unwrap_or(1.0);
-        arange(n, start, end, step)
+        let (start, step) = (n.optional_float(0)?.unwrap_or(0.0), n.optional_float(2)?.unwrap_or(1.0));
+        arange(n, start, 1, step)
     }),
-    ("aten.arange.default", |n| {
-        let end = n.float(0)?;
-        arange(n, 0.0, end, 1.0)
-    }),
+    ("aten.arange.default", |n| arange(n, 0.0, 0, 1.0)),
     // What is in them nobody may rely on.
     ("aten.empty.default", |n| fill_sizes(n, 0.0)),
     ("dim_order_ops._empty_dim_order.default", |n| fill_sizes(n, 0.0)),
     ("aten.full.default", |n| {
-        let (dims, value) = (n.sizes(0)?, n.float(1)?);
+        let (dims, value) = (n.extents(0)?, n.float(1)?);
         fill(n, &dims, value)
     }),
     ("aten.full_like.default", |n| {
@@ -41,25 +38,34 @@ pub(super) const OPERATORS: Table = &[
 const MOST: u64 = 1 << 20;
 
 fn fill_sizes(n: &mut Node<'_, '_>, value: f64) -> Result<()> {
-    let dims = n.sizes(0)?;
+    let dims = n.extents(0)?;
     fill(n, &dims, value)
 }
 
 fn fill_like(n: &mut Node<'_, '_>, value: f64) -> Result<()> {
     let x = n.tensor(0)?;
-    let dims = n.b().dims(x).to_vec();
+    let dims = n.b().sizes(x).to_vec();
     fill(n, &dims, value)
 }
 
-fn fill(n: &mut Node<'_, '_>, dims: &[u64], value: f64) -> Result<()> {
+fn fill(n: &mut Node<'_, '_>, dims: &[Size], value: f64) -> Result<()> {
+    if dims.iter().any(|size| *size < 0) {
+        return Err(n.invalid(format!("a tensor of {dims:?}")));
+    }
     let element = n.element()?;
     let one = n.b().float(element, value)?;
-    let made = n.b().expand(one, dims)?;
+    let made = n.b().expand_to(one, dims)?;
     n.finish(made)
 }
 
-/// Numbers from `start` on, in steps, before `end`.
-fn arange(n: &mut Node<'_, '_>, start: f64, end: f64, step: f64) -> Result<()> {
+/// Numbers from `start` on, in steps, before that of argument `end`.
+fn arange(n: &mut Node<'_, '_>, start: f64, end: usize, step: f64) -> Result<()> {
+    if let (true, true, Some(Passed::Number(end))) = (start == 0.0, step == 1.0, n.known(end)?)
+        && !end.is_constant()
+    {
+        return open_arange(n, end);
+    }
+    let end = n.float(end)?;
     let count = ((end - start) / step).ceil();
     if !(0.0..=MOST as f64).contains(&count) {
         return Err(n.invalid(format!(
@@ -74,6 +80,19 @@ fn arange(n: &mut Node<'_, '_>, start: f64, end: f64, step: f64) -> Result<()> {
         Values::Int((0..count as u64).map(|i| number(i) as i64).collect())
     };
     let made = n.b().values(element, &[count as u64], &values)?;
+    n.finish(made)
+}
+
+/// Numbers from 0 on, as many as depends on sizes, of those that the file allows.
+fn open_arange(n: &mut Node<'_, '_>, count: Size) -> Result<()> {
+    let (element, declared) = (n.element()?, &n.declared()?.dims);
+    let most = declared.first().copied().unwrap_or(0);
+    if most > MOST || count < 0 || count > most {
+        return Err(n.invalid(format!("{count} numbers of at most {most}; at most {MOST} are supported")));
+    }
+    let all = n.b().count_from(0, most)?;
+    let made = n.b().slice(all, &[Range { start: Size::from(0), step: 1, count }])?;
+    let made = n.b().cast(made, element)?;
     n.finish(made)
 }
 

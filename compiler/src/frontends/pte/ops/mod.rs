@@ -4,6 +4,7 @@
 
 mod attention;
 mod binary;
+mod cache;
 mod conv;
 mod create;
 mod curves;
@@ -39,6 +40,7 @@ type Table = &'static [(&'static str, Import)];
 const TABLES: &[Table] = &[
     attention::OPERATORS,
     binary::OPERATORS,
+    cache::OPERATORS,
     conv::OPERATORS,
     create::OPERATORS,
     images::OPERATORS,
@@ -65,10 +67,6 @@ const TABLES: &[Table] = &[
 
 /// What is known but not supported: what the name begins with, and why.
 const REFUSED: &[(&str, &str)] = &[
-    ("sdpa_with_kv_cache", "it keeps keys and values from call to call"),
-    ("update_cache", "it keeps keys and values from call to call"),
-    ("llama.custom_sdpa", "it reads keys and values that are kept from call to call"),
-    ("llama.update_cache", "it keeps keys and values from call to call"),
     ("et_vk.adamw_step", "it is for training"),
     ("et_vk.fused_ce", "it is for training"),
     ("et_vk.linear_dW", "it is for training"),
@@ -82,6 +80,20 @@ const REFUSED: &[(&str, &str)] = &[
     ("aten.nonzero", "the size of its result depends on values"),
     ("aten.masked_select", "the size of its result depends on values"),
 ];
+
+/// Operators that change arguments where they are, and which.
+const CHANGED: &[(&str, &[usize])] = &[
+    ("sdpa_with_kv_cache.default", &[3, 4]),
+    ("llama.sdpa_with_kv_cache.default", &[3, 4]),
+    ("update_cache.default", &[1]),
+    ("llama.update_cache.default", &[1]),
+    ("llama.update_cache_with_indices.default", &[1]),
+];
+
+/// The arguments that an operator changes where they are: it puts new rows into them.
+pub(super) fn changed(name: &str) -> &'static [usize] {
+    CHANGED.iter().find(|(own, _)| *own == name).map_or(&[], |(_, changed)| changed)
+}
 
 /// The importer of an operator.
 pub(super) fn find(name: &str) -> Option<Import> {

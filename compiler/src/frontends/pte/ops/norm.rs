@@ -1,12 +1,10 @@
 //! Normalizations and softmax.
 
 use halite_ops::{DType, expression::Function as F, norm::NormKind};
+use halite_sizes::Size;
 
 use super::{Node, Result, Table, unary::number};
-use crate::{
-    build::Normalization,
-    graph::{TensorId, elements},
-};
+use crate::{build::Normalization, graph::TensorId};
 
 pub(super) const OPERATORS: Table = &[
     ("aten._native_batch_norm_legit_no_training.default", batch_norm),
@@ -55,9 +53,9 @@ fn batch_norm_of(n: &mut Node<'_, '_>, known: Option<[usize; 2]>, own: usize) ->
 
 /// Arguments: input, the dimensions that are normalized, scale, bias, epsilon.
 fn layer_norm(n: &mut Node<'_, '_>) -> Result<()> {
-    let (x, shape, scale, bias) = (n.tensor(0)?, n.sizes(1)?, n.optional(2)?, n.optional(3)?);
+    let (x, shape, scale, bias) = (n.tensor(0)?, n.extents(1)?, n.optional(2)?, n.optional(3)?);
     let epsilon = n.float(4)? as f32;
-    let dims = n.b().dims(x).to_vec();
+    let dims = n.b().sizes(x).to_vec();
     if shape.is_empty() || !dims.ends_with(&shape) {
         return Err(n.invalid(format!("{dims:?} do not end with the normalized {shape:?}")));
     }
@@ -86,25 +84,25 @@ fn moments(n: &mut Node<'_, '_>, x: TensorId, axes: &[usize], epsilon: f32) -> R
 fn group_norm(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, scale, bias) = (n.tensor(0)?, n.optional(1)?, n.optional(2)?);
     let (groups, epsilon) = (n.size(6)?, n.float(7)? as f32);
-    let dims = n.b().dims(x).to_vec();
+    let dims = n.b().sizes(x).to_vec();
     if dims.len() < 2 || groups == 0 || !dims[1].is_multiple_of(groups) {
         return Err(n.invalid(format!("{groups} groups of {dims:?}")));
     }
     let norm = Normalization { kind: NormKind::Group, first: 1, end: 2, groups, epsilon };
     let made = n.b().normalize(x, scale, bias, norm)?;
-    let grouped = [dims[0], groups, elements(&dims[1..]) / groups];
-    let lines = n.b().reshape(x, &grouped)?;
+    let grouped = [dims[0], groups.into(), dims[1..].iter().product::<Size>() / groups];
+    let lines = n.b().reshape_to(x, &grouped)?;
     let [mean, deviation] = moments(n, lines, &[2], epsilon)?;
-    let result = [dims[0], groups];
-    let mean = mean.map(|id| n.b().reshape(id, &result)).transpose()?;
-    let deviation = deviation.map(|id| n.b().reshape(id, &result)).transpose()?;
+    let result = [dims[0], groups.into()];
+    let mean = mean.map(|id| n.b().reshape_to(id, &result)).transpose()?;
+    let deviation = deviation.map(|id| n.b().reshape_to(id, &result)).transpose()?;
     n.finish_list(&[Some(made), mean, deviation])
 }
 
 /// Arguments: input, scale, epsilon.
 fn rms_norm(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, scale, epsilon) = (n.tensor(0)?, n.tensor(1)?, n.float(2)? as f32);
-    let end = n.b().dims(x).len();
+    let end = n.b().rank(x);
     let Some(first) = end.checked_sub(1) else { return Err(n.invalid("normalization of a scalar")) };
     let norm = Normalization { kind: NormKind::Rms, first, end, groups: 1, epsilon };
     let made = n.b().normalize(x, Some(scale), None, norm)?;
@@ -113,7 +111,7 @@ fn rms_norm(n: &mut Node<'_, '_>) -> Result<()> {
 
 fn softmax(n: &mut Node<'_, '_>, log: bool) -> Result<()> {
     let x = n.tensor(0)?;
-    let rank = n.b().dims(x).len();
+    let rank = n.b().rank(x);
     if rank == 0 {
         let constant = n.b().float(DType::F32, if log { 0.0 } else { 1.0 })?;
         return n.finish(constant);

@@ -13,10 +13,10 @@ pub(super) const OPERATORS: Table = &[
 /// Slices along the dimension that argument 1 tells.
 fn pick(n: &mut Node<'_, '_>, data: usize, indices: usize) -> Result<()> {
     let (data, indices) = (n.tensor(data)?, n.tensor(indices)?);
-    let rank = n.b().dims(data).len();
+    let rank = n.b().rank(data);
     let axis = n.axis(1, rank)?;
-    let count = n.b().tensor(indices).elements();
-    let indices = n.b().reshape(indices, &[count])?;
+    let count = n.b().tensor(indices).count();
+    let indices = n.b().reshape_to(indices, &[count])?;
     let made = n.b().gather(data, indices, axis)?;
     n.finish(made)
 }
@@ -30,7 +30,7 @@ fn rows(n: &mut Node<'_, '_>, table: usize, indices: usize) -> Result<()> {
 /// Arguments: input, dimension, indices.
 fn pick_each(n: &mut Node<'_, '_>) -> Result<()> {
     let (data, indices) = (n.tensor(0)?, n.tensor(2)?);
-    let rank = n.b().dims(data).len();
+    let rank = n.b().rank(data);
     let axis = n.axis(1, rank)?;
     let made = n.b().gather_elements(data, indices, axis)?;
     n.finish(made)
@@ -63,7 +63,7 @@ fn index(n: &mut Node<'_, '_>) -> Result<()> {
 
 /// Elements by an index each in dimensions that are not next to each other: the new dimensions come first.
 fn pick_apart(n: &mut Node<'_, '_>, x: TensorId, indices: &[TensorId], places: &[usize]) -> Result<TensorId> {
-    let rank = n.b().dims(x).len();
+    let rank = n.b().rank(x);
     let order: Vec<usize> = places.iter().copied().chain((0..rank).filter(|i| !places.contains(i))).collect();
     let turned = n.b().transpose(x, &order)?;
     let (joined, _) = super::scatter::join(n, indices)?;

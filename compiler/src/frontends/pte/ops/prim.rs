@@ -1,26 +1,34 @@
 //! Operators outside of delegates on numbers, which are known when a graph is built: ExecuTorch's `executorch_prim` and what
 //! gives numbers of tensors. As in Python, a number is an integer, a float or a boolean.
 
-use super::{Node, Result, Table, sizes::floor_divide};
-use crate::frontends::pte::value::Passed;
+use halite_ops::expression::Function as F;
+
+use super::{
+    Node, Result, Table,
+    sizes::{self, Arithmetic},
+};
+use crate::{
+    frontends::pte::value::{Passed, number_of},
+    graph::ElementType,
+};
 
 pub(super) const OPERATORS: Table = &[
-    ("executorch_prim.add.Scalar", |n| arithmetic(n, i64::checked_add, |a, b| a + b)),
-    ("executorch_prim.sub.Scalar", |n| arithmetic(n, i64::checked_sub, |a, b| a - b)),
-    ("executorch_prim.mul.Scalar", |n| arithmetic(n, i64::checked_mul, |a, b| a * b)),
-    ("executorch_prim.floordiv.Scalar", |n| arithmetic(n, floor_divide, |a, b| (a / b).floor())),
-    ("executorch_prim.floordiv.int", |n| arithmetic(n, floor_divide, |a, b| (a / b).floor())),
-    ("executorch_prim.mod.Scalar", |n| arithmetic(n, modulo, |a, b| a - b * (a / b).floor())),
-    ("executorch_prim.mod.int", |n| arithmetic(n, modulo, |a, b| a - b * (a / b).floor())),
-    ("executorch_prim.sym_max.Scalar", |n| arithmetic(n, |a, b| Some(a.max(b)), f64::max)),
-    ("executorch_prim.sym_min.Scalar", |n| arithmetic(n, |a, b| Some(a.min(b)), f64::min)),
+    ("executorch_prim.add.Scalar", |n| arithmetic(n, Arithmetic::Add)),
+    ("executorch_prim.sub.Scalar", |n| arithmetic(n, Arithmetic::Sub)),
+    ("executorch_prim.mul.Scalar", |n| arithmetic(n, Arithmetic::Mul)),
+    ("executorch_prim.floordiv.Scalar", |n| arithmetic(n, Arithmetic::FloorDiv)),
+    ("executorch_prim.floordiv.int", |n| arithmetic(n, Arithmetic::FloorDiv)),
+    ("executorch_prim.mod.Scalar", |n| arithmetic(n, Arithmetic::Mod)),
+    ("executorch_prim.mod.int", |n| arithmetic(n, Arithmetic::Mod)),
+    ("executorch_prim.sym_max.Scalar", |n| arithmetic(n, Arithmetic::Max)),
+    ("executorch_prim.sym_min.Scalar", |n| arithmetic(n, Arithmetic::Min)),
     ("executorch_prim.truediv.Scalar", divide),
-    ("executorch_prim.eq.Scalar", |n| compare(n, |a, b| a == b)),
-    ("executorch_prim.ne.Scalar", |n| compare(n, |a, b| a != b)),
-    ("executorch_prim.gt.Scalar", |n| compare(n, |a, b| a > b)),
-    ("executorch_prim.ge.Scalar", |n| compare(n, |a, b| a >= b)),
-    ("executorch_prim.lt.Scalar", |n| compare(n, |a, b| a < b)),
-    ("executorch_prim.le.Scalar", |n| compare(n, |a, b| a <= b)),
+    ("executorch_prim.eq.Scalar", |n| compare(n, F::Eq)),
+    ("executorch_prim.ne.Scalar", |n| compare(n, F::Ne)),
+    ("executorch_prim.gt.Scalar", |n| compare(n, F::Gt)),
+    ("executorch_prim.ge.Scalar", |n| compare(n, F::Ge)),
+    ("executorch_prim.lt.Scalar", |n| compare(n, F::Lt)),
+    ("executorch_prim.le.Scalar", |n| compare(n, F::Le)),
     ("executorch_prim.neg.Scalar", negate),
     ("executorch_prim.ceil.Scalar", |n| whole(n, f64::ceil)),
     ("executorch_prim.floor.Scalar", |n| whole(n, f64::floor)),
@@ -39,15 +47,10 @@ pub(super) const OPERATORS: Table = &[
     ("aten._local_scalar_dense.default", element),
     ("aten.sym_numel.default", |n| {
         let x = n.tensor(0)?;
-        let count = n.b().tensor(x).elements();
-        n.finish_number(i64::try_from(count).unwrap_or(i64::MAX))
+        let count = n.b().tensor(x).count();
+        n.finish_number(count)
     }),
 ];
-
-/// The remainder with the sign of the divisor; none by 0.
-fn modulo(a: i64, b: i64) -> Option<i64> {
-    Some(a - b.checked_mul(floor_divide(a, b)?)?)
-}
 
 /// A number.
 fn number(n: &Node<'_, '_>, i: usize) -> Result<Passed> {
@@ -56,21 +59,12 @@ fn number(n: &Node<'_, '_>, i: usize) -> Result<Passed> {
 }
 
 /// A function of two numbers: an integer if both are.
-fn arithmetic(
-    n: &mut Node<'_, '_>,
-    ints: fn(i64, i64) -> Option<i64>,
-    floats: fn(f64, f64) -> f64,
-) -> Result<()> {
-    let (a, b) = (number(n, 0)?, number(n, 1)?);
-    if let (Passed::Float(_), _) | (_, Passed::Float(_)) = (a, b) {
-        let made = floats(n.float(0)?, n.float(1)?);
+fn arithmetic(n: &mut Node<'_, '_>, function: Arithmetic) -> Result<()> {
+    if let (Some(Passed::Float(_)), _) | (_, Some(Passed::Float(_))) = (n.known(0)?, n.known(1)?) {
+        let made = function.of_floats(n.float(0)?, n.float(1)?);
         return n.finish_scalar(Passed::Float(made));
     }
-    let (a, b) = (n.int(0)?, n.int(1)?);
-    match ints(a, b) {
-        Some(made) => n.finish_number(made),
-        None => Err(n.invalid(format!("{a} and {b} have no such result"))),
-    }
+    sizes::arithmetic(n, function)
 }
 
 fn divide(n: &mut Node<'_, '_>) -> Result<()> {
@@ -81,15 +75,36 @@ fn divide(n: &mut Node<'_, '_>) -> Result<()> {
     n.finish_scalar(Passed::Float(a / b))
 }
 
-fn compare(n: &mut Node<'_, '_>, holds: fn(f64, f64) -> bool) -> Result<()> {
-    let truth = holds(n.float(0)?, n.float(1)?);
+/// Whether a relation holds between two numbers. Where the device computes one, it finds out.
+fn compare(n: &mut Node<'_, '_>, relation: F) -> Result<()> {
+    if let (Some(Passed::Computed(..)), _) | (_, Some(Passed::Computed(..))) = (n.known(0)?, n.known(1)?) {
+        let (a, b) = (n.number_tensor(0)?, n.number_tensor(1)?);
+        let made = n.b().compare(relation, a, b)?;
+        return n.finish_scalar(Passed::Tensor(made));
+    }
+    let sizes = (n.known(0)?.and_then(Passed::size), n.known(1)?.and_then(Passed::size));
+    let truth = match sizes {
+        (Some(a), Some(b)) => holds(relation, &a, &b),
+        _ => holds(relation, &n.float(0)?, &n.float(1)?),
+    };
     n.finish_scalar(Passed::Truth(truth))
+}
+
+fn holds<T: PartialOrd>(relation: F, a: &T, b: &T) -> bool {
+    match relation {
+        F::Eq => a == b,
+        F::Ne => a != b,
+        F::Gt => a > b,
+        F::Ge => a >= b,
+        F::Lt => a < b,
+        _ => a <= b,
+    }
 }
 
 fn negate(n: &mut Node<'_, '_>) -> Result<()> {
     let made = match number(n, 0)? {
         Passed::Float(number) => Passed::Float(-number),
-        _ => Passed::Number(n.int(0)?.wrapping_neg()),
+        _ => Passed::Number(-n.extent(0)?),
     };
     n.finish_scalar(made)
 }
@@ -110,29 +125,23 @@ fn choose(n: &mut Node<'_, '_>) -> Result<()> {
     n.finish_scalar(made)
 }
 
-/// The one element of a tensor, which has to be known.
+/// The one element of a tensor. An integer may be one that the device computes; others have to be known.
 fn element(n: &mut Node<'_, '_>) -> Result<()> {
     let x = n.tensor(0)?;
     let (own, what) = (n.b().element(x), "a number that sizes or branches depend on");
-    let values = n.b().need_floats(x, what)?;
-    let [value] = values[..] else {
-        return Err(n.invalid(format!("{} elements; one is taken as a number", values.len())));
-    };
-    let exact = n.b().ints(x).and_then(|ints| ints.first().copied());
-    let made = match (own, exact) {
-        (crate::graph::ElementType::Bool, _) => Passed::Truth(value != 0.0),
-        (_, Some(number)) => Passed::Number(number),
-        (_, None) => Passed::Float(value),
+    let count = n.b().tensor(x).elements();
+    if count != 1 {
+        return Err(n.invalid(format!("{count} elements; one is taken as a number")));
+    }
+    let made = match own {
+        ElementType::Bool => match n.b().ints(x).as_deref() {
+            Some([truth]) => Passed::Truth(*truth != 0),
+            _ => Passed::Tensor(n.b().reshape(x, &[])?),
+        },
+        ElementType::Of(dtype) if dtype.is_float() => {
+            Passed::Float(n.b().need_floats(x, what)?.first().copied().unwrap_or_default())
+        }
+        ElementType::Of(_) => number_of(n.b(), x)?,
     };
     n.finish_scalar(made)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn remainders_have_the_sign_of_the_divisor() {
-        let of = super::modulo;
-        assert_eq!([of(7, 3), of(-7, 3), of(7, -3)], [Some(1), Some(2), Some(-2)]);
-        assert_eq!([of(1, 0), of(i64::MIN, -1)], [None; 2]);
-    }
 }

@@ -34,7 +34,7 @@ fn finish(n: &mut Node<'_, '_>, made: TensorId, i: Option<usize>) -> Result<()> 
     };
     let made = match bias {
         Some(bias) => {
-            let columns = n.b().dims(made).last().copied().unwrap_or(1);
+            let columns = n.b().sizes(made).last().map_or(1, |columns| columns.exact());
             let bias = some_of(n, bias, &[columns])?;
             let element = n.b().element(made);
             let bias = n.b().cast(bias, element)?;
@@ -57,8 +57,8 @@ fn of_bytes(n: &mut Node<'_, '_>, bias: Option<usize>) -> Result<()> {
 
 /// The last dimension of a tensor.
 fn width(n: &mut Node<'_, '_>, x: TensorId) -> Result<u64> {
-    match n.b().dims(x).last() {
-        Some(width) => Ok(*width),
+    match n.b().sizes(x).last() {
+        Some(width) => Ok(width.exact()),
         None => {
             let what = n.b().describe(&[x]);
             Err(n.invalid(format!("{what} has no rows")))
@@ -115,11 +115,11 @@ fn dynamic(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, scales, zeros) = (n.tensor(0)?, n.tensor(1)?, n.tensor(2)?);
     let length = width(n, x)?;
     let weights = grouped(n, length, [3, 5, 6])?;
-    let mut each = n.b().dims(x).to_vec();
+    let mut each = n.b().sizes(x).to_vec();
     if let Some(last) = each.last_mut() {
-        *last = 1;
+        *last = 1.into();
     }
-    let (scales, zeros) = (n.b().reshape(scales, &each)?, n.b().reshape(zeros, &each)?);
+    let (scales, zeros) = (n.b().reshape_to(scales, &each)?, n.b().reshape_to(zeros, &each)?);
     let codes = crate::build::Codes { range: (-128, 127), element: DType::I8.into(), zero_first: false };
     let codes = n.b().quantize_affine(x, scales, Some(zeros), codes)?;
     let made = n.b().quant_product_of_rows(&QuantRows { codes, scales, zeros: Some(zeros) }, &weights)?;
@@ -165,8 +165,8 @@ fn mixed(n: &mut Node<'_, '_>, transposed: bool) -> Result<()> {
     let groups = n.b().tensor(scales).elements() / rows;
     let block = width.checked_div(groups).unwrap_or(0);
     let (apart, each) = n.b().in_blocks(weights, &[1, block as i64])?;
-    let scales = n.b().reshape(scales, &each)?;
-    let zeros = zeros.map(|zeros| n.b().reshape(zeros, &each)).transpose()?;
+    let scales = n.b().reshape_to(scales, &each)?;
+    let zeros = zeros.map(|zeros| n.b().reshape_to(zeros, &each)).transpose()?;
     let element = n.b().element(x);
     let plain = n.b().dequantize_affine(apart, scales, zeros, element)?;
     let plain = n.b().reshape(plain, &dims)?;

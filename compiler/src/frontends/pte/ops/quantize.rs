@@ -1,11 +1,12 @@
 //! Quantization and its parameters: `quantized_decomposed` and `torchao`, with scales for a tensor, its rows, an axis or blocks.
 
+use halite_sizes::Size;
+
+use super::{Node, Result, Table};
 use crate::{
     build::{Choice, Codes},
     graph::{ElementType, TensorId},
 };
-
-use super::{Node, Result, Table};
 
 pub(super) const OPERATORS: Table = &[
     ("quantized_decomposed.quantize_per_tensor.default", quantize_tensor),
@@ -56,9 +57,9 @@ impl Each {
     }
 
     /// Dimensions of scales, in a form that is broadcast to the tensor.
-    fn shape(self, n: &mut Node<'_, '_>, x: TensorId) -> Result<Vec<u64>> {
-        let dims = n.b().dims(x).to_vec();
-        let mut shape = vec![1; dims.len()];
+    fn shape(self, n: &mut Node<'_, '_>, x: TensorId) -> Result<Vec<Size>> {
+        let dims = n.b().sizes(x).to_vec();
+        let mut shape = vec![Size::from(1); dims.len()];
         match self {
             One | Group => return Ok(Vec::new()),
             Axis => {
@@ -115,14 +116,14 @@ fn dequantize_tensor(n: &mut Node<'_, '_>) -> Result<()> {
 fn parts(n: &mut Node<'_, '_>, each: Each) -> Result<(TensorId, TensorId, Option<TensorId>)> {
     let (x, scale, zero) = (n.tensor(0)?, n.tensor(1)?, n.optional(2)?);
     let (x, shape) = if each == Group {
-        let rank = n.b().dims(x).len();
+        let rank = n.b().rank(x);
         let mut blocks = vec![1; rank];
         if let Some(last) = blocks.last_mut() {
             *last = n.int(6)?;
         }
         // One scale for more than there is.
-        let width = n.b().dims(x).last().copied().unwrap_or(1);
-        if let Some(last) = blocks.last_mut().filter(|size| **size > width as i64) {
+        let width = n.b().sizes(x).last().copied().unwrap_or(1.into());
+        if let Some(last) = blocks.last_mut().filter(|size| width < **size) {
             *last = -1;
         }
         n.b().in_blocks(x, &blocks)?
@@ -130,27 +131,27 @@ fn parts(n: &mut Node<'_, '_>, each: Each) -> Result<(TensorId, TensorId, Option
         let shape = each.shape(n, x)?;
         (x, shape)
     };
-    let scale = n.b().reshape(scale, &shape)?;
-    let zero = zero.map(|zero| n.b().reshape(zero, &shape)).transpose()?;
+    let scale = n.b().reshape_to(scale, &shape)?;
+    let zero = zero.map(|zero| n.b().reshape_to(zero, &shape)).transpose()?;
     Ok((x, scale, zero))
 }
 
 fn quantize(n: &mut Node<'_, '_>, each: Each, zero_first: bool) -> Result<()> {
     let whole = n.tensor(0)?;
-    let dims = n.b().dims(whole).to_vec();
+    let dims = n.b().sizes(whole).to_vec();
     let (x, scale, zero) = parts(n, each)?;
     let (range, element) = (bounds(n, each.least())?, n.element()?);
     let made = n.b().quantize_affine(x, scale, zero, codes(element, range, zero_first))?;
-    let made = n.b().reshape(made, &dims)?;
+    let made = n.b().reshape_to(made, &dims)?;
     n.finish(made)
 }
 
 fn dequantize(n: &mut Node<'_, '_>, each: Each) -> Result<()> {
     let whole = n.tensor(0)?;
-    let dims = n.b().dims(whole).to_vec();
+    let dims = n.b().sizes(whole).to_vec();
     let ((x, scale, zero), element) = (parts(n, each)?, n.element()?);
     let made = n.b().dequantize_affine(x, scale, zero, element)?;
-    let made = n.b().reshape(made, &dims)?;
+    let made = n.b().reshape_to(made, &dims)?;
     n.b().remember_codes(made, whole, scale, zero);
     n.finish(made)
 }
@@ -159,7 +160,7 @@ fn dequantize(n: &mut Node<'_, '_>, each: Each) -> Result<()> {
 fn choose_tensor(n: &mut Node<'_, '_>, choice: fn(f64) -> Choice) -> Result<()> {
     let x = n.tensor(0)?;
     let (range, smallest) = (bounds(n, 1)?, n.float(3)?);
-    let axes: Vec<usize> = (0..n.b().dims(x).len()).collect();
+    let axes: Vec<usize> = (0..n.b().rank(x)).collect();
     let codes = codes(halite_ops::DType::I32.into(), range, false);
     let [scale, zero] = n.b().choose_affine(x, &axes, choice(smallest), codes)?;
     finish(n, [scale, zero])
@@ -178,7 +179,7 @@ fn choose_symmetric_rows(n: &mut Node<'_, '_>) -> Result<()> {
 
 fn of_rows(n: &mut Node<'_, '_>, choice: Choice, range: (i64, i64)) -> Result<()> {
     let x = n.tensor(0)?;
-    let Some(last) = n.b().dims(x).len().checked_sub(1) else {
+    let Some(last) = n.b().rank(x).checked_sub(1) else {
         return Err(n.invalid("a number has no rows"));
     };
     let made = n.b().choose_affine(x, &[last], choice, codes(halite_ops::DType::I32.into(), range, false))?;
@@ -190,15 +191,17 @@ fn finish(n: &mut Node<'_, '_>, made: [TensorId; 2]) -> Result<()> {
     let mut all = Vec::new();
     for (k, id) in made.into_iter().enumerate() {
         let rank = n.item_rank(k)?;
-        let dims = n.b().dims(id).to_vec();
-        // Dimensions of one element are left out of results, or stay.
-        let wide: Vec<u64> = dims.iter().copied().filter(|size| *size != 1).collect();
+        let dims = n.b().sizes(id).to_vec();
         let shape = match rank {
             rank if rank == dims.len() => dims,
-            rank if rank + 1 == dims.len() && dims.last() == Some(&1) => dims[..rank].to_vec(),
-            rank => [vec![1; rank.saturating_sub(wide.len())], wide].concat(),
+            rank if rank + 1 == dims.len() && dims[rank] == 1 => dims[..rank].to_vec(),
+            // Dimensions of one element are left out of results, or stay.
+            rank => {
+                let wide: Vec<Size> = dims.iter().copied().filter(|size| *size != 1).collect();
+                [vec![1.into(); rank.saturating_sub(wide.len())], wide].concat()
+            }
         };
-        all.push(Some(n.b().reshape(id, &shape)?));
+        all.push(Some(n.b().reshape_to(id, &shape)?));
     }
     n.finish_list(&all)
 }
@@ -208,10 +211,10 @@ fn finish(n: &mut Node<'_, '_>, made: [TensorId; 2]) -> Result<()> {
 fn block_parts(n: &mut Node<'_, '_>) -> Result<(TensorId, TensorId, Option<TensorId>)> {
     let (x, blocks, scale, zero) = (n.tensor(0)?, n.ints(1)?, n.tensor(2)?, n.optional(3)?);
     let (x, shape) = n.b().in_blocks(x, &blocks)?;
-    let scale = n.b().reshape(scale, &shape)?;
+    let scale = n.b().reshape_to(scale, &shape)?;
     // No zero points are none, or as many as none.
-    let zero = zero.filter(|zero| n.b().tensor(*zero).elements() > 0);
-    let zero = zero.map(|zero| n.b().reshape(zero, &shape)).transpose()?;
+    let zero = zero.filter(|zero| n.b().tensor(*zero).count() > 0);
+    let zero = zero.map(|zero| n.b().reshape_to(zero, &shape)).transpose()?;
     Ok((x, scale, zero))
 }
 
@@ -231,19 +234,19 @@ fn bounds_or(n: &mut Node<'_, '_>, i: usize, element: ElementType) -> Result<(i6
 
 fn quantize_blocks(n: &mut Node<'_, '_>) -> Result<()> {
     let whole = n.tensor(0)?;
-    let (dims, element) = (n.b().dims(whole).to_vec(), n.element()?);
+    let (dims, element) = (n.b().sizes(whole).to_vec(), n.element()?);
     let ((x, scale, zero), range) = (block_parts(n)?, bounds_or(n, 5, element)?);
     let made = n.b().quantize_affine(x, scale, zero, codes(element, range, false))?;
-    let made = n.b().reshape(made, &dims)?;
+    let made = n.b().reshape_to(made, &dims)?;
     n.finish(made)
 }
 
 fn dequantize_blocks(n: &mut Node<'_, '_>) -> Result<()> {
     let whole = n.tensor(0)?;
-    let (dims, element) = (n.b().dims(whole).to_vec(), n.element()?);
+    let (dims, element) = (n.b().sizes(whole).to_vec(), n.element()?);
     let (x, scale, zero) = block_parts(n)?;
     let made = n.b().dequantize_affine(x, scale, zero, element)?;
-    let made = n.b().reshape(made, &dims)?;
+    let made = n.b().reshape_to(made, &dims)?;
     n.b().remember_codes(made, whole, scale, zero);
     n.finish(made)
 }
@@ -266,8 +269,8 @@ fn choose_blocks(n: &mut Node<'_, '_>) -> Result<()> {
         }
     };
     let (apart, each) = n.b().in_blocks(x, &blocks)?;
-    let wide = n.b().dims(apart).to_vec();
-    let axes: Vec<usize> = (0..wide.len()).filter(|d| wide[*d] != each[*d]).collect();
+    let wide = n.b().sizes(apart).to_vec();
+    let axes: Vec<usize> = (0..wide.len()).filter(|d| !wide[*d].is(each[*d])).collect();
     let codes = codes(halite_ops::DType::I32.into(), range, false);
     let made = n.b().choose_affine(apart, &axes, choice, codes)?;
     finish(n, made)

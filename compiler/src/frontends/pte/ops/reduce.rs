@@ -1,6 +1,7 @@
 //! Reductions along dimensions.
 
 use halite_ops::{DType, expression::Function as F, reduce::ReduceKind};
+use halite_sizes::Size;
 
 use super::{Node, Result, Table, unary::number};
 
@@ -24,7 +25,7 @@ fn axes(n: &mut Node<'_, '_>, rank: usize) -> Result<Vec<usize>> {
 
 pub(super) fn reduce(n: &mut Node<'_, '_>, kind: ReduceKind) -> Result<()> {
     let x = n.tensor(0)?;
-    let rank = n.b().dims(x).len();
+    let rank = n.b().rank(x);
     let (axes, keep) = (axes(n, rank)?, n.flag(2)?);
     // A sum or mean of integers or booleans has the type of the result.
     let own = n.b().element(x);
@@ -41,39 +42,39 @@ pub(super) fn reduce(n: &mut Node<'_, '_>, kind: ReduceKind) -> Result<()> {
 /// Arguments: input, dimension, whether it stays. Without a dimension, the place among all elements.
 fn place(n: &mut Node<'_, '_>, smallest: bool) -> Result<()> {
     let x = n.tensor(0)?;
-    let dims = n.b().dims(x).to_vec();
+    let dims = n.b().sizes(x).to_vec();
     let keep = n.flag(2)?;
     let (x, axis, result) = if n.is_none(1)? || dims.is_empty() {
-        let count = n.b().tensor(x).elements();
-        let flat = n.b().reshape(x, &[count])?;
-        (flat, 0, if keep { vec![1; dims.len()] } else { Vec::new() })
+        let count = n.b().tensor(x).count();
+        let flat = n.b().reshape_to(x, &[count])?;
+        (flat, 0, if keep { vec![1.into(); dims.len()] } else { Vec::new() })
     } else {
         let axis = n.axis(1, dims.len())?;
         let mut result = dims.clone();
         if keep {
-            result[axis] = 1;
+            result[axis] = 1.into();
         } else {
             result.remove(axis);
         }
         (x, axis, result)
     };
     let made = n.b().arg_reduce(x, axis, smallest, false)?;
-    let made = n.b().reshape(made, &result)?;
+    let made = n.b().reshape_to(made, &result)?;
     n.finish(made)
 }
 
 /// Arguments: input, dimensions, whether the sum is divided by one less than the number of elements, whether they stay.
 fn variance(n: &mut Node<'_, '_>) -> Result<()> {
     let x = n.tensor(0)?;
-    let dims = n.b().dims(x).to_vec();
+    let dims = n.b().sizes(x).to_vec();
     let (axes, unbiased, keep) = (axes(n, dims.len())?, n.flag(2)?, n.flag(3)?);
-    let count: u64 = axes.iter().map(|axis| dims[*axis]).product();
+    let count = axes.iter().map(|axis| dims[*axis].exact()).product::<u64>();
     let (_, variance) = n.b().moments(x, &axes)?;
     // Of one element, the unbiased variance is 0 / 0.
     let factor = if unbiased { count as f64 / (count as f64 - 1.0) } else { 1.0 };
     let made = n.b().map(&[variance], DType::F32, |p, x| p.call(F::Mul, &[x[0], number(factor)]))?;
     let left = (0..dims.len()).filter(|i| keep || !axes.contains(i));
-    let result: Vec<u64> = left.map(|i| if axes.contains(&i) { 1 } else { dims[i] }).collect();
-    let made = n.b().reshape(made, &result)?;
+    let result: Vec<Size> = left.map(|i| if axes.contains(&i) { 1.into() } else { dims[i] }).collect();
+    let made = n.b().reshape_to(made, &result)?;
     n.finish(made)
 }

@@ -178,7 +178,7 @@ fn replace(n: &mut Node<'_, '_>, from: TensorId, axis: usize, start: u64, step: 
     let from = n.b().cast(from, element)?;
     let count = n.b().dims(from).get(axis).copied().unwrap_or(0);
     let end = count.saturating_sub(1).saturating_mul(step).saturating_add(start).saturating_add(1);
-    if n.b().dims(from).len() != dims.len() || count > 0 && end > dims[axis] {
+    if n.b().rank(from) != dims.len() || count > 0 && end > dims[axis] {
         let what = n.b().describe(&[x, from]);
         return Err(
             n.invalid(format!("part of a tensor is replaced from {start} on in steps of {step}: {what}"))

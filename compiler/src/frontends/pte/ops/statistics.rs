@@ -201,7 +201,7 @@ fn norms(n: &mut Node<'_, '_>, [a, b]: [TensorId; 2], order: f64) -> Result<Tens
             order => p.call(F::Pow, &[size, number(order)]),
         }
     })?;
-    let last = n.b().dims(power).len() - 1;
+    let last = n.b().rank(power) - 1;
     let kind = if order == f64::INFINITY { ReduceKind::Max } else { ReduceKind::Sum };
     let sum = n.b().reduce(kind, power, &[last], false)?;
     if [0.0, 1.0, f64::INFINITY].contains(&order) {

@@ -65,7 +65,7 @@ fn operands(v: &mut Values<'_>, node: &XnnNode) -> Result<(TensorId, Held, Optio
 
 fn turned(b: &mut Builder, filter: &Held, order: &[usize; 4]) -> Result<TensorId> {
     let own = filter.in_order(b)?;
-    if b.dims(own).len() != order.len() {
+    if b.rank(own) != order.len() {
         return Err(b.invalid(format!("weights of {:?} for images", b.dims(own))));
     }
     b.transpose(own, order)

@@ -26,7 +26,7 @@ fn ends(p: &mut Expression, x: &[Operand]) -> [Operand; 2] {
 pub(super) fn quantized(b: &mut Builder, held: &Held, dims: usize) -> Result<Held> {
     let x = held.in_order(b)?;
     let x = b.as_f32(x)?;
-    let rank = b.dims(x).len();
+    let rank = b.rank(x);
     if dims == 0 || dims > rank {
         return Err(b.invalid(format!("{dims} of {rank} dimensions are quantized together")));
     }

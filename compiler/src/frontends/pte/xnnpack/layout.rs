@@ -1,5 +1,7 @@
 //! Tensors that stand for values whose dimensions are in another order, so that nothing is moved until somebody needs it.
 
+use halite_sizes::Size;
+
 use super::Result;
 use crate::{build::Builder, graph::TensorId};
 
@@ -27,7 +29,7 @@ pub(super) struct Dynamic {
 impl Held {
     /// A tensor whose dimensions are the value's.
     pub(super) fn plain(b: &Builder, tensor: TensorId) -> Held {
-        Held { tensor, order: (0..b.dims(tensor).len()).collect(), dynamic: None }
+        Held { tensor, order: (0..b.rank(tensor)).collect(), dynamic: None }
     }
 
     /// A tensor in which the value's dimensions have an order.
@@ -41,8 +43,8 @@ impl Held {
     }
 
     /// Sizes of the value's dimensions.
-    pub(super) fn dims(&self, b: &Builder) -> Vec<u64> {
-        let own = b.dims(self.tensor);
+    pub(super) fn sizes(&self, b: &Builder) -> Vec<Size> {
+        let own = b.sizes(self.tensor);
         self.order.iter().map(|d| own[*d]).collect()
     }
 
@@ -64,7 +66,7 @@ impl Held {
     /// Images with channels first.
     pub(super) fn channels_first(&self, b: &mut Builder) -> Result<TensorId> {
         if self.order.len() != CHANNELS_LAST.len() {
-            return Err(b.invalid(format!("{:?} are no images", self.dims(b))));
+            return Err(b.invalid(format!("{:?} are no images", self.sizes(b))));
         }
         self.laid(b, &CHANNELS_LAST)
     }
@@ -77,7 +79,7 @@ impl Held {
 
 /// Tensors of values that are broadcast, all in the order of the one that needs it most; and that order.
 pub(super) fn alike(b: &mut Builder, all: &[Held]) -> Result<(Vec<TensorId>, Vec<usize>)> {
-    let weight = |held: &Held| (held.order.len(), b.tensor(held.tensor).elements());
+    let weight = |held: &Held| (held.order.len(), b.tensor(held.tensor).count().value());
     // Of equal ones the first.
     let lead = all.iter().rev().max_by_key(|held| weight(held)).map(|held| held.order.clone());
     let order = lead.unwrap_or_default();
@@ -88,8 +90,9 @@ pub(super) fn alike(b: &mut Builder, all: &[Held]) -> Result<(Vec<TensorId>, Vec
             0 => held.laid(b, &order)?,
             _ => {
                 let own = held.in_order(b)?;
-                let dims: Vec<u64> = std::iter::repeat_n(1, missing).chain(held.dims(b)).collect();
-                let wide = b.reshape(own, &dims)?;
+                let ones = std::iter::repeat_n(Size::from(1), missing);
+                let dims: Vec<Size> = ones.chain(held.sizes(b)).collect();
+                let wide = b.reshape_to(own, &dims)?;
                 Held::plain(b, wide).laid(b, &order)?
             }
         };

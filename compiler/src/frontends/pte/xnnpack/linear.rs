@@ -46,8 +46,8 @@ pub(super) fn fully_connected(v: &mut Values<'_>, node: &XnnNode) -> Result<()> 
     let (mut x, filter) = (x.in_order(&mut v.builder)?, filter.in_order(&mut v.builder)?);
     if node.flags & AS_MATRIX != 0 {
         let inputs = u64::from(weights.dims[usize::from(product.by_outputs)]).max(1);
-        let rows = v.builder.tensor(x).elements() / inputs;
-        x = v.builder.reshape(x, &[rows, inputs])?;
+        let rows = v.builder.tensor(x).count() / inputs;
+        x = v.builder.reshape_to(x, &[rows, inputs.into()])?;
     }
     let made = v.builder.product(x, filter, product.by_outputs)?;
     with_bias(v, node, &product, made)
@@ -152,7 +152,7 @@ fn dynamic_bytes(v: &mut Values<'_>, product: &Product, input: &Held) -> Result<
     let about = v.about(product.filter);
     let (Some(rows), XnnType::I8 | XnnType::U4) = (input.dynamic, about.datatype) else { return Ok(None) };
     // Scales have to be those of whole rows.
-    if v.builder.dims(rows.scale).last() != Some(&1) {
+    if v.builder.sizes(rows.scale).last().is_none_or(|last| *last != 1) {
         return Ok(None);
     }
     let Some(factor) = factors(v, product.filter, product.outputs(), 1.0)? else { return Ok(None) };
@@ -193,7 +193,7 @@ pub(super) fn attention(v: &mut Values<'_>, node: &XnnNode) -> Result<()> {
         Some(mask) => v.builder.binary(F::Add, scores, mask)?,
         None => scores,
     };
-    let axis = v.builder.dims(scores).len().saturating_sub(1);
+    let axis = v.builder.rank(scores).saturating_sub(1);
     let weights = v.builder.softmax(scores, axis, false)?;
     let made = v.builder.matmul(weights, values)?;
     let made = Held::plain(&v.builder, made);

@@ -71,6 +71,7 @@ impl Inlined for XnnGraph {
         program: &Program,
         inputs: &[Passed],
         orders: &[Vec<usize>],
+        _kept: &mut [TensorId],
         name: &str,
     ) -> Result<(Builder, Vec<Passed>)> {
         let mut handed = Vec::new();
@@ -81,7 +82,7 @@ impl Inlined for XnnGraph {
                 let reason = format!("argument {} of {name} is no tensor that is handed in", port.argument);
                 return Err(builder.invalid(reason));
             };
-            if builder.dims(*tensor).len() != order.len() {
+            if builder.rank(*tensor) != order.len() {
                 let what = builder.describe(&[*tensor]);
                 return Err(builder.invalid(format!("{what} lies in memory in the order {order:?}")));
             }

@@ -2,9 +2,10 @@
 
 use halite_formats::pte::{XnnNode, XnnQuantization};
 use halite_ops::pad::Border;
+use halite_sizes::Size;
 
 use super::{Held, Result, Values, numbers::integer_of, values::element_of};
-use crate::{build::Range, graph::elements};
+use crate::build::Range;
 
 /// The operand of a node: as it is held when its result stands for the same numbers, else as floats; and which.
 fn moved(v: &mut Values<'_>, node: &XnnNode) -> Result<(Held, bool)> {
@@ -39,14 +40,14 @@ pub(super) fn transpose(v: &mut Values<'_>, node: &XnnNode, order: &[u32]) -> Re
 pub(super) fn reshape(v: &mut Values<'_>, node: &XnnNode, dims: &[u32]) -> Result<()> {
     let (x, held) = moved(v, node)?;
     let tensor = x.in_order(&mut v.builder)?;
-    let count = v.builder.tensor(tensor).elements();
-    let mut dims: Vec<u64> = dims.iter().map(|size| u64::from(*size)).collect();
+    let count = v.builder.tensor(tensor).count();
+    let mut dims: Vec<Size> = dims.iter().map(|size| Size::from(u64::from(*size))).collect();
     let open: Vec<usize> = (0..dims.len()).filter(|i| dims[*i] == 0).collect();
     if let ([open], true) = (&open[..], count > 0) {
-        let known: Vec<u64> = dims.iter().copied().filter(|size| *size != 0).collect();
-        dims[*open] = count / elements(&known).max(1);
+        let known: Size = dims.iter().filter(|size| **size != 0).product();
+        dims[*open] = count / known;
     }
-    let made = v.builder.reshape(tensor, &dims)?;
+    let made = v.builder.reshape_to(tensor, &dims)?;
     let made = Held::plain(&v.builder, made);
     finish(v, node, made, held)
 }
@@ -54,12 +55,12 @@ pub(super) fn reshape(v: &mut Values<'_>, node: &XnnNode, dims: &[u32]) -> Resul
 pub(super) fn slice(v: &mut Values<'_>, node: &XnnNode, starts: &[u32], sizes: &[u32]) -> Result<()> {
     let (x, held) = moved(v, node)?;
     let (starts, sizes) = (each(v, &x, starts, "offsets")?, each(v, &x, sizes, "sizes")?);
-    let dims = x.dims(&v.builder);
-    let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+    let dims = x.sizes(&v.builder);
+    let mut ranges: Vec<Range<Size>> = vec![Range::all(0.into()); dims.len()];
     for (i, place) in x.order.iter().enumerate() {
         // A size of 0 reaches to the end.
-        let count = if sizes[i] == 0 { dims[i].saturating_sub(starts[i]) } else { sizes[i] };
-        ranges[*place] = Range { start: starts[i], step: 1, count };
+        let count = if sizes[i] == 0 { (dims[i] - starts[i]).max(0) } else { sizes[i].into() };
+        ranges[*place] = Range { start: starts[i].into(), step: 1, count };
     }
     let made = v.builder.slice(x.tensor, &ranges)?;
     finish(v, node, x.with(made), held)

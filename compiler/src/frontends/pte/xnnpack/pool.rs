@@ -108,7 +108,7 @@ pub(super) fn global_mean(v: &mut Values<'_>, node: &XnnNode) -> Result<()> {
     let x = v.operand(node, 0)?;
     let x = v.floats(x)?;
     let [.., rows, columns, _] = x.order[..] else {
-        let dims = x.dims(&v.builder);
+        let dims = x.sizes(&v.builder);
         return Err(v.builder.invalid(format!("{dims:?} are no images")));
     };
     let made = v.builder.reduce(ReduceKind::Mean, x.tensor, &[rows, columns], true)?;

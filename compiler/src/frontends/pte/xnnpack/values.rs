@@ -7,6 +7,7 @@ use halite_formats::pte::{
     XnnValue,
 };
 use halite_ops::DType;
+use halite_sizes::Size;
 
 use super::{Held, Result, dynamic, numbers, packed};
 use crate::{
@@ -44,6 +45,11 @@ fn bounds(value: &XnnValue) -> Vec<u64> {
     value.dims.iter().map(|d| u64::from(*d)).collect()
 }
 
+/// Dimensions of more than one element.
+fn wide(dims: &[Size]) -> Vec<Size> {
+    dims.iter().copied().filter(|d| *d != 1).collect()
+}
+
 impl<'a> Values<'a> {
     pub(super) fn new(builder: Builder, program: &'a Program, graph: &'a XnnGraph) -> Self {
         let slots = graph.values.iter().map(|_| None).collect();
@@ -74,22 +80,23 @@ impl<'a> Values<'a> {
     /// Takes an input of the graph.
     pub(super) fn take(&mut self, id: usize, given: Held) -> Result<()> {
         let about = self.about(id);
-        let (wanted, dims) = (bounds(about), given.dims(&self.builder));
+        let (wanted, dims) = (bounds(about), given.sizes(&self.builder));
+        let count = Size::from(elements(&wanted));
         // What has no dimensions has one of one element in the file.
-        let given = if dims.len() != wanted.len() && elements(&dims) == elements(&wanted) {
+        let given = if dims.len() != wanted.len() && dims.iter().product::<Size>().is(count) {
             let tensor = given.in_order(&mut self.builder)?;
             let tensor = self.builder.reshape(tensor, &wanted)?;
             Held::plain(&self.builder, tensor)
         } else {
             given
         };
-        let dims = given.dims(&self.builder);
-        if dims.len() != wanted.len() || dims.iter().zip(&wanted).any(|(d, most)| d > most) {
+        let dims = given.sizes(&self.builder);
+        if dims.len() != wanted.len() || dims.iter().zip(&wanted).any(|(d, most)| *d > *most) {
             let what = self.builder.describe(&[given.tensor]);
             let reason = format!("{what} is handed to a delegate that takes at most {wanted:?}");
             return Err(self.builder.invalid(reason));
         }
-        self.exact &= dims == wanted;
+        self.exact &= dims.iter().zip(&wanted).all(|(d, most)| d.is((*most).into()));
         let tensor = self.builder.cast(given.tensor, element_of(about.datatype))?;
         self.slots[id] = Some(given.with(tensor));
         Ok(())
@@ -260,19 +267,20 @@ impl<'a> Values<'a> {
         if self.slots[id].is_some() || about.constant.is_some() {
             return Err(self.builder.invalid(format!("value {} is computed twice", about.id)));
         }
-        let (bounds, mut dims, mut made) = (bounds(about), made.dims(&self.builder), made);
+        let (bounds, mut dims, mut made) = (bounds(about), made.sizes(&self.builder), made);
         // Dimensions of one element that were reduced may stay or go.
-        let wide = |dims: &[u64]| dims.iter().copied().filter(|d| *d != 1).collect::<Vec<_>>();
-        if dims.len() != bounds.len() && made.dynamic.is_none() && self.exact && wide(&dims) == wide(&bounds)
-        {
-            let tensor = made.in_order(&mut self.builder)?;
-            let tensor = self.builder.reshape(tensor, &bounds)?;
-            (made, dims) = (Held::plain(&self.builder, tensor), bounds.clone());
+        if dims.len() != bounds.len() && made.dynamic.is_none() && self.exact {
+            let own: Vec<Size> = bounds.iter().map(Size::from).collect();
+            if wide(&dims) == wide(&own) {
+                let tensor = made.in_order(&mut self.builder)?;
+                let tensor = self.builder.reshape(tensor, &bounds)?;
+                (made, dims) = (Held::plain(&self.builder, tensor), own);
+            }
         }
         // Of what stays inside, the file has sizes that nobody reads; some are those of another order of dimensions.
         let given = self.graph.outputs.iter().any(|port| port.value == id);
-        let within = dims.len() == bounds.len() && dims.iter().zip(&bounds).all(|(d, most)| d <= most);
-        if given && (!within || self.exact && dims != bounds) {
+        let fits = |(d, most): (&Size, &u64)| if self.exact { *d == *most } else { *d <= *most };
+        if given && (dims.len() != bounds.len() || !dims.iter().zip(&bounds).all(fits)) {
             let at_most = if self.exact { "" } else { "at most " };
             return Err(self
                 .builder

@@ -1,0 +1,91 @@
+//! What functions of models take and give, as callers see it: without what a program keeps by itself.
+
+use halite_abi::ElementType;
+use halite_compiler::{
+    self as compiler,
+    signature::{Arity, Signature},
+    states::Kept,
+};
+use halite_runtime as runtime;
+
+use crate::{
+    Dimension, FunctionInfo, Result, ValueInfo, ValueType, compile,
+    signature::{FirstValue, KeptValue},
+};
+
+/// Inputs and outputs of a function, and what it keeps, which stands last among both.
+pub(crate) struct Ports {
+    pub inputs: Vec<Signature>,
+    pub outputs: Vec<Signature>,
+    pub kept: Vec<Kept>,
+}
+
+impl Ports {
+    /// Of a function of a model.
+    pub fn of(model: &compiler::Model, name: &str) -> Result<Ports> {
+        Ok(Ports {
+            inputs: model.inputs(name).map_err(compile::error)?,
+            outputs: model.outputs(name).map_err(compile::error)?,
+            kept: model.kept(name).map_err(compile::error)?,
+        })
+    }
+
+    /// Those that callers see.
+    pub fn visible(&self) -> (Vec<Signature>, Vec<Signature>) {
+        let own = |all: &[Signature]| all[..all.len() - self.kept.len().min(all.len())].to_vec();
+        (own(&self.inputs), own(&self.outputs))
+    }
+
+    /// What callers are told.
+    pub fn info(&self, name: &str) -> FunctionInfo {
+        let (inputs, outputs) = self.visible();
+        let hidden = self.inputs[inputs.len()..].iter().zip(&self.outputs[outputs.len()..]).zip(&self.kept);
+        let kept = hidden.map(|((input, output), kept)| KeptValue {
+            input: value_info(input),
+            output: value_info(output),
+            first: kept.first.as_ref().map(|value| FirstValue {
+                element: value.element.into(),
+                shape: value.dims.iter().map(|dim| usize::try_from(*dim).unwrap_or(usize::MAX)).collect(),
+                bytes: value.bytes.clone(),
+            }),
+        });
+        FunctionInfo { kept: kept.collect(), ..info(name, &inputs, &outputs) }
+    }
+}
+
+fn info(name: &str, inputs: &[Signature], outputs: &[Signature]) -> FunctionInfo {
+    let values = |all: &[Signature]| all.iter().map(value_info).collect();
+    FunctionInfo {
+        name: name.to_owned(),
+        module: String::new(),
+        inputs: values(inputs),
+        outputs: values(outputs),
+        states: Vec::new(),
+        kept: Vec::new(),
+        declaration: None,
+        calling_convention: String::new(),
+    }
+}
+
+fn value_info(signature: &Signature) -> ValueInfo {
+    let size = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    let dimension = |dim: &compiler::signature::Dim| match dim {
+        compiler::signature::Dim::Known(own) => Dimension::Fixed(size(*own)),
+        compiler::signature::Dim::Symbol(name) => Dimension::Named(name.clone()),
+        compiler::signature::Dim::UpTo(most) => Dimension::AtMost(size(*most)),
+        compiler::signature::Dim::Unknown => Dimension::Open,
+    };
+    let value_type = match signature.arity {
+        Arity::Sequence => ValueType::Sequence,
+        Arity::Tensor => ValueType::Tensor {
+            element_type: signature.element.map(ElementType::from),
+            shape: signature.dims.as_ref().map(|dims| dims.iter().map(dimension).collect()),
+        },
+    };
+    ValueInfo {
+        name: signature.name.clone(),
+        value_type,
+        is_optional: signature.is_optional,
+        kind: runtime::tensor::ArgumentKind::Reference,
+    }
+}

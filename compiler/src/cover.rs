@@ -192,7 +192,7 @@ impl Model {
         let inputs = self.inputs(name)?;
         let cover = Cover { model: self, name, inputs, precision, options, control };
         let (graph, _) = cover.graph(bindings)?;
-        if graph.open.is_none() {
+        if graph.open.as_ref().is_none_or(|open| open.symbols.is_empty()) {
             return Ok(None);
         }
         let coverage = Coverage::of(&graph);

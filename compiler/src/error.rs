@@ -187,6 +187,17 @@ fn depends(inputs: &[String]) -> String {
     }
 }
 
+/// Fails where something needed a size as a number that only data decide.
+pub(crate) fn unpinned(location: &SourceLocation) -> Result<(), CompileError> {
+    match halite_sizes::take_pinned() {
+        None => Ok(()),
+        Some(symbol) => Err(CompileError::unsupported(
+            location,
+            format!("this needs a size when the model is compiled that only data decide: {symbol}"),
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

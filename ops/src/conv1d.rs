@@ -1,5 +1,6 @@
 //! The convolution of signals: that of images with one row.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -17,7 +18,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct Conv1d {
     /// Signals, channels, elements; with `nhwc` signals, elements, channels.
-    pub input: [u64; 3],
+    pub input: [Size; 3],
     /// Filters, channels of a group, taps; with `nhwc` taps, channels of a group, filters.
     pub filter: [u64; 3],
     /// Elements from one place of the filter to the next.
@@ -51,10 +52,10 @@ pub struct Conv1d {
 
 impl Conv1d {
     /// A convolution of one group without padding, bias and activation.
-    pub fn new(input: [u64; 3], filter: [u64; 3], dtype: DType) -> Self {
+    pub fn new(input: [impl Into<Size>; 3], filter: [u64; 3], dtype: DType) -> Self {
         let (activation, layout) = (Activation::None, Layout::Nchw);
         Conv1d {
-            input,
+            input: input.map(Into::into),
             filter,
             stride: 1,
             dilation: 1,
@@ -72,8 +73,8 @@ impl Conv1d {
     pub fn images(&self) -> Conv2d {
         let ([a, b, c], [d, e, f]) = (self.input, self.filter);
         let (input, filter) = match self.layout {
-            Layout::Nchw => ([a, b, 1, c], [d, e, 1, f]),
-            Layout::Nhwc => ([a, 1, b, c], [1, d, e, f]),
+            Layout::Nchw => ([a, b, 1.into(), c], [d, e, 1, f]),
+            Layout::Nhwc => ([a, 1.into(), b, c], [1, d, e, f]),
         };
         Conv2d {
             input,
@@ -98,7 +99,7 @@ impl Op for Conv1d {
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let mut inputs = self.images().inputs();
-        inputs[0].dims = self.input.map(Into::into).into();
+        inputs[0].dims = self.input.into();
         inputs[1].dims = self.filter.map(Into::into).into();
         if self.residual {
             let last = inputs.len() - 1;
@@ -138,7 +139,7 @@ impl Op for Conv1d {
 impl Samples for Conv1d {
     fn samples() -> Vec<Conv1d> {
         let of = |dtype| {
-            let conv = |input, filter| Conv1d::new(input, filter, dtype);
+            let conv = |input: [u64; 3], filter| Conv1d::new(input, filter, dtype);
             let last = Conv1d { layout: Layout::Nhwc, ..conv([2, 30, 5], [4, 5, 9]) };
             [
                 conv([1, 1, 1], [1, 1, 1]),

@@ -1,6 +1,7 @@
 //! The convolution of images with float elements: `out[n, o, y, x] = activation(bias[o] + sum over c, ky, kx of input[n,
 //! c, y * stride + ky * dilation - pad, …] * filter[o, c, ky, kx] + residual[n, o, y, x])`.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -18,7 +19,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct Conv2d {
     /// Images, channels, rows, columns, in the order of `layout`.
-    pub input: [u64; 4],
+    pub input: [Size; 4],
     /// Filters, channels of a group, rows, columns; with `nhwc` rows, columns, channels of a group, filters.
     pub filter: [u64; 4],
     /// Rows and columns from one place of the filter to the next.
@@ -64,9 +65,9 @@ pub(super) fn f32() -> DType {
 
 impl Conv2d {
     /// A convolution of one group without padding, bias and activation.
-    pub fn new(input: [u64; 4], filter: [u64; 4], dtype: DType) -> Self {
+    pub fn new(input: [impl Into<Size>; 4], filter: [u64; 4], dtype: DType) -> Self {
         Conv2d {
-            input,
+            input: input.map(Into::into),
             filter,
             strides: ones(),
             dilations: ones(),
@@ -104,7 +105,7 @@ impl Conv2d {
 
 #[cfg(any(test, feature = "testing"))]
 fn samples_of(dtype: DType) -> Vec<Conv2d> {
-    let conv = |input, filter| Conv2d::new(input, filter, dtype);
+    let conv = |input: [u64; 4], filter| Conv2d::new(input, filter, dtype);
     let same = |c: Conv2d| Conv2d { pads: [1, 1, 1, 1], ..c };
     let wide = same(conv([2, 5, 9, 37], [13, 5, 3, 3]));
     let mut samples = vec![
@@ -230,7 +231,7 @@ impl Op for Conv2d {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        let dims = self.known().map_or([0; 4], |shape| shape.output_dims());
+        let dims = self.known().map_or([Size::constant(0); 4], |shape| shape.output_dims());
         vec![TensorDesc::new("out", self.dtype, dims)]
     }
 
@@ -297,7 +298,12 @@ mod tests {
             added.reference(&[input.clone(), filter.clone(), floats(&[0.5]), residual])[0],
             expected_sums
         );
-        let last = Conv2d { layout: Layout::Nhwc, input: [1, 2, 2, 1], filter: [2, 2, 1, 1], ..op };
+        let last = Conv2d {
+            layout: Layout::Nhwc,
+            input: [1, 2, 2, 1].map(Size::constant),
+            filter: [2, 2, 1, 1],
+            ..op
+        };
         assert_eq!(last.reference(&[input, filter, floats(&[0.5])])[0], expected);
     }
 

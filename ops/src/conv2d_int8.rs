@@ -1,6 +1,7 @@
 //! The convolution of 8-bit images with 8-bit filters: exact 32-bit sums, or 8-bit results by a factor for each filter.
 //! The formula is that of ONNX `ConvInteger` and `QLinearConv` with filters whose zero point is 0.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -104,7 +105,7 @@ impl Conv2dInt8 {
             pads: self.pads,
             ceil: false,
         };
-        Convolution::new(self.input, self.filter, self.groups, self.layout, window)
+        Convolution::new(self.input.map(Size::from), self.filter, self.groups, self.layout, window)
     }
 
     fn filters(&self) -> u64 {
@@ -215,7 +216,7 @@ impl Op for Conv2dInt8 {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        let dims = self.shape().map_or([0; 4], |shape| shape.output_dims());
+        let dims = self.shape().map_or([Size::constant(0); 4], |shape| shape.output_dims());
         vec![TensorDesc::new("out", self.out, dims)]
     }
 

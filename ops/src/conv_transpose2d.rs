@@ -1,6 +1,7 @@
 //! The transposed convolution of images: `out[n, o, y, x] = activation(bias[o] + sum over c, ky, kx of input[n, c, iy,
 //! ix] * filter[c, o, ky, kx])`, for the taps with `iy * stride = y + pad - ky * dilation`, and so in x.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -16,7 +17,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct ConvTranspose2d {
     /// Images, channels, rows, columns.
-    pub input: [u64; 4],
+    pub input: [Size; 4],
     /// Channels, filters of a group, rows, columns.
     pub filter: [u64; 4],
     /// Rows and columns of the result from one element to the next.
@@ -48,11 +49,14 @@ pub struct ConvTranspose2d {
 /// No size may be more, so that kernels can count with 32 bits, also in differences.
 const LIMIT: u64 = 1 << 14;
 
+/// The largest length of a result that data decide.
+const LENGTH: u64 = 1 << 30;
+
 impl ConvTranspose2d {
     /// A transposed convolution of one group, without padding, bias and activation.
-    pub fn new(input: [u64; 4], filter: [u64; 4], strides: [u64; 2], dtype: DType) -> Self {
+    pub fn new(input: [impl Into<Size>; 4], filter: [u64; 4], strides: [u64; 2], dtype: DType) -> Self {
         ConvTranspose2d {
-            input,
+            input: input.map(Into::into),
             filter,
             strides,
             dilations: ones(),
@@ -66,35 +70,38 @@ impl ConvTranspose2d {
     }
 
     /// Rows and columns of the result; none where the padding cuts off more than there is.
-    fn size(&self) -> Option<[u64; 2]> {
+    fn size(&self) -> Option<[Size; 2]> {
         let size = |d: usize| {
             let reach = self.dilations[d] * (self.filter[d + 2] - 1) + 1;
             let all = (self.input[d + 2] - 1) * self.strides[d] + reach + self.output_padding[d];
-            all.checked_sub(self.pads[d] + self.pads[d + 2])
+            let rest = all - (self.pads[d] + self.pads[d + 2]);
+            // Of nothing that data decide, nothing is made.
+            (rest.is_data() || rest >= 0).then(|| if rest.is_data() { rest.max(0) } else { rest })
         };
         Some([size(0)?, size(1)?])
     }
 
     /// Dimensions of the result.
-    pub fn output_dims(&self) -> [u64; 4] {
+    pub fn output_dims(&self) -> [Size; 4] {
         let [rows, columns] = self.size().unwrap_or_default();
-        [self.input[0], self.filter[1] * self.groups, rows, columns]
+        [self.input[0], Size::from(self.filter[1] * self.groups), rows, columns]
     }
 
     /// Channels of a group.
     pub fn channels(&self) -> u64 {
-        self.input[1] / self.groups
+        self.input[1].exact() / self.groups
     }
 
     /// The element that a tap meets.
     fn element(&self, d: usize, place: u64, tap: u64) -> Option<u64> {
         let distance = (place + self.pads[d]).checked_sub(tap * self.dilations[d])?;
         let at = distance / self.strides[d];
-        (distance % self.strides[d] == 0 && at < self.input[d + 2]).then_some(at)
+        (distance % self.strides[d] == 0 && self.input[d + 2] > at).then_some(at)
     }
 
     fn sum(&self, [image, filter, row, column]: [u64; 4], inputs: &[Values]) -> f64 {
-        let ([_, all, height, width], [_, filters, rows, columns]) = (self.input, self.filter);
+        let ([_, all, height, width], [_, filters, rows, columns]) =
+            (self.input.map(Size::exact), self.filter);
         let mut sum = if self.bias { inputs[2].float(filter as usize) } else { 0.0 };
         for (ky, kx) in (0..rows).flat_map(|ky| (0..columns).map(move |kx| (ky, kx))) {
             let Some((y, x)) = self.element(0, row, ky).zip(self.element(1, column, kx)) else { continue };
@@ -111,7 +118,7 @@ impl ConvTranspose2d {
 
 #[cfg(any(test, feature = "testing"))]
 fn samples_of(dtype: DType) -> Vec<ConvTranspose2d> {
-    let conv = |input, filter, strides| ConvTranspose2d::new(input, filter, strides, dtype);
+    let conv = |input: [u64; 4], filter, strides| ConvTranspose2d::new(input, filter, strides, dtype);
     let base = conv([2, 6, 7, 9], [6, 5, 3, 3], [2, 2]);
     vec![
         conv([1, 1, 1, 1], [1, 1, 1, 1], [1, 1]),
@@ -125,7 +132,7 @@ fn samples_of(dtype: DType) -> Vec<ConvTranspose2d> {
         ConvTranspose2d { strides: [4, 5], bias: true, ..base.clone() },
         conv([1, 16, 14, 14], [16, 8, 4, 4], [2, 2]),
         ConvTranspose2d { pads: [1, 1, 1, 1], ..conv([1, 2, 1, 1], [2, 3, 2, 2], [1, 1]) },
-        ConvTranspose2d { input: [0, 6, 2, 2], ..base },
+        ConvTranspose2d { input: [0, 6, 2, 2].map(Size::constant), ..base },
     ]
 }
 
@@ -134,8 +141,12 @@ impl Op for ConvTranspose2d {
         if !matches!(self.dtype, DType::F32 | DType::F16) {
             return Err(format!("tensors are f32 or f16, not {}", self.dtype));
         }
-        let positive = [&self.input[2..], &self.filter[2..], &self.strides, &self.dilations];
-        if positive.into_iter().flatten().any(|v| !(1..=LIMIT).contains(v)) {
+        let positive = [&self.filter[2..], &self.strides, &self.dilations];
+        let is_large = positive.into_iter().flatten().any(|v| !(1..=LIMIT).contains(v));
+        // Kernels count a length that data decide with all their bits.
+        let most = |(size, stride): (&Size, &u64)| if size.is_data() { LENGTH / stride } else { LIMIT };
+        let mut sizes = self.input[2..].iter().zip(&self.strides);
+        if is_large || sizes.any(|of| *of.0 < 1 || *of.0 > most(of)) {
             return Err(format!("rows, columns, strides and dilations are 1 to {LIMIT}"));
         }
         if self.pads.iter().chain(&self.output_padding).any(|v| *v > LIMIT) {
@@ -144,7 +155,7 @@ impl Op for ConvTranspose2d {
         if (0..2).any(|d| self.dilations[d] * self.filter[d + 2] * self.strides[d] > 1 << 28) {
             return Err("the kernel with its dilation and stride reaches too far".into());
         }
-        if self.groups == 0 || !self.input[1].is_multiple_of(self.groups) || self.filter[0] != self.input[1] {
+        if self.groups == 0 || !self.input[1].is_multiple_of(self.groups) || self.input[1] != self.filter[0] {
             let (channels, filters, groups) = (self.input[1], self.filter[0], self.groups);
             return Err(format!("{channels} channels and filters for {filters} do not make {groups} groups"));
         }
@@ -175,12 +186,12 @@ impl Op for ConvTranspose2d {
     }
 
     fn flops(&self) -> f64 {
-        let elements: f64 = self.input.iter().map(|d| *d as f64).product();
+        let elements: f64 = self.input.iter().map(|d| d.as_f64()).product();
         2.0 * elements * (self.filter[1] * self.filter[2] * self.filter[3]) as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let [images, filters, rows, columns] = self.output_dims();
+        let [images, filters, rows, columns] = self.output_dims().map(Size::exact);
         let result = |index: u64| {
             let (at, column) = (index / columns, index % columns);
             let place = [at / rows / filters, at / rows % filters, at % rows, column];

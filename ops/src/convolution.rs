@@ -1,13 +1,15 @@
 //! What all convolutions share: the shape of grouped filters over images, where elements lie, the terms of each sum, and
 //! the push constants of the kernels.
 
+use halite_sizes::Size;
+
 use crate::window::{Layout, Window};
 
 /// Filters that slide over images.
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution {
     /// Number of images.
-    pub images: u64,
+    pub images: Size,
     /// Groups of channels that are convolved apart.
     pub groups: u64,
     /// Channels of a group.
@@ -29,11 +31,11 @@ impl Convolution {
     /// # Errors
     /// The numbers do not go together.
     pub fn new(
-        input: [u64; 4],
+        input: [Size; 4],
         filter: [u64; 4],
         groups: u64,
         layout: Layout,
-        window: impl Fn([u64; 2], [u64; 2]) -> Window,
+        window: impl Fn([Size; 2], [u64; 2]) -> Window,
     ) -> Result<Self, String> {
         let [images, channels, height, width] = match layout {
             Layout::Nchw => input,
@@ -43,7 +45,8 @@ impl Convolution {
             Layout::Nchw => filter,
             Layout::Nhwc => [filter[3], filter[2], filter[0], filter[1]],
         };
-        if groups == 0 || filters % groups != 0 || depth.checked_mul(groups) != Some(channels) {
+        if groups == 0 || filters % groups != 0 || depth.checked_mul(groups).is_none_or(|all| channels != all)
+        {
             return Err(format!(
                 "{channels} channels and {filters} filters over {depth} channels do not make {groups} groups"
             ));
@@ -54,9 +57,9 @@ impl Convolution {
     }
 
     /// Dimensions of the results.
-    pub fn output_dims(&self) -> [u64; 4] {
+    pub fn output_dims(&self) -> [Size; 4] {
         let [rows, columns] = self.window.output();
-        let filters = self.groups * self.filters;
+        let filters = Size::from(self.groups * self.filters);
         match self.layout {
             Layout::Nchw => [self.images, filters, rows, columns],
             Layout::Nhwc => [self.images, rows, columns, filters],
@@ -70,7 +73,7 @@ impl Convolution {
 
     /// Arithmetic operations.
     pub fn flops(&self) -> f64 {
-        2.0 * self.output_dims().iter().map(|d| *d as f64).product::<f64>() * self.depth() as f64
+        2.0 * self.output_dims().iter().map(|d| d.as_f64()).product::<f64>() * self.depth() as f64
     }
 
     /// Index of a filter among those of all groups.
@@ -80,9 +83,9 @@ impl Convolution {
 
     /// Every result, in the order in which results lie.
     pub fn places(&self) -> impl Iterator<Item = Place> {
-        let [rows, columns] = self.window.output();
+        let [rows, columns] = self.window.output().map(Size::exact);
         let (count, filters, layout) = (self.groups * self.filters, self.filters, self.layout);
-        (0..self.images * count * rows * columns).map(move |index| {
+        (0..self.images.exact() * count * rows * columns).map(move |index| {
             let split = |at: u64, last: u64| (at / last, at % last);
             let (image, filter, row, column) = match layout {
                 Layout::Nchw => {
@@ -118,7 +121,7 @@ impl Convolution {
     }
 
     fn input_at(&self, image: u64, group: u64, channel: u64, y: u64, x: u64) -> usize {
-        let ([rows, columns], count) = (self.window.input, self.groups * self.channels);
+        let ([rows, columns], count) = (self.window.input.map(Size::exact), self.groups * self.channels);
         let channel = group * self.channels + channel;
         let index = match self.layout {
             Layout::Nchw => ((image * count + channel) * rows + y) * columns + x,

@@ -40,10 +40,10 @@ fn one() -> u64 {
 }
 
 /// The reason when so many dimensions cannot be indexed.
-pub(super) fn check_extents(extents: &[u64], index: DType) -> Result<(), String> {
+pub(super) fn check_depth(depth: usize, index: DType) -> Result<(), String> {
     check_index_type(index)?;
-    if extents.is_empty() || extents.len() > MOST_DIMS {
-        return Err(format!("{} dimensions are indexed; 1 to {MOST_DIMS} can be", extents.len()));
+    if !(1..=MOST_DIMS).contains(&depth) {
+        return Err(format!("{depth} dimensions are indexed; 1 to {MOST_DIMS} can be"));
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ pub(super) fn sample_slices(slices: u64, extents: &[u64], random: &mut dyn FnMut
 
 impl Op for GatherNd {
     fn check(&self) -> Result<(), String> {
-        check_extents(&self.extents, self.index)
+        check_depth(self.extents.len(), self.index)
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {

@@ -35,6 +35,7 @@ pub mod epilogue;
 pub mod line_order;
 pub mod lines;
 pub mod moves;
+pub mod numbers;
 pub mod order;
 pub mod scatters;
 pub mod window;
@@ -44,6 +45,7 @@ pub mod arg_reduce;
 pub mod attention;
 pub mod block_matmul;
 pub mod block_rows;
+pub mod compact;
 pub mod concat;
 pub mod conv1d;
 pub mod conv2d;
@@ -73,6 +75,7 @@ pub mod scatter_nd;
 pub mod softmax;
 pub mod sort;
 pub mod strides;
+pub mod suppress;
 pub mod top_k;
 
 pub use activation::Activation;
@@ -97,6 +100,9 @@ operation::operations! {
     /// Rows of a table of weights in blocks.
     BlockRows(block_rows) "block_rows"
         "block_rows:rows=1,width=32,indices=1,format=q4_0,index=i32",
+    /// Places at which a condition holds.
+    Compact(compact) "compact"
+        "compact:length=5",
     /// Joining of tensors.
     Concat(concat) "concat"
         "concat:outer=1,sizes=5,inner=1,dtype=f32",
@@ -142,6 +148,9 @@ operation::operations! {
     /// Layer, root mean square, group, instance and batch normalization.
     Norm(norm) "norm"
         "norm:kind=group,batch=3,channels=40,spatial=1,groups=1,scale=true,bias=true,epsilon=9.999999747378752e-6,dtype=f32",
+    /// Sizes as elements.
+    Numbers(numbers) "numbers"
+        "numbers:values=3x4",
     /// Borders around tensors.
     Pad(pad) "pad"
         "pad:input=7,before=3,after=5,border=constant,value=3.0,dtype=f32",
@@ -172,6 +181,9 @@ operation::operations! {
     /// Elements along an axis in order, and where they were.
     Sort(sort) "sort"
         "sort:outer=1,length=1,inner=1,descending=true,dtype=i8,indices=i64",
+    /// Boxes with the best scores of those that overlap.
+    Suppress(suppress) "suppress"
+        "suppress:batch=1,classes=1,boxes=6,most=3,center=false",
     /// The largest or smallest elements along an axis, and where they were.
     TopK(top_k) "top_k"
         "top_k:outer=1,length=1,inner=1,k=1,smallest=true,dtype=i8,indices=i64",

@@ -61,6 +61,11 @@ pub(super) fn numbers(dims: &[Size]) -> Vec<u64> {
     dims.iter().map(|size| size.exact()).collect()
 }
 
+/// Sizes as plain numbers, which may be negative.
+pub(super) fn numbers_of(sizes: &[Size]) -> Vec<i64> {
+    sizes.iter().map(|size| size.exact_signed()).collect()
+}
+
 /// Coordinates of the element with an index in a dense tensor.
 pub(super) fn coordinates(mut index: u64, dims: &[u64]) -> Vec<u64> {
     let mut at = vec![0; dims.len()];

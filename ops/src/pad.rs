@@ -32,7 +32,7 @@ pub enum Border {
 pub struct Pad {
     /// Sizes of the input, 6 at most.
     #[serde(deserialize_with = "list")]
-    pub input: Vec<u64>,
+    pub input: Vec<Size>,
     /// Places before the input in each dimension; negative ones cut.
     #[serde(deserialize_with = "list")]
     pub before: Vec<i64>,
@@ -54,47 +54,57 @@ pub struct Pad {
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Places of the input.
-    pub input: i64,
+    pub input: Size,
     /// Places of the output.
-    pub output: i64,
+    pub output: Size,
     /// Places in front of the input; negative when the input begins before the output.
-    pub before: i64,
+    pub before: Size,
 }
 
 impl Pad {
     /// A tensor with a border of zeros.
     pub fn new(input: &[u64], before: &[i64], after: &[i64], dtype: DType) -> Self {
-        let (input, before, after) = (input.to_vec(), before.to_vec(), after.to_vec());
+        let input = input.iter().map(Size::from).collect();
+        let (before, after) = (before.to_vec(), after.to_vec());
         Pad { input, before, after, border: Border::Constant, value: Exact(0.0), dtype }
     }
 
     /// The dimensions.
     pub fn extents(&self) -> Vec<Extent> {
         let borders = self.before.iter().zip(&self.after);
-        let extent = |(size, (before, after)): (&u64, (&i64, &i64))| {
-            let input = i64::try_from(*size).unwrap_or(i64::MAX);
-            let output = input.saturating_add(*before).saturating_add(*after);
-            Extent { input, output, before: *before }
+        let extent = |(input, (before, after)): (&Size, (&i64, &i64))| Extent {
+            input: *input,
+            output: *input + Size::from(*before) + Size::from(*after),
+            before: (*before).into(),
         };
         self.input.iter().zip(borders).map(extent).collect()
     }
 
-    fn output_dims(&self) -> Vec<u64> {
-        self.extents().iter().map(|e| u64::try_from(e.output).unwrap_or(0)).collect()
+    fn output_dims(&self) -> Vec<Size> {
+        self.extents().iter().map(|e| e.output).collect()
     }
 
     /// What a kernel adds to a place; see `border.comp`.
-    pub fn start(&self, extent: &Extent) -> i64 {
+    pub fn start(&self, extent: &Extent) -> Size {
+        // What is left of what lies in front, counted backwards.
+        let cycle = |length: Size| {
+            let (length, before) = (length.max(1), extent.before.exact_signed());
+            if before <= 0 {
+                Size::from(-before) % length
+            } else {
+                (length - Size::from(before) % length) % length
+            }
+        };
         match self.border {
             Border::Constant | Border::Edge => extent.before,
-            Border::Reflect => (-extent.before).rem_euclid((2 * extent.input - 2).max(1)),
-            Border::Wrap => (-extent.before).rem_euclid(extent.input.max(1)),
+            Border::Reflect => cycle(extent.input * 2 - 2),
+            Border::Wrap => cycle(extent.input),
         }
     }
 
     /// The coordinate in the input for one in the output, in one dimension.
     fn inside(&self, extent: &Extent, place: u64) -> Option<u64> {
-        let (at, size) = (place as i64 - extent.before, extent.input);
+        let (at, size) = (place as i64 - extent.before.exact_signed(), extent.input.exact_signed());
         let coordinate = match self.border {
             Border::Constant => at,
             Border::Edge => at.clamp(0, size - 1),
@@ -116,7 +126,7 @@ impl Op for Pad {
                 "it has {lengths:?} sizes, borders before and behind; there are as many, {MOST_DIMS} at most"
             ));
         }
-        if let Some(d) = self.extents().iter().position(|e| e.output < 0) {
+        if let Some(d) = self.extents().iter().position(|e| !e.output.is_data() && e.output < 0) {
             return Err(format!("dimension {d} of {} is cut to less than nothing", self.input[d]));
         }
         let stored = Values::from_bytes(self.dtype, &Values::Float(vec![self.value.0]).to_bytes(self.dtype));
@@ -150,9 +160,8 @@ impl Op for Pad {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let (dims, extents) = (self.output_dims(), self.extents());
-        let input: Vec<Size> = self.input.iter().map(Size::from).collect();
-        let strides = numbers(&dense_strides(&input));
+        let (dims, extents) = (numbers(&self.output_dims()), self.extents());
+        let strides = numbers(&dense_strides(&self.input));
         let place = |index| {
             let at = coordinates(index, &dims);
             let inside = at.iter().zip(&extents).map(|(at, extent)| self.inside(extent, *at));

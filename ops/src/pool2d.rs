@@ -1,5 +1,6 @@
 //! Pooling of images: the largest element, the mean, or a norm of each window.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
@@ -68,6 +69,7 @@ impl Pool2d {
         let [n, a, b, c] = self.input;
         let (channels, input) = if self.layout == Layout::Nchw { (a, [b, c]) } else { (c, [a, b]) };
         let (kernel, strides, dilations) = (self.kernel, self.strides, self.dilations);
+        let input = input.map(Size::from);
         (n, channels, Window { input, kernel, strides, dilations, pads: self.pads, ceil: self.ceil })
     }
 
@@ -76,7 +78,7 @@ impl Pool2d {
         if window.check().is_err() {
             return [0; 4];
         }
-        let [rows, columns] = window.output();
+        let [rows, columns] = window.output().map(Size::exact);
         match self.layout {
             Layout::Nchw => [images, channels, rows, columns],
             Layout::Nhwc => [images, rows, columns, channels],
@@ -87,9 +89,9 @@ impl Pool2d {
     fn window_of(&self, place: [u64; 4], input: &Values) -> (Vec<f64>, u64) {
         let (_, channels, window) = self.shape();
         let [image, channel, row, column] = place;
-        let ([height, width], mut elements, mut padded) = (window.input, Vec::new(), 0);
+        let ([height, width], mut elements, mut padded) = (window.input.map(Size::exact), Vec::new(), 0);
         for (ky, kx) in (0..self.kernel[0]).flat_map(|ky| (0..self.kernel[1]).map(move |kx| (ky, kx))) {
-            let inside = |d: usize, at| at < window.pads[d] + window.input[d] + window.pads[d + 2];
+            let inside = |d: usize, at| at < window.pads[d] + window.input[d].exact() + window.pads[d + 2];
             if inside(0, window.padded(0, row, ky)) && inside(1, window.padded(1, column, kx)) {
                 padded += 1;
             }

@@ -1,13 +1,14 @@
 //! Updates of slices, each with several indices.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     conv2d::f32,
     gather::i32,
-    gather_nd::{check_extents, slice_of},
-    moves::list,
+    gather_nd::{check_depth, slice_of},
+    moves::{list, numbers},
     scatters::Reduction,
 };
 #[cfg(any(test, feature = "testing"))]
@@ -22,12 +23,12 @@ use crate::{Samples, gather_nd::sample_slices};
 pub struct ScatterNd {
     /// Sizes of the dimensions that are indexed, 6 at most.
     #[serde(deserialize_with = "list")]
-    pub extents: Vec<u64>,
+    pub extents: Vec<Size>,
     /// Elements of a slice.
     #[serde(default = "one")]
-    pub inner: u64,
+    pub inner: Size,
     /// Number of slices that are updated.
-    pub slices: u64,
+    pub slices: Size,
     /// What becomes of an element and an update.
     #[serde(default)]
     pub reduction: Reduction,
@@ -39,26 +40,26 @@ pub struct ScatterNd {
     pub index: DType,
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    Size::constant(1)
 }
 
 impl ScatterNd {
-    fn data_dims(&self) -> Vec<u64> {
+    fn data_dims(&self) -> Vec<Size> {
         self.extents.iter().copied().chain([self.inner]).collect()
     }
 }
 
 impl Op for ScatterNd {
     fn check(&self) -> Result<(), String> {
-        check_extents(&self.extents, self.index)?;
+        check_depth(self.extents.len(), self.index)?;
         self.reduction.check(self.dtype)
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
         vec![
             TensorDesc::new("data", self.dtype, self.data_dims()),
-            TensorDesc::new("indices", self.index, [self.slices, self.extents.len() as u64]),
+            TensorDesc::new("indices", self.index, [self.slices, self.extents.len().into()]),
             TensorDesc::new("updates", self.dtype, [self.slices, self.inner]),
         ]
     }
@@ -76,14 +77,15 @@ impl Op for ScatterNd {
     }
 
     fn flops(&self) -> f64 {
-        if self.reduction == Reduction::None { 0.0 } else { self.slices as f64 * self.inner as f64 }
+        if self.reduction == Reduction::None { 0.0 } else { self.slices.as_f64() * self.inner.as_f64() }
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let (depth, inner) = (self.extents.len(), self.inner as usize);
+        let (extents, inner) = (numbers(&self.extents), self.inner.exact_usize());
+        let depth = extents.len();
         let mut out = inputs[0].clone();
-        for j in 0..self.slices as usize {
-            let Some(slice) = slice_of(&inputs[1], j * depth, &self.extents) else { continue };
+        for j in 0..self.slices.exact_usize() {
+            let Some(slice) = slice_of(&inputs[1], j * depth, &extents) else { continue };
             for i in 0..inner {
                 self.reduction.apply(
                     self.dtype,
@@ -98,17 +100,17 @@ impl Op for ScatterNd {
     }
 
     fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
-        self.reduction.tolerance(self.dtype, self.slices)
+        self.reduction.tolerance(self.dtype, self.slices.value())
     }
 }
 
 #[cfg(any(test, feature = "testing"))]
 impl Samples for ScatterNd {
     fn samples() -> Vec<ScatterNd> {
-        let op = |extents: &[u64], inner, slices| ScatterNd {
-            extents: extents.to_vec(),
-            inner,
-            slices,
+        let op = |extents: &[u64], inner: u64, slices: u64| ScatterNd {
+            extents: extents.iter().map(Size::from).collect(),
+            inner: inner.into(),
+            slices: slices.into(),
             reduction: Reduction::None,
             dtype: DType::F32,
             index: DType::I32,
@@ -136,7 +138,7 @@ impl Samples for ScatterNd {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_slices(self.slices, &self.extents, random))
+        (index == 1).then(|| sample_slices(self.slices.exact(), &numbers(&self.extents), random))
     }
 }
 
@@ -147,9 +149,9 @@ mod tests {
     #[test]
     fn the_reference_scatters() {
         let op = ScatterNd {
-            extents: vec![4],
-            inner: 2,
-            slices: 3,
+            extents: vec![4.into()],
+            inner: 2.into(),
+            slices: 3.into(),
             reduction: Reduction::Add,
             dtype: DType::I32,
             index: DType::I64,

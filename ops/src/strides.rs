@@ -44,7 +44,9 @@ impl Strides {
 /// # Errors
 /// It does not.
 pub(crate) fn inside(source: Size, offset: Size, dims: &[Size], strides: &[Size]) -> Result<(), String> {
-    if dims.iter().any(|size| *size == 0) {
+    // Whoever cuts by what data decide keeps within the source.
+    let of_data = dims.iter().chain(strides).chain([&offset]).any(|size| size.is_data());
+    if of_data || dims.iter().any(|size| *size == 0) {
         return Ok(());
     }
     let (mut least, mut most) = (offset, offset);

@@ -1,5 +1,6 @@
 //! Windows that slide over two dimensions: sizes, padding, and which element each tap meets.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 /// How images lie in memory.
@@ -17,7 +18,7 @@ pub enum Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Size of what it slides over.
-    pub input: [u64; 2],
+    pub input: [Size; 2],
     /// Taps.
     pub kernel: [u64; 2],
     /// Elements from one place to the next.
@@ -39,11 +40,12 @@ impl Window {
     /// # Errors
     /// A number is zero or too large.
     pub fn check(&self) -> Result<(), String> {
-        let all = [&self.input[..], &self.kernel, &self.strides, &self.dilations];
-        if all.iter().any(|list| list.contains(&0)) {
+        let all = [&self.kernel[..], &self.strides, &self.dilations];
+        if all.iter().any(|list| list.contains(&0)) || self.input.iter().any(|size| *size == 0) {
             return Err("rows, columns, the kernel, strides and dilations are at least 1".into());
         }
-        if all.into_iter().flatten().chain(&self.pads).any(|v| *v > LIMIT) {
+        let is_large = all.into_iter().flatten().chain(&self.pads).any(|v| *v > LIMIT);
+        if is_large || self.input.iter().any(|size| *size > LIMIT) {
             return Err(format!("no size, stride, dilation or padding may be more than {LIMIT}"));
         }
         let reach = |d: usize| self.dilations[d].saturating_mul(self.kernel[d]);
@@ -55,18 +57,17 @@ impl Window {
 
     /// Number of places, as ONNX counts them: those that fit into the padded input, rounded up with `ceil`, where a
     /// window that would begin behind the input does not count.
-    pub fn output(&self) -> [u64; 2] {
+    pub fn output(&self) -> [Size; 2] {
         [0, 1].map(|d| {
             let padded = self.input[d] + self.pads[d] + self.pads[d + 2];
-            let reach = self.dilations[d] * (self.kernel[d] - 1) + 1;
-            if padded < reach {
-                return 0;
-            }
-            let (room, stride) = (padded - reach, self.strides[d]);
+            let (reach, stride) = (self.dilations[d] * (self.kernel[d] - 1) + 1, self.strides[d]);
             if !self.ceil {
-                return room / stride + 1;
+                return (padded + stride - reach).max(0) / stride;
             }
-            let places = room.div_ceil(stride) + 1;
+            if padded < reach {
+                return Size::constant(0);
+            }
+            let places = (padded - reach).div_ceil(stride) + 1;
             if (places - 1) * stride >= self.input[d] + self.pads[d] { places - 1 } else { places }
         })
     }
@@ -78,7 +79,7 @@ impl Window {
 
     /// The element that a tap meets, or none in the padding.
     pub fn element(&self, d: usize, place: u64, tap: u64) -> Option<u64> {
-        self.padded(d, place, tap).checked_sub(self.pads[d]).filter(|at| *at < self.input[d])
+        self.padded(d, place, tap).checked_sub(self.pads[d]).filter(|at| *at < self.input[d].exact())
     }
 }
 
@@ -88,7 +89,7 @@ mod tests {
 
     fn row(input: u64, kernel: u64, stride: u64, pads: [u64; 2], ceil: bool) -> Window {
         Window {
-            input: [1, input],
+            input: [1.into(), input.into()],
             kernel: [1, kernel],
             strides: [1, stride],
             dilations: [1, 1],

@@ -20,12 +20,22 @@ impl Divider {
     /// For a divisor from 1 to [`LIMIT`].
     pub(crate) fn of(divisor: impl Into<Size>) -> Divider {
         let divisor = divisor.into();
+        if divisor.is_data() {
+            return Divider::of_data(divisor);
+        }
         if divisor <= 1 {
             return Divider { factor: 0.into(), shift: 0.into() };
         }
         let log = divisor.ceil_log2();
         // Below 2^32: the quotient is at most 2^31 * 2^log / (2^(log - 1) + 1).
         Divider { factor: (log + 31).pow2() / divisor + 1, shift: log - 1 }
+    }
+
+    /// The same for a divisor that may be 1 or not: 1 and 0 have the factor 0.
+    fn of_data(divisor: Size) -> Divider {
+        let log = divisor.ceil_log2().max(1);
+        let above_one = Size::min((divisor - 1).max(0), 1);
+        Divider { factor: ((log + 31).pow2() / divisor.max(1) + 1) * above_one, shift: log - 1 }
     }
 }
 

@@ -56,7 +56,13 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     let mut candidates: Vec<(bool, u32, u32, Candidate)> = variants_of(operation.name())
         .map(|variant| {
             let (class, position, why) = place(variant);
-            let verdict = verdict(variant, operation, target, why);
+            let judge = || verdict(variant, operation, target, why);
+            let verdict = match halite_sizes::for_all_data(judge) {
+                (Verdict::Runs { .. }, false) => {
+                    Verdict::RuledOut("is for some of the sizes that data may decide, not for all".to_owned())
+                }
+                (verdict, _) => verdict,
+            };
             let out = matches!(verdict, Verdict::RuledOut(_));
             (out, class, position, Candidate { variant, verdict })
         })

@@ -1,6 +1,6 @@
 //! What a trace knows: its symbols, atoms and polynomials, and the guards so far.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::{
     poly::{Atom, AtomId, Poly, Term, ceil_log2, pow2},
@@ -21,7 +21,20 @@ struct Known {
     value: i64,
     /// What guards say of it; what follows from its parts is computed when it is asked for.
     range: Range,
+    /// Whether a symbol that data decide is in it.
+    is_data: bool,
 }
+
+/// A condition on what data decide, which is looked at once they have.
+#[derive(Clone, Debug)]
+pub(crate) struct Promise {
+    pub(crate) guard: Guard,
+    /// Whether it only keeps sizes from becoming too large to count.
+    pub(crate) is_limit: bool,
+}
+
+/// A condition with a constant from here on is one that keeps sizes from becoming too large.
+const LIMIT: i64 = 1 << 24;
 
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
@@ -36,15 +49,18 @@ pub(crate) struct Arena {
     bounds: HashMap<Vec<Term>, Range>,
     /// Polynomials that guards say are not 0.
     not_zero: HashMap<Poly, ()>,
+    /// Of each symbol, whether data decide it.
+    is_data: Vec<bool>,
+    /// Conditions on what data decide.
+    pub(crate) promises: Vec<Promise>,
+    /// The first symbol of data that had to be a number.
+    pub(crate) pinned: Option<String>,
 }
 
 impl Arena {
     /// A symbol: its polynomial and value.
     pub(crate) fn symbol(&mut self, name: &str, value: i64, least: i64, most: i64) -> Poly {
-        let index = self.symbols.len() as u32;
-        self.symbols.push(name.to_owned());
-        let id = self.add(Atom::Symbol(index), value);
-        let poly = Poly::atom(id);
+        let (poly, id) = self.add_symbol(name, value, false);
         // Whoever uses the results checks these as the other guards.
         let ends = [
             poly.plus(&Poly::constant(least.saturating_neg())),
@@ -53,6 +69,72 @@ impl Arena {
         self.guards.extend(ends.into_iter().flatten().map(|poly| Guard { poly, rule: Rule::NotNegative }));
         self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
         poly
+    }
+
+    /// A symbol that data decide.
+    pub(crate) fn data_symbol(&mut self, name: &str, value: i64, least: i64, most: i64) -> Poly {
+        let (poly, id) = self.add_symbol(name, value, true);
+        self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
+        poly
+    }
+
+    fn add_symbol(&mut self, name: &str, value: i64, is_data: bool) -> (Poly, AtomId) {
+        let index = self.symbols.len() as u32;
+        self.symbols.push(name.to_owned());
+        self.is_data.push(is_data);
+        let id = self.add(Atom::Symbol(index), value);
+        (Poly::atom(id), id)
+    }
+
+    /// Whether data decide a polynomial.
+    pub(crate) fn of_data(&self, poly: &Poly) -> bool {
+        poly.terms.iter().flat_map(|term| &term.atoms).any(|id| self.atoms[id.0 as usize].is_data)
+    }
+
+    /// Fixes a size to its number in the example. Data cannot be fixed: the first symbol for which that was asked is noted.
+    pub(crate) fn fix(&mut self, poly: &Poly, value: i64) {
+        let range = self.range(poly);
+        if range.low == range.high {
+            return;
+        }
+        if self.of_data(poly) {
+            let name = self.symbol_in(poly);
+            self.pinned.get_or_insert(name);
+            return;
+        }
+        let difference = poly.plus(&Poly::constant(value.saturating_neg()));
+        self.decide(&difference.unwrap_or_default(), Rule::Zero);
+    }
+
+    /// Numbers of the symbols that a polynomial is computed of, in order.
+    pub(crate) fn symbols_of(&self, poly: &Poly) -> Vec<u32> {
+        let (mut found, mut seen) = (BTreeSet::new(), HashSet::new());
+        let mut open: Vec<&Poly> = vec![poly];
+        while let Some(poly) = open.pop() {
+            for id in poly.terms.iter().flat_map(|term| &term.atoms).filter(|id| seen.insert(**id)) {
+                match self.atom(*id) {
+                    Atom::Symbol(index) => drop(found.insert(*index)),
+                    atom => open.extend(atom.parts()),
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// The name of a symbol of data in a polynomial.
+    fn symbol_in(&self, poly: &Poly) -> String {
+        let mut open: Vec<&Poly> = vec![poly];
+        while let Some(poly) = open.pop() {
+            for id in poly.terms.iter().flat_map(|term| &term.atoms) {
+                let known = &self.atoms[id.0 as usize];
+                match &known.atom {
+                    Atom::Symbol(index) if known.is_data => return self.symbols[*index as usize].clone(),
+                    atom if known.is_data => open.extend(atom.parts()),
+                    _ => {}
+                }
+            }
+        }
+        String::new()
     }
 
     pub(crate) fn atoms(&self) -> impl Iterator<Item = &Atom> {
@@ -85,7 +167,11 @@ impl Arena {
     fn add(&mut self, atom: Atom, value: i64) -> AtomId {
         let id = AtomId(self.atoms.len() as u32);
         self.atom_ids.insert(atom.clone(), id);
-        self.atoms.push(Known { atom, value, range: Range::ALL });
+        let is_data = match &atom {
+            Atom::Symbol(index) => self.is_data[*index as usize],
+            atom => atom.parts().any(|part| self.of_data(part)),
+        };
+        self.atoms.push(Known { atom, value, range: Range::ALL, is_data });
         id
     }
 
@@ -177,6 +263,9 @@ impl Arena {
             Rule::Zero | Rule::NotZero if self.not_zero.contains_key(poly) => return rule == Rule::NotZero,
             _ => {}
         }
+        if self.of_data(poly) {
+            return self.decide_data(poly, rule);
+        }
         let value = self.value(poly);
         let (holds, rule) = match rule {
             Rule::NotNegative => (value >= 0, Rule::NotNegative),
@@ -191,6 +280,34 @@ impl Arena {
         };
         self.note(noted, rule);
         holds
+    }
+
+    /// The same of what data decide. There is no other version to go to once data have: so the answer is the one for which what
+    /// is made is right for all values. Sizes are not equal that are not known to be, and none is known to be 0 or 1. What
+    /// cannot be answered so is answered for the example, and promised.
+    fn decide_data(&mut self, poly: &Poly, rule: Rule) -> bool {
+        if rule != Rule::NotNegative {
+            return rule == Rule::NotZero;
+        }
+        // Whether it is above 0 or 1, or no more than that.
+        let range = self.range(poly);
+        if range.low >= -2 || range.high <= 1 {
+            return range.low >= -2;
+        }
+        let holds = self.value(poly) >= 0;
+        let negated = || poly.scaled(-1).and_then(|poly| poly.plus(&Poly::constant(-1)));
+        let promised = if holds { poly.clone() } else { negated().unwrap_or_default() };
+        self.promise(promised, Rule::NotNegative);
+        holds
+    }
+
+    /// Notes what has to hold once data have decided.
+    pub(crate) fn promise(&mut self, poly: Poly, rule: Rule) {
+        let is_limit = rule == Rule::NotNegative && poly.constant >= LIMIT;
+        let guard = Guard { poly, rule };
+        if !self.promises.iter().any(|known| known.guard == guard) {
+            self.promises.push(Promise { guard, is_limit });
+        }
     }
 
     /// Notes a guard, and what follows of it.

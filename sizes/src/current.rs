@@ -30,3 +30,29 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Arena) -> T) -> T {
     let mut arena = arena.lock();
     work(&mut arena)
 }
+
+/// Does work, and tells whether what came of it is right whatever data decide: nothing was fixed to that, and nothing was promised
+/// but that sizes stay small enough to count. Else what was noted is forgotten.
+pub fn for_all_data<T>(work: impl FnOnce() -> T) -> (T, bool) {
+    let arena = OPEN.with(|open| open.borrow().last().cloned());
+    let Some(arena) = arena else { return (work(), true) };
+    let (before, pinned) = {
+        let mut arena = arena.lock();
+        (arena.promises.len(), arena.pinned.take())
+    };
+    let made = work();
+    let mut arena = arena.lock();
+    let is_general =
+        arena.pinned.is_none() && arena.promises[before..].iter().all(|promise| promise.is_limit);
+    if !is_general {
+        arena.promises.truncate(before);
+    }
+    arena.pinned = pinned;
+    (made, is_general)
+}
+
+/// The name of a symbol of data, of the trace that is entered, that had to be a number since this was last asked.
+pub fn take_pinned() -> Option<String> {
+    let arena = OPEN.with(|open| open.borrow().last().cloned());
+    arena.and_then(|arena| arena.lock().pinned.take())
+}

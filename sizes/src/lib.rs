@@ -11,6 +11,11 @@
 //! * [`Size::exact`] gives a plain number, and fixes what the size depends on: always right, for as many sizes as one.
 //! * [`Size::value`] gives the example's number and notes nothing: for estimates and orders in which every answer is right.
 //!
+//! # Sizes that data decide
+//! A symbol may be known only while the results are used ([`Trace::data_symbol`]): then there is no other version to go to where a
+//! guard fails. Comparisons answer so that what is made is right for all of its values, 0 and 1 among them, where they can;
+//! else they promise what has to hold. Code that asks for its number is at fault, and told so ([`take_pinned`]).
+//!
 //! # Expressions
 //! Polynomials with integer coefficients over symbols and over what is no polynomial: quotients, remainders, minima, maxima,
 //! logarithms and powers of two. Equal polynomials are one, so sizes that are equal by algebra are known to be. Numbers saturate at the ends of
@@ -29,6 +34,7 @@ mod size;
 mod tests;
 mod trace;
 
+pub use current::{for_all_data, take_pinned};
 pub use poly::{Atom, AtomId, Poly, Term};
 pub use region::{Guard, Region, Rule, evaluate};
 pub use size::Size;

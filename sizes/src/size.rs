@@ -70,8 +70,8 @@ impl Size {
     pub fn exact_signed(self) -> i64 {
         if self.expression != 0 {
             with(|arena| {
-                let difference = self.poly(arena).plus(&Poly::constant(self.value.saturating_neg()));
-                arena.decide(&difference.unwrap_or_default(), Rule::Zero)
+                let poly = self.poly(arena);
+                arena.fix(&poly, self.value);
             });
         }
         self.value
@@ -90,6 +90,114 @@ impl Size {
     /// The number for the example values, for estimates.
     pub fn as_f64(self) -> f64 {
         self.value as f64
+    }
+
+    /// Numbers of the symbols that it is computed of, in order.
+    pub fn symbols(self) -> Vec<u32> {
+        if self.expression == 0 {
+            return Vec::new();
+        }
+        with(|arena| {
+            let poly = self.poly(arena);
+            arena.symbols_of(&poly)
+        })
+    }
+
+    /// The largest number that it can be, by what is known of the symbols. Notes nothing.
+    pub fn most(self) -> i64 {
+        if self.expression == 0 {
+            return self.value;
+        }
+        let high = with(|arena| {
+            let poly = self.poly(arena);
+            arena.range(&poly).high
+        });
+        i64::try_from(high).unwrap_or(i64::MAX)
+    }
+
+    /// The least number that it can be, by what is known of the symbols. Notes nothing.
+    pub fn least(self) -> i64 {
+        if self.expression == 0 {
+            return self.value;
+        }
+        let low = with(|arena| {
+            let poly = self.poly(arena);
+            arena.range(&poly).low
+        });
+        i64::try_from(low).unwrap_or(i64::MIN)
+    }
+
+    /// Whether it is 0, where that is the same whatever data decide.
+    pub fn is_zero(self) -> Option<bool> {
+        match self.is_data() {
+            false => Some(self == 0),
+            true if self.least() > 0 || self.most() < 0 => Some(false),
+            true => None,
+        }
+    }
+
+    /// Whether it is below another, where that is the same whatever data decide.
+    pub fn is_below(self, other: impl Into<Size>) -> Option<bool> {
+        let other = other.into();
+        let difference = self - other;
+        match difference.is_data() {
+            false => Some(self < other),
+            true if difference.most() < 0 => Some(true),
+            true if difference.least() >= 0 => Some(false),
+            true => None,
+        }
+    }
+
+    /// Whether it is no more than another: where data decide, that is promised, and whoever has the data checks it.
+    pub fn stays_within(self, other: impl Into<Size>) -> bool {
+        let other = other.into();
+        if !self.is_data() && !other.is_data() {
+            return self <= other;
+        }
+        with(|arena| {
+            let (a, b) = (self.poly(arena), other.poly(arena));
+            let Some(rest) = b.minus(&a) else { return false };
+            let range = arena.range(&rest);
+            if range.low < 0 && range.high >= 0 {
+                arena.promise(rest, Rule::NotNegative);
+            }
+            range.high >= 0
+        })
+    }
+
+    /// Whether it is at most a number: of what data decide, whether it is whatever they decide.
+    pub fn is_at_most(self, most: u64) -> bool {
+        if self.is_data() { i128::from(self.most()) <= i128::from(most) } else { self <= most }
+    }
+
+    /// Whether data decide it: nothing is fixed to it, and no comparison tells more than what is so for all of its values.
+    pub fn is_data(self) -> bool {
+        self.expression != 0
+            && with(|arena| {
+                let poly = self.poly(arena);
+                arena.of_data(&poly)
+            })
+    }
+
+    /// Whether both are the same number: where data decide, that is promised, and whoever has the data checks it.
+    pub fn agrees(self, other: impl Into<Size>) -> bool {
+        let other = other.into();
+        if self == other {
+            return true;
+        }
+        if !self.is_data() && !other.is_data() {
+            return false;
+        }
+        with(|arena| {
+            let (a, b) = (self.poly(arena), other.poly(arena));
+            let Some(difference) = a.minus(&b) else { return false };
+            let range = arena.range(&difference);
+            if !range.has(0) {
+                return false;
+            }
+            arena.promise(difference, Rule::Zero);
+            true
+        })
     }
 
     /// Whether both are the same number by algebra. Notes nothing; `false` says that it is not known.

@@ -53,6 +53,25 @@ impl Trace {
         Size::of_poly(&mut arena, poly)
     }
 
+    /// A new symbol that data decide while the results are used: from `least` to `most`, which whoever uses them checks.
+    /// Nothing is fixed to it: what asks for its number is noted ([`crate::take_pinned`]). No guard is noted of it; comparisons that
+    /// cannot be answered for all of its values at once are promises ([`Trace::promises`]).
+    pub fn data_symbol(&self, name: &str, value: i64, least: i64, most: i64) -> Size {
+        let mut arena = self.arena.lock();
+        let poly = arena.data_symbol(name, value, least, most);
+        Size::of_poly(&mut arena, poly)
+    }
+
+    /// What has to hold of sizes that data decide, checked once they have.
+    pub fn promises(&self) -> Vec<Guard> {
+        self.arena.lock().promises.iter().map(|promise| promise.guard.clone()).collect()
+    }
+
+    /// Numbers of the symbols that a polynomial is computed of, in order.
+    pub fn symbols_of(&self, poly: &Poly) -> Vec<u32> {
+        self.arena.lock().symbols_of(poly)
+    }
+
     /// Names of the symbols, in the order in which they came about.
     pub fn symbols(&self) -> Vec<String> {
         self.arena.lock().symbols.clone()

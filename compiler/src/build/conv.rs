@@ -80,7 +80,7 @@ impl Builder {
         let filter = self.cast(filter, dtype)?;
         let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
         let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
-        let (input, taps) = (self.dims(x).to_vec(), self.dims(filter).to_vec());
+        let (input, taps) = (self.data_sizes(x), self.dims(filter).to_vec());
         let made = match rank {
             1 => {
                 let (pads, bias) = ([sliding.pads[0].0, sliding.pads[0].1], bias.is_some());
@@ -109,7 +109,7 @@ impl Builder {
 
     /// Number of dimensions that a filter slides over.
     pub(super) fn convolved(&self, x: TensorId, filter: TensorId, sliding: &Sliding) -> Result<usize> {
-        let (input, taps) = (self.dims(x), self.dims(filter));
+        let (input, taps) = (self.sizes(x), self.dims(filter));
         let rank = input.len().saturating_sub(2);
         let strides = sliding.strides.iter().chain(&sliding.dilations).all(|v| *v > 0);
         if rank == 0
@@ -198,15 +198,16 @@ impl Builder {
         let dtype = self.element(x).storage();
         let filter = self.cast(filter, dtype)?;
         let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
-        let (input, taps) = (self.dims(x).to_vec(), self.dims(filter).to_vec());
+        let (input, taps) = (self.data_sizes(x), self.dims(filter).to_vec());
         let made = match rank {
             1 => {
-                let wide = |d: &[u64]| [d[0], d[1], 1, d[2]];
+                let wide = [input[0], input[1], 1.into(), input[2]];
                 let sliding = sliding.with_row();
-                let (x, filter) = (self.reshape(x, &wide(&input))?, self.reshape(filter, &wide(&taps))?);
+                let x = self.reshape_to(x, &wide)?;
+                let filter = self.reshape(filter, &[taps[0], taps[1], 1, taps[2]])?;
                 let made = self.conv_transpose(x, filter, bias, &sliding, &[0, more[0]], groups)?;
-                let dims = self.dims(made).to_vec();
-                self.reshape(made, &[dims[0], dims[1], dims[3]])?
+                let dims = self.sizes(made).to_vec();
+                self.reshape_to(made, &[dims[0], dims[1], dims[3]])?
             }
             2 => {
                 let made = Operation::ConvTranspose2d(ConvTranspose2d {
@@ -456,11 +457,11 @@ pub(super) fn two(list: &[u64]) -> [u64; 2] {
     [list[0], list[1]]
 }
 
-fn three(list: &[u64]) -> [u64; 3] {
+fn three<N: Copy>(list: &[N]) -> [N; 3] {
     [list[0], list[1], list[2]]
 }
 
-pub(super) fn four(list: &[u64]) -> [u64; 4] {
+pub(super) fn four<N: Copy>(list: &[N]) -> [N; 4] {
     [list[0], list[1], list[2], list[3]]
 }
 

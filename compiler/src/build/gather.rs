@@ -5,6 +5,8 @@ use halite_ops::{
     scatter_elements::ScatterElements, scatter_nd::ScatterNd, scatters::Reduction,
 };
 
+use halite_sizes::Size;
+
 use super::{Builder, Result, order::Line};
 use crate::graph::{ElementType, TensorId, elements};
 
@@ -74,6 +76,9 @@ impl Builder {
     /// # Errors
     /// The dimensions do not go together.
     pub fn gather_elements(&mut self, data: TensorId, indices: TensorId, axis: usize) -> Result<TensorId> {
+        if self.is_open(&[data, indices]) {
+            return self.gather_elements_flat(data, indices, axis);
+        }
         let (element, dims) = (self.element(data), self.dims(indices).to_vec());
         let (indices, index) = self.indices(indices)?;
         let joined = Joined::new(self.dims(data), &dims, axis);
@@ -88,6 +93,9 @@ impl Builder {
     /// # Errors
     /// The dimensions do not go together.
     pub fn gather_nd(&mut self, data: TensorId, indices: TensorId, batch: usize) -> Result<TensorId> {
+        if self.is_open(&[data, indices]) {
+            return self.gather_nd_flat(data, indices, batch);
+        }
         let (element, from, places) =
             (self.element(data), self.dims(data).to_vec(), self.dims(indices).to_vec());
         let depth = places.last().map_or(usize::MAX, |depth| usize::try_from(*depth).unwrap_or(usize::MAX));
@@ -124,10 +132,17 @@ impl Builder {
         axis: usize,
         reduction: Reduction,
     ) -> Result<TensorId> {
-        let (element, dims) = (self.element(data), self.dims(data).to_vec());
-        if self.dims(indices) != self.dims(updates) || self.element(updates) != element {
+        let same = |(a, b): (&Size, &Size)| a.agrees(*b);
+        let (places, own) = (self.sizes(indices), self.sizes(updates));
+        let fits = places.len() == own.len() && places.iter().zip(own).all(same);
+        if !fits || self.element(updates) != self.element(data) {
             return Err(self.invalid(format!("no updates: {}", self.describe(&[data, indices, updates]))));
         }
+        if self.is_open(&[data, indices, updates]) {
+            let at = self.places_of_elements(data, indices, axis)?;
+            return self.scatter_line([data, at, updates], reduction);
+        }
+        let (element, dims) = (self.element(data), self.dims(data).to_vec());
         let places = self.dims(indices).to_vec();
         let (indices, index) = self.indices(indices)?;
         let (data, updates, dtype) = self.reducible(data, updates, reduction)?;
@@ -143,6 +158,21 @@ impl Builder {
         self.cast(made, element)
     }
 
+    /// Data with elements updated, each at its place in the data as one line.
+    fn scatter_line(
+        &mut self,
+        [data, places, updates]: [TensorId; 3],
+        reduction: Reduction,
+    ) -> Result<TensorId> {
+        let dims = self.sizes(data).to_vec();
+        let (count, slices) = (self.tensor(data).count(), self.tensor(places).count());
+        let data = self.reshape_to(data, &[count])?;
+        let places = self.reshape_to(places, &[slices, Size::constant(1)])?;
+        let updates = self.reshape_to(updates, &[slices])?;
+        let made = self.scatter_nd([data, places, updates], reduction)?;
+        self.reshape_to(made, &dims)
+    }
+
     /// Data with slices updated by several indices each (ONNX `ScatterND`).
     ///
     /// # Errors
@@ -153,18 +183,21 @@ impl Builder {
         reduction: Reduction,
     ) -> Result<TensorId> {
         let (element, dims, places) =
-            (self.element(data), self.dims(data).to_vec(), self.dims(indices).to_vec());
-        let depth = places.last().map_or(usize::MAX, |depth| usize::try_from(*depth).unwrap_or(usize::MAX));
+            (self.element(data), self.sizes(data).to_vec(), self.sizes(indices).to_vec());
+        let depth = places.last().map_or(usize::MAX, |depth| depth.exact_usize());
         let wants = (depth <= dims.len()).then(|| [&places[..places.len() - 1], &dims[depth..]].concat());
-        if depth == 0 || wants.as_deref() != Some(self.dims(updates)) || self.element(updates) != element {
+        let same = |(a, b): (&Size, &Size)| a.agrees(*b);
+        let own = self.sizes(updates);
+        let fits = wants.is_some_and(|wants| wants.len() == own.len() && wants.iter().zip(own).all(same));
+        if depth == 0 || !fits || self.element(updates) != element {
             return Err(self.invalid(format!("no updates: {}", self.describe(&[data, indices, updates]))));
         }
         let (indices, index) = self.indices(indices)?;
         let (data, updates, dtype) = self.reducible(data, updates, reduction)?;
         let made = ScatterNd {
             extents: dims[..depth].to_vec(),
-            inner: elements(&dims[depth..]),
-            slices: elements(&places[..places.len() - 1]),
+            inner: dims[depth..].iter().product(),
+            slices: places[..places.len() - 1].iter().product(),
             reduction,
             dtype,
             index,

@@ -88,10 +88,13 @@ impl Builder {
         self.values(DType::I64, &[values.len() as u64], &Values::Int(values.to_vec()))
     }
 
-    /// The elements of a tensor, if they are known; those of a tensor without elements are.
+    /// The elements of a tensor, if they are known, which sizes that data decide are not; those of a tensor without elements are.
     pub fn known(&self, id: TensorId) -> Option<Values> {
         let tensor = self.tensor(id);
         if let Some(values) = &tensor.values {
+            if values.iter().any(|size| size.is_data()) {
+                return None;
+            }
             return Some(Values::Int(values.iter().map(|size| size.exact_signed()).collect()));
         }
         if tensor.constant.is_some() {
@@ -126,7 +129,7 @@ impl Builder {
     }
 
     /// The error that a tensor has to be known.
-    fn needs(&self, id: TensorId, what: &str) -> CompileError {
+    pub(super) fn needs(&self, id: TensorId, what: &str) -> CompileError {
         self.budget.count(Cost::Folding, self.nodes() as u64 / 4);
         let mut wanted = HashSet::from([id]);
         for node in self.open.iter().rev().flat_map(|region| region.nodes.iter().rev()) {

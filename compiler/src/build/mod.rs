@@ -9,7 +9,9 @@ mod attention;
 pub(crate) mod budget;
 mod cache;
 mod conv;
+mod data;
 mod elementwise;
+mod flat;
 mod gather;
 mod known_values;
 mod linear;
@@ -36,6 +38,7 @@ mod types;
 pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
+pub use data::{MOST_SIZE, Number};
 pub use nhwc::BytesLess;
 pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
@@ -93,6 +96,11 @@ pub struct Builder {
     random: random::Random,
     /// Ends the building from outside.
     control: Control,
+    /// Where sizes that data decide come about, in a front end that has them.
+    trace: Option<halite_sizes::Trace>,
+    data: Vec<crate::graph::DataSymbol>,
+    /// The places for which a tensor holds, where they were looked for in the body.
+    places_of: HashMap<TensorId, TensorId>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
 }
@@ -250,13 +258,15 @@ impl Builder {
             let made = outputs.iter().map(|(e, shape)| self.constant("", *e, shape.exact(), Bytes::new()));
             return made.collect();
         }
-        if let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
+        let is_open =
+            outputs.iter().any(|(_, shape)| !shape.is_constant()) || operation.to_string().contains('~');
+        if !is_open && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
             return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
         }
         if let ([(element, shape)], Some(values)) = (&outputs[..], self.fold_sizes(&operation, inputs)) {
             return Ok(vec![self.computed(*element, shape.exact(), values)?]);
         }
-        if let Some(values) = self.fold(&operation, inputs) {
+        if !is_open && let Some(values) = self.fold(&operation, inputs) {
             let made = operation.outputs();
             self.folded =
                 made.iter().fold(self.folded, |sum, tensor| sum.saturating_add(tensor.bytes().exact()));
@@ -331,15 +341,16 @@ impl Builder {
         if from.element == element && from.sizes() == shape.sizes() {
             return Ok(tensor);
         }
-        if let Some(bytes) = from.constant.clone() {
+        let is_data = shape.sizes().iter().any(|size| size.is_data());
+        if let Some(bytes) = from.constant.clone().filter(|_| !is_data) {
             let name = from.name.clone();
             return self.constant(&name, element, shape.exact(), bytes);
         }
-        if let Some(values) = from.values.clone().filter(|_| from.element == element) {
+        if let Some(values) = from.values.clone().filter(|_| !is_data && from.element == element) {
             return self.computed(element, shape.exact(), values.to_vec());
         }
         let id = self.push(NodeOp::View, &[tensor], &[(element, dims.to_vec())])?[0];
-        if self.tensor(id).byte_size() != self.tensor(tensor).byte_size() {
+        if !self.tensor(id).byte_size().agrees(self.tensor(tensor).byte_size()) {
             return Err(self.invalid(format!("{} does not have as many bytes", self.describe(&[tensor, id]))));
         }
         Ok(id)
@@ -371,6 +382,7 @@ impl Builder {
 
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
     pub fn rollback(&mut self, mark: Mark) {
+        self.places_of.clear();
         self.open.truncate(mark.open);
         if let Some(region) = self.open.last_mut() {
             region.nodes.truncate(mark.nodes);

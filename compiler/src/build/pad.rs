@@ -5,11 +5,13 @@ use halite_ops::{
     pad::{Border, Pad},
 };
 
+use halite_sizes::Size;
+
 use super::{Builder, Result};
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 /// A dimension and what is put before and behind it; less than 0 cuts.
-type Bordered = (u64, i64, i64);
+type Bordered = (Size, i64, i64);
 
 impl Builder {
     /// A tensor with borders: `(before, behind)` for each dimension, where less than 0 cuts. `value` is what a constant
@@ -31,13 +33,13 @@ impl Builder {
         if borders.iter().all(|border| *border == (0, 0)) {
             return Ok(tensor);
         }
-        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let (element, dims) = (self.element(tensor), self.data_sizes(tensor));
         let all: Vec<Bordered> = dims.iter().zip(borders).map(|(size, (a, z))| (*size, *a, *z)).collect();
         let size = |(size, before, behind): &Bordered| {
-            let size = i64::try_from(*size).ok()?.checked_add(*before)?.checked_add(*behind)?;
-            u64::try_from(size).ok()
+            let size = *size + Size::from(*before) + Size::from(*behind);
+            Size::constant(0).stays_within(size).then_some(size)
         };
-        let Some(result) = all.iter().map(size).collect::<Option<Vec<u64>>>() else {
+        let Some(result) = all.iter().map(size).collect::<Option<Vec<Size>>>() else {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("borders {borders:?} of {what} leave less than nothing")));
         };
@@ -59,7 +61,7 @@ fn join(all: &[Bordered]) -> Vec<Bordered> {
     let mut joined: Vec<Bordered> = Vec::new();
     for (size, before, behind) in all {
         match joined.last_mut() {
-            Some((outer, 0, 0)) if *before == 0 && *behind == 0 => *outer = elements(&[*outer, *size]),
+            Some((outer, 0, 0)) if *before == 0 && *behind == 0 => *outer *= *size,
             _ => joined.push((*size, *before, *behind)),
         }
     }

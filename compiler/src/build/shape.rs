@@ -68,7 +68,8 @@ impl Walk {
 fn strides(dims: &[Size]) -> Vec<Size> {
     let mut strides = vec![Size::constant(1); dims.len()];
     for i in (1..dims.len()).rev() {
-        strides[i - 1] = strides[i] * dims[i].max(1);
+        // Of nothing, the strides are never used.
+        strides[i - 1] = strides[i] * if dims[i].is_data() { dims[i] } else { dims[i].max(1) };
     }
     strides
 }
@@ -82,7 +83,7 @@ impl Builder {
     /// The same, where dimensions may be open.
     pub fn reshape_to(&mut self, tensor: TensorId, dims: &[impl Into<Size> + Copy]) -> Result<TensorId> {
         let shape = Shape::new(dims.iter().copied());
-        if shape.count() != self.tensor(tensor).count() {
+        if !shape.count().agrees(self.tensor(tensor).count()) {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("{what} is not reshaped to {:?}", shape.sizes())));
         }
@@ -112,6 +113,11 @@ impl Builder {
         let ranges: Vec<Range<Size>> = ranges.iter().map(Range::sizes).collect();
         let dims = self.sizes(tensor).to_vec();
         let fits = |(range, size): (&Range<Size>, &Size)| {
+            if [range.start, range.count, *size].iter().any(|size| size.is_data()) {
+                // Steps that are larger were held to the dimension by who asks.
+                return range.start.least() >= 0
+                    && (range.step != 1 || (range.start + range.count).stays_within(*size));
+            }
             let last = range.start + (range.count - 1) * Size::from(range.step);
             range.count == 0
                 || range.count > 0 && range.start >= 0 && range.start < *size && last >= 0 && last < *size
@@ -157,13 +163,13 @@ impl Builder {
         let to: Vec<Size> = to.iter().map(|size| (*size).into()).collect();
         let dims = self.sizes(tensor).to_vec();
         let lead = to.len().checked_sub(dims.len());
-        let fits = |(own, to): (&Size, &Size)| own == to || *own == 1;
+        let fits = |(own, to): (&Size, &Size)| *own == 1 || own.agrees(*to);
         let Some(lead) = lead.filter(|lead| dims.iter().zip(&to[*lead..]).all(fits)) else {
             return Err(self.invalid(format!("{} is not broadcast to {to:?}", self.describe(&[tensor]))));
         };
         let mut walk: Vec<(Size, Size)> = to[..lead].iter().map(|size| (*size, 0.into())).collect();
         for ((own, to), stride) in dims.iter().zip(&to[lead..]).zip(strides(&dims)) {
-            walk.push((*to, if own == to { stride } else { 0.into() }));
+            walk.push((*to, if *own == 1 && *to != 1 { 0.into() } else { stride }));
         }
         self.walk(tensor, Walk { dims: walk, offset: 0.into() }, &to)
     }
@@ -174,7 +180,7 @@ impl Builder {
         let (element, mut dims) = (self.element(*first), self.sizes(*first).to_vec());
         let same = |id: &TensorId| {
             let own = self.sizes(*id);
-            let others = |(i, size): (usize, &Size)| i == axis || *size == dims[i];
+            let others = |(i, size): (usize, &Size)| i == axis || size.agrees(dims[i]);
             self.element(*id) == element && own.len() == dims.len() && own.iter().enumerate().all(others)
         };
         if axis >= dims.len() || !tensors.iter().all(same) {

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use halite_ops::{
-    Operation, Values,
+    DType, Operation, Values,
     elementwise::Elementwise,
     expression::{Expression, Function, Node, Operand, Scalar, Type},
     moves::dense_strides,
+    numbers::{self, Numbers},
     reduce::ReduceKind,
 };
 use halite_sizes::Size;
 
 use super::{Builder, Result};
-use crate::graph::{ElementType, TensorId};
+use crate::graph::{ElementType, NodeOp, TensorId};
 
 /// Most elements that are computed so: shapes have few.
 const MOST: usize = 64;
@@ -46,7 +47,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::values`].
     pub fn sizes_constant(&mut self, values: &[Size]) -> Result<TensorId> {
-        self.computed(halite_ops::DType::I64, &[values.len() as u64], values.to_vec())
+        self.computed(DType::I64, &[values.len() as u64], values.to_vec())
     }
 
     /// The elements of an integer or boolean tensor, if they are known.
@@ -57,24 +58,43 @@ impl Builder {
         Some(self.ints(id)?.into_iter().map(Size::from).collect())
     }
 
-    /// The elements of an integer or boolean tensor that has to be known: `what` decides the sizes of tensors.
+    /// The elements of an integer or boolean tensor that decide the sizes of tensors: where they are not known, the host reads
+    /// them while the function is at work, and they are not negative. `what` says what they are.
     ///
     /// # Errors
-    /// As [`Builder::need_ints`].
-    pub fn need_sizes(&self, id: TensorId, what: &str) -> Result<Vec<Size>> {
+    /// As [`Builder::read`].
+    pub fn need_sizes(&mut self, id: TensorId, what: &str) -> Result<Vec<Size>> {
         match self.size_values(id) {
             Some(values) => Ok(values),
-            None => self.need_ints(id, what).map(|values| values.into_iter().map(Size::from).collect()),
+            None => self.sizes_of_data(id, what),
         }
     }
 
-    /// A tensor that a device can read: one whose elements are known as expressions is fixed.
+    /// The same, where the call fails if they are larger than a size.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn need_sizes_within(&mut self, id: TensorId, what: &str, most: Size) -> Result<Vec<Size>> {
+        match self.size_values(id) {
+            Some(values) => Ok(values),
+            None => self.read(id, what, 0, most.most().clamp(0, super::MOST_SIZE)),
+        }
+    }
+
+    /// A tensor that a device can read: elements that are known as expressions are written when they have their values.
     pub(super) fn stored(&mut self, id: TensorId) -> Result<TensorId> {
         let tensor = self.tensor(id);
         let Some(values) = tensor.values.clone() else { return Ok(id) };
         let (element, dims) = (tensor.element, tensor.dims().to_vec());
-        let numbers = values.iter().map(|size| size.exact_signed()).collect();
-        self.values(element, &dims, &Values::Int(numbers))
+        let mut parts = Vec::new();
+        for values in values.chunks(numbers::MOST) {
+            let made = Operation::Numbers(Numbers { values: values.to_vec() });
+            let count = [values.len() as u64];
+            parts.push(self.push(NodeOp::Operation(made), &[], &[(DType::I64.into(), count.to_vec())])?[0]);
+        }
+        let all = self.concat(&parts, 0)?;
+        let all = self.reshape(all, &dims)?;
+        self.cast(all, element)
     }
 
     /// The result of an operation on few known integers, some of which are open.
@@ -87,7 +107,10 @@ impl Builder {
             return None;
         }
         let known: Option<Vec<Vec<Size>>> = inputs.iter().map(|id| self.size_values(*id)).collect();
-        fold(operation, &known?)
+        let known = known?;
+        // What would need a number that only data decide is left to the device.
+        let (made, is_general) = halite_sizes::for_all_data(|| fold(operation, &known));
+        made.filter(|_| is_general)
     }
 }
 
@@ -200,29 +223,31 @@ fn operand_of(operand: Operand, element: &dyn Fn(usize) -> Option<Size>, nodes: 
 
 fn apply(node: &Node, x: &[Size]) -> Option<Size> {
     let truth = |value: bool| Some(Size::from(i64::from(value)));
-    let positive = |a: Size| a >= 0;
+    // What data decide is not known yet: the device computes it.
+    let positive = |a: Size| a.is_below(0).map(|below| !below);
+    let is_true = |a: Size| a.is_zero().map(|zero| !zero);
     match (node.function, x) {
-        (Function::Cast, [a]) if node.to == Some(Type::Bool) => truth(*a != 0),
+        (Function::Cast, [a]) if node.to == Some(Type::Bool) => truth(is_true(*a)?),
         (Function::Cast, [a]) => Some(*a),
         (Function::Add, [a, b]) => Some(*a + *b),
         (Function::Sub, [a, b]) => Some(*a - *b),
         (Function::Mul, [a, b]) => Some(*a * *b),
         // Division of negative numbers is rounded towards 0, which sizes are not.
-        (Function::Div, [a, b]) if positive(*a) && *b > 0 => Some(*a / *b),
+        (Function::Div, [a, b]) if positive(*a)? && Size::constant(0).is_below(*b)? => Some(*a / *b),
         (Function::Min, [a, b]) => Some(Size::min(*a, *b)),
         (Function::Max, [a, b]) => Some(Size::max(*a, *b)),
         (Function::Neg, [a]) => Some(-*a),
-        (Function::Abs, [a]) => Some(if positive(*a) { *a } else { -*a }),
-        (Function::Eq, [a, b]) => truth(a == b),
-        (Function::Ne, [a, b]) => truth(a != b),
-        (Function::Lt, [a, b]) => truth(a < b),
-        (Function::Le, [a, b]) => truth(a <= b),
-        (Function::Gt, [a, b]) => truth(a > b),
-        (Function::Ge, [a, b]) => truth(a >= b),
-        (Function::Not, [a]) => truth(*a == 0),
-        (Function::And, [a, b]) => truth(*a != 0 && *b != 0),
-        (Function::Or, [a, b]) => truth(*a != 0 || *b != 0),
-        (Function::Select, [condition, a, b]) => Some(if *condition != 0 { *a } else { *b }),
+        (Function::Abs, [a]) => Some(if positive(*a)? { *a } else { -*a }),
+        (Function::Eq, [a, b]) => truth((*a - *b).is_zero()?),
+        (Function::Ne, [a, b]) => truth(!(*a - *b).is_zero()?),
+        (Function::Lt, [a, b]) => truth(a.is_below(*b)?),
+        (Function::Le, [a, b]) => truth(!b.is_below(*a)?),
+        (Function::Gt, [a, b]) => truth(b.is_below(*a)?),
+        (Function::Ge, [a, b]) => truth(!a.is_below(*b)?),
+        (Function::Not, [a]) => truth(a.is_zero()?),
+        (Function::And, [a, b]) => truth(is_true(*a)? && is_true(*b)?),
+        (Function::Or, [a, b]) => truth(is_true(*a)? || is_true(*b)?),
+        (Function::Select, [condition, a, b]) => Some(if is_true(*condition)? { *a } else { *b }),
         _ => None,
     }
 }

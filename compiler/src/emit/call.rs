@@ -45,8 +45,8 @@ pub struct Version<'a> {
     pub versions: &'a [usize],
     /// Whether they need transient memory on any target.
     pub transient: bool,
-    /// How much of it, where the sizes are open.
-    pub open_transient: Option<Size>,
+    /// How much of it in each era, where the sizes are open.
+    pub open_transient: Vec<Size>,
     /// The function that tells whether an input has a value.
     pub equals: Option<u32>,
     /// The functions that make the recording of a segment on each target, where loading has not made it.
@@ -55,7 +55,7 @@ pub struct Version<'a> {
 
 impl Version<'_> {
     /// What versions with the same code have in common.
-    fn flow(&self) -> &Flow {
+    pub fn flow(&self) -> &Flow {
         self.flows[0]
     }
 }
@@ -84,8 +84,14 @@ pub struct Call<'a> {
     pub recording: Reg,
     /// For a status or a truth.
     pub flag: Reg,
-    inputs: Vec<Reg>,
-    outputs: Vec<Reg>,
+    pub(super) inputs: Vec<Reg>,
+    pub(super) outputs: Vec<Reg>,
+    /// The transient memories of later eras.
+    pub(super) later: Vec<Reg>,
+    /// What was allocated so far.
+    pub(super) there: Vec<Memory>,
+    /// For a number.
+    pub(super) number: (Reg, Reg),
     /// Of the caller.
     done: Reg,
 }
@@ -107,6 +113,8 @@ pub fn version(
     let bytes = code.pair();
     let flag = code.word();
     let numbers = numbers::numbers(&mut code, &version.flow().items);
+    let number = (code.pair(), code.pair());
+    let later = version.flow().reads.iter().map(|_| code.reference()).collect();
     let mut call = Call {
         device: code.reference(),
         fence: code.reference(),
@@ -117,6 +125,9 @@ pub fn version(
         flag,
         inputs: (0..inputs).map(|_| code.reference()).collect(),
         outputs: (0..outputs).map(|_| code.reference()).collect(),
+        later,
+        there: Vec::new(),
+        number,
         done,
         writer,
         code,
@@ -126,6 +137,7 @@ pub fn version(
     call.writer.load(&mut call.code, DEVICE, object::DEVICE, call.device);
     call.check_inputs(&argument);
     call.check_values(&argument, wait)?;
+    call.forget_data();
     call.allocate(wait);
     call.run(numbers);
     call.finish();
@@ -165,7 +177,7 @@ pub fn convention(arguments: usize, results: usize) -> String {
 
 impl Call<'_> {
     /// A number that each version has.
-    fn varied(&mut self, of: impl Fn(&Graph, &Flow) -> Size) -> Reg {
+    pub(super) fn varied(&mut self, of: impl Fn(&Graph, &Flow) -> Size) -> Reg {
         let each = self.version.graphs.iter().zip(&self.version.flows);
         let values: Vec<Size> = each.map(|(graph, flow)| of(graph, flow)).collect();
         self.code.amount(&values)
@@ -231,24 +243,38 @@ impl Call<'_> {
     /// Allocates outputs and what the call needs for itself.
     fn allocate(&mut self, wait: Reg) {
         let mut fences = Vec::new();
-        for index in 0..self.version.flow().outputs.len() {
-            if self.version.flow().state_input(index).is_some() {
+        self.allocate_outputs(0, wait, &mut fences);
+        if self.version.transient {
+            let (buffer, bytes) = self.transient;
+            self.transient_bytes(bytes);
+            fences.push(self.alloca(wait, (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE), bytes, buffer));
+            self.there.push(Memory::Transient(0));
+        }
+        if self.version.flow().readback_bytes > 0 {
+            let bytes = self.code.size(self.version.flow().readback_bytes);
+            fences.push(self.alloca(wait, (needs::HOST_READS, needs::READBACK_USAGE), bytes, self.readback));
+            self.there.push(Memory::Readback);
+        }
+        self.join(&fences, wait);
+    }
+
+    /// Allocates the outputs whose sizes are known from an era on.
+    pub(super) fn allocate_outputs(&mut self, era: usize, wait: Reg, fences: &mut Vec<Reg>) {
+        let flow = self.version.flow();
+        for (index, size) in flow.outputs.iter().enumerate() {
+            if flow.state_input(index).is_some() || flow.era(*size) != era {
                 continue;
             }
             let bytes = self.varied(|_, flow| whole_size(flow.outputs[index]));
             let params = (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE);
             fences.push(self.alloca(wait, params, bytes, self.outputs[index]));
+            self.there.push(Memory::Output(index as u32));
         }
-        if self.version.transient {
-            let (buffer, bytes) = self.transient;
-            self.transient_bytes(bytes);
-            fences.push(self.alloca(wait, (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE), bytes, buffer));
-        }
-        if self.version.flow().readback_bytes > 0 {
-            let bytes = self.code.size(self.version.flow().readback_bytes);
-            fences.push(self.alloca(wait, (needs::HOST_READS, needs::READBACK_USAGE), bytes, self.readback));
-        }
-        match &fences[..] {
+    }
+
+    /// Makes what comes next wait for all of these.
+    pub(super) fn join(&mut self, fences: &[Reg], wait: Reg) {
+        match fences {
             [] => self.code.op(Op::AssignRef, &[wait.into(), self.fence.into()]),
             [only] => self.code.op(Op::AssignRef, &[(*only).into(), self.fence.into()]),
             several => {
@@ -262,9 +288,9 @@ impl Call<'_> {
     /// Puts the bytes of the transient memory into a register: what the version at hand needs where its sizes are open, or else
     /// what any version does.
     fn transient_bytes(&mut self, bytes: Reg) {
-        match self.version.open_transient {
+        match self.version.open_transient.first() {
             Some(size) => {
-                let computed = self.code.amount(&[size]);
+                let computed = self.code.amount(&[*size]);
                 self.code.op(Op::OrI64, &[computed.into(), computed.into(), bytes.into()]);
             }
             None => {
@@ -275,7 +301,7 @@ impl Call<'_> {
     }
 
     /// Allocates a buffer in the queue's order; gives the fence of that.
-    fn alloca(
+    pub(super) fn alloca(
         &mut self,
         wait: Reg,
         (memory, usage): (MemoryType, BufferUsage),
@@ -299,6 +325,7 @@ impl Call<'_> {
             return;
         }
         self.control_flow(items, &mut numbers);
+        self.end_eras();
         let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
         if self.version.transient {
             let args = [self.device, queue, self.fence, self.done, self.transient.0, zero];
@@ -315,7 +342,11 @@ impl Call<'_> {
         let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
         let mut table = Vec::new();
         for memory in self.version.slots.iter() {
+            let is_there =
+                matches!(memory, Memory::Input(_) | Memory::State(_)) || self.there.contains(&memory);
             let (buffer, bytes) = match memory {
+                // Nothing in the segment is bound to it, but a slot holds something.
+                _ if !is_there => (self.readback, self.code.size(self.version.flow().readback_bytes)),
                 Memory::Input(index) | Memory::State(index) => {
                     let index = index as usize;
                     let bytes = self.varied(|graph, _| graph.tensor(graph.inputs[index].tensor).byte_size());
@@ -326,6 +357,7 @@ impl Call<'_> {
                     (self.outputs[index as usize], bytes)
                 }
                 Memory::Readback => (self.readback, self.code.size(self.version.flow().readback_bytes)),
+                Memory::Transient(era) if era > 0 => self.later_memory(era),
                 _ => self.transient,
             };
             table.extend([buffer, zero, bytes]);

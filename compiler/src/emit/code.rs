@@ -279,6 +279,14 @@ impl Code {
         cell(self.cells - count)
     }
 
+    /// What was computed of symbols is computed anew: they have other values from here on.
+    pub(super) fn forget_computed(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.atoms.clear();
+            open.polys.clear();
+        }
+    }
+
     /// Registers of constants and of what is computed are used again.
     pub(super) fn forget(&mut self) {
         self.words.clear();

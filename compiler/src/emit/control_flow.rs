@@ -4,7 +4,10 @@ use halite_abi::import::hal;
 use halite_vm::{asm::Reg, isa::Op};
 
 use super::{call::Call, needs, numbers::Numbers};
-use crate::plan::flow::{Item, Number};
+use crate::plan::{
+    flow::{Item, Number},
+    schedule::Memory,
+};
 
 /// Runs of a loop that are handed to the device without waiting, where their number is known.
 const MOST_AHEAD: i64 = 256;
@@ -23,24 +26,37 @@ impl Call<'_> {
                     self.truth(*condition);
                     let [yes, no, join] = [(); 3].map(|()| self.code.label());
                     self.code.branch(self.flag, yes, no);
+                    let mut there = Vec::new();
                     for (label, branch) in [yes, no].into_iter().zip(branches.iter()) {
                         self.code.block(label);
-                        self.control_flow(branch, numbers);
+                        there.push(self.inner(branch, numbers));
                         self.code.jump(join);
                     }
                     self.code.block(join);
+                    // What both branches allocated.
+                    let both = there[0].iter().filter(|memory| there[1].contains(memory));
+                    self.there.extend(both.copied());
                 }
+                Item::Read { first, count, offset } => self.read(*first, *count, *offset),
+                Item::Set { first, values } => self.set(*first, values),
                 Item::Loop { .. } => self.repeat(item, numbers),
             }
         }
     }
 
+    /// A control flow that may not be run: what it allocates, which it gives, is not there behind it.
+    fn inner(&mut self, items: &[Item], numbers: &mut Numbers) -> Vec<Memory> {
+        let before = self.there.len();
+        self.control_flow(items, numbers);
+        self.there.split_off(before)
+    }
+
     /// What was signalled last is what comes next waits for.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.code.op(Op::AssignRef, &[self.signal.into(), self.fence.into()]);
     }
 
-    fn wait(&mut self) {
+    pub(super) fn wait(&mut self) {
         self.writer.wait(&mut self.code, self.fence, self.flag);
     }
 
@@ -61,7 +77,7 @@ impl Call<'_> {
     }
 
     /// Puts a number into a pair of cells.
-    fn number(&mut self, number: Number, to: Reg, high: Reg) {
+    pub(super) fn number(&mut self, number: Number, to: Reg, high: Reg) {
         match number {
             Number::Known(value) => {
                 let value = self.code.i64(value);
@@ -98,7 +114,7 @@ impl Call<'_> {
         if let Some(offset) = counter {
             self.count(number, *offset);
         }
-        self.control_flow(body, numbers);
+        self.inner(body, numbers);
         let one = self.code.i64(1);
         self.code.op(Op::AddI64, &[number.into(), one.into(), number.into()]);
         let ahead = matches!((most, next), (Number::Known(..=MOST_AHEAD), Number::Known(_)));

@@ -116,19 +116,22 @@ impl<'a> Functions<'a> {
             slots,
             function: index,
             versions,
-            transient: slots.iter().any(|memory| memory == crate::plan::schedule::Memory::Transient),
+            transient: slots.iter().any(|memory| memory == crate::plan::schedule::Memory::Transient(0)),
             open_transient: self.open_transient(index, versions[0], function),
             equals,
             recorders: (!plan.is_recorded_at_load(index)).then(|| (0..segments).map(of_segment).collect()),
         }
     }
 
-    /// Bytes of transient memory of a version with open sizes: what it needs on any target.
-    fn open_transient(&self, index: usize, version: usize, function: &Function) -> Option<Size> {
-        let open = function.versions[version].open.as_ref()?;
+    /// Bytes of transient memory of each era of a version with open sizes: what it needs on any target.
+    fn open_transient(&self, index: usize, version: usize, function: &Function) -> Vec<Size> {
+        let Some(open) = function.versions[version].open.as_ref() else { return Vec::new() };
         let _entered = open.enter();
-        let bytes = self.plan.targets.iter().map(|target| target.functions[index][version].transient_bytes);
-        Some(bytes.fold(Size::constant(4), Size::max))
+        let of_era = |era: usize| {
+            let all = self.plan.targets.iter().map(|target| &target.functions[index][version]);
+            all.map(|lowered| lowered.era_bytes(era)).fold(Size::constant(4), Size::max)
+        };
+        (0..=self.plan.functions[index][version].reads.len()).map(of_era).collect()
     }
 
     /// Waits for what the asynchronous function began.

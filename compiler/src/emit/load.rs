@@ -342,7 +342,7 @@ impl Load<'_> {
         if transient_bytes > 0 {
             let buffer = code.reference();
             self.allocate(code, registers, transient_bytes, needs::TENSOR_USAGE, buffer);
-            buffers.known.insert(Memory::Transient, buffer);
+            buffers.known.insert(Memory::Transient(0), buffer);
         }
         let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
         let (writer, buffers, watch) = (&mut *self.writer, &*buffers, self.watch);
@@ -371,7 +371,7 @@ fn recorder_code(table: Option<Table>, open: Option<&OpenSizes>) -> Code {
     match table {
         None => match open {
             Some(open) => {
-                let symbols = "I".repeat(open.symbols.len());
+                let symbols = "I".repeat(open.count());
                 Code::with_symbols(&format!("0{symbols}_r"), 0, &open.trace)
             }
             None => Code::new("0v_r", 0),

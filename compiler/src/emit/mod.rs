@@ -21,6 +21,7 @@ mod notes;
 mod numbers;
 mod open;
 mod parameters;
+mod read;
 mod record;
 mod refusal;
 mod search;
@@ -175,10 +176,15 @@ fn empty_tables(plan: &ModulePlan) -> Tables {
 fn tables(plan: &ModulePlan) -> Vec<Vec<Slots>> {
     let table = |function: usize, version: usize| {
         let flow = &plan.functions[function][version];
-        let needs = |target: &crate::plan::TargetPlan| {
-            target.functions[function][version].transient_bytes.value() > 0
+        let needs = |era: usize| {
+            let mut all = plan.targets.iter().map(|target| &target.functions[function][version]);
+            all.any(|lowered| {
+                let bytes = lowered.era_bytes(era);
+                !bytes.is_constant() || bytes.value() > 0
+            })
         };
-        Slots::of(flow, plan.targets.iter().any(needs))
+        let eras: Vec<bool> = (0..=flow.reads.len()).map(needs).collect();
+        Slots::of(flow, &eras)
     };
     let versions = |function: usize| 0..plan.functions[function].len();
     let functions = 0..plan.functions.len();

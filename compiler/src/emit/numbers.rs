@@ -25,7 +25,7 @@ pub fn numbers(code: &mut Code, items: &[Item]) -> Numbers {
     let mut open: Vec<&Item> = items.iter().collect();
     while let Some(item) = open.pop() {
         match item {
-            Item::Segment(_) => {}
+            Item::Segment(_) | Item::Read { .. } | Item::Set { .. } => {}
             Item::If { branches, .. } => open.extend(branches.iter().flatten()),
             Item::Loop { body, .. } => {
                 numbers.push(LoopNumbers { run: code.pair(), most: code.pair(), high: code.pair() });

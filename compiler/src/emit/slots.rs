@@ -13,12 +13,13 @@ pub struct Slots(Vec<Memory>);
 
 impl Slots {
     /// The slots of a version: inputs that it reads, outputs with anything in them, transient memory, what the host reads.
-    pub fn of(flow: &Flow, transient: bool) -> Self {
+    pub fn of(flow: &Flow, transient: &[bool]) -> Self {
         let inputs = (0..).zip(&flow.inputs_used).filter(|(_, used)| **used);
-        let outputs = (0..).zip(&flow.outputs).filter(|(_, bytes)| bytes.value() > 0);
+        let outputs = (0..).zip(&flow.outputs).filter(|(_, bytes)| !bytes.is_constant() || bytes.value() > 0);
         let mut slots: Vec<_> = inputs.map(|(index, _)| of_input(flow, index)).collect();
         slots.extend(outputs.map(|(index, _)| Memory::Output(index)));
-        slots.extend(transient.then_some(Memory::Transient));
+        let eras = (0..).zip(transient).filter(|(_, needed)| **needed);
+        slots.extend(eras.map(|(era, _)| Memory::Transient(era)));
         slots.extend((flow.readback_bytes > 0).then_some(Memory::Readback));
         Slots(slots)
     }

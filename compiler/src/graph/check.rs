@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use halite_ops::TensorDesc;
 
+use halite_sizes::Size;
+
 use super::{ForeignBinding, ForeignKernel, Graph, Node, NodeOp, Region, TensorId};
 use crate::{CompileError, Control, SourceLocation, Stage, control::Watch};
 
@@ -67,7 +69,11 @@ impl Graph {
                     self.same_types(node, &body.results, &node.inputs[1..])?;
                     self.same_types(node, &node.outputs, &node.inputs[2..])?;
                 }
-                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+                NodeOp::Operation(_)
+                | NodeOp::Foreign(_)
+                | NodeOp::View
+                | NodeOp::Read(_)
+                | NodeOp::Set(..) => {}
             }
             if let Some(id) = node.outputs.iter().find(|id| !known.insert(**id)) {
                 return Err(wrong(&node.location, format!("{} is computed twice", self.describe(*id))));
@@ -101,16 +107,50 @@ impl Graph {
             NodeOp::View => {
                 let sizes: Vec<_> =
                     node.inputs.iter().chain(&node.outputs).map(|id| self.tensor(*id).byte_size()).collect();
-                if node.inputs.len() == 1 && sizes.len() == 2 && sizes[0] == sizes[1] {
+                if node.inputs.len() == 1 && sizes.len() == 2 && sizes[0].agrees(sizes[1]) {
                     return Ok(());
                 }
                 Err(wrong(&node.location, format!("a view of tensors of {sizes:?} bytes")))
             }
             NodeOp::If(_) if node.inputs.len() == 1 => Ok(()),
             NodeOp::If(_) => Err(wrong(&node.location, "an if has one input".to_owned())),
+            NodeOp::Read(first) => self.check_read(node, *first),
+            NodeOp::Set(first, values) => self.check_set(node, *first, values.len()),
             NodeOp::Loop(_) if node.inputs.len() >= 2 => Ok(()),
             NodeOp::Loop(_) => Err(wrong(&node.location, "a loop has at least two inputs".to_owned())),
         }
+    }
+
+    /// Whether symbols are such that data decide.
+    fn is_data(&self, first: u32, count: usize) -> bool {
+        let open = self.open.as_ref();
+        let data = open.map_or(0..usize::MAX, |open| open.symbols.len()..open.count());
+        let first = first as usize;
+        count > 0 && data.contains(&first) && data.contains(&(first + count - 1))
+    }
+
+    fn check_set(&self, node: &Node, first: u32, count: usize) -> Result<(), CompileError> {
+        if node.inputs.is_empty() && node.outputs.is_empty() && self.is_data(first, count) {
+            return Ok(());
+        }
+        Err(wrong(&node.location, format!("no symbols from {first} on to set")))
+    }
+
+    /// What is read are numbers, as many as symbols that data decide.
+    fn check_read(&self, node: &Node, first: u32) -> Result<(), CompileError> {
+        let count = node.inputs.first().and_then(|id| {
+            let tensor = self.tensor(*id);
+            let numbers = tensor.element.storage() == halite_ops::DType::I64 && tensor.shape.is_constant();
+            numbers.then(|| tensor.elements() as usize)
+        });
+        let fits = |count: usize| self.is_data(first, count);
+        if node.inputs.len() == 1 && node.outputs.is_empty() && count.is_some_and(fits) {
+            return Ok(());
+        }
+        Err(wrong(
+            &node.location,
+            format!("no read of [{}] into symbols from {first} on", self.list(&node.inputs)),
+        ))
     }
 
     /// Tensors of a foreign kernel: each is bound, with the bytes that its binding says.
@@ -150,7 +190,13 @@ impl Graph {
 
     fn same_types(&self, node: &Node, some: &[TensorId], others: &[TensorId]) -> Result<(), CompileError> {
         let of = |id: &TensorId| (self.tensor(*id).element, self.tensor(*id).sizes());
-        if some.iter().map(of).eq(others.iter().map(of)) {
+        let same = |(a, b): (&TensorId, &TensorId)| {
+            let ((a, own), (b, sizes)) = (of(a), of(b));
+            // Sizes that data decide have symbols of their own inside and outside.
+            let equal = |(a, b): (&Size, &Size)| a.is_data() || b.is_data() || a == b;
+            a == b && own.len() == sizes.len() && own.iter().zip(sizes).all(equal)
+        };
+        if some.len() == others.len() && some.iter().zip(others).all(same) {
             return Ok(());
         }
         let (some, others) = (self.list(some), self.list(others));

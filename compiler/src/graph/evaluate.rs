@@ -83,6 +83,10 @@ impl Graph {
                     let reason = format!("the host has no reference for {kernel}, the model's own kernel");
                     return Err(CompileError::unsupported(&node.location, reason));
                 }
+                NodeOp::Read(_) | NodeOp::Set(..) => {
+                    let reason = "the host has no reference for sizes that data decide";
+                    return Err(CompileError::unsupported(&node.location, reason));
+                }
                 NodeOp::View => vec![self.seen(node, &inputs[0])],
                 NodeOp::If(branches) => {
                     let branch = usize::from(inputs[0].int(0) == 0);

@@ -111,6 +111,12 @@ pub enum NodeOp {
     /// values of what is carried. The region's parameters: the number of the run (`i64` scalar), the condition, what is
     /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried.
     Loop(Box<Region>),
+    /// The host reads its one input, a vector of `i64`: the values of symbols from this one on. Nodes behind it may have sizes
+    /// that are computed of them. It has no outputs.
+    Read(u32),
+    /// Symbols from this one on get these values, computed of others. It has neither inputs nor outputs. At the end of both
+    /// branches of an [`NodeOp::If`], the results of which have sizes of these symbols; and at the end of a loop's body.
+    Set(u32, Vec<Size>),
 }
 
 /// A node: computes its outputs from its inputs.
@@ -173,12 +179,30 @@ pub struct OpenSizes {
     pub trace: Trace,
     /// For each symbol of the trace the input and the dimension that give its value.
     pub symbols: Vec<(usize, usize)>,
+    /// The symbols behind those, which data decide.
+    pub data: Vec<DataSymbol>,
+}
+
+/// A size that data decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataSymbol {
+    /// What it counts, and where in the model.
+    pub name: String,
+    /// The least value that it may have.
+    pub least: i64,
+    /// The largest.
+    pub most: i64,
 }
 
 impl OpenSizes {
     /// Lets this thread compute with the sizes, until what comes back is dropped.
     pub fn enter(&self) -> Entered {
         self.trace.enter()
+    }
+
+    /// Number of symbols.
+    pub fn count(&self) -> usize {
+        self.symbols.len() + self.data.len()
     }
 }
 
@@ -216,7 +240,11 @@ pub fn each_region(region: &Region, visit: &mut dyn FnMut(&Region)) {
             match &node.op {
                 NodeOp::If(branches) => open.extend(branches.iter()),
                 NodeOp::Loop(body) => open.push(body),
-                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+                NodeOp::Operation(_)
+                | NodeOp::Foreign(_)
+                | NodeOp::View
+                | NodeOp::Read(_)
+                | NodeOp::Set(..) => {}
             }
         }
     }

@@ -27,6 +27,8 @@ impl Graph {
                 NodeOp::View => "view".to_owned(),
                 NodeOp::If(_) => "if".to_owned(),
                 NodeOp::Loop(_) => "loop".to_owned(),
+                NodeOp::Set(first, values) => format!("set symbols from {first} to {values:?}"),
+                NodeOp::Read(first) => format!("read into symbol {first}"),
             };
             let (outputs, inputs) = (self.list(&node.outputs), self.list(&node.inputs));
             writeln!(f, "{indent}{outputs} = {op}({inputs})  // {}", node.location)?;
@@ -41,7 +43,11 @@ impl Graph {
                     writeln!(f, "{indent}body({})", self.list(&body.parameters))?;
                     self.write_region(body, depth + 1, f)?;
                 }
-                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+                NodeOp::Operation(_)
+                | NodeOp::Foreign(_)
+                | NodeOp::View
+                | NodeOp::Read(_)
+                | NodeOp::Set(..) => {}
             }
         }
         writeln!(f, "{indent}return {}", self.list(&region.results))

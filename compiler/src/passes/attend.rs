@@ -138,6 +138,9 @@ fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Te
 /// The sizes of scores with these dimensions, when the products have them.
 fn sizes(dims: &[Size], first: &MatMul, second: &MatMul) -> Option<Sizes> {
     let (lead, [queries, keys]) = dims.split_last_chunk::<2>()?;
+    if lead.last().is_some_and(|heads| heads.is_data()) || first.k.is_data() {
+        return None;
+    }
     let (batch, heads) = match lead {
         [] => (Size::constant(1), 1),
         [heads] => (Size::constant(1), heads.exact()),
@@ -309,6 +312,9 @@ fn known(graph: &Graph, id: TensorId, dims: &[Size], sizes: Sizes) -> Option<Kno
     }
     let Sizes { queries, keys, .. } = sizes;
     if dims.iter().product::<Size>() != queries * keys || !dims.ends_with(&[queries, keys]) {
+        return None;
+    }
+    if queries.is_data() || keys.is_data() {
         return None;
     }
     let (queries, keys) = (queries.exact(), keys.exact());

@@ -18,7 +18,7 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
     let mut kept: Vec<Node> = Vec::with_capacity(region.nodes.len());
     for node in region.nodes.drain(..).rev() {
         watch.check()?;
-        if node.outputs.iter().any(|id| uses.count(*id) > 0) {
+        if has_symbols(&node) || node.outputs.iter().any(|id| uses.count(*id) > 0) {
             kept.push(node);
             continue;
         }
@@ -26,7 +26,9 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
         let inner: &[Region] = match &node.op {
             NodeOp::If(branches) => branches.as_slice(),
             NodeOp::Loop(body) => std::slice::from_ref(body),
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => &[],
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {
+                &[]
+            }
         };
         for gone in inner.iter().map(Uses::of) {
             uses.subtract(&gone);
@@ -51,7 +53,7 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -
                 let to = graph.tensor(node.outputs[0]);
                 format!("{} {:?}", to.element, to.sizes())
             }
-            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) => {
+            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Read(_) | NodeOp::Set(..) => {
                 kept.push(node);
                 continue;
             }
@@ -80,7 +82,7 @@ fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
     match &mut node.op {
         NodeOp::If(branches) => branches.iter_mut().for_each(|branch| rename_region(branch, now, uses)),
         NodeOp::Loop(body) => rename_region(body, now, uses),
-        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
     }
 }
 
@@ -95,6 +97,20 @@ fn replace(id: &mut TensorId, now: &HashMap<TensorId, TensorId>, uses: &mut Uses
         uses.add(*other);
         *id = *other;
     }
+}
+
+/// Whether a node gives symbols their values: sizes may be computed of these where nothing reads its tensors.
+fn has_symbols(node: &Node) -> bool {
+    let gives = |op: &NodeOp| matches!(op, NodeOp::Read(_) | NodeOp::Set(..));
+    let mut found = gives(&node.op);
+    let regions: &[Region] = match &node.op {
+        NodeOp::If(branches) => branches.as_slice(),
+        NodeOp::Loop(body) => std::slice::from_ref(body),
+        _ => &[],
+    };
+    let mut look = |region: &Region| found |= region.nodes.iter().any(|node| gives(&node.op));
+    regions.iter().for_each(|region| crate::graph::each_region(region, &mut look));
+    found
 }
 
 /// What a node reads: a tensor, or the bytes of a constant.

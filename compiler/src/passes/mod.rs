@@ -234,6 +234,7 @@ pub fn optimize_with(
         for (port, id) in graph.outputs.iter_mut().zip(&graph.body.results) {
             port.tensor = *id;
         }
+        crate::error::unpinned(&crate::SourceLocation::new(format!("the pass {}", pass.name)))?;
         if cfg!(debug_assertions) {
             graph.check_while(watch).map_err(|error| broken(pass, error))?;
         }
@@ -272,7 +273,7 @@ fn each(
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
         }
     }
     watch.check()?;

@@ -61,6 +61,9 @@ fn normalized(
 ) -> Option<Found> {
     let [(x, dtype, dims), (root, ..)] = inputs.map(|input| &reader.inputs[input]);
     let (channels, outer) = dims.split_last()?;
+    if channels.is_data() {
+        return None;
+    }
     let channels = channels.exact();
     let rows: Size = outer.iter().product();
     let per_row = [outer, &[1.into()]].concat();

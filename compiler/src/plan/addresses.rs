@@ -16,18 +16,23 @@ use crate::{CompileError, backend::Choice, control::Watch};
 
 /// Offsets in the transient memory.
 pub(super) struct Addresses {
-    /// Of each storage; 0 for those that are elsewhere.
-    offsets: Vec<Size>,
+    /// Of each storage, with its era; 0 for those that are elsewhere.
+    offsets: Vec<Place>,
     /// Of each step's scratch buffers.
-    scratch: Vec<Vec<Size>>,
-    pub(super) bytes: Size,
+    scratch: Vec<Vec<Place>>,
+    /// The bytes of each era's memory.
+    pub(super) bytes: Vec<Size>,
     pub(super) unshared_bytes: Size,
     pub(super) in_place: usize,
 }
 
+/// Where something is: the era, and the offset in its memory.
+type Place = (u32, Size);
+
 /// Something that needs memory from one time to another.
 #[derive(Clone, Copy)]
 struct OpenNeed {
+    era: usize,
     bytes: Size,
     from: usize,
     to: usize,
@@ -45,8 +50,9 @@ impl Addresses {
         for (id, life) in lives.of.iter().enumerate() {
             if let Some((from, to)) = life.filter(|_| lives.group[id] == id) {
                 index_of[id] = Some(needs.len());
+                let era = flow.era(flow.storages[id].bytes);
                 let (from, to) = (flow.levels[from], flow.levels[to]);
-                needs.push(OpenNeed { bytes: whole_size(flow.storages[id].bytes), from, to });
+                needs.push(OpenNeed { era, bytes: whole_size(flow.storages[id].bytes), from, to });
             }
         }
         let shared: Size = needs.iter().map(|need| need.bytes).sum();
@@ -56,15 +62,23 @@ impl Addresses {
         for (step, choice) in choices.iter().enumerate() {
             for bytes in choice.iter().flat_map(|choice| &choice.scratch) {
                 let time = flow.levels[step];
-                needs.push(OpenNeed { bytes: whole_size(*bytes), from: time, to: time });
+                needs.push(OpenNeed {
+                    era: flow.era(*bytes),
+                    bytes: whole_size(*bytes),
+                    from: time,
+                    to: time,
+                });
                 extra += whole_size(*bytes);
             }
         }
-        let (places, bytes) = places(&needs, flow.reserved_bytes, watch)?;
-        let none = Size::constant(0);
+        let (places, bytes) = eras(&needs, flow, watch)?;
+        let none = (0, Size::constant(0));
         let place = |id: usize| index_of[lives.group[id]].map_or(none, |index: usize| places[index]);
         let offset = |id: usize| match flow.storages[id].class {
-            StorageClass::Part(of, at) => place(of.index()) + at,
+            StorageClass::Part(of, at) => {
+                let (era, offset) = place(of.index());
+                (era, offset + at)
+            }
             _ => place(id),
         };
         let mut rest = places[tensors..].iter().copied();
@@ -79,14 +93,30 @@ impl Addresses {
     }
 
     /// Where a storage in the transient memory begins.
-    pub(super) fn offset(&self, id: StorageId) -> Size {
-        self.offsets[id.index()]
+    pub(super) fn place(&self, id: StorageId) -> (Memory, Size) {
+        let (era, offset) = self.offsets[id.index()];
+        (Memory::Transient(era), offset)
     }
 
     /// A scratch buffer of a step.
     pub(super) fn scratch(&self, step: usize, index: usize, bytes: Size) -> Span {
-        Span { memory: Memory::Transient, offset: self.scratch[step][index], bytes: whole_size(bytes) }
+        let (era, offset) = self.scratch[step][index];
+        Span { memory: Memory::Transient(era), offset, bytes: whole_size(bytes) }
     }
+}
+
+/// The place of each, and the bytes of each era.
+fn eras(needs: &[OpenNeed], flow: &Flow, watch: Watch<'_>) -> Result<(Vec<Place>, Vec<Size>), CompileError> {
+    let mut all: Vec<Place> = vec![(0, Size::constant(0)); needs.len()];
+    let mut bytes = Vec::with_capacity(flow.reads.len() + 1);
+    for era in 0..=flow.reads.len() {
+        let mine: Vec<usize> = (0..needs.len()).filter(|index| needs[*index].era == era).collect();
+        let own: Vec<OpenNeed> = mine.iter().map(|index| needs[*index]).collect();
+        let (offsets, end) = places(&own, if era == 0 { flow.reserved_bytes } else { 0 }, watch)?;
+        mine.iter().zip(offsets).for_each(|(index, offset)| all[*index] = (era as u32, offset));
+        bytes.push(end);
+    }
+    Ok((all, bytes))
 }
 
 /// The offset of each, and the bytes of all.

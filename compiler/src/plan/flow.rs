@@ -100,6 +100,22 @@ pub enum Item {
         /// The two.
         branches: Box<[Vec<Item>; 2]>,
     },
+    /// The host reads numbers: the values of symbols from `first` on.
+    Read {
+        /// The first symbol.
+        first: u32,
+        /// How many there are.
+        count: u32,
+        /// Where they are in the readback memory, 8 bytes each.
+        offset: u64,
+    },
+    /// Symbols from `first` on get values that are computed of others.
+    Set {
+        /// The first symbol.
+        first: u32,
+        /// The values.
+        values: Vec<Size>,
+    },
     /// A control flow again and again: while `next` is not 0, and at most `most` times.
     Loop {
         /// The most runs.
@@ -134,6 +150,9 @@ pub struct Flow {
     pub reserved_bytes: u64,
     /// Bytes that the host reads.
     pub readback_bytes: u64,
+    /// The symbols that each [`Item::Read`] gives, and those that [`Item::Set`] does, in order: an era of memory begins behind
+    /// each.
+    pub reads: Vec<Range<u32>>,
     /// Which inputs anything reads.
     pub inputs_used: Vec<bool>,
     /// Number of symbols that open sizes are computed of.
@@ -156,6 +175,28 @@ pub struct State {
 }
 
 impl Flow {
+    /// The era that something of this size belongs to: the one in which the size becomes known. Its memory is allocated when that
+    /// begins. The first era is that of sizes that no data decide.
+    pub fn era(&self, size: Size) -> usize {
+        let of_symbol = |symbol: u32| self.reads.iter().rposition(|read| read.contains(&symbol));
+        size.symbols().into_iter().filter_map(of_symbol).map(|read| read + 1).max().unwrap_or(0)
+    }
+
+    /// Notes that an era begins when symbols from `first` on have values. Both branches of an if may give them.
+    pub(super) fn begin_era(&mut self, first: u32, count: usize) {
+        let symbols = first..first + count as u32;
+        if !self.reads.contains(&symbols) {
+            self.reads.push(symbols);
+        }
+        // What stands for memory that is not there.
+        self.readback_bytes = self.readback_bytes.max(8);
+    }
+
+    /// The era that begins when the symbols from this one on have values.
+    pub fn era_of(&self, first: u32) -> usize {
+        self.reads.iter().position(|read| read.start == first).map_or(0, |read| read + 1)
+    }
+
     /// The input whose buffer an output is in: that of its state.
     pub fn state_input(&self, output: usize) -> Option<usize> {
         self.states.iter().find(|state| state.output == output).map(|state| state.input)

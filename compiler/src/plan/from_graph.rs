@@ -48,7 +48,7 @@ pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<F
     builder.flow.items = items;
     builder.finish();
     let mut flow = builder.flow;
-    flow.symbols = graph.open.as_ref().map_or(0, |open| open.symbols.len());
+    flow.symbols = graph.open.as_ref().map_or(0, |open| open.count());
     by_level(&mut flow, watch)?;
     Ok(flow)
 }
@@ -140,7 +140,8 @@ impl FlowBuilder<'_> {
     }
 
     fn copy(&mut self, from: StorageId, to: StorageId) {
-        if from != to && self.flow.storages[to.index()].bytes > 0 {
+        let bytes = |id: StorageId| self.flow.storages[id.index()].bytes;
+        if from != to && bytes(from) > 0 && bytes(to) > 0 {
             self.flow.steps.push(Step::Copy { from, to });
         }
     }
@@ -157,6 +158,8 @@ impl FlowBuilder<'_> {
                 NodeOp::Foreign(kernel) => self.compute(node, Computation::Foreign(kernel.clone()))?,
                 NodeOp::If(branches) => self.branch(node, branches, items)?,
                 NodeOp::Loop(body) => self.repeat(node, body, items)?,
+                NodeOp::Read(first) => self.read(node, *first, items)?,
+                NodeOp::Set(first, values) => self.set(*first, values, items),
             }
         }
         Ok(())
@@ -174,7 +177,9 @@ impl FlowBuilder<'_> {
             _ => None,
         });
         let open = node.outputs.iter().any(|id| !self.graph.tensor(*id).shape.is_constant());
-        if let Some(known) = known.collect::<Option<Vec<_>>>().filter(|_| !open) {
+        // What is open in the operation itself shows in its text.
+        let is_same = |known: &Vec<Known>| !open && !known.is_empty() && !operation.to_string().contains('~');
+        if let Some(known) = known.collect::<Option<Vec<_>>>().filter(is_same) {
             let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
             if sizes.contains(&0) {
                 return self.compute(node, Computation::Operation(Box::new(operation.clone())));
@@ -305,6 +310,28 @@ impl FlowBuilder<'_> {
         let from = self.of(tensor)?;
         self.copy(from, to);
         Ok(Number::Read(offset))
+    }
+
+    /// Numbers that the host reads before it goes on.
+    fn read(&mut self, node: &Node, first: u32, items: &mut Vec<Item>) -> Result<(), CompileError> {
+        let bytes = self.graph.tensor(node.inputs[0]).bytes();
+        let offset = self.flow.readback_bytes;
+        self.flow.readback_bytes += bytes.next_multiple_of(READ_BYTES);
+        let to = self.storage(StorageClass::Readback(offset), bytes.into());
+        let from = self.of(node.inputs[0])?;
+        self.copy(from, to);
+        self.close(items);
+        let count = (bytes / READ_BYTES) as u32;
+        items.push(Item::Read { first, count, offset });
+        self.flow.begin_era(first, count as usize);
+        Ok(())
+    }
+
+    /// Symbols get values before what comes next.
+    fn set(&mut self, first: u32, values: &[Size], items: &mut Vec<Item>) {
+        self.close(items);
+        items.push(Item::Set { first, values: values.to_vec() });
+        self.flow.begin_era(first, values.len());
     }
 
     /// Ends the segment at the last step.

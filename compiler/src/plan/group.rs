@@ -76,7 +76,8 @@ impl<'a> Key<'a> {
     fn of(flow: &'a Flow) -> Self {
         let mut key = Key { items: &flow.items, numbers: Vec::new() };
         key.numbers.extend(flow.inputs_used.iter().map(|used| u64::from(*used)));
-        key.numbers.extend(flow.outputs.iter().map(|bytes| u64::from(bytes.value() > 0)));
+        key.numbers
+            .extend(flow.outputs.iter().map(|bytes| u64::from(!bytes.is_constant() || bytes.value() > 0)));
         key.numbers.extend([flow.readback_bytes, flow.segments.len() as u64, flow.states.len() as u64]);
         key.numbers.extend(flow.states.iter().flat_map(|state| [state.input as u64, state.output as u64]));
         key
@@ -110,7 +111,7 @@ impl<'a> Key<'a> {
             Memory::Output(index) => u64::from(index) << 3 | 1,
             Memory::Constants(index) => u64::from(index) << 3 | 2,
             Memory::Packed(index) => u64::from(index) << 3 | 3,
-            Memory::Transient => 4,
+            Memory::Transient(era) => u64::from(era) << 3 | 4,
             Memory::Readback => 5,
             Memory::State(index) => u64::from(index) << 3 | 6,
         });

@@ -43,8 +43,10 @@ pub struct Lowered {
     pub segments: Vec<Vec<Command>>,
     /// For each command of a segment that does work (no barriers): the step of the line that it comes from.
     pub sources: Vec<Vec<usize>>,
-    /// Bytes of the transient memory.
+    /// Bytes of the transient memory of the first era.
     pub transient_bytes: Size,
+    /// The same of the later eras, in order.
+    pub later_bytes: Vec<Size>,
     /// Bytes that it would have if nothing shared memory.
     pub unshared_bytes: Size,
     /// Results that are written over an input.
@@ -53,6 +55,16 @@ pub struct Lowered {
     pub barriers: usize,
     /// What computes each step; none for those that are no operations.
     pub choices: Vec<Option<Rc<Choice>>>,
+}
+
+impl Lowered {
+    /// Bytes of the transient memory of an era.
+    pub fn era_bytes(&self, era: usize) -> Size {
+        match era.checked_sub(1) {
+            None => self.transient_bytes,
+            Some(later) => self.later_bytes.get(later).copied().unwrap_or_default(),
+        }
+    }
 }
 
 impl Lowering<'_, '_> {
@@ -66,14 +78,17 @@ impl Lowering<'_, '_> {
             self.watch.step(self.before + index, self.total)?;
             choices.push(match step {
                 Step::Compute { computation, location, .. } => {
-                    Some(self.chooser.choose(computation, location)?)
+                    let choice = self.chooser.choose(computation, location)?;
+                    crate::error::unpinned(location)?;
+                    Some(choice)
                 }
                 _ => None,
             });
         }
         let addresses = Addresses::of(flow, &choices, self.watch)?;
         let mut lowered = Lowered {
-            transient_bytes: addresses.bytes,
+            transient_bytes: addresses.bytes[0],
+            later_bytes: addresses.bytes[1..].to_vec(),
             unshared_bytes: addresses.unshared_bytes,
             in_place: addresses.in_place,
             ..Lowered::default()
@@ -164,12 +179,12 @@ impl Lowering<'_, '_> {
                 let (slab, offset) = self.slabs.packed[id.index()];
                 (Memory::Packed(slab), offset.into())
             }
-            StorageClass::Transient => (Memory::Transient, addresses.offset(id)),
+            StorageClass::Transient => addresses.place(id),
             StorageClass::Part(of, at) => {
                 let whole = self.span(flow, of, addresses);
                 (whole.memory, whole.offset + at)
             }
-            StorageClass::Counter(offset) => (Memory::Transient, offset.into()),
+            StorageClass::Counter(offset) => (Memory::Transient(0), offset.into()),
             StorageClass::Readback(offset) => (Memory::Readback, offset.into()),
         };
         Span { memory, offset, bytes: storage.bytes }

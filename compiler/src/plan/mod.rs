@@ -90,6 +90,7 @@ pub fn plan(
             watch.step(done, total)?;
             let _entered = graph.enter();
             flows.push(from_graph::flow(graph, &mut pool, watch)?);
+            crate::error::unpinned(&crate::SourceLocation::default())?;
             done += 1;
         }
         functions.push(flows);

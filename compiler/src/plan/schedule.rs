@@ -13,8 +13,8 @@ pub enum Memory {
     State(u32),
     /// A buffer for the caller.
     Output(u32),
-    /// Memory for one call, or for loading.
-    Transient,
+    /// Memory for one call, or for loading: of an era.
+    Transient(u32),
     /// What the host reads.
     Readback,
     /// A slab of constants.
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn span(offset: u64, bytes: u64) -> Span {
-        Span { memory: Memory::Transient, offset: offset.into(), bytes: bytes.into() }
+        Span { memory: Memory::Transient(0), offset: offset.into(), bytes: bytes.into() }
     }
 
     fn copies(pairs: &[(Span, Span)]) -> String {

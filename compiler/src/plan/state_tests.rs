@@ -37,7 +37,7 @@ fn line(plan: &ModulePlan) -> String {
         Memory::State(index) => format!("s{index}"),
         Memory::Input(index) => format!("i{index}"),
         Memory::Output(index) => format!("o{index}"),
-        Memory::Transient => "t".to_owned(),
+        Memory::Transient(_) => "t".to_owned(),
         _ => "c".to_owned(),
     };
     let command = |command: &Command| match command {
@@ -164,7 +164,7 @@ fn states_of_open_sizes_leave_them_open() {
     b.output("A", long);
     b.output("C", twice);
     let mut graph = b.finish().unwrap();
-    graph.open = Some(OpenSizes { trace: trace.clone(), symbols: vec![(0, 0), (0, 1)] });
+    graph.open = Some(OpenSizes { trace: trace.clone(), symbols: vec![(0, 0), (0, 1)], data: Vec::new() });
     let before = trace.guards().len();
     graph.bind_states([("a", "A"), ("c", "C")]);
     assert_eq!(

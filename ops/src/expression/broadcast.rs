@@ -13,7 +13,7 @@ pub fn broadcast(inputs: &[Vec<Size>]) -> Result<Vec<Size>, String> {
         for (dim, size) in dims[rank - input.len()..].iter_mut().zip(input) {
             if *dim == 1 {
                 *dim = *size;
-            } else if *size != 1 && size != dim {
+            } else if *size != 1 && !size.agrees(*dim) {
                 return Err(format!("input {index} has a dimension of {size} where others have {dim}"));
             }
         }

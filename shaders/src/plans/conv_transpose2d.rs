@@ -1,10 +1,11 @@
 //! The dispatches of the kernels of `conv_transpose2d`, by template.
 
 use halite_ops::{Op, conv_transpose2d::ConvTranspose2d};
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Step, Unfit,
-    plan::{fixed, fixed_groups, module},
+    plan::{fixed_groups, groups, module, narrow},
     plans::{
         Lower,
         conv2d::bindings,
@@ -23,18 +24,19 @@ impl Lower for ConvTranspose2d {
 }
 
 /// The block of `include/convolution.glsl`.
-fn push(op: &ConvTranspose2d) -> Result<Vec<u32>, Unfit> {
-    let ([_, all, height, width], [_, filters, rows, columns]) = (op.input, op.filter);
-    let ([_, total, out_height, out_width], channels) = (op.output_dims(), op.channels());
+fn push(op: &ConvTranspose2d) -> Result<Vec<Size>, Unfit> {
+    let ([_, all, height, width], [_, filters, rows, columns]) = (op.input, op.filter.map(Size::from));
+    let ([_, total, out_height, out_width], channels) = (op.output_dims(), Size::from(op.channels()));
+    let one = Size::constant(1);
     for tensor in op.inputs().iter().chain(&op.outputs()) {
-        fixed("a number of elements", tensor.elements())?;
+        narrow("a number of elements", tensor.elements())?;
     }
     let (pixels, places, taps) = (height * width, out_height * out_width, rows * columns);
     let sizes = [channels, height, width, filters, rows, columns, out_height, out_width];
-    let window = op.strides.into_iter().chain(op.dilations).chain([op.pads[0], op.pads[1]]);
-    let weights = [channels * filters * taps, taps, filters * taps, 1];
-    let steps = [all * pixels, pixels, 1].into_iter().chain(weights).chain([total * places, places, 1]);
-    sizes.into_iter().chain(window).chain(steps).map(|value| fixed("a size", value)).collect()
+    let window = op.strides.into_iter().chain(op.dilations).chain([op.pads[0], op.pads[1]]).map(Size::from);
+    let weights = [channels * filters * taps, taps, filters * taps, one];
+    let steps = [all * pixels, pixels, one].into_iter().chain(weights).chain([total * places, places, one]);
+    sizes.into_iter().chain(window).chain(steps).map(|value| narrow("a size", value)).collect()
 }
 
 fn direct(op: &ConvTranspose2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
@@ -54,12 +56,12 @@ fn direct(op: &ConvTranspose2d, build: &str, params: &Params) -> Result<Plan, Un
     let kinds = op.strides[0] * op.strides[1];
     let blocks = u64::from(fixed_groups(op.filter[1], channels)?) * op.groups;
     let grid = [
-        fixed_groups(places, lanes * pixels)?,
-        fixed("a number of filters", blocks)?,
-        fixed("a number of images and strides", images.saturating_mul(kinds))?,
+        groups(places, lanes * pixels)?,
+        narrow("a number of filters", blocks)?,
+        narrow("a number of images and strides", images * kinds)?,
     ];
     let added = Added { bias: op.bias, ..Added::default() };
     let constants = vec![lanes, added.code(), activation_code(op.activation)];
     let (push, bindings) = (push(op)?, bindings(added));
-    Ok(Plan::of(Step::fixed(module, constants, push, bindings, grid)))
+    Ok(Plan::of(Step { module, constants, push, bindings, grid, subgroup_size: 0 }))
 }

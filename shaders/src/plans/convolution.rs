@@ -3,9 +3,11 @@
 
 use halite_ops::{Activation, convolution::Convolution, window::Layout};
 
+use halite_sizes::Size;
+
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{fixed, fixed_groups, module},
+    plan::{fixed, fixed_groups, groups, module, narrow},
     plans::epilogue::{Added, activation_code},
 };
 
@@ -26,31 +28,36 @@ pub(crate) struct Kernel<'a> {
 }
 
 /// The block of `include/convolution.glsl`.
-pub(super) fn push(shape: &Convolution) -> Result<Vec<u32>, Unfit> {
+pub(super) fn push(shape: &Convolution) -> Result<Vec<Size>, Unfit> {
     let w = &shape.window;
-    let (inputs, outputs) = (shape.groups * shape.channels, shape.groups * shape.filters);
-    let ([rows, columns], taps) = (w.output(), w.kernel[0] * w.kernel[1]);
+    let number = |value: u64| Size::from(value);
+    let (inputs, outputs) = (number(shape.groups * shape.channels), number(shape.groups * shape.filters));
+    let (channels, filters) = (number(shape.channels), number(shape.filters));
+    let ([rows, columns], taps) = (w.output(), number(w.kernel[0] * w.kernel[1]));
+    let one = Size::constant(1);
     let (pixels, places) = (w.input[0] * w.input[1], rows * columns);
     let strides = match shape.layout {
         Layout::Nchw => [
-            [inputs * pixels, pixels, 1],
-            [shape.filters * shape.channels * taps, shape.channels * taps, taps],
-            [outputs * places, places, 1],
+            [inputs * pixels, pixels, one],
+            [filters * channels * taps, channels * taps, taps],
+            [outputs * places, places, one],
         ],
         Layout::Nhwc => {
-            [[inputs * pixels, 1, inputs], [shape.filters, 1, outputs], [outputs * places, 1, outputs]]
+            [[inputs * pixels, one, inputs], [filters, one, outputs], [outputs * places, one, outputs]]
         }
     };
-    let tap = if shape.layout == Layout::Nchw { 1 } else { shape.channels * outputs };
-    let sizes = [shape.channels, w.input[0], w.input[1], shape.filters, w.kernel[0], w.kernel[1]];
-    let window = [rows, columns, w.strides[0], w.strides[1], w.dilations[0], w.dilations[1]];
-    let all = sizes.into_iter().chain(window).chain([w.pads[0], w.pads[1]]).chain(strides[0]);
+    let tap = if shape.layout == Layout::Nchw { one } else { channels * outputs };
+    let kernel = w.kernel.map(number);
+    let sizes = [channels, w.input[0], w.input[1], filters, kernel[0], kernel[1]];
+    let [strides_of, dilations, pads] =
+        [w.strides, w.dilations, [w.pads[0], w.pads[1]]].map(|two| two.map(number));
+    let window = [rows, columns, strides_of[0], strides_of[1], dilations[0], dilations[1]];
+    let all = sizes.into_iter().chain(window).chain(pads).chain(strides[0]);
     let all = all.chain(strides[1]).chain([tap]).chain(strides[2]);
-    let push = all.map(|value| fixed("a size", value)).collect::<Result<Vec<u32>, Unfit>>()?;
-    let total = |each: u64| each.saturating_mul(shape.images);
-    fixed("a number of elements", total(inputs * pixels))?;
-    fixed("a number of elements", total(outputs * places))?;
-    fixed("a number of weights", outputs * shape.channels * taps)?;
+    let push = all.map(|value| narrow("a size", value)).collect::<Result<Vec<Size>, Unfit>>()?;
+    narrow("a number of elements", inputs * pixels * shape.images)?;
+    narrow("a number of elements", outputs * places * shape.images)?;
+    narrow("a number of weights", outputs * channels * taps)?;
     Ok(push)
 }
 
@@ -65,9 +72,9 @@ pub(super) fn direct(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Un
     let lanes = lanes_for(rows * columns, pixels, p("lanes")?);
     let blocks = u64::from(fixed_groups(shape.filters, channels)?) * shape.groups;
     let grid = [
-        fixed_groups(rows * columns, lanes * pixels)?,
-        fixed("a number of filters", blocks)?,
-        images_32(shape)?,
+        groups(rows * columns, lanes * pixels)?,
+        narrow("a number of filters", blocks)?,
+        narrow("a number of images", shape.images)?,
     ];
     Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
 }
@@ -83,10 +90,15 @@ pub(super) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan,
     let (lanes, filters) = (p("lanes")?, p("filters")?);
     mostly_there(shape, filters)?;
     let pixels = w.input[0] * w.input[1];
-    let quads = p("quads")? != 0 && pixels.is_multiple_of(4);
+    // Of a number that data decide nothing is known.
+    let quads = p("quads")? != 0 && !pixels.is_data() && pixels.is_multiple_of(4);
     let weight_quads = shape.channels.is_multiple_of(4);
     let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
-    let grid = [fixed_groups(pixels, lanes * 4)?, fixed("a number of filters", blocks)?, images_32(shape)?];
+    let grid = [
+        groups(pixels, lanes * 4)?,
+        narrow("a number of filters", blocks)?,
+        narrow("a number of images", shape.images)?,
+    ];
     let constants = vec![lanes, quads.into(), weight_quads.into(), least, most];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }
@@ -98,12 +110,12 @@ pub(super) fn strips(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Un
         return Err(Unfit("wants a kernel of 3x3 with strides of 1 and no dilation".into()));
     }
     at_least(shape, p("min_filters")?)?;
-    let [rows, columns] = w.output();
+    let [rows, columns] = w.output().map(Size::exact);
     let strips = rows.div_ceil(4) * columns;
     let lanes = lanes_for(strips, 1, p("lanes")?);
     let blocks = u64::from(fixed_groups(shape.filters, p("channels")?)?) * shape.groups;
     let grid = [fixed_groups(strips, lanes)?, fixed("a number of filters", blocks)?, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
+    Ok(Plan::of(step(shape, kernel, vec![lanes], grid.map(Size::from))?))
 }
 
 /// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3.
@@ -116,7 +128,7 @@ pub(super) fn patches(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, U
     let grid =
         [patch_groups(shape, across, lanes)?, fixed("a number of filters", blocks)?, images_32(shape)?];
     let [least, most] = kernel.limits();
-    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid.map(Size::from))?))
 }
 
 /// An invocation for `filters` filters at `across` neighbours, with a kernel of `columns` columns.
@@ -132,14 +144,14 @@ pub(super) fn rows(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfi
     }
     let [least, most] = kernel.limits();
     mostly_there(shape, filters)?;
-    let [rows, columns] = w.output();
+    let [rows, columns] = w.output().map(Size::exact);
     let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
     let grid = [
         fixed_groups(rows * columns.div_ceil(across.max(1).into()), lanes)?,
         fixed("a number of filters", blocks)?,
         images_32(shape)?,
     ];
-    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid.map(Size::from))?))
 }
 
 /// An invocation for four rows of `across` places of one filter over one channel, with a kernel of 3x3.
@@ -153,9 +165,9 @@ pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: Kernel<'_>) -> 
     let filters = fixed("filters", shape.groups * shape.filters)?;
     kernel.more.extend([filters, 0]);
     let [least, most] = kernel.limits();
-    let quads = shape.window.output()[1].is_multiple_of(4);
+    let quads = shape.window.output()[1].exact().is_multiple_of(4);
     let grid = [patch_groups(shape, across, lanes)?, filters, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid)?))
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid.map(Size::from))?))
 }
 
 /// Whether patches of results can be computed.
@@ -172,7 +184,7 @@ fn patched(shape: &Convolution, stride: u32) -> Result<(), Unfit> {
 
 /// Workgroups for patches of four rows by `across` places.
 fn patch_groups(shape: &Convolution, across: u32, lanes: u32) -> Result<u32, Unfit> {
-    let [rows, columns] = shape.window.output();
+    let [rows, columns] = shape.window.output().map(Size::exact);
     fixed_groups(rows.div_ceil(4) * columns.div_ceil(across.max(1).into()), lanes)
 }
 
@@ -197,9 +209,9 @@ pub(super) fn depthwise(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<P
     }
     let filters = shape.groups * shape.filters;
     let [rows, columns] = w.output();
-    let strips = fixed("a number of invocations", filters * rows.div_ceil(4) * columns)?;
+    let strips = narrow("a number of invocations", rows.div_ceil(4u64) * columns * filters)?;
     kernel.more.extend([fixed("filters", filters)?, (shape.layout == Layout::Nhwc).into()]);
-    let grid = [strips.div_ceil(lanes), images_32(shape)?, 1];
+    let grid = [groups(strips, lanes)?, narrow("a number of images", shape.images)?, 1.into()];
     Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
 }
 
@@ -222,14 +234,14 @@ pub(super) fn step(
     shape: &Convolution,
     kernel: Kernel<'_>,
     constants: Vec<u32>,
-    grid: [u32; 3],
+    grid: [Size; 3],
 ) -> Result<Step, Unfit> {
     let module = module(kernel.build)?;
     let mut all = vec![constants[0], kernel.added.code(), activation_code(kernel.activation)];
     all.extend(&constants[1..]);
     let mut push = push(shape)?;
-    push.extend(kernel.more);
-    Ok(Step::fixed(module, all, push, kernel.bindings, grid))
+    push.extend(kernel.more.into_iter().map(Size::from));
+    Ok(Step { module, constants: all, push, bindings: kernel.bindings, grid, subgroup_size: 0 })
 }
 
 impl Kernel<'_> {
@@ -241,7 +253,12 @@ impl Kernel<'_> {
 
 /// Invocations of a workgroup, at most `most` and at least 8, each with `pixels` places: of those that leave the fewest
 /// without work, the most.
-pub(crate) fn lanes_for(places: u64, pixels: u32, most: u32) -> u32 {
+pub(crate) fn lanes_for(places: impl Into<Size>, pixels: u32, most: u32) -> u32 {
+    let places = places.into();
+    if places.is_data() {
+        return most;
+    }
+    let places = places.exact();
     let covered = |lanes: u32| places.next_multiple_of(u64::from(lanes * pixels).max(1));
     let choices = std::iter::successors(Some(most), |lanes| (*lanes >= 16).then_some(lanes / 2));
     choices.min_by_key(|lanes| covered(*lanes)).unwrap_or(most)

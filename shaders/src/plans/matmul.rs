@@ -146,9 +146,9 @@ fn as_convolution<'a>(
     }
     shape(op)?;
     let (kernel, strides, dilations) = ([1, 1], [1, 1], [1, 1]);
-    let window = Window { input: [1, op.n.exact()], kernel, strides, dilations, pads: [0; 4], ceil: false };
+    let window = Window { input: [1.into(), op.n], kernel, strides, dilations, pads: [0; 4], ceil: false };
     let images = Convolution {
-        images: 1,
+        images: 1.into(),
         groups: op.batch.exact(),
         channels: op.k.exact(),
         filters: op.m.exact(),

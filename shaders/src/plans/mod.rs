@@ -8,6 +8,7 @@ mod attention;
 mod axis;
 mod block_matmul;
 mod block_rows;
+mod compact;
 mod concat;
 mod conv1d;
 mod conv2d;
@@ -27,6 +28,7 @@ mod lines;
 mod matmul;
 mod moves;
 mod norm;
+mod numbers;
 mod order;
 mod pad;
 mod pool2d;
@@ -39,6 +41,7 @@ mod scatter_nd;
 mod scatters;
 mod softmax;
 mod sort;
+mod suppress;
 mod top_k;
 
 use halite_ops::Operation;
@@ -65,6 +68,7 @@ lowered! {
     Attention,
     BlockMatMul,
     BlockRows,
+    Compact,
     Concat,
     Conv1d,
     Conv2d,
@@ -80,6 +84,7 @@ lowered! {
     KvAppend,
     MatMul,
     Norm,
+    Numbers,
     Pad,
     Pool2d,
     QuantMatMul,
@@ -90,5 +95,6 @@ lowered! {
     ScatterNd,
     Softmax,
     Sort,
+    Suppress,
     TopK,
 }

@@ -115,7 +115,10 @@ pub(super) fn whole_copy(tensor: &TensorDesc, from: Slot, to: Slot) -> Result<St
 pub(super) fn flat_grid(total: Size, piece: u32) -> Result<[Size; 3], Unfit> {
     let groups = groups(total, piece)?;
     let one = Size::constant(1);
-    Ok(if groups <= 65535 {
+    Ok(if groups.is_data() && !groups.is_at_most(65535) {
+        let across = groups.min(GRID_WIDTH);
+        [across, groups.div_ceil(across.max(1)), one]
+    } else if groups <= 65535 {
         [groups, one, one]
     } else {
         [GRID_WIDTH.into(), groups.div_ceil(GRID_WIDTH), one]

@@ -11,6 +11,9 @@ use crate::{
     plan::{fixed, groups, module, narrow},
 };
 
+/// Most passes that select: each leaves at most half.
+const MOST_PASSES: usize = 32;
+
 /// The number of a type.
 pub(crate) fn number_of(dtype: DType) -> Result<u32, Unfit> {
     let position = ORDERED.iter().position(|d| *d == dtype);
@@ -25,11 +28,16 @@ pub(super) fn merging(sorting: &Sorting, params: &Params) -> Result<Plan, Unfit>
     let block = block_size(sorting, params)?;
     let blocks = sorting.lines.length.div_ceil(block);
     let pairs = sorting.lines.elements();
-    let mut steps =
-        vec![sort_blocks(sorting, block, block.into(), Pass::of(0, blocks <= 1), sorting.lines.length)?];
+    let mut steps = vec![sort_blocks(
+        sorting,
+        block,
+        block.into(),
+        Pass::of(0, blocks.is_at_most(1)),
+        sorting.lines.length,
+    )?];
     let mut run = u64::from(block);
-    while run < sorting.lines.length {
-        let pass = Pass::of(steps.len(), run * 2 >= sorting.lines.length);
+    while !sorting.lines.length.is_at_most(run) {
+        let pass = Pass::of(steps.len(), sorting.lines.length.is_at_most(run * 2));
         let total = groups(pairs, MERGE_LANES)?;
         let across = total.min(32768);
         steps.push(Step {
@@ -57,13 +65,16 @@ pub(super) fn merging(sorting: &Sorting, params: &Params) -> Result<Plan, Unfit>
 pub(super) fn selecting(sorting: &Sorting, params: &Params) -> Result<Plan, Unfit> {
     let block = block_size(sorting, params)?;
     let mut count = sorting.lines.length;
-    if count > block && sorting.keep * 2 > block {
+    if !count.is_at_most(block.into()) && !(sorting.keep * 2).is_at_most(block.into()) {
         return Err(Unfit(format!("is for at most {} elements of a line", block / 2)));
     }
     let keep = narrow("k", sorting.keep)?;
     let (mut steps, mut scratch) = (Vec::new(), Vec::new());
     loop {
-        let pass = Pass::of(steps.len(), count <= block);
+        if steps.len() > MOST_PASSES {
+            return Err(Unfit(format!("is for lines that {MOST_PASSES} passes select from")));
+        }
+        let pass = Pass::of(steps.len(), count.is_at_most(block.into()));
         let kept = count / u64::from(block) * sorting.keep + (count % u64::from(block)).min(sorting.keep);
         let mut step = sort_blocks(sorting, block, keep, pass, count)?;
         if let Some(number) = step.push.last_mut() {
@@ -106,7 +117,9 @@ fn block_size(sorting: &Sorting, params: &Params) -> Result<u32, Unfit> {
     if !most.is_power_of_two() || most < 2 {
         return Err(Unfit(format!("has blocks of {most}, which is no power of two")));
     }
-    let block = if length >= most { most } else { fixed("a length", length.ceil_log2().pow2())? };
+    // Lines that data decide may be as long as any.
+    let block =
+        if length.is_data() || length >= most { most } else { fixed("a length", length.ceil_log2().pow2())? };
     Ok(block.max(2))
 }
 

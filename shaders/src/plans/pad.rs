@@ -32,33 +32,42 @@ fn merged(op: &Pad) -> Vec<Extent> {
         let joins = |last: &Extent| bare(&next) && (bare(last) || op.border == Border::Constant);
         match merged.last_mut() {
             Some(last) if joins(last) => {
-                let times = |value: i64| value.saturating_mul(next.input);
+                let times = |value: Size| value * next.input;
                 let Extent { input, output, before } = *last;
                 *last = Extent { input: times(input), output: times(output), before: times(before) };
             }
             _ => merged.push(next),
         }
     }
-    if merged.is_empty() { vec![Extent { input: 1, output: 1, before: 0 }] } else { merged }
+    if merged.is_empty() {
+        vec![Extent { input: 1.into(), output: 1.into(), before: 0.into() }]
+    } else {
+        merged
+    }
 }
 
 fn bordered(op: &Pad, build: &str, params: &Params) -> Result<Plan, Unfit> {
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
-    let factor = factor(params.get("unit")?, op.dtype)? as i64;
+    let factor = factor(params.get("unit")?, op.dtype)?;
     let mut extents = merged(op);
     let inner = extents.last_mut().expect("there is one at least");
     if factor > 1 {
         let Extent { input, output, before } = *inner;
         let bare = before == 0 && input == output;
-        let whole = [input, output, before].iter().all(|v| v % factor == 0);
+        let whole = [input, output].iter().all(|v| v.is_multiple_of(factor))
+            && if before < 0 { -before } else { before }.is_multiple_of(factor);
         if !whole || !(bare || op.border == Border::Constant) {
             return Err(Unfit(format!("moves {factor} elements at a time, which borders cut")));
         }
-        *inner = Extent { input: input / factor, output: output / factor, before: before / factor };
+        *inner = Extent {
+            input: input / factor,
+            output: output / factor,
+            before: if before < 0 { -(-before / factor) } else { before / factor },
+        };
     }
-    let starts: Vec<Size> = extents.iter().map(|e| op.start(e).into()).collect();
-    let inputs: Vec<Size> = extents.iter().map(|e| e.input.into()).collect();
-    let sizes: Vec<Size> = extents.iter().map(|e| e.output.into()).collect();
+    let starts: Vec<Size> = extents.iter().map(|e| op.start(e)).collect();
+    let inputs: Vec<Size> = extents.iter().map(|e| e.input).collect();
+    let sizes: Vec<Size> = extents.iter().map(|e| e.output).collect();
     let mut push: Vec<Size> = six(&inputs).into_iter().chain(six(&starts)).collect();
     let value = Values::Float(vec![op.value.0]).to_bytes(op.dtype);
     let pattern: Vec<u8> = value.iter().copied().cycle().take(16).collect();

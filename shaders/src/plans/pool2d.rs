@@ -2,6 +2,8 @@
 
 use halite_ops::{Op, pool2d::Pool2d, window::Layout};
 
+use halite_sizes::Size;
+
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{fixed, fixed_groups, module},
@@ -32,11 +34,12 @@ fn dispatch(op: &Pool2d, build: &str, params: &Params, results: u32) -> Result<P
     let lanes = params.get("lanes")?;
     let (images, channels, window) = op.shape();
     let module = module(build)?;
-    let [rows, columns] = window.output();
+    let [rows, columns] = window.output().map(Size::exact);
+    let input = window.input.map(Size::exact);
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         fixed("a number of elements", tensor.elements())?;
     }
-    let sizes = [channels, window.input[0], window.input[1], op.kernel[0], op.kernel[1], rows, columns];
+    let sizes = [channels, input[0], input[1], op.kernel[0], op.kernel[1], rows, columns];
     let all = sizes.iter().chain(&op.strides).chain(&op.dilations).chain(&op.pads);
     let mut push = all.map(|v| fixed("a size", *v)).collect::<Result<Vec<u32>, Unfit>>()?;
     push.push((op.layout == Layout::Nhwc).into());

@@ -29,14 +29,14 @@ fn scattered(op: &ScatterNd, build: &str, params: &Params) -> Result<Plan, Unfit
         return Err(Unfit(format!("moves {factor} elements at a time, slices have {}", op.inner)));
     }
     let inner = op.inner / factor;
-    let shares = shares(inner, op.slices);
+    let shares = shares(inner.value(), op.slices.value());
     let extents = op.extents.iter().map(|e| narrow("a dimension", *e)).collect::<Result<Vec<_>, _>>()?;
     let mut push: Vec<Size> =
         extents.into_iter().chain(std::iter::repeat(1.into())).take(MOST_DIMS).collect();
     push.extend([narrow("a number of slices", op.slices)?, shares.into()]);
     let constants = [index_words(op.index), op.reduction as u32, op.extents.len() as u32];
     let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
-    let sizes = [Size::from(shares), inner.into()];
+    let sizes = [Size::from(shares), inner];
     let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
     let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
     Ok(Plan::new(vec![copy, scatter], Vec::new()).updating())

@@ -2,6 +2,7 @@
 //! others become a node with regions.
 
 use halite_formats::onnx::Graph as GraphProto;
+use halite_sizes::Size;
 
 use super::{
     Result, flex,
@@ -11,7 +12,8 @@ use super::{
 };
 use crate::{
     CompileError,
-    graph::{NodeOp, Region, TensorId},
+    build::Builder,
+    graph::{ElementType, NodeOp, Region, TensorId},
 };
 
 /// The importer of a control flow operator.
@@ -44,35 +46,84 @@ fn branch<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     };
     let mark = importer.builder.mark();
     let [then, other] = graphs.map(|graph| region(importer, site, graph));
-    let (then, other) = match (then, other) {
+    let (mut then, mut other) = match (then, other) {
         (Ok(Some(then)), Ok(Some(other))) => (then, other),
         (then, other) => {
             importer.builder.watch().check()?;
             importer.builder.rollback(mark);
             // A branch may be wrong for sizes with which it is never taken.
-            let of_run_time =
-                matches!(&unknown, CompileError::NeedsValues { inputs, .. } if inputs.is_empty());
-            let failed = then.err().or(other.err()).filter(|_| of_run_time);
+            let failed = then.err().or(other.err()).filter(|_| is_of_run_time(&unknown));
             return Err(failed.unwrap_or(unknown));
         }
     };
     let types = |importer: &Importer<'_>, ids: &[TensorId]| -> Vec<_> {
         ids.iter().map(|id| importer.type_of(*id)).collect()
     };
-    let outputs = types(importer, &then.results);
-    if outputs != types(importer, &other.results) {
+    let given = [types(importer, &then.results), types(importer, &other.results)];
+    importer.builder.at(site.location.clone());
+    let Some((outputs, symbols, values)) = joined(&mut importer.builder, &given) else {
         importer.builder.rollback(mark);
-        return Err(unknown);
+        return Err(different(site, &given).filter(|_| is_of_run_time(&unknown)).unwrap_or(unknown));
+    };
+    for (region, values) in [&mut then, &mut other].into_iter().zip(values) {
+        region.nodes.extend(importer.builder.setting(&symbols, values));
     }
     let condition = importer.builder.reshape(condition, &[])?;
-    importer.builder.at(site.location.clone());
     let made = importer.builder.push(NodeOp::If(Box::new([then, other])), &[condition], &outputs)?;
     Ok(made.into_iter().map(Value::Tensor).collect())
 }
 
+/// Whether an error is of values that no input gives.
+fn is_of_run_time(error: &CompileError) -> bool {
+    matches!(error, CompileError::NeedsValues { inputs, .. } if inputs.is_empty())
+}
+
+/// A tensor's type and sizes.
+type Type = (ElementType, Vec<Size>);
+
+/// What both branches give: types, symbols for the sizes in which they differ, and their values in each branch. None where the
+/// tensors are not of the same types and numbers of dimensions.
+fn joined(b: &mut Builder, given: &[Vec<Type>; 2]) -> Option<(Vec<Type>, Vec<Size>, [Vec<Size>; 2])> {
+    let [then, other] = given;
+    let kind = |(element, sizes): &Type| (*element, sizes.len());
+    if !then.iter().map(kind).eq(other.iter().map(kind)) {
+        return None;
+    }
+    let (mut types, mut symbols, mut values) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+    for ((element, then), (_, other)) in then.iter().zip(other) {
+        let mut sizes = Vec::new();
+        for (a, b_size) in then.iter().zip(other) {
+            if a.is(*b_size) || !a.is_data() && !b_size.is_data() && a == b_size {
+                sizes.push(*a);
+                continue;
+            }
+            let symbol = b.joined_size("a size of a result", [*a, *b_size])?;
+            sizes.push(symbol);
+            symbols.push(symbol);
+            values[0].push(*a);
+            values[1].push(*b_size);
+        }
+        types.push((*element, sizes));
+    }
+    Some((types, symbols, values))
+}
+
+/// What keeps branches from being one node.
+fn different(site: &Site<'_>, [then, other]: &[Vec<Type>; 2]) -> Option<CompileError> {
+    let text = |types: &[Type]| -> Vec<String> {
+        types.iter().map(|(element, sizes)| format!("{element} with {} dimensions", sizes.len())).collect()
+    };
+    let (then, other) = (text(then).join(", "), text(other).join(", "));
+    let reason = format!(
+        "data decide which branch is taken, and the branches give other types: {then} or {other}; bind the value that decides \
+         to a constant, or make them alike"
+    );
+    Some(CompileError::unsupported(&site.location, reason))
+}
+
 /// A branch as a region; none if it gives what is no tensor.
 fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, graph: &'m GraphProto) -> Result<Option<Region>> {
-    importer.builder.region::<u64>(&[])?;
+    importer.builder.region::<Size>(&[])?;
     let values = importer.inner(&site.location, |importer| importer.run(graph))?;
     let results = tensors(&values, &site.location).ok();
     Ok(results.map(|results| importer.builder.close(&results)))

@@ -1,6 +1,6 @@
 //! The walk over a model's nodes: names and what they stand for, functions, and which importer is asked.
 
-use halite_sizes::Size;
+use halite_sizes::{Size, Trace};
 
 use std::{
     collections::{HashMap, HashSet},
@@ -140,7 +140,9 @@ impl<'m> Importer<'m> {
         let inputs = ports(inputs, bindings);
         let shapes = bindings.resolve(&inputs)?;
         let open = bindings.open_shapes(&inputs, &shapes);
-        let _entered = open.as_ref().map(|open| open.trace.enter());
+        let trace = open.as_ref().map_or_else(Trace::new, |open| open.trace.clone());
+        let _entered = trace.enter();
+        self.builder.with_data(&trace);
         let mut tensors: HashMap<&str, TensorId> = HashMap::new();
         for (index, (input, dims)) in inputs.iter().zip(&shapes).enumerate() {
             let sizes = match &open {
@@ -166,8 +168,10 @@ impl<'m> Importer<'m> {
                 Value::Nothing => {}
             }
         }
+        let data = self.builder.take_data();
         let mut graph = self.builder.finish()?;
-        graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols });
+        let symbols = open.map_or_else(Vec::new, |open| open.symbols);
+        graph.open = (!symbols.is_empty() || !data.is_empty()).then_some(OpenSizes { trace, symbols, data });
         Ok(graph)
     }
 
@@ -384,6 +388,7 @@ impl<'m> Importer<'m> {
         let site = self.site(node, index, names)?;
         self.builder.at(site.location.clone());
         let values = (self.compute)(self, &site)?;
+        self.builder.check_data()?;
         for (index, name) in node.outputs.iter().enumerate() {
             match values.get(index) {
                 Some(value) => self.define(name, value.clone()),
@@ -398,8 +403,8 @@ impl<'m> Importer<'m> {
     }
 
     /// Type and dimensions of a tensor.
-    pub(super) fn type_of(&self, id: TensorId) -> (ElementType, Vec<u64>) {
-        (self.builder.element(id), self.builder.dims(id).to_vec())
+    pub(super) fn type_of(&self, id: TensorId) -> (ElementType, Vec<Size>) {
+        (self.builder.element(id), self.builder.sizes(id).to_vec())
     }
 
     /// A tensor of the model.

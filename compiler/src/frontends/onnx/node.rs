@@ -192,7 +192,7 @@ impl<'m> NodeView<'m> {
     /// Sizes that are an attribute in old versions of an operator, and an input in new ones; as [`NodeView::ints_of`].
     pub(crate) fn sizes_of(
         &self,
-        b: &Builder,
+        b: &mut Builder,
         name: &str,
         input: usize,
         what: &str,

@@ -4,6 +4,8 @@
 use halite_ops::{convolution::Convolution, window::Layout};
 
 use super::{Kernel, images_32, step};
+use halite_sizes::Size;
+
 use crate::{
     Plan, Slot, Unfit,
     plan::{fixed, fixed_groups},
@@ -29,7 +31,7 @@ pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Re
 fn places_of_filters(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
     let mut turned = *shape;
     turned.filters = 1;
-    turned.window.input = [1, shape.filters];
+    turned.window.input = [1, shape.filters].map(Size::from);
     let groups = shape.groups > 1 && kernel.added.bias;
     if groups {
         return products(shape, kernel, false);
@@ -54,7 +56,7 @@ pub(in crate::plans) fn products(
         return Err(Unfit("wants terms and filters".into()));
     }
     let (lanes, most) = (p("lanes")?, p("rows")?);
-    let [height, width] = w.output();
+    let [height, width] = w.output().map(Size::exact);
     let pixels = height * width;
     let blocks = fixed_groups(shape.filters, most)?;
     let rows = shape.filters.div_ceil(blocks.max(1).into());
@@ -68,5 +70,5 @@ pub(in crate::plans) fn products(
     let constants = [&[lanes, rows][..], &flags, &[least, limit]].concat();
     let grid =
         [fixed_groups(pixels, lanes * PLACES)?, fixed("a number of filters", blocks)?, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, constants, grid)?))
+    Ok(Plan::of(step(shape, kernel, constants, grid.map(Size::from))?))
 }

@@ -2,11 +2,12 @@
 //! with whole sums or parts of them.
 
 use halite_ops::{convolution::Convolution, window::Layout};
+use halite_sizes::Size;
 
 use super::{Kernel, at_least, images_32, step};
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{fixed, fixed_groups, module},
+    plan::{fixed, fixed_groups, groups, module, narrow},
     plans::epilogue::activation_code,
 };
 
@@ -36,7 +37,11 @@ pub(in crate::plans) fn gemm(shape: &Convolution, kernel: Kernel<'_>) -> Result<
     at_least(shape, p("min_filters")?)?;
     let [rows, columns] = shape.window.output();
     let blocks = u64::from(fixed_groups(shape.filters, bm)?) * shape.groups;
-    let grid = [fixed_groups(rows * columns, bn)?, fixed("a number of filters", blocks)?, images_32(shape)?];
+    let grid = [
+        groups(rows * columns, bn)?,
+        narrow("a number of filters", blocks)?,
+        narrow("a number of images", shape.images)?,
+    ];
     let [height, width] = shape.window.kernel.map(|size| fixed("the kernel", size));
     let last = (shape.layout == Layout::Nhwc).into();
     let constants = vec![lanes, bm, bn, bk, tm, tn, height?, width?, last];
@@ -93,7 +98,7 @@ fn worth_cutting(shape: &Convolution, params: &Params, of: &Tiles) -> Result<(),
     let (parts, tiles) = (parts as f64, of.count().max(1) as f64);
     let faster = parts.min((f64::from(params.get("busy")?) / tiles).max(1.0));
     let saved = shape.depth() as f64 * (1.0 - 1.0 / faster);
-    let sums: f64 = shape.output_dims().iter().map(|d| *d as f64).product::<f64>() * parts;
+    let sums: f64 = shape.output_dims().iter().map(|d| d.as_f64()).product::<f64>() * parts;
     let cost = DISPATCH + sums / SUMS;
     if saved < cost {
         return Err(Unfit(format!(
@@ -110,7 +115,7 @@ fn whole(shape: &Convolution, kernel: Kernel<'_>, tiles: Tiles) -> Result<Plan, 
         let (bm, bn) = (tiles.bm, tiles.bn);
         return Err(Unfit(format!("wants at least {least} tiles of {bm}x{bn} results, there are {count}")));
     }
-    Ok(Plan::of(step(shape, kernel, tiles.constants, tiles.grid)?))
+    Ok(Plan::of(step(shape, kernel, tiles.constants, tiles.grid.map(Size::from))?))
 }
 
 /// Parts of sums by as many workgroups as make about `tiles` tiles, and their sum by the build `add`.
@@ -126,9 +131,9 @@ fn cut(shape: &Convolution, kernel: Kernel<'_>, of: Tiles, add: &str) -> Result<
     }
     let Tiles { grid, mut constants, .. } = of;
     let (parts, part) = (fixed("parts", parts)?, fixed("a part", part)?);
-    let [rows, columns] = shape.window.output();
+    let [rows, columns] = shape.window.output().map(Size::exact);
     let filters = shape.groups * shape.filters;
-    let results = shape.images * filters * rows * columns;
+    let results = shape.images.exact() * filters * rows * columns;
     fixed("a number of sums", results * u64::from(parts))?;
     constants.extend([parts, part]);
     let add_module = module(add)?;
@@ -145,8 +150,8 @@ fn cut(shape: &Convolution, kernel: Kernel<'_>, of: Tiles, add: &str) -> Result<
         [fixed_groups(results, ADD_LANES)?, 1, 1],
     );
     let to_scratch = vec![bindings[0], bindings[1], bindings[1], Slot::Scratch(0), bindings[1]];
-    let grid = [grid[0], grid[1], fixed("images and parts", shape.images * u64::from(parts))?];
-    let sums = step(shape, Kernel { bindings: to_scratch, ..kernel }, constants, grid)?;
+    let grid = [grid[0], grid[1], fixed("images and parts", shape.images.exact() * u64::from(parts))?];
+    let sums = step(shape, Kernel { bindings: to_scratch, ..kernel }, constants, grid.map(Size::from))?;
     Ok(Plan::new(vec![sums, add], vec![(results * u64::from(parts) * 4).max(4).into()]))
 }
 
@@ -189,7 +194,7 @@ fn tiled(shape: &Convolution, params: &Params) -> Result<([u32; 3], [u32; 2]), U
         return Err(Unfit("wants channels first".into()));
     }
     at_least(shape, params.get("min_filters")?)?;
-    let [rows, columns] = shape.window.output();
+    let [rows, columns] = shape.window.output().map(Size::exact);
     let blocks = u64::from(fixed_groups(shape.filters, params.get("bm")?)?) * shape.groups;
     let places = fixed_groups(rows * columns, params.get("bn")?)?;
     let [height, width] = shape.window.kernel;

@@ -25,7 +25,7 @@ pub(super) fn convolution(
     x: TensorId,
     w: TensorId,
 ) -> Result<(Sliding, u64)> {
-    let (input, taps) = (b.dims(x), b.dims(w));
+    let (input, taps) = (b.sizes(x), b.dims(w));
     if input.len() < 3 || taps.len() != input.len() {
         return Err(node.invalid(format!("no convolution of {}", b.describe(&[x, w]))));
     }
@@ -53,7 +53,7 @@ fn conv_integer(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(1)?);
-    let (input, taps) = (b.dims(x).to_vec(), b.dims(w).to_vec());
+    let (input, taps) = (b.sizes(x).to_vec(), b.dims(w).to_vec());
     if input.len() < 3 || taps.len() != input.len() {
         return Err(node.invalid(format!("no transposed convolution of {}", b.describe(&[x, w]))));
     }
@@ -67,7 +67,7 @@ fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     let wanted = match auto {
         _ if node.has("output_shape") => Some(output_shape(node, rank)?),
         AutoPad::SameLower | AutoPad::SameUpper => {
-            Some((0..rank).map(|d| input[d + 2].saturating_mul(strides[d])).collect())
+            Some((0..rank).map(|d| input[d + 2].exact().saturating_mul(strides[d])).collect())
         }
         AutoPad::NotSet | AutoPad::Valid => None,
     };
@@ -81,7 +81,8 @@ fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
             let mut pads = Vec::new();
             for d in 0..rank {
                 let reach = dilations[d].saturating_mul(taps[d + 2] - 1).saturating_add(1);
-                let whole = input[d + 2].saturating_sub(1).saturating_mul(strides[d]).saturating_add(reach);
+                let whole =
+                    input[d + 2].exact().saturating_sub(1).saturating_mul(strides[d]).saturating_add(reach);
                 let whole = whole.saturating_add(more[d]);
                 // What is wanted beyond is added behind.
                 more[d] = more[d].saturating_add(wanted[d].saturating_sub(whole));

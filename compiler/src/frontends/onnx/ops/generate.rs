@@ -5,6 +5,7 @@ use halite_ops::{
     DType, Values,
     expression::{Function, Operand, Scalar},
 };
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -39,23 +40,25 @@ fn constant(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![made?])
 }
 
-fn sizes(node: &NodeView<'_>, wanted: &[i64]) -> Result<Vec<u64>> {
-    let all: std::result::Result<Vec<u64>, _> = wanted.iter().map(|size| u64::try_from(*size)).collect();
-    all.map_err(|_| node.invalid(format!("{wanted:?} is no shape")))
-}
-
 fn constant_of_shape(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let dims = sizes(node, &b.need_ints(node.input(0)?, "the shape")?)?;
+    let dims = b.need_sizes(node.input(0)?, "the shape")?;
+    if dims.iter().any(|size| *size < 0) {
+        return Err(node.invalid(format!("{dims:?} is no shape")));
+    }
     let value = match node.tensor(b, "value")? {
         Some((element, _, bytes)) => b.constant("", element, &[], bytes)?,
         None => b.float(DType::F32, 0.0)?,
     };
-    Ok(vec![b.expand(value, &dims)?])
+    Ok(vec![b.expand_to(value, &dims)?])
 }
 
 /// `start`, `start + delta`, …, below `limit`.
 fn range(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let element = b.element(node.input(0)?);
+    let all = [node.input(0)?, node.input(1)?, node.input(2)?];
+    if all.iter().any(|id| b.tensor(*id).constant.is_none()) {
+        return Ok(vec![open_range(b, node, all)?]);
+    }
     if !element.is_float() {
         let mut numbers = [0i64; 3];
         for (index, number) in numbers.iter_mut().enumerate() {
@@ -79,6 +82,35 @@ fn range(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![b.values(element, &[count], &values)?])
 }
 
+/// A range whose numbers are not all known: from sizes that stay open, or from data.
+fn open_range(b: &mut Builder, node: &NodeView<'_>, all: [TensorId; 3]) -> Result<TensorId> {
+    if all.iter().any(|id| b.tensor(*id).count() != 1) {
+        return Err(node.invalid("a range of what are no scalars"));
+    }
+    let mut scalars = all;
+    for scalar in &mut scalars {
+        *scalar = b.reshape(*scalar, &[])?;
+    }
+    let element = b.element(all[0]);
+    let known: Option<Vec<Size>> = match element.is_float() {
+        true => None,
+        false => all.iter().map(|id| b.size_values(*id)?.first().copied()).collect(),
+    };
+    let Some(&[start, limit, delta]) = known.as_deref() else { return b.range_of(scalars) };
+    if delta != 1 {
+        let numbers = [start, limit, delta].map(|number| number.exact_signed());
+        let [start, limit, delta] = numbers.map(i128::from);
+        let count = count(node, (limit - start) as f64, delta as f64)?;
+        let at = |index: u64| (start + i128::from(index) * delta) as i64;
+        return b.values(element, &[count], &Values::Int((0..count).map(at).collect()));
+    }
+    let places = b.line_of_places(element, (limit - start).max(0))?;
+    match start.is_constant() && start == 0 {
+        true => Ok(places),
+        false => b.binary(Function::Add, places, scalars[0]),
+    }
+}
+
 fn count(node: &NodeView<'_>, length: f64, delta: f64) -> Result<u64> {
     /// More numbers than this are no range that a model means.
     const MOST: f64 = 8_388_608.0;
@@ -90,16 +122,17 @@ fn count(node: &NodeView<'_>, length: f64, delta: f64) -> Result<u64> {
 }
 
 /// Numbers of rows and of columns as tensors that broadcast to a matrix.
-fn rows_and_columns(b: &mut Builder, rows: u64, columns: u64) -> Result<[TensorId; 2]> {
-    let down = b.places(DType::I32, &[rows, 1])?;
-    let right = b.places(DType::I32, &[1, columns])?;
-    Ok([down, right])
+fn rows_and_columns(b: &mut Builder, rows: Size, columns: Size) -> Result<[TensorId; 2]> {
+    let one = Size::constant(1);
+    let down = b.line_of_places(DType::I32, rows)?;
+    let right = b.line_of_places(DType::I32, columns)?;
+    Ok([b.reshape_to(down, &[rows, one])?, b.reshape_to(right, &[one, columns])?])
 }
 
 fn eye_like(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let element = node.element("dtype")?.unwrap_or_else(|| b.element(data));
-    let [rows, columns] = <[u64; 2]>::try_from(b.dims(data)).map_err(|_| node.invalid("takes a matrix"))?;
+    let [rows, columns] = <[Size; 2]>::try_from(b.sizes(data)).map_err(|_| node.invalid("takes a matrix"))?;
     let [down, right] = rows_and_columns(b, rows, columns)?;
     let diagonal = b.float(DType::I32, node.int("k", 0)? as f64)?;
     let down = b.binary(Function::Add, down, diagonal)?;
@@ -111,7 +144,7 @@ fn eye_like(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 fn trilu(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let element = b.element(data);
-    let &[.., rows, columns] = b.dims(data) else { return Err(node.invalid("takes matrices")) };
+    let &[.., rows, columns] = b.sizes(data) else { return Err(node.invalid("takes matrices")) };
     let k = node.optional(1).map(|k| b.need_ints(k, "the diagonal")).transpose()?;
     let k = k.and_then(|k| k.first().copied()).unwrap_or(0).clamp(-(1 << 30), 1 << 30);
     let [down, right] = rows_and_columns(b, rows, columns)?;

@@ -9,7 +9,6 @@ use crate::{
 };
 
 pub(super) const OPS: &[(&str, Import)] = &[
-    ("Compress", compress),
     ("Gather", gather),
     ("GatherElements", gather_elements),
     ("GatherND", gather_nd),
@@ -134,25 +133,4 @@ fn rows_behind(
     let (update, cache) = (b.reshape(update, &from)?, b.reshape(cache, &to)?);
     let made = b.append(update, cache, starts)?;
     b.reshape(made, &dims)
-}
-
-/// Places along an axis, or of all elements, for which a condition holds that is known.
-fn compress(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let mut data = node.input(0)?;
-    let condition = b.need_ints(node.input(1)?, "the condition")?;
-    let axis = match node.int_if("axis")? {
-        Some(axis) => node.axis(axis, b.rank(data))?,
-        None => {
-            let count = elements(b.dims(data));
-            data = b.reshape(data, &[count])?;
-            0
-        }
-    };
-    if condition.len() as u64 > b.dims(data)[axis] {
-        return Err(node.invalid("the condition has more places than the data"));
-    }
-    let chosen = condition.iter().enumerate().filter(|(_, holds)| **holds != 0);
-    let places: Vec<i64> = chosen.map(|(place, _)| place as i64).collect();
-    let places = b.ints_constant(&places)?;
-    Ok(vec![b.gather(data, places, axis)?])
 }

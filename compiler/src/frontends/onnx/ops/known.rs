@@ -5,17 +5,14 @@ use std::cmp::Ordering;
 
 use halite_ops::{DType, Values};
 
-use super::{Import, NodeView, Result};
+use super::{NodeView, Result};
 use crate::{
     build::Builder,
     graph::{TensorId, elements},
 };
 
-pub(super) const OPS: &[(&str, Import)] =
-    &[("NonMaxSuppression", non_max_suppression), ("NonZero", non_zero), ("Unique", unique)];
-
 /// Coordinates of the elements that are not 0.
-fn non_zero(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn non_zero(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let known = b.need_floats(data, "which elements are not 0")?;
     let dims = b.dims(data).to_vec();
@@ -40,7 +37,7 @@ fn order(values: &Values, a: usize, b: usize) -> Ordering {
 
 /// Elements, or places along an axis, without repetition: the values, where each is first, for each place which of them it
 /// has, and how often each is there.
-fn unique(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn unique(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let mut data = node.input(0)?;
     b.need_floats(data, "which elements there are")?;
     let axis = node.int_if("axis")?;
@@ -113,7 +110,7 @@ impl Corners {
 }
 
 /// The best boxes of each class that do not overlap better ones, as (batch, class, box).
-fn non_max_suppression(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn non_max_suppression(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     const WHAT: &str = "which boxes are left";
     let (boxes, scores) = (node.input(0)?, node.input(1)?);
     let (&[batches, count, 4], &[score_batches, classes, scored]) = (b.dims(boxes), b.dims(scores)) else {

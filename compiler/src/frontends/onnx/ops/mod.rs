@@ -4,6 +4,7 @@
 mod attention;
 mod binary;
 mod conv;
+mod counted;
 mod einsum;
 mod generate;
 mod image;
@@ -27,6 +28,7 @@ mod reduce;
 mod resize;
 mod shape;
 mod signal;
+mod slice;
 mod softmax;
 mod unary;
 mod window;
@@ -42,10 +44,10 @@ const ONNX: &[&[(&str, Import)]] = &[
     binary::OPS,
     attention::OPS,
     conv::OPS,
+    counted::OPS,
     einsum::OPS,
     generate::OPS,
     index::OPS,
-    known::OPS,
     image::OPS,
     linear::OPS,
     linear_attention::OPS,
@@ -61,6 +63,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     resize::OPS,
     shape::OPS,
     signal::OPS,
+    slice::OPS,
     softmax::OPS,
     unary::OPS,
 ];

@@ -19,7 +19,6 @@ pub(super) const OPS: &[(&str, Import)] = &[
     ("DepthToSpace", depth_to_space),
     ("Pad", pad),
     ("ReverseSequence", reverse_sequence),
-    ("Slice", slice),
     ("SpaceToDepth", space_to_depth),
     ("Split", split),
     ("Tile", tile),
@@ -44,10 +43,12 @@ fn concat(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 /// Sizes of the parts: given, or as equal as can be, the last one smaller.
-fn split_sizes(b: &Builder, node: &NodeView<'_>, size: u64) -> Result<Vec<u64>> {
-    if let Some(sizes) = node.ints_of(b, "split", 1, "the sizes of the parts")? {
-        let all: std::result::Result<Vec<u64>, _> = sizes.iter().map(|s| u64::try_from(*s)).collect();
-        return all.map_err(|_| node.invalid(format!("{sizes:?} are no sizes")));
+fn split_sizes(b: &mut Builder, node: &NodeView<'_>, size: Size) -> Result<Vec<Size>> {
+    if let Some(sizes) = node.sizes_of(b, "split", 1, "the sizes of the parts")? {
+        if sizes.iter().any(|size| *size < 0) {
+            return Err(node.invalid(format!("{sizes:?} are no sizes")));
+        }
+        return Ok(sizes);
     }
     let default = node.used.len() as i64;
     let count = u64::try_from(node.int("num_outputs", default)?).unwrap_or(0);
@@ -55,18 +56,18 @@ fn split_sizes(b: &Builder, node: &NodeView<'_>, size: u64) -> Result<Vec<u64>> 
         return Err(node.invalid(format!("{count} parts, and {} outputs", node.used.len())));
     }
     let part = size.div_ceil(count);
-    Ok((0..count).map(|index| part.min(size.saturating_sub(index * part))).collect())
+    Ok((0..count).map(|index| part.min((size - part * index).max(0))).collect())
 }
 
 fn split(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
-    let length = b.sizes(data)[axis].exact();
+    let length = b.sizes(data)[axis];
     let sizes = split_sizes(b, node, length)?;
-    if sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size)) != length {
+    if !sizes.iter().sum::<Size>().agrees(length) {
         return Err(node.invalid(format!("parts of {sizes:?} are not the {length} there are")));
     }
-    let mut start = 0;
+    let mut start = Size::constant(0);
     let mut parts = Vec::new();
     for count in sizes {
         parts.push(part(b, data, axis, start, count)?);
@@ -76,78 +77,18 @@ fn split(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 /// `count` places along an axis.
-pub(super) fn part(b: &mut Builder, data: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
+pub(super) fn part(
+    b: &mut Builder,
+    data: TensorId,
+    axis: usize,
+    start: impl Into<Size>,
+    count: impl Into<Size>,
+) -> Result<TensorId> {
+    let (start, count) = (start.into(), count.into());
     let mut ranges: Vec<Range<Size>> = b.sizes(data).iter().map(|size| Range::all(*size)).collect();
-    let start = if count == 0 { 0 } else { start };
-    ranges[axis] = Range { start: start.into(), step: 1, count: count.into() };
+    let start = if count == 0 { 0.into() } else { start };
+    ranges[axis] = Range { start, step: 1, count };
     b.slice(data, &ranges)
-}
-
-/// Starts, ends, axes and steps are attributes before version 10, and inputs since.
-fn slice(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let data = node.input(0)?;
-    let dims = b.sizes(data).to_vec();
-    let missing = || node.invalid("starts or ends are missing");
-    let starts = node.sizes_of(b, "starts", 1, "where the slice starts")?.ok_or_else(missing)?;
-    let ends = node.sizes_of(b, "ends", 2, "where the slice ends")?.ok_or_else(missing)?;
-    let axes = match node.ints_of(b, "axes", 3, "the axes")? {
-        Some(axes) => node.axes(&axes, dims.len())?,
-        None => (0..starts.len()).collect(),
-    };
-    let steps = node.optional(4).map(|id| b.need_ints(id, "the steps")).transpose()?;
-    let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
-    if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || axes.len() > dims.len() {
-        return Err(node.invalid("starts, ends, axes and steps are not equally many"));
-    }
-    let mut ranges: Vec<Range<Size>> = dims.iter().map(|size| Range::all(*size)).collect();
-    for (index, axis) in axes.iter().enumerate() {
-        let size = *dims.get(*axis).ok_or_else(|| node.invalid(format!("there is no axis {axis}")))?;
-        ranges[*axis] = match steps[index] {
-            1 => forward(size, starts[index], ends[index]),
-            step => {
-                let [size, start, end] = [size, starts[index], ends[index]].map(Size::exact_signed);
-                let Range { start, step, count } =
-                    range(size, start, end, step).ok_or_else(|| node.invalid("a step is 0"))?;
-                Range { start: start.into(), step, count: count.into() }
-            }
-        };
-    }
-    Ok(vec![b.slice(data, &ranges)?])
-}
-
-/// What a slice of a dimension in steps of 1 means, by NumPy's rules.
-fn forward(size: Size, start: Size, end: Size) -> Range<Size> {
-    let inside = |place: Size| {
-        let place = if place < 0 { place + size } else { place };
-        place.max(0).min(size)
-    };
-    let (start, end) = (inside(start), inside(end));
-    let count = (end - start).max(0);
-    if count == 0 { Range { start: 0.into(), step: 1, count } } else { Range { start, step: 1, count } }
-}
-
-/// What a slice of a dimension means, by NumPy's rules.
-fn range(size: i64, start: i64, end: i64, step: i64) -> Option<Range> {
-    let from_end = |value: i64| if value < 0 { value.saturating_add(size) } else { value };
-    let (start, end) = (from_end(start), from_end(end));
-    let (start, count) = match step {
-        0 => return None,
-        1.. => {
-            let (start, end) = (start.clamp(0, size), end.clamp(0, size));
-            (start, (end - start).max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
-        }
-        _ => {
-            let (start, end) = (start.clamp(-1, size - 1), end.clamp(-1, size - 1));
-            (start, (start - end).max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
-        }
-    };
-    // The step from a single place to the next is never taken.
-    let step = if count <= 1 { 1 } else { step };
-    Some(if count == 0 {
-        Range { start: 0, step: 1, count }
-    } else {
-        Range { start: start as u64, step, count }
-    })
 }
 
 /// Repeated as often as said in each dimension.
@@ -287,23 +228,4 @@ fn reverse_sequence(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId
     let from = b.expand(from, &dims)?;
     let result = b.gather_elements(data, from, time)?;
     Ok(vec![result])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slices_are_numpys() {
-        let of = |size, start, end, step| range(size, start, end, step).unwrap();
-        assert_eq!(of(5, 1, 4, 2), Range { start: 1, step: 2, count: 2 });
-        assert_eq!(of(5, -1, i64::MIN, -1), Range { start: 4, step: -1, count: 5 });
-        assert_eq!(of(5, 7, 2, -2), Range { start: 4, step: 1, count: 1 });
-        assert_eq!(of(5, 0, i64::MAX, 1), Range { start: 0, step: 1, count: 5 });
-        assert_eq!(of(5, 3, 1, 1).count, 0);
-        assert_eq!(of(0, 0, 5, 1).count, 0);
-        assert_eq!(of(0, -1, -5, -1).count, 0);
-        assert_eq!(of(5, 0, 5, i64::MAX), Range { start: 0, step: 1, count: 1 });
-        assert_eq!(range(5, 0, 1, 0), None);
-    }
 }

@@ -1,6 +1,7 @@
 //! Operators that put elements in order or go along them: extremes, sorting, running sums.
 
 use halite_ops::expression::Function;
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -33,11 +34,12 @@ fn arg_extreme(b: &mut Builder, node: &NodeView<'_>, smallest: bool) -> Result<V
 fn top_k(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", -1)?, b.rank(data))?;
+    let length = b.sizes(data)[axis];
     let k = match node.optional(1) {
-        Some(k) => b.need_ints(k, "k")?.first().copied(),
-        None => node.int_if("k")?,
+        Some(k) => b.need_sizes_within(k, "k", length)?.first().copied(),
+        None => node.int_if("k")?.map(Size::from),
     };
-    let k = k.and_then(|k| u64::try_from(k).ok()).filter(|k| *k <= b.dims(data)[axis]);
+    let k = k.filter(|k| k.least() >= 0 && k.stays_within(length));
     let k = k.ok_or_else(|| node.invalid("k is missing, negative, or larger than the axis"))?;
     let smallest = !node.flag("largest", true)?;
     Ok(b.top_k(data, axis, k, smallest)?.to_vec())

@@ -1,5 +1,7 @@
 //! What convolutions and pools share: windows by their attributes, with automatic padding.
 
+use halite_sizes::Size;
+
 use super::{NodeView, Result};
 use crate::build::Sliding;
 
@@ -48,7 +50,11 @@ pub(super) fn sizes(node: &NodeView<'_>, name: &str, rank: usize, default: u64) 
 }
 
 /// The window of a node over spatial dimensions `input` with `kernel` taps.
-pub(super) fn window(node: &NodeView<'_>, input: &[u64], kernel: &[u64]) -> Result<Sliding> {
+pub(super) fn window(
+    node: &NodeView<'_>,
+    input: &[impl Into<Size> + Copy + std::fmt::Debug],
+    kernel: &[u64],
+) -> Result<Sliding> {
     let rank = kernel.len();
     let strides = sizes(node, "strides", rank, 1)?;
     let dilations = sizes(node, "dilations", rank, 1)?;
@@ -66,18 +72,23 @@ pub(super) fn window(node: &NodeView<'_>, input: &[u64], kernel: &[u64]) -> Resu
         AutoPad::SameUpper | AutoPad::SameLower => {
             let mut pads = Vec::new();
             for d in 0..rank {
-                let places = input[d].div_ceil(strides[d]);
                 let reach = dilations[d].saturating_mul(kernel[d] - 1).saturating_add(1);
+                if strides[d] == 1 {
+                    pads.push(auto.halves(reach - 1));
+                    continue;
+                }
+                let size = input[d].into().exact();
+                let places = size.div_ceil(strides[d]);
                 let whole = places.saturating_sub(1).saturating_mul(strides[d]).saturating_add(reach);
                 // Implementations do not agree on where windows begin that leave more than a place over.
-                if input[d] > whole.saturating_add(1) {
+                if size > whole.saturating_add(1) {
                     let reason = format!(
-                        "auto_pad SAME of {} places by {}, of which some are left over",
-                        input[d], strides[d]
+                        "auto_pad SAME of {size} places by {}, of which some are left over",
+                        strides[d]
                     );
                     return Err(node.unsupported(reason));
                 }
-                pads.push(auto.halves(whole.saturating_sub(input[d])));
+                pads.push(auto.halves(whole.saturating_sub(size)));
             }
             pads
         }

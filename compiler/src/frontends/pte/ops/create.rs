@@ -28,6 +28,12 @@ pub(super) const OPERATORS: Table = &[
     ("aten.ones_like.default", |n| fill_like(n, 1.0)),
     ("aten.zeros_like.default", |n| fill_like(n, 0.0)),
     ("aten.scalar_tensor.default", |n| {
+        // A place that the device computes stays one.
+        if let Some(Passed::Computed(..)) = n.known(0)? {
+            let (made, element) = (n.number_tensor(0)?, n.element()?);
+            let made = n.b().cast(made, element)?;
+            return n.finish(made);
+        }
         let value = n.float(0)?;
         fill(n, &[], value)
     }),

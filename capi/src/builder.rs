@@ -334,6 +334,26 @@ pub unsafe extern "C" fn halite_session_builder_program_memory(
     unsafe { change("halite_session_builder_program_memory", builder, |own| Ok(own.program_memory(bytes))) }
 }
 
+/// Most bytes of memory that buffers take on each device that the session opens.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_session_builder_device_memory(
+    builder: *mut halite_session_builder,
+    bytes: u64,
+) {
+    // SAFETY: the contract of the interface.
+    unsafe { change("halite_session_builder_device_memory", builder, |own| Ok(own.device_memory(bytes))) }
+}
+
+/// The model or module comes from a stranger: the session confines what it can do, and bounds what it can use. No machine code, no
+/// files but the model's own, nothing kept in this user's caches; building, and each call, end after 60 s; 1 GiB of host memory, 4 GiB
+/// on the device. Other functions of the builder, and the options of a call, say otherwise for themselves. A device that is open has to
+/// have been opened with `untrusted=on`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_session_builder_untrusted(builder: *mut halite_session_builder) {
+    // SAFETY: the contract of the interface.
+    unsafe { change("halite_session_builder_untrusted", builder, |own| Ok(own.untrusted())) }
+}
+
 /// Names state of a model: inputs and the outputs that replace them, such as `past_*` and `present_*`. May be called again.
 /// Without it, pairs are found by their names, types and sizes.
 #[unsafe(no_mangle)]

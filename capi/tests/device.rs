@@ -341,3 +341,31 @@ fn many_threads_share_a_session() {
         halite_device_free(device);
     }
 }
+
+#[test]
+fn models_of_strangers_are_bounded() {
+    let Some(device) = device() else { return };
+    // SAFETY: the handle is ours.
+    unsafe { halite_device_free(device) };
+    // SAFETY: handles are ours, texts live.
+    unsafe {
+        let builder = |bytes: u64| {
+            let builder = halite_session_builder_create();
+            halite_session_builder_model_path(builder, repo("demo/digits/digits.onnx").as_ptr());
+            halite_session_builder_device(builder, c"vulkan".as_ptr());
+            halite_session_builder_untrusted(builder);
+            halite_session_builder_device_memory(builder, bytes);
+            let made = made(|out| halite_session_builder_build(builder, ptr::null(), out));
+            halite_session_builder_free(builder);
+            made
+        };
+        let session = builder(1 << 30).unwrap();
+        let picture = floats(&array("sample_7.npy"), &[1, 1, 16, 16]);
+        let outputs = run(session, &[named(c"picture", picture)]).unwrap();
+        assert!(near(&read(result(outputs, c"probabilities")), &array("expected_7.npy")));
+        halite_tensor_free(picture);
+        halite_session_free(session);
+        let told = builder(64).unwrap_err();
+        assert_eq!(told.kind, HALITE_ERROR_OUT_OF_MEMORY, "{}", told.text);
+    }
+}

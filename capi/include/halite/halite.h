@@ -982,6 +982,16 @@ void halite_session_builder_max_loaded_versions(halite_session_builder *builder,
 /// Most bytes of host memory that the host code of modules may hold for itself.
 HALITE_API void halite_session_builder_program_memory(halite_session_builder *builder, uint64_t bytes);
 
+/// Most bytes of memory that buffers take on each device that the session opens.
+HALITE_API void halite_session_builder_device_memory(halite_session_builder *builder, uint64_t bytes);
+
+/// The model or module comes from a stranger: the session confines what it can do, and bounds what it can use. No machine code, no
+/// files but the model's own, nothing kept in this user's caches; building, and each call, end after 60 s; 1 GiB of host memory, 4 GiB
+/// on the device. Other functions of the builder, and the options of a call, say otherwise for themselves. A device that is open has to
+/// have been opened with `untrusted=on`.
+HALITE_API
+void halite_session_builder_untrusted(halite_session_builder *builder);
+
 /// Names state of a model: inputs and the outputs that replace them, such as `past_*` and `present_*`. May be called again.
 /// Without it, pairs are found by their names, types and sizes.
 HALITE_API

@@ -114,6 +114,16 @@ class SessionBuilder : public detail::Object<halite_session_builder> {
         halite_session_builder_program_memory(get(), bytes);
         return *this;
     }
+    /// Most bytes of memory that buffers take on each device that the session opens.
+    SessionBuilder &device_memory(std::uint64_t bytes) {
+        halite_session_builder_device_memory(get(), bytes);
+        return *this;
+    }
+    /// The model or module comes from a stranger: what it can do and use is bounded.
+    SessionBuilder &untrusted() {
+        halite_session_builder_untrusted(get());
+        return *this;
+    }
     /// Names state: inputs and the outputs that replace them.
     SessionBuilder &state(Text input, Text output) {
         halite_session_builder_state(get(), input.get(), output.get());

@@ -60,7 +60,9 @@ fn constants_first(graph: &Graph, region: &mut Region) -> HashSet<TensorId> {
         |known: &HashSet<TensorId>, id: &TensorId| known.contains(id) || graph.tensor(*id).constant.is_some();
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for node in region.nodes.drain(..) {
-        let plain = matches!(node.op, NodeOp::Operation(_) | NodeOp::View);
+        // What has sizes that are computed on the way stays behind what computes them.
+        let fixed = node.outputs.iter().all(|id| graph.tensor(*id).shape.is_constant());
+        let plain = fixed && matches!(node.op, NodeOp::Operation(_) | NodeOp::View);
         if plain && !node.inputs.is_empty() && node.inputs.iter().all(|id| is_known(&known, id)) {
             known.extend(node.outputs.iter().copied());
             first.push(node);

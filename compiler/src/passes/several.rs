@@ -87,11 +87,21 @@ fn together(
         return None;
     }
     let alone = uses.count(id) == read.len() && maker.outputs.len() == 1;
+    // Parts whose places are computed on the way stay behind what computes these.
+    let fixed = to.strided.iter().all(|part| {
+        part.offset.is_constant()
+            && part.source.is_constant()
+            && part.strides.iter().all(|step| step.is_constant())
+    });
     let before =
         |id: &TensorId| maker.outputs.contains(id) || places.get(id).is_none_or(|place| *place < first);
-    if !alone && !reader.inputs.iter().all(before) {
-        return None;
-    }
+    let together = alone || fixed && reader.inputs.iter().all(before);
+    if together { Some((first, joined(maker, reader, alone)?)) } else { None }
+}
+
+/// Two nodes as one; the first has no result of its own where the second reads it `alone`.
+fn joined(maker: &Node, reader: &Node, alone: bool) -> Option<Node> {
+    let (from, to) = (elementwise(maker)?, elementwise(reader)?);
     let mut both = Both { inputs: Vec::new(), program: Expression::default() };
     let made = both.append(maker, from, None)?;
     let known: HashMap<TensorId, Operand> = maker.outputs.iter().copied().zip(made).collect();
@@ -112,7 +122,7 @@ fn together(
     if !fits || crate::backend::check(&operation).is_err() {
         return None;
     }
-    Some((first, Node { op: NodeOp::Operation(operation), inputs: ids, outputs, ..reader.clone() }))
+    Some(Node { op: NodeOp::Operation(operation), inputs: ids, outputs, ..reader.clone() })
 }
 
 /// An input: its tensor, type and dimensions, and where it lies if it is not dense.

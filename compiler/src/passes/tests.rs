@@ -115,8 +115,8 @@ fn normalization_and_rectifiers_go_into_convolutions() {
     assert!(conv.bias && conv.activation == Activation::Relu, "{graph}");
     let last = graph.body.nodes.last().unwrap();
     assert!(matches!(&last.op, NodeOp::Operation(Operation::Conv2d(_))), "{graph}");
-    // Factor, filter, bias, convolution.
-    assert_eq!(kernels(&graph).len(), 4, "{graph}");
+    // Factor and bias, filter, convolution.
+    assert_eq!(kernels(&graph).len(), 3, "{graph}");
 }
 
 #[test]

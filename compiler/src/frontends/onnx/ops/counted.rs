@@ -156,9 +156,8 @@ fn unique(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     }
     let rank = b.rank(data);
     if node.int_if("axis")?.is_some() && rank != 1 {
-        return Err(node.unsupported(
-            "an axis of several that is compared, of data that are not known when the model is compiled",
-        ));
+        // Values that callers bind make it known.
+        return known::unique(b, node);
     }
     let element = b.element(data);
     let count = b.tensor(data).count();

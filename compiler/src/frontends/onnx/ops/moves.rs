@@ -95,7 +95,13 @@ pub(super) fn part(
 fn tile(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let dims = b.sizes(data).to_vec();
-    let repeats = b.need_sizes(node.input(1)?, "the numbers of repetitions")?;
+    let (id, what) = (node.input(1)?, "the numbers of repetitions");
+    // More dimensions are moved in parts, for which the numbers have to be known.
+    let repeats: Vec<Size> = match b.size_values(id) {
+        Some(known) => known,
+        None if dims.len() > 3 => b.need_ints(id, what)?.into_iter().map(Size::from).collect(),
+        None => b.need_sizes(id, what)?,
+    };
     if repeats.iter().any(|times| *times < 0) {
         return Err(node.invalid("a number of repetitions is negative"));
     }

@@ -129,7 +129,8 @@ fn shape_of_data(b: &mut Builder, from: &[Size], numbers: &[Number], keep_zeros:
     if !others.iter().any(is_open) {
         scalars = filled(b, from, &others, &scalars)?;
     }
-    let most = count.most().clamp(0, MOST_SIZE);
+    // Beside a zero the others may be anything.
+    let most = if count.most() == 0 { MOST_SIZE } else { count.most().clamp(0, MOST_SIZE) };
     let scalars: Vec<_> = scalars.into_iter().map(|scalar| (scalar, 0, most)).collect();
     let mut read = b.read_scalars(&scalars, "the shape")?.into_iter();
     Ok(numbers.iter().map(|number| known(number).or_else(|| read.next()).unwrap_or_default()).collect())

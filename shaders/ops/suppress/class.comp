@@ -9,7 +9,7 @@ layout(constant_id = 1) const bool CENTER = false;
 
 layout(set = 0, binding = 0, std430) readonly buffer Boxes { vec4 boxes[]; };
 layout(set = 0, binding = 1, std430) readonly buffer Scores { float scores[]; };
-layout(set = 0, binding = 2, std430) readonly buffer Thresholds { float overlapping, least; };
+layout(set = 0, binding = 2, std430) readonly buffer Thresholds { float thresholds[]; };  // Overlap, score.
 layout(set = 0, binding = 3, std430) writeonly buffer Chosen { int chosen[]; };
 layout(set = 0, binding = 4, std430) buffer Left { uint left[]; };
 
@@ -36,7 +36,7 @@ bool overlaps(vec4 a, vec4 b) {
         const float both = high * wide, either = of_a + of_b - both;
         if (either > 0.0) share = both / either;
     }
-    return share > overlapping;
+    return share > thresholds[0];
 }
 
 // Whether a box is better than another: by its score, and of equal scores the first. NONE is the place of no box.
@@ -52,7 +52,7 @@ void main() {
     const uint lane = gl_LocalInvocationIndex;
     const uint first = line / classes * count, base = line * count;
     // NaN is not above the threshold.
-    for (uint i = lane; i < count; i += LANES) left[base + i] = scores[base + i] > least ? 1u : 0u;
+    for (uint i = lane; i < count; i += LANES) left[base + i] = scores[base + i] > thresholds[1] ? 1u : 0u;
 
     uint found = 0u;
     vec4 last = vec4(0.0);

@@ -1,6 +1,6 @@
 //! The front end for GGUF files: decoders of text as llama.cpp runs them, made of their metadata and tensors.
 //!
-//! A file holds no graph: its metadata name an architecture and its sizes. [`hyper`] reads them, [`graph`] builds the step of
+//! A file holds no graph: its metadata name an architecture and its sizes. `hyper` reads them, `graph` builds the step of
 //! a decoder: any number of tokens at any place of the sequence, with caches of keys and values as state.
 
 mod family;

@@ -74,6 +74,7 @@ fn tags(needs: &Needs) -> Vec<&'static str> {
         ("sized", needs.subgroup_size > 0),
         ("large", needs.invocations > 128 || needs.shared_bytes > 16384),
         ("coopmat", needs.matrix.is_some()),
+        ("processor", needs.processor),
     ];
     all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::{Array, compare};
 use halite_compiler::{
     CompileError,
-    frontends::pte::Model,
+    frontends::{SourceModel as _, pte::Model},
     signature::{Bindings, BoundValue, Dim},
 };
 use serde_json::Value as Json;
@@ -79,7 +79,7 @@ fn run(case: &Case, model: &Model, set: &Json) -> Result<Option<f64>, String> {
         other => other,
     };
     let graph = graph.map_err(|e| e.to_string())?;
-    if !graph.states.is_empty() {
+    if !model.kept("forward").map_err(|e| e.to_string())?.is_empty() {
         return Ok(None);
     }
     let values: Vec<_> = inputs.iter().map(Array::values).collect();

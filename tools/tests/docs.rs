@@ -12,6 +12,9 @@ use std::{
 
 /// Pages about other programs: the runner of conformance, chores.
 const OF_OTHERS: &[&str] = &[
+    "tutorials/getting-started-c.md",
+    "tutorials/python.md",
+    "reference/c-packages.md",
     "how-to/testing.md",
     "how-to/test-a-device.md",
     "reference/conformance-report.md",
@@ -33,6 +36,8 @@ const TOOLS: &[&str] = &[
 ];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
+    "--share",
+    "--within",
     "--against-iree",
     "--only",
     "--check",

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use halite_compiler::{
     CompileError, CompileOptions, Control, Program, compile,
-    frontends::pte::Model,
+    frontends::{SourceModel as _, pte::Model},
     graph::{Graph, Port},
     passes::optimize,
     signature::{Bindings, BoundValue},
@@ -77,7 +77,7 @@ impl Export {
         let (inputs, outputs) = (self.arrays(set, "inputs")?, self.arrays(set, "outputs")?);
         // What is refused here the front end's own tests look at.
         let mut graph = graph(&model, &inputs).map_err(|error| Stop::Skip(error.to_string()))?;
-        if !graph.states.is_empty() {
+        if !model.kept("forward")?.is_empty() {
             let why = "it keeps state from call to call: tests of sessions run its sets in order";
             return Err(Stop::Skip(why.to_owned()));
         }

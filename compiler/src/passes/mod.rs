@@ -12,12 +12,14 @@ mod chain;
 mod clean;
 mod epilogue;
 mod fuse;
+mod gates;
 mod inline;
 mod joined;
 mod linear;
 mod merge;
 mod moves;
 mod norm_lines;
+mod normed;
 mod norms;
 mod precision;
 pub(crate) mod print;
@@ -137,6 +139,18 @@ pub static PASSES: &[Pass] = &[
         summary: "makes one product of several of one tensor by weights, such as queries, keys and values",
         needs: &["epilogues", "clean-again"],
         run: Run::Regions(beside::run),
+    },
+    Pass {
+        name: "gates",
+        summary: "puts gates into the product of few rows by weights in blocks that computes both sides",
+        needs: &["join-products"],
+        run: Run::Regions(gates::run),
+    },
+    Pass {
+        name: "normalized-products",
+        summary: "puts normalizations of few rows into the products by weights in blocks that read them",
+        needs: &["find-norms", "join-products", "gates"],
+        run: Run::Regions(normed::run),
     },
     Pass {
         name: "join-copies",

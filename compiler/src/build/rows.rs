@@ -11,7 +11,7 @@ use super::{Builder, Result, types::FLOATS};
 use crate::graph::TensorId;
 
 /// Most bytes of a part of a matrix: what every device can bind. Parts are whole rows.
-const MOST_BYTES: u64 = 1 << 27;
+pub(super) const MOST_BYTES: u64 = 1 << 27;
 
 /// How a row lies in its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

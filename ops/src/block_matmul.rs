@@ -24,10 +24,10 @@ pub struct BlockMatMul {
     pub format: BlockFormat,
     /// What is added to the mean of a row's squares: rows are divided by its root, and multiplied by the third input, `[k]`.
     /// `None` where they are taken as they are.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norm: Option<Exact<f32>>,
     /// The function of a gate: the result is that of the product with the first n rows, times the product with the others.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Activation>,
     /// Whether there is an input `[n]` that is added to each row.
     #[serde(default)]

@@ -261,7 +261,7 @@ impl Builder {
             return made.collect();
         }
         let is_open =
-            outputs.iter().any(|(_, shape)| !shape.is_constant()) || operation.to_string().contains('~');
+            outputs.iter().any(|(_, shape)| !shape.is_constant()) || halite_sizes::is_open(&operation);
         if !is_open && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
             return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
         }

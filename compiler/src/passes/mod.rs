@@ -30,6 +30,7 @@ mod several;
 mod strides;
 #[cfg(test)]
 mod tests;
+mod turned;
 mod uses;
 
 pub use precision::{HalfPrecision, Precision};
@@ -189,9 +190,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "turned-rows",
+        summary: "turns and rounds new rows of keys where they are written, and rounds results of few queries where they are computed",
+        needs: &["clean-at-last"],
+        run: Run::Regions(turned::run),
+    },
+    Pass {
         name: "norm-lines",
         summary: "lets layer normalizations read and write lines where they lie",
-        needs: &["find-norms", "clean-at-last"],
+        needs: &["find-norms", "clean-at-last", "turned-rows"],
         run: Run::Regions(norm_lines::run),
     },
     Pass {
@@ -287,7 +294,7 @@ fn each(
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
         }
     }
     watch.check()?;

@@ -43,6 +43,8 @@ pub mod window;
 // The operations, a file each.
 pub mod arg_reduce;
 pub mod attention;
+#[cfg(any(test, feature = "testing"))]
+mod attention_samples;
 pub mod block_matmul;
 pub mod block_rows;
 pub mod compact;

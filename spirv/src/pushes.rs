@@ -21,7 +21,8 @@ const BUFFERS_SINCE: u32 = 0x0001_0300;
 pub fn push_constants_as_buffer(words: &[u32], binding: u32) -> Result<Option<Vec<u32>>, ChangeError> {
     let module = Module::parse(words)?;
     let push = StorageClass::PushConstant as u32;
-    let variables: Vec<_> = module.insts().iter().filter(|i| module.variable_class(i.id) == Some(push)).collect();
+    let variables: Vec<_> =
+        module.insts().iter().filter(|i| module.variable_class(i.id) == Some(push)).collect();
     if variables.is_empty() {
         return Ok(None);
     }

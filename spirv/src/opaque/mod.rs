@@ -14,9 +14,9 @@ mod code;
 mod memory;
 mod sample;
 mod tensors;
-mod texels;
 #[cfg(test)]
 mod tests;
+mod texels;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -52,7 +52,8 @@ pub(super) fn replace(
         let zero = code.real(0.0);
         let is_small = code.test(Op::FOrdGreaterThan, lod, zero);
         let ty = value_type(code, image.numbers);
-        parts = parts.iter().zip(small).map(|(large, small)| code.select(ty, is_small, small, *large)).collect();
+        parts =
+            parts.iter().zip(small).map(|(large, small)| code.select(ty, is_small, small, *large)).collect();
     }
     let always = code.boolean();
     let always = code.edit.global(Op::ConstantTrue, Some(always), &[]);
@@ -68,7 +69,13 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// The components at coordinates in texels.
-    fn filtered(&self, code: &mut Code<'_, '_, '_>, at: [u32; 2], offset: [u32; 2], linear: bool) -> Vec<u32> {
+    fn filtered(
+        &self,
+        code: &mut Code<'_, '_, '_>,
+        at: [u32; 2],
+        offset: [u32; 2],
+        linear: bool,
+    ) -> Vec<u32> {
         let (float, int) = (code.float(), code.int());
         let whole = |code: &mut Code<'_, '_, '_>, value: u32| {
             let floor = code.ext(GlslStd450Op::Floor, float, &[value]);

@@ -89,7 +89,8 @@ const PICTURE: Image = Image {
 
 fn bound() -> BTreeMap<(u32, u32), Opaque> {
     let target = Image { components: 1, numbers: Numbers::Float, bits: 16, sampler: None, ..PICTURE };
-    [((0, 0), Opaque::Image(PICTURE)), ((0, 1), Opaque::Tensor(vec![2, 5])), ((0, 2), Opaque::Image(target))].into()
+    [((0, 0), Opaque::Image(PICTURE)), ((0, 1), Opaque::Tensor(vec![2, 5])), ((0, 2), Opaque::Image(target))]
+        .into()
 }
 
 #[test]
@@ -100,7 +101,8 @@ fn images_and_tensors_become_buffers() {
     let places: Vec<_> = entry.bindings.iter().map(|b| (b.binding, b.class.as_str())).collect();
     assert_eq!(places, [(0, "StorageBuffer"), (1, "StorageBuffer"), (2, "StorageBuffer")]);
     let module = Module::parse(&words).expect("it is whole");
-    let gone = [Op::TypeImage, Op::TypeSampledImage, Op::TypeTensorARM, Op::ImageWrite, Op::ImageSampleExplicitLod];
+    let gone =
+        [Op::TypeImage, Op::TypeSampledImage, Op::TypeTensorARM, Op::ImageWrite, Op::ImageSampleExplicitLod];
     assert!(module.insts().iter().all(|inst| !gone.contains(&inst.op)));
     assert!(module.insts().iter().any(|inst| inst.op == Op::AtomicOr), "halves of words are put as such");
     assert_eq!(buffers_for(&words, &bound()).expect("it is a module"), None);
@@ -117,7 +119,8 @@ fn what_is_not_supported_is_named() {
     assert!(told(|bound| drop(bound.insert((0, 1), Opaque::Tensor(vec![2; 3])))).contains("rank"));
     assert!(told(|bound| drop(bound.insert((0, 2), Opaque::Tensor(vec![2, 5])))).contains("ImageWrite"));
     let without = Image { sampler: None, ..PICTURE };
-    let told = buffers_for(&samples(), &[((0, 0), Opaque::Image(without))].into()).expect_err("it is refused");
+    let told =
+        buffers_for(&samples(), &[((0, 0), Opaque::Image(without))].into()).expect_err("it is refused");
     assert!(told.to_string().contains("no sampler"));
 }
 

@@ -129,7 +129,8 @@ impl Model {
         let bytes = match variable.initial.as_ref()? {
             Constant::Dense(bytes) => bytes.clone(),
             Constant::Splat(one) => {
-                let count = usize::try_from(crate::graph::elements(&dims)).ok().filter(|n| *n <= MOST_FIRST)?;
+                let count =
+                    usize::try_from(crate::graph::elements(&dims)).ok().filter(|n| *n <= MOST_FIRST)?;
                 one.repeat(count).into()
             }
         };
@@ -173,7 +174,8 @@ impl SourceModel for Model {
 
     fn outputs(&self, function: &str) -> Result<Vec<Signature>> {
         self.known(function)?;
-        let next = |(_, variable): (VariableId, Signature)| Signature { name: new_name(&variable), ..variable };
+        let next =
+            |(_, variable): (VariableId, Signature)| Signature { name: new_name(&variable), ..variable };
         let variables = self.variables().into_iter().map(next);
         Ok(self.signatures(&self.program.graphs[0].outputs, "output").into_iter().chain(variables).collect())
     }

@@ -49,7 +49,9 @@ pub(super) fn run(
         )));
     };
     if pushed.is_some() && push.is_none() {
-        return Err(builder.unsupported("push constants without a range of the segment: nothing gives their values"));
+        return Err(
+            builder.unsupported("push constants without a range of the segment: nothing gives their values")
+        );
     }
     let pushed = pushed.zip(push);
     let bound = bind(builder, file, segment, entry, pushed, contents)?;

@@ -59,7 +59,9 @@ fn opaque_of(builder: &Builder, resource: &Resource, index: usize) -> Result<Opt
         return Ok(Some(Opaque::Tensor(sizes)));
     }
     let Some(texel) = resource.format.texel() else {
-        return Err(builder.unsupported(format!("resource {index}: images of the format {}", resource.format)));
+        return Err(
+            builder.unsupported(format!("resource {index}: images of the format {}", resource.format))
+        );
     };
     let (height, width) = match sizes[..] {
         [1, height, width, components] | [height, width, components] if components == texel.components => {

@@ -80,7 +80,12 @@ impl Sample {
         let (takes, gives) = (graph.inputs.len(), graph.outputs.len());
         let fits = takes == inputs.len() && gives == outputs.len();
         let same = || -> Result<()> {
-            ensure!(fits, "{takes} inputs and {gives} outputs; there are {} and {}", inputs.len(), outputs.len());
+            ensure!(
+                fits,
+                "{takes} inputs and {gives} outputs; there are {} and {}",
+                inputs.len(),
+                outputs.len()
+            );
             Ok(())
         };
         same()?;
@@ -98,7 +103,8 @@ impl Sample {
             let largest = (0..wanted.len()).map(|i| wanted.float(i).abs()).fold(0.0, f64::max);
             let is_float = graph.tensor(port.tensor).element.is_float();
             let bound = if is_float { part * largest } else { 0.0 };
-            let output = Output { name: &port.name, graph: &graph, port: port.tensor, tolerance: (bound, 0.0) };
+            let output =
+                Output { name: &port.name, graph: &graph, port: port.tensor, tolerance: (bound, 0.0) };
             output.compare(&wanted, found)?;
         }
         Ok(())
@@ -118,8 +124,11 @@ pub(super) fn add(cases: &mut Cases, settings: &Settings) -> Result<()> {
             for file in sample.files() {
                 let format = file.rsplit('.').next().unwrap_or_default().to_owned();
                 for target in For::ALL {
-                    let name =
-                        format!("vgf.{}:from={origin};format={format};target={}", sample.name(), target.name());
+                    let name = format!(
+                        "vgf.{}:from={origin};format={format};target={}",
+                        sample.name(),
+                        target.name()
+                    );
                     let (sample, file) = (sample.clone(), file.clone());
                     cases.add_tagged(name, &[], target.tags(), move |t| sample.check(&file, t, target));
                 }

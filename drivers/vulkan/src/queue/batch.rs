@@ -7,7 +7,7 @@ use ash::vk;
 use halite_hal::{Result, SemaphorePoint, Status};
 use smallvec::SmallVec;
 
-use super::recorder::Recorder;
+use super::{recorder::Recorder, timeline::Wait};
 use crate::{
     allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core,
     lower::PreparedCommands, pipeline::Kernel, profile::Measured,
@@ -29,7 +29,7 @@ pub(crate) struct Batch {
     /// Value that the queue's timeline has when it is done.
     pub value: u64,
     /// Timelines of other queues and values that it waits for; those are submitted already.
-    pub waits: SmallVec<[(vk::Semaphore, u64); 2]>,
+    pub waits: SmallVec<[Wait; 2]>,
     /// Semaphore points that its completion reaches.
     pub signals: Vec<SemaphorePoint>,
     /// What it uses.

@@ -149,7 +149,7 @@ fn read_by(node: &Node) -> Vec<TensorId> {
     match &node.op {
         NodeOp::If(branches) => branches.iter().for_each(&mut of),
         NodeOp::Loop(body) => of(body),
-        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
+        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
     }
     read
 }

@@ -21,7 +21,7 @@ use crate::{
     allocator::Allocation,
     context::DeviceContext,
     device::Core,
-    lower::{MemoryRange, Program, Resolver, record_host_barrier, storage_of},
+    lower::{MemoryRange, PreparedCommands, Resolver, record_host_barrier, storage_of},
     pipeline::Kernel,
     profile::Timer,
     queue::{Keeper, Recorder},
@@ -124,8 +124,12 @@ impl VulkanCommandBuffer {
             .map(|e| e.as_ref().map(MemoryRange::of).transpose())
             .collect::<Result<_>>()?;
         if self.list.mode.contains(CommandBufferMode::ONE_SHOT) {
-            let program =
-                Program::of_list(core, &self.list, &Resolver { slots: &slots }, core.profiler.is_on())?;
+            let program = PreparedCommands::of_list(
+                core,
+                &self.list,
+                &Resolver { slots: &slots },
+                core.profiler.is_on(),
+            )?;
             return core.queues[queue]
                 .place(core, waits, signal, |batch, source| batch.record(core, source, program))
                 .map(drop);
@@ -170,7 +174,7 @@ impl VulkanCommandBuffer {
             cache[..=found].rotate_right(1);
             return Ok(cache[0].clone());
         }
-        let program = Program::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
+        let program = PreparedCommands::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
         let lowered = Arc::new(lower(&self.core.ctx, family, self.id, key, program)?);
         cache.truncate(CACHED - 1);
         cache.insert(0, lowered.clone());
@@ -178,7 +182,13 @@ impl VulkanCommandBuffer {
     }
 }
 
-fn lower(ctx: &Arc<DeviceContext>, family: u32, id: u64, key: Key, mut program: Program) -> Result<Lowered> {
+fn lower(
+    ctx: &Arc<DeviceContext>,
+    family: u32,
+    id: u64,
+    key: Key,
+    mut program: PreparedCommands,
+) -> Result<Lowered> {
     let mut recorder = Recorder::new(ctx, family)?;
     let sets = program.prepare(ctx, &mut recorder.descriptors)?;
     let commands = recorder.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use super::{recorder::Recorder, timeline::Wait};
 use crate::{
-    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core, lower::Program,
-    pipeline::Kernel, profile::Measured,
+    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core,
+    lower::PreparedCommands, pipeline::Kernel, profile::Measured,
 };
 
 /// Something that submitted work uses.
@@ -90,7 +90,7 @@ impl Batch {
         &mut self,
         core: &Core,
         source: &mut RecorderSource<'_>,
-        mut program: Program,
+        mut program: PreparedCommands,
     ) -> Result<()> {
         let ctx = &core.ctx;
         if let Some(status) = &self.broken {

@@ -8,6 +8,7 @@
 
 mod calls;
 mod commands;
+pub mod control;
 mod instance;
 mod rules;
 

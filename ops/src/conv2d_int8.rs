@@ -9,7 +9,7 @@ use crate::Samples;
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
     conv2d::{one, ones},
-    convolution::{Convolution, Place},
+    convolution::{Convolution, OutputIndex},
     gather::i32,
     window::{Layout, Window},
 };
@@ -128,7 +128,7 @@ impl Conv2dInt8 {
         2 + usize::from(self.bias)
     }
 
-    fn sum(&self, shape: &Convolution, place: Place, inputs: &[Values]) -> i32 {
+    fn sum(&self, shape: &Convolution, place: OutputIndex, inputs: &[Values]) -> i32 {
         let whole = self.bias && self.bias_type == DType::I32;
         let start = if whole { inputs[2].int(shape.filter_of(place)) as i32 } else { 0 };
         shape.terms(place).fold(start, |sum, (at, weight)| {

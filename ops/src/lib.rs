@@ -43,6 +43,8 @@ pub mod window;
 // The operations, a file each.
 pub mod arg_reduce;
 pub mod attention;
+#[cfg(any(test, feature = "testing"))]
+mod attention_samples;
 pub mod block_matmul;
 pub mod block_rows;
 pub mod compact;
@@ -57,6 +59,7 @@ pub mod elementwise;
 #[cfg(any(test, feature = "testing"))]
 mod elementwise_samples;
 pub mod embedding;
+pub mod expert_matmul;
 pub mod gather;
 pub mod gather_elements;
 pub mod gather_nd;
@@ -130,6 +133,9 @@ operation::operations! {
     /// Rows of a table of quantized weights.
     Embedding(embedding) "embedding"
         "embedding:rows=1,width=32,indices=1,group=32,bits=8,scales=f16,zero_points=true,out=f32,index=i32",
+    /// Product of activations and the weights of chosen experts.
+    ExpertMatMul(expert_matmul) "expert_matmul"
+        "expert_matmul:tokens=1,used=2,shared=true,n=5,k=32,experts=4,first=0,format=q4_0",
     /// Picking of rows by index.
     Gather(gather) "gather"
         "gather:outer=1,axis=10,inner=1,indices=7,dtype=f32,index=i32",

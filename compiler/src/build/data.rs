@@ -8,7 +8,7 @@ use halite_ops::{
 use halite_sizes::{Size, Trace};
 
 use super::{Builder, Result};
-use crate::graph::{DataSymbol, ElementType, Node, NodeOp, TensorId};
+use crate::graph::{DataSymbol, ElementType, HostWork, Node, NodeOp, TensorId};
 
 /// Most numbers that are read at one place.
 const MOST_READ: u64 = 16;
@@ -86,7 +86,7 @@ impl Builder {
             symbols.push(trace.data_symbol(&name, example, least, range_end));
             self.data.push(DataSymbol { name, least, most });
         }
-        self.push(NodeOp::Read(first), &[numbers], &[] as &[(ElementType, Vec<Size>)])?;
+        self.push(NodeOp::Host(HostWork::Read { first }), &[numbers], &[] as &[(ElementType, Vec<Size>)])?;
         Ok(symbols)
     }
 
@@ -152,7 +152,7 @@ impl Builder {
     /// The node that gives symbols their values.
     pub fn setting(&self, symbols: &[Size], values: Vec<Size>) -> Option<Node> {
         let first = *symbols.first()?.symbols().first()?;
-        let op = NodeOp::Set(first, values);
+        let op = NodeOp::Host(HostWork::Set { first, values });
         Some(Node { op, inputs: Vec::new(), outputs: Vec::new(), location: self.location.clone() })
     }
 

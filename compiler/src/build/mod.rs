@@ -11,6 +11,7 @@ mod cache;
 mod conv;
 mod data;
 mod elementwise;
+mod experts;
 mod flat;
 mod gather;
 mod known_values;
@@ -39,6 +40,7 @@ pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
 pub use conv::Sliding;
 pub use data::{MOST_SIZE, Number};
+pub use experts::ExpertMatrices;
 pub use nhwc::BytesLess;
 pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
@@ -259,7 +261,7 @@ impl Builder {
             return made.collect();
         }
         let is_open =
-            outputs.iter().any(|(_, shape)| !shape.is_constant()) || operation.to_string().contains('~');
+            outputs.iter().any(|(_, shape)| !shape.is_constant()) || halite_sizes::is_open(&operation);
         if !is_open && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
             return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
         }

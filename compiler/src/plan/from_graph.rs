@@ -17,7 +17,7 @@ use crate::{
     CompileError, SourceLocation,
     backend::Computation,
     control::Watch,
-    graph::{Graph, Node, NodeOp, Region, TensorId},
+    graph::{Graph, HostWork, Node, NodeOp, Region, TensorId},
 };
 
 /// Most levels of branches and loops in each other.
@@ -158,8 +158,8 @@ impl FlowBuilder<'_> {
                 NodeOp::Foreign(kernel) => self.compute(node, Computation::Foreign(kernel.clone()))?,
                 NodeOp::If(branches) => self.branch(node, branches, items)?,
                 NodeOp::Loop(body) => self.repeat(node, body, items)?,
-                NodeOp::Read(first) => self.read(node, *first, items)?,
-                NodeOp::Set(first, values) => self.set(*first, values, items),
+                NodeOp::Host(HostWork::Read { first }) => self.read(node, *first, items)?,
+                NodeOp::Host(HostWork::Set { first, values }) => self.set(*first, values, items),
             }
         }
         Ok(())
@@ -177,8 +177,8 @@ impl FlowBuilder<'_> {
             _ => None,
         });
         let open = node.outputs.iter().any(|id| !self.graph.tensor(*id).shape.is_constant());
-        // What is open in the operation itself shows in its text.
-        let is_same = |known: &Vec<Known>| !open && !known.is_empty() && !operation.to_string().contains('~');
+        // A size may be open in the operation alone: where a copy begins.
+        let is_same = |known: &Vec<Known>| !open && !known.is_empty() && !halite_sizes::is_open(operation);
         if let Some(known) = known.collect::<Option<Vec<_>>>().filter(is_same) {
             let sizes: Vec<_> = node.outputs.iter().map(|id| self.graph.tensor(*id).bytes()).collect();
             if sizes.contains(&0) {

@@ -132,8 +132,8 @@ fn updated(operation: &Operation) -> Option<usize> {
 /// The same operation as one that writes in the memory of its input, with the inputs that it has then, by their places.
 pub(super) fn in_place(operation: &Operation) -> Option<(Operation, Vec<usize>)> {
     let Operation::KvAppend(append) = operation else { return None };
-    let mut inputs = vec![0];
-    inputs.extend(append.starts.then_some(2));
+    // All but the cache.
+    let inputs = (0..operation.inputs().len()).filter(|input| *input != 1).collect();
     Some((Operation::KvAppend(halite_ops::kv_append::KvAppend { in_place: true, ..append.clone() }), inputs))
 }
 
@@ -149,7 +149,7 @@ fn read_by(node: &Node) -> Vec<TensorId> {
     match &node.op {
         NodeOp::If(branches) => branches.iter().for_each(&mut of),
         NodeOp::Loop(body) => of(body),
-        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
+        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
     }
     read
 }

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::{
     allocator::Allocation,
     device::Core,
-    lower::{MemoryRange, Program, Resolver, record_host_barrier, storage_of},
+    lower::{MemoryRange, PreparedCommands, Resolver, record_host_barrier, storage_of},
     pipeline::Kernel,
     profile::Timer,
     queue::{Cut, Keeper, Recorder},
@@ -136,8 +136,12 @@ impl VulkanCommandBuffer {
             .map(|e| e.as_ref().map(MemoryRange::of).transpose())
             .collect::<Result<_>>()?;
         if self.list.mode.contains(CommandBufferMode::ONE_SHOT) {
-            let mut program =
-                Program::of_list(core, &self.list, &Resolver { slots: &slots }, core.profiler.is_on())?;
+            let mut program = PreparedCommands::of_list(
+                core,
+                &self.list,
+                &Resolver { slots: &slots },
+                core.profiler.is_on(),
+            )?;
             if program.decide_cut(&core.pace) == 1 {
                 return core.queues[queue]
                     .place(core, waits, signal, |batch, source| batch.record(core, source, program))
@@ -186,7 +190,8 @@ impl VulkanCommandBuffer {
             }
             cache.remove(found);
         }
-        let mut program = Program::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
+        let mut program =
+            PreparedCommands::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
         program.decide_cut(&self.core.pace);
         let lowered = Arc::new(lower(&self.core, family, self.id, key, program)?);
         cache.truncate(CACHED - 1);
@@ -195,7 +200,13 @@ impl VulkanCommandBuffer {
     }
 }
 
-fn lower(core: &Core, family: u32, id: u64, key: Key, mut program: Program) -> Result<Lowered> {
+fn lower(
+    core: &Core,
+    family: u32,
+    id: u64,
+    key: Key,
+    mut program: PreparedCommands,
+) -> Result<Lowered> {
     let ctx = &core.ctx;
     let cut = program.take_cut(&core.pace);
     let mut recorder = Recorder::new(ctx, family)?;

@@ -12,8 +12,14 @@ use halite_facts::DeviceFacts;
 use halite_hal::{DeviceInfo, Result, Status};
 
 use crate::{
-    discovery::Found, error::vk_error, instance::InstanceContext, options::VulkanOptions,
-    pipeline_cache::PipelineCache, plan::DevicePlan, target::TargetRanks,
+    discovery::Found,
+    error::vk_error,
+    import::{Caller, QueueLock},
+    instance::InstanceContext,
+    options::VulkanOptions,
+    pipeline_cache::PipelineCache,
+    plan::DevicePlan,
+    target::TargetRanks,
 };
 
 /// A queue of the device. Vulkan wants one thread at a time in a queue: its owner locks.
@@ -58,6 +64,8 @@ pub(crate) struct DeviceContext {
     pub device_fault: Option<ash::ext::device_fault::Device>,
     /// The pipeline cache.
     pub pipeline_cache: PipelineCache,
+    /// Whose device it is, if the program opened it.
+    pub(crate) caller: Option<Caller>,
     /// The first failure that said that the device is lost.
     loss: OnceLock<Status>,
 }
@@ -72,6 +80,54 @@ impl DeviceContext {
     /// Opens a device. UNAVAILABLE names what it lacks, INVALID_ARGUMENT an option that it cannot meet.
     pub(crate) fn open(found: &Found, options: VulkanOptions) -> Result<Arc<Self>> {
         open::open(found, options).map(Arc::new)
+    }
+
+    /// Takes over a device that the program opened, with what it enabled there.
+    pub(crate) fn adopt(
+        found: Found,
+        options: VulkanOptions,
+        plan: DevicePlan,
+        device: (vk::Device, &[(vk::Queue, u32)]),
+        caller: Caller,
+    ) -> Arc<Self> {
+        Arc::new(open::adopt(found, options, plan, device, caller))
+    }
+
+    /// Calls something that uses a Vulkan queue, with the program kept away from it.
+    pub(crate) fn with_queue<T>(&self, index: usize, call: impl FnOnce() -> T) -> T {
+        let Some(lock) = self.caller.as_ref().and_then(|caller| caller.lock.as_deref()) else {
+            return call();
+        };
+        /// Unlocks also when the call panics.
+        struct Locked<'a>(&'a dyn QueueLock, usize);
+        impl Drop for Locked<'_> {
+            fn drop(&mut self) {
+                self.0.unlock(self.1);
+            }
+        }
+        lock.lock(index);
+        let _locked = Locked(lock, index);
+        call()
+    }
+
+    /// Waits until the queues have nothing left to do.
+    ///
+    /// # Safety
+    /// No thread uses the queues, except for the program's own, which have a lock for it.
+    pub(crate) unsafe fn wait_idle(&self) {
+        let result = if self.caller.is_none() {
+            // SAFETY: as the caller vouches.
+            unsafe { self.device.device_wait_idle() }
+        } else {
+            let wait = |(index, queue): (usize, &QueueHandle)| {
+                // SAFETY: as the caller vouches.
+                self.with_queue(index, || unsafe { self.device.queue_wait_idle(queue.queue) })
+            };
+            self.queues.iter().enumerate().map(wait).fold(Ok(()), Result::and)
+        };
+        if let Err(result) = result {
+            log::debug!("waiting for an idle device gave {result:?}");
+        }
     }
 
     /// The status for a failed call: what was called, on which object, on which device and driver.
@@ -112,11 +168,11 @@ impl Drop for DeviceContext {
         // SAFETY: every child object holds an Arc of self, so none is left, and no thread uses the device.
         // Waiting first covers work that was submitted and whose objects were given up because of an error.
         unsafe {
-            if let Err(result) = self.device.device_wait_idle() {
-                log::debug!("vkDeviceWaitIdle at teardown gave {result:?}");
-            }
+            self.wait_idle();
             self.pipeline_cache.destroy(&self.device);
-            self.device.destroy_device(None);
+            if self.caller.is_none() {
+                self.device.destroy_device(None);
+            }
         }
     }
 }

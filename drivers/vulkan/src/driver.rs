@@ -29,7 +29,7 @@ impl Driver for VulkanDriver {
     }
 
     fn description(&self) -> &str {
-        "GPUs (and CPU implementations) through Vulkan 1.1 or later with timeline semaphores"
+        "GPUs (and CPU implementations) through Vulkan 1.1 or later"
     }
 
     fn options(&self) -> &[(&'static str, &'static str)] {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn real_gpus_are_preferred_and_unusable_ones_skipped() {
-        let broken = device("a", DeviceKind::DiscreteGpu, Some("no timelineSemaphore"));
+        let broken = device("a", DeviceKind::DiscreteGpu, Some("no queue family with compute"));
         let cpu = device("b", DeviceKind::Cpu, None);
         let gpu = device("c", DeviceKind::IntegratedGpu, None);
         assert_eq!(choose(&[broken.clone(), cpu.clone(), gpu]), Some(2));

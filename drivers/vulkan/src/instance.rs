@@ -32,6 +32,8 @@ pub(crate) enum Source {
     Loader(Vec<PathBuf>),
     /// A driver's own library.
     Driver(PathBuf),
+    /// The program, which made the instance.
+    Caller,
 }
 
 /// What tells instances apart.
@@ -55,6 +57,8 @@ pub(crate) struct InstanceContext {
     /// Whether objects can be named.
     pub debug_utils: bool,
     messenger: Option<messages::Messenger>,
+    /// Whether it is ours to destroy.
+    owned: bool,
 }
 
 impl std::fmt::Debug for InstanceContext {
@@ -119,6 +123,7 @@ impl InstanceContext {
         let library = match &key.source {
             Source::Loader(preferred) => VulkanLibrary::load(preferred)?,
             Source::Driver(path) => VulkanLibrary::load_driver(path)?,
+            Source::Caller => return Err(status!(Internal, "an instance of the program's cannot be made")),
         };
         let api_version = supported_version(library)?.min(key.api_version);
         let request = InstanceRequest::choose(library, &key)?;
@@ -136,7 +141,27 @@ impl InstanceContext {
             }
         };
         let debug_utils = request.debug_utils;
-        Ok(InstanceContext { key, library, instance, api_version, debug_utils, messenger })
+        Ok(InstanceContext { key, library, instance, api_version, debug_utils, messenger, owned: true })
+    }
+
+    /// An instance that the program made for this version, and will destroy. One context for each device that is opened.
+    ///
+    /// # Safety
+    /// The function is `vkGetInstanceProcAddr`, and the instance comes from it and lives as long as the context.
+    pub(crate) unsafe fn of_caller(
+        functions: vk::PFN_vkGetInstanceProcAddr,
+        instance: vk::Instance,
+        api_version: u32,
+    ) -> Result<Arc<Self>> {
+        // SAFETY: as the caller vouches.
+        let library = unsafe { VulkanLibrary::of_caller(functions) };
+        // SAFETY: as the caller vouches.
+        let instance = unsafe { ash::Instance::load(library.entry.static_fn(), instance) };
+        let api_version = supported_version(library)?.min(api_version);
+        let (validation, names) = (ValidationModes::default(), false);
+        let key = InstanceKey { source: Source::Caller, api_version, validation, names };
+        let (debug_utils, messenger, owned) = (false, None, false);
+        Ok(Arc::new(InstanceContext { key, library, instance, api_version, debug_utils, messenger, owned }))
     }
 
     /// The physical devices, in the library's order.
@@ -153,6 +178,9 @@ impl InstanceContext {
 
 impl Drop for InstanceContext {
     fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
         if let Some(messenger) = self.messenger.take() {
             // SAFETY: the instance is still alive, and nobody else has the messenger.
             unsafe { messenger.destroy() };

@@ -22,6 +22,7 @@ mod error;
 mod executable;
 mod fault;
 mod icd;
+pub mod import;
 mod instance;
 mod loader;
 mod lower;

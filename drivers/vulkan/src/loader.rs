@@ -21,6 +21,8 @@ pub(crate) enum Origin {
         /// Version of the interface between loader and driver that was agreed on.
         interface: u32,
     },
+    /// As the program calls it, which made the instance.
+    Caller,
 }
 
 /// A loaded Vulkan library. It is never unloaded: drivers leave threads and thread-local data behind.
@@ -45,6 +47,7 @@ impl std::fmt::Display for VulkanLibrary {
         let path = file.as_ref().unwrap_or(&self.path).display();
         match self.origin {
             Origin::Loader => write!(f, "Vulkan loader {path}"),
+            Origin::Caller => write!(f, "the program's own instance, of {path}"),
             Origin::Direct { interface } => {
                 write!(f, "driver library {path}, loaded directly (ICD interface {interface})")
             }
@@ -87,7 +90,9 @@ impl VulkanLibrary {
     /// Loads a driver's library without a loader. UNAVAILABLE says why it cannot be used.
     pub(crate) fn load_driver(path: &Path) -> Result<&'static VulkanLibrary> {
         let mut loaded = LOADED.lock();
-        if let Some(known) = loaded.iter().find(|l| l.path == path && l.origin != Origin::Loader) {
+        if let Some(known) =
+            loaded.iter().find(|l| l.path == path && matches!(l.origin, Origin::Direct { .. }))
+        {
             return Ok(known);
         }
         let icd::DriverLibrary { get_instance_proc_addr, interface } = icd::load(path)?;
@@ -95,6 +100,26 @@ impl VulkanLibrary {
         let entry = unsafe { ash::Entry::from_static_fn(ash::StaticFn { get_instance_proc_addr }) };
         let origin = Origin::Direct { interface };
         Ok(keep(&mut loaded, VulkanLibrary { entry, origin, path: path.to_owned() }))
+    }
+
+    /// The library that the program calls.
+    ///
+    /// # Safety
+    /// The function is `vkGetInstanceProcAddr` of a library that stays loaded.
+    pub(crate) unsafe fn of_caller(functions: vk::PFN_vkGetInstanceProcAddr) -> &'static VulkanLibrary {
+        let mut loaded = LOADED.lock();
+        let same = |l: &&&VulkanLibrary| {
+            l.origin == Origin::Caller
+                && l.entry.static_fn().get_instance_proc_addr as usize == functions as usize
+        };
+        if let Some(known) = loaded.iter().find(same) {
+            return known;
+        }
+        // SAFETY: as the caller vouches.
+        let entry =
+            unsafe { ash::Entry::from_static_fn(ash::StaticFn { get_instance_proc_addr: functions }) };
+        let library = VulkanLibrary { entry, origin: Origin::Caller, path: PathBuf::from("the program") };
+        keep(&mut loaded, library)
     }
 
     fn load_file(path: &Path) -> Result<VulkanLibrary, libloading::Error> {

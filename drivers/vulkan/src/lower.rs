@@ -1,4 +1,4 @@
-//! The translation of HAL commands into Vulkan commands, in two passes: building a `Program` checks and resolves everything and
+//! The translation of HAL commands into Vulkan commands, in two passes: building `PreparedCommands` checks and resolves everything and
 //! may fail; recording it cannot.
 
 mod dispatch;
@@ -198,7 +198,7 @@ struct TablePatch {
 
 /// Checked and resolved commands, ready to be recorded.
 #[derive(Default)]
-pub(crate) struct Program {
+pub(crate) struct PreparedCommands {
     steps: Vec<Step>,
     /// Sets to be allocated, and the writes into them.
     shapes: Vec<SetShape>,
@@ -221,10 +221,10 @@ pub(crate) struct Program {
     timed: Vec<(Range<usize>, Arc<TimedCommand>)>,
 }
 
-impl Program {
+impl PreparedCommands {
     /// Translates a list of commands; for a profile, they are measured.
     pub fn of_list(core: &Core, list: &CommandList, resolver: &Resolver<'_>, profiled: bool) -> Result<Self> {
-        let mut program = Program::default();
+        let mut program = PreparedCommands::default();
         let named = if profiled { TimedCommand::of_list(list) } else { Vec::new() };
         let mut accessed = core.ctx.options.validation.synchronization.then(strict::Accessed::default);
         for (index, command) in list.commands.iter().enumerate() {

@@ -59,6 +59,11 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ),
     ("synchronization2", "on|off (on): newer barriers where the device has them"),
     (
+        "timeline",
+        "auto|native|emulated (auto): how queues count what has finished: with timeline semaphores, or with fences where the \
+         device has none",
+    ),
+    (
         UNTRUSTED,
         "on|off (off): for modules of strangers: implies dispatch_abi=descriptors and robust_buffer_access=on, and refuses \
          options that contradict them",
@@ -123,6 +128,18 @@ pub enum MemoryChoice {
     Unified,
     /// Through staging buffers.
     Staged,
+}
+
+/// How queues count what has finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimelineChoice {
+    /// With timeline semaphores where the device has them.
+    #[default]
+    Auto,
+    /// With timeline semaphores; opening fails where there are none.
+    Native,
+    /// With fences, whatever the device has.
+    Emulated,
 }
 
 /// What the validation layer checks.
@@ -200,6 +217,8 @@ pub struct VulkanOptions {
     pub swiftshader: SwiftShaderChoice,
     /// Newer barriers where the device has them.
     pub synchronization2: bool,
+    /// How queues count what has finished.
+    pub timeline: TimelineChoice,
     /// The device is for programs of strangers.
     pub untrusted: bool,
     /// What the validation layer checks.
@@ -230,6 +249,7 @@ impl Default for VulkanOptions {
             submission_limit: Some(Duration::from_millis(50)),
             swiftshader: SwiftShaderChoice::default(),
             synchronization2: true,
+            timeline: TimelineChoice::default(),
             untrusted: false,
             validation: ValidationModes::default(),
             workarounds: WorkaroundOverrides::default(),
@@ -307,6 +327,7 @@ impl VulkanOptions {
             }
             "swiftshader" => self.swiftshader = parse_swiftshader(value)?,
             "synchronization2" => self.synchronization2 = switch(name, value)?,
+            "timeline" => self.timeline = parse_timeline(value)?,
             UNTRUSTED => self.untrusted = switch(name, value)?,
             "validation" => self.validation = ValidationModes::parse(value)?,
             "workarounds" => self.workarounds = WorkaroundOverrides::parse(value)?,
@@ -373,6 +394,15 @@ fn parse_memory(value: &str) -> Result<MemoryChoice> {
     }
 }
 
+fn parse_timeline(value: &str) -> Result<TimelineChoice> {
+    match value {
+        "auto" => Ok(TimelineChoice::Auto),
+        "native" => Ok(TimelineChoice::Native),
+        "emulated" => Ok(TimelineChoice::Emulated),
+        _ => Err(bad_value("timeline", value)),
+    }
+}
+
 fn parse_pipeline_cache(value: &str) -> Result<PipelineCacheChoice> {
     match value {
         "" => Err(bad_value("pipeline_cache", value)),
@@ -430,6 +460,7 @@ mod tests {
         assert_eq!(o.submission_limit, Some(Duration::from_millis(7)));
         assert_eq!(parse(&[("submission_limit", "off")]).unwrap().submission_limit, None);
         assert_eq!(parse(&[("robust_buffer_access", "auto")]).unwrap(), VulkanOptions::default());
+        assert_eq!(parse(&[("timeline", "emulated")]).unwrap().timeline, TimelineChoice::Emulated);
         let o = parse(&[("swiftshader", "some/lib.so"), ("icd", "a.json")]).unwrap();
         assert_eq!(o.swiftshader, SwiftShaderChoice::Path("some/lib.so".into()));
         assert_eq!(o.icd, [PathBuf::from("a.json")]);

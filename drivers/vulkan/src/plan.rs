@@ -9,7 +9,7 @@ use halite_hal::UnconfinedCode;
 use thiserror::Error;
 
 use crate::{
-    options::{DispatchAbiChoice, VulkanOptions},
+    options::{DispatchAbiChoice, TimelineChoice, VulkanOptions},
     probe::features::required_extensions,
     workarounds::{Avoid, Workaround, Workarounds},
 };
@@ -20,16 +20,6 @@ pub use queues::QueuePlan;
 /// Why a device cannot be opened with the given options.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// The device lacks something that nothing can replace.
-    #[error("device '{device}' has no {feature}; {remedy}")]
-    MissingFeature {
-        /// The device's name.
-        device: String,
-        /// The feature's Vulkan name.
-        feature: &'static str,
-        /// What would help.
-        remedy: &'static str,
-    },
     /// The device's Vulkan version is too low.
     #[error(
         "device '{device}' has Vulkan {version}, and 1.1 is the lowest that works; a newer driver may help"
@@ -123,6 +113,15 @@ impl SubgroupPlan {
     }
 }
 
+/// How queues count what has finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimelineKind {
+    /// With timeline semaphores.
+    Native,
+    /// With a fence for each submission, and semaphores between queues.
+    Emulated,
+}
+
 /// How out-of-range accesses of kernels are kept harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Robustness {
@@ -151,6 +150,8 @@ pub struct DevicePlan {
     pub push_descriptors: u32,
     /// Whether `vkCmdPipelineBarrier2` and `vkQueueSubmit2` may be used.
     pub synchronization2: bool,
+    /// How queues count what has finished.
+    pub timeline: TimelineKind,
     /// How host and device exchange data.
     pub memory: MemoryPlan,
     /// What may be asked of subgroups.
@@ -165,8 +166,6 @@ pub struct DevicePlan {
     pub workarounds: Vec<&'static Workaround>,
 }
 
-const TIMELINE_REMEDY: &str = "it needs Vulkan 1.2 or VK_KHR_timeline_semaphore; a newer driver may have it";
-
 impl DevicePlan {
     /// Decides how to open a device. Pure: the same inputs give the same plan.
     pub fn new(
@@ -180,17 +179,12 @@ impl DevicePlan {
                 version: facts.api_version_text(),
             });
         }
-        if !facts.features.has(Feature::TimelineSemaphore) {
-            return Err(PlanError::MissingFeature {
-                device: facts.name.clone(),
-                feature: "timelineSemaphore",
-                remedy: TIMELINE_REMEDY,
-            });
-        }
+        let timeline = choose_timeline(facts, options)?;
         let queues = queues::choose(facts, options)?;
         let memory = memory::choose(facts, options)?;
         let abis = choose_abis(facts, options, workarounds)?;
         let (robustness, features) = choose_features(facts, options, abis, workarounds)?;
+        let features = features.with(Feature::TimelineSemaphore, timeline == TimelineKind::Native);
         let push_descriptors = push_descriptors(facts, options, workarounds);
         Ok(DevicePlan {
             extensions: extensions(facts, features, push_descriptors > 0),
@@ -199,6 +193,7 @@ impl DevicePlan {
             abis,
             push_descriptors,
             synchronization2: features.has(Feature::Synchronization2),
+            timeline,
             memory,
             subgroup: subgroup(facts, features),
             robustness,
@@ -222,10 +217,26 @@ impl DevicePlan {
             ("memory", format!("{:?}", self.memory.strategy).to_lowercase()),
             ("push_descriptors", self.push_descriptors.to_string()),
             ("synchronization2", self.synchronization2.to_string()),
+            ("timeline", format!("{:?}", self.timeline).to_lowercase()),
             ("extensions", self.extensions.join(" ")),
             ("workarounds", if faults.is_empty() { "none".to_owned() } else { faults.join(" ") }),
         ];
         pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+fn choose_timeline(facts: &DeviceFacts, options: &VulkanOptions) -> Result<TimelineKind, PlanError> {
+    let native = facts.features.has(Feature::TimelineSemaphore);
+    match options.timeline {
+        TimelineChoice::Native if !native => Err(PlanError::Option {
+            device: facts.name.clone(),
+            option: "timeline=native",
+            reason: "the device has no timelineSemaphore, which comes with Vulkan 1.2 or VK_KHR_timeline_semaphore; leave the \
+                     option out, and fences stand in for it"
+                .to_owned(),
+        }),
+        TimelineChoice::Auto | TimelineChoice::Native if native => Ok(TimelineKind::Native),
+        _ => Ok(TimelineKind::Emulated),
     }
 }
 

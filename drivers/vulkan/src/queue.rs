@@ -1,7 +1,7 @@
 //! Queues: batching, submission, the timeline, and retirement of what finished.
 //!
 //! Operations are accepted in program order into one open batch. A batch is one `vkQueueSubmit` that raises the
-//! queue's only timeline semaphore by one; HAL semaphores remember the value that stands for them.
+//! queue's only timeline by one; HAL semaphores remember the value that stands for them.
 
 mod batch;
 mod held;
@@ -18,15 +18,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ash::vk;
+pub(crate) use batch::{Batch, Keeper, RecorderSource};
 use halite_facts::DeviceType;
 use halite_hal::{Fence, QueueOp, Result, Status};
 use parking_lot::Mutex;
-use smallvec::SmallVec;
-
-pub(crate) use batch::{Batch, Keeper, RecorderSource};
 pub(crate) use pace::{Cut, Pace, Weight};
 pub(crate) use recorder::Recorder;
+use timeline::Timeline;
 pub(crate) use unfinished::Unfinished;
 
 use crate::{
@@ -83,9 +81,8 @@ pub(crate) struct Queue {
     progress: Arc<Progress>,
     pace: Arc<Pace>,
     index: usize,
-    handle: vk::Queue,
     family: u32,
-    timeline: vk::Semaphore,
+    timeline: Arc<Timeline>,
     spin: bool,
     state: Mutex<State>,
     watcher: watch::Watcher,
@@ -140,9 +137,8 @@ impl Queue {
             progress,
             pace: pace.clone(),
             index,
-            handle: queue.queue,
             family: queue.family,
-            timeline: timeline::create(ctx, &format!("queue {index} timeline"))?,
+            timeline: Timeline::create(ctx, queue.queue, index)?,
             spin: ctx.facts.device_type != DeviceType::Cpu,
             state: Mutex::new(state),
             watcher: watch::Watcher::default(),
@@ -210,7 +206,7 @@ impl Queue {
             state.open.operations += 1;
             state.open.part_of = part_of.filter(|fence| !fence.is_empty()).cloned();
             state.open.unsignalled |= signal.is_empty() && state.open.part_of.is_none();
-            state.open.waits.extend(others().map(|p| (core.queues[p.queue].timeline, p.value)));
+            state.open.waits.extend(others().map(|p| (core.queues[p.queue].timeline.clone(), p.value)));
             self.promise(core, &mut state.open, signal, &mut after);
             let full = state.open.operations >= BATCH_OPERATIONS || state.open.dispatches >= BATCH_DISPATCHES;
             let full = full || part_of.is_some() || self.pace.is_full(state.open.estimate());
@@ -310,23 +306,8 @@ impl Queue {
 
     fn submit(&self, batch: &mut Batch) -> Result<()> {
         batch.end_recording(&self.ctx)?;
-        let waits = &batch.waits;
-        let semaphores: SmallVec<[_; 2]> = waits.iter().map(|(s, _)| *s).collect();
-        let values: SmallVec<[_; 2]> = waits.iter().map(|(_, v)| *v).collect();
-        let stages: SmallVec<[_; 2]> = waits.iter().map(|_| vk::PipelineStageFlags::ALL_COMMANDS).collect();
-        let (signals, signal_values) = ([self.timeline], [batch.value]);
-        let mut timelines = vk::TimelineSemaphoreSubmitInfo::default()
-            .wait_semaphore_values(&values)
-            .signal_semaphore_values(&signal_values);
-        let info = vk::SubmitInfo::default()
-            .wait_semaphores(&semaphores)
-            .wait_dst_stage_mask(&stages)
-            .command_buffers(batch.commands())
-            .signal_semaphores(&signals)
-            .push_next(&mut timelines);
-        // SAFETY: the queue is locked (callers hold the state); all arrays live until the call returns; recording
-        // has ended; the batch keeps what its commands use until the timeline passes `value`.
-        unsafe { self.ctx.device.queue_submit(self.handle, &[info], vk::Fence::null()) }
-            .map_err(|e| self.ctx.error("vkQueueSubmit", e, &batch.describe(self.index, NAMED_IN_ERRORS)))
+        self.timeline
+            .submit(batch.commands(), &batch.waits, batch.value)
+            .map_err(|(call, e)| self.ctx.error(call, e, &batch.describe(self.index, NAMED_IN_ERRORS)))
     }
 }

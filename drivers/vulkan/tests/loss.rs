@@ -137,7 +137,7 @@ fn a_loss_noticed_by_a_wait_names_what_was_running() {
         device.queue_submit(ANY, &Fence::default(), &done, reusable).unwrap();
         device.queue_flush(ANY).unwrap();
         let watched = told(&done);
-        shim.fail("vkWaitSemaphores", 0, 1, DEVICE_LOST);
+        shim.fail(shim.timelines().wait(), 0, 1, DEVICE_LOST);
         let failure = done.wait(seconds(20)).unwrap_err();
         assert_failure(
             &failure,
@@ -194,7 +194,7 @@ fn memory_that_runs_out_in_a_wait_is_no_loss() {
         let op = QueueOp::Fill { target: span(&data, 0, 64), pattern: 5, pattern_length: 1 };
         device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
         let watched = told(&done);
-        shim.fail("vkWaitSemaphores", 0, 3, OUT_OF_HOST_MEMORY);
+        shim.fail(shim.timelines().wait(), 0, 3, OUT_OF_HOST_MEMORY);
         shim.stall(false);
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while let Err(e) = done.wait(seconds(20)) {
@@ -261,11 +261,9 @@ fn labour(device: &Arc<dyn Device>, worker: u8) -> Option<Status> {
 #[test]
 fn threads_under_load_all_hear_of_a_loss() {
     on_shim(|shim, info| {
-        for (round, call) in ["vkQueueSubmit", "vkWaitSemaphores", "vkGetSemaphoreCounterValue"]
-            .into_iter()
-            .cycle()
-            .take(15)
-            .enumerate()
+        let timelines = shim.timelines();
+        for (round, call) in
+            ["vkQueueSubmit", timelines.wait(), timelines.look()].into_iter().cycle().take(15).enumerate()
         {
             let device = shim.open(info, &[("queues", "2")]).unwrap();
             shim.fail(call, round as u32 * 7, 1, DEVICE_LOST);
@@ -276,7 +274,7 @@ fn threads_under_load_all_hear_of_a_loss() {
                 workers.into_iter().filter_map(|w| w.join().unwrap()).collect()
             });
             // On a fast device no thread may ever have to sleep in Vulkan.
-            assert!(!failures.is_empty() || call == "vkWaitSemaphores", "{call} did not fail");
+            assert!(!failures.is_empty() || call == timelines.wait(), "{call} did not fail");
             for failure in &failures {
                 // Which of the calls of all threads met it first is open; the failure is one.
                 assert_failure(failure, &["ERROR_DEVICE_LOST", failures[0].message()]);

@@ -19,7 +19,11 @@ use halite_hal::{
     SoftSemaphore, Status,
 };
 
-const TWO_QUEUES: &[&[(&str, &str)]] = &[&[], &[("queues", "2"), ("dedicated_compute_queue", "off")]];
+const TWO_QUEUES: &[&[(&str, &str)]] = &[
+    &[],
+    &[("queues", "2"), ("dedicated_compute_queue", "off")],
+    &[("queues", "2"), ("dedicated_compute_queue", "off"), ("timeline", "emulated")],
+];
 
 fn fill(device: &Arc<dyn Device>, target: &Arc<dyn halite_hal::Buffer>, value: u8) -> QueueOp {
     assert_eq!(target.device_id(), device.id());

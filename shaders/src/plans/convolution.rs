@@ -16,7 +16,7 @@ pub(super) mod matrix;
 pub(super) mod window;
 
 /// What a kernel is given besides the shape.
-pub(crate) struct Kernel<'a> {
+pub(crate) struct KernelInputs<'a> {
     pub build: &'a str,
     pub params: &'a Params,
     pub added: Added,
@@ -62,7 +62,7 @@ pub(super) fn push(shape: &Convolution) -> Result<Vec<Size>, Unfit> {
 }
 
 /// An invocation for each `pixels` places and `channels` filters.
-pub(super) fn direct(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(super) fn direct(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let p = |name| kernel.params.get(name);
     let (channels, pixels, least) = (p("channels")?, p("pixels")?, p("min_filters")?);
     if shape.filters < u64::from(least) {
@@ -80,7 +80,7 @@ pub(super) fn direct(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Un
 }
 
 /// An invocation for `filters` filters at four places, with a kernel of 1x1.
-pub(super) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(super) fn pointwise(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let (p, w) = (|name| kernel.params.get(name), &shape.window);
     let plain = (w.kernel, w.strides, w.pads) == ([1, 1], [1, 1], [0; 4]);
     if !plain || shape.layout != Layout::Nchw || shape.channels == 0 {
@@ -104,7 +104,7 @@ pub(super) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan,
 }
 
 /// An invocation for `channels` filters at four places, one below the other, with a kernel of 3x3.
-pub(super) fn strips(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(super) fn strips(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let (p, w) = (|name| kernel.params.get(name), &shape.window);
     if (w.kernel, w.strides, w.dilations) != ([3, 3], [1, 1], [1, 1]) {
         return Err(Unfit("wants a kernel of 3x3 with strides of 1 and no dilation".into()));
@@ -119,7 +119,7 @@ pub(super) fn strips(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Un
 }
 
 /// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3.
-pub(super) fn patches(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(super) fn patches(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let p = |name| kernel.params.get(name);
     let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
     patched(shape, p("stride")?)?;
@@ -132,7 +132,7 @@ pub(super) fn patches(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, U
 }
 
 /// An invocation for `filters` filters at `across` neighbours, with a kernel of `columns` columns.
-pub(super) fn rows(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(super) fn rows(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let (p, w) = (|name| kernel.params.get(name), &shape.window);
     let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
     let (columns, stride) = (p("columns")?, p("stride")?);
@@ -155,7 +155,7 @@ pub(super) fn rows(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfi
 }
 
 /// An invocation for four rows of `across` places of one filter over one channel, with a kernel of 3x3.
-pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let p = |name| kernel.params.get(name);
     let (lanes, across) = (p("lanes")?, p("across")?);
     patched(shape, p("stride")?)?;
@@ -198,7 +198,7 @@ fn mostly_there(shape: &Convolution, filters: u32) -> Result<(), Unfit> {
 }
 
 /// An invocation for four places, one below the other, of a filter over one channel.
-pub(super) fn depthwise(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(super) fn depthwise(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let p = |name| kernel.params.get(name);
     let (lanes, stride, w) = (p("lanes")?, u64::from(p("stride")?), &shape.window);
     if shape.channels != 1 {
@@ -232,7 +232,7 @@ pub(super) fn images_32(shape: &Convolution) -> Result<u32, Unfit> {
 /// A dispatch; `constants` are lanes and those behind the activation.
 pub(super) fn step(
     shape: &Convolution,
-    kernel: Kernel<'_>,
+    kernel: KernelInputs<'_>,
     constants: Vec<u32>,
     grid: [Size; 3],
 ) -> Result<Step, Unfit> {
@@ -244,7 +244,7 @@ pub(super) fn step(
     Ok(Step { module, constants: all, push, bindings: kernel.bindings, grid, subgroup_size: 0 })
 }
 
-impl Kernel<'_> {
+impl KernelInputs<'_> {
     /// Bits of the limits that the activation is; infinities where it is more than limits, which a kernel knows by its code.
     fn limits(&self) -> [u32; 2] {
         self.activation.limits().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]).map(f32::to_bits)

@@ -14,7 +14,7 @@ use crate::{
     plan::{fixed, groups, module, narrow},
     plans::{
         Lower,
-        convolution::{self, Kernel},
+        convolution::{self, KernelInputs},
         epilogue::{self, Added, Epilogue, activation_code},
     },
 };
@@ -144,7 +144,7 @@ fn as_convolution<'a>(
     op: &MatMul,
     build: &'a str,
     params: &'a Params,
-) -> Result<(Convolution, Kernel<'a>), Unfit> {
+) -> Result<(Convolution, KernelInputs<'a>), Unfit> {
     if ![op.m, op.n, op.k, op.batch].iter().all(|size| size.is_constant()) {
         return Err(Unfit("wants sizes that are known when it is chosen".into()));
     }
@@ -163,7 +163,7 @@ fn as_convolution<'a>(
     let added = Added { bias: false, place_bias: op.bias, ..added(op) };
     let [bias, residual] = epilogue(op).1;
     let bindings = vec![Slot::Input(1), Slot::Input(0), bias, Slot::Output(0), residual];
-    let kernel = Kernel { build, params, added, activation: op.activation, bindings, more: Vec::new() };
+    let kernel = KernelInputs { build, params, added, activation: op.activation, bindings, more: Vec::new() };
     Ok((images, kernel))
 }
 

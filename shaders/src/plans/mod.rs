@@ -20,6 +20,7 @@ mod cumulative_sum;
 mod elementwise;
 mod embedding;
 pub(crate) mod epilogue;
+mod expert_matmul;
 mod gather;
 mod gather_elements;
 mod gather_nd;
@@ -78,6 +79,7 @@ lowered! {
     CumulativeSum,
     Elementwise,
     Embedding,
+    ExpertMatMul,
     Gather,
     GatherElements,
     GatherNd,

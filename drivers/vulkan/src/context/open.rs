@@ -14,6 +14,7 @@ use halite_facts::{DeviceFacts, Feature};
 use crate::{
     discovery::Found,
     error::vk_error,
+    import::Caller,
     instance::{InstanceContext, no_layers},
     loader::Origin,
     options::VulkanOptions,
@@ -41,6 +42,31 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
         family: q.family,
     });
     let queues = queues.collect();
+    Ok(assemble(Found { instance, physical, info, facts }, options, plan, (device, queues), None))
+}
+
+/// The context of a device that the program opened.
+pub(super) fn adopt(
+    found: Found,
+    options: VulkanOptions,
+    plan: DevicePlan,
+    (device, queues): (vk::Device, &[(vk::Queue, u32)]),
+    caller: Caller,
+) -> DeviceContext {
+    // SAFETY: whoever named the device vouched that it is alive and of this instance.
+    let device = unsafe { load_functions(&found.instance.instance, device) };
+    let queues =
+        queues.iter().map(|(queue, family)| QueueHandle { queue: *queue, family: *family }).collect();
+    assemble(found, options, plan, (device, queues), Some(caller))
+}
+
+fn assemble(
+    Found { instance, physical, info, facts }: Found,
+    options: VulkanOptions,
+    plan: DevicePlan,
+    (device, queues): (ash::Device, Vec<QueueHandle>),
+    caller: Option<Caller>,
+) -> DeviceContext {
     let push_descriptor = (plan.push_descriptors > 0)
         .then(|| ash::khr::push_descriptor::Device::new(&instance.instance, &device));
     let debug_utils = (instance.debug_utils && options.names_wanted())
@@ -48,7 +74,7 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
     let device_fault = (plan.features.has(Feature::DeviceFault))
         .then(|| ash::ext::device_fault::Device::new(&instance.instance, &device));
     let pipeline_cache = PipelineCache::open(&device, &facts, &options, plan.pipeline_cache);
-    Ok(DeviceContext {
+    DeviceContext {
         id: next_device_id(),
         instance,
         physical,
@@ -63,8 +89,9 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
         debug_utils,
         device_fault,
         pipeline_cache,
+        caller,
         loss: OnceLock::new(),
-    })
+    }
 }
 
 /// The status of a device that cannot be opened as asked.

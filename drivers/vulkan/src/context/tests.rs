@@ -7,7 +7,8 @@ use crate::{
     discovery::discover,
     instance::{COUNTING, validation_message_count},
     loader::Origin,
-    options::{PipelineCacheChoice, ValidationModes},
+    options::{PipelineCacheChoice, TimelineChoice, ValidationModes},
+    plan::TimelineKind,
 };
 
 /// The devices of this machine, or nothing where Vulkan is missing.
@@ -58,6 +59,9 @@ fn memory_round_trip(context: &DeviceContext) {
 
 /// Signals a timeline semaphore from the host and waits for it: core in 1.2, an extension before.
 fn semaphore_round_trip(context: &DeviceContext) {
+    if context.plan.timeline == TimelineKind::Emulated {
+        return;
+    }
     let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
     // SAFETY: the device is alive, the semaphore is a timeline, used as such, and destroyed once.
@@ -93,6 +97,7 @@ fn variants() -> Vec<VulkanOptions> {
         base.clone(),
         VulkanOptions { robust_buffer_access: Some(true), ..base.clone() },
         VulkanOptions { push_descriptors: false, synchronization2: false, ..base.clone() },
+        VulkanOptions { timeline: TimelineChoice::Emulated, ..base.clone() },
         VulkanOptions { queues: 8, dedicated_compute_queue: false, ..base.clone() },
         VulkanOptions { memory: crate::options::MemoryChoice::Staged, ..base },
     ]

@@ -9,7 +9,7 @@ use crate::{
     buffer::VulkanBuffer,
     command_buffer::VulkanCommandBuffer,
     device::Core,
-    lower::{MemoryRange, Program},
+    lower::{MemoryRange, PreparedCommands},
     queue::{Deferred, Work},
     semaphore::{PointState, QueuePoint},
 };
@@ -114,17 +114,17 @@ impl Core {
             QueueOp::Barrier => self.place_alloca(queue, points, None, signal),
             QueueOp::Dealloca { buffer } => self.place_dealloca(queue, &points, signal, buffer.as_ref()),
             QueueOp::Fill { target, pattern, pattern_length } => {
-                let mut program = Program::default();
+                let mut program = PreparedCommands::default();
                 program.fill(self, &MemoryRange::of(&target)?, pattern, pattern_length)?;
                 self.place_transfer(queue, &points, signal, program, (WorkKind::Fill, target.length))
             }
             QueueOp::Update { source, target } => {
-                let mut program = Program::default();
+                let mut program = PreparedCommands::default();
                 program.update(self, &source, &MemoryRange::of(&target)?)?;
                 self.place_transfer(queue, &points, signal, program, (WorkKind::Update, target.length))
             }
             QueueOp::Copy { source, target } => {
-                let mut program = Program::default();
+                let mut program = PreparedCommands::default();
                 program.copy(&MemoryRange::of(&source)?, &MemoryRange::of(&target)?)?;
                 self.place_transfer(queue, &points, signal, program, (WorkKind::Copy, target.length))
             }
@@ -172,7 +172,7 @@ impl Core {
         queue: usize,
         points: &[QueuePoint],
         signal: &Fence,
-        mut program: Program,
+        mut program: PreparedCommands,
         (kind, bytes): (WorkKind, u64),
     ) -> Result<()> {
         if self.profiler.is_on() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 use halite_hal::{Binding, DispatchCounts, Executable, Result, status};
 
-use super::{Arguments, Counts, MemoryRange, Program, Resolver, Step, TablePatch};
+use super::{Arguments, Counts, MemoryRange, PreparedCommands, Resolver, Step, TablePatch};
 use crate::{
     descriptors::DescriptorWrite,
     device::Core,
@@ -31,7 +31,7 @@ pub(super) struct Call<'a> {
     pub bindings: &'a [Binding],
 }
 
-impl Program {
+impl PreparedCommands {
     pub(super) fn dispatch(&mut self, core: &Core, resolver: &Resolver<'_>, call: &Call<'_>) -> Result<()> {
         let own = call.executable.as_any().downcast_ref::<VulkanExecutable>();
         let own = own.ok_or_else(|| {

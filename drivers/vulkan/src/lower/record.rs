@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ash::vk;
 
-use super::{Arguments, Counts, Program, Step};
+use super::{Arguments, Counts, PreparedCommands, Step};
 use crate::{context::DeviceContext, descriptors::vk_writes, profile::Timer};
 
 const TRANSFER: vk::PipelineStageFlags = vk::PipelineStageFlags::TRANSFER;
@@ -112,7 +112,7 @@ pub(crate) fn record_host_barrier(ctx: &DeviceContext, target: vk::CommandBuffer
     }
 }
 
-impl Program {
+impl PreparedCommands {
     /// Records some of the steps, ordered after everything earlier on the queue. `sets` come from `prepare`, `timer` from
     /// `timer`.
     pub fn record(

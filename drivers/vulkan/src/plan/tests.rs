@@ -93,10 +93,16 @@ fn the_abi_option_is_obeyed() {
 }
 
 #[test]
-fn a_missing_timeline_semaphore_is_named() {
-    let e = planned("mali_g78_no_timeline", &VulkanOptions::default()).unwrap_err();
-    assert!(matches!(e, PlanError::MissingFeature { feature: "timelineSemaphore", .. }));
-    assert!(e.to_string().contains("VK_KHR_timeline_semaphore"), "{e}");
+fn fences_stand_in_for_timeline_semaphores() {
+    let with = |timeline| VulkanOptions { timeline, ..VulkanOptions::default() };
+    let plan = default_plan("mali_g78_no_timeline");
+    assert!(plan.timeline == TimelineKind::Emulated && !plan.features.has(Feature::TimelineSemaphore));
+    let e = planned("mali_g78_no_timeline", &with(TimelineChoice::Native)).unwrap_err().to_string();
+    assert!(e.contains("timeline=native") && e.contains("VK_KHR_timeline_semaphore"), "{e}");
+    assert_eq!(default_plan("mali_g78").timeline, TimelineKind::Native);
+    let plan = planned("mali_g78", &with(TimelineChoice::Emulated)).unwrap();
+    assert!(plan.timeline == TimelineKind::Emulated && !plan.features.has(Feature::TimelineSemaphore));
+    assert!(!plan.extensions.contains(&"VK_KHR_timeline_semaphore"), "{:?}", plan.extensions);
 }
 
 #[test]

@@ -10,10 +10,11 @@ use smallvec::SmallVec;
 use super::{
     pace::{self, Shares},
     recorder::Recorder,
+    timeline::Wait,
 };
 use crate::{
-    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core, lower::Program,
-    pipeline::Kernel, profile::Measured, semaphore::VulkanSemaphore,
+    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core,
+    lower::PreparedCommands, pipeline::Kernel, profile::Measured, semaphore::VulkanSemaphore,
 };
 
 /// Something that submitted work uses.
@@ -32,7 +33,7 @@ pub(crate) struct Batch {
     /// Value that the queue's timeline has when it is done.
     pub value: u64,
     /// Timelines of other queues and values that it waits for; those are submitted already.
-    pub waits: SmallVec<[(vk::Semaphore, u64); 2]>,
+    pub waits: SmallVec<[Wait; 2]>,
     /// Semaphore points that its completion reaches.
     pub signals: Vec<SemaphorePoint>,
     /// What it uses.
@@ -142,7 +143,7 @@ impl Batch {
         &mut self,
         core: &Core,
         source: &mut RecorderSource<'_>,
-        mut program: Program,
+        mut program: PreparedCommands,
     ) -> Result<()> {
         let ctx = &core.ctx;
         if let Some(status) = &self.broken {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 
 use halite_hal::{Fence, Result};
 
-use super::{After, Batch, Keeper, Queue, RecorderSource, State, timeline};
+use super::{After, Batch, Keeper, Queue, RecorderSource, State};
 use crate::{allocator::Allocation, command_buffer::Lowered, device::Core, semaphore::QueuePoint};
 
 impl Queue {
@@ -48,7 +48,7 @@ impl Queue {
             return false;
         }
         // Some of it may be done, and nobody has looked.
-        let reached = timeline::value(&self.ctx, self.timeline).unwrap_or(0);
+        let reached = self.timeline.value().unwrap_or(0);
         let mut left = state.in_flight.iter().filter(|b| b.value > reached).peekable();
         left.peek().is_some() && self.pace.is_enough(sum(&mut left), batch.estimate())
     }

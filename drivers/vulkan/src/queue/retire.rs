@@ -7,7 +7,7 @@ use std::{
 
 use halite_hal::{Code, Deadline, Result, Status, status};
 
-use super::{After, Batch, Queue, SPIN, State, WAIT_SLICE, timeline};
+use super::{After, Batch, Queue, SPIN, State, WAIT_SLICE};
 use crate::device::Core;
 
 /// How long a lost device may take to let go of its work.
@@ -37,17 +37,13 @@ impl Queue {
             return self.retire_seen(core, true);
         }
         let slice = left.unwrap_or(WAIT_SLICE).min(WAIT_SLICE);
-        match timeline::wait(&self.ctx, self.timeline, value, slice) {
-            Ok(()) => self.retire_seen(core, true),
-            Err(ash::vk::Result::TIMEOUT) => {
-                self.retire(core)?;
-                if !self.is_completed(value) && deadline.remaining().is_some_and(|d| d.is_zero()) {
-                    return Err(self.deadline_passed(value));
-                }
-                Ok(())
-            }
-            Err(e) => Err(lost_or(core, self.ctx.error("vkWaitSemaphores", e, &self.timeline_name()))),
+        let in_time = self.timeline.wait(value, slice).map_err(|e| lost_or(core, e))?;
+        self.retire_seen(core, in_time)?;
+        let over = || deadline.remaining().is_some_and(|d| d.is_zero());
+        if !in_time && !self.is_completed(value) && over() {
+            return Err(self.deadline_passed(value));
         }
+        Ok(())
     }
 
     fn deadline_passed(&self, value: u64) -> Status {
@@ -66,21 +62,12 @@ impl Queue {
         }
         let end = Instant::now() + limit;
         while Instant::now() < end {
-            if self.counter()? >= value {
+            if self.timeline.value()? >= value {
                 return Ok(true);
             }
             std::hint::spin_loop();
         }
         Ok(false)
-    }
-
-    fn counter(&self) -> Result<u64> {
-        timeline::value(&self.ctx, self.timeline)
-            .map_err(|e| self.ctx.error("vkGetSemaphoreCounterValue", e, &self.timeline_name()))
-    }
-
-    fn timeline_name(&self) -> String {
-        format!("timeline of queue {}", self.index)
     }
 
     /// Submits what leads to `value` and retires what has finished, without waiting.
@@ -98,7 +85,7 @@ impl Queue {
     /// As `retire`; whether the last that finished did so just now.
     fn retire_seen(&self, core: &Arc<Core>, seen: bool) -> Result<()> {
         let mut after = After::default();
-        let value = self.counter().map_err(|e| lost_or(core, e))?;
+        let value = self.timeline.value().map_err(|e| lost_or(core, e))?;
         let done: Vec<Batch> = {
             let mut state = self.state.lock();
             if value >= state.open.value {
@@ -207,13 +194,13 @@ impl Queue {
     /// Waits until Vulkan lets go of what was submitted: on a lost device at once, if the driver keeps to the
     /// specification. Nothing may be submitted meanwhile.
     fn idle_within(&self, limit: Duration) -> bool {
-        let (ctx, handle) = (self.ctx.clone(), self.handle);
+        let timeline = self.timeline.clone();
+        timeline.close();
         let (done, idle) = std::sync::mpsc::channel();
         let wait = move || {
-            // SAFETY: the device is alive, and nobody else uses the queue: it accepts nothing any more.
-            _ = unsafe { ctx.device.queue_wait_idle(handle) };
+            timeline.wait_idle();
             // Not the last holder of the context: a device that is destroyed here would outlive its owner.
-            drop(ctx);
+            drop(timeline);
             // Whoever waits may have given up.
             _ = done.send(());
         };
@@ -258,13 +245,5 @@ impl After {
             // A failure is kept by the core and reported by whoever waits.
             _ = queue.retire(core);
         }
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        // SAFETY: the core is being dropped, so no thread uses the queue; `Core::close` has waited for its work, or
-        // leaked the core where that failed.
-        unsafe { self.ctx.device.destroy_semaphore(self.timeline, None) };
     }
 }

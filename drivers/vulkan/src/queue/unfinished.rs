@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Batch, Keeper, Queue, timeline};
+use super::{Batch, Keeper, Queue};
 
 /// Kernels of a batch that a message names; details name more.
 const NAMED: usize = 6;
@@ -32,7 +32,7 @@ impl Queue {
     pub fn unfinished(&self) -> Unfinished {
         let state = self.state.lock();
         // The timeline of a lost device may say anything.
-        let reached = timeline::value(&self.ctx, self.timeline).ok().filter(|v| *v < state.open.value);
+        let reached = self.timeline.value().ok().filter(|v| *v < state.open.value);
         let batches =
             || state.in_flight.iter().chain(&state.held).filter(|b| reached.is_none_or(|r| b.value > r));
         let Some(oldest) = batches().next() else { return Unfinished::default() };

@@ -106,7 +106,8 @@ pub fn on_devices(variants: &[&[(&str, &str)]], test: impl Fn(&Arc<dyn Device>))
 }
 
 /// As the driver is used by default, and with everything that goes another way.
-pub const BOTH_WAYS: &[&[(&str, &str)]] = &[&[], &[("memory", "staged"), ("push_descriptors", "off")]];
+pub const BOTH_WAYS: &[&[(&str, &str)]] =
+    &[&[], &[("memory", "staged"), ("push_descriptors", "off"), ("timeline", "emulated")]];
 
 pub fn seconds(n: u64) -> Deadline {
     Deadline::after(Duration::from_secs(n))

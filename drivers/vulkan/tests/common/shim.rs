@@ -11,6 +11,25 @@ use halite_vulkan_shim as _;
 
 use super::{print_log, turn, validation};
 
+/// How the queues of a test's devices count what has finished: the calls that tests fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timelines {
+    /// With timeline semaphores.
+    Native,
+    /// With fences: the device has nothing else. It has two queues, which wait for each other.
+    Hidden,
+}
+
+impl Timelines {
+    pub fn wait(self) -> &'static str {
+        if self == Timelines::Native { "vkWaitSemaphores" } else { "vkWaitForFences" }
+    }
+
+    pub fn look(self) -> &'static str {
+        if self == Timelines::Native { "vkGetSemaphoreCounterValue" } else { "vkGetFenceStatus" }
+    }
+}
+
 /// Results as Vulkan numbers them.
 pub const OUT_OF_HOST_MEMORY: i32 = -1;
 pub const OUT_OF_DEVICE_MEMORY: i32 = -2;
@@ -20,6 +39,7 @@ pub const DEVICE_LOST: i32 = -4;
 pub struct Shim {
     library: libloading::Library,
     path: PathBuf,
+    timelines: std::cell::Cell<Timelines>,
 }
 
 impl Shim {
@@ -30,7 +50,7 @@ impl Shim {
         // SAFETY: a library of this workspace without initialisers.
         let library = unsafe { libloading::Library::new(&path) };
         let library = library.unwrap_or_else(|e| panic!("{} was not built: {e}", path.display()));
-        Shim { library, path }
+        Shim { library, path, timelines: std::cell::Cell::new(Timelines::Native) }
     }
 
     fn call<F: Copy>(&self, name: &str) -> F {
@@ -101,6 +121,16 @@ impl Shim {
         self.call::<extern "C" fn(bool)>("halite_shim_stall")(on);
     }
 
+    /// Whether devices have no timeline semaphores, as those of older phones.
+    pub fn hide_timelines(&self, on: bool) {
+        self.call::<extern "C" fn(bool)>("halite_shim_hide_timelines")(on);
+    }
+
+    /// Whether devices have a second queue.
+    pub fn twin_queues(&self, on: bool) {
+        self.call::<extern "C" fn(bool)>("halite_shim_twin_queues")(on);
+    }
+
     pub fn device_fault(&self, on: bool) {
         self.call::<extern "C" fn(bool)>("halite_shim_device_fault")(on);
     }
@@ -122,6 +152,11 @@ impl Shim {
         let mut options: Options = base.map(|(k, v)| (k.to_owned(), v)).into();
         options.extend(more.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
         options
+    }
+
+    /// How devices of this shim count.
+    pub fn timelines(&self) -> Timelines {
+        self.timelines.get()
     }
 
     pub fn open(&self, info: &DeviceInfo, more: &[(&str, &str)]) -> halite_hal::Result<Arc<dyn Device>> {
@@ -146,9 +181,13 @@ pub fn on_shim(test: impl Fn(&Shim, &DeviceInfo)) {
     if usable.is_empty() {
         eprintln!("SKIPPED: no usable Vulkan device among {}", devices.len());
     }
-    for info in usable {
-        eprintln!("on '{}'", info.name);
+    let both = [Timelines::Native, Timelines::Hidden];
+    for (info, timelines) in usable.into_iter().flat_map(|info| both.map(|timelines| (info, timelines))) {
+        eprintln!("on '{}', timelines {timelines:?}", info.name);
         shim.reset();
+        shim.timelines.set(timelines);
+        shim.hide_timelines(timelines == Timelines::Hidden);
+        shim.twin_queues(timelines == Timelines::Hidden);
         let before = halite_vulkan::validation_message_count();
         test(&shim, info);
         shim.reset();

@@ -3,7 +3,7 @@
 
 use halite_ops::{convolution::Convolution, window::Layout};
 
-use super::{Kernel, images_32, step};
+use super::{KernelInputs, images_32, step};
 use halite_sizes::Size;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 const PLACES: u32 = 4;
 
 /// An invocation for a part of the filters at four places, with a kernel of 1x1 without padding.
-pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let w = &shape.window;
     if w.kernel != [1, 1] || w.pads != [0; 4] || shape.layout != Layout::Nchw {
         return Err(Unfit("wants channels first, a kernel of 1x1 and no padding".into()));
@@ -28,7 +28,7 @@ pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Re
 }
 
 /// The same where an image is one place: the filters are the places, of which each has its terms side by side.
-fn places_of_filters(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+fn places_of_filters(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let mut turned = *shape;
     turned.filters = 1;
     turned.window.input = [1, shape.filters].map(Size::from);
@@ -48,7 +48,7 @@ fn places_of_filters(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan
 /// A product: filters are rows, places are columns, groups are the batch. With `transposed`, terms of a place lie side by side.
 pub(in crate::plans) fn products(
     shape: &Convolution,
-    kernel: Kernel<'_>,
+    kernel: KernelInputs<'_>,
     transposed: bool,
 ) -> Result<Plan, Unfit> {
     let (p, w) = (|name| kernel.params.get(name), &shape.window);

@@ -4,7 +4,7 @@
 use halite_ops::{convolution::Convolution, window::Layout};
 use halite_sizes::Size;
 
-use super::{Kernel, at_least, images_32, step};
+use super::{KernelInputs, at_least, images_32, step};
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{fixed, fixed_groups, groups, module, narrow},
@@ -28,7 +28,7 @@ impl Tiles {
 }
 
 /// A product of matrices, tile by tile.
-pub(in crate::plans) fn gemm(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn gemm(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let p = |name| kernel.params.get(name);
     let (lanes, bm, bn, bk, tm, tn) = (p("lanes")?, p("bm")?, p("bn")?, p("bk")?, p("tm")?, p("tn")?);
     if lanes * tm * tn != bm * bn || bm % tm != 0 || bn % tn != 0 || lanes % bn != 0 {
@@ -49,7 +49,7 @@ pub(in crate::plans) fn gemm(shape: &Convolution, kernel: Kernel<'_>) -> Result<
 }
 
 /// A product of matrices, tile by tile, with cooperative matrices of 16x16x16.
-pub(in crate::plans) fn matrix(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn matrix(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let tiles = matrix_tiles(shape, kernel.params)?;
     whole(shape, kernel, tiles)
 }
@@ -57,7 +57,7 @@ pub(in crate::plans) fn matrix(shape: &Convolution, kernel: Kernel<'_>) -> Resul
 /// [`matrix`] in two steps: parts of sums, and their sum.
 pub(in crate::plans) fn matrix_cut(
     shape: &Convolution,
-    kernel: Kernel<'_>,
+    kernel: KernelInputs<'_>,
     add: &str,
 ) -> Result<Plan, Unfit> {
     let tiles = matrix_tiles(shape, kernel.params)?;
@@ -65,13 +65,17 @@ pub(in crate::plans) fn matrix_cut(
 }
 
 /// A product of matrices, tile by tile, four neighbours at a time, without cooperative matrices.
-pub(in crate::plans) fn wide(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn wide(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let tiles = wide_tiles(shape, kernel.params)?;
     whole(shape, kernel, tiles)
 }
 
 /// [`wide`] in two steps: parts of sums, and their sum.
-pub(in crate::plans) fn wide_cut(shape: &Convolution, kernel: Kernel<'_>, add: &str) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn wide_cut(
+    shape: &Convolution,
+    kernel: KernelInputs<'_>,
+    add: &str,
+) -> Result<Plan, Unfit> {
     let tiles = wide_tiles(shape, kernel.params)?;
     worth_cutting(shape, kernel.params, &tiles)?;
     cut(shape, kernel, tiles, add)
@@ -109,7 +113,7 @@ fn worth_cutting(shape: &Convolution, params: &Params, of: &Tiles) -> Result<(),
 }
 
 /// All terms of a sum in one workgroup, where there are `min_tiles` tiles.
-fn whole(shape: &Convolution, kernel: Kernel<'_>, tiles: Tiles) -> Result<Plan, Unfit> {
+fn whole(shape: &Convolution, kernel: KernelInputs<'_>, tiles: Tiles) -> Result<Plan, Unfit> {
     let (least, count) = (kernel.params.get("min_tiles")?, tiles.count());
     if count < u64::from(least) {
         let (bm, bn) = (tiles.bm, tiles.bn);
@@ -119,7 +123,7 @@ fn whole(shape: &Convolution, kernel: Kernel<'_>, tiles: Tiles) -> Result<Plan, 
 }
 
 /// Parts of sums by as many workgroups as make about `tiles` tiles, and their sum by the build `add`.
-fn cut(shape: &Convolution, kernel: Kernel<'_>, of: Tiles, add: &str) -> Result<Plan, Unfit> {
+fn cut(shape: &Convolution, kernel: KernelInputs<'_>, of: Tiles, add: &str) -> Result<Plan, Unfit> {
     const ADD_LANES: u32 = 64;
     let (least, depth) = (kernel.params.get("min_depth")?, shape.depth());
     if depth < u64::from(least) {
@@ -151,7 +155,7 @@ fn cut(shape: &Convolution, kernel: Kernel<'_>, of: Tiles, add: &str) -> Result<
     );
     let to_scratch = vec![bindings[0], bindings[1], bindings[1], Slot::Scratch(0), bindings[1]];
     let grid = [grid[0], grid[1], fixed("images and parts", shape.images.exact() * u64::from(parts))?];
-    let sums = step(shape, Kernel { bindings: to_scratch, ..kernel }, constants, grid.map(Size::from))?;
+    let sums = step(shape, KernelInputs { bindings: to_scratch, ..kernel }, constants, grid.map(Size::from))?;
     Ok(Plan::new(vec![sums, add], vec![(results * u64::from(parts) * 4).max(4).into()]))
 }
 

@@ -6,7 +6,7 @@ use halite_ops::{
     window::{Layout, Window},
 };
 
-use super::{Kernel, images_32, step};
+use super::{KernelInputs, images_32, step};
 use halite_sizes::Size;
 
 use crate::{
@@ -26,7 +26,7 @@ struct Patch {
 }
 
 /// An invocation for a patch of one filter over one channel.
-pub(in crate::plans) fn depthwise(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn depthwise(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let (lanes, w) = (kernel.params.get("lanes")?, &shape.window);
     if shape.channels != 1 || shape.layout != Layout::Nchw {
         return Err(Unfit("wants channels first, and one channel in a group".into()));
@@ -53,7 +53,10 @@ pub(in crate::plans) fn depthwise(shape: &Convolution, mut kernel: Kernel<'_>) -
 
 /// An invocation for four rows of four neighbours of one filter over one channel, with a window that the code is written for:
 /// `depthwise_square.comp`.
-pub(in crate::plans) fn depthwise_square(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn depthwise_square(
+    shape: &Convolution,
+    mut kernel: KernelInputs<'_>,
+) -> Result<Plan, Unfit> {
     let (p, w) = (|name| kernel.params.get(name), &shape.window);
     let (lanes, size, stride) = (p("lanes")?, p("kernel")?, p("stride")?);
     let window = (w.kernel, w.strides, w.dilations) == ([size.into(); 2], [stride.into(); 2], [1, 1]);

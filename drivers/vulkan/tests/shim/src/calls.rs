@@ -8,7 +8,7 @@ use std::{
 
 use ash::vk::{self, Handle};
 
-use crate::{commands, instance::real_as, rules};
+use crate::{commands, disguise, instance::real_as, rules};
 
 /// How long a stalled wait that has no end of its own sleeps between two looks.
 const LOOK: Duration = Duration::from_millis(5);
@@ -113,6 +113,9 @@ fallible! {
         allocator: Allocator<'_>, out: *mut vk::Buffer) makes "buffer";
     vkCreateSemaphore: PFN_vkCreateSemaphore(device: vk::Device, info: *const vk::SemaphoreCreateInfo<'_>,
         allocator: Allocator<'_>, out: *mut vk::Semaphore) makes "semaphore";
+    vkCreateFence: PFN_vkCreateFence(device: vk::Device, info: *const vk::FenceCreateInfo<'_>,
+        allocator: Allocator<'_>, out: *mut vk::Fence) makes "fence";
+    vkResetFences: PFN_vkResetFences(device: vk::Device, count: u32, fences: *const vk::Fence);
     vkCreateCommandPool: PFN_vkCreateCommandPool(device: vk::Device,
         info: *const vk::CommandPoolCreateInfo<'_>, allocator: Allocator<'_>, out: *mut vk::CommandPool)
         makes "command pool";
@@ -153,6 +156,7 @@ destroying! {
     vkDestroyDescriptorPool: PFN_vkDestroyDescriptorPool(vk::DescriptorPool) of "descriptor pool";
     vkDestroyDescriptorSetLayout: PFN_vkDestroyDescriptorSetLayout(vk::DescriptorSetLayout)
         of "descriptor set layout";
+    vkDestroyFence: PFN_vkDestroyFence(vk::Fence) of "fence";
     vkDestroyPipelineLayout: PFN_vkDestroyPipelineLayout(vk::PipelineLayout) of "pipeline layout";
     vkDestroyPipelineCache: PFN_vkDestroyPipelineCache(vk::PipelineCache) of "pipeline cache";
     vkDestroyShaderModule: PFN_vkDestroyShaderModule(vk::ShaderModule) of "shader module";
@@ -166,6 +170,8 @@ pub(crate) fn find(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkQueueSubmit" => queue_submit as *const (),
         b"vkQueueWaitIdle" => queue_wait_idle as *const (),
         b"vkDeviceWaitIdle" => device_wait_idle as *const (),
+        b"vkWaitForFences" => wait_for_fences as *const (),
+        b"vkGetFenceStatus" => get_fence_status as *const (),
         b"vkWaitSemaphores" => wait_semaphores as *const (),
         b"vkGetSemaphoreCounterValue" => get_semaphore_counter_value as *const (),
         _ => find_fallible(name).or_else(|| find_destroying(name)).or_else(|| commands::find(name))?,
@@ -198,7 +204,13 @@ unsafe extern "system" fn get_device_queue(
 ) {
     // SAFETY: arguments are the caller's.
     unsafe {
-        real_as::<vk::PFN_vkGetDeviceQueue>(c"vkGetDeviceQueue")(device, family, index, queue);
+        let real = real_as::<vk::PFN_vkGetDeviceQueue>(c"vkGetDeviceQueue");
+        if index > 0 && rules::lock().twin_queues {
+            real(device, family, 0, queue);
+            *queue = disguise::twin(*queue);
+        } else {
+            real(device, family, index, queue);
+        }
         rules::lock().note_queue((*queue).as_raw(), device.as_raw());
     }
 }
@@ -215,8 +227,11 @@ unsafe extern "system" fn queue_submit(
     if let Some(result) = refused {
         return result;
     }
-    // SAFETY: arguments are the caller's.
-    let result = unsafe { real_as::<vk::PFN_vkQueueSubmit>(c"vkQueueSubmit")(queue, count, infos, fence) };
+    let result = {
+        let (queue, _turn) = disguise::real_queue(queue);
+        // SAFETY: arguments are the caller's.
+        unsafe { real_as::<vk::PFN_vkQueueSubmit>(c"vkQueueSubmit")(queue, count, infos, fence) }
+    };
     if rules::lock().tells("vkQueueSubmit") {
         eprintln!("vkQueueSubmit is done");
     }
@@ -242,6 +257,7 @@ unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
     while_hanging("vkQueueWaitIdle");
     let device = rules::lock().device_of(queue.as_raw());
     let refused = refused("vkQueueWaitIdle", device);
+    let (queue, _turn) = disguise::real_queue(queue);
     // SAFETY: arguments are the caller's. Work that a lost device seems to have dropped goes on in truth: it has to end.
     let result = unsafe { real_as::<vk::PFN_vkQueueWaitIdle>(c"vkQueueWaitIdle")(queue) };
     refused.unwrap_or(result)
@@ -288,6 +304,35 @@ unsafe extern "system" fn get_semaphore_counter_value(
         let next = real_as::<vk::PFN_vkGetSemaphoreCounterValue>(c"vkGetSemaphoreCounterValue");
         next(device, semaphore, value)
     }
+}
+
+unsafe extern "system" fn wait_for_fences(
+    device: vk::Device,
+    count: u32,
+    fences: *const vk::Fence,
+    all: vk::Bool32,
+    timeout: u64,
+) -> vk::Result {
+    if let Some(result) = refused("vkWaitForFences", device.as_raw()) {
+        return result;
+    }
+    if rules::lock().stalled {
+        sleep(Duration::from_nanos(timeout));
+        return vk::Result::TIMEOUT;
+    }
+    // SAFETY: arguments are the caller's.
+    unsafe { real_as::<vk::PFN_vkWaitForFences>(c"vkWaitForFences")(device, count, fences, all, timeout) }
+}
+
+unsafe extern "system" fn get_fence_status(device: vk::Device, fence: vk::Fence) -> vk::Result {
+    if let Some(result) = refused("vkGetFenceStatus", device.as_raw()) {
+        return result;
+    }
+    if rules::lock().stalled {
+        return vk::Result::NOT_READY;
+    }
+    // SAFETY: arguments are the caller's.
+    unsafe { real_as::<vk::PFN_vkGetFenceStatus>(c"vkGetFenceStatus")(device, fence) }
 }
 
 unsafe extern "system" fn get_device_fault_info(

@@ -7,7 +7,7 @@ use std::{
 
 use ash::vk::{self, Handle};
 
-use crate::{calls, real, rules, vkGetInstanceProcAddr};
+use crate::{calls, disguise, real, rules, vkGetInstanceProcAddr};
 
 /// The instance that was created last: good for asking for functions.
 static INSTANCE: AtomicU64 = AtomicU64::new(0);
@@ -26,6 +26,7 @@ pub(crate) fn find(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkEnumeratePhysicalDevices" => enumerate_physical_devices as *const (),
         b"vkEnumerateDeviceExtensionProperties" => enumerate_device_extension_properties as *const (),
         b"vkGetPhysicalDeviceFeatures2" => get_physical_device_features2 as *const (),
+        b"vkGetPhysicalDeviceQueueFamilyProperties" => disguise::queue_families as *const (),
         b"vkCreateDevice" => create_device as *const (),
         b"vkDestroyDevice" => destroy_device as *const (),
         _ => return None,
@@ -55,6 +56,9 @@ unsafe extern "system" fn get_device_proc_addr(
     let theirs = unsafe { real_as::<vk::PFN_vkGetDeviceProcAddr>(c"vkGetDeviceProcAddr")(device, name) };
     if text == c"vkGetDeviceFaultInfoEXT" && theirs.is_none() {
         return calls::fault_info();
+    }
+    if disguise::hides(text) {
+        return None;
     }
     // What the device does not have must stay missing: callers look for other names then.
     theirs?;
@@ -109,30 +113,41 @@ unsafe extern "system" fn enumerate_device_extension_properties(
     {
         return result;
     }
-    // SAFETY: arguments are the caller's; one more entry is written only when the caller's array has room for it.
+    // SAFETY: arguments are the caller's; no more entries are written than its array has room for.
     unsafe {
         let next =
             real_as::<vk::PFN_vkEnumerateDeviceExtensionProperties>(c"vkEnumerateDeviceExtensionProperties");
-        if !rules::lock().device_fault || !layer.is_null() {
+        let (fault, no_timelines) = {
+            let rules = rules::lock();
+            (rules.device_fault, rules.no_timelines)
+        };
+        if !(fault || no_timelines) || !layer.is_null() {
             return next(physical, layer, count, out);
         }
-        if out.is_null() {
-            let result = next(physical, layer, count, out);
-            *count += 1;
+        let mut all = Vec::new();
+        let mut length = 0;
+        let result = next(physical, layer, &mut length, std::ptr::null_mut());
+        if result != vk::Result::SUCCESS {
             return result;
         }
-        let room = *count;
-        *count = room.saturating_sub(1);
-        let result = next(physical, layer, count, out);
-        if *count < room {
-            let mut extra = vk::ExtensionProperties::default();
-            for (to, from) in extra.extension_name.iter_mut().zip(FAULT.to_bytes_with_nul()) {
-                *to = *from as c_char;
-            }
-            out.add(*count as usize).write(extra);
-            *count += 1;
+        all.resize(length as usize, vk::ExtensionProperties::default());
+        let result = next(physical, layer, &mut length, all.as_mut_ptr());
+        if result != vk::Result::SUCCESS {
+            return result;
         }
-        result
+        all.truncate(length as usize);
+        all.retain(|e| !no_timelines || e.extension_name_as_c_str() != Ok(disguise::TIMELINE));
+        if fault {
+            all.push(vk::ExtensionProperties::default().extension_name(FAULT).unwrap_or_default());
+        }
+        if out.is_null() {
+            *count = all.len() as u32;
+            return vk::Result::SUCCESS;
+        }
+        let room = (*count as usize).min(all.len());
+        out.copy_from_nonoverlapping(all.as_ptr(), room);
+        *count = room as u32;
+        if room < all.len() { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
     }
 }
 
@@ -143,6 +158,9 @@ unsafe extern "system" fn get_physical_device_features2(
     // SAFETY: arguments are the caller's: a chain of Vulkan structures, each with its type first.
     unsafe {
         real_as::<vk::PFN_vkGetPhysicalDeviceFeatures2>(c"vkGetPhysicalDeviceFeatures2")(physical, features);
+        if rules::lock().no_timelines {
+            disguise::clear_timelines((*features).p_next);
+        }
         if !rules::lock().device_fault {
             return;
         }
@@ -199,6 +217,11 @@ unsafe extern "system" fn create_device(
             info.pp_enabled_extension_names,
             info.enabled_extension_count as usize,
         );
+        if rules::lock().no_timelines && disguise::wants_timelines(&info, names) {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        }
+        let queues = disguise::real_queues(&info);
+        info = info.queue_create_infos(&queues);
         let fault = rules::lock().device_fault;
         let names: Vec<_> = names.iter().copied().filter(|n| !fault || CStr::from_ptr(*n) != FAULT).collect();
         info = info.enabled_extension_names(&names);

@@ -4,11 +4,13 @@
 //! The driver loads it through the option `libvulkan`. Tests steer it through the functions named `halite_shim_*`, or,
 //! from outside of the process, through the environment variable `HALITE_VULKAN_SHIM`, which holds such rules as
 //! `vkCreateDevice=crash`, `vkAllocateMemory=-2@3` (result -2 from the fourth call on) or `vkQueueSubmit=tell` (a line on
-//! standard error after each call), separated by commas.
+//! standard error after each call), separated by commas. `timelines=hide` takes timeline semaphores away from all devices, and
+//! `queues=two` gives them a second queue.
 
 mod calls;
 mod commands;
 pub mod control;
+mod disguise;
 mod instance;
 mod rules;
 
@@ -65,6 +67,18 @@ pub extern "C" fn halite_shim_device_fault(on: bool) {
     rules::lock().device_fault = on;
 }
 
+/// While on, devices have no timeline semaphores.
+#[unsafe(no_mangle)]
+pub extern "C" fn halite_shim_hide_timelines(on: bool) {
+    rules::lock().no_timelines = on;
+}
+
+/// While on, devices have two queues: the second is the first under another name.
+#[unsafe(no_mangle)]
+pub extern "C" fn halite_shim_twin_queues(on: bool) {
+    rules::lock().twin_queues = on;
+}
+
 /// How often a call was made since the last reset.
 ///
 /// # Safety
@@ -106,6 +120,9 @@ pub unsafe extern "system" fn vkGetInstanceProcAddr(
 ) -> vk::PFN_vkVoidFunction {
     // SAFETY: Vulkan's callers pass a C string.
     let text = unsafe { CStr::from_ptr(name) };
+    if disguise::hides(text) {
+        return None;
+    }
     instance::find(text).or_else(|| calls::find(text)).or_else(|| {
         // SAFETY: as the caller vouches.
         unsafe { real_entry()?(instance, name) }

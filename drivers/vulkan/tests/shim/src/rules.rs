@@ -38,6 +38,10 @@ pub(crate) struct Rules {
     told: HashSet<String>,
     /// Whether no work seems to finish.
     pub stalled: bool,
+    /// Whether devices have no timeline semaphores.
+    pub no_timelines: bool,
+    /// Whether devices have a second queue.
+    pub twin_queues: bool,
     /// Whether devices offer `VK_EXT_device_fault`.
     pub device_fault: bool,
 }
@@ -84,6 +88,8 @@ impl Rules {
             let (act, after) = act.split_once('@').unwrap_or((act, "0"));
             match act {
                 "stall" => self.stalled = true,
+                "hide" => self.no_timelines |= call == "timelines",
+                "two" => self.twin_queues |= call == "queues",
                 "tell" => {
                     self.told.insert(call.to_owned());
                 }

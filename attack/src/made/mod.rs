@@ -9,6 +9,8 @@ mod proto;
 
 use std::{fs, path::Path};
 
+pub use models::layers;
+
 use crate::noise::Noise;
 
 /// How the files of a kind are read.
@@ -99,6 +101,8 @@ pub const KINDS: &[Kind] = &[
 /// Folders with sound files, relative to the repository; what is not there is left out.
 const PLACES: &[&str] = &[
     "attack/seeds",
+    // What `cargo xtask attack` unpacks.
+    "target/attack/seeds",
     "demo/digits",
     "compiler/tests/data",
     "conformance/pte",

@@ -104,7 +104,7 @@ fn a_deadline_in_any_stage_ends_the_building_there() {
                     std::thread::park_timeout(left);
                 }
             };
-            let builder = builder(&device).options(halite::RunOptions::new().deadline(deadline));
+            let builder = builder(&device).options(RunOptions::new().deadline(deadline));
             let is_last = Some(stage) == stages.last();
             let came = ends_in(stage, is_last, builder, &model, wait, ErrorKind::DeadlineExceeded);
             if !came {

@@ -39,7 +39,7 @@ impl Refusal {
     pub fn of(error: &halite::Error) -> Refusal {
         let status = match error.kind() {
             ErrorKind::InvalidInput | ErrorKind::Unsupported => StatusCode::BAD_REQUEST,
-            ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            ErrorKind::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             ErrorKind::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -94,8 +94,8 @@ pub(super) async fn serve(
     }
     drop(listener);
     let ended = graceful.shutdown();
-    tokio::pin!(ended);
-    if tokio::time::timeout(rules.grace, &mut ended).await.is_err() {
+    let mut ended = std::pin::pin!(ended);
+    if tokio::time::timeout(rules.grace, ended.as_mut()).await.is_err() {
         log::info!("requests still run; they are ended");
         work.cancel();
         _ = tokio::time::timeout(rules.grace, ended).await;
@@ -117,9 +117,10 @@ async fn answer(
 
 async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> Result<Response<Body>> {
     allowed(rules, request.headers())?;
+    let method = request.method().clone();
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let ok = |value| Ok(body::json(StatusCode::OK, &value));
-    match (request.method(), path.as_str()) {
+    match (&method, path.as_str()) {
         (&Method::GET, "/health" | "/v1/health") => ok(json!({"status": "ok"})),
         (&Method::GET, "/v1/models") => ok(work.models()),
         (&Method::GET, path) if path.starts_with("/v1/models/") => {
@@ -144,7 +145,9 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
 
 /// Refuses those who may not ask: without the token; without one, pages of other sites that a browser lets ask.
 fn allowed(rules: &Rules, headers: &HeaderMap) -> Result<()> {
-    let text = |name| headers.get(name).and_then(|value: &header::HeaderValue| value.to_str().ok());
+    let text = |name: header::HeaderName| {
+        headers.get(name).and_then(|value: &header::HeaderValue| value.to_str().ok())
+    };
     match &rules.token {
         Some(token) => {
             let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));

@@ -200,7 +200,7 @@ impl Work {
                 vectors.push(embedder.embed(&own, &running.options)?);
                 tokens += own.len();
             }
-            Ok((tokens, vectors))
+            Ok::<_, halite::Error>((tokens, vectors))
         });
         let (tokens, vectors) = joined(made.await)?;
         Ok(body::json(StatusCode::OK, &answers::vectors(&self.model, &vectors, tokens, in_base64)))
@@ -227,7 +227,9 @@ async fn whole(
     let _guard = EndOnDrop(running.token.clone());
     let made = spawn_blocking(move || {
         let _turn = turn;
-        let Some(slots) = &running.work.writer else { return Ok((prompt.len(), Vec::new())) };
+        let Some(slots) = &running.work.writer else {
+            return Ok::<_, halite::Error>((prompt.len(), Vec::new()));
+        };
         let one =
             |number| write(slots, &prompt, &wanted, number, &running.options, |_| ControlFlow::Continue(()));
         Ok((prompt.len(), (0..wanted.choices).map(one).collect::<halite::Result<Vec<Answer>>>()?))

@@ -33,6 +33,7 @@ mod order;
 mod pad;
 mod pool2d;
 mod quant_matmul;
+mod recurrent;
 mod reduce;
 mod resize;
 mod rotary;
@@ -88,6 +89,7 @@ lowered! {
     Pad,
     Pool2d,
     QuantMatMul,
+    Recurrent,
     Reduce,
     Resize,
     Rotary,

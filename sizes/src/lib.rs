@@ -34,7 +34,7 @@ mod size;
 mod tests;
 mod trace;
 
-pub use current::{for_all_data, take_pinned};
+pub use current::{for_all_data, take_pinned, without_fixing};
 pub use poly::{Atom, AtomId, Poly, Term};
 pub use region::{Guard, Region, Rule, evaluate};
 pub use size::Size;

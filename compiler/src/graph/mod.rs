@@ -109,7 +109,9 @@ pub enum NodeOp {
     If(Box<[Region; 2]>),
     /// A region again and again. Inputs: the most runs (`i64` scalar), whether to run at all (boolean scalar), initial
     /// values of what is carried. The region's parameters: the number of the run (`i64` scalar), the condition, what is
-    /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried.
+    /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried. Where sizes of
+    /// that change from run to run, those of outputs are symbols that a [`NodeOp::Set`] gives the first values before the node, and
+    /// another those of the run at the body's end; those of parameters are symbols that the body's first nodes set to these.
     Loop(Box<Region>),
     /// The host reads its one input, a vector of `i64`: the values of symbols from this one on. Nodes behind it may have sizes
     /// that are computed of them. It has no outputs.

@@ -1,7 +1,7 @@
 //! Methods as graphs: from the plan in the file, over its steps, to what they give.
 
 use halite_formats::pte::{Plan, Program};
-use halite_sizes::Size;
+use halite_sizes::{Size, Trace};
 
 use super::{
     Result,
@@ -36,7 +36,9 @@ pub(super) fn import(
     };
     let shapes = bindings.resolve(inputs)?;
     let open = bindings.open_shapes(inputs, &shapes);
-    let _entered = open.as_ref().map(|open| open.trace.enter());
+    let trace = open.as_ref().map_or_else(Trace::new, |open| open.trace.clone());
+    let _entered = trace.enter();
+    builder.with_data(&trace);
     let shapes = match &open {
         Some(open) => open.shapes.clone(),
         None => shapes.iter().map(|dims| dims.iter().map(Size::from).collect()).collect(),
@@ -53,7 +55,9 @@ pub(super) fn import(
         control,
     )?;
     Running::new(&mut state).all().map_err(|error| survey::with_all(error, plan, &method))?;
+    let data = state.scope.builder.take_data();
     let mut graph = state.finish()?;
-    graph.open = open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols, data: Vec::new() });
+    let symbols = open.map_or_else(Vec::new, |open| open.symbols);
+    graph.open = (!symbols.is_empty() || !data.is_empty()).then_some(OpenSizes { trace, symbols, data });
     Ok(graph)
 }

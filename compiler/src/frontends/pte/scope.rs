@@ -12,7 +12,7 @@ use super::{
     value::{Declared, Passed, Value},
 };
 use crate::{
-    build::Builder,
+    build::{Builder, MOST_SIZE},
     graph::{ElementType, TensorId},
 };
 
@@ -186,6 +186,45 @@ impl<'a> Scope<'a> {
         let numbers = self.builder.need_ints(base, "a number that sizes or branches depend on")?;
         let base = numbers.first().copied().unwrap_or_default();
         Ok(Passed::Number(more + Size::from(base)))
+    }
+
+    /// The numbers among arguments, and in lists of them, that the device computes.
+    fn computed(&self, args: &[usize]) -> Vec<TensorId> {
+        let all = args.iter().flat_map(|id| match &self.values[*id] {
+            Value::List(items) => items.clone(),
+            _ => vec![*id],
+        });
+        let base = |id: usize| match self.scalar(id) {
+            Some(Passed::Computed(base, _)) => Some(base),
+            _ => None,
+        };
+        all.filter_map(base).collect()
+    }
+
+    /// Whether the device computes a number among arguments.
+    pub(super) fn computes(&self, args: &[usize]) -> bool {
+        !self.computed(args).is_empty()
+    }
+
+    /// Lets the host read the numbers among arguments that the device computes: from here on they are sizes that data decide.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub(super) fn read_computed(&mut self, args: &[usize]) -> Result<()> {
+        for base in self.computed(args) {
+            if self.builder.ints(base).is_some() {
+                continue;
+            }
+            let read = self.builder.read(base, "a number that sizes depend on", 0, MOST_SIZE)?[0];
+            for slot in &mut self.slots {
+                if let Some(Passed::Computed(own, more)) = *slot
+                    && own == base
+                {
+                    *slot = Some(Passed::Number(read + more));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What is known of a value, whatever it is.

@@ -278,7 +278,16 @@ impl<'a> State<'a> {
         };
         results.iter().try_for_each(|id| self.writable(*id))?;
         let passing = self.prepare(before)?;
-        import(&mut Node { scope: &mut self.scope, call })?;
+        let mark = self.scope.builder.mark();
+        match import(&mut Node { scope: &mut self.scope, call }) {
+            // Numbers that the device computes are read only where an operator cannot do without.
+            Err(CompileError::NeedsValues { .. }) if self.scope.computes(before) => {
+                self.scope.builder.rollback(mark);
+                self.scope.read_computed(before)?;
+                import(&mut Node { scope: &mut self.scope, call })?;
+            }
+            done => done?,
+        }
         let left: Vec<usize> = passing.into_iter().filter(|id| !results.contains(id)).collect();
         self.forget(&left);
         for id in std::mem::take(&mut self.scope.changed) {

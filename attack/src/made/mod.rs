@@ -9,6 +9,8 @@ mod proto;
 
 use std::{fs, path::Path};
 
+pub use models::layers;
+
 use crate::noise::Noise;
 
 /// How the files of a kind are read.
@@ -79,6 +81,7 @@ pub const KINDS: &[Kind] = &[
     of("vgf-words", "vgf", Reader::Model, damaged::words),
     of("tosa-bytes", "tosa", Reader::Model, damaged::bytes),
     of("tosa-tables", "tosa", Reader::Model, damaged::tables),
+    of("vgf-tables", "vgf", Reader::Model, damaged::tables),
     of("vmfb-bytes", "vmfb", Reader::Module, damaged::bytes),
     of("vmfb-tables", "vmfb", Reader::Module, damaged::tables),
     of("irpa-bytes", "irpa", Reader::Archive, damaged::bytes),
@@ -98,9 +101,12 @@ pub const KINDS: &[Kind] = &[
 /// Folders with sound files, relative to the repository; what is not there is left out.
 const PLACES: &[&str] = &[
     "attack/seeds",
+    // What `cargo xtask attack` unpacks.
+    "target/attack/seeds",
     "demo/digits",
     "compiler/tests/data",
     "conformance/pte",
+    "conformance/vgf",
     "conformance/models",
     "drivers/local/tests/data",
     "formats/tests/data",

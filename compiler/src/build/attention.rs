@@ -348,3 +348,16 @@ impl Builder {
 fn default_scale(dim: u64) -> f64 {
     1.0 / (dim.max(1) as f64).sqrt()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caps_that_are_far_away_do_nothing() {
+        let bend = |softcap| Scores { softcap, ..Scores::default() }.bend();
+        assert_eq!((bend(None), bend(Some(50.0))), (None, Some(50.0)));
+        // `tanh(score / 1e9)` would keep two digits of a score.
+        assert_eq!(bend(Some(1e9)), None);
+    }
+}

@@ -339,7 +339,7 @@ impl Function {
         if self.info().keeps_state() {
             return self.on_own_state(&limits, |state| state.run_within(inputs.into(), &limits));
         }
-        self.begin(inputs.into(), &limits)?.finish(&limits)
+        self.begin(inputs.into(), &limits)?.finish_or_stop(&limits)
     }
 
     /// Starts it and returns while the device works. Sizes of a model that were not seen before are compiled first, which

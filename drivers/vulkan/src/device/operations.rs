@@ -234,7 +234,7 @@ impl Core {
     /// submission failed is never reached: nothing may wait for it.
     fn submit_others(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Result<()> {
         for point in points.iter().filter(|p| p.queue != queue) {
-            self.queues[point.queue].flush_to(self, point.value);
+            self.queues[point.queue].submit_to(self, point.value);
             self.queues[point.queue].check_submitted(self, point.value)?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::{
     device::Core,
     executable::VulkanExecutable,
     pipeline::{Kernel, KernelBinding},
-    queue::Keeper,
+    queue::{Keeper, Weight},
 };
 
 /// u32 words of the root struct that kernels with address tables begin their push constants with.
@@ -57,6 +57,11 @@ impl PreparedCommands {
             self.descriptors(core, resolver, kernel, call)?
         };
         self.constants.extend_from_slice(call.constants);
+        let groups = match call.counts {
+            DispatchCounts::Direct(counts) => Some(*counts),
+            DispatchCounts::Indirect(_) => None,
+        };
+        self.weights.push(Weight::new(self.steps.len(), kernel.id, groups, call.constants));
         self.steps.push(Step::Dispatch {
             pipeline,
             layout,
@@ -65,7 +70,6 @@ impl PreparedCommands {
             counts,
         });
         self.owned.push(Keeper::Kernel(kernel.clone()));
-        self.dispatches += 1;
         Ok(())
     }
 

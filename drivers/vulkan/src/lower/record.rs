@@ -1,5 +1,7 @@
 //! The second pass: recording a prepared program, and the barriers between its steps.
 
+use std::ops::Range;
+
 use ash::vk;
 
 use super::{Arguments, Counts, PreparedCommands, Step};
@@ -111,21 +113,22 @@ pub(crate) fn record_host_barrier(ctx: &DeviceContext, target: vk::CommandBuffer
 }
 
 impl PreparedCommands {
-    /// Records the steps, ordered after everything earlier on the queue. `sets` come from `prepare`, `timer` from
+    /// Records some of the steps, ordered after everything earlier on the queue. `sets` come from `prepare`, `timer` from
     /// `timer`.
     pub fn record(
         &self,
         ctx: &DeviceContext,
         target: vk::CommandBuffer,
         sets: &[vk::DescriptorSet],
+        steps: Range<usize>,
         timer: Option<&Timer>,
     ) {
-        let mut order = Order::after_earlier_work(&self.steps);
+        let mut order = Order::after_earlier_work(&self.steps[steps.clone()]);
         let mut bound = vk::Pipeline::null();
         if let Some(timer) = timer {
             timer.record_reset(target);
         }
-        for (index, step) in self.steps.iter().enumerate() {
+        for (index, step) in self.steps.iter().enumerate().take(steps.end).skip(steps.start) {
             if let Some(timer) = timer
                 && timer.begins(index)
             {

@@ -174,6 +174,9 @@ mod documents {
     #[cfg(feature = "text")]
     #[doc = include_str!("../../docs/reference/generate.md")]
     mod generate {}
+    #[cfg(feature = "text")]
+    #[doc = include_str!("../../docs/reference/embed.md")]
+    mod embed {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

@@ -16,9 +16,9 @@ use crate::{Samples, blocks::sample_blocks};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RowLayout {
-    /// Blocks with scales of their own.
+    /// Blocks with scales of their own, or 16-bit floats.
     Blocks(BlockFormat),
-    /// Floats: `f32`, `f16` or `bf16`, in rows of a multiple of 32.
+    /// Floats: `f32`, in rows of a multiple of 32.
     Floats(DType),
 }
 
@@ -30,28 +30,19 @@ impl RowLayout {
     pub fn row_bytes(self, elements: u64) -> Result<u64, String> {
         match self {
             RowLayout::Blocks(format) => format.row_bytes(elements),
-            RowLayout::Floats(dtype @ (DType::F32 | DType::F16 | DType::BF16)) => {
+            RowLayout::Floats(DType::F32) => {
                 let whole = elements.is_multiple_of(CHUNK);
-                let bytes = elements.checked_mul(dtype.size()).filter(|_| whole);
-                bytes.ok_or_else(|| format!("rows of {dtype} are multiples of {CHUNK}, not {elements}"))
+                let bytes = elements.checked_mul(4).filter(|_| whole);
+                bytes.ok_or_else(|| format!("rows of f32 are multiples of {CHUNK}, not {elements}"))
             }
-            RowLayout::Floats(other) => {
-                Err(format!("weights of {other}; there are f32, f16, bf16 and blocks"))
-            }
+            RowLayout::Floats(other) => Err(format!("weights of {other}; there are f32 and blocks")),
         }
     }
 
     /// The elements of a row.
     fn decode(self, bytes: &[u8]) -> Vec<f32> {
-        let words = || bytes.chunks_exact(2).map(|own| u16::from_le_bytes([own[0], own[1]]));
         match self {
             RowLayout::Blocks(format) => format.decode(bytes),
-            RowLayout::Floats(DType::F16) => {
-                words().map(|bits| half::f16::from_bits(bits).to_f32()).collect()
-            }
-            RowLayout::Floats(DType::BF16) => {
-                words().map(|bits| half::bf16::from_bits(bits).to_f32()).collect()
-            }
             RowLayout::Floats(_) => {
                 let floats = bytes.chunks_exact(4);
                 floats.map(|own| f32::from_le_bytes([own[0], own[1], own[2], own[3]])).collect()
@@ -178,8 +169,8 @@ impl Samples for ExpertMatMul {
             (40, 2, 35, 1, 3, 1),
             (0, 2, 3, 1, 2, 0),
         ];
-        let floats = [DType::F32, DType::F16, DType::BF16].map(RowLayout::Floats);
-        let formats = BlockFormat::ALL.into_iter().map(RowLayout::Blocks).chain(floats);
+        let formats =
+            BlockFormat::ALL.into_iter().map(RowLayout::Blocks).chain([RowLayout::Floats(DType::F32)]);
         let mut samples = Vec::new();
         for (number, format) in formats.enumerate() {
             let block = match format {
@@ -196,14 +187,17 @@ impl Samples for ExpertMatMul {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        match (index, self.format) {
-            (1, RowLayout::Blocks(format)) => {
+        let dtype = match self.format {
+            RowLayout::Blocks(format) => format.float(),
+            RowLayout::Floats(dtype) => Some(dtype),
+        };
+        match (index, self.format, dtype) {
+            (1, RowLayout::Blocks(format), None) => {
                 let blocks = self.experts * self.n * (self.k / format.elements());
                 Some(Values::Int(sample_blocks(format, blocks, random)))
             }
-            (1, RowLayout::Floats(dtype)) => {
-                let count = self.experts * self.n * self.k;
-                let bytes = (0..count).flat_map(|_| {
+            (1, _, Some(dtype)) => {
+                let bytes = (0..self.experts * self.n * self.k).flat_map(|_| {
                     let value = (random() >> 40) as f32 / (1 << 23) as f32 - 1.0;
                     match dtype {
                         DType::F16 => half::f16::from_f32(value).to_le_bytes().to_vec(),
@@ -214,7 +208,7 @@ impl Samples for ExpertMatMul {
                 Some(Values::Int(bytes.map(i64::from).collect()))
             }
             // Some experts are in none of the parts.
-            (2, _) => {
+            (2, ..) => {
                 let all = self.first + self.experts + 1;
                 let of = |_| (random() >> 33) as i64 % all as i64;
                 Some(Values::Int((0..self.rows().exact()).map(of).collect()))

@@ -69,6 +69,7 @@ pub mod norm;
 pub mod pad;
 pub mod pool2d;
 pub mod quant_matmul;
+pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod rotary;
@@ -166,6 +167,9 @@ operation::operations! {
     /// Product of activations and quantized weights.
     QuantMatMul(quant_matmul) "quant_matmul"
         "quant_matmul:m=1,n=1,k=32,group=32,bits=4,lhs=i8,scales=f16,out=f16,zero_points=false",
+    /// Steps of a recurrent network over a sequence.
+    Recurrent(recurrent) "recurrent"
+        "recurrent:cell=lstm,steps=2,batch=1,hidden=1,layers=1,direction=forward,activation=tanh,lengths=false,dtype=f32",
     /// Sums, products, extremes and norms along axes.
     Reduce(reduce) "reduce"
         "reduce:kind=sum,outer=1,length=1,inner=1,dtype=f32",

@@ -14,7 +14,7 @@ thread_local! {
 
 /// A value whose sizes are equal where they are the same number or the same expression. Comparing two notes nothing, so these
 /// can be keys of tables; `==` of sizes that differ asks the symbols, and guards the answer.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub struct Written<T>(pub T);
 
 impl<T: PartialEq> PartialEq for Written<T> {
@@ -25,6 +25,12 @@ impl<T: PartialEq> PartialEq for Written<T> {
 }
 
 impl<T: Eq> Eq for Written<T> {}
+
+impl<T: Hash> Hash for Written<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 /// Whether any size in a value is open: all that its `Hash` covers.
 pub fn is_open<T: Hash + ?Sized>(value: &T) -> bool {

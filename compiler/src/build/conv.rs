@@ -302,6 +302,20 @@ impl Builder {
         sliding: &Sliding,
         groups: u64,
     ) -> Result<TensorId> {
+        let out = (out, zero, [None, None]);
+        self.conv_to_limited([x, filter, factor], bias, input_zero, out, sliding, groups)
+    }
+
+    /// The same, with the least and the most that results may be, where that is not what their type says.
+    pub(super) fn conv_to_limited(
+        &mut self,
+        [x, filter, factor]: [TensorId; 3],
+        bias: Option<TensorId>,
+        input_zero: i32,
+        (out, zero, [least, most]): (DType, i32, [Option<i32>; 2]),
+        sliding: &Sliding,
+        groups: u64,
+    ) -> Result<TensorId> {
         self.convolved(x, filter, sliding)?;
         let filters = self.dims(filter)[0];
         let factor = self.cast(factor, DType::F32)?;
@@ -317,6 +331,8 @@ impl Builder {
             groups,
             input_zero,
             output_zero: zero,
+            least,
+            most,
             bias: bias.is_some(),
             ..Conv2dInt8::new(rows(self.dims(x)), rows(self.dims(filter)), data, out)
         });

@@ -90,6 +90,37 @@ impl Builder {
         Ok(symbols)
     }
 
+    /// The only element of a tensor of integers as a size, which the host reads once however often it is asked for.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn read_number(&mut self, id: TensorId, what: &str) -> Result<Size> {
+        if let Some(known) = self.number_read(id) {
+            return Ok(known);
+        }
+        let sizes = self.read(id, what, 0, MOST_SIZE)?;
+        let [size] = sizes[..] else {
+            return Err(self.invalid(format!("{what} is {} numbers", sizes.len())));
+        };
+        if self.is_in_body() {
+            self.numbers.insert(id, size);
+        }
+        Ok(size)
+    }
+
+    /// The size that the only element of a tensor is, if it is known or was read before.
+    pub fn number_read(&self, id: TensorId) -> Option<Size> {
+        if let Some([known]) = self.size_values(id).as_deref() {
+            return Some(*known);
+        }
+        self.numbers.get(&id).copied()
+    }
+
+    /// Whether sizes may be numbers that data decide.
+    pub fn takes_data(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// The elements of a small tensor that decides sizes, each known or a scalar of `i64`.
     ///
     /// # Errors
@@ -225,6 +256,27 @@ impl Builder {
             self.places_of.insert(condition, places);
         }
         Ok(places)
+    }
+
+    /// The coordinates of the elements for which a condition holds, in order: a vector of `i64` for each dimension.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn coordinates_where(&mut self, condition: TensorId) -> Result<Vec<TensorId>> {
+        let mut dims = self.sizes(condition).to_vec();
+        let mut rest = self.places_where(condition)?;
+        let mut columns = Vec::new();
+        while let Some(size) = dims.pop() {
+            if dims.is_empty() {
+                columns.push(rest);
+                break;
+            }
+            let size = self.computed(DType::I64, &[], vec![size])?;
+            columns.push(self.binary(Function::Mod, rest, size)?);
+            rest = self.binary(Function::Div, rest, size)?;
+        }
+        columns.reverse();
+        Ok(columns)
     }
 
     /// The first elements of a vector. That there are as many is known.

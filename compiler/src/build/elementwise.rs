@@ -37,7 +37,20 @@ impl Builder {
         element: impl Into<ElementType>,
         compute: impl FnOnce(&mut Expression, &[Operand]) -> Operand,
     ) -> Result<TensorId> {
-        let element = element.into();
+        let mut compute = Some(compute);
+        self.map_once(ids, element.into(), &mut |program, operands| {
+            let compute = compute.take().expect("it is called once");
+            compute(program, operands)
+        })
+    }
+
+    /// The same; one function for all callers, of which there are more than a hundred.
+    fn map_once(
+        &mut self,
+        ids: &[TensorId],
+        element: ElementType,
+        compute: &mut dyn FnMut(&mut Expression, &[Operand]) -> Operand,
+    ) -> Result<TensorId> {
         let dims = self.broadcast_sizes(ids)?;
         let mut program = Expression::default();
         let mut operands = Vec::new();

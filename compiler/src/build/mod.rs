@@ -8,6 +8,7 @@ mod affine;
 mod attention;
 pub(crate) mod budget;
 mod cache;
+mod codes;
 mod conv;
 mod data;
 mod elementwise;
@@ -26,6 +27,7 @@ mod quant_conv;
 mod quant_product;
 mod quantize;
 mod random;
+mod recurrent;
 mod reduce;
 mod resize;
 mod rows;
@@ -38,6 +40,7 @@ mod types;
 
 pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
+pub use codes::Coded;
 pub use conv::Sliding;
 pub use data::{MOST_SIZE, Number};
 pub use experts::ExpertMatrices;
@@ -45,6 +48,7 @@ pub use nhwc::BytesLess;
 pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
 pub use quant_product::{QuantRows, QuantWeights};
+pub use recurrent::RecurrentLayer;
 pub use resize::{Placement, ResizedAxis, Resizing};
 pub use rows::{RowFormat, RowMatrix};
 pub use sample::{Between, Outside};
@@ -103,8 +107,14 @@ pub struct Builder {
     data: Vec<crate::graph::DataSymbol>,
     /// The places for which a tensor holds, where they were looked for in the body.
     places_of: HashMap<TensorId, TensorId>,
+    /// Single numbers that were read in the body, as sizes.
+    numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
+    /// What floats are made of, for those that make codes of them.
+    known: codes::Known,
+    /// Recurrent layers, for those that read them.
+    stacks: Vec<recurrent::Stack>,
 }
 
 /// How far a graph was built; see [`Builder::mark`].
@@ -385,6 +395,7 @@ impl Builder {
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
     pub fn rollback(&mut self, mark: Mark) {
         self.places_of.clear();
+        self.numbers.clear();
         self.open.truncate(mark.open);
         if let Some(region) = self.open.last_mut() {
             region.nodes.truncate(mark.nodes);

@@ -190,8 +190,7 @@ impl VulkanCommandBuffer {
             }
             cache.remove(found);
         }
-        let mut program =
-            PreparedCommands::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
+        let mut program = PreparedCommands::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
         program.decide_cut(&self.core.pace);
         let lowered = Arc::new(lower(&self.core, family, self.id, key, program)?);
         cache.truncate(CACHED - 1);
@@ -200,13 +199,7 @@ impl VulkanCommandBuffer {
     }
 }
 
-fn lower(
-    core: &Core,
-    family: u32,
-    id: u64,
-    key: Key,
-    mut program: PreparedCommands,
-) -> Result<Lowered> {
+fn lower(core: &Core, family: u32, id: u64, key: Key, mut program: PreparedCommands) -> Result<Lowered> {
     let ctx = &core.ctx;
     let cut = program.take_cut(&core.pace);
     let mut recorder = Recorder::new(ctx, family)?;

@@ -21,8 +21,8 @@ use std::{
 pub(crate) use batch::{Batch, Keeper, RecorderSource};
 use halite_facts::DeviceType;
 use halite_hal::{Fence, QueueOp, Result, Status};
-use parking_lot::Mutex;
 pub(crate) use pace::{Cut, Pace, Weight};
+use parking_lot::Mutex;
 pub(crate) use recorder::Recorder;
 use timeline::Timeline;
 pub(crate) use unfinished::Unfinished;

@@ -86,6 +86,11 @@ impl Generator {
         self.inner.tokenizer.decode(tokens, false)
     }
 
+    /// The token that texts begin with, if the model has one.
+    pub fn begin(&self) -> Option<u32> {
+        self.inner.tokenizer.begin()
+    }
+
     /// Whether a token ends what the model says.
     pub fn is_end(&self, token: u32) -> bool {
         self.inner.tokenizer.is_end(token)

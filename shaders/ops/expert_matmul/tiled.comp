@@ -11,7 +11,6 @@ layout(constant_id = 2) const uint BN = 32;
 layout(constant_id = 3) const uint TM = 4;
 
 layout(set = 0, binding = 0) readonly buffer Left { vec4 lhs[]; };
-layout(set = 0, binding = 1) readonly buffer Weights { uint blocks[]; };
 layout(set = 0, binding = 2) readonly buffer Experts { int chosen[]; };
 layout(set = 0, binding = 3) writeonly buffer Result { float result[]; };
 
@@ -23,6 +22,7 @@ layout(push_constant) uniform Shape {
     uint experts;  // Experts whose weights are there.
 };
 
+#define BLOCKS_SLOT 1
 #include "expert_rows.glsl"
 
 const uint TN = 4;

@@ -10,7 +10,6 @@ layout(constant_id = 1) const uint SPAN = 32;    // A power of two.
 layout(constant_id = 2) const uint COLUMNS = 1;
 
 layout(set = 0, binding = 0) readonly buffer Left { vec4 lhs[]; };
-layout(set = 0, binding = 1) readonly buffer Weights { uint blocks[]; };
 layout(set = 0, binding = 2) readonly buffer Experts { int chosen[]; };
 layout(set = 0, binding = 3) writeonly buffer Result { float result[]; };
 
@@ -22,6 +21,7 @@ layout(push_constant) uniform Shape {
     uint experts;  // Experts whose weights are there.
 };
 
+#define BLOCKS_SLOT 1
 #include "expert_rows.glsl"
 
 shared float partial[gl_WorkGroupSize.x];

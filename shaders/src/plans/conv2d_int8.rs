@@ -6,7 +6,7 @@ use crate::{
     Params, Plan, Slot, Unfit,
     plans::{
         Lower,
-        convolution::{self, KernelInputs, matrix},
+        convolution::{self, KernelInputs, bytes, matrix},
         epilogue::Added,
     },
 };
@@ -28,6 +28,8 @@ impl Lower for Conv2dInt8 {
         match template {
             "direct" => convolution::direct(&shape, kernel),
             "gemm" => matrix::gemm(&shape, kernel),
+            "dots" => bytes::dots(&shape, kernel, self.data == DType::U8),
+            "depthwise" => bytes::depthwise(&shape, kernel, self.data == DType::U8),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

@@ -11,6 +11,7 @@ use crate::{
     plans::epilogue::{Added, activation_code},
 };
 
+pub(super) mod bytes;
 pub(super) mod exchange;
 pub(super) mod matrix;
 pub(super) mod window;

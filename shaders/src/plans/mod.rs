@@ -34,6 +34,7 @@ mod order;
 mod pad;
 mod pool2d;
 mod quant_matmul;
+mod recurrent;
 mod reduce;
 mod resize;
 mod rotary;
@@ -90,6 +91,7 @@ lowered! {
     Pad,
     Pool2d,
     QuantMatMul,
+    Recurrent,
     Reduce,
     Resize,
     Rotary,

@@ -17,6 +17,9 @@ use crate::{
     graph::TensorId,
 };
 
+/// What most models that have it apply to the results of attention.
+const POST_NORM: &str = "post_attention_norm";
+
 impl Call<'_> {
     /// Queries, keys and values, `[len, heads * dim]`.
     fn projections(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
@@ -126,9 +129,9 @@ impl Call<'_> {
         let inner = h.heads * h.value_dim;
         let made = b.reshape_to(made, &[self.len, inner.into()])?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
-        let made = match h.family.encoder {
+        let made = match h.family.encoder || h.family.feed_norm == POST_NORM {
             true => made,
-            false => self.optional_norm(b, made, layer, "post_attention_norm")?.unwrap_or(made),
+            false => self.optional_norm(b, made, layer, POST_NORM)?.unwrap_or(made),
         };
         let caches = self.place.map(|_| [keys, values]);
         Ok((self.scaled(b, made, h.residual_scale)?, caches))

@@ -70,8 +70,12 @@ pub(super) struct Family {
     pub long_factors: bool,
     /// The bias of distances where the metadata say none.
     pub distance_bias: Option<f64>,
+    /// Number of layers with which a bias of distances, and no rotary embedding, tells places.
+    pub biased_at: u64,
     /// Whether the weights of chosen experts are made to be 1 in sum.
     pub normed_experts: bool,
+    /// The norm before the feed-forward network.
+    pub feed_norm: &'static str,
     /// Factors of embeddings, of what layers add and of logits that the metadata need not say.
     pub minicpm: bool,
 }
@@ -94,7 +98,9 @@ const LLAMA: Family = Family {
     scaled_by_width_at: 0,
     long_factors: false,
     distance_bias: None,
+    biased_at: 0,
     normed_experts: true,
+    feed_norm: "ffn_norm",
     minicpm: false,
 };
 
@@ -135,11 +141,18 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "phimoe", ..PHI3 },
     Family { name: "deepseek", normed_experts: false, ..LLAMA },
     Family { name: "dots1", normed_experts: false, ..QWEN },
-    Family { name: "gpt-oss", activation: Activation::LimitedSilu, local_of: 2, local_scaled: true, ..QWEN },
+    Family {
+        name: "gpt-oss",
+        feed_norm: "post_attention_norm",
+        activation: Activation::LimitedSilu,
+        local_of: 2,
+        local_scaled: true,
+        ..QWEN
+    },
     // Others with norms by squares.
     QWEN,
     Family { name: "internlm2", ..LLAMA },
-    Family { name: "baichuan", ..LLAMA },
+    Family { name: "baichuan", biased_at: 40, ..LLAMA },
     Family { name: "xverse", ..LLAMA },
     Family { name: "minicpm", minicpm: true, ..LLAMA },
     Family { name: "chatglm", ..LLAMA },
@@ -147,6 +160,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "ernie4_5", ..LLAMA },
     Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
     Family { name: "exaone", ..QWEN },
+    Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
     Family { name: "exaone4", flow: Flow::Behind, local_of: 4, plain_of: 4, local_scaled: true, ..QWEN },
     Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
     Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },

@@ -147,7 +147,9 @@ impl<'a> Tensors<'a> {
         let tensor = self.need(name, &dims)?;
         let layout = match format(name, tensor)? {
             RowFormat::Blocks(format) => RowLayout::Blocks(format),
-            RowFormat::Floats(dtype) => RowLayout::Floats(dtype),
+            RowFormat::Floats(dtype) => {
+                BlockFormat::of_floats(dtype).map_or(RowLayout::Floats(dtype), RowLayout::Blocks)
+            }
         };
         b.expert_matrices(name, layout, dims, &tensor.bytes)
     }

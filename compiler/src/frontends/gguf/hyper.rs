@@ -123,6 +123,7 @@ impl Hyper {
         let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
         let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
         let rope = rope(&keys, key_dim)?;
+        let biased = family.biased_at == layers;
         let by_width = layers == family.scaled_by_width_at;
         let scaled = if by_width { width / heads } else { key_dim };
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
@@ -146,7 +147,10 @@ impl Hyper {
             window: if family.local_of > 0 { window.or(family.window) } else { None },
             scale: keys.factor("attention.scale")?.unwrap_or(1.0 / (scaled.max(1) as f64).sqrt()),
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
-            distance_bias: keys.factor("attention.max_alibi_bias")?.or(family.distance_bias),
+            distance_bias: keys
+                .factor("attention.max_alibi_bias")?
+                .or(family.distance_bias)
+                .or(biased.then_some(8.0)),
             trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
             score_cap: keys.factor("attn_logit_softcapping")?,
             logit_cap: keys.factor("final_logit_softcapping")?,
@@ -173,7 +177,8 @@ impl Hyper {
         let plain = self.family.plain_of;
         // Those with windows have layers without rotary embedding only beside them.
         let all = plain == 0 || (self.family.local_of > 0 && self.window.is_none());
-        let has = self.family.turn != Turn::Nothing && (all || !(layer + 1).is_multiple_of(plain));
+        let turns = self.family.turn != Turn::Nothing && self.family.biased_at != self.layers;
+        let has = turns && (all || !(layer + 1).is_multiple_of(plain));
         has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
     }
 }

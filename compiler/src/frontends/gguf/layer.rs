@@ -169,13 +169,15 @@ impl Call<'_> {
             state = self.layer_norm(b, state, layer, "attn_output_norm")?;
         }
         b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
-        let own_norm = self.tensors.find(&self.name(layer, "ffn_norm", "weight")).is_some();
+        let feed_norm = self.hyper.family.feed_norm;
+        let own_norm = self.hyper.family.bare_norms
+            || self.tensors.find(&self.name(layer, feed_norm, "weight")).is_some();
         let given = match self.hyper.flow {
             Flow::Behind => state,
-            Flow::Parallel if own_norm => self.layer_norm(b, x, layer, "ffn_norm")?,
+            Flow::Parallel if own_norm => self.layer_norm(b, x, layer, feed_norm)?,
             Flow::Parallel => normed,
             Flow::ParallelWithoutNorm if !own_norm => normed,
-            _ => self.layer_norm(b, state, layer, "ffn_norm")?,
+            _ => self.layer_norm(b, state, layer, feed_norm)?,
         };
         let fed = self.feed_forward(b, given, layer)?;
         state = b.binary(Function::Add, state, fed)?;

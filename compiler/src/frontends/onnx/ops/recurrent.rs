@@ -1,4 +1,4 @@
-//! Recurrent networks, step by step over the sequence.
+//! Recurrent networks: plain ones as one operation, those with other functions, peepholes or bytes step by step over the sequence.
 
 use halite_ops::{
     DType, Values,
@@ -6,7 +6,7 @@ use halite_ops::{
 };
 
 use super::{
-    Import, NodeView, Result,
+    Import, NodeView, Result, recurrent_plain,
     recurrent_weights::{Matrix, is_of_bytes},
 };
 use crate::{
@@ -24,10 +24,10 @@ pub(super) const MICROSOFT: &[(&str, Import)] =
     &[("DynamicQuantizeLSTM", |b, node| recurrent(b, node, Kind::Lstm))];
 
 /// Most steps: each takes a dozen operations.
-const MOST_STEPS: u64 = 2048;
+pub(super) const MOST_STEPS: u64 = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Rnn,
     Gru,
     Lstm,
@@ -35,7 +35,7 @@ enum Kind {
 
 impl Kind {
     /// Parts of the matrices, and of the biases.
-    fn gates(self) -> u64 {
+    pub(super) fn gates(self) -> u64 {
         match self {
             Kind::Rnn => 1,
             Kind::Gru => 3,
@@ -54,11 +54,11 @@ impl Kind {
 
 /// A function of a gate, and the limit of its argument.
 #[derive(Clone, Debug)]
-struct Activation {
-    name: String,
+pub(super) struct Activation {
+    pub(super) name: String,
     alpha: f32,
     beta: f32,
-    clip: Option<f32>,
+    pub(super) clip: Option<f32>,
 }
 
 fn number(value: f32) -> Operand {
@@ -117,17 +117,17 @@ impl Activation {
 }
 
 /// What holds for all directions.
-struct Network {
-    kind: Kind,
+pub(super) struct Network {
+    pub(super) kind: Kind,
     steps: u64,
     batch: u64,
     /// Elements of an input.
     width: u64,
-    hidden: u64,
+    pub(super) hidden: u64,
     /// Lengths of sequences `[batch, 1]`, where they are not all `steps`.
-    lengths: Option<TensorId>,
-    input_forget: bool,
-    linear_before_reset: bool,
+    pub(super) lengths: Option<TensorId>,
+    pub(super) input_forget: bool,
+    pub(super) linear_before_reset: bool,
 }
 
 /// One direction.
@@ -161,9 +161,6 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
     let [steps, batch, width] = *b.dims(x) else {
         return Err(node.invalid(format!("{} is no sequence of vectors", b.describe(&[x]))));
     };
-    if steps > MOST_STEPS {
-        return Err(node.unsupported(format!("{steps} steps; there are up to {MOST_STEPS}")));
-    }
     let recurrence = b.dims(node.input(2)?).to_vec();
     let [directions, first, last] = recurrence[..] else {
         return Err(node.invalid("the recurrence weights are no matrices"));
@@ -180,16 +177,15 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
         input_forget: node.flag("input_forget", false)?,
         linear_before_reset: node.flag("linear_before_reset", false)?,
     };
-    let reverse = match node.string("direction", "forward")?.as_str() {
-        "forward" => vec![false],
-        "reverse" => vec![true],
-        "bidirectional" => vec![false, true],
-        other => return Err(node.invalid(format!("direction '{other}' is none that ONNX has"))),
-    };
-    if reverse.len() as u64 != directions {
-        return Err(node.invalid(format!("weights for {directions} directions, not {}", reverse.len())));
-    }
+    let reverse = reversed(node, directions)?;
     let activations = activations(node, kind, reverse.len())?;
+    if recurrent_plain::is_plain(b, node, &network, x, &activations) {
+        let made = recurrent_plain::run(b, node, &network, x, &reverse, &activations[0])?;
+        return results(b, kind, batch_first, made, element);
+    }
+    if steps > MOST_STEPS {
+        return Err(node.unsupported(format!("{steps} steps; there are up to {MOST_STEPS}")));
+    }
     let (mut all, mut hiddens, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (reverse, activations)) in reverse.into_iter().zip(activations).enumerate() {
         let direction = direction(b, node, &network, index as u64, reverse, activations)?;
@@ -199,6 +195,17 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
         cells.push(b.reshape(last.cell, &[1, batch, hidden])?);
     }
     let joined = [b.concat(&all, 1)?, b.concat(&hiddens, 0)?, b.concat(&cells, 0)?];
+    results(b, kind, batch_first, joined, element)
+}
+
+/// The node's outputs, of all outputs `[steps, directions, batch, hidden]` and the last state `[directions, batch, hidden]`.
+fn results(
+    b: &mut Builder,
+    kind: Kind,
+    batch_first: bool,
+    joined: [TensorId; 3],
+    element: ElementType,
+) -> Result<Vec<TensorId>> {
     let orders: [&[usize]; 3] = [&[2, 0, 1, 3], &[1, 0, 2], &[1, 0, 2]];
     let mut results = Vec::new();
     for (made, order) in joined.into_iter().zip(orders).take(if kind == Kind::Lstm { 3 } else { 2 }) {
@@ -206,6 +213,20 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
         results.push(b.cast(made, element)?);
     }
     Ok(results)
+}
+
+/// For each direction, whether it begins at the end.
+fn reversed(node: &NodeView<'_>, directions: u64) -> Result<Vec<bool>> {
+    let reverse = match node.string("direction", "forward")?.as_str() {
+        "forward" => vec![false],
+        "reverse" => vec![true],
+        "bidirectional" => vec![false, true],
+        other => return Err(node.invalid(format!("direction '{other}' is none that ONNX has"))),
+    };
+    if reverse.len() as u64 != directions {
+        return Err(node.invalid(format!("weights for {directions} directions, not {}", reverse.len())));
+    }
+    Ok(reverse)
 }
 
 fn lengths(b: &mut Builder, node: &NodeView<'_>, batch: u64, steps: u64) -> Result<Option<TensorId>> {

@@ -141,7 +141,7 @@ fn memory_of_work_that_could_not_be_submitted_is_used_again() {
         let device = shim.open(info, &[]).unwrap();
         let work = || {
             let (here, filled, gone) = (fence(&device), fence(&device), fence(&device));
-            let params = BufferParams::default();
+            let params = BufferParams::DEVICE;
             let buffer = device.queue_alloca(ANY, &Fence::default(), &here, &params, 1 << 16)?;
             let fill = QueueOp::Fill { target: span(&buffer, 0, 64), pattern: 5, pattern_length: 1 };
             device.queue_submit(ANY, &here, &filled, fill)?;

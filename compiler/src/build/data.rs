@@ -149,6 +149,36 @@ impl Builder {
         Some(trace.data_symbol(&name, example.clamp(least, most.max(2)), least, most.max(2)))
     }
 
+    /// A symbol for a size that data decide, without anything that is read: whoever asks sets it ([`Builder::set`]). None where
+    /// the front end does not have such sizes.
+    pub fn size_of_data(&mut self, what: &str, least: i64, most: i64) -> Option<Size> {
+        let trace = self.trace.clone()?;
+        let name = format!("{what} of {}", self.location());
+        self.data.push(DataSymbol { name: name.clone(), least, most });
+        Some(trace.data_symbol(&name, EXAMPLE.clamp(least, most.max(2)), least, most.max(2)))
+    }
+
+    /// Gives symbols, which came about one behind the other, values that are computed of others.
+    ///
+    /// # Errors
+    /// The work was ended.
+    pub fn set(&mut self, symbols: &[Size], values: &[Size]) -> Result<()> {
+        let Some(first) = symbols.first().and_then(|first| first.symbols().first().copied()) else {
+            return Ok(());
+        };
+        self.push(
+            NodeOp::Host(HostWork::Set { first, values: values.to_vec() }),
+            &[],
+            &[] as &[(ElementType, Vec<Size>)],
+        )
+        .map(drop)
+    }
+
+    /// Number of symbols so far.
+    pub fn symbols(&self) -> usize {
+        self.trace.as_ref().map_or(0, |trace| trace.symbols().len())
+    }
+
     /// The node that gives symbols their values.
     pub fn setting(&self, symbols: &[Size], values: Vec<Size>) -> Option<Node> {
         let first = *symbols.first()?.symbols().first()?;
@@ -312,12 +342,6 @@ impl Builder {
             let along = program.call(Function::Mul, &[x[1], x[2]]);
             program.call(Function::Add, &[x[0], along])
         })
-    }
-
-    /// The sizes of a tensor, of which those stay open that data decide; others are fixed, where an operation does best for one.
-    pub(super) fn data_sizes(&self, id: TensorId) -> Vec<Size> {
-        let own = self.sizes(id).iter();
-        own.map(|size| if size.is_data() { *size } else { size.exact_signed().into() }).collect()
     }
 
     /// Whether nodes go to the body of the function, and not to a region inside of it.

@@ -108,8 +108,6 @@ pub struct Builder {
     data: Vec<crate::graph::DataSymbol>,
     /// The places for which a tensor holds, where they were looked for in the body.
     places_of: HashMap<TensorId, TensorId>,
-    /// Single numbers that were read in the body, as sizes.
-    numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
     /// What floats are made of, for those that make codes of them.
@@ -402,7 +400,6 @@ impl Builder {
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
     pub fn rollback(&mut self, mark: Mark) {
         self.places_of.clear();
-        self.numbers.clear();
         if let Some(trace) = &self.trace {
             trace.forget_promises(mark.promises);
         }

@@ -27,6 +27,7 @@ pub mod kernels;
 pub mod list;
 pub mod logger;
 pub mod npz;
+mod page;
 pub mod picture;
 mod place;
 mod ports;

@@ -6,15 +6,16 @@ use std::{
 };
 
 /// Folders of this repository, and the endings of the files that are carried.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "conformance/pte",
+    "conformance/vgf",
     "conformance/multi_device",
     "conformance/vmvx",
     "conformance/soak",
     "conformance/tests/data/onnx",
     "demo/digits",
 ];
-const ENDINGS: [&str; 6] = ["jsonl", "npy", "onnx", "pb", "pte", "vmfb"];
+const ENDINGS: [&str; 8] = ["jsonl", "npy", "onnx", "pb", "pte", "tosa", "vgf", "vmfb"];
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("..");

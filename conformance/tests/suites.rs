@@ -58,6 +58,9 @@ fn a_part_of_all_suites_on_the_vulkan_device() {
     let name = report.device.name.to_lowercase();
     let fits = wanted.as_ref().is_none_or(|wanted| name.contains(&wanted.to_lowercase()));
     assert!(fits, "the tests were to run on {wanted:?}, the device is '{name}'");
-    assert_eq!(suites(&report), ["hal", "kernels", "models", "modules", "vm"].into());
+    // Without a corpus, there are so few modules that one in forty may be none; all of them are run on CPU devices.
+    let mut wanted = BTreeSet::from(["hal", "kernels", "models", "vm"]);
+    wanted.extend(halite_conformance::corpus::shared().map(|_| "modules"));
+    assert!(suites(&report).is_superset(&wanted), "{:?} of {wanted:?}", suites(&report));
     assert!(report.cases.len() > 350, "only {} cases", report.cases.len());
 }

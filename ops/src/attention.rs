@@ -3,8 +3,6 @@
 use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
-#[cfg(any(test, feature = "testing"))]
-use crate::Samples;
 use crate::{DType, Exact, Op, TensorDesc, Tolerance, Values, rows::Rows};
 
 /// What is added to the scores before the softmax.
@@ -52,6 +50,9 @@ pub struct Attention {
     /// Type of all tensors.
     #[serde(default = "f32")]
     pub dtype: DType,
+    /// Type of the result, if another: `f32`, for up to 8 queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<DType>,
     /// Whether query i attends to keys up to `kv_len - q_len + i` only: the queries are the last of the sequence.
     #[serde(default)]
     pub causal: bool,
@@ -107,6 +108,7 @@ impl Attention {
             head_dim,
             capacity: None,
             dtype,
+            out: None,
             causal: false,
             mask: Mask::None,
             lengths: false,
@@ -117,6 +119,14 @@ impl Attention {
             v_rows: None,
             out_rows: None,
         }
+    }
+
+    /// Most queries whose results can have a type of their own.
+    pub const FEW_QUERIES: u64 = 8;
+
+    /// Type of the result.
+    pub fn out(&self) -> DType {
+        self.out.unwrap_or(self.dtype)
     }
 
     /// Shape of the queries and of the result.
@@ -192,93 +202,6 @@ impl Attention {
     }
 }
 
-/// Attention over a tensor that has queries, keys and values of each token side by side, behind `more` elements; the result has
-/// the heads of each token side by side.
-#[cfg(any(test, feature = "testing"))]
-fn packed(op: Attention, more: u64) -> Attention {
-    let dim = op.head_dim;
-    let (heads, kv_heads) = (op.heads, op.kv_heads());
-    let token = (heads + 2 * kv_heads) * dim + more;
-    let source = op.batch * op.q_len * token;
-    let rows = |offset: u64| {
-        let (batch, head, row) = (op.q_len * token, dim.into(), token.into());
-        Some(Box::new(Rows { source, offset: offset.into(), batch, head, row }))
-    };
-    let out = Rows::dense(op.batch, heads, op.q_len, dim);
-    Attention {
-        q_rows: rows(more),
-        k_rows: rows(more + heads * dim),
-        v_rows: rows(more + (heads + kv_heads) * dim),
-        out_rows: Some(Box::new(Rows { head: dim.into(), row: (heads * dim).into(), ..out })),
-        ..op
-    }
-}
-
-#[cfg(any(test, feature = "testing"))]
-impl Attention {
-    fn samples_of(dtype: DType) -> Vec<Attention> {
-        let of = |heads, q_len, kv_len, head_dim| Attention::new(heads, q_len, kv_len, head_dim, dtype);
-        let causal = |op: Attention| Attention { causal: true, ..op };
-        let grouped = |op: Attention, kv_heads| Attention { kv_heads: Some(kv_heads), ..op };
-        vec![
-            of(1, 1, 1, 32),
-            of(2, 33, 70, 64),
-            of(1, 5, 37, 40),
-            causal(of(1, 67, 67, 32)),
-            causal(of(2, 12, 100, 128)),
-            Attention { batch: 2.into(), ..grouped(of(6, 2, 200, 128), 2) },
-            causal(of(2, 5, 130, 256)),
-            // Queries before the first key.
-            causal(of(1, 20, 9, 16)),
-            of(1, 10, 37, 256),
-            of(1, 2, 3, 1),
-            of(1, 2, 0, 32),
-            of(1, 0, 4, 32),
-            Attention { batch: 2.into(), capacity: Some(50.into()), ..grouped(of(4, 6, 41, 32), 2) },
-            Attention { capacity: Some(300.into()), ..causal(grouped(of(8, 1, 261, 64), 2)) },
-            Attention { mask: Mask::Shared, ..of(2, 18, 35, 32) },
-            Attention {
-                batch: 2.into(),
-                mask: Mask::Batch,
-                softcap: Some(Exact(1.5)),
-                scale: Some(Exact(0.75)),
-                ..of(2, 3, 34, 32)
-            },
-            Attention { batch: 3.into(), lengths: true, ..grouped(of(4, 1, 300, 64), 2) },
-            Attention {
-                batch: 2.into(),
-                lengths: true,
-                capacity: Some(80.into()),
-                ..causal(of(2, 9, 70, 32))
-            },
-            Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
-            Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
-        ]
-    }
-
-    /// The same of tensors whose rows lie elsewhere.
-    fn packed_samples_of(dtype: DType) -> Vec<Attention> {
-        let of = |heads, q_len, kv_len, head_dim| Attention::new(heads, q_len, kv_len, head_dim, dtype);
-        let causal = |op: Attention| Attention { causal: true, ..op };
-        let grouped = |op: Attention, kv_heads| Attention { kv_heads: Some(kv_heads), ..op };
-        vec![
-            packed(of(3, 21, 21, 32), 0),
-            packed(causal(Attention { batch: 2.into(), ..of(4, 40, 40, 64) }), 0),
-            packed(Attention { batch: 2.into(), ..grouped(of(6, 19, 19, 16), 2) }, 16),
-            packed(grouped(of(8, 3, 3, 128), 2), 256),
-            packed(of(1, 12, 12, 7), 5),
-            // Queries of tokens, keys and values of a cache.
-            Attention {
-                k_rows: None,
-                v_rows: None,
-                capacity: Some(90.into()),
-                kv_len: 77.into(),
-                ..packed(causal(Attention { batch: 2.into(), ..grouped(of(4, 2, 2, 64), 2) }), 0)
-            },
-        ]
-    }
-}
-
 impl Attention {
     /// The scores of a query, before the softmax.
     fn scores(&self, inputs: &[Values], b: u64, h: u64, i: u64) -> Vec<f64> {
@@ -315,7 +238,7 @@ impl Attention {
         let value = |j: usize, e: u64| inputs[2].float((v_rows.at(b, kv, j as u64) + e) as usize);
         let element = |e| {
             let total: f64 = weights.iter().enumerate().map(|(j, weight)| weight * value(j, e)).sum();
-            if sum == 0.0 { 0.0 } else { self.dtype.round(total / sum) }
+            if sum == 0.0 { 0.0 } else { self.out().round(total / sum) }
         };
         (0..self.head_dim).map(element).collect()
     }
@@ -324,6 +247,15 @@ impl Attention {
 impl Op for Attention {
     fn check(&self) -> Result<(), String> {
         let kv_heads = self.kv_heads();
+        let few = self.q_len.is_constant() && self.q_len.exact() <= Attention::FEW_QUERIES;
+        if self.out() != self.dtype && !(self.out() == DType::F32 && few) {
+            return Err(format!(
+                "attention of {} queries of {} does not make {}",
+                self.q_len,
+                self.dtype,
+                self.out()
+            ));
+        }
         if !self.dtype.is_small_float() {
             return Err(format!("attention of {} is not defined; there are f32, f16, bf16", self.dtype));
         }
@@ -371,15 +303,19 @@ impl Op for Attention {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, self.query_shape())]
+        vec![TensorDesc::new("out", self.out(), self.query_shape())]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
-        vec![&mut self.dtype]
+        [&mut self.dtype].into_iter().chain(&mut self.out).collect()
     }
 
     fn signature(&self) -> String {
-        self.dtype.to_string()
+        if self.out() == self.dtype {
+            self.dtype.to_string()
+        } else {
+            format!("{}_{}", self.dtype, self.out())
+        }
     }
 
     fn flops(&self) -> f64 {
@@ -420,31 +356,6 @@ impl Op for Attention {
         let average = Tolerance::of_sum(self.kv_len, value, DType::F32, self.dtype);
         let weights = (2.0 * scores).exp_m1() + self.dtype.epsilon();
         Tolerance { absolute: average.absolute + weights * value, relative: average.relative }
-    }
-}
-
-#[cfg(any(test, feature = "testing"))]
-impl Samples for Attention {
-    fn samples() -> Vec<Attention> {
-        let all = |dtype| [Attention::samples_of(dtype), Attention::packed_samples_of(dtype)].concat();
-        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(all).collect()
-    }
-
-    /// Finite values; lengths; masks with zeros, minus infinities, and other numbers.
-    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        let tensor = self.inputs().into_iter().nth(index).filter(|_| index >= 2)?;
-        if tensor.name == "lengths" {
-            // One that is too long, and any from none to all.
-            let length = |b| if b == 2 { -1 } else { (random() % (self.kv_len.exact() + 1)) as i64 };
-            return Some(Values::Int((0..self.batch.exact()).map(length).collect()));
-        }
-        let mut unit = || (random() >> 32) as f64 / f64::from(1u32 << 31) - 1.0;
-        let element = |_| match (tensor.name, unit()) {
-            ("mask", choice) if choice < -0.5 => f64::NEG_INFINITY,
-            ("mask", choice) if choice < 0.25 => 0.0,
-            (_, value) => self.dtype.round(value),
-        };
-        Some(Values::Float((0..tensor.elements().exact()).map(element).collect()))
     }
 }
 

@@ -37,9 +37,9 @@ impl Op for BlockRows {
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        let row = self.format.row_bytes(self.width).unwrap_or(0);
+        let (dtype, row) = self.format.row(self.width).unwrap_or((DType::U8, 0));
         vec![
-            TensorDesc::new("table", DType::U8, [self.rows, row]),
+            TensorDesc::new("table", dtype, [self.rows, row]),
             TensorDesc::new("indices", self.index, [self.indices]),
         ]
     }
@@ -61,16 +61,14 @@ impl Op for BlockRows {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let row_bytes = self.format.row_bytes(self.width).unwrap_or(0);
+        let (_, length) = self.format.row(self.width).unwrap_or((DType::U8, 0));
         let mut out = Vec::new();
         for j in 0..self.indices.exact() {
             let Some(row) = in_range(inputs[1].int(j as usize), self.rows) else {
                 out.resize(out.len() + self.width as usize, 0.0);
                 continue;
             };
-            let bytes = row * row_bytes..(row + 1) * row_bytes;
-            let bytes: Vec<u8> = bytes.map(|at| inputs[0].int(at as usize) as u8).collect();
-            out.extend(self.format.decode(&bytes).into_iter().map(f64::from));
+            out.extend(self.format.values(&inputs[0], row * length, length));
         }
         vec![Values::Float(out)]
     }
@@ -98,6 +96,7 @@ impl Samples for BlockRows {
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         Some(match index {
+            0 if self.format.float().is_some() => return None,
             0 => Values::Int(sample_blocks(
                 self.format,
                 self.rows * (self.width / self.format.elements()),

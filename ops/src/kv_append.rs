@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
-use crate::{DType, Op, TensorDesc, Tolerance, Values};
+use crate::{
+    DType, Op, TensorDesc, Tolerance, Values,
+    rotary::{Positions, Rotary},
+};
 
 /// Rows `[batch, kv_heads, len, head_dim]` become rows `start`, `start + 1`, … of each head of a cache
 /// `[batch, kv_heads, capacity, head_dim]`; the others come from the cache as it was. Rows that would lie behind its end
@@ -39,10 +42,57 @@ pub struct KvAppend {
     /// Whether new rows are `[batch, len, kv_heads, head_dim]`, as projections make them.
     #[serde(default)]
     pub seq_first: bool,
+    /// Rotary embedding of the new rows before they are written. Its positions, `[batch, len]` of `i64`, and its tables of cosines
+    /// and sines are the last inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turned: Option<Turns>,
     /// Whether the output is the cache itself, of which the new rows are written and the others left as they are (the reference
     /// has zeros there). Without, the cache is an input and the output another buffer.
     #[serde(default)]
     pub in_place: bool,
+}
+
+/// Rotary embedding by tables. As a list: the elements of a row that are turned, 1 for pairs of neighbours and else 0, the rows of
+/// the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Size>", into = "Vec<Size>")]
+pub struct Turns {
+    /// Elements of a row that are turned, the first.
+    pub rotary_dim: u64,
+    /// Whether pairs are neighbours.
+    pub interleaved: bool,
+    /// Rows of the tables.
+    pub tables: Size,
+}
+
+impl Turns {
+    /// Those of an embedding with tensors of positions and tables.
+    pub fn of(rotary: &Rotary) -> Option<Turns> {
+        let tables =
+            rotary.tables.filter(|_| rotary.positions == Positions::I64 && rotary.out() == rotary.dtype)?;
+        Some(Turns { rotary_dim: 2 * rotary.pairs(), interleaved: rotary.interleaved, tables })
+    }
+}
+
+impl From<Turns> for Vec<Size> {
+    fn from(turns: Turns) -> Self {
+        vec![turns.rotary_dim.into(), u64::from(turns.interleaved).into(), turns.tables]
+    }
+}
+
+impl TryFrom<Vec<Size>> for Turns {
+    type Error = String;
+
+    fn try_from(list: Vec<Size>) -> Result<Self, String> {
+        let flag = |size: Size| if size == 0 { Some(false) } else { (size == 1).then_some(true) };
+        match list[..] {
+            [dim, pairs, tables] if dim.is_constant() && dim >= 0 => match flag(pairs) {
+                Some(interleaved) => Ok(Turns { rotary_dim: dim.exact(), interleaved, tables }),
+                None => Err(format!("{pairs} is neither 0 nor 1, for pairs of neighbours")),
+            },
+            _ => Err(format!("{} numbers; there are three: rotary_dim, 0 or 1, rows of tables", list.len())),
+        }
+    }
 }
 
 fn one() -> u64 {
@@ -67,6 +117,7 @@ impl KvAppend {
             start: 0,
             starts: false,
             seq_first: false,
+            turned: None,
             in_place: false,
         }
     }
@@ -79,7 +130,14 @@ impl KvAppend {
             let op = KvAppend::new(kv_heads, len, capacity, head_dim, rows);
             KvAppend { cache, ..op }
         };
+        let turned = |op: KvAppend, interleaved: bool| {
+            let rotary_dim = op.head_dim / 4 * 2;
+            KvAppend { turned: Some(Turns { rotary_dim, interleaved, tables: 20.into() }), ..op }
+        };
         vec![
+            turned(KvAppend { batch: 2, in_place: true, starts: true, ..of(2, 1, 9, 32) }, false),
+            turned(KvAppend { in_place: true, start: 3, ..of(3, 4, 9, 10) }, true),
+            turned(KvAppend { batch: 2, starts: true, ..of(2, 3, 7, 8) }, true),
             KvAppend { start: 5, ..of(2, 1, 9, 32) },
             KvAppend { start: 2, seq_first: true, ..of(3, 4, 6, 5) },
             KvAppend { batch: 3, starts: true, ..of(2, 3, 10, 8) },
@@ -99,6 +157,31 @@ impl KvAppend {
     pub fn starts_index(&self) -> usize {
         if self.in_place { 1 } else { 2 }
     }
+
+    /// The first of the inputs of rotary embedding.
+    pub fn turns_index(&self) -> usize {
+        self.starts_index() + usize::from(self.starts)
+    }
+
+    /// What turns the new rows.
+    pub fn rotary(&self) -> Option<Rotary> {
+        let Turns { rotary_dim, interleaved, tables } = self.turned?;
+        Some(Rotary {
+            batch: self.batch.into(),
+            rotary_dim: Some(rotary_dim),
+            interleaved,
+            positions: Positions::I64,
+            tables: Some(tables),
+            ..Rotary::new(self.kv_heads, self.len, self.head_dim, self.rows)
+        })
+    }
+
+    /// The new rows as they are written.
+    fn new_rows(&self, inputs: &[Values]) -> Vec<f64> {
+        let Some(own) = self.rotary() else { return inputs[0].floats() };
+        let of = [&inputs[..1], &inputs[self.turns_index()..]].concat();
+        own.reference(&of).first().map(Values::floats).unwrap_or_default()
+    }
 }
 
 impl Op for KvAppend {
@@ -106,6 +189,12 @@ impl Op for KvAppend {
         let rounded = self.rows == DType::F32 && self.cache == DType::F16;
         if !self.rows.is_small_float() || (self.rows != self.cache && !rounded) {
             return Err(format!("rows of {} do not go into a cache of {}", self.rows, self.cache));
+        }
+        if let Some(own) = self.rotary() {
+            own.check()?;
+            if self.seq_first {
+                return Err("rows that are turned lie head after head".into());
+            }
         }
         if self.head_dim == 0 {
             return Err("rows have at least one element".into());
@@ -124,7 +213,8 @@ impl Op for KvAppend {
         let cache = [self.batch, self.kv_heads, self.capacity, self.head_dim];
         let cache = (!self.in_place).then(|| TensorDesc::new("cache", self.cache, cache));
         let starts = self.starts.then(|| TensorDesc::new("starts", DType::I32, [self.batch]));
-        [rows].into_iter().chain(cache).chain(starts).collect()
+        let turns = self.rotary().into_iter().flat_map(|own| own.inputs().into_iter().skip(1));
+        [rows].into_iter().chain(cache).chain(starts).chain(turns).collect()
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -137,11 +227,11 @@ impl Op for KvAppend {
     }
 
     fn signature(&self) -> String {
-        format!("{}_{}", self.rows, self.cache)
+        format!("{}{}_{}", if self.turned.is_some() { "turned_" } else { "" }, self.rows, self.cache)
     }
 
     fn flops(&self) -> f64 {
-        0.0
+        self.rotary().map_or(0.0, |own| own.flops())
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
@@ -155,6 +245,7 @@ impl Op for KvAppend {
     fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
         let (dim, len) = (self.head_dim, self.len.exact());
         let mut cache = if self.in_place { &before[0] } else { &inputs[1] }.floats();
+        let rows = self.new_rows(inputs);
         for (b, h) in (0..self.batch).flat_map(|b| (0..self.kv_heads).map(move |h| (b, h))) {
             let start =
                 if self.starts { inputs[self.starts_index()].int(b as usize) } else { self.start as i64 };
@@ -167,7 +258,7 @@ impl Op for KvAppend {
                 };
                 let to = (b * self.kv_heads + h) * self.capacity + start + i;
                 for e in 0..dim {
-                    let value = inputs[0].float((from * dim + e) as usize);
+                    let value = rows[(from * dim + e) as usize];
                     cache[(to * dim + e) as usize] = self.cache.round(value);
                 }
             }
@@ -176,11 +267,18 @@ impl Op for KvAppend {
     }
 
     /// The same values, or the nearest of the cache's type.
-    fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
-        if self.rows == self.cache {
-            return Tolerance::EXACT;
+    fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
+        let rounded = match self.rows == self.cache {
+            true => Tolerance::EXACT,
+            false => Tolerance { absolute: self.cache.min_normal(), relative: self.cache.epsilon() },
+        };
+        let Some(own) = self.rotary() else { return rounded };
+        let of = [&magnitudes[..1], &magnitudes[self.turns_index()..]].concat();
+        let turned = own.tolerance(&of);
+        Tolerance {
+            absolute: rounded.absolute + turned.absolute,
+            relative: rounded.relative + turned.relative,
         }
-        Tolerance { absolute: self.cache.min_normal(), relative: self.cache.epsilon() }
     }
 }
 
@@ -198,6 +296,9 @@ impl Samples for KvAppend {
 
     /// Starts in the cache, near its end too, and one that is none.
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        if let Some(own) = self.rotary().filter(|_| index >= self.turns_index()) {
+            return own.sample_input(1 + index - self.turns_index(), random);
+        }
         if !self.starts || index != self.starts_index() {
             return None;
         }

@@ -41,6 +41,9 @@ pub struct Rotary {
     /// Type of all float tensors.
     #[serde(default = "f32")]
     pub dtype: DType,
+    /// Type of the result, if another: `f16` of `f32`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<DType>,
     /// Whether pairs are neighbours (2i, 2i + 1), and not halves (i, i + rotary_dim / 2).
     #[serde(default)]
     pub interleaved: bool,
@@ -83,12 +86,18 @@ impl Rotary {
             head_dim,
             rotary_dim: None,
             dtype,
+            out: None,
             interleaved: false,
             start: Size::constant(0),
             positions: Positions::Start,
             tables: None,
             base: base(),
         }
+    }
+
+    /// Type of the result.
+    pub fn out(&self) -> DType {
+        self.out.unwrap_or(self.dtype)
     }
 
     /// Pairs of elements that are turned in a row.
@@ -125,6 +134,12 @@ impl Rotary {
             of(2, 0, 8),
         ]
     }
+
+    /// Samples of results that are rounded.
+    fn rounded_samples() -> Vec<Rotary> {
+        let rounded = |op: Rotary| Rotary { out: Some(DType::F16), ..op };
+        Rotary::samples_of(DType::F32).into_iter().map(rounded).collect()
+    }
 }
 
 impl Rotary {
@@ -152,10 +167,10 @@ impl Rotary {
             let (a, b) = (place.0 as usize, place.1 as usize);
             let (cos, sin) = self.direction(inputs, pair, position);
             let (x, y) = (row[a], row[b]);
-            row[a] = self.dtype.round(x * cos - y * sin);
-            row[b] = self.dtype.round(x * sin + y * cos);
+            row[a] = x * cos - y * sin;
+            row[b] = x * sin + y * cos;
         }
-        row
+        row.into_iter().map(|value| self.out().round(value)).collect()
     }
 }
 
@@ -167,6 +182,9 @@ impl Op for Rotary {
                 "rotary embedding of {} is not defined; there are f32, f16, bf16",
                 self.dtype
             ));
+        }
+        if self.out() != self.dtype && (self.dtype, self.out()) != (DType::F32, DType::F16) {
+            return Err(format!("rotary embedding does not make {} of {}", self.out(), self.dtype));
         }
         if self.head_dim == 0 || rotary_dim > self.head_dim.min(256) || !rotary_dim.is_multiple_of(2) {
             return Err(format!("a rotary_dim of {rotary_dim} is not an even part of {}", self.head_dim));
@@ -197,17 +215,21 @@ impl Op for Rotary {
     fn outputs(&self) -> Vec<TensorDesc> {
         vec![TensorDesc::new(
             "out",
-            self.dtype,
+            self.out(),
             [self.batch, self.heads.into(), self.len, self.head_dim.into()],
         )]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
-        vec![&mut self.dtype]
+        [&mut self.dtype].into_iter().chain(&mut self.out).collect()
     }
 
     fn signature(&self) -> String {
-        self.dtype.to_string()
+        if self.out() == self.dtype {
+            self.dtype.to_string()
+        } else {
+            format!("{}_{}", self.dtype, self.out())
+        }
     }
 
     fn flops(&self) -> f64 {
@@ -235,7 +257,7 @@ impl Op for Rotary {
             Some(_) => (magnitudes[magnitudes.len() - 2..].iter().copied().fold(0.0, f64::max), 0.0),
             None => (1.0, 2.0 * DIRECTION_ERROR * magnitudes[0]),
         };
-        let sum = Tolerance::of_sum(2, magnitudes[0] * factor, DType::F32, self.dtype);
+        let sum = Tolerance::of_sum(2, magnitudes[0] * factor, DType::F32, self.out());
         Tolerance { absolute: sum.absolute + direction, relative: sum.relative }
     }
 }
@@ -243,7 +265,8 @@ impl Op for Rotary {
 #[cfg(any(test, feature = "testing"))]
 impl Samples for Rotary {
     fn samples() -> Vec<Rotary> {
-        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Rotary::samples_of).collect()
+        let each = [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(Rotary::samples_of);
+        each.chain(Rotary::rounded_samples()).collect()
     }
 
     /// Positions up to a million, or within the tables and a little beyond.

@@ -1,8 +1,10 @@
-// Weights in blocks, as GGUF files hold them: a chunk of 32 elements at a time, from bytes that need not begin at words.
-// FORMAT_<name> says which format they have; the crate's `ops/src/blocks` says what its bytes mean.
+// Weights in blocks, as GGUF files hold them: a chunk of 32 elements, or a part of it, at a time, from bytes that need not begin
+// at words. FORMAT_<name> says which format they have; the crate's `ops/src/blocks` says what its bytes mean.
 //
-// A template declares `readonly buffer … { uint blocks[]; }` before it includes this. load_chunk(row, chunk, values) makes the
-// elements of a chunk; ROW_BYTES(chunks) are the bytes of a row of so many chunks.
+// A template defines BLOCKS_SLOT, the binding of the weights, before it includes this. load_chunk(row, chunk, values) makes the
+// eight quads of a chunk; ROW_BYTES(chunks) are the bytes of a row of so many chunks. With BLOCK_SHARE 1, which a template
+// defines, four invocations share a chunk: load_pair(row, chunk, share, low, high) makes two quads of it, low_quad(share) and
+// high_quad(share), which come of the same words.
 
 #ifndef BLOCKS_GLSL
 #define BLOCKS_GLSL
@@ -33,6 +35,18 @@
 #define BLOCK_BYTES 136
 #elif defined(FORMAT_MXFP4)
 #define BLOCK_BYTES 17
+#elif defined(FORMAT_F16) || defined(FORMAT_BF16)
+#define BLOCK_BYTES 64
+#endif
+
+layout(set = 0, binding = BLOCKS_SLOT) readonly buffer Blocks { uint blocks[]; };
+#if defined(FORMAT_F16) || defined(FORMAT_BF16)
+layout(set = 0, binding = BLOCKS_SLOT) readonly buffer Blocks4 { uvec4 blocks4[]; };
+#endif
+
+// Pairs of quads that an invocation makes of a chunk.
+#ifndef BLOCK_SHARE
+#define BLOCK_SHARE 4
 #endif
 
 // Chunks of a block.
@@ -45,35 +59,45 @@
 
 #define ROW_BYTES(chunks) ((chunks) / BLOCK_CHUNKS * BLOCK_BYTES)
 
+#if defined(FORMAT_F16) || defined(FORMAT_BF16)
+// Neighbours, which are 16 bytes.
+uint low_quad(uint share) { return 2u * share; }
+uint high_quad(uint share) { return 2u * share + 1u; }
+#else
+// Lower and upper halves of bytes, as most formats have them.
+uint low_quad(uint share) { return share; }
+uint high_quad(uint share) { return share + 4u; }
+#endif
+
 uint byte_at(uint at) {
     return bitfieldExtract(blocks[at >> 2], int(8u * (at & 3u)), 8);
 }
 
+// BLOCK_SHARE neighbouring words from any place.
+void load_words(uint at, out uint words[BLOCK_SHARE]) {
 #if BLOCK_BYTES % 4 == 0
-#define READ_WORDS(count)                                                        \
-    const uint first = at >> 2;                                                  \
-    [[unroll]] for (uint i = 0; i < count; ++i) words[i] = blocks[first + i];
+    [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) words[i] = blocks[(at >> 2) + i];
 #else
-// Every word of the buffer is read once. What lies behind the last byte is not read.
-#define READ_WORDS(count)                                                        \
-    const uint first = at >> 2, last = (at + 4u * count - 1u) >> 2;              \
-    const uint shift = 8u * (at & 3u);                                           \
-    uint low = blocks[first];                                                    \
-    [[unroll]] for (uint i = 0; i < count; ++i) {                                \
-        const uint high = blocks[min(first + i + 1u, last)];                     \
-        words[i] = shift == 0u ? low : (low >> shift) | (high << (32u - shift)); \
-        low = high;                                                              \
+    // Every word of the buffer is read once. What lies behind the last byte is not read.
+    const uint first = at >> 2, last = (at + 4u * BLOCK_SHARE - 1u) >> 2;
+    const uint shift = 8u * (at & 3u);
+    uint low = blocks[first];
+    [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) {
+        const uint high = blocks[min(first + i + 1u, last)];
+        words[i] = shift == 0u ? low : (low >> shift) | (high << (32u - shift));
+        low = high;
     }
 #endif
-
-// Four, five or eight words from any place.
-void words4(uint at, out uint words[4]) { READ_WORDS(4u) }
-void words5(uint at, out uint words[5]) { READ_WORDS(5u) }
-void words8(uint at, out uint words[8]) { READ_WORDS(8u) }
+}
 
 // A 16-bit float at an even place.
 float half_at(uint at) {
     return unpackHalf2x16(blocks[at >> 2] >> (8u * (at & 2u))).x;
+}
+
+// 16 bits at an even place.
+uint half_bits_at(uint at) {
+    return bitfieldExtract(blocks[at >> 2], int(8u * (at & 2u)), 16);
 }
 
 // The lower halves of four bytes.
@@ -111,136 +135,164 @@ vec4 looked_up(uvec4 codes) {
 }
 #endif
 
-// Makes the elements of a chunk of a row that begins at a byte.
-void load_chunk(uint row_byte, uint chunk, out vec4 values[8]) {
+// Makes pairs of quads of a chunk of a row that begins at a byte, from the pair `first` on: the lower, then the upper ones.
+void load_pairs(uint row_byte, uint chunk, uint first, out vec4 values[2 * BLOCK_SHARE]) {
     const uint block = row_byte + chunk / BLOCK_CHUNKS * BLOCK_BYTES;
-#if defined(FORMAT_Q4_0)
-    const float scale = half_at(block);
-    uint words[4];
-    words4(block + 2u, words);
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-        values[i] = scale * (vec4(low4(words[i])) - 8.0);
-        values[i + 4] = scale * (vec4(low4(words[i] >> 4)) - 8.0);
-    }
-#elif defined(FORMAT_Q4_1)
-    const float scale = half_at(block), offset = half_at(block + 2u);
-    uint words[4];
-    words4(block + 4u, words);
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-        values[i] = scale * vec4(low4(words[i])) + offset;
-        values[i + 4] = scale * vec4(low4(words[i] >> 4)) + offset;
-    }
-#elif defined(FORMAT_Q5_0)
-    const float scale = half_at(block);
-    uint words[5];
-    words5(block + 2u, words);
-    const uint fifths = words[0];
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = words[i + 1u];
-        values[i] = scale * (vec4(low4(word) | (four_bits(fifths, 4u * i) << 4)) - 16.0);
-        values[i + 4] = scale * (vec4(low4(word >> 4) | (four_bits(fifths, 16u + 4u * i) << 4)) - 16.0);
-    }
-#elif defined(FORMAT_Q5_1)
-    const float scale = half_at(block), offset = half_at(block + 2u);
-    uint words[5];
-    words5(block + 4u, words);
-    const uint fifths = words[0];
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-        const uint word = words[i + 1u];
-        values[i] = scale * vec4(low4(word) | (four_bits(fifths, 4u * i) << 4)) + offset;
-        values[i + 4] = scale * vec4(low4(word >> 4) | (four_bits(fifths, 16u + 4u * i) << 4)) + offset;
-    }
-#elif defined(FORMAT_Q8_0)
-    const float scale = half_at(block);
-    uint words[8];
-    words8(block + 2u, words);
-    [[unroll]] for (uint i = 0; i < 8; ++i) {
-        const int word = int(words[i]);
-        values[i] = scale * vec4(ivec4(word << 24, word << 16, word << 8, word) >> 24);
-    }
-#elif defined(FORMAT_Q2_K)
-    const uint part = chunk % 8u, shift = 2u * (part % 4u);
-    const float scale = half_at(block + 80u), offset = half_at(block + 82u);
-    uint words[8];
-    words8(block + 16u + 32u * (part / 4u), words);
-    [[unroll]] for (uint i = 0; i < 8; ++i) {
-        const uint own = byte_at(block + 2u * part + i / 4u);
-        values[i] = scale * float(own & 15u) * vec4(pairs4(words[i], shift)) - offset * float(own >> 4);
-    }
-#elif defined(FORMAT_Q3_K)
-    const uint part = chunk % 8u, shift = 2u * (part % 4u);
-    const float scale = half_at(block + 108u);
-    uint words[8], thirds[8];
-    words8(block + 32u + 32u * (part / 4u), words);
-    words8(block, thirds);
-    [[unroll]] for (uint i = 0; i < 8; ++i) {
-        const uint s = 2u * part + i / 4u;
-        const uint low = (byte_at(block + 96u + s % 8u) >> (4u * (s / 8u))) & 15u;
-        const uint high = (byte_at(block + 104u + s % 4u) >> (2u * (s / 4u))) & 3u;
-        const vec4 codes = vec4(pairs4(words[i], shift)) + 4.0 * vec4(bits4(thirds[i], part)) - 4.0;
-        values[i] = scale * (float(low | (high << 4)) - 32.0) * codes;
-    }
-#elif defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
-    const uint part = chunk % 8u, at = part % 4u;
-    const uint first = byte_at(block + 4u + at), second = byte_at(block + 8u + at), third = byte_at(block + 12u + at);
-    const bool upper = part >= 4u;
-    const uint own = upper ? (third & 15u) | ((first >> 6) << 4) : first & 63u;
-    const uint less = upper ? (third >> 4) | ((second >> 6) << 4) : second & 63u;
-    const float scale = half_at(block) * float(own), offset = half_at(block + 2u) * float(less);
-    const uint shift = 4u * (part % 2u);
-    uint words[8];
-#ifdef FORMAT_Q5_K
-    uint fifths[8];
-    words8(block + 48u + 32u * (part / 2u), words);
-    words8(block + 16u, fifths);
-    [[unroll]] for (uint i = 0; i < 8; ++i)
-        values[i] = scale * vec4(low4(words[i] >> shift) | (bits4(fifths[i], part) << 4)) - offset;
+#if defined(FORMAT_F16) || defined(FORMAT_BF16)
+    [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) {
+        const uvec4 words = blocks4[(block >> 4) + first + i];
+#ifdef FORMAT_F16
+        values[i] = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
+        values[i + BLOCK_SHARE] = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
 #else
-    words8(block + 16u + 32u * (part / 2u), words);
-    [[unroll]] for (uint i = 0; i < 8; ++i) values[i] = scale * vec4(low4(words[i] >> shift)) - offset;
+        const uvec4 even = words << 16, odd = words & 0xFFFF0000u;
+        values[i] = uintBitsToFloat(uvec4(even.x, odd.x, even.y, odd.y));
+        values[i + BLOCK_SHARE] = uintBitsToFloat(uvec4(even.z, odd.z, even.w, odd.w));
 #endif
-#elif defined(FORMAT_Q6_K)
-    const uint part = chunk % 8u, side = part / 4u, place = part % 4u;
-    const float scale = half_at(block + 208u);
-    uint words[8], upper[8];
-    words8(block + 64u * side + 32u * (place % 2u), words);
-    words8(block + 128u + 32u * side, upper);
-    [[unroll]] for (uint i = 0; i < 8; ++i) {
-        const float own = float(int(byte_at(block + 192u + 2u * part + i / 4u) << 24) >> 24);
-        const uvec4 codes = low4(words[i] >> (4u * (place / 2u))) | (pairs4(upper[i], 2u * place) << 4);
-        values[i] = scale * own * (vec4(codes) - 32.0);
     }
-#elif defined(FORMAT_IQ4_NL)
+#elif defined(FORMAT_Q4_0) || defined(FORMAT_Q4_1) || defined(FORMAT_IQ4_NL)
     const float scale = half_at(block);
-    uint words[4];
-    words4(block + 2u, words);
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-        values[i] = scale * looked_up(low4(words[i]));
-        values[i + 4] = scale * looked_up(low4(words[i] >> 4));
+    uint words[BLOCK_SHARE];
+#ifdef FORMAT_Q4_1
+    const float offset = half_at(block + 2u);
+    load_words(block + 4u + 4u * first, words);
+#define FOUR_BITS(word) scale * vec4(low4(word)) + offset
+#elif defined(FORMAT_Q4_0)
+    load_words(block + 2u + 4u * first, words);
+#define FOUR_BITS(word) scale * (vec4(low4(word)) - 8.0)
+#else
+    load_words(block + 2u + 4u * first, words);
+#define FOUR_BITS(word) scale * looked_up(low4(word))
+#endif
+    [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) {
+        values[i] = FOUR_BITS(words[i]);
+        values[i + BLOCK_SHARE] = FOUR_BITS(words[i] >> 4);
     }
-#elif defined(FORMAT_IQ4_XS)
-    const uint part = chunk % 8u;
-    const uint low = (byte_at(block + 4u + part / 2u) >> (4u * (part % 2u))) & 15u;
-    const uint high = (blocks[block >> 2] >> (16u + 2u * part)) & 3u;
-    const float scale = half_at(block) * (float(low | (high << 4)) - 32.0);
-    uint words[4];
-    words4(block + 8u + 16u * part, words);
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-        values[i] = scale * looked_up(low4(words[i]));
-        values[i + 4] = scale * looked_up(low4(words[i] >> 4));
+#elif defined(FORMAT_Q5_0) || defined(FORMAT_Q5_1)
+    const float scale = half_at(block);
+    uint words[BLOCK_SHARE];
+#ifdef FORMAT_Q5_0
+    const uint fifths = half_bits_at(block + 2u) | (half_bits_at(block + 4u) << 16);
+    load_words(block + 6u + 4u * first, words);
+#define FIVE_BITS(codes) scale * (vec4(codes) - 16.0)
+#else
+    const float offset = half_at(block + 2u);
+    const uint fifths = half_bits_at(block + 4u) | (half_bits_at(block + 6u) << 16);
+    load_words(block + 8u + 4u * first, words);
+#define FIVE_BITS(codes) scale * vec4(codes) + offset
+#endif
+    [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) {
+        const uint at = 4u * (first + i);
+        values[i] = FIVE_BITS(low4(words[i]) | (four_bits(fifths, at) << 4));
+        values[i + BLOCK_SHARE] = FIVE_BITS(low4(words[i] >> 4) | (four_bits(fifths, 16u + at) << 4));
     }
 #elif defined(FORMAT_MXFP4)
     // 2^(e - 128), in two factors that no exponent takes out of the range of floats.
     const int exponent = int(byte_at(block)) - 128;
     const int one = exponent / 2, other = exponent - one;
     const float scale = uintBitsToFloat(uint(one + 127) << 23), again = uintBitsToFloat(uint(other + 127) << 23);
-    uint words[4];
-    words4(block + 1u, words);
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
+    uint words[BLOCK_SHARE];
+    load_words(block + 1u + 4u * first, words);
+    [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) {
         values[i] = scale * looked_up(low4(words[i])) * again;
-        values[i + 4] = scale * looked_up(low4(words[i] >> 4)) * again;
+        values[i + BLOCK_SHARE] = scale * looked_up(low4(words[i] >> 4)) * again;
+    }
+#elif defined(FORMAT_IQ4_XS)
+    const uint part = chunk % 8u;
+    const uint low = (byte_at(block + 4u + part / 2u) >> (4u * (part % 2u))) & 15u;
+    const uint high = (blocks[block >> 2] >> (16u + 2u * part)) & 3u;
+    const float scale = half_at(block) * (float(low | (high << 4)) - 32.0);
+    uint words[BLOCK_SHARE];
+    load_words(block + 8u + 16u * part + 4u * first, words);
+    [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) {
+        values[i] = scale * looked_up(low4(words[i]));
+        values[i + BLOCK_SHARE] = scale * looked_up(low4(words[i] >> 4));
+    }
+#else
+    // Each half of the chunk has words, and where formats have scales for 16 elements, one, of its own.
+    const uint part = chunk % BLOCK_CHUNKS;
+#if defined(FORMAT_Q8_0)
+    const float scale = half_at(block);
+#elif defined(FORMAT_Q2_K)
+    const float scale = half_at(block + 80u), offset = half_at(block + 82u);
+#elif defined(FORMAT_Q3_K)
+    const float scale = half_at(block + 108u);
+#elif defined(FORMAT_Q6_K)
+    const uint side = part / 4u, place = part % 4u;
+    const float scale = half_at(block + 208u);
+#else
+    const uint at = part % 4u;
+    const uint one = byte_at(block + 4u + at), two = byte_at(block + 8u + at), three = byte_at(block + 12u + at);
+    const bool upper = part >= 4u;
+    const uint own = upper ? (three & 15u) | ((one >> 6) << 4) : one & 63u;
+    const uint less = upper ? (three >> 4) | ((two >> 6) << 4) : two & 63u;
+    const float scale = half_at(block) * float(own), offset = half_at(block + 2u) * float(less);
+#endif
+    [[unroll]] for (uint h = 0; h < 2; ++h) {
+        const uint word = 16u * h + 4u * first;  // In bytes.
+        uint words[BLOCK_SHARE], more[BLOCK_SHARE];
+#if defined(FORMAT_Q8_0)
+        load_words(block + 2u + word, words);
+#elif defined(FORMAT_Q2_K)
+        const uint codes = byte_at(block + 2u * part + h);
+        const float factor = scale * float(codes & 15u), term = offset * float(codes >> 4);
+        load_words(block + 16u + 32u * (part / 4u) + word, words);
+#elif defined(FORMAT_Q3_K)
+        const uint s = 2u * part + h;
+        const uint low = (byte_at(block + 96u + s % 8u) >> (4u * (s / 8u))) & 15u;
+        const uint high = (byte_at(block + 104u + s % 4u) >> (2u * (s / 4u))) & 3u;
+        const float factor = scale * (float(low | (high << 4)) - 32.0);
+        load_words(block + 32u + 32u * (part / 4u) + word, words);
+        load_words(block + word, more);
+#elif defined(FORMAT_Q4_K)
+        load_words(block + 16u + 32u * (part / 2u) + word, words);
+#elif defined(FORMAT_Q5_K)
+        load_words(block + 48u + 32u * (part / 2u) + word, words);
+        load_words(block + 16u + word, more);
+#elif defined(FORMAT_Q6_K)
+        const float factor = scale * float(int(byte_at(block + 192u + 2u * part + h) << 24) >> 24);
+        load_words(block + 64u * side + 32u * (place % 2u) + word, words);
+        load_words(block + 128u + 32u * side + word, more);
+#endif
+        [[unroll]] for (uint i = 0; i < BLOCK_SHARE; ++i) {
+            vec4 made;
+#if defined(FORMAT_Q8_0)
+            const int codes = int(words[i]);
+            made = scale * vec4(ivec4(codes << 24, codes << 16, codes << 8, codes) >> 24);
+#elif defined(FORMAT_Q2_K)
+            made = factor * vec4(pairs4(words[i], 2u * (part % 4u))) - term;
+#elif defined(FORMAT_Q3_K)
+            made = factor * (vec4(pairs4(words[i], 2u * (part % 4u))) + 4.0 * vec4(bits4(more[i], part)) - 4.0);
+#elif defined(FORMAT_Q4_K)
+            made = scale * vec4(low4(words[i] >> (4u * (part % 2u)))) - offset;
+#elif defined(FORMAT_Q5_K)
+            made = scale * vec4(low4(words[i] >> (4u * (part % 2u))) | (bits4(more[i], part) << 4)) - offset;
+#elif defined(FORMAT_Q6_K)
+            made = factor * (vec4(low4(words[i] >> (4u * (place / 2u))) | (pairs4(more[i], 2u * place) << 4)) - 32.0);
+#endif
+            values[i + h * BLOCK_SHARE] = made;
+        }
     }
 #endif
 }
+
+#if BLOCK_SHARE == 4
+// Makes the quads of a chunk.
+void load_chunk(uint row_byte, uint chunk, out vec4 values[8]) {
+    vec4 pairs[8];
+    load_pairs(row_byte, chunk, 0u, pairs);
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+        values[low_quad(i)] = pairs[i];
+        values[high_quad(i)] = pairs[i + 4];
+    }
+}
+#else
+void load_pair(uint row_byte, uint chunk, uint share, out vec4 low, out vec4 high) {
+    vec4 pair[2];
+    load_pairs(row_byte, chunk, share, pair);
+    low = pair[0];
+    high = pair[1];
+}
+#endif
 
 #endif

@@ -151,6 +151,12 @@ impl<'m, 'w> Editor<'m, 'w> {
         variable
     }
 
+    /// Another variable under the id of this one, behind all types.
+    pub fn own_variable(&mut self, instead: &Inst, pointer: u32, class: u32) {
+        self.remove(instead);
+        self.declare(Op::Variable, Some(pointer), instead.id, &[class]);
+    }
+
     /// A push-constant variable of a struct type: instead of the module's own one, under its id, or an additional one.
     pub fn push_constants(&mut self, block: u32, instead: Option<&Inst>) -> u32 {
         let pointer = self.pointer(StorageClass::PushConstant, block);

@@ -12,6 +12,7 @@
 //! [`subgroup::plan`] whether a kernel is right on a device whose subgroups have another width, and repairs it if not,
 //! and [`access`] which bytes of its bindings a kernel accesses. [`graph::read`] takes neural graphs apart. [`rebase`] makes a kernel of which parts can be dispatched,
 //! [`rebind`] moves what it binds ([`move_bindings`] between sets), [`modern_buffers`] declares storage buffers as today,
+//! [`opaque::buffers_for`] makes buffers of images and tensors, [`push_constants_as_buffer`] of push constants,
 //! [`rename_entry`] gives it a name, [`normalize`] removes what its version does not know.
 #![forbid(unsafe_code)]
 
@@ -28,8 +29,10 @@ mod grammar;
 pub mod graph;
 mod module;
 mod normalize;
+pub mod opaque;
 mod pointers;
 mod program;
+mod pushes;
 mod rebase;
 mod rebind;
 mod relocate;
@@ -48,6 +51,7 @@ pub use error::{ChangeError, SpirvError};
 pub use facts::{BindingFacts, EntryFacts, ModuleFacts, SpecConstant, analyze};
 pub use module::{EntryPoint, IdUse, Inst, Module};
 pub use normalize::normalize;
+pub use pushes::push_constants_as_buffer;
 pub use rebase::{REBASE_BYTES, rebase};
 pub use rebind::{NewBinding, rebind};
 pub use relocate::move_bindings;

@@ -11,7 +11,7 @@ use super::{Builder, Result, types::FLOATS};
 use crate::graph::TensorId;
 
 /// Most bytes of a part of a matrix: what every device can bind. Parts are whole rows.
-const MOST_BYTES: u64 = 1 << 27;
+pub(super) const MOST_BYTES: u64 = 1 << 27;
 
 /// How a row lies in its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,18 @@ impl RowFormat {
     }
 }
 
+impl RowFormat {
+    /// The blocks that rows of so many elements can be read as: also 16-bit floats.
+    fn blocks(self, length: u64) -> Option<BlockFormat> {
+        match self {
+            RowFormat::Blocks(format) => Some(format),
+            RowFormat::Floats(dtype) => {
+                BlockFormat::of_floats(dtype).filter(|format| format.row_bytes(length).is_ok())
+            }
+        }
+    }
+}
+
 /// A matrix of weights, a row for each column of a product, in parts that devices can bind.
 #[derive(Clone, Debug)]
 pub struct RowMatrix {
@@ -47,6 +59,16 @@ pub struct RowMatrix {
     pub rows: u64,
     /// Elements of a row.
     pub length: u64,
+}
+
+impl RowMatrix {
+    /// The format of blocks that a product with so many rows reads: that of 16-bit floats for few rows only, as matrix units take
+    /// more.
+    fn blocks(&self, m: Size) -> Option<BlockFormat> {
+        let few = m.is_constant() && m.exact() <= BlockMatMul::FEW_ROWS;
+        let blocks = self.format.blocks(self.length);
+        blocks.filter(|_| few || matches!(self.format, RowFormat::Blocks(_)))
+    }
 }
 
 impl Builder {
@@ -84,8 +106,8 @@ impl Builder {
         Ok(RowMatrix { format, parts, rows, length })
     }
 
-    /// `x`, `f32[m, length]`, times the matrix, each row of which is a column: `f32[m, rows]`. Beside 16-bit floats `x` is
-    /// rounded to their type; sums are `f32`.
+    /// `x`, `f32[m, length]`, times the matrix, each row of which is a column: `f32[m, rows]`. Beside 16-bit floats many rows of
+    /// `x` are rounded to their type, for matrix units; sums are `f32`.
     ///
     /// # Errors
     /// The sizes do not go together.
@@ -95,17 +117,18 @@ impl Builder {
         if k != matrix.length {
             return Err(self.not_rows(x, matrix));
         }
-        let lhs = match matrix.format {
-            RowFormat::Blocks(_) => self.as_f32(x)?,
-            RowFormat::Floats(dtype) => self.cast(x, dtype)?,
+        let blocks = matrix.blocks(m);
+        let lhs = match (blocks, matrix.format) {
+            (None, RowFormat::Floats(dtype)) => self.cast(x, dtype)?,
+            _ => self.as_f32(x)?,
         };
         let mut made = Vec::new();
         for (part, rows) in &matrix.parts {
-            let operation = match matrix.format {
-                RowFormat::Blocks(format) => {
-                    Operation::BlockMatMul(BlockMatMul { m, n: *rows, k: matrix.length, format })
+            let operation = match (blocks, matrix.format) {
+                (Some(format), _) | (_, RowFormat::Blocks(format)) => {
+                    Operation::BlockMatMul(BlockMatMul::new(m, *rows, matrix.length, format))
                 }
-                RowFormat::Floats(dtype) => Operation::MatMul(MatMul {
+                (None, RowFormat::Floats(dtype)) => Operation::MatMul(MatMul {
                     rhs_transposed: true,
                     ..MatMul::new(m, *rows, matrix.length, dtype, DType::F32)
                 }),
@@ -133,14 +156,14 @@ impl Builder {
                 1 => indices,
                 _ => self.indices_of_part(indices, first)?,
             };
-            let made = match matrix.format {
-                RowFormat::Blocks(format) => {
+            let made = match matrix.format.blocks(matrix.length) {
+                Some(format) => {
                     let (rows, width) = (*rows, matrix.length);
                     let op = BlockRows { rows, width, indices: count, format, index: DType::I32 };
                     let dims = [count, Size::from(width)];
                     self.kernel1(Operation::BlockRows(op), &[*part, own], DType::F32.into(), &dims)?
                 }
-                RowFormat::Floats(_) => {
+                None => {
                     let made = self.gather(*part, own, 0)?;
                     self.as_f32(made)?
                 }

@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use halite_ops::{DType, Operation, concat::Concat, copy::StridedCopy, matmul::MatMul};
+use halite_ops::{
+    DType, Operation, block_matmul::BlockMatMul, concat::Concat, copy::StridedCopy, matmul::MatMul,
+};
 use halite_sizes::Size;
 
 use super::{Result, Uses};
@@ -83,20 +85,104 @@ fn constants_first(graph: &Graph, region: &mut Region) -> HashSet<TensorId> {
 struct Key {
     left: TensorId,
     /// The product, without columns and bias.
-    product: MatMul,
+    product: Product,
 }
 
 impl Key {
     fn of(node: &Node, known: &HashSet<TensorId>) -> Option<Key> {
-        let NodeOp::Operation(Operation::MatMul(product)) = &node.op else { return None };
-        let one = product.rhs_shared || product.batch.is(1.into());
+        let product = Product::of(node)?;
+        let one = match &product {
+            Product::Matrices(own) => own.rhs_shared || own.batch.is(1.into()),
+            Product::Blocks(own) => own.norm.is_none() && own.gate.is_none(),
+        };
         let weights = node.inputs[1..].iter().all(|id| known.contains(id));
-        if !one || !weights || known.contains(&node.inputs[0]) || product.residual || !product.n.is_constant()
-        {
+        let left = node.inputs[0];
+        if !one || !weights || known.contains(&left) || product.residual() || !product.n().is_constant() {
             return None;
         }
-        let product = MatMul { n: 0.into(), bias: false, ..product.clone() };
-        Some(Key { left: node.inputs[0], product })
+        Some(Key { left, product: product.with(0.into(), false) })
+    }
+}
+
+/// A product of activations by weights.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Product {
+    Matrices(MatMul),
+    Blocks(BlockMatMul),
+}
+
+impl Product {
+    fn of(node: &Node) -> Option<Product> {
+        match &node.op {
+            NodeOp::Operation(Operation::MatMul(own)) => Some(Product::Matrices(own.clone())),
+            NodeOp::Operation(Operation::BlockMatMul(own)) => Some(Product::Blocks(own.clone())),
+            _ => None,
+        }
+    }
+
+    /// The same with other columns.
+    fn with(&self, n: Size, bias: bool) -> Product {
+        match self {
+            Product::Matrices(own) => Product::Matrices(MatMul { n, bias, ..own.clone() }),
+            Product::Blocks(own) => Product::Blocks(BlockMatMul { n: n.value(), bias, ..own.clone() }),
+        }
+    }
+
+    fn operation(self) -> Operation {
+        match self {
+            Product::Matrices(own) => Operation::MatMul(own),
+            Product::Blocks(own) => Operation::BlockMatMul(own),
+        }
+    }
+
+    /// Columns.
+    fn n(&self) -> Size {
+        match self {
+            Product::Matrices(own) => own.n,
+            Product::Blocks(own) => own.n.into(),
+        }
+    }
+
+    /// Rows of all matrices.
+    fn rows(&self) -> Size {
+        match self {
+            Product::Matrices(own) => own.m * own.batch,
+            Product::Blocks(own) => own.m,
+        }
+    }
+
+    fn bias(&self) -> bool {
+        match self {
+            Product::Matrices(own) => own.bias,
+            Product::Blocks(own) => own.bias,
+        }
+    }
+
+    fn residual(&self) -> bool {
+        match self {
+            Product::Matrices(own) => own.residual,
+            Product::Blocks(own) => own.residual,
+        }
+    }
+
+    /// Type of results.
+    fn out(&self) -> DType {
+        match self {
+            Product::Matrices(own) => own.out,
+            Product::Blocks(_) => DType::F32,
+        }
+    }
+
+    /// Type of the weights, and how they lie: what is outside of columns, and what is inside of them.
+    fn weights(&self) -> (DType, [Size; 2]) {
+        match self {
+            Product::Matrices(own) if own.rhs_transposed => (own.rhs, [1.into(), own.k]),
+            Product::Matrices(own) => (own.rhs, [own.k, 1.into()]),
+            Product::Blocks(own) => {
+                let (dtype, row) = own.format.row(own.k).unwrap_or((DType::U8, 0));
+                (dtype, [1.into(), row.into()])
+            }
+        }
     }
 }
 
@@ -133,11 +219,8 @@ impl Readers {
     }
 }
 
-fn product(node: &Node) -> &MatMul {
-    match &node.op {
-        NodeOp::Operation(Operation::MatMul(product)) => product,
-        _ => unreachable!("groups are of products"),
-    }
+fn product(node: &Node) -> Product {
+    Product::of(node).expect("groups are of products")
 }
 
 /// Whether fewer products are worth the copies of parts that stay.
@@ -146,14 +229,14 @@ fn is_worth_it(region: &Region, uses: &Uses, readers: &Readers, group: &[usize])
     for place in group {
         let node = &region.nodes[*place];
         let own = product(node);
-        let one_row = (own.m * own.batch).is(1.into());
-        let bytes = offset * own.out.size();
+        let one_row = own.rows().is(1.into());
+        let bytes = offset * own.out().size();
         // A part of one row is memory of its own.
         let lies_alone = one_row && bytes.is_multiple_of(PART_ALIGNMENT);
         let is_result = region.results.contains(&node.outputs[0]);
         let taken = !is_result && readers.take_parts(region, uses, node.outputs[0]);
         copies += usize::from(!lies_alone && !taken || is_result);
-        offset += own.n.value();
+        offset += own.n().value();
     }
     copies + 1 < group.len()
 }
@@ -161,36 +244,32 @@ fn is_worth_it(region: &Region, uses: &Uses, readers: &Readers, group: &[usize])
 /// The one product and its parts.
 fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
     let nodes: Vec<&Node> = group.iter().map(|place| &region.nodes[*place]).collect();
-    let first = product(nodes[0]).clone();
-    let columns: Vec<Size> = nodes.iter().map(|node| product(node).n).collect();
+    let first = product(nodes[0]);
+    let columns: Vec<Size> = nodes.iter().map(|node| product(node).n()).collect();
     let n: Size = columns.iter().sum();
     let mut make = Maker { graph, new: Vec::new(), like: nodes[0] };
     let weights: Vec<TensorId> = nodes.iter().map(|node| node.inputs[1]).collect();
-    let ([outer, inner], dims) = match first.rhs_transposed {
-        true => ([1.into(), first.k], [n, first.k]),
-        false => ([first.k, 1.into()], [first.k, n]),
-    };
-    let concat = Concat { outer, sizes: columns.clone(), inner, dtype: first.rhs };
-    let mut inputs =
-        vec![nodes[0].inputs[0], make.node(Operation::Concat(concat), weights, first.rhs, &dims)];
-    let bias = nodes.iter().any(|node| product(node).bias);
+    let (dtype, [outer, inner]) = first.weights();
+    let dims = if outer == 1 { [n, inner] } else { [outer, n] };
+    let concat = Concat { outer, sizes: columns.clone(), inner, dtype };
+    let mut inputs = vec![nodes[0].inputs[0], make.node(Operation::Concat(concat), weights, dtype, &dims)];
+    let (bias, out) = (nodes.iter().any(|node| product(node).bias()), first.out());
     if bias {
-        let parts = nodes.iter().zip(&columns).map(|(node, n)| match product(node).bias {
+        let parts = nodes.iter().zip(&columns).map(|(node, n)| match product(node).bias() {
             true => node.inputs[2],
-            false => make.zeros(first.out, *n),
+            false => make.zeros(out, *n),
         });
         let parts = parts.collect();
-        let concat = Concat { outer: 1.into(), sizes: columns.clone(), inner: 1.into(), dtype: first.out };
-        inputs.push(make.node(Operation::Concat(concat), parts, first.out, &[n]));
+        let concat = Concat { outer: 1.into(), sizes: columns.clone(), inner: 1.into(), dtype: out };
+        inputs.push(make.node(Operation::Concat(concat), parts, out, &[n]));
     }
-    let rows = first.m * first.batch;
-    let all = MatMul { n, bias, ..first.clone() };
-    let whole = make.node(Operation::MatMul(all), inputs, first.out, &[rows, n]);
+    let rows = first.rows();
+    let whole = make.node(first.with(n, bias).operation(), inputs, out, &[rows, n]);
     let mut offset = Size::constant(0);
     for (node, columns) in nodes.iter().zip(columns) {
         let dims = [(rows, n), (columns, 1.into())];
         let (shape, strides) = dims.into_iter().filter(|(size, _)| !size.is(1.into())).unzip();
-        let mut copy = StridedCopy { source: rows * n, shape, strides, offset, dtype: first.out };
+        let mut copy = StridedCopy { source: rows * n, shape, strides, offset, dtype: out };
         if copy.shape.is_empty() {
             (copy.shape, copy.strides) = (vec![1.into()], vec![1.into()]);
         }

@@ -214,7 +214,7 @@ fn same_curve(program: &Expression) -> Option<Activation> {
 }
 
 /// The node whose result is an activation of the input, the nodes on the way, and which activation it is.
-fn activation(reader: &Reader, input: usize) -> Option<(usize, Vec<usize>, Activation)> {
+pub(super) fn activation(reader: &Reader, input: usize) -> Option<(usize, Vec<usize>, Activation)> {
     let x = Operand::Input(input);
     let (readers, stored) = reader.readers(input);
     let nodes = &reader.program.nodes;

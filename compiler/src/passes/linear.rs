@@ -80,6 +80,15 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             residual: Some(&mut product.residual),
             activation: &mut product.activation,
         },
+        Operation::BlockMatMul(product) if product.gate.is_none() => LinearOp {
+            values: product.n.into(),
+            behind: 0,
+            filters: None,
+            dtype: DType::F32,
+            bias: &mut product.bias,
+            residual: Some(&mut product.residual),
+            activation: &mut product.activation,
+        },
         _ => return None,
     })
 }

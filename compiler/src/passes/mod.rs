@@ -12,12 +12,14 @@ mod chain;
 mod clean;
 mod epilogue;
 mod fuse;
+mod gates;
 mod inline;
 mod joined;
 mod linear;
 mod merge;
 mod moves;
 mod norm_lines;
+mod normed;
 mod norms;
 mod precision;
 pub(crate) mod print;
@@ -28,6 +30,7 @@ mod several;
 mod strides;
 #[cfg(test)]
 mod tests;
+mod turned;
 mod uses;
 
 pub use precision::{HalfPrecision, Precision};
@@ -139,6 +142,18 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(beside::run),
     },
     Pass {
+        name: "gates",
+        summary: "puts gates into the product of few rows by weights in blocks that computes both sides",
+        needs: &["join-products"],
+        run: Run::Regions(gates::run),
+    },
+    Pass {
+        name: "normalized-products",
+        summary: "puts normalizations of few rows into the products by weights in blocks that read them",
+        needs: &["find-norms", "join-products", "gates"],
+        run: Run::Regions(normed::run),
+    },
+    Pass {
         name: "join-copies",
         summary: "makes one copy of several behind each other, and a view of a copy of everything",
         needs: &["fixed-indices", "clean-again", "join-products"],
@@ -175,9 +190,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "turned-rows",
+        summary: "turns and rounds new rows of keys where they are written, and rounds results of few queries where they are computed",
+        needs: &["clean-at-last"],
+        run: Run::Regions(turned::run),
+    },
+    Pass {
         name: "norm-lines",
         summary: "lets layer normalizations read and write lines where they lie",
-        needs: &["find-norms", "clean-at-last"],
+        needs: &["find-norms", "clean-at-last", "turned-rows"],
         run: Run::Regions(norm_lines::run),
     },
     Pass {
@@ -273,7 +294,7 @@ fn each(
                 }
             }
             NodeOp::Loop(body) => each(graph, body, uses, pass, watch)?,
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
         }
     }
     watch.check()?;

@@ -120,7 +120,7 @@ impl State<'_> {
             NodeOp::View if self.others.contains_key(&node.inputs[0]) && self.changes(node.outputs[0]) => {
                 self.in_other(node, NodeOp::View)?;
             }
-            NodeOp::View | NodeOp::Foreign(_) | NodeOp::Read(_) | NodeOp::Set(..) => self.unchanged(node),
+            NodeOp::View | NodeOp::Foreign(_) | NodeOp::Host(_) => self.unchanged(node),
             NodeOp::If(branches) => {
                 let read: Vec<TensorId> = branches.iter().flat_map(read_in).collect();
                 read.into_iter().for_each(|id| self.whole(id));
@@ -262,6 +262,8 @@ fn fits(tensor: &Tensor, watch: Watch<'_>) -> Result<bool> {
 fn changed(operation: &Operation, precision: Precision) -> Option<Operation> {
     match operation {
         Operation::QuantMatMul(_) | Operation::Conv2dInt8(_) | Operation::Embedding(_) => return None,
+        // Weights stay as they are in their file.
+        Operation::BlockMatMul(_) | Operation::BlockRows(_) => return None,
         // A cache is not converted for what is appended to it.
         Operation::KvAppend(_) if precision == Precision::F32 => return None,
         // 16 bits hold infinity, too; borders of it stay as they were, so that modules do.

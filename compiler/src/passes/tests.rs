@@ -2,6 +2,7 @@
 
 use halite_ops::{
     Activation, DType, Operation, Values,
+    blocks::BlockFormat,
     conv2d::Conv2d,
     expression::Function,
     matmul::MatMul,
@@ -10,7 +11,7 @@ use halite_ops::{
 
 use super::optimize;
 use crate::{
-    build::Builder,
+    build::{Builder, RowFormat, RowMatrix},
     graph::{Graph, NodeOp, TensorId, elements},
 };
 
@@ -25,6 +26,15 @@ pub(super) fn floats(count: u64, seed: u64) -> Values {
 
 pub(super) fn constant(b: &mut Builder, dims: &[u64], seed: u64) -> TensorId {
     b.values(DType::F32, dims, &floats(elements(dims), seed)).unwrap()
+}
+
+/// Weights of rows of 32, in blocks.
+pub(super) fn block_weights(b: &mut Builder, rows: u64, seed: u8) -> RowMatrix {
+    // A scale of 1/16, and codes of all signs.
+    let block =
+        |row: u8| [0, 0x2c].into_iter().chain((0..32).map(move |i: u8| (row + seed).wrapping_mul(i * 7 + 3)));
+    let bytes: Vec<u8> = (0..rows as u8).flat_map(block).collect();
+    b.row_matrix("weights", RowFormat::Blocks(BlockFormat::Q8_0), [rows, 32], &bytes.into()).unwrap()
 }
 
 fn conv(b: &mut Builder, x: TensorId, filters: u64, seed: u64) -> TensorId {

@@ -64,6 +64,7 @@ pub fn setting_flags(settings: &Settings) -> Vec<OsString> {
         ("--repository=", &settings.repository),
         ("--onnx-tests=", &settings.onnx_tests),
         ("--pte-models=", &settings.pte_models),
+        ("--vgf-models=", &settings.vgf_models),
     ];
     flags.extend(folders.into_iter().filter_map(|(flag, path)| Some(joined(flag, path.as_ref()?))));
     flags

@@ -23,6 +23,8 @@ pub struct Settings {
     pub onnx_tests: Option<PathBuf>,
     /// Folder of more ExecuTorch programs, with a manifest.
     pub pte_models: Option<PathBuf>,
+    /// Folder of more VGF and TOSA files, with a manifest.
+    pub vgf_models: Option<PathBuf>,
 }
 
 impl Settings {
@@ -36,6 +38,7 @@ impl Settings {
             repository: root.join("conformance/pte/manifest.jsonl").is_file().then_some(root),
             onnx_tests: None,
             pte_models: None,
+            vgf_models: None,
         }
     }
 }

@@ -25,8 +25,37 @@ const TENSORS: [(u32, &str, ElementType); 13] = [
     (1_000_460_003, "R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM", ElementType::F8E5M2),
 ];
 
+/// What a component of a texel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Component {
+    /// 0 to 1.
+    Unorm,
+    /// -1 to 1.
+    Snorm,
+    /// Unsigned integers.
+    Uint,
+    /// Signed integers.
+    Sint,
+    /// Floats.
+    Float,
+}
+
+/// What a texel is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Texel {
+    /// Components.
+    pub components: u32,
+    /// Bits of each.
+    pub bits: u32,
+    /// What they are.
+    pub kind: Component,
+}
+
+/// The components of colours that names begin with, in the order that texels have.
+const COLOURS: [&str; 4] = ["R", "G", "B", "A"];
+
 /// Formats that images have besides, with several components or normalized values: number, name.
-const IMAGES: [(u32, &str); 26] = [
+const IMAGES: [(u32, &str); 30] = [
     (9, "R8_UNORM"),
     (10, "R8_SNORM"),
     (16, "R8G8_UNORM"),
@@ -41,9 +70,13 @@ const IMAGES: [(u32, &str); 26] = [
     (44, "B8G8R8A8_UNORM"),
     (70, "R16_UNORM"),
     (71, "R16_SNORM"),
+    (77, "R16G16_UNORM"),
+    (78, "R16G16_SNORM"),
     (81, "R16G16_UINT"),
     (82, "R16G16_SINT"),
     (83, "R16G16_SFLOAT"),
+    (91, "R16G16B16A16_UNORM"),
+    (92, "R16G16B16A16_SNORM"),
     (95, "R16G16B16A16_UINT"),
     (96, "R16G16B16A16_SINT"),
     (97, "R16G16B16A16_SFLOAT"),
@@ -65,12 +98,14 @@ const DESCRIPTORS: [(u32, &str); 10] = [
     (5, "storage texel buffer"),
     (6, "uniform buffer"),
     (DESCRIPTOR_STORAGE_BUFFER, "storage buffer"),
-    (1_000_460_000, "tensor"),
+    (DESCRIPTOR_TENSOR, "tensor"),
     (10, "input attachment"),
 ];
 
 /// The descriptor type of storage buffers.
 const DESCRIPTOR_STORAGE_BUFFER: u32 = 7;
+/// The descriptor type of tensors.
+const DESCRIPTOR_TENSOR: u32 = 1_000_460_000;
 
 impl Format {
     /// The type of the elements of a tensor or buffer of this format; `None` for formats that only images have.
@@ -83,6 +118,28 @@ impl Format {
     /// Whether programs hold its elements as unsigned integers. Graphs know no such types.
     pub fn is_unsigned(self) -> bool {
         self.name().is_some_and(|name| name.ends_with("_UINT"))
+    }
+
+    /// What a texel of an image of this format is made of; `None` for formats that are not R, RG or RGBA with 8, 16 or 32 bits
+    /// each.
+    pub fn texel(self) -> Option<Texel> {
+        let (mut sizes, kind) = self.name()?.rsplit_once('_')?;
+        let kind = match kind {
+            "UNORM" => Component::Unorm,
+            "SNORM" => Component::Snorm,
+            "UINT" => Component::Uint,
+            "SINT" => Component::Sint,
+            "SFLOAT" => Component::Float,
+            _ => return None,
+        };
+        let bits = sizes.strip_prefix('R')?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+        let mut components = 0;
+        for colour in COLOURS {
+            let Some(rest) = sizes.strip_prefix(&format!("{colour}{bits}")) else { break };
+            (sizes, components) = (rest, components + 1);
+        }
+        let is_known = matches!((components, bits), (1 | 2 | 4, 8 | 16 | 32)) && sizes.is_empty();
+        is_known.then_some(Texel { components, bits, kind })
     }
 
     /// Its name in Vulkan, without `VK_FORMAT_`.
@@ -111,6 +168,16 @@ impl super::Resource {
         }
     }
 
+    /// Whether it is an image.
+    pub fn is_image(&self) -> bool {
+        matches!(self.descriptor, Some(1..=3))
+    }
+
+    /// Whether it is a tensor.
+    pub fn is_tensor(&self) -> bool {
+        self.descriptor == Some(DESCRIPTOR_TENSOR)
+    }
+
     /// Whether it is a storage buffer.
     pub fn is_storage_buffer(&self) -> bool {
         self.descriptor == Some(DESCRIPTOR_STORAGE_BUFFER)
@@ -119,5 +186,23 @@ impl super::Resource {
     /// Its sizes, if all are known.
     pub fn sizes(&self) -> Option<Vec<u64>> {
         self.shape.iter().map(|size| u64::try_from(*size).ok()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texels_are_told_by_names() {
+        let texel = |number| Format(number).texel().map(|t| (t.components, t.bits, t.kind));
+        assert_eq!(texel(109), Some((4, 32, Component::Float)));
+        assert_eq!(texel(38), Some((4, 8, Component::Snorm)));
+        assert_eq!(texel(9), Some((1, 8, Component::Unorm)));
+        assert_eq!(texel(82), Some((2, 16, Component::Sint)));
+        // Another order of colours, another curve, 64 bits, no image, unknown.
+        for number in [44, 43, 111, 1_000_460_000, 7] {
+            assert_eq!(texel(number), None, "{number}");
+        }
     }
 }

@@ -18,7 +18,7 @@ mod tests;
 
 pub use container::{Section, is_vgf};
 pub use error::VgfError;
-pub use format::Format;
+pub use format::{Component, Format, Texel};
 pub use model::{
     Binding, Category, Code, Constant, ConstantBinding, DescriptorSet, Module, ModuleKind, PushConstants,
     Resource, Sampler, Segment, Vgf,

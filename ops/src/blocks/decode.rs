@@ -35,6 +35,11 @@ pub(super) fn block(format: BlockFormat, bytes: &[u8], out: &mut Vec<f32>) {
         BlockFormat::Q5K => large::q4_q5(bytes, Some(&bytes[16..48]), &bytes[48..], out),
         BlockFormat::Q6K => large::q6(bytes, out),
         BlockFormat::Iq4Xs => large::iq4(bytes, out),
+        BlockFormat::F16 => out.extend((0..32).map(|i| half(bytes, 2 * i))),
+        BlockFormat::Bf16 => {
+            let words = bytes.chunks_exact(2).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]])) << 16);
+            out.extend(words.map(f32::from_bits));
+        }
     }
 }
 

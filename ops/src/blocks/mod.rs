@@ -11,6 +11,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{DType, Values};
+
 /// Elements that share codes and scales within a block, and that kernels take at a time.
 pub const CHUNK: u64 = 32;
 
@@ -49,11 +51,15 @@ pub enum BlockFormat {
     Iq4Xs,
     /// 32 floats of 4 bits (E2M1) with a power of two.
     Mxfp4,
+    /// 32 plain floats of 16 bits.
+    F16,
+    /// 32 plain floats of 16 bits, the upper halves of `f32`.
+    Bf16,
 }
 
 impl BlockFormat {
     /// All of them.
-    pub const ALL: [BlockFormat; 13] = [
+    pub const ALL: [BlockFormat; 15] = [
         BlockFormat::Q4_0,
         BlockFormat::Q4_1,
         BlockFormat::Q5_0,
@@ -67,6 +73,8 @@ impl BlockFormat {
         BlockFormat::Iq4Nl,
         BlockFormat::Iq4Xs,
         BlockFormat::Mxfp4,
+        BlockFormat::F16,
+        BlockFormat::Bf16,
     ];
 
     /// The format that GGUF files call so, in upper case.
@@ -90,7 +98,42 @@ impl BlockFormat {
             BlockFormat::Iq4Nl => "IQ4_NL",
             BlockFormat::Iq4Xs => "IQ4_XS",
             BlockFormat::Mxfp4 => "MXFP4",
+            BlockFormat::F16 => "F16",
+            BlockFormat::Bf16 => "BF16",
         }
+    }
+
+    /// The type of weights that are plain floats: their tensors have this type, those of all others bytes.
+    pub fn float(self) -> Option<DType> {
+        match self {
+            BlockFormat::F16 => Some(DType::F16),
+            BlockFormat::Bf16 => Some(DType::BF16),
+            _ => None,
+        }
+    }
+
+    /// The format of plain floats of a type, if kernels read them as they read blocks.
+    pub fn of_floats(dtype: DType) -> Option<BlockFormat> {
+        BlockFormat::ALL.into_iter().find(|format| format.float() == Some(dtype))
+    }
+
+    /// A matrix of weights as a tensor: its type, and the length of a row of so many elements.
+    ///
+    /// # Errors
+    /// Says what a row has to be.
+    pub fn row(self, elements: u64) -> Result<(DType, u64), String> {
+        let bytes = self.row_bytes(elements)?;
+        Ok(self.float().map_or((DType::U8, bytes), |dtype| (dtype, elements)))
+    }
+
+    /// The elements of rows of such a tensor, from the element `first` on.
+    pub(crate) fn values(self, weights: &Values, first: u64, count: u64) -> Vec<f64> {
+        let range = first as usize..(first + count) as usize;
+        if self.float().is_some() {
+            return range.map(|at| weights.float(at)).collect();
+        }
+        let bytes: Vec<u8> = range.map(|at| weights.int(at) as u8).collect();
+        self.decode(&bytes).into_iter().map(f64::from).collect()
     }
 
     /// Elements of a block: 32 or 256.
@@ -121,6 +164,7 @@ impl BlockFormat {
             BlockFormat::Q6K => 210,
             BlockFormat::Iq4Xs => 136,
             BlockFormat::Mxfp4 => 17,
+            BlockFormat::F16 | BlockFormat::Bf16 => 64,
         }
     }
 
@@ -161,6 +205,8 @@ impl fmt::Display for BlockFormat {
             BlockFormat::Iq4Nl => "iq4nl",
             BlockFormat::Iq4Xs => "iq4xs",
             BlockFormat::Mxfp4 => "mxfp4",
+            BlockFormat::F16 => "f16",
+            BlockFormat::Bf16 => "bf16",
         })
     }
 }
@@ -183,6 +229,8 @@ pub(crate) fn sample_blocks(format: BlockFormat, count: u64, random: &mut dyn Fn
         BlockFormat::Iq4Nl => (&[(0, 127.0)], None),
         BlockFormat::Iq4Xs => (&[(0, 4064.0)], None),
         BlockFormat::Mxfp4 => (&[], Some(0)),
+        // Floats are made otherwise.
+        BlockFormat::F16 | BlockFormat::Bf16 => (&[], None),
     };
     let mut all = Vec::new();
     for _ in 0..count {

@@ -112,20 +112,31 @@ uint packed(float a, float b) {
 // Keys that count.
 uint key_count;
 
-// A score, in units of which `factor` makes powers of two; -infinity for what is not attended to.
-float finish(float score, uint row, uint key) {
-    if (row >= rows || key >= key_count) return NONE;
-    const uint i = row % q_len;
-    if (CAUSAL && key + q_len > key_count + i) return NONE;
-    if (!SOFTCAP && !MASK) return score;
-    score *= scale;
+// Where the mask of a row begins. A row beyond the last has the last's, so that reads need no branch.
+uint mask_row(uint row) {
+    const uint at = min(row, rows - 1);
+    return batch * mask_batch + (head0 + at / q_len) * mask_head + at % q_len * kv_len;
+}
+
+float mask_at(uint first, uint key) {
+    return CONCAT(LOAD_, TYPE)(mask, first + min(key, kv_len - 1));
+}
+
+// How many keys a row attends to: those before this one.
+uint keys_of(uint row) {
+    if (row >= rows) return 0;
+    return CAUSAL ? uint(max(int(key_count + row % q_len) + 1 - int(q_len), 0)) : key_count;
+}
+
+// A score with its mask, in units of which `factor` makes powers of two; -infinity from the key `most` on.
+float finish(float score, float added, uint key, uint most) {
+    if (SOFTCAP || MASK) score *= scale;
     if (SOFTCAP) {
         const float e = exp2(-2.0 * LOG2_E * abs(score / softcap));
         score = softcap * sign(score) * ((1.0 - e) / (1.0 + e));
     }
-    if (MASK)
-        score += CONCAT(LOAD_, TYPE)(mask, batch * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
-    return score;
+    if (MASK) score += added;
+    return key < most ? score : NONE;
 }
 
 // What to subtract from scores: nothing as long as there was none but -infinity.
@@ -208,6 +219,14 @@ void main() {
                         gl_CooperativeMatrixLayoutRowMajor);
     barrier();
 
+    // Of a lane's two rows of each matrix: where their masks begin, how many keys they attend to.
+    uint masks[TM * 2], most[TM * 2];
+    [[unroll]] for (uint i = 0; i < TM * 2; ++i) {
+        const uint row = my_row + i / 2 * 16 + lane / 4 + i % 2 * 8;
+        masks[i] = MASK ? mask_row(row) : 0;
+        most[i] = keys_of(row);
+    }
+
     SUM results[TM * DT];
     [[unroll]] for (uint i = 0; i < TM * DT; ++i) results[i] = SUM(0.0);
     // Of a lane's two rows of each matrix; of its one row, in the first, when they do not lie as said above.
@@ -223,6 +242,14 @@ void main() {
         FETCH(v, v_base, v_row, k0, key_count)
         LEFT weights[TM * KT];
         if (k0 < my_end) {
+            // Of the mask, all at once and before the products: a read behind a branch waits for the one before.
+            float added[MASK ? TM * KT * 8 : 1];
+            if (MASK && direct) {
+                [[unroll]] for (uint i = 0; i < TM * KT; ++i)
+                    [[unroll]] for (uint e = 0; e < 8; ++e)
+                        added[i * 8 + e] = mask_at(masks[i / KT * 2 + e / 4],
+                                                   k0 + i % KT * 16 + lane % 4 * 2 + (e & 1) + (e & 2) * 4);
+            }
             SUM scores[TM * KT];
             [[unroll]] for (uint i = 0; i < TM * KT; ++i) scores[i] = SUM(0.0);
             [[unroll]] for (uint n = 0; n < DT; ++n) {
@@ -237,9 +264,8 @@ void main() {
                 if (k0 + BK > all_end) {
                     [[unroll]] for (uint i = 0; i < TM * KT; ++i) {
                         [[unroll]] for (uint e = 0; e < 8; ++e) {
-                            const uint row = my_row + i / KT * 16 + lane / 4 + (e & 4) * 2;
                             const uint key = k0 + i % KT * 16 + lane % 4 * 2 + (e & 1) + (e & 2) * 4;
-                            scores[i][e] = finish(scores[i][e], row, key);
+                            scores[i][e] = finish(scores[i][e], added[MASK ? i * 8 + e : 0], key, most[i / KT * 2 + e / 4]);
                         }
                     }
                 }
@@ -274,13 +300,15 @@ void main() {
                 // Two lanes have a row.
                 const uint r = lane / 2, c = lane % 2 * 8;
                 [[unroll]] for (uint t = 0; t < TM; ++t) {
-                    const uint row = my_row + t * 16 + r;
+                    const uint row = my_row + t * 16 + r, first = MASK ? mask_row(row) : 0, last = keys_of(row);
                     float now = top[t * 2];
                     [[unroll]] for (uint j = 0; j < KT; ++j) {
                         coopMatStore(scores[t * KT + j], scratch, piece, 4, gl_CooperativeMatrixLayoutRowMajor);
                         together();
-                        for (uint e = 0; e < 8; ++e)
-                            now = max(now, finish(from_scratch(r, c + e), row, k0 + j * 16 + c + e));
+                        for (uint e = 0; e < 8; ++e) {
+                            const uint key = k0 + j * 16 + c + e;
+                            now = max(now, finish(from_scratch(r, c + e), MASK ? mask_at(first, key) : 0.0, key, last));
+                        }
                         together();
                     }
                     now = subgroupClusteredMax(now, 2);
@@ -292,7 +320,9 @@ void main() {
                         together();
                         float w[8];
                         for (uint e = 0; e < 8; ++e) {
-                            w[e] = exp2(finish(from_scratch(r, c + e), row, k0 + j * 16 + c + e) * factor - base);
+                            const uint key = k0 + j * 16 + c + e;
+                            const float score = finish(from_scratch(r, c + e), MASK ? mask_at(first, key) : 0.0, key, last);
+                            w[e] = exp2(score * factor - base);
                             total[t * 2] += w[e];
                         }
                         together();

@@ -8,9 +8,10 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint BM = 32;
 layout(constant_id = 2) const uint BN = 32;
 layout(constant_id = 3) const uint TM = 4;
+layout(constant_id = 4) const uint ADDED = 0;
+layout(constant_id = 5) const uint ACTIVATION = 0;
 
 layout(set = 0, binding = 0) readonly buffer Left { vec4 lhs[]; };
-layout(set = 0, binding = 1) readonly buffer Weights { uint blocks[]; };
 layout(set = 0, binding = 2) writeonly buffer Result { float result[]; };
 
 layout(push_constant) uniform Shape {
@@ -18,7 +19,9 @@ layout(push_constant) uniform Shape {
     uint chunks;  // In a row of k.
 };
 
+#define BLOCKS_SLOT 1
 #include "blocks.glsl"
+#include "block_product.glsl"
 
 const uint TN = 4;
 const uint LHS_ROW = BM / 4 + 1, RHS_ROW = BN / 4 + 1;
@@ -65,7 +68,7 @@ void main() {
         if (r < M) {
             [[unroll]] for (uint j = 0; j < 4; ++j) {
                 const uint c = column0 + my_column * 4 + j;
-                if (c < N) result[r * N + c] = sums[i][j];
+                if (c < N) result[r * N + c] = finished(r * N + c, c, sums[i][j]);
             }
         }
     }

@@ -6,7 +6,6 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint INDEX_WORDS = 1;
 
-layout(set = 0, binding = 0) readonly buffer Table { uint blocks[]; };
 layout(set = 0, binding = 1) readonly buffer Indices { uint indices[]; };
 layout(set = 0, binding = 2) writeonly buffer Result { vec4 result[]; };
 
@@ -16,6 +15,7 @@ layout(push_constant) uniform Shape {
     uint rows;
 };
 
+#define BLOCKS_SLOT 0
 #include "blocks.glsl"
 #include "indices.glsl"
 

@@ -179,6 +179,38 @@ void short_line(uint line) {
 }
 #endif
 
+#if defined(ORDERED) && !defined(PACKED)
+// All of a line that invocations can keep, with elements that lie apart: each is read once, and all reads are under way at once.
+// Channels are elements of a line.
+void short_columns(uint line, bool here) {
+    const uvec2 base = bases(min(line, lines - 1u));
+    const uint channel = line % groups * per_group;
+    float x[4u * ROOM], factors[4u * ROOM], offsets[4u * ROOM], mine = 0.0;
+    [[unroll]] for (uint i = 0; i < 4u * KEPT; ++i) {
+        // What lies behind the line is read at its end and not counted.
+        const uint at = min(PLACE + i * ALONG, length - 1u);
+        x[i] = float(CONCAT(LOAD_, TYPE)(elements, base.x + at * READ_STEP));
+        factors[i] = SCALED ? float(CONCAT(LOAD_, TYPE)(scale, channel + at)) : 1.0;
+        offsets[i] = BIASED ? float(CONCAT(LOAD_, TYPE)(bias, channel + at)) : 0.0;
+    }
+    float mean = 0.0;
+    if (CENTERED) {
+        [[unroll]] for (uint i = 0; i < 4u * KEPT; ++i) mine += PLACE + i * ALONG < length ? x[i] : 0.0;
+        mean = along_line(mine) / float(length);
+    }
+    mine = 0.0;
+    [[unroll]] for (uint i = 0; i < 4u * KEPT; ++i) {
+        x[i] -= mean;
+        mine += PLACE + i * ALONG < length ? x[i] * x[i] : 0.0;
+    }
+    const float factor = factor_of(along_line(mine));
+    [[unroll]] for (uint i = 0; i < 4u * KEPT; ++i) {
+        const uint at = PLACE + i * ALONG;
+        if (here && at < length) CONCAT(STORE_, TYPE)(result, base.y + at * WRITE_STEP, x[i] * factor * factors[i] + offsets[i]);
+    }
+}
+#endif
+
 void main() {
     if (first_line() >= lines) return;
     const uint line = my_line();
@@ -189,6 +221,12 @@ void main() {
     }
 #endif
     const bool here = line < lines;
+#if defined(ORDERED) && !defined(PACKED)
+    if (KEPT > 0) {
+        short_columns(line, here);
+        return;
+    }
+#endif
     const uvec2 base = bases(line);
     vec2 moments;
     if (MODE == 2) moments = of_pieces(line, here);

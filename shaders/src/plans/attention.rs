@@ -15,6 +15,9 @@ use crate::{
 
 impl Lower for Attention {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if self.out() != self.dtype && !matches!(template, "decode" | "split") {
+            return Err(Unfit(format!("makes {} of {}", self.dtype, self.dtype)));
+        }
         match template {
             "coop" => coop(self, build, params),
             "decode" => decode(self, build, params),
@@ -123,7 +126,7 @@ fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: Size) -> R
     push.extend([narrow("q_len", op.q_len)?, narrow("a number of heads", op.heads)?]);
     push.extend(target(op, if op.head_dim.is_multiple_of(4) { 4 } else { 1 })?);
     let combine = Step {
-        module: module(&format!("attention_combine_{}", packed_name(op.dtype)))?,
+        module: module(&format!("attention_combine_{}", packed_name(op.out())))?,
         constants: vec![combine_lanes, fixed("head_dim", op.head_dim)?],
         push,
         bindings: vec![Slot::Scratch(0), Slot::Scratch(1), Slot::Output(0)],

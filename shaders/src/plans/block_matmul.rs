@@ -1,17 +1,28 @@
 //! The dispatches of the kernels of `block_matmul`, by template.
 
-use halite_ops::{Op, block_matmul::BlockMatMul, blocks::CHUNK};
+use halite_ops::{
+    DType, Op, Operation,
+    block_matmul::BlockMatMul,
+    blocks::CHUNK,
+    norm::{Norm, NormKind},
+};
 use halite_sizes::Size;
 
 use crate::{
-    Params, Plan, Slot, Step, Unfit,
+    Params, Plan, Slot, Step, Unfit, Variant,
     plan::{fixed, groups, module, narrow},
-    plans::{Lower, moves::flat_grid},
+    plans::{
+        Lower,
+        epilogue::{Added, activation_code},
+        moves::flat_grid,
+    },
+    variants_of,
 };
 
 impl Lower for BlockMatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
+            "quads" => quads(self, build, params),
             "tiled" => tiled(self, build, params),
             "vector" => vector(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
@@ -19,8 +30,34 @@ impl Lower for BlockMatMul {
     }
 }
 
-/// Rows of activations that the kernels for few rows can hold.
-const FEW_ROWS: u64 = 8;
+/// Sums that the workgroups of a kernel keep in shared memory, a float for each invocation: 16 KiB of 128 invocations.
+const MOST_SUMS: u32 = 32;
+/// Rows of weights times chunks that an invocation has at once in registers.
+const MOST_AHEAD: u32 = 8;
+
+/// What is done to sums: two constants.
+fn finish(op: &BlockMatMul) -> [u32; 2] {
+    let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    [added.code(), activation_code(op.gate.unwrap_or(op.activation))]
+}
+
+/// Operands, the result, a bias and a residual, the scale of rows. What is not there has the activations' place, and nothing reads
+/// it.
+fn bindings(op: &BlockMatMul) -> Vec<Slot> {
+    let behind = 2 + usize::from(op.norm.is_some());
+    let [scale, bias] = [op.norm.is_some(), op.bias].map(|there| if there { 2 } else { 0 });
+    let bias = if op.bias { behind } else { bias };
+    let residual = if op.residual { behind + usize::from(op.bias) } else { 0 };
+    [
+        Slot::Input(0),
+        Slot::Input(1),
+        Slot::Output(0),
+        Slot::Input(bias),
+        Slot::Input(residual),
+        Slot::Input(scale),
+    ]
+    .into()
+}
 
 fn step(
     op: &BlockMatMul,
@@ -28,27 +65,57 @@ fn step(
     constants: Vec<u32>,
     push: Vec<Size>,
     grid: [Size; 3],
-) -> Result<Plan, Unfit> {
+) -> Result<Step, Unfit> {
     // Kernels count the bytes of weights.
+    let bytes = op.format.row_bytes(op.k).map_err(Unfit)?.saturating_mul(op.weight_rows());
+    narrow("bytes of weights", bytes)?;
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;
     }
-    let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Output(0)];
-    Ok(Plan::of(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 }))
+    Ok(Step { module: module(build)?, constants, push, bindings: bindings(op), grid, subgroup_size: 0 })
 }
 
+/// The rows of activations, which are few.
+fn few_rows(op: &BlockMatMul) -> Result<u32, Unfit> {
+    if op.m > BlockMatMul::FEW_ROWS {
+        return Err(Unfit(format!("is for up to {} rows, and these are {}", BlockMatMul::FEW_ROWS, op.m)));
+    }
+    fixed("m", op.m)
+}
+
+/// Four invocations for each chunk.
+fn quads(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, span) = (params.get("lanes")?, params.get("span")?);
+    let (columns, ahead) = (params.get("columns")?, params.get("ahead")?);
+    let rows = few_rows(op)?;
+    if span < 4 || !span.is_power_of_two() || !lanes.is_multiple_of(span) || lanes > 128 {
+        return Err(Unfit(format!("has {span} of {lanes} invocations for a column")));
+    }
+    let (each, normed) = (1 + u32::from(op.gate.is_some()), u32::from(op.norm.is_some()));
+    let sums = |columns: u32| rows.max(1) * (columns * each + normed);
+    let columns = (1..=columns.max(1)).rev().find(|columns| sums(*columns) <= MOST_SUMS);
+    let columns = columns.ok_or_else(|| Unfit(format!("has no room for the sums of {rows} rows")))?;
+    let ahead = ahead.min(MOST_AHEAD / (columns * each)).max(1);
+    let constants = [lanes, span, rows.max(1), columns].into_iter().chain(finish(op));
+    let constants = constants.chain([normed, op.gate.is_some().into(), ahead]).collect();
+    let epsilon = op.norm.map_or(0.0, |epsilon| epsilon.0);
+    let push = vec![narrow("n", op.n)?, fixed("k", op.k / CHUNK)?.into(), epsilon.to_bits().into()];
+    let grid = flat_grid(Size::from(op.n * u64::from(rows.min(1))), lanes / span * columns)?;
+    Ok(Plan::of(step(op, build, constants, push, grid)?))
+}
+
+/// An invocation for each chunk.
 fn vector(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, span, columns) = (params.get("lanes")?, params.get("span")?, params.get("columns")?);
-    if op.m > FEW_ROWS {
-        return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.m)));
-    }
+    let rows = few_rows(op)?;
     if !span.is_power_of_two() || !lanes.is_multiple_of(span) || columns == 0 {
         return Err(Unfit(format!("has {span} of {lanes} invocations for {columns} columns")));
     }
-    let rows = fixed("m", op.m)?;
     let grid = flat_grid(Size::from(op.n * u64::from(rows.min(1))), lanes / span * columns)?;
     let push = vec![narrow("n", op.n)?, fixed("k", op.k / CHUNK)?.into()];
-    step(op, build, vec![lanes, span, rows.max(1), columns], push, grid)
+    let constants = [lanes, span, rows.max(1), columns].into_iter().chain(finish(op));
+    let constants = constants.chain([op.gate.is_some().into()]).collect();
+    normed(op, step(op, build, constants, push, grid)?)
 }
 
 fn tiled(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
@@ -57,7 +124,63 @@ fn tiled(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
     if lanes * tm * 4 != bm * bn || !tm.is_multiple_of(4) || !bm.is_multiple_of(tm) {
         return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
     }
+    if op.gate.is_some() {
+        return Err(Unfit("has no gates".into()));
+    }
     let push = vec![narrow("m", op.m)?, narrow("n", op.n)?, fixed("k", op.k / CHUNK)?.into()];
     let grid = [groups(op.n, bn)?, groups(op.m, bm)?, 1.into()];
-    step(op, build, vec![lanes, bm, bn, tm], push, grid)
+    let constants = [lanes, bm, bn, tm].into_iter().chain(finish(op)).collect();
+    normed(op, step(op, build, constants, push, grid)?)
+}
+
+/// A kernel that takes rows as they are, behind one that normalizes them where that is asked for.
+fn normed(op: &BlockMatMul, mut product: Step) -> Result<Plan, Unfit> {
+    let Some(epsilon) = op.norm else { return Ok(Plan::of(product)) };
+    let norm = Operation::Norm(Norm {
+        kind: NormKind::Rms,
+        batch: op.m,
+        channels: op.k,
+        spatial: 1.into(),
+        groups: 1,
+        scale: true,
+        bias: false,
+        epsilon,
+        dtype: DType::F32,
+        order: None,
+    });
+    let baseline = |v: &&Variant| v.needs.is_baseline() && v.signatures.contains(&norm.signature());
+    let plans =
+        variants_of(norm.name()).filter(baseline).filter_map(|v| Some((v.order, v.plan(&norm).ok()?)));
+    let one = plans.filter(|(_, plan)| plan.steps.len() == 1).min_by_key(|(order, _)| *order);
+    let (_, plan) = one.ok_or_else(|| Unfit("finds no kernel for the norm".to_owned()))?;
+    let mut steps = plan.steps;
+    for slot in steps.iter_mut().flat_map(|step| &mut step.bindings) {
+        *slot = match *slot {
+            Slot::Input(1) => Slot::Input(2),
+            Slot::Output(_) => Slot::Scratch(0),
+            other => other,
+        };
+    }
+    product.bindings[0] = Slot::Scratch(0);
+    steps.push(product);
+    Ok(Plan::new(steps, vec![op.m * op.k * DType::F32.size()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{Activation, blocks::BlockFormat};
+
+    use super::*;
+
+    #[test]
+    fn sums_of_all_rows_fit_shared_memory() {
+        let (norm, gate) = (Some(1e-5.into()), Some(Activation::Silu));
+        let op = BlockMatMul { norm, gate, ..BlockMatMul::new(8, 64, 256, BlockFormat::Q4_0) };
+        let plans = variants_of("block_matmul").filter(|v| v.signatures.contains(&"q4_0".to_owned()));
+        for variant in plans.filter(|v| v.template == "quads") {
+            let plan = variant.plan(&Operation::BlockMatMul(op.clone())).expect(&variant.name);
+            let [lanes, _, rows, columns] = plan.steps[0].constants[..4] else { panic!("four constants") };
+            assert!((rows * (2 * columns + 1)) * lanes * 4 <= 16384, "{}", variant.name);
+        }
+    }
 }

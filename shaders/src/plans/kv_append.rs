@@ -1,18 +1,23 @@
 //! The dispatches of the kernels of `kv_append`, by template.
 
-use halite_ops::{Op, kv_append::KvAppend};
+use halite_ops::{Op, Operation, copy::StridedCopy, kv_append::KvAppend};
 use halite_sizes::Size;
 
 use crate::{
-    Params, Plan, Slot, Step, Unfit,
-    plan::{groups, module, narrow},
+    Params, Plan, Slot, Step, Unfit, Variant,
+    plan::{fixed, groups, module, narrow},
     plans::Lower,
+    variants_of,
 };
 
 impl Lower for KvAppend {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         let bytes = self.head_dim * self.cache.size();
+        if self.turned.is_some() != (template == "turned") {
+            return Err(Unfit("does not turn rows, or nothing else".into()));
+        }
         match template {
+            "turned" => turned(self, build, params),
             "words" if !bytes.is_multiple_of(4) => {
                 Err(Unfit(format!("is for whole words, not {bytes} bytes")))
             }
@@ -21,6 +26,73 @@ impl Lower for KvAppend {
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }
+}
+
+/// Rows that are turned while they are written. What is not there of the cache is copied first.
+fn turned(op: &KvAppend, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, heads_each) = (params.get("lanes")?, params.get("heads")?);
+    let rotary = op.rotary().ok_or_else(|| Unfit("turns rows".into()))?;
+    for tensor in op.inputs().iter().chain(&op.outputs()) {
+        narrow("a number of elements", tensor.elements())?;
+    }
+    let starts = if op.starts { Slot::Input(op.starts_index()) } else { Slot::Input(0) };
+    let first = op.turns_index();
+    let slots = rotary.head_dim - rotary.pairs();
+    let (dim, pairs) = (fixed("head_dim", op.head_dim)?, fixed("pairs", rotary.pairs())?);
+    let step = Step {
+        module: module(build)?,
+        constants: vec![lanes, dim, pairs, rotary.interleaved.into(), op.starts.into(), heads_each],
+        push: vec![
+            narrow("len", op.len)?,
+            narrow("a number of heads", op.kv_heads)?,
+            narrow("capacity", op.capacity)?,
+            narrow("start", op.start)?,
+            narrow("a table", rotary.tables.unwrap_or(1.into()))?,
+        ],
+        bindings: vec![
+            Slot::Input(0),
+            starts,
+            Slot::Input(first),
+            Slot::Input(first + 1),
+            Slot::Input(first + 2),
+            Slot::Output(0),
+        ],
+        grid: [
+            groups(narrow("rows of pairs", op.len * slots)?, lanes)?,
+            groups(op.kv_heads, heads_each)?,
+            narrow("the batch", op.batch)?,
+        ],
+        subgroup_size: 0,
+    };
+    let mut steps = Vec::new();
+    if !op.in_place {
+        let elements = op.outputs()[0].elements();
+        let whole = StridedCopy {
+            source: elements,
+            shape: vec![elements],
+            strides: vec![1.into()],
+            offset: 0.into(),
+            dtype: op.cache,
+        };
+        steps.extend(copied(Operation::StridedCopy(whole))?);
+    }
+    steps.push(step);
+    Ok(Plan::new(steps, Vec::new()))
+}
+
+/// A copy of the cache as it was, by a kernel that any device has.
+fn copied(copy: Operation) -> Result<Vec<Step>, Unfit> {
+    let baseline = |v: &&Variant| v.needs.is_baseline() && v.signatures.contains(&copy.signature());
+    let plans =
+        variants_of(copy.name()).filter(baseline).filter_map(|v| Some((v.order, v.plan(&copy).ok()?)));
+    let plan = plans.min_by_key(|(order, _)| *order).map(|(_, plan)| plan);
+    let mut steps = plan.ok_or_else(|| Unfit("finds no kernel that copies the cache".into()))?.steps;
+    for slot in steps.iter_mut().flat_map(|step| &mut step.bindings) {
+        if *slot == Slot::Input(0) {
+            *slot = Slot::Input(1);
+        }
+    }
+    Ok(steps)
 }
 
 /// The dispatch, with elements of `unit` bytes.

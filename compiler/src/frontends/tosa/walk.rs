@@ -1,7 +1,12 @@
 //! The walk over a graph of TOSA: its constants, its nodes in order, its outputs.
 
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
 use bytes::Bytes;
-use halite_formats::tosa::{Constant, Graph, GraphId, Node, Operator, Program, Tensor, Variable, VariableId};
+use halite_formats::tosa::{Constant, Graph, GraphId, Operator, Program, Tensor, Variable, VariableId};
 
 use super::{
     Result,
@@ -9,7 +14,7 @@ use super::{
     element_of, ops,
 };
 use crate::{
-    CompileError, SourceLocation,
+    SourceLocation,
     build::Builder,
     graph::{ElementType, TensorId},
 };
@@ -27,7 +32,34 @@ pub fn lower(
     graph: GraphId,
     inputs: &[TensorId],
 ) -> Result<Vec<TensorId>> {
-    Walk { program, depth: 0 }.graph(builder, graph, inputs)
+    Ok(lower_with(builder, program, graph, inputs, &[])?.0)
+}
+
+/// The same of a program whose variables in `given` are inputs: they are the results of the second list, in the same order.
+///
+/// # Errors
+/// Those of [`lower`].
+pub(super) fn lower_with(
+    builder: &mut Builder,
+    program: &Program,
+    graph: GraphId,
+    inputs: &[TensorId],
+    given: &[(VariableId, TensorId)],
+) -> Result<(Vec<TensorId>, Vec<TensorId>)> {
+    let held = RefCell::new(given.iter().copied().collect::<BTreeMap<_, _>>());
+    let results = Walk { program, depth: 0, held: &held }.graph(builder, graph, inputs)?;
+    let held = held.into_inner();
+    Ok((results, given.iter().map(|(variable, _)| held[variable]).collect()))
+}
+
+/// The variables that a program writes, in order.
+pub(super) fn written(program: &Program) -> Vec<VariableId> {
+    let nodes = program.graphs.iter().flat_map(|graph| &graph.nodes);
+    let written = nodes.filter_map(|node| match node.operator {
+        Operator::VariableWrite { variable } => Some(variable),
+        _ => None,
+    });
+    written.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// A walk over the graphs of a program, so deep in control flow.
@@ -35,14 +67,15 @@ pub fn lower(
 struct Walk<'a> {
     program: &'a Program,
     depth: usize,
+    /// What variables hold that outlive a call.
+    held: &'a RefCell<BTreeMap<VariableId, TensorId>>,
 }
 
 impl Walk<'_> {
-    /// What a variable that nothing writes is: its first value.
+    /// What a variable holds; one that nothing writes has its first value.
     fn variable(self, b: &mut Builder, variable: VariableId) -> Result<TensorId> {
-        let writes = |node: &Node| node.operator == Operator::VariableWrite { variable };
-        if self.program.graphs.iter().any(|graph| graph.nodes.iter().any(writes)) {
-            return Err(self.written(b, variable));
+        if let Some(held) = self.held.borrow().get(&variable) {
+            return Ok(*held);
         }
         let Variable { name, element, shape, initial } = &self.program.variables[variable];
         if initial.is_none() {
@@ -52,12 +85,20 @@ impl Walk<'_> {
         constant_of(b, &Tensor { name, element: *element, shape, constant })
     }
 
-    fn written(self, b: &Builder, variable: VariableId) -> CompileError {
-        let name = &self.program.variables[variable].name;
-        b.unsupported(format!(
-            "VARIABLE_WRITE: '{name}' would outlive a call, which graphs of TOSA cannot have here; make it an input and an \
-             output of the graph, which a session keeps as state"
-        ))
+    /// Puts a tensor into a variable.
+    fn write(self, b: &Builder, variable: VariableId, inputs: &[TensorId]) -> Result<Vec<TensorId>> {
+        let Variable { name, element, shape, .. } = &self.program.variables[variable];
+        if self.depth > 0 {
+            return Err(b.unsupported(format!("VARIABLE_WRITE of '{name}' inside of control flow")));
+        }
+        let &[value] = inputs else { return Err(b.invalid("VARIABLE_WRITE takes one tensor")) };
+        let tensor = Tensor { name: name.clone(), element: *element, shape: shape.clone(), constant: None };
+        check(b, &tensor, value)?;
+        match self.held.borrow_mut().get_mut(&variable) {
+            Some(held) => *held = value,
+            None => return Err(b.unsupported(format!("VARIABLE_WRITE: nothing keeps '{name}' here"))),
+        }
+        Ok(Vec::new())
     }
 }
 
@@ -94,7 +135,7 @@ impl Graphs for Walk<'_> {
                     control::while_loop(self, builder, &inputs?, *condition_graph, *body_graph)?
                 }
                 Operator::VariableRead { variable } => vec![self.variable(builder, *variable)?],
-                Operator::VariableWrite { variable } => return Err(self.written(builder, *variable)),
+                Operator::VariableWrite { variable } => self.write(builder, *variable, &inputs?)?,
                 _ => ops::lower(builder, graph, node, &inputs?)?,
             };
             builder.at(SourceLocation::new(node.location.as_str()));

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use halite_formats::vgf::{Segment, Vgf};
-use halite_spirv::{BindingFacts, EntryFacts, analyze, modern_buffers, move_bindings};
+use halite_spirv::{BindingFacts, EntryFacts, analyze, move_bindings};
 
 use super::{
     Result,
+    opaque::with_buffers,
     resources::{Contents, memory_of, tensor_of},
     segment::{bound, words},
 };
@@ -27,17 +28,17 @@ struct Bound {
     written: Vec<usize>,
 }
 
-/// Runs a segment.
+/// Runs a segment. `push` has the words of its push constants.
 pub(super) fn run(
     builder: &mut Builder,
     file: &Vgf,
     segment: &Segment,
+    push: Option<TensorId>,
     contents: &mut Contents<'_>,
 ) -> Result<()> {
     let module = &file.modules[segment.module];
     let words = words(builder, module)?;
-    let modern = modern_buffers(&words).map_err(|e| builder.unsupported(e.to_string()))?;
-    let words = modern.unwrap_or(words);
+    let (words, pushed) = with_buffers(builder, file, segment, words)?;
     let facts = analyze(&words).map_err(|e| builder.invalid(e.to_string()))?;
     let Some(entry) = facts.entry(&module.entry_point) else {
         let all: Vec<_> = facts.entry_points.iter().map(|entry| entry.name.as_str()).collect();
@@ -47,10 +48,13 @@ pub(super) fn run(
             all.join(", ")
         )));
     };
-    if entry.push_constant_bytes > 0 || !segment.push_constants.is_empty() {
-        return Err(builder.unsupported("push constants: the file has no values for them"));
+    if pushed.is_some() && push.is_none() {
+        return Err(
+            builder.unsupported("push constants without a range of the segment: nothing gives their values")
+        );
     }
-    let bound = bind(builder, file, segment, entry, contents)?;
+    let pushed = pushed.zip(push);
+    let bound = bind(builder, file, segment, entry, pushed, contents)?;
     let moved = move_bindings(&words, &bound.places).map_err(|e| builder.unsupported(e.to_string()))?;
     let kernel = ForeignKernel {
         name: builder.location().as_str().to_owned(),
@@ -74,11 +78,19 @@ fn bind(
     file: &Vgf,
     segment: &Segment,
     entry: &EntryFacts,
+    pushed: Option<(u32, TensorId)>,
     contents: &mut Contents<'_>,
 ) -> Result<Bound> {
     let mut made = Bound::default();
     for used in &entry.bindings {
         let (set, number) = (used.set, used.binding);
+        if let Some((_, tensor)) = pushed.filter(|(binding, _)| set == 0 && number == *binding) {
+            made.places.insert((set, number), made.bindings.len() as u32);
+            let bytes = builder.tensor(tensor).bytes();
+            made.bindings.push(ForeignBinding::Input { index: made.inputs.len(), bytes });
+            made.inputs.push(tensor);
+            continue;
+        }
         let Some(resource) = bound(segment, set, number) else {
             return Err(builder.invalid(format!("binding {number} of set {set} is bound to no resource")));
         };
@@ -108,12 +120,16 @@ fn bind(
 /// Whether a descriptor of the kernel is one that is supported.
 fn check_kind(builder: &Builder, file: &Vgf, used: &BindingFacts, index: usize) -> Result<()> {
     let resource = &file.resources[index];
-    let is_buffer = resource.is_storage_buffer() || resource.descriptor.is_none();
-    if is_buffer && matches!(used.class.as_str(), "StorageBuffer" | "Uniform") {
+    let is_known = resource.is_storage_buffer()
+        || resource.is_image()
+        || resource.is_tensor()
+        || resource.descriptor.is_none();
+    if is_known && matches!(used.class.as_str(), "StorageBuffer" | "Uniform") {
         return Ok(());
     }
     Err(builder.unsupported(format!(
-        "the kernel binds resource {index} as a {} ({}): storage buffers are supported",
+        "the kernel binds resource {index} as a {} ({}): storage buffers, tensors, storage images, and sampled images with \
+         their sampler are supported",
         resource.descriptor_name(),
         resource.format
     )))

@@ -3,6 +3,7 @@
 mod graph;
 mod kernel;
 mod model;
+mod opaque;
 mod operand;
 mod resources;
 mod run;

@@ -5,7 +5,7 @@ use halite_formats::vgf;
 
 use super::{
     Result,
-    resources::{input_name, output_name, signature},
+    resources::{input_name, output_name, pushed, signature},
     run,
 };
 use crate::{
@@ -69,13 +69,16 @@ impl Model {
     }
 
     /// What the caller hands in: the inputs that the file still has, in its order. Inputs of the original model that nothing
-    /// reads are gone from the file; the others keep their names.
+    /// reads are gone from the file; the others keep their names. Behind them the push constants of segments that have some,
+    /// as words.
     ///
     /// # Errors
     /// An input is no tensor that can be handed in.
     pub fn inputs(&self) -> Result<Vec<Signature>> {
         let slots = self.file.inputs.iter().enumerate();
-        slots.map(|(i, slot)| signature(&self.file, slot, input_name(&self.file, i))).collect()
+        let slots = slots.map(|(i, slot)| signature(&self.file, slot, input_name(&self.file, i)));
+        let segments = self.file.segments.iter().enumerate();
+        slots.chain(segments.filter_map(|(i, segment)| pushed(segment, i).transpose())).collect()
     }
 
     /// What the caller gets, in the order of the original model.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use halite_formats::vgf::{Binding, Category, Resource, Vgf};
+use halite_formats::vgf::{Binding, Category, Component, Format, Resource, Segment, Vgf};
 use halite_ops::DType;
 
 use super::Result;
@@ -14,6 +14,9 @@ use crate::{
     signature::{Arity, Dim, Signature},
 };
 
+/// Most bytes of push constants of a segment; devices have 128 to 4096.
+const MOST_PUSHED: u64 = 4096;
+
 /// What a resource is called in messages.
 fn location(index: usize) -> SourceLocation {
     SourceLocation::new(format!("resource {index}"))
@@ -22,29 +25,50 @@ fn location(index: usize) -> SourceLocation {
 /// Its sizes, and the type that callers and kernels see.
 pub(super) fn tensor_of(resource: &Resource, index: usize) -> Result<(ElementType, Vec<u64>)> {
     let unsupported = |what: String| CompileError::unsupported(&location(index), what);
-    let Some(element) = resource.format.element() else {
+    let Some((held, size)) = element_in(resource.format) else {
         let what = format!("a {} of the format {}", resource.descriptor_name(), resource.format);
         return Err(unsupported(format!(
-            "{what}: tensors and buffers with one number an element are supported"
+            "{what}: tensors and buffers with one number an element, and images with R, RG or RGBA of 8, 16 or 32 bits \
+             are supported"
         )));
     };
     let Some(dims) = resource.sizes() else {
         return Err(unsupported(format!("the sizes {:?}, of which some are open", resource.shape)));
     };
-    let packed = packed_strides(&dims, element.size());
+    let packed = packed_strides(&dims, size);
     if !resource.strides.is_empty() && packed.as_ref() != Some(&resource.strides) {
         return Err(unsupported(format!(
             "the strides {:?} of {dims:?}: elements have to be packed, row-major",
             resource.strides
         )));
     }
-    let held = match (element_of(element), resource.format.is_unsigned()) {
-        (ElementType::Of(DType::I8), true) => DType::U8.into(),
-        (ElementType::Of(DType::I16), true) => DType::U16.into(),
-        (ElementType::Of(DType::I32), true) => DType::U32.into(),
-        (other, _) => other,
-    };
     Ok((held, dims))
+}
+
+/// The type that callers and kernels see of a format, and its bytes: of images that of a component, of normalized ones its bits.
+fn element_in(format: Format) -> Option<(ElementType, u64)> {
+    if let Some(element) = format.element() {
+        let held = match (element_of(element), format.is_unsigned()) {
+            (ElementType::Of(DType::I8), true) => DType::U8.into(),
+            (ElementType::Of(DType::I16), true) => DType::U16.into(),
+            (ElementType::Of(DType::I32), true) => DType::U32.into(),
+            (other, _) => other,
+        };
+        return Some((held, element.size()));
+    }
+    let texel = format.texel()?;
+    let held = match (texel.kind, texel.bits) {
+        (Component::Float, 16) => DType::F16,
+        (Component::Float, 32) => DType::F32,
+        (Component::Sint | Component::Snorm, 8) => DType::I8,
+        (Component::Sint | Component::Snorm, 16) => DType::I16,
+        (Component::Sint, 32) => DType::I32,
+        (Component::Uint | Component::Unorm, 8) => DType::U8,
+        (Component::Uint | Component::Unorm, 16) => DType::U16,
+        (Component::Uint, 32) => DType::U32,
+        _ => return None,
+    };
+    Some((held.into(), u64::from(texel.bits / 8)))
 }
 
 /// Bytes from an element to the next along each axis, of packed elements.
@@ -63,6 +87,29 @@ pub(super) fn signature(file: &Vgf, slot: &Binding, name: String) -> Result<Sign
     let (element, dims) = tensor_of(&file.resources[slot.resource], slot.resource)?;
     let dims = Some(dims.into_iter().map(Dim::Known).collect());
     Ok(Signature { name, arity: Arity::Tensor, is_optional: false, element: Some(element), dims })
+}
+
+/// The push constants of a segment as an input: files have no values for them.
+///
+/// # Errors
+/// There are more than devices have.
+pub(super) fn pushed(segment: &Segment, index: usize) -> Result<Option<Signature>> {
+    let ends = segment.push_constants.iter().map(|range| u64::from(range.offset) + u64::from(range.size));
+    let Some(bytes) = ends.max().filter(|bytes| *bytes > 0) else { return Ok(None) };
+    let name = match segment.name.is_empty() {
+        true => format!("segment{index}.push_constants"),
+        false => format!("{}.push_constants", segment.name),
+    };
+    if bytes > MOST_PUSHED {
+        let location = SourceLocation::new(format!("segment {index}"));
+        return Err(CompileError::unsupported(
+            &location,
+            format!("{bytes} bytes of push constants; {MOST_PUSHED} are supported"),
+        ));
+    }
+    let dims = Some(vec![Dim::Known(bytes.div_ceil(4))]);
+    let element = Some(DType::U32.into());
+    Ok(Some(Signature { name, arity: Arity::Tensor, is_optional: false, element, dims }))
 }
 
 /// The name of the input in a slot: the one that the original model gave it.

@@ -5,7 +5,7 @@ use halite_spirv::{graph, words_from_bytes};
 
 use super::{
     Result, graph as tosa_graph, kernel,
-    resources::{Contents, tensor_of},
+    resources::{Contents, pushed, tensor_of},
     segment::{bound, words},
 };
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     graph::{TensorId, elements},
 };
 
-/// Puts a file's segments where the builder is: `inputs` are what its input slots hold, and what comes back is what its output
-/// slots hold, both as the file's resources say.
+/// Puts a file's segments where the builder is: `inputs` are what its input slots hold, and behind that the push constants of
+/// segments that have some; what comes back is what its output slots hold. Both are as the file's resources say.
 ///
 /// # Errors
 /// The file contradicts itself, asks for what is not supported, or the builder's control ended the work.
@@ -26,12 +26,14 @@ pub(crate) fn import(builder: &mut Builder, file: &Vgf, inputs: &[TensorId]) -> 
     for (slot, given) in file.inputs.iter().zip(inputs) {
         contents.set(slot.resource, *given);
     }
+    let mut pushes = inputs.iter().skip(file.inputs.len()).copied();
     for (i, segment) in file.segments.iter().enumerate() {
+        let push = if pushed(segment, i)?.is_some() { pushes.next() } else { None };
         builder.watch().step(i, file.segments.len())?;
         builder.at(segment_location(file, i));
         match segment.kind {
             ModuleKind::Graph => run_graph(builder, file, segment, &mut contents)?,
-            ModuleKind::Compute => kernel::run(builder, file, segment, &mut contents)?,
+            ModuleKind::Compute => kernel::run(builder, file, segment, push, &mut contents)?,
         }
     }
     builder.at(SourceLocation::new("the model's outputs"));

@@ -51,6 +51,10 @@ pub struct CaseFlags {
     /// suite `models`.
     #[arg(long, value_name = "DIR")]
     pte_models: Option<PathBuf>,
+    /// Folder of more VGF and TOSA files with what the TOSA reference model computes of them, such as `export_vgf.py` makes;
+    /// they join the suite `models`.
+    #[arg(long, value_name = "DIR")]
+    vgf_models: Option<PathBuf>,
 }
 
 /// What cases are made from, and the files for as long as this is there.
@@ -80,6 +84,7 @@ impl CaseFlags {
             repository: self.repository.clone().or(found.repository),
             onnx_tests: self.onnx_tests.clone(),
             pte_models: self.pte_models.clone(),
+            vgf_models: self.vgf_models.clone(),
         };
         let mut carried = None;
         if settings.repository.is_none() {

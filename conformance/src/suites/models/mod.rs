@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `program` | `programs.rs` | graphs that exercise each part of the compiler |
 //! | `pte` | `pte.rs` | ExecuTorch programs of this repository, and of the corpus |
+//! | `vgf` | `vgf.rs` | VGF and TOSA files of this repository, and those of a folder that is named |
 //! | `onnx` | `onnx.rs` | ONNX models of the corpus |
 //! | `tiny` | `onnx.rs` | ONNX models of this repository |
 //! | `node` | `onnx.rs` | node tests of the `onnx` package, where they are named |
@@ -14,6 +15,7 @@
 mod onnx;
 pub mod programs;
 pub mod pte;
+mod vgf;
 
 use std::sync::Arc;
 
@@ -105,6 +107,7 @@ pub fn offer(settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
         }
     }
     pte::add(&mut cases, &mut left_out, settings)?;
+    vgf::add(&mut cases, settings)?;
     onnx::add(&mut cases, &mut left_out, settings)?;
     Ok(Offer { cases: cases.finish(), left_out })
 }

@@ -25,7 +25,7 @@ use crate::{
 /// Files that a process reads before a new one takes its place: what it keeps would hide what a file costs.
 const FILES: usize = 100;
 /// How much longer than its limit of processor time a file may take while others use the processor.
-const PATIENCE: u32 = 20;
+const PATIENCE: u32 = 100;
 /// Bytes of the words of a process that are kept.
 const WORDS: usize = 600;
 

@@ -6,6 +6,8 @@ mod campaign;
 mod made;
 mod measure;
 mod noise;
+mod soak;
+mod stop;
 mod worker;
 
 use std::{
@@ -45,6 +47,10 @@ enum What {
         /// Where to write it.
         file: PathBuf,
     },
+    /// Random models, sizes, cancellations and errors on one device for long; the exit code is 1 if something was wrong.
+    Soak(soak::Options),
+    /// Stop work at many points, and tell how soon it ended.
+    Stop(stop::Options),
     /// Read the files that standard input names, for a campaign.
     Work {
         /// The device that programs run on; without one, models are compiled only.
@@ -88,6 +94,8 @@ fn main() -> ExitCode {
     let ended = match &cli.what {
         What::Run(options) => run(&cli.root, options),
         What::Make { kind, seed, file } => make(&cli.root, kind, *seed, file).map(|()| true),
+        What::Soak(options) => soak::run(&cli.root, options),
+        What::Stop(options) => stop::run(options).map(|()| true),
         What::Work { device } => worker::serve(&cli.root, device.as_deref()).map(|()| true),
     };
     match ended {

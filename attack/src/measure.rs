@@ -48,6 +48,11 @@ pub fn processor_time(process: Option<u32>) -> Duration {
     Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS)
 }
 
+/// Bytes of memory that this process holds.
+pub fn resident() -> u64 {
+    held("VmRSS:")
+}
+
 fn held(field: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(field));

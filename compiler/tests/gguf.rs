@@ -57,7 +57,7 @@ fn near(name: &str, found: &[f64], wanted: &[f64]) {
 
 #[test]
 fn logits_are_those_of_llama_cpp() {
-    for name in ["llama", "gemma3"] {
+    for name in ["llama", "gemma3", "qwen3moe"] {
         let model = open(bytes(&format!("{name}.gguf"))).unwrap();
         let json: Json = serde_json::from_slice(&bytes(&format!("{name}.json"))).unwrap();
         let numbers = |key: &str| json[key].as_array().unwrap().clone();
@@ -70,6 +70,23 @@ fn logits_are_those_of_llama_cpp() {
         let (pieces, _) = call(&model, &tokens[33..], 33, &caches);
         near(name, &pieces, &whole);
     }
+}
+
+#[test]
+fn vectors_of_texts_are_those_of_llama_cpp() {
+    let model = open(bytes("bert.gguf")).unwrap();
+    let json: Json = serde_json::from_slice(&bytes("bert.json")).unwrap();
+    let text = json["texts"].as_array().unwrap().iter().find(|text| text["text"] == json["text"]).unwrap();
+    let tokens = text["tokens"].as_array().unwrap().iter().map(|token| token.as_i64().unwrap());
+    let tokens: Vec<i64> = tokens.collect();
+    let wanted = json["vector"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap());
+    let dims = BTreeMap::from([("tokens".to_owned(), tokens.len() as u64)]);
+    let all = [Bindings { dims, ..Bindings::default() }];
+    let (mut function, _) = model.function("embed", &all, Precision::Model, &Control::default()).unwrap();
+    let found = function.versions.remove(0).evaluate(&[Values::Int(tokens)]).unwrap();
+    near("bert", &found[0].floats(), &wanted.collect::<Vec<_>>());
+    let error = model.function("main", &all, Precision::Model, &Control::default()).unwrap_err();
+    assert!(error.to_string().contains("there are: embed"), "{error}");
 }
 
 #[test]

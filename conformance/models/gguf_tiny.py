@@ -6,7 +6,7 @@ LIBRARIES is a folder with llama.cpp's libggml-base, libggml, libggml-cpu and li
 `cyllama-vulkan` 0.7.0. Needs `gguf` 0.19 and `numpy`.
 
 Each NAME.gguf has random weights of several types. NAME.json has tokens of texts, logits behind some tokens, and tokens that
-always taking the most likely one gives. Logits are those of the same model with all weights as f32: with packed weights
+always taking the most likely one gives; of the encoder the vector of a text. Logits are those of the same model with all weights as f32: with packed weights
 llama.cpp rounds activations to 8 bits.
 """
 
@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 import numpy as np
-from gguf import GGMLQuantizationType as Type, GGUFWriter, dequantize, quantize
+from gguf import GGMLQuantizationType as Type, GGUFWriter, PoolingType, dequantize, quantize
 
 WIDTH, HEADS, KV_HEADS, DIM, INNER, CONTEXT = 32, 2, 1, 16, 64, 128
 TEMPLATE = (
@@ -79,7 +79,69 @@ def merges_vocabulary(w):
     return len(texts)
 
 
-def model(path, arch, layers, types, vocabulary, gemma, as_floats):
+def pieces_vocabulary(w):
+    """WordPiece: letters, signs and some words."""
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    texts = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + ["▁" + c for c in letters + ".,'!?"] + list(letters)
+    texts += ["▁the", "▁un", "ing", "able", "▁play", "ed", "er", "▁中"]
+    w.add_tokenizer_model("bert")
+    w.add_token_list(texts)
+    w.add_token_types([3] * 5 + [1] * (len(texts) - 5))
+    w.add_token_type_count(2)
+    for name, token in (("bos", 2), ("eos", 3), ("unknown", 1), ("seperator", 3), ("padding", 0), ("cls", 2), ("mask", 4)):
+        w.add_uint32(f"tokenizer.ggml.{name}_token_id", token)
+    return len(texts)
+
+
+def encoder(path, kind, as_floats):
+    """A file of an encoder with matrices of a type."""
+    random = np.random.default_rng(3)
+    w = GGUFWriter(path, "bert")
+    w.add_name("tiny bert")
+    w.add_context_length(CONTEXT)
+    w.add_embedding_length(WIDTH)
+    w.add_block_count(2)
+    w.add_feed_forward_length(INNER)
+    w.add_head_count(HEADS)
+    w.add_layer_norm_eps(1e-5)
+    w.add_causal_attention(False)
+    w.add_pooling_type(PoolingType.MEAN)
+    count = pieces_vocabulary(w)
+
+    def vector(name, length, one=0.0):
+        w.add_tensor(name, (one + 0.2 * random.standard_normal(length)).astype(np.float32))
+
+    def matrix(name, rows, columns, kind):
+        made = (random.standard_normal((rows, columns)) / np.sqrt(columns)).astype(np.float32)
+        packed = quantize(made, kind)
+        if as_floats or kind == Type.F32:
+            w.add_tensor(name, dequantize(packed, kind).astype(np.float32))
+        else:
+            w.add_tensor(name, packed, raw_dtype=kind)
+
+    def norm(name):
+        vector(name + ".weight", WIDTH, 1.0)
+        vector(name + ".bias", WIDTH)
+
+    matrix("token_embd.weight", count, WIDTH, kind)
+    matrix("position_embd.weight", CONTEXT, WIDTH, Type.F32)
+    matrix("token_types.weight", 2, WIDTH, Type.F32)
+    norm("token_embd_norm")
+    for layer in range(2):
+        at = f"blk.{layer}."
+        parts = [(f"attn_{name}", WIDTH, WIDTH) for name in ("q", "k", "v", "output")]
+        for name, rows, columns in parts + [("ffn_up", INNER, WIDTH), ("ffn_down", WIDTH, INNER)]:
+            matrix(f"{at}{name}.weight", rows, columns, kind)
+            vector(f"{at}{name}.bias", rows)
+        norm(at + "attn_output_norm")
+        norm(at + "layer_output_norm")
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0):
     """One file. `types` are those of the parts."""
     random = np.random.default_rng(1)
     w = GGUFWriter(path, arch)
@@ -97,6 +159,10 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats):
     if gemma:
         w.add_sliding_window(4)
         w.add_rope_freq_base(1e6)
+    if experts:
+        w.add_expert_count(experts)
+        w.add_expert_used_count(2)
+        w.add_expert_feed_forward_length(INNER // 2)
     count = vocabulary(w)
 
     def matrix(name, kind, rows, columns, size=1.0):
@@ -106,6 +172,17 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats):
             w.add_tensor(name, dequantize(packed, kind).astype(np.float32))
         else:
             w.add_tensor(name, packed, raw_dtype=kind)
+
+    def experts_of(at):
+        w.add_tensor(at + "ffn_gate_inp.weight", (0.4 * random.standard_normal((experts, WIDTH))).astype(np.float32))
+        for name, rows, columns in (("gate", INNER // 2, WIDTH), ("up", INNER // 2, WIDTH), ("down", WIDTH, INNER // 2)):
+            kind = types["down" if name == "down" else "inner"]
+            made = (random.standard_normal((experts, rows, columns)) / np.sqrt(columns)).astype(np.float32)
+            packed = quantize(made, kind)
+            if as_floats:
+                w.add_tensor(f"{at}ffn_{name}_exps.weight", dequantize(packed, kind).astype(np.float32).reshape(made.shape))
+            else:
+                w.add_tensor(f"{at}ffn_{name}_exps.weight", packed, raw_dtype=kind)
 
     def vector(name, length):
         w.add_tensor(name, (1 + 0.2 * random.standard_normal(length)).astype(np.float32))
@@ -121,11 +198,17 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats):
             matrix(f"{at}attn_{name}.weight", types["attention"], heads * DIM, WIDTH)
         matrix(at + "attn_output.weight", types["attention"], WIDTH, HEADS * DIM)
         vector(at + "ffn_norm.weight", WIDTH)
-        for name in ("gate", "up"):
-            matrix(f"{at}ffn_{name}.weight", types["inner"], INNER, WIDTH)
-        matrix(at + "ffn_down.weight", types["down"], WIDTH, INNER)
+        if experts:
+            experts_of(at)
+        else:
+            for name in ("gate", "up"):
+                matrix(f"{at}ffn_{name}.weight", types["inner"], INNER, WIDTH)
+            matrix(at + "ffn_down.weight", types["down"], WIDTH, INNER)
+        norms = [("attn_q", DIM), ("attn_k", DIM)] if gemma or experts else []
         if gemma:
-            for name, length in (("attn_q", DIM), ("attn_k", DIM), ("post_attention", WIDTH), ("post_ffw", WIDTH)):
+            norms += [("post_attention", WIDTH), ("post_ffw", WIDTH)]
+        if norms:
+            for name, length in norms:
                 vector(f"{at}{name}_norm.weight", length)
     w.write_header_to_file()
     w.write_kv_data_to_file()
@@ -168,6 +251,9 @@ class Llama:
             ("llama_batch_get_one", Batch, [C.c_void_p, C.c_int32]),
             ("llama_decode", C.c_int32, [C.c_void_p, Batch]),
             ("llama_get_logits_ith", C.POINTER(C.c_float), [C.c_void_p, C.c_int32]),
+            ("llama_model_n_embd", C.c_int32, [C.c_void_p]),
+            ("llama_set_embeddings", None, [C.c_void_p, C.c_bool]),
+            ("llama_get_embeddings_seq", C.POINTER(C.c_float), [C.c_void_p, C.c_int32]),
             ("llama_tokenize", C.c_int32, [C.c_void_p, C.c_char_p, C.c_int32, C.c_void_p, C.c_int32, C.c_bool, C.c_bool]),
         ):
             getattr(f, name).restype, getattr(f, name).argtypes = result, arguments
@@ -192,19 +278,48 @@ class Llama:
         return np.ctypeslib.as_array(self.lib.llama_get_logits_ith(self.context, -1), shape=(count,)).copy()
 
 
+    def vector(self, tokens):
+        self.lib.llama_set_embeddings(self.context, True)
+        given = (C.c_int32 * len(tokens))(*tokens)
+        assert self.lib.llama_decode(self.context, self.lib.llama_batch_get_one(given, len(tokens))) == 0
+        count = self.lib.llama_model_n_embd(self.model)
+        return np.ctypeslib.as_array(self.lib.llama_get_embeddings_seq(self.context, 0), shape=(count,)).copy()
+
+
+# Texts for the encoder's tokenizer.
+WORDS = ["", "the unplayable play", "Thé  ÜNed, 12 é!", "中the x中", "ing [SEP] the", "~ played"]
+
+
+def write_encoder(out, libraries):
+    """The encoder, tokens of texts and the vector of one."""
+    encoder(os.path.join(out, "bert.gguf"), Type.Q8_0, False)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "floats.gguf")
+        encoder(path, Type.Q8_0, True)
+        llama = Llama(libraries, path)
+        texts = [{"text": text, "with_control": False, "tokens": llama.tokens(text, False)} for text in WORDS]
+        vector = llama.vector(texts[2]["tokens"])
+    with open(os.path.join(out, "bert.json"), "w") as file:
+        json.dump({"texts": texts, "text": WORDS[2], "vector": [round(float(x), 6) for x in vector]}, file, ensure_ascii=False)
+        file.write("\n")
+
+
 def main(out, libraries):
     os.makedirs(out, exist_ok=True)
+    write_encoder(out, libraries)
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
-    for name, arch, layers, types, vocabulary in (
-        ("llama", "llama", 2, mixed, scores_vocabulary),
-        ("gemma3", "gemma3", 6, small, merges_vocabulary),
+    chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)
+    for name, arch, layers, types, vocabulary, experts in (
+        ("llama", "llama", 2, mixed, scores_vocabulary, 0),
+        ("gemma3", "gemma3", 6, small, merges_vocabulary, 0),
+        ("qwen3moe", "qwen3moe", 2, chosen, scores_vocabulary, 6),
     ):
         gemma = arch == "gemma3"
-        model(os.path.join(out, name + ".gguf"), arch, layers, types, vocabulary, gemma, False)
+        model(os.path.join(out, name + ".gguf"), arch, layers, types, vocabulary, gemma, False, experts)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "floats.gguf")
-            model(path, arch, layers, types, vocabulary, gemma, True)
+            model(path, arch, layers, types, vocabulary, gemma, True, experts)
             llama = Llama(libraries, path)
             texts = [{"text": t, "with_control": c, "tokens": llama.tokens(t, c)} for t, c in TEXTS]
             prompt = [int(token) for token in np.random.default_rng(2).integers(3, 250, 40)]

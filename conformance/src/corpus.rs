@@ -45,7 +45,7 @@ pub enum Expected {
 
 /// A module and the calls to make.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct CorpusModule {
     /// Set and name, such as `small/add_f32`.
     pub name: String,
     /// Module file, absolute.
@@ -70,14 +70,14 @@ pub fn shared() -> Option<PathBuf> {
 
 /// The network of `demo/digits` with two pictures and what they are, for Vulkan or for CPU devices. Its root is the
 /// repository, beside which this crate was built.
-pub fn digits(local: bool) -> (PathBuf, Program) {
+pub fn digits(local: bool) -> (PathBuf, CorpusModule) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let program = digits_in(&root, local);
     (root, program)
 }
 
 /// The same in a folder that is laid out as the repository is.
-pub fn digits_in(root: &Path, local: bool) -> Program {
+pub fn digits_in(root: &Path, local: bool) -> CorpusModule {
     let call = |digit: u32| Call {
         function: "classify".to_owned(),
         inputs: vec![format!("@demo/digits/sample_{digit}.npy")],
@@ -87,7 +87,7 @@ pub fn digits_in(root: &Path, local: bool) -> Program {
         without_parameters: false,
     };
     let module = if local { "conformance/soak/digits_local.vmfb" } else { "demo/digits/digits.vmfb" };
-    Program {
+    CorpusModule {
         name: "digits".to_owned(),
         module: root.join(module),
         parameters: Vec::new(),
@@ -99,7 +99,7 @@ pub fn digits_in(root: &Path, local: bool) -> Program {
 }
 
 /// Reads one set of a corpus; an absent set is empty.
-pub fn programs(root: &Path, set: &str) -> Result<Vec<Program>> {
+pub fn programs(root: &Path, set: &str) -> Result<Vec<CorpusModule>> {
     let path = root.join(set).join("manifest.jsonl");
     if !path.exists() {
         return Ok(Vec::new());
@@ -114,7 +114,7 @@ pub fn programs(root: &Path, set: &str) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
+fn program(root: &Path, set: &str, row: &Json) -> Result<Option<CorpusModule>> {
     let name = row["name"].as_str().unwrap_or("module");
     let (vmfb, target) = match (&row["vmfb"], &row["vmfbs"]["vulkan"]["vmfb"]) {
         (Json::String(path), _) | (_, Json::String(path)) => (path, row["target"].as_str()),
@@ -142,7 +142,7 @@ fn program(root: &Path, set: &str, row: &Json) -> Result<Option<Program>> {
         eprintln!("SKIPPED: {set}/{name}: the corpus lacks {file}");
         return Ok(None);
     }
-    Ok(Some(Program {
+    Ok(Some(CorpusModule {
         name: [Some(set), Some(name), target]
             .into_iter()
             .flatten()

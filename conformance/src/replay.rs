@@ -12,7 +12,7 @@ use halite_runtime::{
 use halite_testing::{Numbers, Wrong, drivers, ulp};
 
 use crate::{
-    corpus::{Call, Expected, Program},
+    corpus::{Call, CorpusModule, Expected},
     suites,
 };
 
@@ -62,12 +62,12 @@ impl fmt::Display for Verdict {
 }
 
 /// Runs all calls of a program on one device, which stands for all that it wants; one verdict per call.
-pub fn run(root: &Path, program: &Program, device: &Arc<dyn Device>) -> Vec<Verdict> {
+pub fn run(root: &Path, program: &CorpusModule, device: &Arc<dyn Device>) -> Vec<Verdict> {
     run_on(root, program, &vec![device.clone(); program.devices.len().max(1)])
 }
 
 /// Runs all calls of a program on these devices; one verdict per call.
-pub fn run_on(root: &Path, program: &Program, devices: &[Arc<dyn Device>]) -> Vec<Verdict> {
+pub fn run_on(root: &Path, program: &CorpusModule, devices: &[Arc<dyn Device>]) -> Vec<Verdict> {
     let mut shared = None;
     let mut verdicts = Vec::new();
     for call in &program.calls {
@@ -88,7 +88,7 @@ pub fn run_on(root: &Path, program: &Program, devices: &[Arc<dyn Device>]) -> Ve
 /// Loads a program on devices, as this call wants it.
 pub fn session(
     root: &Path,
-    program: &Program,
+    program: &CorpusModule,
     call: &Call,
     devices: &[Arc<dyn Device>],
 ) -> halite_runtime::Result<Session> {

@@ -6,7 +6,7 @@
 use std::{path::Path, sync::Arc};
 
 use halite_conformance::{
-    corpus::{self, Program},
+    corpus::{self, CorpusModule},
     replay,
 };
 use halite_hal::{Device, DeviceInfo, DriverRegistry, Options};
@@ -53,7 +53,7 @@ fn vulkan() -> Vec<D> {
 }
 
 /// Runs a program on these devices and notes what went wrong.
-fn check(complaints: &mut Vec<String>, program: &Program, devices: &[&D]) {
+fn check(complaints: &mut Vec<String>, program: &CorpusModule, devices: &[&D]) {
     let devices: Vec<D> = devices.iter().map(|d| (*d).clone()).collect();
     let verdicts = replay::run_on(root(), program, &devices);
     assert_eq!(verdicts.len(), program.calls.len());
@@ -63,7 +63,7 @@ fn check(complaints: &mut Vec<String>, program: &Program, devices: &[&D]) {
         .extend(failed.map(|(call, v)| format!("{} {} on {names:?}: {v}", program.name, call.function)));
 }
 
-fn programs(set: &str, devices: &[&str]) -> Vec<Program> {
+fn programs(set: &str, devices: &[&str]) -> Vec<CorpusModule> {
     let mut programs = corpus::programs(root(), set).unwrap();
     programs.retain(|program| program.devices == devices);
     assert!(!programs.is_empty());

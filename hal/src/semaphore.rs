@@ -26,6 +26,11 @@ pub trait Semaphore: fmt::Debug + Send + Sync + 'static {
     /// Fails the semaphore: all present and future waits return this status. The first failure is kept.
     fn fail(&self, status: Status);
 
+    /// Says that nobody wants what would raise this semaphore: work that has not begun may be left out. The semaphore then
+    /// fails with this status, when everything before that work is done. Work that has begun runs to its end. Drivers may
+    /// ignore it, and do nothing here.
+    fn abandon(&self, _status: &Status) {}
+
     /// Blocks until the payload is at least `value`. DEADLINE_EXCEEDED when time runs out; the failure when it
     /// failed. Starts any work that the driver has batched.
     fn wait(&self, value: u64, deadline: Deadline) -> Result<()>;
@@ -128,6 +133,13 @@ impl Fence {
     pub fn fail(&self, status: &Status) {
         for point in &self.points {
             point.semaphore.fail(status.clone());
+        }
+    }
+
+    /// Abandons every semaphore, see [`Semaphore::abandon`].
+    pub fn abandon(&self, status: &Status) {
+        for point in &self.points {
+            point.semaphore.abandon(status);
         }
     }
 

@@ -33,12 +33,12 @@ const NAME: &str = "modules";
 /// If a cache cannot be used, a warning is logged and the model is compiled all the same.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    place: Place,
+    place: Location,
     limit: u64,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum Location {
     User,
     Folder(PathBuf),
     Off,
@@ -82,17 +82,17 @@ impl Cache {
     /// `%LOCALAPPDATA%` on Windows. Where the environment names no such place, as in an Android app, nothing is kept: name the app's
     /// own folder with [`Cache::at`].
     pub fn user() -> Self {
-        Cache { place: Place::User, limit: DEFAULT_LIMIT }
+        Cache { place: Location::User, limit: DEFAULT_LIMIT }
     }
 
     /// In this folder: a new or an empty one, or one that was a cache before.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Cache { place: Place::Folder(folder.into()), limit: DEFAULT_LIMIT }
+        Cache { place: Location::Folder(folder.into()), limit: DEFAULT_LIMIT }
     }
 
     /// Nothing is kept.
     pub fn off() -> Self {
-        Cache { place: Place::Off, limit: 0 }
+        Cache { place: Location::Off, limit: 0 }
     }
 
     /// Most bytes that are kept; 4 GiB unless this says otherwise. What was used longest ago goes first.
@@ -105,9 +105,9 @@ impl Cache {
     /// Its folder, whether that exists or not; `None` when it is off.
     pub fn path(&self) -> Option<PathBuf> {
         match &self.place {
-            Place::User => Folder::path_of_user(NAME),
-            Place::Folder(path) => Some(path.clone()),
-            Place::Off => None,
+            Location::User => Folder::path_of_user(NAME),
+            Location::Folder(path) => Some(path.clone()),
+            Location::Off => None,
         }
     }
 
@@ -141,9 +141,9 @@ impl Cache {
     /// Where drivers keep pipelines that belong to this cache: a folder, or `off`; `None` for this user's, which is theirs too.
     pub(crate) fn pipelines(&self) -> Option<String> {
         match &self.place {
-            Place::User => None,
-            Place::Folder(path) => Some(path.join("pipelines").to_str()?.to_owned()),
-            Place::Off => Some("off".to_owned()),
+            Location::User => None,
+            Location::Folder(path) => Some(path.join("pipelines").to_str()?.to_owned()),
+            Location::Off => Some("off".to_owned()),
         }
     }
 
@@ -160,9 +160,9 @@ impl Cache {
     #[cfg(feature = "compiler")]
     pub(crate) fn open(&self) -> Option<Store> {
         let folder = match &self.place {
-            Place::User => Folder::of_user(NAME)?,
-            Place::Folder(path) => Folder::open(path),
-            Place::Off => return None,
+            Location::User => Folder::of_user(NAME)?,
+            Location::Folder(path) => Folder::open(path),
+            Location::Off => return None,
         };
         match folder {
             Ok(folder) => Some(Store::new(folder, self.limit)),
@@ -179,8 +179,8 @@ impl Cache {
     /// It cannot; the text says why and what to do.
     pub fn check(&self) -> Result<()> {
         match &self.place {
-            Place::Folder(path) => Folder::open(path).map(drop).map_err(|e| error(&e)),
-            Place::User | Place::Off => Ok(()),
+            Location::Folder(path) => Folder::open(path).map(drop).map_err(|e| error(&e)),
+            Location::User | Location::Off => Ok(()),
         }
     }
 }

@@ -34,6 +34,7 @@
 //! | bound, stop and watch work | [`RunOptions`], [`CancelToken`], [`Progress`] |
 //! | see where the time of a call goes | [`Profile`], from [`Session::profile`] |
 //! | write text with a language model | [`Generator`], [`Sequence`], [`Sampler`] |
+//! | make vectors of texts | [`Embedder`] |
 //! | keep compiled models for the next process | [`Cache`] |
 //! | compile ahead of time, for devices that are elsewhere | [`compile`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
@@ -91,7 +92,7 @@ pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, Tr
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "text")]
 pub use generate::{
-    Generator, GeneratorOptions, Message, Piece, Sampler, Sampling, Sequence, Stop, TextDecoder,
+    Embedder, Generator, GeneratorOptions, Message, Piece, Sampler, Sampling, Sequence, Stop, TextDecoder,
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};
@@ -173,6 +174,9 @@ mod documents {
     #[cfg(feature = "text")]
     #[doc = include_str!("../../docs/reference/generate.md")]
     mod generate {}
+    #[cfg(feature = "text")]
+    #[doc = include_str!("../../docs/reference/embed.md")]
+    mod embed {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

@@ -84,7 +84,8 @@ pub type ProgressFn = dyn Fn(Progress<'_>) + Send + Sync;
 ///
 /// Work looks at them in all its stages: reading, importing, planning, pipelines, transfers, running. It ends with
 /// [`ErrorKind::DeadlineExceeded`] or [`ErrorKind::Cancelled`], and the text names the stage. What a device has begun runs to its
-/// end, without anybody waiting.
+/// end, without anybody waiting; on Vulkan that is at most about 100 ms of work, where no kernel alone takes longer. Calls that keep
+/// state run to their end.
 ///
 /// ```
 /// use std::time::Duration;

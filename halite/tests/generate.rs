@@ -39,7 +39,7 @@ fn near(found: &[f32], wanted: &[f32]) {
 fn prompts_and_tokens_are_those_of_llama_cpp() {
     let Some(device) = device() else { return };
     let options = RunOptions::new();
-    for name in ["llama", "gemma3"] {
+    for name in ["llama", "gemma3", "qwen3moe"] {
         let Case { generator, prompt, logits, greedy } = case(&device, name);
         let mut sequence = generator.sequence().unwrap();
         // 40 tokens: a piece of 32, and a filled one.
@@ -122,4 +122,61 @@ fn limits_are_told() {
     assert!(prompt.ends_with("<|turn|>assistant\n"), "{prompt}");
     let wrong = builder(&device).model(common::digits()).generator(GeneratorOptions::new()).unwrap_err();
     assert!(wrong.message().contains("is no GGUF file"), "{wrong}");
+}
+
+#[test]
+fn vectors_of_texts_are_those_of_llama_cpp() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let path = |end: &str| repo(&format!("compiler/tests/data/gguf/bert.{end}"));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(path("json")).unwrap()).unwrap();
+    let wanted: Vec<f32> =
+        json["vector"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect();
+    let embedder = builder(&device).model(path("gguf")).embedder().unwrap();
+    let tokens = embedder.tokenize(json["text"].as_str().unwrap());
+    near(&embedder.embed_raw(&tokens, &options).unwrap(), &wanted);
+    let vector = embedder.embed(&tokens, &options).unwrap();
+    assert!((vector.iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-4);
+    // Texts of many lengths share what is compiled.
+    let texts = ["the", "un play able", "a b c d e f g h i j k l m n o p q r s t u v w x y z", "123"];
+    for text in texts.iter().cycle().take(12) {
+        embedder.embed(&embedder.tokenize(text), &options).unwrap();
+    }
+    assert!(embedder.session().loaded_versions() <= 6, "{}", embedder.session().loaded_versions());
+    for (tokens, what) in
+        [(vec![], "0 tokens"), (vec![5; 129], "takes 1 to 128"), (vec![9999], "no token 9999")]
+    {
+        assert!(embedder.embed(&tokens, &options).unwrap_err().message().contains(what));
+    }
+    let wrong = builder(&device).model(path("gguf")).generator(GeneratorOptions::new()).unwrap_err();
+    assert!(wrong.message().contains("is an encoder"), "{wrong}");
+}
+
+#[test]
+fn scores_are_those_of_logits() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let model = repo("compiler/tests/data/gguf/llama.gguf");
+    let generator =
+        builder(&device).model(model).generator(GeneratorOptions::new().context(100).scoring(true)).unwrap();
+    let tokens: Vec<u32> = (0..100).map(|i| 3 + i * 7 % 250).collect();
+    let mut sequence = generator.sequence().unwrap();
+    // 64 in a call, and what has no room for one.
+    let scores = sequence.score(&tokens, &options).unwrap();
+    assert_eq!((scores.len(), scores[0]), (100, 0.0));
+    let mut single = generator.sequence().unwrap();
+    for (place, token) in tokens.iter().enumerate() {
+        if [1, 30, 63, 64, 65, 99].contains(&place) {
+            let logits = single.logits();
+            let largest = logits.iter().copied().fold(f32::MIN, f32::max);
+            let sum: f32 = logits.iter().map(|logit| (logit - largest).exp()).sum();
+            let wanted = logits[*token as usize] - largest - sum.ln();
+            assert!((scores[place] as f32 - wanted).abs() < 0.03, "{place}: {} {wanted}", scores[place]);
+        }
+        single.append(&[*token], &options).unwrap();
+    }
+    let other = builder(&device).model(repo("compiler/tests/data/gguf/llama.gguf"));
+    let other = other.generator(GeneratorOptions::new().context(64)).unwrap();
+    let refused = other.sequence().unwrap().score(&tokens[..2], &options).unwrap_err();
+    assert!(refused.message().contains("GeneratorOptions::scoring"), "{refused}");
 }

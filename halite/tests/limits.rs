@@ -9,7 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use common::{builder, device, onnx};
@@ -33,38 +33,123 @@ fn stages_of(
     stages.lock().unwrap().clone()
 }
 
+/// Stages that every model passes on the way to its first call.
+const WANTED: [&str; 3] = ["importing", "choosing kernels", "building pipelines"];
+
+/// Ends a building when a stage is reported: by a deadline that passes there, or by a token. `false` where the stage did not come.
+/// `is_last`: the last report may come when all is done.
+fn ends_in(
+    stage: &str,
+    is_last: bool,
+    builder: halite::SessionBuilder,
+    model: &[u8],
+    end: impl Fn() + Send + Sync + 'static,
+    kind: ErrorKind,
+) -> bool {
+    let reached = Arc::new(AtomicBool::new(false));
+    let (seen, at) = (reached.clone(), stage.to_owned());
+    let builder = builder.progress(move |progress| {
+        if progress.detail == at && !seen.swap(true, Ordering::Relaxed) {
+            end();
+        }
+    });
+    let result = builder.model(model.to_vec()).build();
+    if !reached.load(Ordering::Relaxed) {
+        return false;
+    }
+    match result {
+        Err(error) => {
+            assert_eq!(error.kind(), kind, "{stage}: {error}");
+            assert!(error.message().contains("while"), "{error}");
+        }
+        Ok(_) => assert!(is_last, "{stage} went on"),
+    }
+    true
+}
+
 #[test]
 fn cancelling_in_any_stage_ends_the_building_there() {
     let Some(device) = device() else { return };
     let model = onnx::long(400);
     let stages = stages_of(|builder| builder.model(model.clone()).build(), builder(&device));
-    for wanted in ["importing", "choosing kernels"] {
+    for wanted in WANTED {
         assert!(stages.iter().any(|stage| stage.contains(wanted)), "{wanted}: {stages:?}");
     }
     for stage in &stages {
         let token = CancelToken::new();
-        let (switch, at) = (token.clone(), stage.clone());
-        let reached = Arc::new(AtomicBool::new(false));
-        let seen = reached.clone();
-        let result = builder(&device)
-            .cancel(&token)
-            .progress(move |progress| {
-                if progress.detail == at {
-                    seen.store(true, Ordering::Relaxed);
-                    switch.cancel();
-                }
-            })
-            .model(model.clone())
-            .build();
-        assert!(reached.load(Ordering::Relaxed), "{stage} did not come again");
-        // The last report of the last stage may come when all is done.
-        if let Err(error) = result {
-            assert_eq!(error.kind(), ErrorKind::Cancelled, "{stage}: {error}");
-            assert!(error.message().contains("while"), "{error}");
-        } else {
-            assert_eq!(Some(stage), stages.last());
-        }
+        let switch = token.clone();
+        let builder = builder(&device).cancel(&token);
+        let is_last = Some(stage) == stages.last();
+        let came = ends_in(stage, is_last, builder, &model, move || switch.cancel(), ErrorKind::Cancelled);
+        assert!(came, "{stage} did not come again");
     }
+}
+
+#[test]
+fn a_deadline_in_any_stage_ends_the_building_there() {
+    let Some(device) = device() else { return };
+    let model = onnx::long(60);
+    let begun = Instant::now();
+    let stages = stages_of(|builder| builder.model(model.clone()).build(), builder(&device));
+    let mut time = begun.elapsed() * 2;
+    for wanted in WANTED {
+        assert!(stages.iter().any(|stage| stage.contains(wanted)), "{wanted}: {stages:?}");
+    }
+    for stage in &stages {
+        // On a busy machine the stage may come later than the deadline: then with more time.
+        let came = (0..6).any(|_| {
+            let deadline = Instant::now() + time;
+            let wait = move || {
+                while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+                    std::thread::park_timeout(left);
+                }
+            };
+            let builder = builder(&device).options(RunOptions::new().deadline(deadline));
+            let is_last = Some(stage) == stages.last();
+            let came = ends_in(stage, is_last, builder, &model, wait, ErrorKind::DeadlineExceeded);
+            if !came {
+                time *= 3;
+            }
+            came
+        });
+        assert!(came, "{stage} did not come within {time:?}");
+    }
+}
+
+#[test]
+fn a_call_under_way_ends_by_its_deadline_and_when_it_is_cancelled() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(onnx::repeated()).build().unwrap();
+    let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], 4).unwrap();
+    let often = |n: i64| Tensor::from_slice(&[n], ()).unwrap();
+    let rounds = |n: i64, limits: &RunOptions| session.run_with([("n", often(n)), ("x", x.clone())], limits);
+    let right = |n: i64| {
+        let out = rounds(n, &RunOptions::new()).unwrap();
+        assert_eq!(
+            out["y"].to_vec::<f32>().unwrap(),
+            [n as f32, n as f32 + 1.0, n as f32 + 2.0, n as f32 + 3.0]
+        );
+    };
+    right(3);
+    // More rounds than any machine has time for.
+    let ever = 1 << 40;
+    let late = rounds(ever, &RunOptions::new().timeout(Duration::from_millis(50))).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::DeadlineExceeded, "{late}");
+    let token = CancelToken::new();
+    let limits = RunOptions::new().cancel(&token).timeout(Duration::from_secs(300));
+    let before = device.transfers().uploads;
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| rounds(ever, &limits).unwrap_err());
+        // An input is on the device, so the call has begun.
+        while device.transfers().uploads == before && !call.is_finished() {
+            std::thread::yield_now();
+        }
+        token.cancel();
+        let error = call.join().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    });
+    // Nothing of this is left behind.
+    right(5);
 }
 
 #[test]

@@ -130,6 +130,21 @@ fn programs_run_for_all_sizes_within_their_bounds() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Sizes that data decide (`x.item()`, places where a condition holds) are read while a call is at work: one version is for all.
+#[test]
+fn sizes_that_data_decide_need_no_other_version() {
+    let Some(device) = common::device() else { return };
+    let mut failures = Vec::new();
+    for sequence in Sequence::all(&common::repo("conformance/pte/data")) {
+        match run(&sequence, &device) {
+            Ok(1) => {}
+            Ok(versions) => failures.push(format!("{}: {versions} versions", sequence.name())),
+            Err(error) => failures.push(format!("{}: {error}", sequence.name())),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 fn run(sequence: &Sequence, device: &halite::Device) -> Result<usize, String> {
     let text = |error: halite::Error| error.to_string();
     let began = std::time::Instant::now();

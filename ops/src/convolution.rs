@@ -23,7 +23,7 @@ pub struct Convolution {
 }
 
 /// Place of a result: image, group, filter in the group, row, column.
-pub type Place = [u64; 5];
+pub type OutputIndex = [u64; 5];
 
 impl Convolution {
     /// Reads the shapes of ONNX or of the layout's other order.
@@ -77,12 +77,12 @@ impl Convolution {
     }
 
     /// Index of a filter among those of all groups.
-    pub fn filter_of(&self, place: Place) -> usize {
+    pub fn filter_of(&self, place: OutputIndex) -> usize {
         (place[1] * self.filters + place[2]) as usize
     }
 
     /// Every result, in the order in which results lie.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
+    pub fn places(&self) -> impl Iterator<Item = OutputIndex> {
         let [rows, columns] = self.window.output().map(Size::exact);
         let (count, filters, layout) = (self.groups * self.filters, self.filters, self.layout);
         (0..self.images.exact() * count * rows * columns).map(move |index| {
@@ -106,7 +106,7 @@ impl Convolution {
     }
 
     /// The terms of a sum: index in the input, or none in the padding, and index in the filters.
-    pub fn terms(&self, place: Place) -> impl Iterator<Item = (Option<usize>, usize)> {
+    pub fn terms(&self, place: OutputIndex) -> impl Iterator<Item = (Option<usize>, usize)> {
         let [image, group, filter, row, column] = place;
         let (of, window) = (*self, self.window);
         let [rows, columns] = window.kernel;

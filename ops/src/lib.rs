@@ -59,6 +59,7 @@ pub mod elementwise;
 #[cfg(any(test, feature = "testing"))]
 mod elementwise_samples;
 pub mod embedding;
+pub mod expert_matmul;
 pub mod gather;
 pub mod gather_elements;
 pub mod gather_nd;
@@ -68,6 +69,7 @@ pub mod norm;
 pub mod pad;
 pub mod pool2d;
 pub mod quant_matmul;
+pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod rotary;
@@ -132,6 +134,9 @@ operation::operations! {
     /// Rows of a table of quantized weights.
     Embedding(embedding) "embedding"
         "embedding:rows=1,width=32,indices=1,group=32,bits=8,scales=f16,zero_points=true,out=f32,index=i32",
+    /// Product of activations and the weights of chosen experts.
+    ExpertMatMul(expert_matmul) "expert_matmul"
+        "expert_matmul:tokens=1,used=2,shared=true,n=5,k=32,experts=4,first=0,format=q4_0",
     /// Picking of rows by index.
     Gather(gather) "gather"
         "gather:outer=1,axis=10,inner=1,indices=7,dtype=f32,index=i32",
@@ -162,6 +167,9 @@ operation::operations! {
     /// Product of activations and quantized weights.
     QuantMatMul(quant_matmul) "quant_matmul"
         "quant_matmul:m=1,n=1,k=32,group=32,bits=4,lhs=i8,scales=f16,out=f16,zero_points=false",
+    /// Steps of a recurrent network over a sequence.
+    Recurrent(recurrent) "recurrent"
+        "recurrent:cell=lstm,steps=2,batch=1,hidden=1,layers=1,direction=forward,activation=tanh,lengths=false,dtype=f32",
     /// Sums, products, extremes and norms along axes.
     Reduce(reduce) "reduce"
         "reduce:kind=sum,outer=1,length=1,inner=1,dtype=f32",

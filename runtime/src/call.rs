@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use halite_abi::{Result as StatusResult, ResultExt, status};
+use halite_abi::{Result as StatusResult, ResultExt, Status, status};
 use halite_hal::{Deadline, Fence};
 use halite_vm::{Invocation, Value as VmValue};
 
@@ -44,6 +44,8 @@ pub struct PendingCall {
     /// Reached when the results are there; `None` when they were from the start.
     signal: Option<Fence>,
     results: Vec<VmValue>,
+    /// Fences of the work that it began; none where others need the work as well.
+    begun: Vec<Fence>,
     /// Keeps the session's state alive, which the work may use. Goes last: results may be objects of the session.
     shared: Arc<Shared>,
 }
@@ -65,7 +67,23 @@ impl PendingCall {
         signal: Option<Fence>,
         results: Vec<VmValue>,
     ) -> Self {
-        PendingCall { shared, info, signal, results }
+        PendingCall { shared, info, signal, results, begun: Vec::new() }
+    }
+
+    pub(crate) fn with_begun(mut self, begun: Vec<Fence>) -> Self {
+        self.begun = begun;
+        self
+    }
+
+    pub(crate) fn with_results(mut self, results: Vec<VmValue>) -> Self {
+        self.results = results;
+        self
+    }
+
+    /// Nobody will wait for it any more: what the device has not begun is left out, if its driver can do that and no other call
+    /// shares state with this one. Waits fail with the reason then.
+    pub fn abandon(&self, reason: &Status) {
+        self.begun.iter().for_each(|fence| fence.abandon(reason));
     }
 
     /// Whether a wait would return at once, with the results or with what went wrong.
@@ -82,7 +100,7 @@ impl PendingCall {
 
     /// Waits and gives the results away.
     pub(crate) fn finish(mut self, invocation: &Invocation) -> StatusResult<Vec<Value>> {
-        self.settle(invocation)?;
+        self.settle(invocation).inspect_err(|error| self.abandon(error))?;
         std::mem::take(&mut self.results).into_iter().map(values::from_vm).collect()
     }
 

@@ -8,7 +8,7 @@ use halite_hal::{Deadline, Fence};
 use halite_vm::{Entered, FunctionHandle, Invocation, Kind, Ref, Value as VmValue};
 
 use crate::{
-    Result,
+    Result, begun,
     call::{CallOptions, PendingCall},
     declaration::TypeInfo,
     hal_module::{FenceObject, wait_for_fence},
@@ -64,7 +64,8 @@ impl Function {
         self.call_with(args, &CallOptions::default())
     }
 
-    /// Calls the function within limits.
+    /// Calls the function within limits. Where one of them ends the call, what the device has not begun is left out, if its
+    /// driver can do that and the function shares no state with other calls.
     pub fn call_with(&self, args: &[Value], options: &CallOptions) -> Result<Vec<Value>> {
         let invocation = options.invocation();
         let called = self.begin(args, &invocation).and_then(|call| call.finish(&invocation));
@@ -102,15 +103,24 @@ impl Function {
             drop(entered);
             return Ok(self.under_way(None, results));
         };
+        let independent = self.info.launch().is_some_and(|launch| launch.independent);
+        // Of a call that shares state with others, all has to be done.
+        let begun = independent.then(begun::watch);
         let signal = self.signal_fence()?;
         let entered = shared.context.enter(invocation)?;
-        let independent = self.info.launch().is_some_and(|launch| launch.independent);
         let wait = if independent { None } else { shared.pending() };
         vm_args.push(VmValue::Ref(wait.map_or(Ref::NULL, |fence| Ref::new(FenceObject(fence)))));
         vm_args.push(VmValue::Ref(Ref::new(FenceObject(signal.clone()))));
-        let results =
-            self.launch(entered, launch, &vm_args, invocation, (!independent).then_some(&signal))?;
-        Ok(self.under_way(Some(signal), results))
+        let results = self.launch(entered, launch, &vm_args, invocation, (!independent).then_some(&signal));
+        let fences = begun.map(begun::Begun::end).unwrap_or_default();
+        let call = self.under_way(Some(signal), Vec::new()).with_begun(fences);
+        match results {
+            Ok(results) => Ok(call.with_results(results)),
+            Err(error) => {
+                call.abandon(&error);
+                Err(error)
+            }
+        }
     }
 
     fn under_way(&self, signal: Option<Fence>, results: Vec<VmValue>) -> PendingCall {
@@ -160,6 +170,8 @@ impl Function {
         let device = self.shared.devices.first().ok_or_else(|| {
             status!(FailedPrecondition, "an asynchronous function needs a device; give the session one")
         })?;
-        Ok(Fence::new(device.create_semaphore(0)?, 1))
+        let fence = Fence::new(device.create_semaphore(0)?, 1);
+        begun::note(&fence);
+        Ok(fence)
     }
 }

@@ -35,6 +35,7 @@
 //! Module files, parameter archives and what the programs in them do are not trusted: they cannot cause undefined
 //! behaviour or a crash of the host. A program may run for ever; give calls a deadline ([`CallOptions`]).
 
+mod begun;
 mod builder;
 mod call;
 mod cancel;

@@ -4,6 +4,8 @@
 //! dimension; a turn takes the longer of its own chain of waits and the work that all workgroups of a unit do meanwhile.
 //! Memory bounds the whole from below, and sums in parts are added afterwards.
 
+mod recurrent;
+
 use halite_ops::{Operation, matmul::MatMul};
 use halite_targets::{Capabilities, HardwareHints};
 
@@ -66,7 +68,11 @@ pub(crate) fn estimate(
     plan: &Plan,
     target: &Capabilities,
 ) -> Option<f64> {
-    let Operation::MatMul(op) = operation else { return None };
+    let op = match operation {
+        Operation::MatMul(op) => op,
+        Operation::Recurrent(op) => return recurrent::estimate(op, variant, plan, target),
+        _ => return None,
+    };
     let nvidia = target.target.vendor().name == "nvidia";
     (variant.template == "coop" && op.lhs.size() == 2 && nvidia)
         .then(|| matrices(op, &variant.params, plan, &target.hints, &NVIDIA))
@@ -88,7 +94,7 @@ impl Tiles {
     fn of(params: &Params) -> Option<Tiles> {
         let get = |name| params.get(name).ok().map(f64::from);
         let (rows, columns, subgroup) = (get("bm")?, get("bn")?, get("wm")? * get("wn")?);
-        let lanes = 32.0 * rows * columns / subgroup;
+        let lanes = get("wave")? * rows * columns / subgroup;
         Some(Tiles {
             rows,
             columns,

@@ -27,6 +27,7 @@ mod probe;
 mod select;
 mod tuning;
 mod variant;
+mod words;
 
 pub use local::{Measurement, TUNING_VARIABLE, TuningError, TuningFile, VariantTime};
 pub use plan::{Module, Plan, Slot, Step, Unfit};

@@ -7,11 +7,16 @@ use std::{
 
 use flate2::read::DeflateDecoder;
 
+use crate::words;
+
 /// SPIR-V in the compressed bytes of all builds.
 struct Stored {
     name: &'static str,
     start: usize,
     end: usize,
+    /// Bytes before they were compressed,
+    packed: usize,
+    /// and before they were packed.
     size: usize,
 }
 
@@ -34,14 +39,28 @@ pub(crate) fn module(name: &str) -> Option<crate::Module> {
 }
 
 fn unpacked(stored: &Stored) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(stored.size);
-    let packed = &COMPRESSED[stored.start..stored.end];
-    DeflateDecoder::new(packed).read_to_end(&mut bytes).expect("build.rs has packed it");
-    bytes
+    let mut packed = Vec::with_capacity(stored.packed);
+    let compressed = &COMPRESSED[stored.start..stored.end];
+    DeflateDecoder::new(compressed).read_to_end(&mut packed).expect("build.rs has compressed it");
+    words::unpack(&packed, stored.size).expect("build.rs has packed it")
 }
 
 /// Names of all builds.
 #[cfg(test)]
 pub(crate) fn module_names() -> impl Iterator<Item = &'static str> {
     MODULES.iter().map(|stored| stored.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_come_out_as_their_files_are() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("spirv");
+        for stored in MODULES {
+            let file = std::fs::read(folder.join(format!("{}.spv", stored.name))).unwrap();
+            assert!(unpacked(stored) == file, "{}", stored.name);
+        }
+    }
 }

@@ -9,6 +9,7 @@
 //! one run with example values makes (grids, push constants, bytes) holds for all values that keep the guards.
 //!
 //! * [`Size::exact`] gives a plain number, and fixes what the size depends on: always right, for as many sizes as one.
+//! * [`Written`] compares what sizes are in as it is written, for tables; [`is_open`] tells whether any of them is open.
 //! * [`Size::value`] gives the example's number and notes nothing: for estimates and orders in which every answer is right.
 //!
 //! # Sizes that data decide
@@ -33,9 +34,11 @@ mod size;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod written;
 
-pub use current::{for_all_data, take_pinned};
+pub use current::{for_all_data, take_pinned, without_fixing};
 pub use poly::{Atom, AtomId, Poly, Term};
 pub use region::{Guard, Region, Rule, evaluate};
 pub use size::Size;
 pub use trace::{Entered, Trace};
+pub use written::{Written, is_open};

@@ -12,6 +12,7 @@ use crate::{
     current::with,
     poly::{Atom, Poly},
     region::Rule,
+    written::saw_open,
 };
 
 /// A size: a number and, where it is open, how it is computed of symbols. Plain data; a size that is open is used while its
@@ -298,6 +299,9 @@ impl Size {
 /// By number and expression: sizes that are equal by guards alone have different hashes.
 impl Hash for Size {
     fn hash<H: Hasher>(&self, state: &mut H) {
+        if self.expression != 0 {
+            saw_open();
+        }
         (self.value, self.expression).hash(state);
     }
 }

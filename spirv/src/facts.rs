@@ -6,8 +6,8 @@ use serde::Serialize;
 use spirv::{Decoration, Op, StorageClass};
 
 use crate::{
-    decorations::Decorations, entry::Entry, error::SpirvError, module::Inst, program::Program, types::Type,
-    validate::validated, words::literal_text,
+    decorations::Decorations, entry::Entry, error::SpirvError, module::Inst, program::ParsedModule,
+    types::Type, validate::validated, words::literal_text,
 };
 
 /// What a valid SPIR-V module declares.
@@ -121,7 +121,7 @@ fn name_of<T: std::fmt::Debug>(value: Option<T>, number: u32) -> String {
     value.map_or_else(|| format!("#{number}"), |v| format!("{v:?}"))
 }
 
-fn entry_facts(program: &Program<'_>, decorations: &Decorations<'_>, entry: &Entry) -> EntryFacts {
+fn entry_facts(program: &ParsedModule<'_>, decorations: &Decorations<'_>, entry: &Entry) -> EntryFacts {
     let module = &program.module;
     let (mut ops, mut uses_control_barrier) = (BTreeSet::new(), false);
     let mut variables: BTreeMap<u32, &Inst> = BTreeMap::new();
@@ -163,7 +163,7 @@ fn entry_facts(program: &Program<'_>, decorations: &Decorations<'_>, entry: &Ent
 }
 
 fn binding_facts(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     decorations: &Decorations<'_>,
     id: u32,
     class: StorageClass,
@@ -185,7 +185,7 @@ fn binding_facts(
     })
 }
 
-fn spec_constants(program: &Program<'_>, decorations: &Decorations<'_>) -> Vec<SpecConstant> {
+fn spec_constants(program: &ParsedModule<'_>, decorations: &Decorations<'_>) -> Vec<SpecConstant> {
     let module = &program.module;
     let constants = module.insts().iter().filter_map(|inst| {
         let default = match inst.op {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A module taken apart. Analyses are given those that passed every check of `validate`.
-pub(crate) struct Program<'w> {
+pub(crate) struct ParsedModule<'w> {
     pub module: Module<'w>,
     pub types: Types,
     pub functions: Vec<Function>,
@@ -25,7 +25,7 @@ pub(crate) struct Program<'w> {
     by_id: HashMap<u32, usize>,
 }
 
-impl<'w> Program<'w> {
+impl<'w> ParsedModule<'w> {
     /// Takes a module apart; checks what can be told before types and ids are.
     pub fn read(words: &'w [u32]) -> Result<Self, SpirvError> {
         let module = Module::parse(words)?;
@@ -49,7 +49,7 @@ impl<'w> Program<'w> {
             }
         }
         let by_id = functions.iter().enumerate().map(|(i, f)| (f.id, i)).collect();
-        Ok(Program { module, types, functions, entries, first_function, by_id })
+        Ok(ParsedModule { module, types, functions, entries, first_function, by_id })
     }
 
     /// The function with this id.

@@ -14,7 +14,7 @@ use crate::{
     error::{ChangeError, unsupported},
     grammar::is_constant,
     module::{Inst, Module},
-    program::Program,
+    program::ParsedModule,
     types::Type,
     validate::validated,
     words::instruction,
@@ -94,7 +94,7 @@ fn is_chain(op: Op) -> bool {
 }
 
 /// All loads of the built-in variables that depend on the dispatch.
-fn find_reads(program: &Program<'_>, decorations: &Decorations<'_>) -> Result<Vec<Read>, ChangeError> {
+fn find_reads(program: &ParsedModule<'_>, decorations: &Decorations<'_>) -> Result<Vec<Read>, ChangeError> {
     let module = &program.module;
     let mut places = HashMap::new();
     for inst in module.insts().iter().filter(|i| i.op == Op::Variable) {
@@ -132,7 +132,7 @@ fn find_reads(program: &Program<'_>, decorations: &Decorations<'_>) -> Result<Ve
 }
 
 /// Whether a variable holds unsigned 32-bit numbers; validation has seen that there are three.
-fn is_unsigned_vector(program: &Program<'_>, variable: &Inst) -> bool {
+fn is_unsigned_vector(program: &ParsedModule<'_>, variable: &Inst) -> bool {
     let Some(Type::Pointer { pointee, .. }) = program.types.get(variable.ty) else { return false };
     let Some(Type::Vector { elem, count: 3 }) = program.types.get(*pointee) else { return false };
     program.module.def(*elem).is_some_and(|d| d.op == Op::TypeInt && program.module.operands(d) == [32, 0])
@@ -146,7 +146,7 @@ struct Block<'p> {
 }
 
 fn find_block<'p>(
-    program: &'p Program<'_>,
+    program: &'p ParsedModule<'_>,
     decorations: &Decorations<'_>,
     offset: u32,
 ) -> Result<Option<Block<'p>>, ChangeError> {
@@ -181,7 +181,7 @@ fn find_block<'p>(
 
 /// All members end before the byte at which more are added.
 fn check_members(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     decorations: &Decorations<'_>,
     block: &Block<'_>,
     offset: u32,
@@ -233,7 +233,7 @@ fn extend_block(module: &Module<'_>, edit: &mut Editor<'_, '_>, old: Option<&Blo
 
 /// The size of a workgroup as a constant vector: the one that the module declares, which then counts, or a new one.
 fn workgroup_size(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     entry: &Entry,
     decorations: &Decorations<'_>,
     edit: &mut Editor<'_, '_>,

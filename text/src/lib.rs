@@ -6,6 +6,7 @@
 mod chat;
 mod error;
 mod merges;
+mod pieces;
 mod sample;
 mod scores;
 mod special;

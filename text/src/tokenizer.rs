@@ -5,6 +5,7 @@ use halite_formats::gguf::Gguf;
 use crate::{
     TextError,
     merges::{Merges, characters},
+    pieces,
     scores::{self, byte_of},
     special::{Part, Specials},
     split::Splitter,
@@ -21,6 +22,8 @@ enum Kind {
     Scores { space_before: bool },
     /// By merges of words' bytes.
     Merges { merges: Merges, splitter: Splitter },
+    /// By the longest pieces of words.
+    Pieces,
 }
 
 /// A model's tokenizer.
@@ -58,18 +61,32 @@ impl Tokenizer {
                 let splitter = Splitter::named(text(file, "tokenizer.ggml.pre")?.unwrap_or("default"))?;
                 Kind::Merges { merges: Merges::read(file, splitter.whole_words)?, splitter }
             }
+            "bert" => Kind::Pieces,
             other => {
                 return Err(TextError::Unsupported(format!(
-                    "the tokenizer '{other}' ('{MODEL}') is not known; there are: llama, gpt2"
+                    "the tokenizer '{other}' ('{MODEL}') is not known; there are: llama, gpt2, bert"
                 )));
             }
         };
         let begins = match &kind {
             Kind::Scores { .. } => true,
             Kind::Merges { splitter, .. } => splitter.begins,
+            Kind::Pieces => true,
         };
+        let is_pieces = matches!(kind, Kind::Pieces);
         let token = |name: &str| token_of(file, &format!("tokenizer.ggml.{name}_token_id"), &vocabulary);
-        let (begin, end, unknown) = (token("bos")?, token("eos")?, token("unknown")?);
+        let (mut begin, mut end, mut unknown) = (token("bos")?, token("eos")?, token("unknown")?);
+        if is_pieces {
+            // BERT's own names. The files of some models have a letter less.
+            let named = |text: &str| vocabulary.find(text.as_bytes());
+            let separator = match token("seperator")? {
+                None => token("separator")?,
+                own => own,
+            };
+            begin = token("cls")?.or(begin).or_else(|| named("[CLS]"));
+            end = separator.or(end).or_else(|| named("[SEP]"));
+            unknown = unknown.or_else(|| named("[UNK]"));
+        }
         let mut ends: Vec<u32> = [end, token("eot")?, token("eom")?].into_iter().flatten().collect();
         ends.extend(vocabulary.ends());
         let mut specials = Specials::of(&vocabulary);
@@ -83,7 +100,7 @@ impl Tokenizer {
             end,
             unknown,
             adds_begin: flag(file, "tokenizer.ggml.add_bos_token")?.unwrap_or(begins),
-            adds_end: flag(file, "tokenizer.ggml.add_eos_token")?.unwrap_or(false),
+            adds_end: flag(file, "tokenizer.ggml.add_eos_token")?.unwrap_or(is_pieces),
             ends,
             bytes: characters(),
             vocabulary,
@@ -130,7 +147,7 @@ impl Tokenizer {
         }
         if let Some(begin) = self.begin
             && self.adds_begin
-            && tokens.first() != Some(&begin)
+            && (tokens.first() != Some(&begin) || matches!(self.kind, Kind::Pieces))
         {
             tokens.insert(0, begin);
         }
@@ -153,6 +170,7 @@ impl Tokenizer {
                 own.extend(text.chars().map(|c| if c == ' ' { SPACE } else { c }));
                 scores::encode(&own, &self.vocabulary, self.unknown, tokens);
             }
+            Kind::Pieces => pieces::encode(text, &self.vocabulary, self.unknown, tokens),
             Kind::Merges { merges, splitter } => {
                 for word in splitter.split(text) {
                     let word: String = word.bytes().map(|byte| self.bytes[usize::from(byte)]).collect();
@@ -177,6 +195,7 @@ impl Tokenizer {
                 Some(byte) => vec![byte],
                 None => text.replace(SPACE, " ").into_bytes(),
             },
+            Kind::Pieces => text.replace(pieces::WORD, " ").into_bytes(),
             Kind::Merges { .. } => {
                 let mut bytes = Vec::new();
                 for c in text.chars() {

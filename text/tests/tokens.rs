@@ -36,6 +36,20 @@ fn texts_become_the_tokens_of_llama_cpp() {
 }
 
 #[test]
+fn words_become_the_pieces_of_llama_cpp() {
+    let (file, json) = model("bert");
+    let tokenizer = Tokenizer::read(&file).unwrap();
+    for case in json["texts"].as_array().unwrap() {
+        let wanted: Vec<u64> =
+            case["tokens"].as_array().unwrap().iter().map(|token| token.as_u64().unwrap()).collect();
+        let found = tokenizer.encode(case["text"].as_str().unwrap(), false);
+        assert_eq!(found.iter().map(|t| u64::from(*t)).collect::<Vec<_>>(), wanted, "{}", case["text"]);
+    }
+    let tokens = tokenizer.encode("The unplayable play!", false);
+    assert_eq!(tokenizer.decode(&tokens, false), " the unplayable play !");
+}
+
+#[test]
 fn the_template_of_a_file_makes_its_prompts() {
     let (file, _) = model("gemma3");
     let tokenizer = Tokenizer::read(&file).unwrap();

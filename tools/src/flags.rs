@@ -251,7 +251,7 @@ pub struct ModuleFlags {
     positional: Vec<String>,
     /// Model or module file, or - for standard input. Repeat for several modules, those that others import from first; the
     /// last is the main one
-    #[arg(long = "module", value_name = "FILE")]
+    #[arg(long = "module", visible_alias = "model", value_name = "FILE")]
     module: Vec<String>,
     /// Where modules are kept that models were compiled to: a folder, or off. Default: this user's cache
     #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]

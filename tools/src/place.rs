@@ -18,23 +18,23 @@ use crate::{
 
 /// Where an operation is to run.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RunTarget {
     /// URI and name of the device; `None` for a target of the table.
     pub device: Option<(String, String)>,
     /// What kernels may use there.
     pub capabilities: Capabilities,
 }
 
-impl Place {
+impl RunTarget {
     /// A target of the table, by its triple or another name.
-    pub fn of_triple(triple: &str) -> Result<Place> {
+    pub fn of_triple(triple: &str) -> Result<RunTarget> {
         let target = Target::named(triple).map_err(|e| Failure::Usage(e.message().to_owned()))?;
-        Ok(Place { device: None, capabilities: target.capabilities().clone() })
+        Ok(RunTarget { device: None, capabilities: target.capabilities().clone() })
     }
 
-    fn of_device(info: &DeviceInfo) -> halite::Result<Place> {
+    fn of_device(info: &DeviceInfo) -> halite::Result<RunTarget> {
         let device = Some((info.uri(), info.name.clone()));
-        Ok(Place { device, capabilities: capabilities(info)? })
+        Ok(RunTarget { device, capabilities: capabilities(info)? })
     }
 
     /// Its triple.
@@ -61,8 +61,8 @@ pub(crate) fn host(flags: &DeviceFlags) -> Result<Vec<Target>> {
 }
 
 /// The targets that are asked for: triples, then devices. Without triples, the device that programs run on.
-pub(crate) fn places(triples: &[&str], flags: &DeviceFlags) -> Result<Vec<Place>> {
-    let mut places = triples.iter().map(|triple| Place::of_triple(triple)).collect::<Result<Vec<_>>>()?;
+pub(crate) fn places(triples: &[&str], flags: &DeviceFlags) -> Result<Vec<RunTarget>> {
+    let mut places = triples.iter().map(|triple| RunTarget::of_triple(triple)).collect::<Result<Vec<_>>>()?;
     if places.is_empty() || !flags.device.is_empty() {
         places.extend(at_hand(flags)?);
     }
@@ -70,18 +70,18 @@ pub(crate) fn places(triples: &[&str], flags: &DeviceFlags) -> Result<Vec<Place>
 }
 
 /// The devices that flags name; without names, the one that models run on.
-fn at_hand(flags: &DeviceFlags) -> Result<Vec<Place>> {
+fn at_hand(flags: &DeviceFlags) -> Result<Vec<RunTarget>> {
     let registry = flags.registry()?;
     let options = flags.vulkan_options()?;
     let uris = devices::uris(flags, &options)?;
     if !uris.is_empty() {
         let drivers = Drivers::from_registry(registry);
-        return uris.iter().map(|uri| Ok(Place::of_device(drivers.open(uri)?.info().hal())?)).collect();
+        return uris.iter().map(|uri| Ok(RunTarget::of_device(drivers.open(uri)?.info().hal())?)).collect();
     }
     let found = devices::enumerate(&registry, None, &options)?;
     let order = choice::rank(&found, &|_| false);
     let mut usable = order.iter().map(|ranked| &found[ranked.index]).filter(|info| info.unusable.is_none());
-    let place = usable.find_map(|info| Place::of_device(info).ok());
+    let place = usable.find_map(|info| RunTarget::of_device(info).ok());
     place.map(|place| vec![place]).ok_or_else(|| {
         let text = "no device here tells what kernels may use; name a --target, such as hopper-h200-linux";
         Failure::Status(status!(Unavailable, "{text}"))

@@ -8,12 +8,31 @@ use crate::{
     console::{Failure, Result},
     devices,
     engine::{Code, Status},
-    flags::{DeviceFlags, ModuleFlags},
+    flags::{self, DeviceFlags, ModuleFlags},
     logger, state,
 };
 
 /// What messages call standard input.
 const STDIN: &str = "standard input";
+
+/// A builder for a language model's file, with the devices and the cache that flags name.
+pub(crate) fn language_model(
+    model: &Path,
+    devices: &DeviceFlags,
+    cache: Option<&Path>,
+) -> Result<SessionBuilder> {
+    let own = devices.vulkan_options()?;
+    let mut drivers = Drivers::from_registry(devices.plugins.registry()?);
+    let uris = devices::uris(devices, &own)?;
+    if uris.is_empty() {
+        drivers = drivers.options(own);
+    }
+    let mut builder = Session::builder().drivers(&drivers).cache(flags::cache(cache)?).model(source(model));
+    for uri in uris {
+        builder = builder.device(uri);
+    }
+    Ok(builder)
+}
 
 /// A builder with everything that flags name.
 pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {

@@ -19,10 +19,17 @@ const OF_OTHERS: &[&str] = &[
     "how-to/test-a-device.md",
     "reference/conformance-report.md",
     "reference/trust.md",
+    // The tool that it is about is built with the feature `serve`.
+    #[cfg(not(feature = "serve"))]
+    "reference/serve.md",
 ];
 const TOOLS: &[&str] = &[
     "run",
     "generate",
+    #[cfg(feature = "serve")]
+    "serve",
+    "embed",
+    "perplexity",
     "bench",
     "check",
     "compile",

@@ -6,9 +6,10 @@ use clap::Args;
 use crate::shell::{self, cargo, root, say};
 
 /// Tests that attack: a package, and the tests in it.
-const TESTS: [(&str, &[&str]); 4] = [
+const TESTS: [(&str, &[&str]); 5] = [
     ("halite-runtime", &["untrusted"]),
-    ("halite", &["untrusted", "caches"]),
+    ("halite", &["untrusted", "caches", "faults"]),
+    ("halite-vulkan", &["parts", "loss", "shortage"]),
     ("halite-plugin", &["bad_plugins", "plugin_faults"]),
     ("halite-tools", &["plugins", "malformed", "faults"]),
 ];
@@ -48,12 +49,32 @@ pub fn short() -> Result<()> {
     run(&Options { cases: 0, seed: 1, short: true, device: Vec::new(), debug: true, reports })
 }
 
+/// Unpacks sound files that are damaged then; those that the repository has itself need nothing.
+fn unpack_seeds() -> Result<()> {
+    let (archive, to) =
+        (root().join("../shared/corpus/vgf/ops.tar.xz"), root().join("target/attack/seeds/vgf"));
+    if to.is_dir() {
+        return Ok(());
+    }
+    if !archive.is_file() {
+        say(&format!("SKIPPED: VGF files are not damaged: {} is not here", archive.display()));
+        return Ok(());
+    }
+    std::fs::create_dir_all(&to).with_context(|| format!("making {}", to.display()))?;
+    let (archive, folder) = (archive.display().to_string(), to.display().to_string());
+    shell::run(&mut shell::command("tar", &["-xJf", &archive, "-C", &folder])).inspect_err(|_| {
+        // Half of them would be taken for all the next time.
+        _ = std::fs::remove_dir_all(&to);
+    })
+}
+
 /// Attacks. Fails if anything did harm.
 pub fn run(options: &Options) -> Result<()> {
     let debug = options.debug || options.short;
     let reports = root().join(&options.reports);
     std::fs::create_dir_all(&reports).with_context(|| format!("making {}", reports.display()))?;
     let corpus = root().join("../shared/corpus/attacks");
+    unpack_seeds()?;
     let runs = std::iter::once(None).chain(options.device.iter().map(Some));
     for (index, device) in runs.enumerate() {
         say(&format!("hostile files, {}", device.map_or("compiled only", |device| device)));

@@ -35,6 +35,52 @@ pub fn npy(noise: &mut Noise) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", &length.to_le_bytes()[..], header.as_bytes(), &content].concat()
 }
 
+/// An archive of IREE's whose headers, entries and names overlap, repeat, and say whatever.
+/// Layout: `iree/schemas/parameter_archive.h` of IREE.
+pub fn irpa(noise: &mut Noise) -> Vec<u8> {
+    let count = noise.size(3000);
+    let names = "n".repeat(64);
+    let mut table = Vec::new();
+    for _ in 0..count {
+        let at = table.len();
+        // All begin alike: size, type, flags, where the name and the metadata are, alignment.
+        let kind = noise.below(4) as u32;
+        let size = if noise.once_in(9) { noise.size(1 << 20) } else { 60 + if kind == 1 { 25 } else { 16 } };
+        let length = if noise.once_in(30) { noise.size(1 << 20) } else { noise.size(16) };
+        for number in [size, u64::from(kind)] {
+            table.extend(number.to_le_bytes());
+        }
+        table.truncate(at + 12);
+        for number in [0, noise.size(48), length, 0, 0, 16, noise.size(1 << 30), noise.size(1 << 50)] {
+            table.extend(number.to_le_bytes());
+        }
+        table.extend([4; 9]);
+        table.resize(table.len().next_multiple_of(16), 0);
+    }
+    let next = if noise.once_in(3) { noise.size(1 << 12) & !15 } else { 0 };
+    let said = if noise.once_in(4) { noise.next() } else { count };
+    let (entries, rest) = (table.len() as u64, 96 + table.len() as u64);
+    let mut file = b"IRPA\0\0\0\0".to_vec();
+    for number in [88, next, 0, said, 96, entries, rest, 64, rest, noise.size(1 << 12)] {
+        file.extend(number.to_le_bytes());
+    }
+    file.resize(96, 0);
+    [file, table, names.into_bytes(), vec![0; 4096]].concat()
+}
+
+/// A zip file of very many small arrays; its directory is damaged now and then.
+pub fn members(noise: &mut Noise) -> Vec<u8> {
+    let sizes: Vec<u64> = (0..noise.size(4000)).map(|_| noise.size(64)).collect();
+    let mut file = halite_tools::npz::zeros(&sizes).unwrap_or_default();
+    for _ in 0..noise.below(4) {
+        let at = file.len().saturating_sub(1 + noise.size(1 << 12) as usize);
+        if let Some(byte) = file.get_mut(at) {
+            *byte = noise.next() as u8;
+        }
+    }
+    file
+}
+
 /// A zip file of arrays of zeros: few bytes that unpack to many.
 pub fn npz(noise: &mut Noise) -> Vec<u8> {
     let sizes: Vec<u64> = (0..noise.between(1, 6)).map(|_| noise.size(1 << 27)).collect();

@@ -24,6 +24,9 @@ const EXTREMES: [u32; 14] = [
 /// Most bytes that are put in.
 const MOST_NEW: u64 = 1 << 16;
 
+/// Bytes that a repeated instruction takes, at most.
+const MOST_REPEATED: usize = 1 << 20;
+
 /// A file with its bytes changed in a few places.
 pub fn bytes(noise: &mut Noise, sound: &[u8]) -> Vec<u8> {
     let mut file = sound.to_vec();
@@ -61,6 +64,59 @@ fn change(noise: &mut Noise, file: &mut Vec<u8>) {
             put(file, at & !3, number);
         }
     }
+}
+
+/// A file with SPIR-V in it whose instructions are changed: repeated, moved, with other operands and lengths.
+pub fn words(noise: &mut Noise, sound: &[u8]) -> Vec<u8> {
+    let mut file = sound.to_vec();
+    let Some(module) = file.windows(4).step_by(4).position(|word| word == SPIRV).map(|at| 4 * at) else {
+        return bytes(noise, sound);
+    };
+    for _ in 0..noise.between(1, 6) {
+        let all = instructions(&file, module);
+        if all.is_empty() {
+            break;
+        }
+        let (from, to) = (noise.pick(&all).clone(), noise.pick(&all).clone());
+        let operand = from.start + 4 * noise.below(from.len() / 4);
+        match noise.below(6) {
+            0 => put(&mut file, operand, *noise.pick(&EXTREMES)),
+            1 => {
+                // A neighbour's id, or an id's neighbour.
+                let number = word(&file, operand).wrapping_add(noise.size(8) as u32).wrapping_sub(4);
+                put(&mut file, operand, number);
+            }
+            2 => {
+                let times = (noise.size(2000) as usize).min(MOST_REPEATED / from.len());
+                let one = file[from].repeat(times);
+                file.splice(to.end..to.end, one);
+            }
+            3 => {
+                let one = file[from.clone()].to_vec();
+                file.splice(to, one);
+            }
+            4 => drop(file.drain(from)),
+            _ => put(&mut file, module + 12, noise.size(u32::MAX.into()) as u32),
+        }
+    }
+    file
+}
+
+/// How SPIR-V begins, in the bytes of a file.
+const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
+
+/// Where instructions are: each says its words in the upper half of its first.
+fn instructions(file: &[u8], module: usize) -> Vec<std::ops::Range<usize>> {
+    let (mut all, mut at) = (Vec::new(), module + 20);
+    while at + 4 <= file.len() {
+        let end = at + 4 * (word(file, at) >> 16) as usize;
+        if end == at || end > file.len() {
+            break;
+        }
+        all.push(at..end);
+        at = end;
+    }
+    all
 }
 
 /// A file whose FlatBuffer is changed in a few places: each change is one that the format has words for.

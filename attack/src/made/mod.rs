@@ -3,10 +3,13 @@
 mod archives;
 mod damaged;
 mod flat;
+mod gguf;
 mod models;
 mod proto;
 
 use std::{fs, path::Path};
+
+pub use models::layers;
 
 use crate::noise::Noise;
 
@@ -75,23 +78,31 @@ pub const KINDS: &[Kind] = &[
     of("pte-bytes", "pte", Reader::Model, damaged::bytes),
     of("pte-tables", "pte", Reader::Model, damaged::tables),
     of("vgf-bytes", "vgf", Reader::Model, damaged::bytes),
+    of("vgf-words", "vgf", Reader::Model, damaged::words),
     of("tosa-bytes", "tosa", Reader::Model, damaged::bytes),
     of("tosa-tables", "tosa", Reader::Model, damaged::tables),
     of("vgf-tables", "vgf", Reader::Model, damaged::tables),
     of("vmfb-bytes", "vmfb", Reader::Module, damaged::bytes),
     of("vmfb-tables", "vmfb", Reader::Module, damaged::tables),
     of("irpa-bytes", "irpa", Reader::Archive, damaged::bytes),
+    new("irpa-entries", "irpa", Reader::Archive, archives::irpa),
     of("gguf-bytes", "gguf", Reader::Archive, damaged::bytes),
+    new("gguf-headers", "gguf", Reader::Archive, gguf::headers),
+    of("gguf-model-bytes", "gguf", Reader::Model, damaged::bytes),
+    new("gguf-decoders", "gguf", Reader::Model, gguf::decoders),
     of("safetensors-bytes", "safetensors", Reader::Archive, damaged::bytes),
     new("safetensors-headers", "safetensors", Reader::Archive, archives::safetensors),
     of("npy-bytes", "npy", Reader::Array, damaged::bytes),
     new("npy-headers", "npy", Reader::Array, archives::npy),
     new("npz-zeros", "npz", Reader::Array, archives::npz),
+    new("npz-members", "npz", Reader::Array, archives::members),
 ];
 
 /// Folders with sound files, relative to the repository; what is not there is left out.
 const PLACES: &[&str] = &[
     "attack/seeds",
+    // What `cargo xtask attack` unpacks.
+    "target/attack/seeds",
     "demo/digits",
     "compiler/tests/data",
     "conformance/pte",

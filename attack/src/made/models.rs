@@ -53,6 +53,23 @@ impl Made {
     }
 }
 
+/// A network of layers of products, each with weights of its own, of a width, for so many rows.
+pub fn layers(noise: &mut Noise, count: usize, width: i64, rows: i64) -> Vec<u8> {
+    let mut made = Made::default();
+    let mut last = "x".to_owned();
+    for _ in 0..count {
+        let name = made.name();
+        let weights: Vec<u8> = (0..width * width)
+            .flat_map(|_| ((noise.next() >> 40) as f32 / (1 << 24) as f32 / width as f32).to_le_bytes())
+            .collect();
+        made.constants.push(tensor(&name, FLOAT, &[width, width], &weights));
+        let product = made.put("MatMul", &[&last, &name], &[]);
+        let normal = made.put("Softmax", &[&product], &[int("axis", 1)]);
+        last = made.put("Add", &[&normal, &last], &[]);
+    }
+    made.finish(&last, &[rows, width], &[])
+}
+
 /// A few nodes behind a tensor; the last one's output has the name that is given.
 fn chain(noise: &mut Noise, from: &str, to: &str, prefix: &str) -> Vec<Message> {
     let length = noise.below(5);

@@ -7,7 +7,33 @@ use halite_ops::{Operation, OperationError};
 use super::Size;
 
 /// Operations that shapes are made of, by name.
-pub const NAMES: &[&str] = &["attention", "conv2d", "matmul", "norm", "pool2d", "reduce", "softmax"];
+pub const NAMES: &[&str] = &[
+    "arg_reduce",
+    "attention",
+    "block_matmul",
+    "concat",
+    "conv1d",
+    "conv2d",
+    "conv2d_int8",
+    "conv_transpose2d",
+    "copy",
+    "cumulative_sum",
+    "elementwise",
+    "embedding",
+    "gather",
+    "matmul",
+    "norm",
+    "pad",
+    "pool2d",
+    "quant_matmul",
+    "recurrent",
+    "reduce",
+    "resize",
+    "rotary",
+    "softmax",
+    "sort",
+    "top_k",
+];
 
 /// Arithmetic of a shape at most: what the plainest variants do in seconds.
 fn most_flops(size: Size) -> f64 {
@@ -37,12 +63,30 @@ impl Shapes {
     pub fn next(&mut self, name: &str) -> Result<Operation, OperationError> {
         loop {
             let fields = match name {
+                "arg_reduce" => self.lines("smallest=false,last=false,indices=i64"),
                 "attention" => self.attention(),
+                "block_matmul" => self.block_matmul(),
+                "concat" => self.concat(),
+                "conv1d" => self.conv1d(),
                 "conv2d" => self.conv2d(),
+                "conv2d_int8" => self.conv2d_int8(),
+                "conv_transpose2d" => self.conv_transpose2d(),
+                "copy" => self.copy(),
+                "cumulative_sum" => self.lines("exclusive=false,reverse=false"),
+                "elementwise" => self.elementwise(),
+                "embedding" => self.embedding(),
+                "gather" => self.gather(),
                 "matmul" => self.matmul(),
                 "norm" => self.norm(),
+                "pad" => self.pad(),
                 "pool2d" => self.pool2d(),
+                "quant_matmul" => self.quant_matmul(),
+                "recurrent" => self.recurrent(),
                 "reduce" => self.lines("kind=mean"),
+                "resize" => self.resize(),
+                "rotary" => self.rotary(),
+                "sort" => self.lines("descending=true,indices=i64"),
+                "top_k" => self.top_k(),
                 _ => self.lines("log=false"),
             };
             let operation = Operation::parse(&format!("{name}:{fields}"))?;
@@ -132,6 +176,130 @@ impl Shapes {
             "input=1x{channels}x{height}x{width},kernel={kernel}x{kernel},kind={kind},strides={stride}x{stride},\
              dilations=1x1,pads=0x0x0x0,ceil=false,dtype=f32,layout=nchw"
         )
+    }
+
+    fn block_matmul(&mut self) -> String {
+        let format = self.one_of(&["q4_0", "q8_0", "q4_k", "q6_k"]);
+        let (m, n, k) = (self.one_of(&[1, 1, 1, 7, 32]), self.size(64..=4096), 256 * self.size(1..=8));
+        format!("m={m},n={n},k={k},format={format}")
+    }
+
+    fn concat(&mut self) -> String {
+        let (outer, inner) = (self.size(1..=64), self.size(1..=512));
+        let sizes = [(); 2].map(|()| self.size(1..=64));
+        format!("outer={outer},sizes={}x{},inner={inner},dtype=f32", sizes[0], sizes[1])
+    }
+
+    fn conv1d(&mut self) -> String {
+        let (length, channels, filters) = (self.size(16..=2048), self.size(1..=256), self.size(4..=256));
+        let (kernel, stride) = (self.one_of(&[1, 3, 3, 5, 7, 11]), self.one_of(&[1, 1, 2]));
+        let pad = kernel / 2;
+        format!(
+            "input=1x{channels}x{length},filter={filters}x{channels}x{kernel},stride={stride},dilation=1,pads={pad}x{pad},\
+             groups=1,dtype=f32,bias=true,activation=relu,layout=nchw"
+        )
+    }
+
+    /// As for [`Self::conv2d`], in bytes.
+    fn conv2d_int8(&mut self) -> String {
+        let fields = self.conv2d();
+        let kept: Vec<&str> = fields
+            .split(',')
+            .filter(|field| !field.starts_with("dtype") && !field.starts_with("activation"))
+            .collect();
+        let (data, out) = (self.one_of(&["u8", "i8"]), self.one_of(&["u8", "i8", "i32"]));
+        format!("{},data={data},out={out}", kept.join(","))
+    }
+
+    fn conv_transpose2d(&mut self) -> String {
+        let (height, width) = (self.size(4..=64), self.size(4..=64));
+        let (channels, filters) = (self.size(4..=128), self.size(1..=128));
+        let (kernel, stride) = (self.one_of(&[2, 3, 4]), self.one_of(&[1, 2, 2]));
+        format!(
+            "input=1x{channels}x{height}x{width},filter={channels}x{filters}x{kernel}x{kernel},strides={stride}x{stride},\
+             dilations=1x1,pads=0x0x0x0,output_padding=0x0,groups=1,dtype=f32,bias=true,activation=none"
+        )
+    }
+
+    /// Two dimensions that change places, before and behind others.
+    fn copy(&mut self) -> String {
+        let [outer, rows, columns] = [8, 256, 256].map(|most| self.size(1..=most));
+        let inner = self.one_of(&[1, 1, 4, 64]);
+        let (plane, row) = (rows * columns * inner, columns * inner);
+        format!(
+            "source={},shape={outer}x{columns}x{rows}x{inner},strides={plane}x{inner}x{row}x1,offset=0,dtype=f32",
+            outer * plane
+        )
+    }
+
+    fn elementwise(&mut self) -> String {
+        let (rows, columns) = (self.size(1..=1024), self.size(4..=1024));
+        let program = self.one_of(&["add $0 $1 -> %0:f32", "mul $0 $1; tanh %0 -> %1:f32"]);
+        let other =
+            if self.bits().is_multiple_of(2) { format!("{rows}x{columns}") } else { format!("{columns}") };
+        format!("inputs=f32[{rows}x{columns}] f32[{other}],program={program}")
+    }
+
+    fn embedding(&mut self) -> String {
+        let (rows, indices) = (self.size(16..=4096), self.size(1..=256));
+        let (groups, bits) = (self.size(1..=32), self.one_of(&[4, 8]));
+        format!(
+            "rows={rows},width={},indices={indices},group=32,bits={bits},scales=f32,zero_points=false,out=f32,index=i32",
+            groups * 32
+        )
+    }
+
+    fn gather(&mut self) -> String {
+        let (axis, indices) = (self.size(4..=4096), self.size(1..=512));
+        let (outer, inner) = (self.one_of(&[1, 1, 8]), self.size(1..=1024));
+        format!("outer={outer},axis={axis},inner={inner},indices={indices},dtype=f32,index=i32")
+    }
+
+    fn pad(&mut self) -> String {
+        let [channels, height, width] = [64, 112, 112].map(|most| self.size(1..=most));
+        let border = self.one_of(&["constant", "edge"]);
+        format!("input={channels}x{height}x{width},before=0x1x1,after=0x1x1,border={border},dtype=f32")
+    }
+
+    fn quant_matmul(&mut self) -> String {
+        let (m, n, k) = (self.one_of(&[1, 1, 1, 7, 64]), self.size(64..=4096), 32 * self.size(1..=64));
+        let (bits, lhs) = (self.one_of(&[4, 8]), self.one_of(&["f32", "i8"]));
+        format!("m={m},n={n},k={k},group=32,bits={bits},lhs={lhs},scales=f32,out=f32,zero_points=false")
+    }
+
+    fn recurrent(&mut self) -> String {
+        let (cell, batch) = (self.one_of(&["rnn", "gru", "lstm"]), self.one_of(&[1, 1, 2, 8]));
+        let (steps, hidden) = (self.size(2..=32), self.size(8..=512));
+        let layers = if cell == "gru" { 1 } else { self.one_of(&[1, 1, 2]) };
+        let direction = if layers > 1 { "forward" } else { self.one_of(&["forward", "forward", "both"]) };
+        format!(
+            "cell={cell},steps={steps},batch={batch},hidden={hidden},layers={layers},direction={direction},dtype=f32"
+        )
+    }
+
+    fn resize(&mut self) -> String {
+        let (images, height, width) = (self.size(1..=64), self.size(4..=64), self.size(4..=64));
+        let (times, kind) = (self.one_of(&[2, 3]), self.one_of(&["linear", "nearest", "cubic"]));
+        format!(
+            "images={images},input={height}x{width},output={}x{},step=,step_of=,interpolation={kind},\
+             coordinates=half_pixel,nearest=round_prefer_floor,cubic=-0.75,exclude_outside=false,dtype=f32",
+            height * times,
+            width * times
+        )
+    }
+
+    fn rotary(&mut self) -> String {
+        let (heads, len, dim) = (self.size(1..=32), self.size(1..=512), self.one_of(&[32, 64, 128]));
+        let interleaved = self.one_of(&[false, true]);
+        format!(
+            "batch=1,heads={heads},len={len},head_dim={dim},dtype=f32,interleaved={interleaved},start=0,base=10000.0"
+        )
+    }
+
+    fn top_k(&mut self) -> String {
+        let (outer, length) = (self.size(1..=256), self.size(8..=4096));
+        let k = self.size(1..=length.min(64));
+        format!("outer={outer},length={length},inner=1,k={k},smallest=false,dtype=f32,indices=i64")
     }
 
     fn lines(&mut self, kind: &str) -> String {

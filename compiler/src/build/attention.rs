@@ -263,9 +263,23 @@ impl Builder {
         right: Option<i64>,
     ) -> Result<TensorId> {
         let columns = self.count_from(0, keys)?;
+        self.band_of(places, columns, left, right)
+    }
+
+    /// The same for keys at places of their own, a list of integers.
+    ///
+    /// # Errors
+    /// It is too large.
+    pub fn band_of(
+        &mut self,
+        places: TensorId,
+        keys: TensorId,
+        left: Option<i64>,
+        right: Option<i64>,
+    ) -> Result<TensorId> {
         let int = |value: i64| Operand::Constant(Scalar::Int(value, DType::I64));
         let float = |value: f64| Operand::Constant(Scalar::Float(value));
-        self.map(&[places, columns], DType::F32, |p, x| {
+        self.map(&[places, keys], DType::F32, |p, x| {
             let ahead = p.call(Function::Sub, &[x[1], x[0]]);
             let mut inside = Operand::Constant(Scalar::Bool(true));
             if let Some(right) = right {
@@ -333,4 +347,17 @@ impl Builder {
 
 fn default_scale(dim: u64) -> f64 {
     1.0 / (dim.max(1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caps_that_are_far_away_do_nothing() {
+        let bend = |softcap| Scores { softcap, ..Scores::default() }.bend();
+        assert_eq!((bend(None), bend(Some(50.0))), (None, Some(50.0)));
+        // `tanh(score / 1e9)` would keep two digits of a score.
+        assert_eq!(bend(Some(1e9)), None);
+    }
 }

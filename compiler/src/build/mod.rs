@@ -8,9 +8,11 @@ mod affine;
 mod attention;
 pub(crate) mod budget;
 mod cache;
+mod codes;
 mod conv;
 mod data;
 mod elementwise;
+mod experts;
 mod flat;
 mod gather;
 mod known_values;
@@ -25,7 +27,9 @@ mod quant_conv;
 mod quant_product;
 mod quantize;
 mod random;
+mod recurrent;
 mod reduce;
+mod repeat;
 mod resize;
 mod rows;
 mod sample;
@@ -37,13 +41,16 @@ mod types;
 
 pub use affine::{Choice, Codes};
 pub use attention::{Scores, Stages};
+pub use codes::Coded;
 pub use conv::Sliding;
 pub use data::{MOST_SIZE, Number};
+pub use experts::ExpertMatrices;
 pub use nhwc::BytesLess;
 pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
 pub use quant_product::{QuantRows, QuantWeights};
-pub use resize::{Placement, ResizedAxis, Resizing};
+pub use recurrent::RecurrentLayer;
+pub use resize::{OpenAxis, Placement, ResizedAxis, Resizing, fraction};
 pub use rows::{RowFormat, RowMatrix};
 pub use sample::{Between, Outside};
 pub use shape::Range;
@@ -52,7 +59,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use halite_ops::{Operation, Values};
-use halite_sizes::Size;
+use halite_sizes::{Size, Trace};
 
 use self::budget::{Budget, Cost};
 use crate::{
@@ -97,12 +104,18 @@ pub struct Builder {
     /// Ends the building from outside.
     control: Control,
     /// Where sizes that data decide come about, in a front end that has them.
-    trace: Option<halite_sizes::Trace>,
+    trace: Option<Trace>,
     data: Vec<crate::graph::DataSymbol>,
     /// The places for which a tensor holds, where they were looked for in the body.
     places_of: HashMap<TensorId, TensorId>,
+    /// Single numbers that were read in the body, as sizes.
+    numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
+    /// What floats are made of, for those that make codes of them.
+    known: codes::Known,
+    /// Recurrent layers, for those that read them.
+    stacks: Vec<recurrent::Stack>,
 }
 
 /// How far a graph was built; see [`Builder::mark`].
@@ -110,6 +123,7 @@ pub struct Builder {
 pub struct Mark {
     open: usize,
     nodes: usize,
+    promises: usize,
 }
 
 impl Builder {
@@ -259,7 +273,7 @@ impl Builder {
             return made.collect();
         }
         let is_open =
-            outputs.iter().any(|(_, shape)| !shape.is_constant()) || operation.to_string().contains('~');
+            outputs.iter().any(|(_, shape)| !shape.is_constant()) || halite_sizes::is_open(&operation);
         if !is_open && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
             return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
         }
@@ -377,12 +391,21 @@ impl Builder {
 
     /// A point to which [`Builder::rollback`] can go back.
     pub fn mark(&self) -> Mark {
-        Mark { open: self.open.len(), nodes: self.open.last().map_or(0, |region| region.nodes.len()) }
+        let promises = self.trace.as_ref().map_or(0, Trace::count_promises);
+        Mark {
+            open: self.open.len(),
+            nodes: self.open.last().map_or(0, |region| region.nodes.len()),
+            promises,
+        }
     }
 
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
     pub fn rollback(&mut self, mark: Mark) {
         self.places_of.clear();
+        self.numbers.clear();
+        if let Some(trace) = &self.trace {
+            trace.forget_promises(mark.promises);
+        }
         self.open.truncate(mark.open);
         if let Some(region) = self.open.last_mut() {
             region.nodes.truncate(mark.nodes);

@@ -11,7 +11,7 @@ use super::{Builder, Result, types::FLOATS};
 use crate::graph::TensorId;
 
 /// Most bytes of a part of a matrix: what every device can bind. Parts are whole rows.
-const MOST_BYTES: u64 = 1 << 27;
+pub(super) const MOST_BYTES: u64 = 1 << 27;
 
 /// How a row lies in its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,18 @@ impl RowFormat {
     }
 }
 
+impl RowFormat {
+    /// The blocks that rows of so many elements can be read as: also 16-bit floats.
+    fn blocks(self, length: u64) -> Option<BlockFormat> {
+        match self {
+            RowFormat::Blocks(format) => Some(format),
+            RowFormat::Floats(dtype) => {
+                BlockFormat::of_floats(dtype).filter(|format| format.row_bytes(length).is_ok())
+            }
+        }
+    }
+}
+
 /// A matrix of weights, a row for each column of a product, in parts that devices can bind.
 #[derive(Clone, Debug)]
 pub struct RowMatrix {
@@ -50,15 +62,12 @@ pub struct RowMatrix {
 }
 
 impl RowMatrix {
-    /// The format of blocks that a product with so many rows reads: also that of 16-bit floats, for few rows.
+    /// The format of blocks that a product with so many rows reads: that of 16-bit floats for few rows only, as matrix units take
+    /// more.
     fn blocks(&self, m: Size) -> Option<BlockFormat> {
         let few = m.is_constant() && m.exact() <= BlockMatMul::FEW_ROWS;
-        match self.format {
-            RowFormat::Blocks(format) => Some(format),
-            RowFormat::Floats(dtype) => {
-                BlockFormat::of_floats(dtype).filter(|format| few && format.row_bytes(self.length).is_ok())
-            }
-        }
+        let blocks = self.format.blocks(self.length);
+        blocks.filter(|_| few || matches!(self.format, RowFormat::Blocks(_)))
     }
 }
 
@@ -147,14 +156,14 @@ impl Builder {
                 1 => indices,
                 _ => self.indices_of_part(indices, first)?,
             };
-            let made = match matrix.format {
-                RowFormat::Blocks(format) => {
+            let made = match matrix.format.blocks(matrix.length) {
+                Some(format) => {
                     let (rows, width) = (*rows, matrix.length);
                     let op = BlockRows { rows, width, indices: count, format, index: DType::I32 };
                     let dims = [count, Size::from(width)];
                     self.kernel1(Operation::BlockRows(op), &[*part, own], DType::F32.into(), &dims)?
                 }
-                RowFormat::Floats(_) => {
+                None => {
                     let made = self.gather(*part, own, 0)?;
                     self.as_f32(made)?
                 }

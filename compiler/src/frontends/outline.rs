@@ -27,7 +27,7 @@ pub struct FunctionOutline {
 /// Where the operators of a part run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum RunsOn {
     /// On the device.
     Device,
     /// Nowhere: they are computed when the model is compiled.
@@ -59,7 +59,7 @@ pub struct OperatorOutline {
     /// How often it is called.
     pub count: usize,
     /// Where it runs.
-    pub runs: Place,
+    pub runs: RunsOn,
     /// Why it is refused, if something more is known.
     pub reason: Option<String>,
 }
@@ -82,7 +82,7 @@ impl PartOutline {
     }
 
     /// Counts a call of an operator.
-    pub fn count(&mut self, name: &str, runs: Place, reason: Option<String>) {
+    pub fn count(&mut self, name: &str, runs: RunsOn, reason: Option<String>) {
         match self.operators.iter_mut().find(|operator| operator.name == name) {
             Some(known) => known.count += 1,
             None => self.operators.push(OperatorOutline { name: name.to_owned(), count: 1, runs, reason }),

@@ -94,7 +94,7 @@ impl Graph {
                 self.same_types(node, &body.results, &node.inputs[1..])?;
                 self.same_types(node, &node.outputs, &node.inputs[2..])?;
             }
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
         }
         Ok(())
     }
@@ -121,43 +121,10 @@ impl Graph {
             }
             NodeOp::If(_) if node.inputs.len() == 1 => Ok(()),
             NodeOp::If(_) => Err(wrong(&node.location, "an if has one input".to_owned())),
-            NodeOp::Read(first) => self.check_read(node, *first),
-            NodeOp::Set(first, values) => self.check_set(node, *first, values.len()),
+            NodeOp::Host(work) => work.check(node, self).map_err(|reason| wrong(&node.location, reason)),
             NodeOp::Loop(_) if node.inputs.len() >= 2 => Ok(()),
             NodeOp::Loop(_) => Err(wrong(&node.location, "a loop has at least two inputs".to_owned())),
         }
-    }
-
-    /// Whether symbols are such that data decide.
-    fn is_data(&self, first: u32, count: usize) -> bool {
-        let open = self.open.as_ref();
-        let data = open.map_or(0..usize::MAX, |open| open.symbols.len()..open.count());
-        let first = first as usize;
-        count > 0 && data.contains(&first) && data.contains(&(first + count - 1))
-    }
-
-    fn check_set(&self, node: &Node, first: u32, count: usize) -> Result<(), CompileError> {
-        if node.inputs.is_empty() && node.outputs.is_empty() && self.is_data(first, count) {
-            return Ok(());
-        }
-        Err(wrong(&node.location, format!("no symbols from {first} on to set")))
-    }
-
-    /// What is read are numbers, as many as symbols that data decide.
-    fn check_read(&self, node: &Node, first: u32) -> Result<(), CompileError> {
-        let count = node.inputs.first().and_then(|id| {
-            let tensor = self.tensor(*id);
-            let numbers = tensor.element.storage() == halite_ops::DType::I64 && tensor.shape.is_constant();
-            numbers.then(|| tensor.elements() as usize)
-        });
-        let fits = |count: usize| self.is_data(first, count);
-        if node.inputs.len() == 1 && node.outputs.is_empty() && count.is_some_and(fits) {
-            return Ok(());
-        }
-        Err(wrong(
-            &node.location,
-            format!("no read of [{}] into symbols from {first} on", self.list(&node.inputs)),
-        ))
     }
 
     /// Tensors of a foreign kernel: each is bound, with the bytes that its binding says.
@@ -187,7 +154,10 @@ impl Graph {
     fn same_as(&self, node: &Node, ids: &[TensorId], descs: &[TensorDesc]) -> Result<(), CompileError> {
         let fits = |(id, desc): (&TensorId, &TensorDesc)| {
             let tensor = self.tensor(*id);
-            tensor.element.storage() == desc.dtype && tensor.count() == desc.elements()
+            let (count, wanted) = (tensor.count(), desc.elements());
+            // Sizes that data decide are equal by a promise.
+            let same = count == wanted || count.is_data() && count.agrees(wanted);
+            tensor.element.storage() == desc.dtype && same
         };
         if ids.len() == descs.len() && ids.iter().zip(descs).all(fits) {
             return Ok(());

@@ -83,7 +83,7 @@ impl Graph {
                     let reason = format!("the host has no reference for {kernel}, the model's own kernel");
                     return Err(CompileError::unsupported(&node.location, reason));
                 }
-                NodeOp::Read(_) | NodeOp::Set(..) => {
+                NodeOp::Host(_) => {
                     let reason = "the host has no reference for sizes that data decide";
                     return Err(CompileError::unsupported(&node.location, reason));
                 }

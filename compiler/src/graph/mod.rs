@@ -8,6 +8,7 @@ mod check;
 mod evaluate;
 mod expose;
 mod foreign;
+mod host;
 mod shape;
 mod state;
 mod text;
@@ -22,6 +23,7 @@ use halite_sizes::{Entered, Size, Trace};
 use crate::SourceLocation;
 pub use expose::Expected;
 pub use foreign::{ForeignBinding, ForeignKernel};
+pub use host::HostWork;
 pub use shape::Shape;
 pub use state::StatePort;
 pub use types::{ElementType, elements, storage_bytes};
@@ -109,14 +111,13 @@ pub enum NodeOp {
     If(Box<[Region; 2]>),
     /// A region again and again. Inputs: the most runs (`i64` scalar), whether to run at all (boolean scalar), initial
     /// values of what is carried. The region's parameters: the number of the run (`i64` scalar), the condition, what is
-    /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried.
+    /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried. Where sizes of
+    /// that change from run to run, those of outputs are symbols that a [`HostWork::Set`] gives the first values before the node, and
+    /// another those of the run at the body's end; those of parameters are symbols that the body's first nodes set to these.
     Loop(Box<Region>),
-    /// The host reads its one input, a vector of `i64`: the values of symbols from this one on. Nodes behind it may have sizes
-    /// that are computed of them. It has no outputs.
-    Read(u32),
-    /// Symbols from this one on get these values, computed of others. It has neither inputs nor outputs. At the end of both
-    /// branches of an [`NodeOp::If`], the results of which have sizes of these symbols; and at the end of a loop's body.
-    Set(u32, Vec<Size>),
+    /// Work of the host between two recordings: it waits for the inputs, and nodes behind it may have sizes that it gives. It
+    /// has no outputs.
+    Host(HostWork),
 }
 
 /// A node: computes its outputs from its inputs.
@@ -240,11 +241,7 @@ pub fn each_region(region: &Region, visit: &mut dyn FnMut(&Region)) {
             match &node.op {
                 NodeOp::If(branches) => open.extend(branches.iter()),
                 NodeOp::Loop(body) => open.push(body),
-                NodeOp::Operation(_)
-                | NodeOp::Foreign(_)
-                | NodeOp::View
-                | NodeOp::Read(_)
-                | NodeOp::Set(..) => {}
+                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
             }
         }
     }

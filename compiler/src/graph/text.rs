@@ -27,8 +27,7 @@ impl Graph {
                 NodeOp::View => "view".to_owned(),
                 NodeOp::If(_) => "if".to_owned(),
                 NodeOp::Loop(_) => "loop".to_owned(),
-                NodeOp::Set(first, values) => format!("set symbols from {first} to {values:?}"),
-                NodeOp::Read(first) => format!("read into symbol {first}"),
+                NodeOp::Host(work) => work.to_string(),
             };
             let (outputs, inputs) = (self.list(&node.outputs), self.list(&node.inputs));
             writeln!(f, "{indent}{outputs} = {op}({inputs})  // {}", node.location)?;
@@ -43,11 +42,7 @@ impl Graph {
                     writeln!(f, "{indent}body({})", self.list(&body.parameters))?;
                     self.write_region(body, depth + 1, f)?;
                 }
-                NodeOp::Operation(_)
-                | NodeOp::Foreign(_)
-                | NodeOp::View
-                | NodeOp::Read(_)
-                | NodeOp::Set(..) => {}
+                NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
             }
         }
         writeln!(f, "{indent}return {}", self.list(&region.results))

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
+use halite_ops::Operation;
+use halite_sizes::{Size, Written};
+
 use super::{Result, Uses};
 use crate::{
     control::Watch,
-    graph::{Graph, Node, NodeOp, Region, TensorId},
+    graph::{ElementType, Graph, Node, NodeOp, Region, TensorId},
 };
 
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
@@ -26,9 +29,7 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
         let inner: &[Region] = match &node.op {
             NodeOp::If(branches) => branches.as_slice(),
             NodeOp::Loop(body) => std::slice::from_ref(body),
-            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {
-                &[]
-            }
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => &[],
         };
         for gone in inner.iter().map(Uses::of) {
             uses.subtract(&gone);
@@ -41,24 +42,24 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
 
 /// Of equal nodes over equal inputs the first is kept. Constants are equal when their bytes lie at the same place.
 fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
-    let mut first: HashMap<(String, Vec<Source>), Vec<TensorId>> = HashMap::new();
+    let mut first: HashMap<(Written<Computed>, Vec<Source>), Vec<TensorId>> = HashMap::new();
     let mut now: HashMap<TensorId, TensorId> = HashMap::new();
     let mut kept = Vec::with_capacity(region.nodes.len());
     for mut node in region.nodes.drain(..) {
         watch.check()?;
         rename(&mut node, &now, uses);
-        let text = match &node.op {
-            NodeOp::Operation(operation) => operation.to_string(),
+        let computed = match &node.op {
+            NodeOp::Operation(operation) => Computed::Operation(operation.clone()),
             NodeOp::View => {
                 let to = graph.tensor(node.outputs[0]);
-                format!("{} {:?}", to.element, to.sizes())
+                Computed::View(to.element, to.sizes().to_vec())
             }
-            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Read(_) | NodeOp::Set(..) => {
+            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Host(_) => {
                 kept.push(node);
                 continue;
             }
         };
-        let key = (text, node.inputs.iter().map(|id| Source::of(graph, *id)).collect());
+        let key = (Written(computed), node.inputs.iter().map(|id| Source::of(graph, *id)).collect());
         match first.get(&key) {
             Some(outputs) => {
                 now.extend(node.outputs.iter().copied().zip(outputs.iter().copied()));
@@ -82,7 +83,7 @@ fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
     match &mut node.op {
         NodeOp::If(branches) => branches.iter_mut().for_each(|branch| rename_region(branch, now, uses)),
         NodeOp::Loop(body) => rename_region(body, now, uses),
-        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => {}
+        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
     }
 }
 
@@ -101,7 +102,7 @@ fn replace(id: &mut TensorId, now: &HashMap<TensorId, TensorId>, uses: &mut Uses
 
 /// Whether a node gives symbols their values: sizes may be computed of these where nothing reads its tensors.
 fn has_symbols(node: &Node) -> bool {
-    let gives = |op: &NodeOp| matches!(op, NodeOp::Read(_) | NodeOp::Set(..));
+    let gives = |op: &NodeOp| matches!(op, NodeOp::Host(_));
     let mut found = gives(&node.op);
     let regions: &[Region] = match &node.op {
         NodeOp::If(branches) => branches.as_slice(),
@@ -113,11 +114,18 @@ fn has_symbols(node: &Node) -> bool {
     found
 }
 
+/// What a node computes of what it reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Computed {
+    Operation(Operation),
+    View(ElementType, Vec<Size>),
+}
+
 /// What a node reads: a tensor, or the bytes of a constant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Tensor(TensorId),
-    Constant { element: crate::graph::ElementType, dims: Vec<u64>, at: usize, len: usize },
+    Constant { element: ElementType, dims: Vec<u64>, at: usize, len: usize },
 }
 
 impl Source {

@@ -105,12 +105,7 @@ fn producer(
         match &node.op {
             NodeOp::View => id = node.inputs[0],
             NodeOp::Operation(Operation::Elementwise(_)) => return Some((index, gone)),
-            NodeOp::Operation(_)
-            | NodeOp::Foreign(_)
-            | NodeOp::If(_)
-            | NodeOp::Loop(_)
-            | NodeOp::Read(_)
-            | NodeOp::Set(..) => {
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Host(_) => {
                 return None;
             }
         }

@@ -120,7 +120,7 @@ impl State<'_> {
             NodeOp::View if self.others.contains_key(&node.inputs[0]) && self.changes(node.outputs[0]) => {
                 self.in_other(node, NodeOp::View)?;
             }
-            NodeOp::View | NodeOp::Foreign(_) | NodeOp::Read(_) | NodeOp::Set(..) => self.unchanged(node),
+            NodeOp::View | NodeOp::Foreign(_) | NodeOp::Host(_) => self.unchanged(node),
             NodeOp::If(branches) => {
                 let read: Vec<TensorId> = branches.iter().flat_map(read_in).collect();
                 read.into_iter().for_each(|id| self.whole(id));

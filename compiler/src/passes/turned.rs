@@ -84,7 +84,12 @@ fn stored_type(operation: &Operation, from: DType) -> Option<DType> {
         return None;
     };
     let only = cast.operands == [Operand::Input(0)] && output.value == Operand::Node(0);
-    (*dtype == from && only && cast.function == Function::Cast && cast.to == Some(Type::Of(output.dtype)) && output.dtype != from).then_some(output.dtype)
+    (*dtype == from
+        && only
+        && cast.function == Function::Cast
+        && cast.to == Some(Type::Of(output.dtype))
+        && output.dtype != from)
+        .then_some(output.dtype)
 }
 
 #[cfg(test)]

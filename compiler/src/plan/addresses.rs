@@ -17,9 +17,9 @@ use crate::{CompileError, backend::Choice, control::Watch};
 /// Offsets in the transient memory.
 pub(super) struct Addresses {
     /// Of each storage, with its era; 0 for those that are elsewhere.
-    offsets: Vec<Place>,
+    offsets: Vec<EraOffset>,
     /// Of each step's scratch buffers.
-    scratch: Vec<Vec<Place>>,
+    scratch: Vec<Vec<EraOffset>>,
     /// The bytes of each era's memory.
     pub(super) bytes: Vec<Size>,
     pub(super) unshared_bytes: Size,
@@ -27,7 +27,7 @@ pub(super) struct Addresses {
 }
 
 /// Where something is: the era, and the offset in its memory.
-type Place = (u32, Size);
+type EraOffset = (u32, Size);
 
 /// Something that needs memory from one time to another.
 #[derive(Clone, Copy)]
@@ -102,8 +102,12 @@ impl Addresses {
 }
 
 /// The place of each, and the bytes of each era.
-fn eras(needs: &[OpenNeed], flow: &Flow, watch: Watch<'_>) -> Result<(Vec<Place>, Vec<Size>), CompileError> {
-    let mut all: Vec<Place> = vec![(0, Size::constant(0)); needs.len()];
+fn eras(
+    needs: &[OpenNeed],
+    flow: &Flow,
+    watch: Watch<'_>,
+) -> Result<(Vec<EraOffset>, Vec<Size>), CompileError> {
+    let mut all: Vec<EraOffset> = vec![(0, Size::constant(0)); needs.len()];
     let mut bytes = Vec::with_capacity(flow.reads.len() + 1);
     for era in 0..=flow.reads.len() {
         let mine: Vec<usize> = (0..needs.len()).filter(|index| needs[*index].era == era).collect();

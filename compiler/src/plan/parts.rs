@@ -151,7 +151,7 @@ impl<'a> Made<'a> {
                 NodeOp::Operation(_) | NodeOp::Foreign(_) => {
                     made.nodes.extend(node.outputs.iter().map(|id| (*id, node)));
                 }
-                NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Read(_) | NodeOp::Set(..) => {}
+                NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Host(_) => {}
             }
         }
         made

@@ -10,7 +10,7 @@ use halite_testing::{
 };
 
 use crate::{
-    corpus::{Call, Program},
+    corpus::{Call, CorpusModule},
     replay,
 };
 
@@ -33,13 +33,13 @@ pub trait Work: Sync {
 pub struct ModuleWork<'a> {
     device: Arc<dyn Device>,
     root: &'a Path,
-    program: Program,
+    program: CorpusModule,
 }
 
 impl<'a> ModuleWork<'a> {
     /// A program of a corpus at `root`. Calls that say nothing about their results are made once: later ones must give
     /// the same.
-    pub fn new(device: Arc<dyn Device>, root: &'a Path, mut program: Program) -> Result<Self> {
+    pub fn new(device: Arc<dyn Device>, root: &'a Path, mut program: CorpusModule) -> Result<Self> {
         ensure!(!program.calls.is_empty(), "there is nothing to call");
         let calls = std::mem::take(&mut program.calls);
         for mut call in calls {

@@ -17,7 +17,7 @@ use crate::{
     operation::Progress,
     pool::Pool,
     profile::Measured,
-    program::{Counts, Dispatch, Program, Step},
+    program::{Counts, Dispatch, PreparedCommands, Step},
     transfer,
 };
 
@@ -44,13 +44,17 @@ pub(crate) struct Execution {
 
 impl Execution {
     /// A program with the buffers of this table.
-    pub fn new(program: Arc<Program>, table: BindingTable, measured: Option<Measured>) -> Result<Self> {
+    pub fn new(
+        program: Arc<PreparedCommands>,
+        table: BindingTable,
+        measured: Option<Measured>,
+    ) -> Result<Self> {
         let ranges = program.resolve(&table)?;
         Ok(Execution { job: Arc::new(Job::new(program, ranges)), _table: table, next: 0, measured })
     }
 
     /// What runs.
-    pub fn program(&self) -> &Program {
+    pub fn program(&self) -> &PreparedCommands {
         self.job.program()
     }
 
@@ -204,7 +208,7 @@ impl<'a> Helpers<'a> {
     /// dispatch that is not worth it.
     fn for_dispatch(
         &self,
-        program: &Program,
+        program: &PreparedCommands,
         dispatch: &Dispatch,
         total: u64,
         pace: &Pace,

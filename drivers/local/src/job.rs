@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use crate::{
     code::{Bindings, Call, Worker},
     memory::Block,
-    program::{Dispatch, Program, Ranges, Step},
+    program::{Dispatch, PreparedCommands, Ranges, Step},
 };
 
 /// The turn after the last.
@@ -65,7 +65,7 @@ impl Scratch {
 /// A program on its way, as all who work on it see it.
 #[derive(Debug)]
 pub(crate) struct Job {
-    program: Arc<Program>,
+    program: Arc<PreparedCommands>,
     ranges: Ranges,
     claim: AtomicU64,
     open: Open,
@@ -101,7 +101,7 @@ struct Taken {
 
 impl Job {
     /// A job in which nothing is open.
-    pub fn new(program: Arc<Program>, ranges: Ranges) -> Self {
+    pub fn new(program: Arc<PreparedCommands>, ranges: Ranges) -> Self {
         Job {
             program,
             ranges,
@@ -115,7 +115,7 @@ impl Job {
     }
 
     /// What runs.
-    pub fn program(&self) -> &Arc<Program> {
+    pub fn program(&self) -> &Arc<PreparedCommands> {
         &self.program
     }
 

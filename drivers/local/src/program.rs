@@ -28,19 +28,19 @@ use crate::{
 pub(crate) struct LocalCommandBuffer {
     device_id: u64,
     list: CommandList,
-    program: Arc<Program>,
+    program: Arc<PreparedCommands>,
     timed: OnceLock<Arc<[Arc<TimedCommand>]>>,
 }
 
 impl LocalCommandBuffer {
     /// Lowers a recording that validation has passed.
     pub fn new(device_id: u64, list: CommandList) -> Result<Self> {
-        let program = Arc::new(Program::lower(device_id, &list)?);
+        let program = Arc::new(PreparedCommands::lower(device_id, &list)?);
         Ok(LocalCommandBuffer { device_id, list, program, timed: OnceLock::new() })
     }
 
     /// The compact form.
-    pub fn program(&self) -> &Arc<Program> {
+    pub fn program(&self) -> &Arc<PreparedCommands> {
         &self.program
     }
 
@@ -70,7 +70,7 @@ impl CommandBuffer for LocalCommandBuffer {
 
 /// Commands in order. Buffers are numbers: an execution makes the table of addresses behind them.
 #[derive(Debug, Default)]
-pub(crate) struct Program {
+pub(crate) struct PreparedCommands {
     /// The commands.
     pub steps: Vec<Step>,
     /// Index of each step's command in the recording.
@@ -84,7 +84,7 @@ pub(crate) struct Program {
     /// Constants of all dispatches.
     pub constants: Vec<u32>,
     /// Bindings of all dispatches.
-    pub places: Vec<Place>,
+    pub places: Vec<BufferRange>,
     /// Largest local memory of a function, in bytes.
     pub local_memory: usize,
     /// Whether some code may run for ever.
@@ -93,7 +93,7 @@ pub(crate) struct Program {
 
 /// A byte range of a numbered buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct BufferRange {
     buffer: u32,
     offset: u64,
     length: u64,
@@ -103,11 +103,11 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Repeats a pattern.
-    Fill(Place, Pattern),
+    Fill(BufferRange, Pattern),
     /// Writes bytes.
-    Update(Bytes, Place),
+    Update(Bytes, BufferRange),
     /// Copies: from, to.
-    Copy(Place, Place),
+    Copy(BufferRange, BufferRange),
     /// Runs a function.
     Dispatch(Dispatch),
 }
@@ -115,15 +115,15 @@ pub(crate) enum Step {
 /// A dispatch.
 #[derive(Clone, Debug)]
 pub(crate) struct Dispatch {
-    /// Index in [`Program::executables`].
+    /// Index in [`PreparedCommands::executables`].
     pub executable: u32,
     /// Index of the function.
     pub function: u32,
     /// Workgroup counts.
     pub counts: Counts,
-    /// In [`Program::constants`].
+    /// In [`PreparedCommands::constants`].
     pub constants: Range<usize>,
-    /// In [`Program::places`].
+    /// In [`PreparedCommands::places`].
     pub bindings: Range<usize>,
 }
 
@@ -133,15 +133,16 @@ pub(crate) enum Counts {
     /// Known.
     Direct([u32; 3]),
     /// Three u32 in a buffer.
-    Indirect(Place),
+    Indirect(BufferRange),
 }
 
 /// Addresses of the buffers of one execution.
 pub(crate) type Ranges = SmallVec<[HostRange; 8]>;
 
-impl Program {
+impl PreparedCommands {
     fn lower(device_id: u64, list: &CommandList) -> Result<Self> {
-        let mut lowering = Lowering { device_id, program: Program::default(), numbers: HashMap::default() };
+        let mut lowering =
+            Lowering { device_id, program: PreparedCommands::default(), numbers: HashMap::default() };
         // Slots come first, so that their numbers do not depend on how many direct buffers there are.
         if list.binding_capacity > 0 {
             let mut slots: Vec<u32> = list.commands.iter().flat_map(slots_of).collect();
@@ -214,7 +215,7 @@ impl Program {
     }
 }
 
-impl Place {
+impl BufferRange {
     /// The memory of the place.
     pub fn range(&self, ranges: &[HostRange]) -> Result<HostRange> {
         let Some(buffer) = ranges.get(self.buffer as usize) else {
@@ -270,7 +271,7 @@ impl Hasher for AddressHasher {
 
 struct Lowering {
     device_id: u64,
-    program: Program,
+    program: PreparedCommands,
     /// Numbers of objects by address.
     numbers: HashMap<usize, u32, BuildHasherDefault<AddressHasher>>,
 }
@@ -356,7 +357,7 @@ impl Lowering {
         Ok(number)
     }
 
-    fn place(&mut self, reference: &BufferRef) -> Result<Place> {
+    fn place(&mut self, reference: &BufferRef) -> Result<BufferRange> {
         let slots = &self.program.slots;
         let buffer = match &reference.target {
             CommandTarget::Slot(slot) => match slots.binary_search(slot) {
@@ -374,7 +375,7 @@ impl Lowering {
                 number
             }
         };
-        Ok(Place { buffer, offset: reference.offset, length: reference.length })
+        Ok(BufferRange { buffer, offset: reference.offset, length: reference.length })
     }
 }
 

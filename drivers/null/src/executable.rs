@@ -14,7 +14,7 @@ pub const EXECUTABLE_FORMAT: &str = "null-json";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Function {
+struct EntryPoint {
     name: String,
     #[serde(default)]
     bindings: u32,
@@ -64,7 +64,7 @@ impl NullExecutable {
                 desc.format
             );
         }
-        let functions: Vec<Function> = serde_json::from_slice(&desc.data).map_err(|e| {
+        let functions: Vec<EntryPoint> = serde_json::from_slice(&desc.data).map_err(|e| {
             status!(InvalidArgument, "executable '{}' is no list of functions: {e}", desc.label)
         })?;
         let (functions, footprints) = functions

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -19,17 +19,18 @@ use smallvec::SmallVec;
 
 use crate::{
     allocator::Allocation,
-    context::DeviceContext,
     device::Core,
-    lower::{MemoryRange, Program, Resolver, record_host_barrier, storage_of},
+    lower::{MemoryRange, PreparedCommands, Resolver, record_host_barrier, storage_of},
     pipeline::Kernel,
     profile::Timer,
-    queue::{Keeper, Recorder},
+    queue::{Cut, Keeper, Recorder},
     semaphore::QueuePoint,
 };
 
 /// Binding sets that a reusable command buffer keeps Vulkan command buffers for.
 const CACHED: usize = 4;
+/// How often a recording is cut anew, because it takes another time than was thought.
+const CUTS: u32 = 8;
 
 /// Where a binding is: block, first byte, bytes. Block numbers are never reused, so an entry whose block is gone can
 /// never be found again.
@@ -40,22 +41,23 @@ pub(crate) struct Lowered {
     /// Number of the command buffer in this process, for messages.
     id: u64,
     key: Key,
-    commands: vk::CommandBuffer,
-    dispatches: u32,
+    /// One for each part.
+    commands: SmallVec<[vk::CommandBuffer; 1]>,
+    cut: Arc<Cut>,
     timer: Option<Arc<Timer>>,
     _recorder: Recorder,
     owned: Vec<Keeper>,
 }
 
 impl Lowered {
-    /// The Vulkan command buffer; may be in flight any number of times.
-    pub fn commands(&self) -> vk::CommandBuffer {
-        self.commands
+    /// The Vulkan command buffer of a part; may be in flight any number of times.
+    pub fn commands(&self, part: usize) -> vk::CommandBuffer {
+        self.commands[part]
     }
 
-    /// Dispatches in it.
-    pub fn dispatches(&self) -> u32 {
-        self.dispatches
+    /// Its parts.
+    pub fn cut(&self) -> &Arc<Cut> {
+        &self.cut
     }
 
     /// What measures its commands, where it was recorded for a profile.
@@ -88,6 +90,8 @@ pub(crate) struct VulkanCommandBuffer {
     cache: Mutex<Vec<Arc<Lowered>>>,
     /// The same for profiles, with timestamps.
     profiled: Mutex<Vec<Arc<Lowered>>>,
+    /// How often it was cut anew.
+    cuts: AtomicU32,
 }
 
 impl VulkanCommandBuffer {
@@ -106,7 +110,15 @@ impl VulkanCommandBuffer {
         }
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        VulkanCommandBuffer { id, core, list, direct, cache: Mutex::default(), profiled: Mutex::default() }
+        VulkanCommandBuffer {
+            id,
+            core,
+            list,
+            direct,
+            cache: Mutex::default(),
+            profiled: Mutex::default(),
+            cuts: AtomicU32::new(0),
+        }
     }
 
     /// Places an execution on a queue.
@@ -124,25 +136,29 @@ impl VulkanCommandBuffer {
             .map(|e| e.as_ref().map(MemoryRange::of).transpose())
             .collect::<Result<_>>()?;
         if self.list.mode.contains(CommandBufferMode::ONE_SHOT) {
-            let program =
-                Program::of_list(core, &self.list, &Resolver { slots: &slots }, core.profiler.is_on())?;
-            return core.queues[queue]
-                .place(core, waits, signal, |batch, source| batch.record(core, source, program))
-                .map(drop);
+            let mut program = PreparedCommands::of_list(
+                core,
+                &self.list,
+                &Resolver { slots: &slots },
+                core.profiler.is_on(),
+            )?;
+            if program.decide_cut(&core.pace) == 1 {
+                return core.queues[queue]
+                    .place(core, waits, signal, |batch, source| batch.record(core, source, program))
+                    .map(drop);
+            }
+            let used = program.take_bound();
+            let lowered = lower(core, core.queues[queue].family(), self.id, Key::new(), program)?;
+            return core.queues[queue].place_recorded(core, waits, signal, &Arc::new(lowered), used);
         }
         let (key, used) = self.key(&slots)?;
         let lowered = self.lowered(core.queues[queue].family(), key, &slots)?;
-        let placed = core.queues[queue].place(core, waits, signal, |batch, _| {
-            batch.append(core, lowered)?;
-            batch.keepers.extend(used.into_iter().map(Keeper::Allocation));
-            Ok(())
-        });
-        placed.map(drop)
+        core.queues[queue].place_recorded(core, waits, signal, &lowered, used)
     }
 
     /// The key of a set of bindings, and the memory that it names.
-    fn key(&self, slots: &[Option<MemoryRange>]) -> Result<(Key, SmallVec<[Arc<Allocation>; 8]>)> {
-        let (mut key, mut used) = (Key::new(), SmallVec::new());
+    fn key(&self, slots: &[Option<MemoryRange>]) -> Result<(Key, Vec<Arc<Allocation>>)> {
+        let (mut key, mut used) = (Key::new(), Vec::new());
         for slot in slots {
             match slot {
                 Some(place) => {
@@ -166,32 +182,50 @@ impl VulkanCommandBuffer {
         // Timestamps have one place each, so what is measured may not be in flight.
         let fits = |l: &Arc<Lowered>| l.key == key && (!profiled || Arc::strong_count(l) == 1);
         if let Some(found) = cache.iter().position(fits) {
-            // Moves the entry to the front, those before it one back.
-            cache[..=found].rotate_right(1);
-            return Ok(cache[0].clone());
+            let misfit = self.core.pace.is_misfit(&cache[found].cut);
+            if !misfit || self.cuts.fetch_add(1, Ordering::Relaxed) >= CUTS {
+                // Moves the entry to the front, those before it one back.
+                cache[..=found].rotate_right(1);
+                return Ok(cache[0].clone());
+            }
+            cache.remove(found);
         }
-        let program = Program::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
-        let lowered = Arc::new(lower(&self.core.ctx, family, self.id, key, program)?);
+        let mut program = PreparedCommands::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
+        program.decide_cut(&self.core.pace);
+        let lowered = Arc::new(lower(&self.core, family, self.id, key, program)?);
         cache.truncate(CACHED - 1);
         cache.insert(0, lowered.clone());
         Ok(lowered)
     }
 }
 
-fn lower(ctx: &Arc<DeviceContext>, family: u32, id: u64, key: Key, mut program: Program) -> Result<Lowered> {
+fn lower(core: &Core, family: u32, id: u64, key: Key, mut program: PreparedCommands) -> Result<Lowered> {
+    let ctx = &core.ctx;
+    let cut = program.take_cut(&core.pace);
     let mut recorder = Recorder::new(ctx, family)?;
     let sets = program.prepare(ctx, &mut recorder.descriptors)?;
-    let commands = recorder.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;
     let timer = program.timer(ctx)?;
-    program.record(ctx, commands, &sets, timer.as_ref());
-    record_host_barrier(ctx, commands);
-    // SAFETY: the command buffer was begun above and nobody else has it.
-    unsafe { ctx.device.end_command_buffer(commands) }
-        .map_err(|e| ctx.error("vkEndCommandBuffer", e, &format!("command buffer {id}")))?;
-    let dispatches = program.dispatches();
+    let mut commands = SmallVec::new();
+    for part in 0..cut.len() {
+        let target = recorder.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;
+        program.record(ctx, target, &sets, cut.steps(part), timer.as_ref());
+        record_host_barrier(ctx, target);
+        // SAFETY: the command buffer was begun above and nobody else has it.
+        unsafe { ctx.device.end_command_buffer(target) }
+            .map_err(|e| ctx.error("vkEndCommandBuffer", e, &format!("command buffer {id}")))?;
+        commands.push(target);
+    }
     // Bound buffers are kept by each execution instead: an entry must not hold on to a program's memory.
     let (owned, _) = program.into_keepers();
-    Ok(Lowered { id, key, commands, dispatches, timer: timer.map(Arc::new), _recorder: recorder, owned })
+    Ok(Lowered {
+        id,
+        key,
+        commands,
+        cut: Arc::new(cut),
+        timer: timer.map(Arc::new),
+        _recorder: recorder,
+        owned,
+    })
 }
 
 fn for_each_target(commands: &[Command], mut visit: impl FnMut(&CommandTarget)) {

@@ -1,4 +1,4 @@
-//! The translation of HAL commands into Vulkan commands, in two passes: building a `Program` checks and resolves everything and
+//! The translation of HAL commands into Vulkan commands, in two passes: building `PreparedCommands` checks and resolves everything and
 //! may fail; recording it cannot.
 
 mod dispatch;
@@ -24,7 +24,7 @@ use crate::{
     descriptors::{DescriptorPools, DescriptorWrite, SetShape, vk_writes},
     device::Core,
     profile::Timer,
-    queue::Keeper,
+    queue::{Cut, Keeper, Pace, Weight},
 };
 
 /// A byte range of device memory.
@@ -198,7 +198,7 @@ struct TablePatch {
 
 /// Checked and resolved commands, ready to be recorded.
 #[derive(Default)]
-pub(crate) struct Program {
+pub(crate) struct PreparedCommands {
     steps: Vec<Step>,
     /// Sets to be allocated, and the writes into them.
     shapes: Vec<SetShape>,
@@ -213,15 +213,18 @@ pub(crate) struct Program {
     owned: Vec<Keeper>,
     /// Memory of the buffers that commands name.
     bound: Vec<Arc<Allocation>>,
-    dispatches: u32,
+    /// Its dispatches, in order.
+    weights: Vec<Weight>,
+    /// Where it is cut, once that was decided.
+    cut: Option<Cut>,
     /// Commands that are measured, and their steps.
     timed: Vec<(Range<usize>, Arc<TimedCommand>)>,
 }
 
-impl Program {
+impl PreparedCommands {
     /// Translates a list of commands; for a profile, they are measured.
     pub fn of_list(core: &Core, list: &CommandList, resolver: &Resolver<'_>, profiled: bool) -> Result<Self> {
-        let mut program = Program::default();
+        let mut program = PreparedCommands::default();
         let named = if profiled { TimedCommand::of_list(list) } else { Vec::new() };
         let mut accessed = core.ctx.options.validation.synchronization.then(strict::Accessed::default);
         for (index, command) in list.commands.iter().enumerate() {
@@ -298,12 +301,29 @@ impl Program {
 
     /// Dispatches in it.
     pub fn dispatches(&self) -> u32 {
-        self.dispatches
+        self.weights.len() as u32
+    }
+
+    /// Decides where it is cut; the number of its parts. What is measured command by command stays whole.
+    pub fn decide_cut(&mut self, pace: &Pace) -> usize {
+        let whole = !self.timed.is_empty();
+        self.cut.insert(pace.cut(self.steps.len(), self.weights.clone(), whole)).len()
+    }
+
+    /// Where it is cut; in one part if nobody decided.
+    pub fn take_cut(&mut self, pace: &Pace) -> Cut {
+        let whole = || pace.cut(self.steps.len(), self.weights.clone(), true);
+        self.cut.take().unwrap_or_else(whole)
     }
 
     /// Whether there is nothing to record.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
+    }
+
+    /// Memory of the buffers that commands name, for whoever keeps it instead.
+    pub fn take_bound(&mut self) -> Vec<Arc<Allocation>> {
+        std::mem::take(&mut self.bound)
     }
 
     /// What has to live until the commands have finished: what they own, and the buffers they name.

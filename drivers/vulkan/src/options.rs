@@ -48,6 +48,11 @@ pub const OPTIONS: &[(&str, &str)] = &[
         "seconds|off (600): how long reads, writes and file transfers wait while the device finishes nothing",
     ),
     (
+        "submission_limit",
+        "milliseconds|off (50): longest estimated work of one submission; longer recordings are cut, so that what is \
+         cancelled ends soon",
+    ),
+    (
         "swiftshader",
         "auto|on|off|path (auto: when nothing else can be used): run on the processor with SwiftShader, loaded \
          directly; on lists it beside other devices, a path names its library",
@@ -206,6 +211,8 @@ pub struct VulkanOptions {
     pub robust_buffer_access: Option<bool>,
     /// Longest wait of the driver for itself while the device finishes nothing; `None` waits for ever.
     pub stall_limit: Option<Duration>,
+    /// Longest estimated work of one submission; `None` leaves recordings whole.
+    pub submission_limit: Option<Duration>,
     /// When SwiftShader is loaded directly.
     pub swiftshader: SwiftShaderChoice,
     /// Newer barriers where the device has them.
@@ -239,6 +246,7 @@ impl Default for VulkanOptions {
             repair: true,
             robust_buffer_access: None,
             stall_limit: Some(Duration::from_secs(600)),
+            submission_limit: Some(Duration::from_millis(50)),
             swiftshader: SwiftShaderChoice::default(),
             synchronization2: true,
             timeline: TimelineChoice::default(),
@@ -311,6 +319,11 @@ impl VulkanOptions {
             "stall_limit" => {
                 let seconds = number(name, value, 1, 24 * 60 * 60)?;
                 self.stall_limit = Some(Duration::from_secs(seconds.into()));
+            }
+            "submission_limit" if matches!(value, "off" | "false" | "no") => self.submission_limit = None,
+            "submission_limit" => {
+                let milliseconds = number(name, value, 1, 60 * 60 * 1000)?;
+                self.submission_limit = Some(Duration::from_millis(milliseconds.into()));
             }
             "swiftshader" => self.swiftshader = parse_swiftshader(value)?,
             "synchronization2" => self.synchronization2 = switch(name, value)?,
@@ -436,6 +449,7 @@ mod tests {
             ("pipeline_cache", "some/dir"),
             ("queues", "2"),
             ("robust_buffer_access", "true"),
+            ("submission_limit", "7"),
         ])
         .unwrap();
         assert_eq!(o.validation, ValidationModes { core: true, synchronization: true, gpu_assisted: true });
@@ -443,6 +457,8 @@ mod tests {
         assert_eq!(o.dispatch_abi, DispatchAbiChoice::BufferDeviceAddress);
         assert_eq!(o.pipeline_cache, PipelineCacheChoice::Directory("some/dir".into()));
         assert!(o.robust_buffer_access == Some(true) && o.names_wanted() && o.queues == 2);
+        assert_eq!(o.submission_limit, Some(Duration::from_millis(7)));
+        assert_eq!(parse(&[("submission_limit", "off")]).unwrap().submission_limit, None);
         assert_eq!(parse(&[("robust_buffer_access", "auto")]).unwrap(), VulkanOptions::default());
         assert_eq!(parse(&[("timeline", "emulated")]).unwrap().timeline, TimelineChoice::Emulated);
         let o = parse(&[("swiftshader", "some/lib.so"), ("icd", "a.json")]).unwrap();

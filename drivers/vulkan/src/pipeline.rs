@@ -7,7 +7,10 @@ mod split;
 
 use std::{
     ffi::CString,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
@@ -38,6 +41,8 @@ pub(crate) struct PipelineSource {
 /// A dispatchable function. Any thread may use it.
 pub(crate) struct Kernel {
     ctx: Arc<DeviceContext>,
+    /// Number in this process.
+    pub id: u64,
     /// Name for people.
     pub name: String,
     /// How it takes its arguments.
@@ -62,9 +67,11 @@ enum State {
 impl Kernel {
     /// A kernel whose pipeline is not built yet.
     pub fn new(ctx: Arc<DeviceContext>, name: String, layout: KernelLayout, source: PipelineSource) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let state = Mutex::new(State::Waiting);
         Kernel {
             ctx,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             name,
             layout,
             source,

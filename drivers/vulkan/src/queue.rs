@@ -4,17 +4,24 @@
 //! queue's only timeline by one; HAL semaphores remember the value that stands for them.
 
 mod batch;
+mod held;
+mod pace;
 mod recorder;
 mod retire;
 mod timeline;
 mod unfinished;
 mod watch;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 pub(crate) use batch::{Batch, Keeper, RecorderSource};
 use halite_facts::DeviceType;
 use halite_hal::{Fence, QueueOp, Result, Status};
+pub(crate) use pace::{Cut, Pace, Weight};
 use parking_lot::Mutex;
 pub(crate) use recorder::Recorder;
 use timeline::Timeline;
@@ -72,6 +79,7 @@ pub(crate) enum Work {
 pub(crate) struct Queue {
     ctx: Arc<DeviceContext>,
     progress: Arc<Progress>,
+    pace: Arc<Pace>,
     index: usize,
     family: u32,
     timeline: Arc<Timeline>,
@@ -84,6 +92,10 @@ struct State {
     /// The batch that accepts operations.
     open: Batch,
     in_flight: VecDeque<Batch>,
+    /// Closed batches that wait until the device has less to do.
+    held: VecDeque<Batch>,
+    /// When the last batch that finished was seen to; times of what follows count from there.
+    seen: Option<Instant>,
     idle: Vec<Recorder>,
     /// The last batches that could not be submitted, and why.
     failed: VecDeque<(u64, Status)>,
@@ -97,6 +109,8 @@ struct After {
     deferred: Vec<Deferred>,
     failed: Vec<(Batch, Status)>,
     watch: Option<u64>,
+    /// Batches are held up to this one: somebody has to submit them later.
+    held: Option<u64>,
     retire: bool,
 }
 
@@ -105,12 +119,15 @@ impl Queue {
     pub fn new(
         ctx: &Arc<DeviceContext>,
         progress: Arc<Progress>,
+        pace: &Arc<Pace>,
         index: usize,
         queue: &QueueHandle,
     ) -> Result<Self> {
         let state = State {
             open: Batch::new(1),
             in_flight: VecDeque::new(),
+            held: VecDeque::new(),
+            seen: None,
             idle: Vec::new(),
             failed: VecDeque::new(),
             dead: None,
@@ -118,6 +135,7 @@ impl Queue {
         Ok(Queue {
             ctx: ctx.clone(),
             progress,
+            pace: pace.clone(),
             index,
             family: queue.family,
             timeline: Timeline::create(ctx, queue.queue, index)?,
@@ -152,13 +170,25 @@ impl Queue {
         signal: &Fence,
         record: impl FnOnce(&mut Batch, &mut RecorderSource<'_>) -> Result<()>,
     ) -> Result<QueuePoint> {
+        self.place_part(core, waits, signal, None, record)
+    }
+
+    /// As `place`. What is a part of the work for the fence `part_of` has a batch to itself.
+    fn place_part(
+        &self,
+        core: &Arc<Core>,
+        waits: &[QueuePoint],
+        signal: &Fence,
+        part_of: Option<&Fence>,
+        record: impl FnOnce(&mut Batch, &mut RecorderSource<'_>) -> Result<()>,
+    ) -> Result<QueuePoint> {
         let mut after = After::default();
         let mut state = self.state.lock();
         if let Some(status) = &state.dead {
             return Err(status.clone());
         }
         let others = || waits.iter().filter(|p| p.queue != self.index);
-        if others().next().is_some() && state.open.has_work() {
+        if (others().next().is_some() || part_of.is_some()) && state.open.has_work() {
             // A wait holds back the whole submission; what came before must not wait with it.
             self.submit_open(&mut state, &mut after);
         }
@@ -174,9 +204,12 @@ impl Queue {
         let point = QueuePoint { queue: self.index, value: state.open.value };
         if placed.is_ok() {
             state.open.operations += 1;
+            state.open.part_of = part_of.filter(|fence| !fence.is_empty()).cloned();
+            state.open.unsignalled |= signal.is_empty() && state.open.part_of.is_none();
             state.open.waits.extend(others().map(|p| (core.queues[p.queue].timeline.clone(), p.value)));
             self.promise(core, &mut state.open, signal, &mut after);
             let full = state.open.operations >= BATCH_OPERATIONS || state.open.dispatches >= BATCH_DISPATCHES;
+            let full = full || part_of.is_some() || self.pace.is_full(state.open.estimate());
             if full || after.watch.is_some() {
                 self.submit_open(&mut state, &mut after);
             }
@@ -190,9 +223,11 @@ impl Queue {
     pub fn signal_at(&self, core: &Arc<Core>, value: u64, signal: &Fence) {
         let mut after = After::default();
         let mut state = self.state.lock();
-        let State { open, in_flight, .. } = &mut *state;
-        let batch =
-            if open.value == value { Some(open) } else { in_flight.iter_mut().find(|b| b.value == value) };
+        let State { open, in_flight, held, .. } = &mut *state;
+        let batch = match open.value == value {
+            true => Some(open),
+            false => in_flight.iter_mut().chain(held).find(|b| b.value == value),
+        };
         let placed = batch.is_some();
         if let Some(batch) = batch {
             self.promise(core, batch, signal, &mut after);
@@ -247,9 +282,20 @@ impl Queue {
     fn submit_open(&self, state: &mut State, after: &mut After) {
         after.retire |= state.in_flight.len() >= RETIRE_AT;
         let next = Batch::new(state.open.value + 1);
-        let mut batch = std::mem::replace(&mut state.open, next);
+        let batch = std::mem::replace(&mut state.open, next);
+        if state.held.is_empty() && !self.is_busy(state, &batch) {
+            return self.send(state, batch, after);
+        }
+        after.held = Some(batch.value);
+        state.held.push_back(batch);
+    }
+
+    fn send(&self, state: &mut State, mut batch: Batch, after: &mut After) {
         match self.submit(&mut batch) {
-            Ok(()) => state.in_flight.push_back(batch),
+            Ok(()) => {
+                batch.submitted = Some(Instant::now());
+                state.in_flight.push_back(batch);
+            }
             Err(status) => {
                 state.failed.truncate(FAILURES - 1);
                 state.failed.push_front((batch.value, status.clone()));

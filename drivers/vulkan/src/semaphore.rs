@@ -6,7 +6,7 @@
 use std::{
     any::Any,
     fmt,
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use halite_hal::{Code, Deadline, Result, Semaphore, SoftSemaphore, Status, Timepoint, status};
@@ -42,6 +42,8 @@ pub(crate) struct VulkanSemaphore {
     core: Arc<Core>,
     soft: SoftSemaphore,
     state: Mutex<State>,
+    /// Why nobody wants its work any more.
+    abandoned: OnceLock<Status>,
     me: Weak<VulkanSemaphore>,
 }
 
@@ -68,12 +70,23 @@ impl VulkanSemaphore {
     /// A semaphore with this initial payload.
     pub fn new(core: Arc<Core>, initial: u64) -> Arc<Self> {
         let soft = SoftSemaphore::new(core.ctx.id, initial);
-        Arc::new_cyclic(|me| VulkanSemaphore { core, soft, state: Mutex::default(), me: me.clone() })
+        Arc::new_cyclic(|me| VulkanSemaphore {
+            core,
+            soft,
+            state: Mutex::default(),
+            abandoned: OnceLock::new(),
+            me: me.clone(),
+        })
     }
 
     /// A reference that does not keep it alive.
     pub fn weak(&self) -> Weak<Self> {
         self.me.clone()
+    }
+
+    /// Why nobody wants its work any more, if that is so.
+    pub fn abandoned(&self) -> Option<&Status> {
+        self.abandoned.get()
     }
 
     /// What is known about a payload; the failure when the semaphore failed.
@@ -216,6 +229,11 @@ impl Semaphore for VulkanSemaphore {
         self.soft.fail(status);
         let ready = self.state.lock().take_deferred(u64::MAX);
         self.core.place_deferred(ready);
+    }
+
+    fn abandon(&self, status: &Status) {
+        // The first reason counts.
+        _ = self.abandoned.set(status.clone());
     }
 
     fn wait(&self, value: u64, deadline: Deadline) -> Result<()> {

@@ -10,7 +10,7 @@ use halite_hal::{
 use crate::{
     allocator::Allocation,
     device::Core,
-    lower::{MemoryRange, Program},
+    lower::{MemoryRange, PreparedCommands},
     semaphore::QueuePoint,
 };
 
@@ -212,7 +212,7 @@ impl Core {
         from: &MemoryRange,
         to: &MemoryRange,
     ) -> Result<QueuePoint> {
-        let mut program = Program::default();
+        let mut program = PreparedCommands::default();
         program.copy(from, to)?;
         if self.profiler.is_on() {
             program.time(0, Arc::new(TimedCommand::transfer(WorkKind::Copy, to.length)));

@@ -25,14 +25,14 @@ pub struct Reader<'a> {
 
 /// Names what is being read, for messages.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FieldName {
     table: &'static str,
     field: &'static str,
 }
 
-impl<K> From<&Field<K>> for Place {
+impl<K> From<&Field<K>> for FieldName {
     fn from(f: &Field<K>) -> Self {
-        Place { table: f.table, field: f.name }
+        FieldName { table: f.table, field: f.name }
     }
 }
 
@@ -49,7 +49,7 @@ pub struct Table<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct VectorView<'a, E> {
     reader: &'a Reader<'a>,
-    place: Place,
+    place: FieldName,
     start: usize,
     length: usize,
     depth: u32,
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
 
     /// Checks the identifier and opens the root table.
     pub fn root(&'a self, name: &'static str, identifier: &[u8; 4]) -> Result<Table<'a>> {
-        let place = Place { table: name, field: "root" };
+        let place = FieldName { table: name, field: "root" };
         let header = self.slice(place, 0, 8)?;
         if header[4..8] != identifier[..] {
             return Err(FlatbufferError::Identifier {
@@ -79,10 +79,10 @@ impl<'a> Reader<'a> {
 
     /// Opens the root table of a buffer that has no identifier.
     pub fn root_unnamed(&'a self, name: &'static str) -> Result<Table<'a>> {
-        self.root_table(Place { table: name, field: "root" })
+        self.root_table(FieldName { table: name, field: "root" })
     }
 
-    fn root_table(&'a self, place: Place) -> Result<Table<'a>> {
+    fn root_table(&'a self, place: FieldName) -> Result<Table<'a>> {
         let pos = self.follow(place, 0)?;
         self.table(place, pos, 0)
     }
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         (self.base as u64).saturating_add(pos as u64)
     }
 
-    fn charge(&self, place: Place, bytes: usize) -> Result<()> {
+    fn charge(&self, place: FieldName, bytes: usize) -> Result<()> {
         let cost = (bytes as u64).saturating_add(OBJECT_COST);
         let Some(left) = self.budget.get().checked_sub(cost) else {
             let length = self.data.len() as u64;
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn slice(&self, place: Place, pos: usize, length: usize) -> Result<&'a [u8]> {
+    fn slice(&self, place: FieldName, pos: usize, length: usize) -> Result<&'a [u8]> {
         pos.checked_add(length).and_then(|end| self.data.get(pos..end)).ok_or_else(|| {
             FlatbufferError::OutOfRange {
                 table: place.table,
@@ -114,12 +114,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn scalar<T: Scalar>(&self, place: Place, pos: usize) -> Result<T> {
+    fn scalar<T: Scalar>(&self, place: FieldName, pos: usize) -> Result<T> {
         Ok(T::decode(self.slice(place, pos, T::SIZE)?).expect("slice has SIZE bytes"))
     }
 
     /// Follows the offset stored at `pos` to an object, whose start must be aligned to four.
-    fn follow(&self, place: Place, pos: usize) -> Result<usize> {
+    fn follow(&self, place: FieldName, pos: usize) -> Result<usize> {
         let target = pos.saturating_add(self.scalar::<u32>(place, pos)? as usize);
         if !target.is_multiple_of(4) {
             let offset = self.file_offset(target);
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         Ok(target)
     }
 
-    fn table(&'a self, place: Place, pos: usize, depth: u32) -> Result<Table<'a>> {
+    fn table(&'a self, place: FieldName, pos: usize, depth: u32) -> Result<Table<'a>> {
         if depth > MAX_DEPTH {
             return Err(FlatbufferError::TooDeep {
                 table: place.table,
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         Ok(Table { reader: self, pos, vtable, depth })
     }
 
-    fn text(&self, place: Place, pos: usize) -> Result<&'a str> {
+    fn text(&self, place: FieldName, pos: usize) -> Result<&'a str> {
         let length = self.scalar::<u32>(place, pos)? as usize;
         let start = pos.saturating_add(4);
         let bytes = self.slice(place, start, length)?;
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Start and byte length of the vector at `pos` with elements of `size` bytes.
-    fn vector(&self, place: Place, pos: usize, size: usize) -> Result<(usize, usize, usize)> {
+    fn vector(&self, place: FieldName, pos: usize, size: usize) -> Result<(usize, usize, usize)> {
         let count = self.scalar::<u32>(place, pos)? as usize;
         let start = pos.saturating_add(4);
         let bytes = count.saturating_mul(size);
@@ -227,7 +227,7 @@ impl<'a> Table<'a> {
 
     /// A vector; empty when absent.
     pub fn vector<E: Element>(&self, f: &Field<Vector<E>>) -> Result<VectorView<'a, E>> {
-        let place = Place::from(f);
+        let place = FieldName::from(f);
         let (start, length) = match self.object(f)? {
             None => (0, 0),
             Some(pos) => {

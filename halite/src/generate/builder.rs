@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use halite_formats::gguf::{self, Gguf, Value};
-use halite_text::{ChatTemplate, Tokenizer};
+use halite_text::ChatTemplate;
 
-use super::{Generator, Inner, text_error};
-use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes, Source};
+use super::{Generator, Inner, load::Opened, text_error};
+use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes};
+
+/// The function of models that writes.
+const MAIN: &str = "main";
+/// Tokens of a call that gives the logits of all of them.
+const SCORED: usize = 64;
 
 /// Tokens that a call takes: one, and pieces of prompts. What is left of a prompt is filled up.
 const PIECES: [usize; 3] = [1, 32, 512];
@@ -18,6 +22,7 @@ const CONTEXT: usize = 4096;
 #[non_exhaustive]
 pub struct GeneratorOptions {
     context: Option<usize>,
+    scoring: bool,
 }
 
 impl GeneratorOptions {
@@ -33,6 +38,13 @@ impl GeneratorOptions {
         self.context = Some(tokens);
         self
     }
+
+    /// Whether [`super::Sequence::score`] is wanted, which tells how likely texts are. Off unless this says so.
+    #[must_use]
+    pub fn scoring(mut self, wanted: bool) -> Self {
+        self.scoring = wanted;
+        self
+    }
 }
 
 impl SessionBuilder {
@@ -40,21 +52,11 @@ impl SessionBuilder {
     ///
     /// # Errors
     /// As [`SessionBuilder::build`]; and the file is no GGUF file, or its tokenizer is not supported.
-    pub fn generator(mut self, options: GeneratorOptions) -> Result<Generator> {
-        let limits = self.options.begin();
-        let Some(main) = self.main.take() else {
-            return Err(Error::invalid("a generator needs a model: give it one with model(\"model.gguf\")"));
-        };
-        let loaded = main.load(self.mode(), &limits)?;
-        if !gguf::is_gguf(&loaded.bytes) {
-            let text = format!("'{}' is no GGUF file; text is generated with these", loaded.name);
-            return Err(Error::new(ErrorKind::Unsupported, text));
-        }
-        let file = Gguf::read(&loaded.bytes)
-            .map_err(|error| Error::new(ErrorKind::InvalidModel, format!("'{}': {error}", loaded.name)))?;
-        let tokenizer = Tokenizer::read(&file).map_err(text_error)?;
+    pub fn generator(self, options: GeneratorOptions) -> Result<Generator> {
+        let opened = Opened::of(self, "a generator")?;
+        let trained = opened.trained_context();
+        let Opened { builder, file, tokenizer, again } = opened;
         let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
-        let trained = trained_context(&file);
         let context = options.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
         if let Some(trained) = trained.filter(|trained| context > *trained) {
             log::warn!(
@@ -65,22 +67,15 @@ impl SessionBuilder {
             return Err(Error::invalid("a context of 0 tokens has no room for a prompt"));
         }
         let pieces: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context).collect();
-        let again = match (&loaded.path, &loaded.input) {
-            (Some(path), Some(_)) => Source::path(path),
-            // A stream cannot be read twice.
-            _ => Source::bytes(loaded.bytes.clone()).named(loaded.name.clone()),
-        };
-        let sizes = Sizes::new().dimension("tokens", pieces.clone()).dimension("rows", [1]);
-        let session = self.model(again).sizes(sizes.dimension("context", [context])).build()?;
-        Ok(Generator { inner: Arc::new(Inner { session, tokenizer, template, context, pieces }) })
-    }
-}
-
-/// Tokens that the model was trained for, if its file says so.
-fn trained_context(file: &Gguf) -> Option<usize> {
-    let Some(Value::Text(architecture)) = file.value("general.architecture") else { return None };
-    match file.value(&format!("{architecture}.context_length")) {
-        Some(Value::Int(tokens)) => usize::try_from(*tokens).ok().filter(|tokens| *tokens > 0),
-        _ => None,
+        let mut sizes = vec![Sizes::new().dimension("tokens", pieces.clone()).dimension("rows", [1])];
+        let scoring = options.scoring.then_some(SCORED.min(context));
+        sizes.extend(scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size])));
+        let sizes = Sizes::any_of(sizes).dimension("context", [context]);
+        let session = builder.model(again).sizes(sizes).build()?;
+        if !session.functions().iter().any(|function| function.name == MAIN) {
+            let text = "the model is an encoder, which makes vectors of texts and writes none (SessionBuilder::embedder)";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+        Ok(Generator { inner: Arc::new(Inner { session, tokenizer, template, context, pieces, scoring }) })
     }
 }

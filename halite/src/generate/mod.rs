@@ -1,7 +1,10 @@
-//! Generation of text: a language model's session, its tokenizer, and sequences of tokens with their caches.
+//! Language models: their sessions and tokenizers, sequences of tokens with their caches, and vectors of texts.
 
 mod builder;
+mod embed;
+mod load;
 mod run;
+mod score;
 mod sequence;
 
 use std::sync::Arc;
@@ -9,6 +12,7 @@ use std::sync::Arc;
 use halite_text::{ChatTemplate, TextError, Tokenizer};
 
 pub use builder::GeneratorOptions;
+pub use embed::Embedder;
 pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling};
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
@@ -49,6 +53,8 @@ struct Inner {
     context: usize,
     /// How many tokens calls take, the fewest first.
     pieces: Vec<usize>,
+    /// Tokens of a call that gives the logits of all.
+    scoring: Option<usize>,
 }
 
 impl Generator {
@@ -78,6 +84,11 @@ impl Generator {
     /// The text of tokens. Control tokens have none; bytes that are no UTF-8 are replaced.
     pub fn text(&self, tokens: &[u32]) -> String {
         self.inner.tokenizer.decode(tokens, false)
+    }
+
+    /// The token that texts begin with, if the model has one.
+    pub fn begin(&self) -> Option<u32> {
+        self.inner.tokenizer.begin()
     }
 
     /// Whether a token ends what the model says.

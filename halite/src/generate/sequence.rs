@@ -103,23 +103,44 @@ impl Sequence {
         }
     }
 
+    /// A call that takes `size` tokens, filled up, and gives the logits of the last of them.
     fn step(&mut self, size: usize, tokens: &[u32], options: &RunOptions) -> Result<()> {
+        let row = [(tokens.len() - 1) as i32];
+        self.logits = self.call(size, tokens, &row, options)?;
+        self.tokens.extend_from_slice(tokens);
+        Ok(())
+    }
+
+    /// The same with the logits of all, which are also those behind the last one.
+    pub(super) fn step_of_all(&mut self, tokens: &[u32], options: &RunOptions) -> Result<Vec<f32>> {
+        let size = self.generator.inner.scoring.unwrap_or(1);
+        let rows: Vec<i32> = (0..size as i32).collect();
+        let logits = self.call(size, tokens, &rows, options)?;
+        let width = logits.len() / size;
+        self.logits = logits[(tokens.len() - 1) * width..tokens.len() * width].to_vec();
+        self.tokens.extend_from_slice(tokens);
+        Ok(logits)
+    }
+
+    fn call(&mut self, size: usize, tokens: &[u32], rows: &[i32], options: &RunOptions) -> Result<Vec<f32>> {
         let first = self.tokens.len();
         // What fills a call up is behind the tokens, so that they do not see it, and what comes next writes over it.
         let all = tokens.iter().copied().chain(std::iter::repeat(0)).take(size);
         let all: Vec<i32> = all.map(|token| token as i32).collect();
         let positions: Vec<i64> = (first..first + size).map(|position| position as i64).collect();
-        let row = [(tokens.len() - 1) as i32];
-        let (all, positions, row) = (
+        let (all, positions, rows) = (
             Tensor::from_slice(&all, [size])?,
             Tensor::from_slice(&positions, [size])?,
-            Tensor::from_slice(&row, [1])?,
+            Tensor::from_slice(rows, [rows.len()])?,
         );
-        let inputs = [("tokens", &all), ("positions", &positions), ("rows", &row)];
+        let inputs = [("tokens", &all), ("positions", &positions), ("rows", &rows)];
         let outputs = self.state.run_with(inputs, options)?;
-        self.logits = outputs["logits"].to_vec::<f32>()?;
-        self.tokens.extend_from_slice(tokens);
-        Ok(())
+        outputs["logits"].to_vec::<f32>()
+    }
+
+    /// Whether tokens are known and there is room for them behind those that are there.
+    pub(super) fn check_room(&self, tokens: &[u32]) -> Result<()> {
+        self.check(self.tokens.len(), tokens)
     }
 
     fn check(&self, before: usize, tokens: &[u32]) -> Result<()> {

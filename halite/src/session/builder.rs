@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use halite_runtime::{self as runtime, ParameterIndex};
 
-use super::{Program, Session, module::ModuleProgram};
+use super::{Content, Session, module::ModuleProgram};
 use crate::{
     Cache, CancelToken, Device, Drivers, Error, LoadMode, Progress, Result, RunOptions, Source,
     options::Limits, source::Loaded,
@@ -283,7 +283,7 @@ impl SessionBuilder {
         };
         let program = ModuleProgram::new(session);
         let (functions, default) = (program.infos(), program.default_place());
-        Ok(Session::assemble(devices, functions, default, Program::Module(program)))
+        Ok(Session::assemble(devices, functions, default, Content::Module(program)))
     }
 }
 

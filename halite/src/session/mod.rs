@@ -103,10 +103,10 @@ struct Inner {
     default: Option<usize>,
     /// How long a call may take whose options do not say.
     time: OnceLock<Duration>,
-    program: Program,
+    program: Content,
 }
 
-enum Program {
+enum Content {
     Module(module::ModuleProgram),
     #[cfg(feature = "compiler")]
     Model(Box<model::ModelProgram>),
@@ -122,7 +122,7 @@ impl Session {
         devices: Vec<Device>,
         functions: Vec<FunctionInfo>,
         default: Option<usize>,
-        program: Program,
+        program: Content,
     ) -> Session {
         let names = |f: &FunctionInfo| f.all_outputs().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
@@ -274,9 +274,9 @@ impl Session {
     /// module is one.
     pub fn loaded_versions(&self) -> usize {
         match &self.0.program {
-            Program::Module(_) => 1,
+            Content::Module(_) => 1,
             #[cfg(feature = "compiler")]
-            Program::Model(model) => model.loaded_versions(),
+            Content::Model(model) => model.loaded_versions(),
         }
     }
 }
@@ -339,7 +339,7 @@ impl Function {
         if self.info().keeps_state() {
             return self.on_own_state(&limits, |state| state.run_within(inputs.into(), &limits));
         }
-        self.begin(inputs.into(), &limits)?.finish(&limits)
+        self.begin(inputs.into(), &limits)?.finish_or_stop(&limits)
     }
 
     /// Starts it and returns while the device works. Sizes of a model that were not seen before are compiled first, which
@@ -374,9 +374,9 @@ impl Function {
         let values = check::inputs(self.info(), values)?;
         let session = &self.session.0;
         let call = match &session.program {
-            Program::Module(module) => module.start(self.place, &values, (&session.devices, kept), limits)?,
+            Content::Module(module) => module.start(self.place, &values, (&session.devices, kept), limits)?,
             #[cfg(feature = "compiler")]
-            Program::Model(model) => model.start(self.place, &values, (&session.devices, kept), limits)?,
+            Content::Model(model) => model.start(self.place, &values, (&session.devices, kept), limits)?,
         };
         Ok(self.pending(Arc::new(call)))
     }
@@ -401,26 +401,26 @@ impl Function {
     /// As [`Function::run_with`].
     pub fn prewarm_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<()> {
         match &self.session.0.program {
-            Program::Module(_) => {
+            Content::Module(_) => {
                 let info = self.info();
                 check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
                 self.session.begin(options).check("getting ready")
             }
             #[cfg(feature = "compiler")]
-            Program::Model(_) if self.info().keeps_state() => {
+            Content::Model(_) if self.info().keeps_state() => {
                 self.state()?.run_with(inputs, options).map(drop)
             }
             #[cfg(feature = "compiler")]
-            Program::Model(_) => self.run_with(inputs, options).map(drop),
+            Content::Model(_) => self.run_with(inputs, options).map(drop),
         }
     }
 
     /// Sizes of named dimensions, and shapes of inputs, that the session was given.
     pub(crate) fn given_sizes(&self) -> Result<GivenSizes> {
         match &self.session.0.program {
-            Program::Module(_) => Ok(GivenSizes::default()),
+            Content::Module(_) => Ok(GivenSizes::default()),
             #[cfg(feature = "compiler")]
-            Program::Model(model) => model.given_sizes(self.place),
+            Content::Model(model) => model.given_sizes(self.place),
         }
     }
 

@@ -14,7 +14,7 @@ use halite_targets::Capabilities;
 use parking_lot::Mutex;
 
 use super::{
-    Program, Session, SessionBuilder,
+    Content, Session, SessionBuilder,
     choices::ModelOptions,
     open::OpenVersions,
     ports::Ports,
@@ -128,7 +128,7 @@ pub(super) fn build(
         }
         None => return Err(no_functions(&program.name)),
     }
-    Ok(Session::assemble(vec![device], infos, Some(0), Program::Model(Box::new(program))))
+    Ok(Session::assemble(vec![device], infos, Some(0), Content::Model(Box::new(program))))
 }
 
 fn no_functions(model: &str) -> Error {

@@ -78,6 +78,11 @@ impl Pending {
         }
     }
 
+    /// As [`Pending::finish`], for calls that nobody else waits for: where the limits end it, the rest of its work is left out.
+    pub(crate) fn finish_or_stop(&self, limits: &Limits) -> Result<Outputs> {
+        self.finish(limits).inspect_err(|error| self.call.abandon(error.status()))
+    }
+
     pub(crate) fn finish(&self, limits: &Limits) -> Result<Outputs> {
         let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
         let lift = |value| Value::lift(value, self.session.devices());

@@ -9,7 +9,7 @@ use std::{
 use halite_hal as hal;
 use halite_runtime::{self as runtime, RecordingNotes};
 
-use super::{Function, Program, states::lowered};
+use super::{Content, Function, states::lowered};
 use crate::{
     Device, Error, Outputs, Result, Value,
     options::Limits,
@@ -111,12 +111,12 @@ impl Laps {
 /// The handle of a function that is compiled and loaded for these inputs.
 fn ready(function: &Function, values: &[Value], limits: &Limits) -> Result<runtime::Function> {
     match &function.session.0.program {
-        Program::Module(module) => {
+        Content::Module(module) => {
             let _ = (values, limits);
             module.function(function.place).cloned()
         }
         #[cfg(feature = "compiler")]
-        Program::Model(model) => {
+        Content::Model(model) => {
             model.version(function.place, values, limits).map(|version| version.function.clone())
         }
     }
@@ -129,7 +129,7 @@ fn arguments(
 ) -> Result<Vec<runtime::Value>> {
     let (session, states) = (&function.session.0, handle.info().states());
     // A model is compiled for the inputs that are given.
-    let is_model = !matches!(session.program, Program::Module(_));
+    let is_model = !matches!(session.program, Content::Module(_));
     let given = values.iter().filter(|value| !is_model || !matches!(value, Value::Null));
     lowered(given, states, false, &session.devices)
 }

@@ -85,15 +85,42 @@ pub mod onnx {
         bytes(1, &content)
     }
 
+    /// Numbers of element types.
+    pub const F32: u64 = 1;
+    pub const I64: u64 = 7;
+    pub const BOOL: u64 = 9;
+
     /// A value of f32 with dimensions: numbers or names.
     pub fn value(field: u8, name: &str, dims: &[&str]) -> Vec<u8> {
+        typed_value(field, name, F32, dims)
+    }
+
+    /// A value of any type.
+    pub fn typed_value(field: u8, name: &str, element: u64, dims: &[&str]) -> Vec<u8> {
         let dim = |text: &&str| match text.parse::<u64>() {
             Ok(size) => bytes(1, &number(1, size)),
             Err(_) => bytes(1, &bytes(2, text.as_bytes())),
         };
         let shape: Vec<u8> = dims.iter().flat_map(dim).collect();
-        let tensor = [number(1, 1), bytes(2, &shape)].concat();
+        let tensor = [number(1, element), bytes(2, &shape)].concat();
         bytes(field, &[bytes(1, name.as_bytes()), bytes(2, &bytes(1, &tensor))].concat())
+    }
+
+    /// A node with an attribute that is a graph of these parts.
+    pub fn node_with_graph(
+        op: &str,
+        inputs: &[&str],
+        outputs: &[&str],
+        name: &str,
+        parts: &[Vec<u8>],
+    ) -> Vec<u8> {
+        let graph = [parts.concat(), bytes(2, b"body")].concat();
+        // Field 20 is the attribute's type; 5 is a graph.
+        let attribute = [bytes(1, name.as_bytes()), bytes(6, &graph), vec![0xA0, 0x01, 5]].concat();
+        let mut content: Vec<u8> = inputs.iter().flat_map(|name| bytes(1, name.as_bytes())).collect();
+        content.extend(outputs.iter().flat_map(|name| bytes(2, name.as_bytes())));
+        content.extend([bytes(4, op.as_bytes()), bytes(5, &attribute)].concat());
+        bytes(1, &content)
     }
 
     /// A constant of f32.
@@ -130,6 +157,26 @@ pub mod onnx {
             constant("w", &[width as u64, width as u64], &vec![factor; width * width]),
             value(11, "x", &["1", &size]),
             value(12, "y", &["1", &size]),
+        ])
+    }
+
+    /// Adds 1 to each of four numbers, as often as its input `n` says.
+    pub fn repeated() -> Vec<u8> {
+        let body = [
+            node("Add", &["v", "c"], &["next"]),
+            node("Identity", &["go"], &["again"]),
+            typed_value(11, "i", I64, &[]),
+            typed_value(11, "go", BOOL, &[]),
+            value(11, "v", &["4"]),
+            typed_value(12, "again", BOOL, &[]),
+            value(12, "next", &["4"]),
+        ];
+        model(&[
+            node_with_graph("Loop", &["n", "", "x"], &["y"], "body", &body),
+            constant("c", &[1], &[1.0]),
+            typed_value(11, "n", I64, &[]),
+            value(11, "x", &["4"]),
+            value(12, "y", &["4"]),
         ])
     }
 

@@ -30,7 +30,7 @@ pub struct Access {
 }
 
 /// A range of a buffer.
-struct Place {
+struct BufferRange {
     buffer: usize,
     offset: u64,
     length: u64,
@@ -106,7 +106,7 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    fn footprint(&mut self, place: &Place, binding: usize, footprint: &Footprint) {
+    fn footprint(&mut self, place: &BufferRange, binding: usize, footprint: &Footprint) {
         let Some(runs) = &footprint.bytes else {
             self.all_of(place, footprint.write, Some(binding), Basis::Binding);
             return;
@@ -131,14 +131,14 @@ impl Gatherer<'_> {
         });
     }
 
-    fn all_of(&mut self, place: &Place, write: bool, binding: Option<usize>, basis: Basis) {
+    fn all_of(&mut self, place: &BufferRange, write: bool, binding: Option<usize>, basis: Basis) {
         let (buffer, command, runs) = (place.buffer, self.command, None);
         let (from, to) = (place.offset, place.offset.saturating_add(place.length));
         self.accesses.push(Access { buffer, from, to, runs, write, command, binding, basis });
     }
 
     /// Where a reference lies; `None` when it has no bytes.
-    fn place(&self, reference: &BufferRef) -> Result<Option<Place>> {
+    fn place(&self, reference: &BufferRef) -> Result<Option<BufferRange>> {
         let slot = |slot: u32| self.table.entries.get(usize::try_from(slot).ok()?)?.as_ref();
         let (buffer, base, limit) = match &reference.target {
             CommandTarget::Direct(buffer) => (buffer, 0, buffer.byte_length()),
@@ -158,6 +158,6 @@ impl Gatherer<'_> {
         }
         let offset = base.checked_add(reference.offset).ok_or_else(outside)?;
         let buffer = Arc::as_ptr(buffer).cast::<()>().addr();
-        Ok((length > 0).then_some(Place { buffer, offset, length }))
+        Ok((length > 0).then_some(BufferRange { buffer, offset, length }))
     }
 }

@@ -13,7 +13,7 @@ mod mirror;
 mod recording;
 mod worker;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use self::{
     mirror::{Access, Mirrors},
@@ -28,6 +28,9 @@ use halite_hal::{
     Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, Device, Fence, QueueAffinity,
     QueueOp, Result, ResultExt, Status, bail, status,
 };
+
+/// How long closing a device waits for copies that have begun.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Devices that take each other's buffers and signal each other's semaphores, in the order given. What they are asked
 /// otherwise goes to the given ones, which should be validated. A single device is given back as it is.
@@ -45,6 +48,14 @@ pub fn connect(devices: Vec<Arc<dyn Device>>) -> Vec<Arc<dyn Device>> {
 struct PeerDevice {
     inner: Arc<dyn Device>,
     worker: Worker,
+}
+
+impl Drop for PeerDevice {
+    /// The thread lets go of what it holds first: the device ends on the thread of its owner, whose program may end next.
+    fn drop(&mut self) {
+        // A copy that hangs keeps its device alive, and nobody waits for it longer.
+        _ = self.worker.let_go(CLOSE_LIMIT);
+    }
 }
 
 /// An operation that waits for its turn, with mirrors instead of foreign buffers.
@@ -185,9 +196,9 @@ impl Mirrored {
     }
 
     fn end(self: Box<Self>, result: Result<()>) {
-        let Mirrored { worker, signal, mirrors, op, .. } = *self;
-        // Whoever waited may count on the memory being free.
-        drop((mirrors, op));
+        let Mirrored { device, worker, signal, mirrors, op, .. } = *self;
+        // Whoever waited may count on the memory being free, and on being the last who holds the device.
+        drop((mirrors, op, device));
         signal.settle(result);
         worker.leave();
     }

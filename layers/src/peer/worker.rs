@@ -1,6 +1,12 @@
 //! The thread that copies between devices.
 
-use std::{collections::VecDeque, fmt, sync::Arc, thread, time::Duration};
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::Arc,
+    thread::{self, ThreadId},
+    time::{Duration, Instant},
+};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -27,6 +33,8 @@ struct Shared {
 struct State {
     jobs: VecDeque<Job>,
     running: bool,
+    /// Who is in the middle of a job, or drops what it held.
+    busy: Option<ThreadId>,
     operations: usize,
 }
 
@@ -75,6 +83,24 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Waits until no job is queued or under way, and nothing of one is held any more; `false` when that takes too long. A job does
+    /// not wait for itself.
+    pub fn let_go(&self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        let mut state = self.0.state.lock();
+        while state.busy.is_some() || !state.jobs.is_empty() {
+            if state.busy == Some(thread::current().id()) {
+                return true;
+            }
+            if self.0.idle.wait_until(&mut state, end).timed_out() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
 impl Shared {
     fn run(&self, linger: Duration) {
         loop {
@@ -84,8 +110,11 @@ impl Shared {
             }
             match state.jobs.pop_front() {
                 Some(job) => {
+                    state.busy = Some(thread::current().id());
                     drop(state);
                     job();
+                    self.state.lock().busy = None;
+                    self.idle.notify_all();
                 }
                 None => {
                     state.running = false;
@@ -100,5 +129,43 @@ impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.0.state.lock();
         write!(f, "Worker({} jobs, {} operations)", state.jobs.len(), state.operations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn what_a_job_holds_is_let_go_before_a_device_is_closed() {
+        let worker = Worker::default();
+        let held = Arc::new(());
+        let (told, tells) = mpsc::channel();
+        let (open, gate) = mpsc::channel::<()>();
+        let own = held.clone();
+        worker.push(Box::new(move || {
+            let own = own;
+            told.send(()).unwrap();
+            // Whoever waited for the work goes on, and the job still holds what it worked on.
+            _ = gate.recv();
+            drop(own);
+        }));
+        tells.recv().unwrap();
+        assert!(!worker.let_go(Duration::from_millis(1)), "the job is under way");
+        let opener = thread::spawn(move || drop(open));
+        assert!(worker.let_go(Duration::from_secs(60)));
+        assert_eq!(Arc::strong_count(&held), 1);
+        opener.join().unwrap();
+    }
+
+    #[test]
+    fn a_job_does_not_wait_for_itself() {
+        let worker = Worker::default();
+        let (told, tells) = mpsc::channel();
+        let own = worker.clone();
+        worker.push(Box::new(move || told.send(own.let_go(Duration::from_secs(60))).unwrap()));
+        assert!(tells.recv().unwrap());
     }
 }

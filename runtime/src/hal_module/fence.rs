@@ -11,6 +11,7 @@ use super::{
     objects::FenceObject,
     wait::wait_for_fence,
 };
+use crate::begun;
 
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry(hal::FENCE_CREATE, create),
@@ -24,7 +25,9 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 fn create(_: &HalModule, args: &mut Arguments, results: &mut Results) -> Result<()> {
     let device = device(args)?;
     let _flags = args.i64()?;
-    results.object(FenceObject(Fence::new(device.device.create_semaphore(0)?, 1)));
+    let fence = Fence::new(device.device.create_semaphore(0)?, 1);
+    begun::note(&fence);
+    results.object(FenceObject(fence));
     Ok(())
 }
 

@@ -6,13 +6,13 @@ use spirv::{GlslStd450Op, Op};
 use halite_spirv::Id;
 
 use super::{
-    kernel::Kernel,
+    kernel::KernelBuilder,
     lanes::Register,
     layout::{Access, Walk},
     memory::{unpack, unpack_each, unpack_pair, width_of, words_of},
 };
 
-impl Kernel<'_> {
+impl KernelBuilder<'_> {
     /// Four elements of an input that does not lie as the outputs, from `base` of the outputs on. `stride` is the number of
     /// its first stride among the kernel's numbers, and moves behind its last.
     pub(crate) fn elsewhere(&mut self, binding: u32, base: Id, stride: &mut usize) -> Register {

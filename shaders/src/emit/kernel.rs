@@ -71,7 +71,7 @@ pub(crate) fn emit(
     } else {
         numbers.iter().map(|n| lanes.word(n.exact_word())).collect()
     };
-    let mut kernel = Kernel {
+    let mut kernel = KernelBuilder {
         lanes,
         buffers: Buffers::default(),
         layout,
@@ -141,7 +141,7 @@ fn push_constants(lanes: &mut Lanes, count: usize) -> Vec<Id> {
 }
 
 /// A kernel in the making.
-pub(crate) struct Kernel<'a> {
+pub(crate) struct KernelBuilder<'a> {
     pub(crate) lanes: Lanes,
     pub(crate) buffers: Buffers,
     pub(crate) layout: &'a Layout,
@@ -152,7 +152,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) quads: u32,
 }
 
-impl Kernel<'_> {
+impl KernelBuilder<'_> {
     /// Whether the elements of the last invocation may be fewer.
     pub(crate) fn has_tail(&self) -> bool {
         !self.layout.elements.is_multiple_of(LANES * self.quads)

@@ -11,7 +11,7 @@ use super::{
 const NUMBERS: [&str; 2] = ["params", "needs"];
 
 /// The combination for which texts are filled in.
-struct Place<'a> {
+struct Combination<'a> {
     /// The entry's name.
     entry: &'a str,
     /// Axes and the value of each.
@@ -47,7 +47,7 @@ impl List {
             }
         }
         let chosen = entry.axes.iter().copied().zip(at.iter().copied()).collect();
-        let place = Place { entry: &entry.name, chosen };
+        let place = Combination { entry: &entry.name, chosen };
         for (key, value) in &mut fields {
             self.fill(&place, value, NUMBERS.contains(&key.as_str()))?;
         }
@@ -55,7 +55,7 @@ impl List {
     }
 
     /// Fills in the texts of a value.
-    fn fill(&mut self, place: &Place<'_>, value: &mut Value, numbers: bool) -> Result<(), ExpandError> {
+    fn fill(&mut self, place: &Combination<'_>, value: &mut Value, numbers: bool) -> Result<(), ExpandError> {
         match value {
             // Most texts name nothing, and stay what they are.
             Value::String(text) if !text.contains('{') && !numbers => {}
@@ -90,7 +90,12 @@ impl List {
     }
 
     /// A text of a list: one for each value of the first axis that the entry's name does not name, and so on.
-    fn texts(&mut self, place: &Place<'_>, text: &str, into: &mut Vec<Value>) -> Result<(), ExpandError> {
+    fn texts(
+        &mut self,
+        place: &Combination<'_>,
+        text: &str,
+        into: &mut Vec<Value>,
+    ) -> Result<(), ExpandError> {
         for name in named(place.entry, text)? {
             let axis = self.axis(place.entry, name)?;
             if place.chosen.iter().any(|(own, _)| *own == axis) {
@@ -101,7 +106,7 @@ impl List {
                 self.axes[axis].values[value].used = true;
                 let mut chosen = place.chosen.clone();
                 chosen.push((axis, value));
-                self.texts(&Place { entry: place.entry, chosen }, text, into)?;
+                self.texts(&Combination { entry: place.entry, chosen }, text, into)?;
             }
             return Ok(());
         }
@@ -110,7 +115,7 @@ impl List {
     }
 
     /// A text with what it names.
-    fn text(&mut self, place: &Place<'_>, text: &str) -> Result<String, ExpandError> {
+    fn text(&mut self, place: &Combination<'_>, text: &str) -> Result<String, ExpandError> {
         let (mut filled, mut rest) = (String::with_capacity(text.len()), text);
         while let Some((before, name, after)) = next(place.entry, rest)? {
             filled.push_str(before);
@@ -122,7 +127,7 @@ impl List {
     }
 
     /// The text of a value, or its word.
-    fn value(&mut self, place: &Place<'_>, name: &Named<'_>) -> Result<&str, ExpandError> {
+    fn value(&mut self, place: &Combination<'_>, name: &Named<'_>) -> Result<&str, ExpandError> {
         let axis = self.axis(place.entry, name.axis)?;
         let Some((_, value)) = place.chosen.iter().find(|(own, _)| *own == axis) else {
             let what = format!("only a text in a list can name '{}', which the name does not", name.axis);

@@ -6,7 +6,7 @@ use crate::{
     Params, Plan, Slot, Unfit,
     plans::{
         Lower,
-        convolution::{self, Kernel, exchange, matrix, window},
+        convolution::{self, KernelInputs, exchange, matrix, window},
         epilogue::{self, Added, Epilogue},
     },
 };
@@ -39,7 +39,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
     let shape = op.shape().map_err(Unfit)?;
     let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
     let (bindings, activation) = (bindings(added), op.activation);
-    let kernel = Kernel { build, params, added, activation, bindings, more: Vec::new() };
+    let kernel = KernelInputs { build, params, added, activation, bindings, more: Vec::new() };
     let add = format!("conv2d_matrix_add_{}", op.dtype);
     match template {
         "depthwise" => convolution::depthwise(&shape, kernel),

@@ -6,7 +6,7 @@ use crate::{
     Params, Plan, Slot, Unfit,
     plans::{
         Lower,
-        convolution::{self, Kernel, matrix},
+        convolution::{self, KernelInputs, bytes, matrix},
         epilogue::Added,
     },
 };
@@ -24,10 +24,12 @@ impl Lower for Conv2dInt8 {
         let whole = self.bias_type == DType::I32;
         let added = Added { bias: self.bias && whole, scaled_bias: self.bias && !whole, ..Added::default() };
         let activation = Activation::None;
-        let kernel = Kernel { build, params, added, activation, bindings, more };
+        let kernel = KernelInputs { build, params, added, activation, bindings, more };
         match template {
             "direct" => convolution::direct(&shape, kernel),
             "gemm" => matrix::gemm(&shape, kernel),
+            "dots" => bytes::dots(&shape, kernel, self.data == DType::U8),
+            "depthwise" => bytes::depthwise(&shape, kernel, self.data == DType::U8),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }

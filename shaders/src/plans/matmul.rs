@@ -14,7 +14,7 @@ use crate::{
     plan::{fixed, groups, module, narrow},
     plans::{
         Lower,
-        convolution::{self, Kernel},
+        convolution::{self, KernelInputs},
         epilogue::{self, Added, Epilogue, activation_code},
     },
 };
@@ -144,7 +144,7 @@ fn as_convolution<'a>(
     op: &MatMul,
     build: &'a str,
     params: &'a Params,
-) -> Result<(Convolution, Kernel<'a>), Unfit> {
+) -> Result<(Convolution, KernelInputs<'a>), Unfit> {
     if ![op.m, op.n, op.k, op.batch].iter().all(|size| size.is_constant()) {
         return Err(Unfit("wants sizes that are known when it is chosen".into()));
     }
@@ -163,7 +163,7 @@ fn as_convolution<'a>(
     let added = Added { bias: false, place_bias: op.bias, ..added(op) };
     let [bias, residual] = epilogue(op).1;
     let bindings = vec![Slot::Input(1), Slot::Input(0), bias, Slot::Output(0), residual];
-    let kernel = Kernel { build, params, added, activation: op.activation, bindings, more: Vec::new() };
+    let kernel = KernelInputs { build, params, added, activation: op.activation, bindings, more: Vec::new() };
     Ok((images, kernel))
 }
 
@@ -289,7 +289,8 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     let (bm, bn, bk, wm, wn) = (p("bm")?, p("bn")?, p("bk")?, p("wm")?, p("wn")?);
     let (stages, ahead, mm, mn, mk) = (p("stages")?, p("ahead")?, p("mm")?, p("mn")?, p("mk")?);
     let subgroups = (bm / wm) * (bn / wn);
-    let lanes = 32 * subgroups;
+    let wave = p("wave")?;
+    let lanes = wave * subgroups;
     let pack = fixed("a word", 16 / op.lhs.size())?;
     // Bytes that lie across k are turned in blocks of four words.
     let right = if op.lhs == DType::I8 && !op.rhs_transposed { bn * bk / pack / 4 } else { bn * bk / pack };
@@ -324,7 +325,7 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         push: vec![m, n, k, stride / Size::from(pack), part, batch],
         bindings: bindings(op),
         grid: [groups(op.n, bn)?, groups(op.m, bm)?, z],
-        subgroup_size: 32,
+        subgroup_size: wave,
     };
     if parts == 1 { Ok(Plan::of(step)) } else { summed(op, step, parts) }
 }

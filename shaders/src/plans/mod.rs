@@ -20,6 +20,7 @@ mod cumulative_sum;
 mod elementwise;
 mod embedding;
 pub(crate) mod epilogue;
+mod expert_matmul;
 mod gather;
 mod gather_elements;
 mod gather_nd;
@@ -33,6 +34,7 @@ mod order;
 mod pad;
 mod pool2d;
 mod quant_matmul;
+mod recurrent;
 mod reduce;
 mod resize;
 mod rotary;
@@ -78,6 +80,7 @@ lowered! {
     CumulativeSum,
     Elementwise,
     Embedding,
+    ExpertMatMul,
     Gather,
     GatherElements,
     GatherNd,
@@ -88,6 +91,7 @@ lowered! {
     Pad,
     Pool2d,
     QuantMatMul,
+    Recurrent,
     Reduce,
     Resize,
     Rotary,

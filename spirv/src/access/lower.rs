@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use spirv::{BuiltIn, Decoration, GlslStd450Op, Op, StorageClass};
 
 use super::expr::{Binary, Expr, ExprId, Limit, Order, Resize};
-use crate::{cfg::Function, decorations::Decorations, module::Inst, program::Program, types::Type};
+use crate::{cfg::Function, decorations::Decorations, module::Inst, program::ParsedModule, types::Type};
 
 /// Expressions deeper than this are unknown.
 const MOST_DEPTH: u32 = 160;
@@ -14,7 +14,7 @@ const MOST_EXPRESSIONS: usize = 1 << 16;
 
 /// Cuts expressions out of one function. Each id becomes one expression, so that what is computed once stays one value.
 pub(super) struct Lowering<'a, 'w> {
-    pub program: &'a Program<'w>,
+    pub program: &'a ParsedModule<'w>,
     pub function: &'a Function,
     pub decorations: &'a Decorations<'w>,
     pub exprs: Vec<Expr>,
@@ -25,7 +25,11 @@ pub(super) struct Lowering<'a, 'w> {
 }
 
 impl<'a, 'w> Lowering<'a, 'w> {
-    pub fn new(program: &'a Program<'w>, function: &'a Function, decorations: &'a Decorations<'w>) -> Self {
+    pub fn new(
+        program: &'a ParsedModule<'w>,
+        function: &'a Function,
+        decorations: &'a Decorations<'w>,
+    ) -> Self {
         let (exprs, of_id, open) = (Vec::new(), HashMap::new(), Vec::new());
         Lowering { program, function, decorations, exprs, of_id, open, depth: 0 }
     }

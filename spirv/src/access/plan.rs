@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cfg::Function, decorations::Decorations, error::SpirvError, module::Inst, pointers::accessed,
-    program::Program, types::Type, validate::validated,
+    program::ParsedModule, types::Type, validate::validated,
 };
 
 /// Kernels with more accesses than this are not looked into: any of their bindings may be accessed.
@@ -111,7 +111,7 @@ struct Reader<'p, 'a, 'w> {
 }
 
 impl<'a, 'w> Reader<'_, 'a, 'w> {
-    fn program(&self) -> &'a Program<'w> {
+    fn program(&self) -> &'a ParsedModule<'w> {
         self.lowering.program
     }
 

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use spirv::{Decoration, Op, StorageClass};
 
 use super::uniform::root_variable;
-use crate::{cfg::Function, decorations::Decorations, pointers::accessed, program::Program, types::Type};
+use crate::{
+    cfg::Function, decorations::Decorations, pointers::accessed, program::ParsedModule, types::Type,
+};
 
 /// Kernels with more memory accesses are not analysed.
 const MAX_ACCESSES: usize = 4096;
@@ -30,7 +32,7 @@ pub(super) struct Access {
     pub like: usize,
 }
 
-pub(super) fn aliased_shared_memory(program: &Program<'_>, decorations: &Decorations<'_>) -> bool {
+pub(super) fn aliased_shared_memory(program: &ParsedModule<'_>, decorations: &Decorations<'_>) -> bool {
     program
         .module
         .insts()
@@ -39,15 +41,15 @@ pub(super) fn aliased_shared_memory(program: &Program<'_>, decorations: &Decorat
         .any(|i| decorations.has(i.id, Decoration::Aliased) && memory_kind(program, i.id) == Some(true))
 }
 
-pub(super) fn accesses_shared(program: &Program<'_>, function: &Function) -> bool {
+pub(super) fn accesses_shared(program: &ParsedModule<'_>, function: &Function) -> bool {
     accesses(program, function, &[StorageClass::Workgroup, StorageClass::StorageBuffer])
 }
 
-pub(super) fn accesses_workgroup(program: &Program<'_>, function: &Function) -> bool {
+pub(super) fn accesses_workgroup(program: &ParsedModule<'_>, function: &Function) -> bool {
     accesses(program, function, &[StorageClass::Workgroup])
 }
 
-fn accesses(program: &Program<'_>, function: &Function, classes: &[StorageClass]) -> bool {
+fn accesses(program: &ParsedModule<'_>, function: &Function, classes: &[StorageClass]) -> bool {
     let known = |id: u32| {
         let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
         matches!(ty, Some(Type::Pointer { class, .. }) if classes.contains(class))
@@ -57,7 +59,7 @@ fn accesses(program: &Program<'_>, function: &Function, classes: &[StorageClass]
 
 /// The accesses to memory that other invocations see too, with their index expressions.
 pub(super) fn collect(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     function: &Function,
 ) -> Result<Vec<(Access, Vec<u32>)>, Unknown> {
     let mut list: Vec<(Access, Vec<u32>)> = Vec::new();
@@ -96,7 +98,7 @@ pub(super) fn collect(
 }
 
 /// Whether a pointer leads to workgroup memory (true) or a storage buffer (false).
-fn memory_kind(program: &Program<'_>, pointer: u32) -> Option<bool> {
+fn memory_kind(program: &ParsedModule<'_>, pointer: u32) -> Option<bool> {
     match program.types.get(program.module.def(pointer)?.ty)? {
         Type::Pointer { class: StorageClass::Workgroup, .. } => Some(true),
         Type::Pointer { class: StorageClass::StorageBuffer, .. } => Some(false),
@@ -105,7 +107,7 @@ fn memory_kind(program: &Program<'_>, pointer: u32) -> Option<bool> {
 }
 
 /// The indices from the variable to the pointer, outermost first.
-fn indices_of(program: &Program<'_>, pointer: u32) -> Vec<u32> {
+fn indices_of(program: &ParsedModule<'_>, pointer: u32) -> Vec<u32> {
     let mut chains = Vec::new();
     let mut at = pointer;
     while let Some(def) = program.module.def(at).filter(|d| d.op != Op::Variable) {
@@ -116,7 +118,7 @@ fn indices_of(program: &Program<'_>, pointer: u32) -> Vec<u32> {
     chains.iter().rev().flat_map(|c| c.iter().copied()).collect()
 }
 
-pub(super) fn stored_constant(program: &Program<'_>, inst: usize) -> Option<u32> {
+pub(super) fn stored_constant(program: &ParsedModule<'_>, inst: usize) -> Option<u32> {
     let inst = &program.module.insts()[inst];
     let value = *program.module.operands(inst).get(1).filter(|_| inst.op == Op::Store)?;
     program.module.def(value).filter(|d| crate::grammar::is_constant(d.op)).map(|_| value)

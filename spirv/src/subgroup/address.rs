@@ -12,7 +12,7 @@ use super::{
     lanes::Lane,
     uniform::{Uniformity, root_variable},
 };
-use crate::{cfg::Function, decorations::Decorations, program::Program, types::Type};
+use crate::{cfg::Function, decorations::Decorations, program::ParsedModule, types::Type};
 
 /// Loop counters longer than this are not enumerated.
 const MAX_TRIP: usize = 4096;
@@ -80,7 +80,7 @@ pub(super) struct Address {
 
 /// Evaluates indices for one function.
 pub(super) struct Evaluator<'a, 'w> {
-    pub program: &'a Program<'w>,
+    pub program: &'a ParsedModule<'w>,
     pub function: &'a Function,
     pub decorations: &'a Decorations<'w>,
     pub uniformity: &'a Uniformity,

@@ -12,7 +12,7 @@ use spirv::{BuiltIn, Decoration, Op, StorageClass};
 use super::{barrier::barrier, hazard::Analysis, repair::insert_barriers, uniform::Uniformity};
 use crate::{
     cfg::Function, decorations::Decorations, edit::Editor, entry::Entry, facts::is_subgroup_op, module::Inst,
-    program::Program, types::Type, validate::validated, words::instruction,
+    program::ParsedModule, types::Type, validate::validated, words::instruction,
 };
 
 /// Workgroup memory that every Vulkan device has.
@@ -21,7 +21,7 @@ const MEMORY_LIMIT: u64 = 16 * 1024;
 const SIZE_LIMIT: usize = 1 << 16;
 
 /// The module without subgroup instructions, or why that is not possible.
-pub(super) fn emulate(program: &Program<'_>, entry: &Entry, width: u32) -> Result<Vec<u32>, String> {
+pub(super) fn emulate(program: &ParsedModule<'_>, entry: &Entry, width: u32) -> Result<Vec<u32>, String> {
     let decorations = Decorations::read(&program.module);
     let invocations = entry.local_size.iter().product::<u32>();
     check(program, &decorations, invocations, width)?;
@@ -69,7 +69,7 @@ pub(super) fn emulate(program: &Program<'_>, entry: &Entry, width: u32) -> Resul
 
 /// What the whole module must be like.
 fn check(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     decorations: &Decorations<'_>,
     invocations: u32,
     width: u32,
@@ -105,14 +105,14 @@ fn check(
     if narrow { Err("it has barriers of subgroup scope".to_owned()) } else { Ok(()) }
 }
 
-fn first_after_variables<'a>(program: &'a Program<'_>, function: &Function) -> &'a Inst {
+fn first_after_variables<'a>(program: &'a ParsedModule<'_>, function: &Function) -> &'a Inst {
     let block = &function.blocks[0];
     let head = |op: Op| matches!(op, Op::Label | Op::Variable | Op::Line | Op::NoLine);
     let insts = &program.module.insts()[block.first..=block.last];
     insts.iter().find(|i| !head(i.op)).unwrap_or(&insts[insts.len() - 1])
 }
 
-fn workgroup_bytes(program: &Program<'_>) -> u64 {
+fn workgroup_bytes(program: &ParsedModule<'_>) -> u64 {
     let variables = program.module.insts().iter().filter(|i| i.op == Op::Variable);
     let sizes = variables.filter_map(|i| match program.types.get(i.ty)? {
         Type::Pointer { class: StorageClass::Workgroup, pointee } => Some(program.types.size(*pointee)),
@@ -136,7 +136,7 @@ fn synchronized(words: Vec<u32>, entry: &str) -> Result<Vec<u32>, String> {
 
 /// The invocation's place, and the arrays that operands are exchanged through.
 struct Lanes<'a, 'w> {
-    program: &'a Program<'w>,
+    program: &'a ParsedModule<'w>,
     width: u32,
     invocations: u32,
     uint: u32,
@@ -151,7 +151,7 @@ struct Lanes<'a, 'w> {
 
 impl<'a, 'w> Lanes<'a, 'w> {
     fn new(
-        program: &'a Program<'w>,
+        program: &'a ParsedModule<'w>,
         decorations: &Decorations<'_>,
         edit: &mut Editor<'_, '_>,
         start: &Inst,

@@ -2,7 +2,7 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use crate::program::Program;
+use crate::program::ParsedModule;
 
 /// The result of a core instruction on known operands; `None` if it has none or is not known here.
 pub(super) fn core(op: Op, operands: &[u32]) -> Option<u32> {
@@ -60,7 +60,7 @@ fn binary(op: Op, a: u32, b: u32) -> Option<u32> {
 }
 
 /// The result of an instruction of the GLSL set on known operands.
-pub(super) fn extended(program: &Program<'_>, set: u32, number: u32, operands: &[u32]) -> Option<u32> {
+pub(super) fn extended(program: &ParsedModule<'_>, set: u32, number: u32, operands: &[u32]) -> Option<u32> {
     let op = program.module.glsl_op(set, number)?;
     match (op, operands) {
         (GlslStd450Op::UMin, [a, b]) => Some(*a.min(b)),

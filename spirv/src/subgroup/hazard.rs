@@ -25,7 +25,7 @@ use super::{
     replica::{Equal, dimensions_of_no_value, replica_dimensions},
     uniform::Uniformity,
 };
-use crate::{cfg::Function, decorations::Decorations, entry::Entry, module::Inst, program::Program};
+use crate::{cfg::Function, decorations::Decorations, entry::Entry, module::Inst, program::ParsedModule};
 
 /// Expression evaluations per kernel before addresses count as unknown.
 const EVAL_BUDGET: usize = 1_000_000;
@@ -49,7 +49,7 @@ enum Event {
 
 /// The memory accesses of one entry point, ready to be asked about barriers.
 pub(super) struct Analysis<'a, 'w> {
-    pub program: &'a Program<'w>,
+    pub program: &'a ParsedModule<'w>,
     pub function: &'a Function,
     pub uniformity: Uniformity,
     pub accesses: Vec<Access>,
@@ -88,7 +88,7 @@ pub(super) struct Hazard {
 impl<'a, 'w> Analysis<'a, 'w> {
     /// Collects the accesses of an entry point; `None` if it shares no memory that it writes.
     pub fn of(
-        program: &'a Program<'w>,
+        program: &'a ParsedModule<'w>,
         entry: &Entry,
         decorations: &'a Decorations<'w>,
     ) -> Result<Option<Self>, Unknown> {
@@ -399,7 +399,7 @@ impl<'a, 'w> Analysis<'a, 'w> {
 }
 
 /// The accesses of a function, and the classes that they fall into.
-fn classified(program: &Program<'_>, function: &Function) -> Result<(Vec<Access>, Vec<Class>), Unknown> {
+fn classified(program: &ParsedModule<'_>, function: &Function) -> Result<(Vec<Access>, Vec<Class>), Unknown> {
     let (mut numbers, mut classes, mut accesses) = (HashMap::new(), Vec::new(), Vec::<Access>::new());
     let mut equal = HashMap::new();
     let lanes = Lanes::of(program, function);
@@ -481,7 +481,7 @@ fn separates(event: &Event, chosen: &[bool], for_shared: bool) -> bool {
 }
 
 /// What a barrier instruction of workgroup scope orders.
-fn barrier(program: &Program<'_>, inst: &Inst) -> Option<Event> {
+fn barrier(program: &ParsedModule<'_>, inst: &Inst) -> Option<Event> {
     if inst.op != Op::ControlBarrier {
         return None;
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use spirv::Op;
 
-use crate::{cfg::Function, program::Program, types::Type};
+use crate::{cfg::Function, program::ParsedModule, types::Type};
 
 /// Expressions deeper than this may have any bit set.
 const MAX_DEPTH: u32 = 8;
@@ -33,13 +33,13 @@ impl Lane {
 
 /// Finds the lanes of one function's accesses.
 pub(super) struct Lanes<'a, 'w> {
-    program: &'a Program<'w>,
+    program: &'a ParsedModule<'w>,
     /// Instruction indices by the ids they use; empty if nothing is packed.
     users: HashMap<u32, Vec<usize>>,
 }
 
 impl<'a, 'w> Lanes<'a, 'w> {
-    pub fn of(program: &'a Program<'w>, function: &Function) -> Self {
+    pub fn of(program: &'a ParsedModule<'w>, function: &Function) -> Self {
         let mut users = HashMap::<u32, Vec<usize>>::new();
         let body = function.blocks.iter().flat_map(|b| b.first..=b.last);
         if program.body(function).any(|i| matches!(i.op, Op::AtomicAnd | Op::AtomicOr)) {

@@ -8,7 +8,7 @@ use super::{
     usage::{SubgroupUse, usage},
 };
 use crate::{
-    decorations::Decorations, entry::Entry, error::SpirvError, program::Program, validate::validated,
+    decorations::Decorations, entry::Entry, error::SpirvError, program::ParsedModule, validate::validated,
 };
 
 /// Decides what to do with one entry point of a module on a device.
@@ -45,7 +45,7 @@ pub fn plan(
     let entry = program.entry(entry)?;
     let decorations = Decorations::read(&program.module);
     let analysis = Analysis::of(&program, entry, &decorations);
-    let kernel = Kernel {
+    let kernel = EntryContext {
         program: &program,
         entry,
         decorations: &decorations,
@@ -101,8 +101,8 @@ fn require(device: &SubgroupSupport, size: u32) -> Option<Option<u32>> {
     (only && device.default_size == size).then_some(None)
 }
 
-struct Kernel<'a, 'w> {
-    program: &'a Program<'w>,
+struct EntryContext<'a, 'w> {
+    program: &'a ParsedModule<'w>,
     entry: &'a Entry,
     decorations: &'a Decorations<'w>,
     assumed_sizes: &'a [u32],
@@ -111,7 +111,7 @@ struct Kernel<'a, 'w> {
     floating: bool,
 }
 
-impl Kernel<'_, '_> {
+impl EntryContext<'_, '_> {
     fn invocations(&self) -> u32 {
         self.entry.local_size.iter().product()
     }

@@ -10,7 +10,7 @@ use super::{
     split::split,
 };
 use crate::{
-    decorations::Decorations, edit::Editor, entry::Entry, module::Inst, program::Program,
+    decorations::Decorations, edit::Editor, entry::Entry, module::Inst, program::ParsedModule,
     validate::validated, words::literal_text,
 };
 
@@ -54,7 +54,7 @@ impl Repaired {
 ///
 /// Replicas go first: what they exchange needs no barrier once only one of them is left.
 pub(super) fn repair(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     entry: &Entry,
     decorations: &Decorations<'_>,
     analysis: &Result<Option<Analysis<'_, '_>>, Unknown>,

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
 use super::uniform::{escaping_variables, is_pure, root_variable, written_variables};
-use crate::{cfg::Function, decorations::Decorations, module::Inst, program::Program, types::Type};
+use crate::{cfg::Function, decorations::Decorations, module::Inst, program::ParsedModule, types::Type};
 
 /// Rounds until the set of dependent values must have stopped growing.
 const MAX_ROUNDS: usize = 64;
@@ -29,7 +29,7 @@ pub(super) enum Equal {
 
 /// For x, y and z: whether invocations that differ in that dimension only are replicas of each other.
 pub(super) fn replica_dimensions(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     function: &Function,
     decorations: &Decorations<'_>,
     local_size: [u32; 3],
@@ -48,7 +48,7 @@ pub(super) fn replica_dimensions(
 
 /// For x, y and z: whether none of the values depends on the id in that dimension, in whatever way.
 pub(super) fn dimensions_of_no_value(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     function: &Function,
     decorations: &Decorations<'_>,
     local_size: [u32; 3],
@@ -72,7 +72,7 @@ pub(super) fn dimensions_of_no_value(
 
 /// What depends on the invocation's id in one dimension.
 struct Dependence<'a, 'w> {
-    program: &'a Program<'w>,
+    program: &'a ParsedModule<'w>,
     decorations: &'a Decorations<'w>,
     written: &'a HashSet<u32>,
     equal: Equal,

@@ -13,12 +13,12 @@ use super::{
 };
 use crate::{
     cfg::Function, decorations::Decorations, edit::Editor, entry::Entry, error::SpirvError, module::Inst,
-    program::Program, types::Type, words::instruction,
+    program::ParsedModule, types::Type, words::instruction,
 };
 
 /// The size of the workgroup without repeated work; `None` if nothing is repeated, or that cannot be proved.
 pub(super) fn smaller_size(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     entry: &Entry,
     decorations: &Decorations<'_>,
 ) -> Option<[u32; 3]> {
@@ -35,7 +35,7 @@ pub(super) fn smaller_size(
 
 /// The module with another workgroup size for one entry point.
 pub(super) fn shrink(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     entry: &Entry,
     [x, y, z]: [u32; 3],
 ) -> Result<Vec<u32>, SpirvError> {
@@ -47,13 +47,13 @@ pub(super) fn shrink(
     edit.finish()
 }
 
-fn modes_of<'a>(program: &'a Program<'_>, entry: &'a Entry) -> impl Iterator<Item = &'a Inst> {
+fn modes_of<'a>(program: &'a ParsedModule<'_>, entry: &'a Entry) -> impl Iterator<Item = &'a Inst> {
     let modes = program.module.insts().iter().filter(|i| i.op == Op::ExecutionMode);
     modes.filter(|i| program.module.operands(i)[0] == entry.function)
 }
 
 /// Whether nothing but the execution mode says how large the workgroup is, and no other mode builds on it.
-fn size_is_free(program: &Program<'_>, entry: &Entry, decorations: &Decorations<'_>) -> bool {
+fn size_is_free(program: &ParsedModule<'_>, entry: &Entry, decorations: &Decorations<'_>) -> bool {
     let is_size = |id: u32| decorations.value(id, Decoration::BuiltIn) == Some(BuiltIn::WorkgroupSize as u32);
     let about_numbers = ExecutionMode::DenormPreserve as u32..=ExecutionMode::RoundingModeRTZ as u32;
     let mut modes = modes_of(program, entry).map(|i| program.module.operands(i)[1]);
@@ -62,7 +62,7 @@ fn size_is_free(program: &Program<'_>, entry: &Entry, decorations: &Decorations<
 }
 
 /// Whether the function does nothing but compute, branch, load, store and wait for its workgroup.
-fn all_plain(program: &Program<'_>, function: &Function) -> bool {
+fn all_plain(program: &ParsedModule<'_>, function: &Function) -> bool {
     let pointer_of_others = |id: u32| {
         let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
         let own = [StorageClass::Function, StorageClass::Private];

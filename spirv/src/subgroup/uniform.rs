@@ -13,7 +13,7 @@ use crate::{
     cfg::Function,
     decorations::Decorations,
     module::{IdUse, Inst},
-    program::Program,
+    program::ParsedModule,
     types::Type,
 };
 
@@ -33,7 +33,11 @@ pub(super) struct Uniformity {
 
 impl Uniformity {
     /// Analyses an entry function; `None` if its control flow has no exit from some block.
-    pub fn of(program: &Program<'_>, function: &Function, decorations: &Decorations<'_>) -> Option<Self> {
+    pub fn of(
+        program: &ParsedModule<'_>,
+        function: &Function,
+        decorations: &Decorations<'_>,
+    ) -> Option<Self> {
         if function.blocks.len() > MAX_BLOCKS {
             return None;
         }
@@ -68,13 +72,13 @@ impl Uniformity {
     }
 
     /// Whether all invocations that compute this value together get the same one.
-    pub fn is_uniform(&self, program: &Program<'_>, id: u32) -> bool {
+    pub fn is_uniform(&self, program: &ParsedModule<'_>, id: u32) -> bool {
         let undefined = program.module.def(id).is_none_or(|d| d.op == Op::Undef);
         !undefined && !self.divergent.contains(&id)
     }
 
     /// Whether the block ends in a branch that invocations may take differently.
-    pub fn branch_diverges(&self, program: &Program<'_>, function: &Function, block: usize) -> bool {
+    pub fn branch_diverges(&self, program: &ParsedModule<'_>, function: &Function, block: usize) -> bool {
         let end = &program.module.insts()[function.blocks[block].last];
         match end.op {
             Op::BranchConditional | Op::Switch => !self.is_uniform(program, program.module.operands(end)[0]),
@@ -83,7 +87,7 @@ impl Uniformity {
     }
 
     /// The invocation's own variable that holds different values from this instruction on.
-    fn variable_that_diverges(&self, program: &Program<'_>, block: usize, inst: &Inst) -> Option<u32> {
+    fn variable_that_diverges(&self, program: &ParsedModule<'_>, block: usize, inst: &Inst) -> Option<u32> {
         if inst.op != Op::Store {
             return None;
         }
@@ -94,7 +98,7 @@ impl Uniformity {
 
     fn diverges(
         &self,
-        program: &Program<'_>,
+        program: &ParsedModule<'_>,
         function: &Function,
         decorations: &Decorations<'_>,
         written: &HashSet<u32>,
@@ -123,7 +127,7 @@ impl Uniformity {
 
 /// Whether all invocations read the same value through a pointer that is itself uniform.
 fn load_is_uniform(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     decorations: &Decorations<'_>,
     written: &HashSet<u32>,
     pointer: u32,
@@ -149,7 +153,7 @@ fn load_is_uniform(
 }
 
 /// The variable that a pointer leads into, through access chains only.
-pub(super) fn root_variable(program: &Program<'_>, pointer: u32) -> Option<u32> {
+pub(super) fn root_variable(program: &ParsedModule<'_>, pointer: u32) -> Option<u32> {
     let mut at = pointer;
     // Each step goes to an earlier definition, so the walk ends.
     loop {
@@ -169,7 +173,7 @@ pub(super) fn root_variable(program: &Program<'_>, pointer: u32) -> Option<u32> 
 }
 
 /// Variables that something other than loads, stores and access chains accesses.
-pub(super) fn escaping_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
+pub(super) fn escaping_variables(program: &ParsedModule<'_>, function: &Function) -> HashSet<u32> {
     let mut escaping = HashSet::new();
     let plain = |op| matches!(op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength);
     for inst in program.body(function).filter(|i| !plain(i.op)) {
@@ -181,7 +185,7 @@ pub(super) fn escaping_variables(program: &Program<'_>, function: &Function) -> 
 }
 
 /// Variables that something other than a load or an access chain accesses.
-pub(super) fn written_variables(program: &Program<'_>, function: &Function) -> HashSet<u32> {
+pub(super) fn written_variables(program: &ParsedModule<'_>, function: &Function) -> HashSet<u32> {
     let mut written = HashSet::new();
     for inst in program.body(function) {
         if matches!(inst.op, Op::Load | Op::AccessChain | Op::InBoundsAccessChain | Op::ArrayLength) {

@@ -6,7 +6,7 @@ use spirv::Op;
 
 use super::{hazard::Analysis, repair};
 use crate::{
-    decorations::Decorations, entry::Entry, error::SpirvError, facts::is_subgroup_op, program::Program,
+    decorations::Decorations, entry::Entry, error::SpirvError, facts::is_subgroup_op, program::ParsedModule,
     validate::validated,
 };
 
@@ -47,7 +47,7 @@ pub fn subgroup_use(words: &[u32], entry: &str) -> Result<SubgroupUse, SpirvErro
 
 /// The same for a program that was analysed already.
 pub(super) fn usage(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     entry: &Entry,
     analysis: &Result<Option<Analysis<'_, '_>>, String>,
 ) -> SubgroupUse {
@@ -75,7 +75,7 @@ pub(super) fn usage(
 
 /// Widths that the code gives away: powers of two that it divides an invocation's own id by, as compilers do to find
 /// the lane and the subgroup; or the whole workgroup, if nothing in the code tells several subgroups apart.
-fn implied_sizes(program: &Program<'_>, entry: &Entry) -> Vec<u32> {
+fn implied_sizes(program: &ParsedModule<'_>, entry: &Entry) -> Vec<u32> {
     let module = &program.module;
     let decorations = Decorations::read(&program.module);
     let mut sizes = BTreeSet::new();
@@ -102,7 +102,7 @@ fn implied_sizes(program: &Program<'_>, entry: &Entry) -> Vec<u32> {
     sizes.into_iter().collect()
 }
 
-fn is_local_id(program: &Program<'_>, decorations: &Decorations<'_>, id: u32) -> bool {
+fn is_local_id(program: &ParsedModule<'_>, decorations: &Decorations<'_>, id: u32) -> bool {
     let module = &program.module;
     let load = module.def(id).and_then(|d| match d.op {
         Op::CompositeExtract => module.def(module.operands(d)[0]),

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
 use crate::{
-    decorations::Decorations, error::SpirvError, grammar::is_constant, module::Inst, program::Program,
+    decorations::Decorations, error::SpirvError, grammar::is_constant, module::Inst, program::ParsedModule,
     types::Type,
 };
 
 /// Checks all decorations of a module.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     let mut seen = HashSet::new();
     for inst in program.module.insts() {
         let words = program.module.operands(inst);
@@ -60,7 +60,7 @@ enum On {
     Value,
 }
 
-fn check_decorate(program: &Program<'_>, inst: &Inst, words: &[u32]) -> Result<(), SpirvError> {
+fn check_decorate(program: &ParsedModule<'_>, inst: &Inst, words: &[u32]) -> Result<(), SpirvError> {
     let Some(decoration) = Decoration::from_u32(words[1]) else {
         return Err(bad(inst, format!("there is no decoration {}", words[1])));
     };
@@ -102,7 +102,7 @@ fn check_decorate(program: &Program<'_>, inst: &Inst, words: &[u32]) -> Result<(
     if fits { Ok(()) } else { Err(bad(inst, format!("{decoration:?} on Op{:?}", target.op))) }
 }
 
-fn check_member(program: &Program<'_>, inst: &Inst, words: &[u32]) -> Result<(), SpirvError> {
+fn check_member(program: &ParsedModule<'_>, inst: &Inst, words: &[u32]) -> Result<(), SpirvError> {
     match program.types.get(words[0]) {
         Some(Type::Struct { members }) if (words[1] as usize) < members.len() => {}
         Some(Type::Struct { members }) => {
@@ -154,7 +154,7 @@ fn builtin_lanes(builtin: BuiltIn) -> Option<u32> {
     })
 }
 
-fn check_builtin(program: &Program<'_>, inst: &Inst, words: &[u32]) -> Result<(), SpirvError> {
+fn check_builtin(program: &ParsedModule<'_>, inst: &Inst, words: &[u32]) -> Result<(), SpirvError> {
     let &[target, _, number] = words else { return Err(bad(inst, "BuiltIn has one operand")) };
     let builtin = BuiltIn::from_u32(number).filter(|b| builtin_lanes(*b).is_some());
     let builtin = builtin.ok_or_else(|| bad(inst, format!("built-in {number} is not for kernels")))?;
@@ -170,7 +170,7 @@ fn check_builtin(program: &Program<'_>, inst: &Inst, words: &[u32]) -> Result<()
 }
 
 /// Variables have the decorations without which a driver cannot find or lay out what they stand for.
-fn check_variables(program: &Program<'_>) -> Result<(), SpirvError> {
+fn check_variables(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     let decorations = Decorations::read(&program.module);
     let mut laid_out = HashSet::new();
     for inst in program.module.insts().iter().filter(|i| i.op == Op::Variable) {
@@ -199,7 +199,7 @@ fn check_variables(program: &Program<'_>) -> Result<(), SpirvError> {
 
 /// All that can be reached within the type has explicit places: members an offset, arrays a stride.
 fn check_layout(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     decorations: &Decorations<'_>,
     variable: &Inst,
     ty: u32,

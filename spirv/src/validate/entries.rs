@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use spirv::Op;
 
-use crate::{error::SpirvError, program::Program, types::Type};
+use crate::{error::SpirvError, program::ParsedModule, types::Type};
 
 /// Checks entry functions and that no function can call itself.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     let module = &program.module;
     for entry in &program.entries {
         let function = program.function(entry.function).ok_or_else(|| {
@@ -44,7 +44,7 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
 }
 
 /// Removes functions that call nothing (left) until none is left; what remains calls itself.
-fn check_calls(program: &Program<'_>) -> Result<(), SpirvError> {
+fn check_calls(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     let module = &program.module;
     let index: HashMap<u32, usize> = program.functions.iter().enumerate().map(|(i, f)| (f.id, i)).collect();
     let mut callers: Vec<Vec<usize>> = vec![Vec::new(); program.functions.len()];

@@ -3,13 +3,13 @@
 use spirv::Op;
 
 use super::operands::{Operands, is_float, is_int};
-use crate::{error::SpirvError, module::GLSL, program::Program, types::Type, words::literal_text};
+use crate::{error::SpirvError, module::GLSL, program::ParsedModule, types::Type, words::literal_text};
 
 /// Sets with this prefix mean nothing to a driver, which skips their instructions.
 const NON_SEMANTIC: &str = "NonSemantic.";
 
 /// Checks all imports of sets and all extended instructions.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     let module = &program.module;
     let first_function = program.functions.first().map_or(0, |f| module.insts()[f.first].at);
     for inst in module.insts() {

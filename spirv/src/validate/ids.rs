@@ -2,10 +2,10 @@
 
 use spirv::Op;
 
-use crate::{cfg::Function, error::SpirvError, grammar::is_type, module::Inst, program::Program};
+use crate::{cfg::Function, error::SpirvError, grammar::is_type, module::Inst, program::ParsedModule};
 
 /// Checks every id operand of the module.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     let (module, first_function) = (&program.module, program.first_function);
     for (index, inst) in module.insts()[..first_function].iter().enumerate() {
         module.uses(inst).try_for_each(|used| match module.def_index(used.id) {
@@ -28,7 +28,7 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
     Ok(())
 }
 
-fn check_head(program: &Program<'_>, inst: &Inst, first_function: usize) -> Result<(), SpirvError> {
+fn check_head(program: &ParsedModule<'_>, inst: &Inst, first_function: usize) -> Result<(), SpirvError> {
     check_result_type(program, inst)?;
     program.module.uses(inst).try_for_each(|used| match program.module.def_index(used.id) {
         Some(def) if def < first_function => Ok(()),
@@ -37,7 +37,7 @@ fn check_head(program: &Program<'_>, inst: &Inst, first_function: usize) -> Resu
 }
 
 fn check_in_block(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     function: &Function,
     first_function: usize,
     block: usize,
@@ -69,7 +69,7 @@ fn check_in_block(
 }
 
 fn check_phi(
-    program: &Program<'_>,
+    program: &ParsedModule<'_>,
     function: &Function,
     first_function: usize,
     block: usize,
@@ -127,7 +127,7 @@ fn defined_before(function: &Function, def: usize, block: usize, index: usize) -
     }
 }
 
-fn check_result_type(program: &Program<'_>, inst: &Inst) -> Result<(), SpirvError> {
+fn check_result_type(program: &ParsedModule<'_>, inst: &Inst) -> Result<(), SpirvError> {
     if inst.ty != 0 && !program.module.def(inst.ty).is_some_and(|d| is_type(d.op)) {
         return Err(SpirvError::at(inst.at, format!("result type {} is no type", inst.ty)));
     }

@@ -10,11 +10,11 @@ mod rare;
 mod structure;
 mod types;
 
-use crate::{error::SpirvError, program::Program};
+use crate::{error::SpirvError, program::ParsedModule};
 
 /// Takes a module apart and checks every rule.
-pub(crate) fn validated(words: &[u32]) -> Result<Program<'_>, SpirvError> {
-    let program = Program::read(words)?;
+pub(crate) fn validated(words: &[u32]) -> Result<ParsedModule<'_>, SpirvError> {
+    let program = ParsedModule::read(words)?;
     ids::check(&program)?;
     structure::check(&program)?;
     types::check(&program)?;

@@ -6,11 +6,11 @@ use crate::{
     error::SpirvError,
     grammar::is_constant,
     module::{Inst, Module},
-    program::Program,
+    program::ParsedModule,
 };
 
 /// Checks all instructions.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     let module = &program.module;
     for inst in module.insts() {
         let words = module.operands(inst);

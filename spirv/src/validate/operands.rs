@@ -2,12 +2,12 @@
 
 use spirv::StorageClass;
 
-use crate::{error::SpirvError, grammar::is_type, module::Inst, program::Program, types::Type};
+use crate::{error::SpirvError, grammar::is_type, module::Inst, program::ParsedModule, types::Type};
 
 /// An instruction under examination.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<'a, 'w> {
-    pub program: &'a Program<'w>,
+    pub program: &'a ParsedModule<'w>,
     pub inst: &'a Inst,
     pub words: &'w [u32],
 }

@@ -4,10 +4,10 @@
 use spirv::Op;
 
 use super::operands::{Operands, is_bool, is_float, is_int};
-use crate::{error::SpirvError, program::Program, types::Type};
+use crate::{error::SpirvError, program::ParsedModule, types::Type};
 
 /// Checks all instructions.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     for inst in program.module.insts() {
         let ops = Operands { program, inst, words: program.module.operands(inst) };
         // Element-wise arithmetic on cooperative matrices is legal too; its types are opaque here.

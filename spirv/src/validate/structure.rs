@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use crate::{cfg::Function, error::SpirvError, program::Program};
+use crate::{cfg::Function, error::SpirvError, program::ParsedModule};
 
 /// Checks all functions.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     program.functions.iter().try_for_each(|f| check_function(program, f))
 }
 
-fn check_function(program: &Program<'_>, function: &Function) -> Result<(), SpirvError> {
+fn check_function(program: &ParsedModule<'_>, function: &Function) -> Result<(), SpirvError> {
     let bad = |block: usize, what: &str| {
         Err(SpirvError::at(program.module.insts()[function.blocks[block].last].at, what))
     };

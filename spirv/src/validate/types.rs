@@ -4,10 +4,10 @@
 use spirv::{Op, StorageClass};
 
 use super::operands::{Operands, is_bool, is_float, is_int};
-use crate::{error::SpirvError, program::Program, types::Type};
+use crate::{error::SpirvError, program::ParsedModule, types::Type};
 
 /// Checks all instructions.
-pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
+pub(crate) fn check(program: &ParsedModule<'_>) -> Result<(), SpirvError> {
     for inst in program.module.insts() {
         let ops = Operands { program, inst, words: program.module.operands(inst) };
         memory(&ops)?;
@@ -21,7 +21,7 @@ pub(crate) fn check(program: &Program<'_>) -> Result<(), SpirvError> {
     Ok(())
 }
 
-fn check_function(program: &Program<'_>, function: &crate::cfg::Function) -> Result<(), SpirvError> {
+fn check_function(program: &ParsedModule<'_>, function: &crate::cfg::Function) -> Result<(), SpirvError> {
     let module = &program.module;
     let inst = &module.insts()[function.first];
     let ops = Operands { program, inst, words: module.operands(inst) };

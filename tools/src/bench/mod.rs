@@ -41,7 +41,7 @@ Beside the original's columns each line has the shortest call (min) and percenti
 (load, devices, init, first call) and peak memory go to standard error, or into the context of JSON.
 ";
 
-/// Measures functions of compiled modules (.vmfb) on a device.
+/// Measures a model (.onnx, .pte) or functions of compiled modules (.vmfb) on a device.
 ///
 /// Takes the flags of iree-benchmark-module and prints the same table. Names of flags may be written with dashes or
 /// underscores; --flagfile=FILE reads flags from a file, one per line.

@@ -12,10 +12,12 @@ use std::{
 
 use clap::CommandFactory;
 
+#[cfg(feature = "serve")]
+use crate::serve;
 use crate::{
     bench, cache, check, compile,
     console::{self, Called, Tool},
-    dump, generate, kernels, list, run, trial,
+    dump, embed, generate, kernels, list, perplexity, run, trial,
 };
 
 /// A subcommand.
@@ -37,6 +39,10 @@ const fn entry<T: Tool + CommandFactory>(name: &'static str, program: Option<&'s
 pub(crate) const ENTRIES: &[Entry] = &[
     entry::<run::Flags>("run", Some("run-module")),
     entry::<generate::Flags>("generate", None),
+    #[cfg(feature = "serve")]
+    entry::<serve::Flags>("serve", None),
+    entry::<embed::Flags>("embed", None),
+    entry::<perplexity::Flags>("perplexity", None),
     entry::<bench::Flags>("bench", Some("benchmark-module")),
     entry::<check::Flags>("check", None),
     entry::<compile::Flags>("compile", Some("compile-module")),

@@ -203,7 +203,15 @@ fn read(path: &Path, file: Bytes) -> Result<Input> {
             Status::new(code, e.to_string()).annotate(format!("reading module '{}'", path.display())),
         )
     };
-    let container = Container::parse(&file).map_err(fail)?;
+    let container = Container::parse(&file).map_err(|error| match fail(error) {
+        // It may be something else altogether.
+        Failure::Status(status) => {
+            let others = ModelFormat::all().flat_map(ModelFormat::extensions);
+            let others: Vec<_> = others.map(|extension| format!(".{extension}")).collect();
+            Failure::Status(status.annotate(format!("other files that are read: {}", others.join(", "))))
+        }
+        other => other,
+    })?;
     let module = vmfb::read_module(file.clone()).map_err(fail)?;
     Ok(Input { file, container, module })
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use halite::compile::outline::{FunctionOutline, OperatorOutline, Outline, PartOutline, Place};
+use halite::compile::outline::{FunctionOutline, OperatorOutline, Outline, PartOutline, RunsOn};
 
 use super::text::clean;
 use crate::console::Result;
@@ -28,7 +28,12 @@ fn print_function(function: &FunctionOutline, out: &mut dyn Write) -> Result<()>
     if !memory.is_empty() {
         writeln!(out, "  memory that the file plans: {} bytes (modules plan their own)", memory.join(" + "))?;
     }
-    writeln!(out, "  constants outside of delegates: {} bytes", function.constants)?;
+    let outside = if function.parts.iter().any(|part| !part.options.is_empty() || part.bytes > 0) {
+        " outside of delegates"
+    } else {
+        ""
+    };
+    writeln!(out, "  constants{outside}: {} bytes", function.constants)?;
     Ok(())
 }
 
@@ -50,9 +55,9 @@ fn print_part(part: &PartOutline, out: &mut dyn Write) -> Result<()> {
 /// An operator with how often it is called, and where it runs if not on the device.
 fn told(operator: &OperatorOutline) -> String {
     let place = match operator.runs {
-        Place::Device => String::new(),
-        Place::Compiler => "  (computed when the model is compiled)".to_owned(),
-        Place::Refused => match &operator.reason {
+        RunsOn::Device => String::new(),
+        RunsOn::Compiler => "  (computed when the model is compiled)".to_owned(),
+        RunsOn::Refused => match &operator.reason {
             Some(reason) => format!("  NOT SUPPORTED: {}", clean(reason)),
             None => "  NOT SUPPORTED".to_owned(),
         },

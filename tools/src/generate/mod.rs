@@ -10,15 +10,13 @@ use std::{
     time::Instant,
 };
 
-use halite::{
-    Drivers, Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, Sequence, Session, Stop,
-};
+use halite::{Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, Sequence, Stop};
 
 pub use self::flags::Flags;
 use self::report::Report;
 use crate::{
     console::{CommonFlags, Failure, Result, Tool},
-    devices, flags as shared,
+    devices,
     interrupt::{self, Watchdog, cancel_on_interrupt},
     progress, session,
 };
@@ -124,17 +122,7 @@ fn write_on(
 }
 
 fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
-    let own = flags.devices.vulkan_options()?;
-    let mut drivers = Drivers::from_registry(flags.devices.plugins.registry()?);
-    let uris = devices::uris(&flags.devices, &own)?;
-    if uris.is_empty() {
-        drivers = drivers.options(own);
-    }
-    let cache = shared::cache(flags.compile_cache.as_deref())?;
-    let mut builder = Session::builder().drivers(&drivers).cache(cache).model(session::source(&flags.model));
-    for uri in uris {
-        builder = builder.device(uri);
-    }
+    let builder = session::language_model(&flags.model, &flags.devices, flags.compile_cache.as_deref())?;
     let mut wanted = GeneratorOptions::new();
     if let Some(context) = flags.context {
         wanted = wanted.context(context);

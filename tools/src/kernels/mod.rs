@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_targets_of_the_table_exist() {
         for triple in TARGETS.split(',') {
-            assert!(place::Place::of_triple(triple).is_ok(), "{triple}");
+            assert!(place::RunTarget::of_triple(triple).is_ok(), "{triple}");
         }
     }
 }

@@ -51,7 +51,7 @@ Exit status: 0 success, 1 failure or a result that is not as expected, 2 wrong u
 HALITE_LOG=off|error|warn|info|debug|trace sets what is logged to standard error.
 ";
 
-/// Runs a function of compiled modules (.vmfb) on a device.
+/// Runs a model (.onnx, .pte) or a function of compiled modules (.vmfb) on a device.
 ///
 /// Takes the flags of iree-run-module and prints what it prints. Names of flags may be written with dashes or
 /// underscores; --flagfile=FILE reads flags from a file, one per line.

@@ -22,7 +22,7 @@ const FILES: &[&str] = &["npy", "npz", "bin", "png", "jpg", "jpeg"];
 
 /// What becomes of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Destination {
     Nowhere,
     Printed,
     Array { path: PathBuf, append: bool },
@@ -31,13 +31,13 @@ enum Place {
     Archive(PathBuf),
 }
 
-impl Place {
-    fn parse(text: &str) -> Result<Place> {
+impl Destination {
+    fn parse(text: &str) -> Result<Destination> {
         let path = match text.strip_prefix(['@', '+']) {
             Some(path) => path,
             None if has_extension(Path::new(text), FILES) => text,
-            None if text.is_empty() => return Ok(Place::Nowhere),
-            None if text == "-" => return Ok(Place::Printed),
+            None if text.is_empty() => return Ok(Destination::Nowhere),
+            None if text == "-" => return Ok(Destination::Printed),
             None => {
                 let error = status!(
                     Unimplemented,
@@ -47,17 +47,17 @@ impl Place {
             }
         };
         let (path, append) = (PathBuf::from(path), text.starts_with('+'));
-        let whole = |place: fn(PathBuf) -> Place, path: PathBuf| match append {
+        let whole = |place: fn(PathBuf) -> Destination, path: PathBuf| match append {
             false => Ok(place(path)),
             true => Err(Failure::Usage(format!(
                 "--output={text}: only arrays (.npy) and raw bytes can be appended"
             ))),
         };
         match () {
-            () if picture::check_output(&path)? => whole(Place::Picture, path),
-            () if has_extension(&path, &["npz"]) => whole(Place::Archive, path),
-            () if has_extension(&path, &["npy"]) => Ok(Place::Array { path, append }),
-            () => Ok(Place::Bytes { path, append }),
+            () if picture::check_output(&path)? => whole(Destination::Picture, path),
+            () if has_extension(&path, &["npz"]) => whole(Destination::Archive, path),
+            () if has_extension(&path, &["npy"]) => Ok(Destination::Array { path, append }),
+            () => Ok(Destination::Bytes { path, append }),
         }
     }
 }
@@ -66,9 +66,9 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Places by name: the result and its place.
-    named: Vec<(usize, Place)>,
+    named: Vec<(usize, Destination)>,
     /// Places in order.
-    ordered: Vec<Place>,
+    ordered: Vec<Destination>,
     /// The archive that takes what nothing else names.
     rest: Option<PathBuf>,
 }
@@ -80,14 +80,14 @@ impl Plan {
         for text in texts {
             match name_of(text, ports) {
                 Some((index, place)) if plan.named.iter().all(|(other, _)| *other != index) => {
-                    plan.named.push((index, Place::parse(place)?));
+                    plan.named.push((index, Destination::parse(place)?));
                 }
                 Some((index, _)) => {
                     return Err(Failure::Usage(format!("output '{}' is given twice", ports[index].name)));
                 }
-                None => match Place::parse(text).map_err(|failure| unknown(failure, text, ports))? {
-                    Place::Archive(path) if plan.rest.is_none() => plan.rest = Some(path),
-                    Place::Archive(_) => {
+                None => match Destination::parse(text).map_err(|failure| unknown(failure, text, ports))? {
+                    Destination::Archive(path) if plan.rest.is_none() => plan.rest = Some(path),
+                    Destination::Archive(_) => {
                         return Err(Failure::Usage("give one .npz: it takes all results".to_owned()));
                     }
                     place => plan.ordered.push(place),
@@ -120,7 +120,7 @@ impl Plan {
             .into());
         }
         let ordered = free.iter().copied().zip(&self.ordered);
-        let mut all: Vec<(usize, &Place)> =
+        let mut all: Vec<(usize, &Destination)> =
             self.named.iter().map(|(i, place)| (*i, place)).chain(ordered).collect();
         all.sort_by_key(|(index, _)| *index);
         for (index, place) in &all {
@@ -155,29 +155,29 @@ fn unknown(failure: Failure, text: &str, ports: &[Port]) -> Failure {
     }
 }
 
-fn put(place: &Place, name: &str, value: &Value, max_elements: u64, out: &mut dyn Write) -> Result<()> {
+fn put(place: &Destination, name: &str, value: &Value, max_elements: u64, out: &mut dyn Write) -> Result<()> {
     match place {
-        Place::Nowhere => Ok(()),
-        Place::Printed => values::print(out, value, max_elements),
-        Place::Array { path, append } => {
+        Destination::Nowhere => Ok(()),
+        Destination::Printed => values::print(out, value, max_elements),
+        Destination::Array { path, append } => {
             let tensor = to_tensor(value)?;
             let mut file = open(path, *append)?;
             npy::write(&mut file, &tensor).context(|| format!("writing '{}'", path.display()))?;
             flush(file, path)
         }
-        Place::Bytes { path, append } => {
+        Destination::Bytes { path, append } => {
             let tensor = to_tensor(value)?;
             let mut file = open(path, *append)?;
             file.write_all(&tensor.data).map_err(|e| Failure::file("cannot write", path, &e))?;
             flush(file, path)
         }
-        Place::Picture(path) => {
+        Destination::Picture(path) => {
             // In memory first: a tensor that is no picture leaves no file behind.
             let mut bytes = Vec::new();
             picture::write(&mut bytes, path, &to_tensor(value)?)?;
             std::fs::write(path, bytes).map_err(|e| Failure::file("cannot write", path, &e))
         }
-        Place::Archive(path) => archive(path, &[(name.to_owned(), to_tensor(value)?)]),
+        Destination::Archive(path) => archive(path, &[(name.to_owned(), to_tensor(value)?)]),
     }
 }
 

@@ -98,7 +98,7 @@ pub fn all(options: &Options, steps: &mut Steps) {
             python::run(options, &icds, steps);
         }
         documentation(options, steps);
-        steps.take("a crate outside of the workspace", || outside(icds.first()));
+        steps.take("a crate outside of the workspace", || outside(&icds));
     }
 }
 
@@ -111,14 +111,25 @@ fn documentation(options: &Options, steps: &mut Steps) {
     });
 }
 
-/// A program as users write it: it depends on the public crate and on nothing else. With the versions of other crates that the
-/// workspace has, so that those are not compiled again.
-fn outside(icd: Option<&Icd>) -> Result<()> {
+/// Programs of a crate outside of the workspace.
+const OUTSIDE: [&str; 4] = ["outside", "threads", "feedback", "limits"];
+
+/// Programs as users write them: they depend on the public crate and on nothing else. On each driver; with the versions of other
+/// crates that the workspace has, so that those are not compiled again.
+fn outside(icds: &[Icd]) -> Result<()> {
     std::fs::copy(repo("Cargo.lock"), repo("examples/outside/Cargo.lock"))?;
-    let mut command = cargo(&["run", "--quiet", "--manifest-path", "examples/outside/Cargo.toml"]);
-    set(&mut command, &variables());
-    set(&mut command, &icd.map(only).unwrap_or_default());
-    shell::run(command.env("CARGO_TARGET_DIR", repo("target")))
+    let drivers: Vec<Vec<Variable>> =
+        if icds.is_empty() { vec![Vec::new()] } else { icds.iter().map(only).collect() };
+    for driver in drivers {
+        for program in OUTSIDE {
+            let manifest = ["--manifest-path", "examples/outside/Cargo.toml"];
+            let mut command = cargo(&["run", "--quiet", manifest[0], manifest[1], "--bin", program]);
+            set(&mut command, &variables());
+            set(&mut command, &driver);
+            shell::run(command.env("CARGO_TARGET_DIR", repo("target")))?;
+        }
+    }
+    Ok(())
 }
 
 /// What tests must not see of this user, and where they keep what they would keep for him.

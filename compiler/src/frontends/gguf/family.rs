@@ -1,14 +1,57 @@
-//! What architectures of GGUF files differ in that their metadata do not say.
+//! What architectures of GGUF files differ in that their metadata and tensors do not say.
 
-/// How a decoder's layer is made.
+/// What rotary embedding turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Nothing: there is none.
+    Nothing,
+    /// Neighbours.
+    Neighbours,
+    /// An element of the first half and one of the second.
+    Halves,
+}
+
+/// What is between the products of a feed-forward network. Where there are two factors it is the gate's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activation {
+    Silu,
+    Gelu,
+    ReluSquared,
+    /// A SiLU with a factor of 1.702 between limits, and one more than the other factor.
+    LimitedSilu,
+}
+
+/// How the states of a layer's parts come together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// A norm before each part; perhaps one behind.
+    Before,
+    /// A norm behind each part, before its result is added.
+    Behind,
+    /// Both parts take the same state, with one norm before them or one for each.
+    Parallel,
+    /// Both, if a key of the metadata says so.
+    ParallelByKey,
+    /// Both, where a layer has no second norm.
+    ParallelWithoutNorm,
+}
+
+/// How a model's layers are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Family {
     /// Its name in `general.architecture`.
     pub name: &'static str,
-    /// Whether rotary embedding turns neighbours, and not halves.
-    pub interleaved: bool,
-    /// Whether the feed-forward network's gate is a GELU, and not a SiLU.
-    pub gelu: bool,
+    pub turn: Turn,
+    pub activation: Activation,
+    pub flow: Flow,
+    /// Whether norms take the mean away; else they divide by the root of the mean of squares.
+    pub centred: bool,
+    /// Whether norms have no weights.
+    pub bare_norms: bool,
+    /// Whether the model reads all tokens at once and writes none.
+    pub encoder: bool,
+    /// Whether the metadata's factor of logits divides them.
+    pub divided_logits: bool,
     /// Whether embeddings are multiplied by the root of the width.
     pub scaled_embedding: bool,
     /// Of so many layers one, the last, attends to all keys and the others to a window; 0 where all do.
@@ -17,39 +60,129 @@ pub(super) struct Family {
     pub window: Option<u64>,
     /// The base of rotary embedding in layers that attend to a window, where it is another.
     pub local_base: Option<f64>,
+    /// Whether those layers have the same rotary embedding, with what makes contexts longer.
+    pub local_scaled: bool,
     /// Of so many layers one, the last, has no rotary embedding; 0 where all have one.
     pub plain_of: u64,
     /// Number of layers with which heads are scaled by the width and not by their own size.
     pub scaled_by_width_at: u64,
     /// Whether the long or the short factors of rotary embedding are tensors of the file.
     pub long_factors: bool,
+    /// The bias of distances where the metadata say none.
+    pub distance_bias: Option<f64>,
+    /// Number of layers with which a bias of distances, and no rotary embedding, tells places.
+    pub biased_at: u64,
+    /// Whether the weights of chosen experts are made to be 1 in sum.
+    pub normed_experts: bool,
+    /// The norm before the feed-forward network.
+    pub feed_norm: &'static str,
+    /// Factors of embeddings, of what layers add and of logits that the metadata need not say.
+    pub minicpm: bool,
 }
 
 const LLAMA: Family = Family {
     name: "llama",
-    interleaved: true,
-    gelu: false,
+    turn: Turn::Neighbours,
+    activation: Activation::Silu,
+    flow: Flow::Before,
+    centred: false,
+    bare_norms: false,
+    encoder: false,
+    divided_logits: true,
     scaled_embedding: false,
     local_of: 0,
     window: None,
     local_base: None,
+    local_scaled: false,
     plain_of: 0,
     scaled_by_width_at: 0,
     long_factors: false,
+    distance_bias: None,
+    biased_at: 0,
+    normed_experts: true,
+    feed_norm: "ffn_norm",
+    minicpm: false,
 };
 
-const GEMMA: Family =
-    Family { name: "gemma", interleaved: false, gelu: true, scaled_embedding: true, ..LLAMA };
+const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
+const GEMMA: Family = Family { name: "gemma", activation: Activation::Gelu, scaled_embedding: true, ..QWEN };
+const PHI3: Family = Family { name: "phi3", long_factors: true, ..QWEN };
+/// Decoders with norms that take the mean away, and one factor in feed-forward networks.
+const GPT2: Family =
+    Family { name: "gpt2", turn: Turn::Nothing, activation: Activation::Gelu, centred: true, ..LLAMA };
+const NEOX: Family = Family { name: "gptneox", turn: Turn::Halves, flow: Flow::ParallelByKey, ..GPT2 };
+const COMMAND_R: Family =
+    Family { name: "command-r", flow: Flow::Parallel, centred: true, divided_logits: false, ..LLAMA };
+const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::Behind, ..GPT2 };
 
 /// All of them, in the order of messages.
 pub(super) const FAMILIES: &[Family] = &[
     LLAMA,
-    Family { name: "qwen2", interleaved: false, ..LLAMA },
-    Family { name: "qwen3", interleaved: false, ..LLAMA },
+    Family { name: "qwen2", ..QWEN },
+    Family { name: "qwen3", ..QWEN },
     GEMMA,
-    Family { name: "gemma2", local_of: 2, window: Some(4096), scaled_by_width_at: 46, ..GEMMA },
+    Family {
+        name: "gemma2",
+        local_of: 2,
+        window: Some(4096),
+        scaled_by_width_at: 46,
+        local_scaled: true,
+        ..GEMMA
+    },
     Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA },
-    Family { name: "phi3", interleaved: false, long_factors: true, ..LLAMA },
+    PHI3,
     Family { name: "granite", ..LLAMA },
     Family { name: "smollm3", plain_of: 4, ..LLAMA },
+    // Mixtures of experts; those of `llama` are Mixtral's.
+    Family { name: "qwen2moe", normed_experts: false, ..QWEN },
+    Family { name: "qwen3moe", ..QWEN },
+    Family { name: "olmoe", normed_experts: false, ..QWEN },
+    Family { name: "granitemoe", ..LLAMA },
+    Family { name: "phimoe", ..PHI3 },
+    Family { name: "deepseek", normed_experts: false, ..LLAMA },
+    Family { name: "dots1", normed_experts: false, ..QWEN },
+    Family {
+        name: "gpt-oss",
+        feed_norm: "post_attention_norm",
+        activation: Activation::LimitedSilu,
+        local_of: 2,
+        local_scaled: true,
+        ..QWEN
+    },
+    // Others with norms by squares.
+    QWEN,
+    Family { name: "internlm2", ..LLAMA },
+    Family { name: "baichuan", biased_at: 40, ..LLAMA },
+    Family { name: "xverse", ..LLAMA },
+    Family { name: "minicpm", minicpm: true, ..LLAMA },
+    Family { name: "chatglm", ..LLAMA },
+    Family { name: "glm4", ..LLAMA },
+    Family { name: "ernie4_5", ..LLAMA },
+    Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
+    Family { name: "exaone", ..QWEN },
+    Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
+    Family { name: "exaone4", flow: Flow::Behind, local_of: 4, plain_of: 4, local_scaled: true, ..QWEN },
+    Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
+    Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
+    // With norms that take the mean away.
+    GPT2,
+    NEOX,
+    Family { name: "starcoder", ..GPT2 },
+    Family { name: "starcoder2", turn: Turn::Halves, ..GPT2 },
+    Family { name: "codeshell", turn: Turn::Halves, ..GPT2 },
+    Family { name: "mpt", ..GPT2 },
+    Family { name: "bloom", distance_bias: Some(8.0), ..GPT2 },
+    Family { name: "falcon", flow: Flow::Parallel, ..NEOX },
+    Family { name: "phi2", flow: Flow::Parallel, ..NEOX },
+    Family { name: "nemotron", activation: Activation::ReluSquared, flow: Flow::Before, ..NEOX },
+    Family { name: "orion", centred: true, ..QWEN },
+    Family { name: "stablelm", centred: true, flow: Flow::ParallelWithoutNorm, ..QWEN },
+    Family { name: "olmo", centred: true, bare_norms: true, ..LLAMA },
+    COMMAND_R,
+    Family { name: "cohere2", local_of: 4, plain_of: 4, local_scaled: true, ..COMMAND_R },
+    // Encoders.
+    BERT,
+    Family { name: "nomic-bert", turn: Turn::Halves, activation: Activation::Silu, ..BERT },
+    Family { name: "nomic-bert-moe", turn: Turn::Halves, normed_experts: false, ..BERT },
+    Family { name: "jina-bert-v2", distance_bias: Some(8.0), ..BERT },
 ];

@@ -7,12 +7,12 @@ use std::{
 
 use bytes::Bytes;
 use halite_formats::gguf::{self, Value};
-use halite_ops::{DType, blocks::BlockFormat};
+use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout};
 
 use super::Result;
 use crate::{
     CompileError, Control, SourceLocation, Stage,
-    build::{Builder, RowFormat, RowMatrix},
+    build::{Builder, ExpertMatrices, RowFormat, RowMatrix},
     frontends::Source,
     graph::TensorId,
 };
@@ -139,19 +139,36 @@ impl<'a> Tensors<'a> {
     /// A matrix of weights, a row for each result.
     pub fn matrix(&self, b: &mut Builder, name: &str, [rows, length]: [u64; 2]) -> Result<RowMatrix> {
         let tensor = self.need(name, &[rows, length])?;
-        let floats = match tensor.element {
-            "F32" => Some(DType::F32),
-            "F16" => Some(DType::F16),
-            "BF16" => Some(DType::BF16),
-            _ => None,
+        b.row_matrix(name, format(name, tensor)?, [rows, length], &tensor.bytes)
+    }
+
+    /// A matrix of weights for each expert.
+    pub fn expert_matrices(&self, b: &mut Builder, name: &str, dims: [u64; 3]) -> Result<ExpertMatrices> {
+        let tensor = self.need(name, &dims)?;
+        let layout = match format(name, tensor)? {
+            RowFormat::Blocks(format) => RowLayout::Blocks(format),
+            RowFormat::Floats(dtype) => {
+                BlockFormat::of_floats(dtype).map_or(RowLayout::Floats(dtype), RowLayout::Blocks)
+            }
         };
-        let blocks = BlockFormat::named(tensor.element).map(RowFormat::Blocks);
-        let format = floats.map(RowFormat::Floats).or(blocks).ok_or_else(|| {
-            let known: Vec<_> = BlockFormat::ALL.into_iter().map(BlockFormat::ggml_name).collect();
-            let (own, known) = (tensor.element, known.join(", "));
-            unsupported(format!("the weights '{name}' are {own}; there are F32, F16, BF16, {known}"))
-        })?;
-        b.row_matrix(name, format, [rows, length], &tensor.bytes)
+        b.expert_matrices(name, layout, dims, &tensor.bytes)
+    }
+
+    /// A matrix of `f32`, if it is there.
+    pub fn float_rows(&self, b: &mut Builder, name: &str, dims: [u64; 2]) -> Result<Option<TensorId>> {
+        if self.find(name).is_none() {
+            return Ok(None);
+        }
+        let tensor = self.need(name, &dims)?;
+        if tensor.element != "F32" {
+            return Err(unsupported(format!("the tensor '{name}' is {}, and not F32", tensor.element)));
+        }
+        b.constant(name, DType::F32.into(), &dims, tensor.bytes.clone()).map(Some)
+    }
+
+    /// A tensor's dimensions, the outermost first.
+    pub fn dims(&self, name: &str) -> Option<&'a [u64]> {
+        self.file.dims(name)
     }
 
     /// A vector of floats, if it is there: scales of norms, biases, factors.
@@ -190,4 +207,20 @@ impl<'a> Tensors<'a> {
             "the file has {count} tensors that a model '{architecture}' is not known to have: {some}"
         )))
     }
+}
+
+/// How the rows of a tensor lie in their bytes.
+fn format(name: &str, tensor: &Tensor) -> Result<RowFormat> {
+    let floats = match tensor.element {
+        "F32" => Some(DType::F32),
+        "F16" => Some(DType::F16),
+        "BF16" => Some(DType::BF16),
+        _ => None,
+    };
+    let blocks = BlockFormat::named(tensor.element).map(RowFormat::Blocks);
+    floats.map(RowFormat::Floats).or(blocks).ok_or_else(|| {
+        let known: Vec<_> = BlockFormat::ALL.into_iter().map(BlockFormat::ggml_name).collect();
+        let (own, known) = (tensor.element, known.join(", "));
+        unsupported(format!("the weights '{name}' are {own}; there are F32, F16, BF16, {known}"))
+    })
 }

@@ -10,12 +10,12 @@ use super::{
     Result,
     file::{File, Tensors},
     hyper::Hyper,
-    layer::{Caches, Call},
+    layer::{Caches, Call, Place},
     rope::Rope,
 };
 use crate::{
     SourceLocation,
-    build::{Builder, Range},
+    build::{Builder, Range, RowMatrix},
     graph::TensorId,
 };
 
@@ -44,38 +44,52 @@ pub(super) struct Results {
 pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs) -> Result<Results> {
     let tensors = Tensors::of(file);
     b.at(SourceLocation::new("embedding"));
-    let table = tensors.matrix(b, "token_embd.weight", [hyper.vocabulary, hyper.width])?;
-    let x = b.rows_by_index(&table, inputs.tokens)?;
+    let (mut x, table) = embedded(b, &tensors, hyper, inputs.tokens, inputs.positions)?;
     let call = call(b, &tensors, hyper, inputs)?;
-    let mut x = call.scaled(b, x, hyper.embedding_scale)?;
+    if tensors.find("token_embd_norm.weight").is_some() {
+        x = call.model_norm(b, x, "token_embd_norm")?;
+    }
+    x = call.scaled(b, x, hyper.embedding_scale)?;
     let mut caches = Vec::new();
     for (layer, own) in (0..hyper.layers).zip(&inputs.caches) {
-        b.at(SourceLocation::new(format!("layer {layer}, attention")));
-        let (attended, own) = call.attention(b, x, layer, *own)?;
-        caches.push(own);
-        x = b.binary(Function::Add, x, attended)?;
-        if layer + 1 == hyper.layers {
-            // Nothing reads the other tokens any more.
-            x = b.gather(x, inputs.rows, 0)?;
-        }
-        b.at(SourceLocation::new(format!("layer {layer}, feed-forward network")));
-        let fed = call.feed_forward(b, x, layer)?;
-        x = b.binary(Function::Add, x, fed)?;
+        // Behind the last layer nothing reads the other tokens any more.
+        let kept = (layer + 1 == hyper.layers).then_some(inputs.rows);
+        let (state, own) = call.layer(b, x, layer, Some(*own), kept)?;
+        x = state;
+        caches.extend(own);
     }
     b.at(SourceLocation::new("output"));
-    let Some(scale) = tensors.vector(b, "output_norm.weight", hyper.width)? else {
-        return Err(super::file::invalid("the tensor 'output_norm.weight' is missing"));
-    };
-    let x = call.norm(b, x, scale)?;
+    let x = call.model_norm(b, x, "output_norm")?;
     let head = match tensors.find("output.weight") {
         Some(_) => tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?,
         None => table,
     };
-    let logits = b.row_product(x, &head)?;
-    let logits = call.scaled(b, logits, hyper.logit_scale.map(|scale| 1.0 / scale))?;
+    let mut logits = b.row_product(x, &head)?;
+    if let Some(bias) = tensors.vector(b, "output.bias", hyper.vocabulary)? {
+        logits = b.binary(Function::Add, logits, bias)?;
+    }
+    let logits = call.scaled(b, logits, hyper.logit_scale)?;
     let logits = capped(b, logits, hyper.logit_cap)?;
     tensors.all_used(hyper.family.name)?;
     Ok(Results { logits, caches })
+}
+
+/// The embeddings of tokens, with those of their places if the model has such; and the table of tokens.
+pub(super) fn embedded(
+    b: &mut Builder,
+    tensors: &Tensors<'_>,
+    hyper: &Hyper,
+    tokens: TensorId,
+    positions: TensorId,
+) -> Result<(TensorId, RowMatrix)> {
+    let table = tensors.matrix(b, "token_embd.weight", [hyper.vocabulary, hyper.width])?;
+    let mut x = b.rows_by_index(&table, tokens)?;
+    if let Some([rows, _]) = tensors.dims("position_embd.weight") {
+        let places = tensors.matrix(b, "position_embd.weight", [*rows, hyper.width])?;
+        let own = b.rows_by_index(&places, positions)?;
+        x = b.binary(Function::Add, x, own)?;
+    }
+    Ok((x, table))
 }
 
 /// What all layers share.
@@ -96,18 +110,33 @@ fn call<'a>(
     let one = Operand::Constant(Scalar::Int(1, DType::I32));
     let lengths = b.map(&[last], DType::I32, |p, x| p.call(Function::Add, &[x[0], one]))?;
     let positions = b.reshape_to(inputs.positions, &[Size::constant(1), len])?;
-    let has_window = (0..hyper.layers).any(|layer| hyper.window_of(layer).is_some());
-    let divisors = divisors(tensors, hyper, inputs.context)?;
+    let tables = tables(b, tensors, hyper, inputs.context)?;
+    let place = Some(Place { start, lengths });
+    Ok(Call { tensors, hyper, len, keys: inputs.context.into(), positions, place, tables })
+}
+
+/// Tables of rotary embedding for layers that attend to all keys, and for those that attend to a window.
+pub(super) fn tables(
+    b: &mut Builder,
+    tensors: &Tensors<'_>,
+    hyper: &Hyper,
+    context: u64,
+) -> Result<[Option<[TensorId; 2]>; 2]> {
+    let windows = (0..hyper.layers).filter(|layer| hyper.window_of(*layer).is_some()).count() as u64;
+    let divisors = divisors(tensors, hyper, context)?;
+    if (0..hyper.layers).all(|layer| hyper.rope_of(layer).is_none()) {
+        return Ok([None, None]);
+    }
     let mut tables = |rope: &Rope| match rope.turned {
         0 => Ok(None),
-        _ => rope.tables(b, inputs.context, divisors.as_deref()).map(Some),
+        _ => rope.tables(b, context, divisors.as_deref()).map(Some),
     };
     let all = tables(&hyper.rope)?;
-    let local = match has_window && hyper.local_rope != hyper.rope {
+    let local = match windows > 0 && hyper.local_rope != hyper.rope {
         true => tables(&hyper.local_rope)?,
         false => all,
     };
-    Ok(Call { tensors, hyper, len, context: inputs.context, positions, start, lengths, tables: [all, local] })
+    Ok([all, local])
 }
 
 /// What divides the angles of rotary embedding: one list, or one for short and one for long contexts.

@@ -4,8 +4,10 @@ use halite_formats::gguf::Value;
 
 use super::{
     Result,
-    family::{FAMILIES, Family},
+    experts::Experts,
+    family::{FAMILIES, Family, Flow, Turn},
     file::{File, invalid, unsupported},
+    keys::Keys,
     rope::{Rope, Scaling},
 };
 
@@ -31,9 +33,11 @@ pub(super) struct Hyper {
     pub key_dim: u64,
     /// Elements of a value.
     pub value_dim: u64,
-    /// Elements within the feed-forward network.
-    pub inner: u64,
     pub epsilon: f32,
+    /// Whether attention and feed-forward network take the same state.
+    pub flow: Flow,
+    /// The experts of layers that have some.
+    pub experts: Option<Experts>,
     pub rope: Rope,
     /// Layers that attend to a window have another, perhaps.
     pub local_rope: Rope,
@@ -42,76 +46,31 @@ pub(super) struct Hyper {
     /// Factor of scores.
     pub scale: f64,
     pub score_cap: Option<f64>,
+    /// What no element of queries, keys and values is beyond.
+    pub clamp: Option<f64>,
+    /// How much the distance of keys counts, most of all heads, as a power of two.
+    pub distance_bias: Option<f64>,
+    /// Tokens that the model was trained for.
+    pub trained: Option<u64>,
     pub logit_cap: Option<f64>,
     pub embedding_scale: Option<f64>,
     pub residual_scale: Option<f64>,
+    /// Factor of logits.
     pub logit_scale: Option<f64>,
+    pub pooling: Pooling,
+    /// Whether the metadata say what becomes of the states of a text: the model is for vectors of texts.
+    pub makes_vectors: bool,
 }
 
-/// The keys of an architecture.
-struct Keys<'a> {
-    file: &'a File,
-    family: &'static Family,
-}
-
-impl Keys<'_> {
-    fn key(&self, name: &str) -> String {
-        format!("{}.{name}", self.family.name)
-    }
-
-    fn value(&self, name: &str) -> Option<&Value> {
-        self.file.value(&self.key(name))
-    }
-
-    fn missing(&self, name: &str) -> crate::CompileError {
-        invalid(format!("the metadata key '{}' is missing", self.key(name)))
-    }
-
-    /// A count, if it is there; of one for each layer that of all.
-    fn optional(&self, name: &str) -> Result<Option<u64>> {
-        let wrong = || invalid(format!("the metadata key '{}' is no count", self.key(name)));
-        let value = match self.value(name) {
-            None => return Ok(None),
-            Some(Value::Int(value)) => *value,
-            Some(Value::Array(array)) => {
-                let mut all = array.scalars();
-                let first = match all.next() {
-                    Some(Value::Int(first)) => first,
-                    _ => return Err(wrong()),
-                };
-                if all.any(|other| other != Value::Int(first)) {
-                    let key = self.key(name);
-                    return Err(unsupported(format!("'{key}' that is not the same in all layers")));
-                }
-                first
-            }
-            Some(_) => return Err(wrong()),
-        };
-        u64::try_from(value).ok().filter(|count| *count < 1 << 32).map(Some).ok_or_else(wrong)
-    }
-
-    fn count(&self, name: &str) -> Result<u64> {
-        match self.optional(name)? {
-            None => Err(self.missing(name)),
-            Some(0) => Err(invalid(format!("the metadata key '{}' is 0", self.key(name)))),
-            Some(count) => Ok(count),
-        }
-    }
-
-    /// A number, if it is there.
-    fn float(&self, name: &str) -> Result<Option<f64>> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(Value::Float(value)) if value.is_finite() => Ok(Some(*value)),
-            Some(Value::Int(value)) => Ok(Some(*value as f64)),
-            Some(_) => Err(invalid(format!("the metadata key '{}' is no number", self.key(name)))),
-        }
-    }
-
-    /// A number other than 0, if it is there.
-    fn factor(&self, name: &str) -> Result<Option<f64>> {
-        Ok(self.float(name)?.filter(|value| *value != 0.0))
-    }
+/// What becomes of the states of a text's tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pooling {
+    /// Their mean.
+    Mean,
+    /// The first.
+    First,
+    /// The last.
+    Last,
 }
 
 /// The counts of a decoder.
@@ -154,21 +113,22 @@ impl Hyper {
     pub fn read(file: &File) -> Result<Hyper> {
         let family = family(file)?;
         let keys = Keys { file, family };
-        if keys.optional("expert_count")?.is_some_and(|count| count > 0) {
-            return Err(unsupported(format!("a mixture of experts ('{}')", keys.key("expert_count"))));
-        }
         let Counts { layers, width, heads, kv_heads, key_dim, value_dim } = Counts::read(&keys)?;
         let vocabulary = match file.dims("token_embd.weight") {
             Some([rows, _]) => *rows,
             _ => return Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
         };
-        let epsilon = keys.float("attention.layer_norm_rms_epsilon")?;
-        let epsilon = epsilon.ok_or_else(|| keys.missing("attention.layer_norm_rms_epsilon"))? as f32;
+        let name =
+            if family.centred { "attention.layer_norm_epsilon" } else { "attention.layer_norm_rms_epsilon" };
+        let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
         let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
         let rope = rope(&keys, key_dim)?;
+        let biased = family.biased_at == layers;
         let by_width = layers == family.scaled_by_width_at;
         let scaled = if by_width { width / heads } else { key_dim };
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
+        let minicpm = |value: f64| family.minicpm.then_some(value);
+        let logit_scale = keys.factor("logit_scale")?.or(minicpm(256.0 / width as f64));
         Ok(Hyper {
             family,
             layers,
@@ -178,17 +138,31 @@ impl Hyper {
             kv_heads,
             key_dim,
             value_dim,
-            inner: keys.count("feed_forward_length")?,
             epsilon,
+            flow: flow(&keys)?,
+            experts: Experts::read(&keys)?,
             local_rope: local_rope(&keys, &rope)?,
             rope,
+            // A mixture of full attention and windows, by the architecture.
             window: if family.local_of > 0 { window.or(family.window) } else { None },
             scale: keys.factor("attention.scale")?.unwrap_or(1.0 / (scaled.max(1) as f64).sqrt()),
+            clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
+            distance_bias: keys
+                .factor("attention.max_alibi_bias")?
+                .or(family.distance_bias)
+                .or(biased.then_some(8.0)),
+            trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
             score_cap: keys.factor("attn_logit_softcapping")?,
             logit_cap: keys.factor("final_logit_softcapping")?,
-            embedding_scale: own_scale.or(keys.factor("embedding_scale")?),
-            residual_scale: keys.factor("residual_scale")?,
-            logit_scale: keys.factor("logit_scale")?,
+            embedding_scale: own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0)),
+            residual_scale: keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
+            logit_scale: if family.divided_logits {
+                logit_scale.map(|scale| 1.0 / scale)
+            } else {
+                logit_scale
+            },
+            pooling: pooling(&keys)?,
+            makes_vectors: keys.optional("pooling_type")?.is_some(),
         })
     }
 
@@ -201,7 +175,10 @@ impl Hyper {
     /// The rotary embedding of a layer, if it has one.
     pub fn rope_of(&self, layer: u64) -> Option<&Rope> {
         let plain = self.family.plain_of;
-        let has = plain == 0 || !(layer + 1).is_multiple_of(plain);
+        // Those with windows have layers without rotary embedding only beside them.
+        let all = plain == 0 || (self.family.local_of > 0 && self.window.is_none());
+        let turns = self.family.turn != Turn::Nothing && self.family.biased_at != self.layers;
+        let has = turns && (all || !(layer + 1).is_multiple_of(plain));
         has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
     }
 }
@@ -217,12 +194,39 @@ fn family(file: &File) -> Result<&'static Family> {
     }
 }
 
+fn flow(keys: &Keys<'_>) -> Result<Flow> {
+    Ok(match keys.family.flow {
+        Flow::ParallelByKey => match keys.flag("use_parallel_residual")?.unwrap_or(true) {
+            true => Flow::Parallel,
+            false => Flow::Before,
+        },
+        flow => flow,
+    })
+}
+
+/// What becomes of states: what the metadata say, else the mean for encoders and the last token for decoders.
+fn pooling(keys: &Keys<'_>) -> Result<Pooling> {
+    match keys.optional("pooling_type")? {
+        Some(1) => Ok(Pooling::Mean),
+        Some(2) => Ok(Pooling::First),
+        Some(3) => Ok(Pooling::Last),
+        None | Some(0) if keys.family.encoder => Ok(Pooling::Mean),
+        None | Some(0) => Ok(Pooling::Last),
+        Some(4) => Err(unsupported(format!(
+            "a model that ranks texts ('{}' is 4); there are 0 (none), 1 (mean), 2 (first) and 3 (last)",
+            keys.key("pooling_type")
+        ))),
+        Some(other) => Err(invalid(format!("'{}' is {other}", keys.key("pooling_type")))),
+    }
+}
+
 /// The rotary embedding of layers that attend to a window.
 fn local_rope(keys: &Keys<'_>, rope: &Rope) -> Result<Rope> {
     let base = keys.float("rope.freq_base_swa")?.or(keys.family.local_base);
     Ok(match base {
         Some(base) => Rope { base, scaling: Scaling::None, ..rope.clone() },
-        None => rope.clone(),
+        None if keys.family.local_scaled => rope.clone(),
+        None => Rope { scaling: Scaling::None, magnitude: 1.0, ..rope.clone() },
     })
 }
 

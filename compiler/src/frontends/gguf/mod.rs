@@ -1,12 +1,18 @@
-//! The front end for GGUF files: decoders of text as llama.cpp runs them, made of their metadata and tensors.
+//! The front end for GGUF files: decoders and encoders of text as llama.cpp runs them, made of their metadata and tensors.
 //!
 //! A file holds no graph: its metadata name an architecture and its sizes. `hyper` reads them, `graph` builds the step of
-//! a decoder: any number of tokens at any place of the sequence, with caches of keys and values as state.
+//! a decoder: any number of tokens at any place of the sequence, with caches of keys and values as state; and what becomes of a
+//! text as a whole.
 
+mod attention;
+mod embed;
+mod experts;
 mod family;
+mod feed;
 mod file;
 mod graph;
 mod hyper;
+mod keys;
 mod layer;
 mod model;
 mod rope;

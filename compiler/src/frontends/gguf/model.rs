@@ -5,7 +5,7 @@ use halite_ops::DType;
 use halite_sizes::Size;
 
 use super::{
-    Result,
+    Result, embed,
     file::File,
     graph::{self, Inputs},
     hyper::Hyper,
@@ -22,8 +22,10 @@ use crate::{
 #[derive(Debug)]
 pub struct Gguf;
 
-/// The one function of a file.
+/// The function that writes: a step of a decoder.
 const MAIN: &str = "main";
+/// The function that makes a vector of a text.
+const EMBED: &str = "embed";
 /// How many new tokens a call has.
 const TOKENS: &str = "tokens";
 /// How many of them have logits.
@@ -90,22 +92,43 @@ impl Model {
         })
     }
 
-    fn known(function: &str) -> Result<()> {
-        if function == MAIN {
-            return Ok(());
+    /// Whether a function makes vectors of texts. Encoders have no other, and decoders have it that are said to be for that.
+    fn embeds(&self, function: &str) -> Result<bool> {
+        let all = self.functions();
+        match all.iter().any(|own| own == function) {
+            true => Ok(function == EMBED),
+            false => {
+                let reason = format!("there is no function '{function}'; there are: {}", all.join(", "));
+                Err(CompileError::Request(reason))
+            }
         }
-        let reason = format!("there is no function '{function}'; there are: {MAIN}");
-        Err(CompileError::Request(reason))
     }
 
-    fn signatures(&self) -> Vec<Signature> {
+    fn signatures(&self, embeds: bool) -> Vec<Signature> {
         let symbol = |name: &str| vec![Dim::Symbol(name.to_owned())];
+        let tokens = port("tokens".into(), DType::I32, symbol(TOKENS));
+        if embeds {
+            return vec![tokens];
+        }
         let own = [
-            port("tokens".into(), DType::I32, symbol(TOKENS)),
+            tokens,
             port("positions".into(), DType::I64, symbol(TOKENS)),
             port("rows".into(), DType::I32, symbol(ROWS)),
         ];
         own.into_iter().chain(self.caches("past")).collect()
+    }
+
+    /// The graph of a text's vector.
+    fn vector(&self, b: &mut Builder, tokens: TensorId) -> Result<()> {
+        let (len, longest) = (b.sizes(tokens)[0], self.hyper.longest_text());
+        if len == 0 || len > longest {
+            let reason = format!("a text of {len} tokens; the model takes 1 to {longest}");
+            return Err(CompileError::Request(reason));
+        }
+        let [states, vector] = embed::build(b, &self.file, &self.hyper, tokens)?;
+        b.output("embedding", vector);
+        b.output("states", states);
+        Ok(())
     }
 
     /// The graph for inputs of these sizes, of which some may be open.
@@ -119,6 +142,9 @@ impl Model {
         let mut ids: Vec<TensorId> = Vec::new();
         for (signature, dims) in inputs.iter().zip(shapes) {
             ids.push(input(b, signature, dims, bound)?);
+        }
+        if let [tokens] = ids[..] {
+            return self.vector(b, tokens);
         }
         let context = b.dims(ids[3])[2];
         if context == 0 || b.sizes(ids[0])[0] == 0 {
@@ -157,16 +183,24 @@ impl SourceModel for Model {
     }
 
     fn functions(&self) -> Vec<String> {
-        vec![MAIN.to_owned()]
+        let main = (!self.hyper.family.encoder).then_some(MAIN);
+        let embed = (self.hyper.family.encoder || self.hyper.makes_vectors).then_some(EMBED);
+        main.into_iter().chain(embed).map(str::to_owned).collect()
     }
 
     fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
-        Model::known(function)?;
-        Ok(self.signatures())
+        Ok(self.signatures(self.embeds(function)?))
     }
 
     fn outputs(&self, function: &str) -> Result<Vec<Signature>> {
-        Model::known(function)?;
+        let width = Dim::Known(self.hyper.width);
+        if self.embeds(function)? {
+            let states = vec![Dim::Symbol(TOKENS.into()), width.clone()];
+            return Ok(vec![
+                port("embedding".into(), DType::F32, vec![width]),
+                port("states".into(), DType::F32, states),
+            ]);
+        }
         let dims = vec![Dim::Symbol(ROWS.into()), Dim::Known(self.hyper.vocabulary)];
         let logits = port("logits".into(), DType::F32, dims);
         Ok(std::iter::once(logits).chain(self.caches("present")).collect())

@@ -5,16 +5,19 @@ use std::{collections::HashSet, path::Path};
 use bytes::Bytes;
 use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
 
-use super::{Result, constant::held_type, importer::Importer, operators::compute};
+use super::{
+    Result,
+    constant::held_type,
+    importer::Importer,
+    operators::compute,
+    survey::{self, MAIN},
+};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
-    frontends::{FrontEnd, Recognition, Source, SourceModel, files::Files},
+    frontends::{FrontEnd, Recognition, Source, SourceModel, files::Files, outline::Outline},
     graph::Graph,
     signature::{Arity, Bindings, Dim, Signature},
 };
-
-/// The one function of every model.
-const MAIN: &str = "main";
 
 /// The front end for ONNX.
 #[derive(Debug)]
@@ -159,6 +162,10 @@ impl SourceModel for Model {
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
         known(function)?;
         self.graph_with(bindings, control)
+    }
+
+    fn outline(&self) -> Option<Outline> {
+        Some(survey::outline(&self.proto))
     }
 }
 

@@ -1,15 +1,23 @@
-//! The list of all operators of a model that nothing imports, for the error that one of them is met.
+//! The operators of a model: all of them, for those who look at its file, and those that nothing imports, for the error that one of
+//! them is met.
 
 use std::collections::HashSet;
 
-use halite_formats::onnx::{Graph, Model, Node, OpsetId};
+use halite_formats::onnx::{self, Graph, Model, Node, OpsetId};
 
 use super::{
     Result, control,
     names::{Functions, location_of, own_domain, version_of},
     ops, order, sequence,
 };
-use crate::{SourceLocation, UnsupportedOperator, control::Watch};
+use crate::{
+    SourceLocation, UnsupportedOperator,
+    control::Watch,
+    frontends::outline::{FunctionOutline, Outline, PartOutline, RunsOn},
+};
+
+/// The one function of every model.
+pub(super) const MAIN: &str = "main";
 
 /// The operator of a node, as an error lists it.
 pub(super) fn operator(
@@ -37,10 +45,19 @@ impl<'m> Open<'m> {
         let outputs = graph.outputs.iter().map(|output| output.name.as_str()).collect();
         Open { nodes: &graph.nodes, given: order::given(graph).collect(), outputs, opsets, location }
     }
+
+    fn function(function: &'m onnx::Function, opsets: &'m [OpsetId], location: &SourceLocation) -> Self {
+        Open {
+            nodes: &function.nodes,
+            given: function.inputs.iter().map(String::as_str).collect(),
+            outputs: function.outputs.iter().map(String::as_str).collect(),
+            opsets: if function.opsets.is_empty() { opsets } else { &function.opsets },
+            location: location.as_str().to_owned(),
+        }
+    }
 }
 
-/// All operators of a model that nothing imports, of nodes that its outputs need: those of graphs in nodes too, and those of
-/// functions, once for each function. `found` is the one that was met; it is among them.
+/// All operators of a model that nothing imports, of nodes that its outputs need. `found` is the one that was met; it is among them.
 ///
 /// # Errors
 /// The work was ended.
@@ -50,8 +67,61 @@ pub(super) fn all(
     watch: Watch<'_>,
 ) -> Result<Vec<UnsupportedOperator>> {
     let mut all = Vec::new();
+    each_needed(model, &mut |met| {
+        watch.check()?;
+        if !met.is_imported {
+            operator(met.node, met.domain, met.version, met.location).add_to(&mut all);
+        }
+        Ok(())
+    })?;
+    if !all.iter().any(|own| own.is_same(&found)) {
+        all.insert(0, found);
+    }
+    Ok(all)
+}
+
+/// The operators of a model, with how often they are called, and whether there is an importer for each.
+pub(super) fn outline(model: &Model) -> Outline {
+    let mut part = PartOutline::new("operators", 0);
+    let counted = each_needed(model, &mut |met| {
+        let version =
+            || format!("{} {}", if met.domain.is_empty() { "ai.onnx" } else { met.domain }, met.version);
+        let reason = (!met.is_imported).then(|| format!("there is no importer for it in {}", version()));
+        let runs = if met.is_imported { RunsOn::Device } else { RunsOn::Refused };
+        match met.domain {
+            "" => part.count(&met.node.op_type, runs, reason),
+            domain => part.count(&format!("{domain}:{}", met.node.op_type), runs, reason),
+        }
+        Ok(())
+    });
+    part.problem = counted.err().map(|error| error.to_string());
+    part.operators.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    let bytes = |tensor: &onnx::Tensor| {
+        tensor.elements().saturating_mul(tensor.data_type().map_or(0, onnx::DataType::bits)) / 8
+    };
+    let constants = model.graph.initializers.iter().map(bytes);
+    let function = FunctionOutline {
+        name: MAIN.to_owned(),
+        parts: vec![part],
+        memory: Vec::new(),
+        constants: constants.fold(0, u64::saturating_add),
+    };
+    Outline { functions: vec![function], data: Vec::new() }
+}
+
+/// A node that the model's outputs need, and that calls no function of the model.
+struct Met<'m> {
+    node: &'m Node,
+    domain: &'m str,
+    version: i64,
+    location: SourceLocation,
+    is_imported: bool,
+}
+
+/// Goes over the nodes that a model's outputs need: those of graphs in nodes too, and those of functions, once for each function.
+fn each_needed<'m>(model: &'m Model, visit: &mut dyn FnMut(Met<'m>) -> Result<()>) -> Result<()> {
     let functions = Functions::of(model);
-    let mut called: HashSet<*const halite_formats::onnx::Function> = HashSet::new();
+    let mut called: HashSet<*const onnx::Function> = HashSet::new();
     let mut open = vec![Open::graph(&model.graph, &model.opsets, String::new())];
     while let Some(Open { nodes, given, outputs, opsets, location }) = open.pop() {
         // Nodes without an order are another error, which is told when this one is mended.
@@ -60,35 +130,22 @@ pub(super) fn all(
             Err(_) => (0..nodes.len()).collect(),
         };
         for index in needed {
-            watch.check()?;
             let node = &nodes[index];
             let own = location_of(node, index, &location);
             let inner = order::graphs(node);
             open.extend(inner.map(|graph| Open::graph(graph, opsets, own.as_str().to_owned())));
             if let Some(function) = functions.called_by(node) {
                 if called.insert(function) {
-                    let outputs = function.outputs.iter().map(String::as_str).collect();
-                    let opsets = if function.opsets.is_empty() { opsets } else { &function.opsets };
-                    open.push(Open {
-                        nodes: &function.nodes,
-                        given: function.inputs.iter().map(String::as_str).collect(),
-                        outputs,
-                        opsets,
-                        location: own.as_str().to_owned(),
-                    });
+                    open.push(Open::function(function, opsets, &own));
                 }
                 continue;
             }
             let domain = own_domain(&node.domain);
-            if !is_imported(domain, &node.op_type) {
-                operator(node, domain, version_of(domain, opsets), own).add_to(&mut all);
-            }
+            let is_imported = is_imported(domain, &node.op_type);
+            visit(Met { node, domain, version: version_of(domain, opsets), location: own, is_imported })?;
         }
     }
-    if !all.iter().any(|own| own.is_same(&found)) {
-        all.insert(0, found);
-    }
-    Ok(all)
+    Ok(())
 }
 
 /// Whether there is an importer for an operator.
@@ -102,9 +159,13 @@ fn is_imported(domain: &str, op_type: &str) -> bool {
 mod tests {
     use crate::{
         CompileError,
-        frontends::onnx::{
-            Model,
-            encode::{FLOAT, body, function, graph, model, node, port},
+        frontends::{
+            SourceModel,
+            onnx::{
+                Model,
+                encode::{FLOAT, body, function, graph, model, node, port},
+            },
+            outline::RunsOn,
         },
         signature::Bindings,
     };
@@ -145,6 +206,33 @@ mod tests {
         assert!(text.contains("3 operators of this model are not supported"), "{text}");
         assert!(text.contains("Scaler of ai.onnx.ml 1 (Scaler 'Scaler_of_s')"), "{text}");
         assert!(text.contains("Frob of ai.onnx 20 (2 nodes, the first is"), "{text}");
+    }
+
+    #[test]
+    fn operators_are_counted() {
+        let of = |name: &str| port(name, FLOAT, &[4]);
+        let inner = [node("Relu", &["a"], &["m"], &[]), node("Frob", &["m"], &["b"], &[])];
+        let wrap = function("Wrap", &["a"], &["b"], &inner);
+        let nodes = [
+            node("Relu", &["x"], &["unused"], &[]),
+            node("Relu", &["x"], &["r"], &[]),
+            node("Tanh", &["r"], &["t"], &[]),
+            node("own:Wrap", &["t"], &["s"], &[]),
+            node("com.microsoft:Gelu", &["s"], &["y"], &[]),
+        ];
+        let bytes = model(&graph(&nodes, &[], &[of("x")], &[of("y")]), &[wrap]);
+        let outline = Model::from_bytes(bytes).unwrap().outline().unwrap();
+        let operators = outline.functions[0].parts[0].operators.iter();
+        let told: Vec<_> = operators.map(|o| (o.name.as_str(), o.count, o.runs)).collect();
+        assert_eq!(
+            told,
+            [
+                ("Relu", 2, RunsOn::Device),
+                ("Frob", 1, RunsOn::Refused),
+                ("Tanh", 1, RunsOn::Device),
+                ("com.microsoft:Gelu", 1, RunsOn::Device),
+            ]
+        );
     }
 
     #[test]

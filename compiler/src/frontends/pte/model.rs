@@ -147,8 +147,8 @@ impl Model {
     /// As [`Model::graph`], and when `control` ends the work.
     pub fn graph_with(&self, method: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
         let beside = self.program.external.values().map(|data| data.len() as u64).sum::<u64>();
-        let builder = Builder::of_file(control, self.bytes.saturating_add(beside));
-        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, (builder, control))
+        let make = || Builder::of_file(control, self.bytes.saturating_add(beside));
+        plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, (&make, control))
     }
 
     fn plan(&self, method: &str) -> Result<(&Plan, &[Buffer])> {

@@ -8,7 +8,7 @@ use super::{
     ops,
     outside::{Method, Step},
 };
-use crate::frontends::outline::{DataOutline, FunctionOutline, Outline, PartOutline, Place};
+use crate::frontends::outline::{DataOutline, FunctionOutline, Outline, PartOutline, RunsOn};
 
 /// What a part of a method that no delegate does is called.
 const BETWEEN: &str = "outside of delegates";
@@ -44,9 +44,9 @@ fn method(program: &Program, plan: &Plan) -> FunctionOutline {
                     let refused =
                         (!ops::is_known_outside(inside)).then(|| ops::unknown_outside(name, inside, place));
                     let runs = match refused {
-                        Some(_) => Place::Refused,
-                        None if ops::is_number(inside) => Place::Compiler,
-                        None => Place::Device,
+                        Some(_) => RunsOn::Refused,
+                        None if ops::is_number(inside) => RunsOn::Compiler,
+                        None => RunsOn::Device,
                     };
                     let reason = refused.and_then(|operator| operator.reason);
                     parts.last_mut().expect("there is one").count(name, runs, reason);
@@ -76,7 +76,7 @@ fn delegate(index: usize, plan: &Plan) -> PartOutline {
             let refused = graph.unsupported(&delegate_name(index, plan));
             for name in graph.operators() {
                 let known = refused.iter().find(|operator| operator.name == name);
-                let runs = if known.is_some() { Place::Refused } else { Place::Device };
+                let runs = if known.is_some() { RunsOn::Refused } else { RunsOn::Device };
                 part.count(name, runs, known.and_then(|operator| operator.reason.clone()));
             }
         }

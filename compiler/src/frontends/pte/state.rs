@@ -20,7 +20,7 @@ use super::{
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     build::Builder,
-    graph::{ElementType, Graph, TensorId, elements},
+    graph::{DataSymbol, ElementType, Graph, TensorId, elements},
     signature::{Bindings, Signature},
 };
 
@@ -61,15 +61,17 @@ impl<'a> State<'a> {
         Ok(state)
     }
 
-    /// The graph, when all steps were taken.
+    /// The graph, when all steps were taken, and the sizes in it that data decide.
     ///
     /// # Errors
     /// What the method gives was not computed.
-    pub(super) fn finish(mut self) -> Result<Graph> {
+    pub(super) fn finish(mut self) -> Result<(Graph, Vec<DataSymbol>)> {
         self.scope.builder.at(SourceLocation::new(format!("outputs of method '{}'", self.plan.name)));
         self.give_outputs()?;
         self.give_buffers()?;
-        self.scope.builder.finish()
+        self.scope.builder.check_data()?;
+        let data = self.scope.builder.take_data();
+        Ok((self.scope.builder.finish()?, data))
     }
 
     fn take_inputs(
@@ -168,7 +170,7 @@ impl<'a> State<'a> {
             };
             let sizes = self.scope.builder.sizes(made);
             if sizes.len() != buffer.tenant.dims.len()
-                || sizes.iter().zip(&buffer.tenant.dims).any(|(a, b)| *a != *b)
+                || sizes.iter().zip(&buffer.tenant.dims).any(|(a, b)| !a.agrees(*b))
             {
                 let what = self.scope.builder.describe(&[made]);
                 let (name, dims) = (&buffer.name, &buffer.tenant.dims);
@@ -247,6 +249,11 @@ impl<'a> State<'a> {
     pub(super) fn step(&mut self, index: usize, step: &'a Step) -> Result<()> {
         self.control.check(Stage::Importing)?;
         self.scope.builder.at(instruction_location(index, self.plan));
+        self.take_step(index, step)?;
+        self.scope.builder.check_data()
+    }
+
+    fn take_step(&mut self, index: usize, step: &'a Step) -> Result<()> {
         match step {
             Step::Call(operator, call) => self.call(*operator, index, call),
             Step::Delegate(delegate, args) => self.delegate(*delegate, args),

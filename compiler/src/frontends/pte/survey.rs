@@ -73,7 +73,8 @@ mod tests {
             delegates: vec![Delegate { id: "VulkanBackend".to_owned(), data: bytes(), specs: Vec::new() }],
             memory: Vec::new(),
         };
-        let making = (Builder::new(), &Control::new());
+        let control = Control::new();
+        let making = (&(|| Builder::new()) as &dyn Fn() -> Builder, &control);
         let made = import(&Program::default(), (&plan, &[]), &[], &Bindings::default(), making);
         let error = made.unwrap_err();
         let text = error.to_string();

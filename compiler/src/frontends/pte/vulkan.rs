@@ -180,7 +180,7 @@ fn take(scope: &mut Scope<'_>, graph: &VulkanGraph, id: usize, value: Passed) ->
 
 fn take_tensor(scope: &mut Scope<'_>, tensor: &VulkanTensor, given: TensorId) -> Result<Passed> {
     let (dims, bounds) = (scope.builder.sizes(given), sizes(tensor));
-    if dims.len() != bounds.len() || dims.iter().zip(&bounds).any(|(d, most)| *d > *most) {
+    if dims.len() != bounds.len() || dims.iter().zip(&bounds).any(|(d, most)| !d.stays_within(*most)) {
         let what = scope.builder.describe(&[given]);
         let reason = format!("{what} is handed to a delegate that takes at most {bounds:?}");
         return Err(scope.builder.invalid(reason));

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use halite_abi::{format, query};
 use halite_conformance::{
-    corpus::{self, Call, Program},
+    corpus::{self, Call, CorpusModule},
     soak::{self, ModuleWork, Plan, Sample, TransferWork, Verdict, Work},
 };
 use halite_hal::Device;
@@ -72,7 +72,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
     }
 }
 
-fn own_program(flags: &Flags, module: &Path) -> Program {
+fn own_program(flags: &Flags, module: &Path) -> CorpusModule {
     let call = Call {
         function: flags.function.clone(),
         inputs: flags.inputs.clone(),
@@ -81,7 +81,7 @@ fn own_program(flags: &Flags, module: &Path) -> Program {
         must_fail: false,
         without_parameters: false,
     };
-    Program {
+    CorpusModule {
         name: format!("'{}' of {}", flags.function, module.display()),
         module: module.to_owned(),
         parameters: Vec::new(),
@@ -93,7 +93,7 @@ fn own_program(flags: &Flags, module: &Path) -> Program {
 }
 
 /// A module that fits the device.
-fn program_for(device: &dyn Device) -> Option<(PathBuf, Program)> {
+fn program_for(device: &dyn Device) -> Option<(PathBuf, CorpusModule)> {
     let takes = |format: &str| device.query_i64(query::EXECUTABLE_FORMAT, format) == Some(1);
     let local = takes(format::ELF_X86_64) || takes(format::VMVX);
     (local || takes(format::VULKAN_SPIRV)).then(|| corpus::digits(local))

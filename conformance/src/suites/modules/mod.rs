@@ -20,7 +20,7 @@ use halite_testing::drivers;
 
 use super::{Cases, Context, Offer, Outcome, Settings, Stop, takes_spirv};
 use crate::{
-    corpus::{self, Program},
+    corpus::{self, CorpusModule},
     replay,
 };
 
@@ -129,12 +129,12 @@ enum Judged {
     EndsOnly,
 }
 
-fn add(cases: &mut Cases, name: String, root: &Arc<PathBuf>, program: Program, judged: Judged) {
+fn add(cases: &mut Cases, name: String, root: &Arc<PathBuf>, program: CorpusModule, judged: Judged) {
     let root = root.clone();
     cases.add(name, &[], move |t| run(t, &root, &program, judged));
 }
 
-fn run(t: &Context, root: &Path, program: &Program, judged: Judged) -> Outcome {
+fn run(t: &Context, root: &Path, program: &CorpusModule, judged: Judged) -> Outcome {
     let devices = devices(t, program)?;
     for verdict in replay::run_on(root, program, &devices) {
         match (verdict, judged) {
@@ -147,7 +147,10 @@ fn run(t: &Context, root: &Path, program: &Program, judged: Judged) -> Outcome {
 }
 
 /// The device under test, with others where the program wants several: another of the same, or one of the other kind.
-fn devices(t: &Context, program: &Program) -> std::result::Result<Vec<Arc<dyn halite_hal::Device>>, Stop> {
+fn devices(
+    t: &Context,
+    program: &CorpusModule,
+) -> std::result::Result<Vec<Arc<dyn halite_hal::Device>>, Stop> {
     if program.devices.len() < 2 {
         return Ok(vec![t.device().clone()]);
     }

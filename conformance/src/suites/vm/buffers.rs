@@ -10,7 +10,7 @@ use halite_vm::{
     isa::Op,
 };
 
-use super::program::{MEMORY, Program, RODATA, Ready, buffer, bytes_of};
+use super::program::{Assembled, MEMORY, RODATA, Ready, buffer, bytes_of};
 use crate::suites::{
     Cases, Outcome,
     case::{same, same_bytes},
@@ -81,7 +81,7 @@ fn number(width: usize, bits: u64) -> Value {
 fn loads(op: Op, width: usize, signed: bool, seed: u64) -> Outcome {
     let mut random = Random::new(seed);
     let bytes = random.bytes(COUNT * width);
-    let mut program = Program::new(&format!("0rI_{}", wide(width).1));
+    let mut program = Assembled::new(&format!("0rI_{}", wide(width).1));
     program.op(op, &[r(0).into(), cell(0).into(), cell(2).into()])?;
     let program = program.returns(&[cell(2)])?;
     let source = buffer(&bytes);
@@ -103,7 +103,7 @@ fn loads(op: Op, width: usize, signed: bool, seed: u64) -> Outcome {
 }
 
 fn store(op: Op, width: usize) -> Result<Ready> {
-    let mut program = Program::new(&format!("0rI{}_r", wide(width).1));
+    let mut program = Assembled::new(&format!("0rI{}_r", wide(width).1));
     program.op(op, &[r(0).into(), cell(0).into(), cell(2).into()])?;
     program.returns(&[r(0)])
 }
@@ -126,7 +126,7 @@ fn stores(op: Op, width: usize, seed: u64) -> Outcome {
 }
 
 fn read_only(op: Op, width: usize) -> Outcome {
-    let mut program = Program::new(&format!("0I{}_v", wide(width).1));
+    let mut program = Assembled::new(&format!("0I{}_v", wide(width).1));
     program.op(Op::ConstRefRodata, &[0u32.into(), r(0).into()])?;
     program.op(op, &[r(0).into(), cell(0).into(), cell(2).into()])?;
     program.returns(&[])?.fails(&[Value::I64(0), number(width, 1)], Code::PermissionDenied)?;
@@ -135,7 +135,7 @@ fn read_only(op: Op, width: usize) -> Outcome {
 
 fn fills(op: Op, width: usize, seed: u64) -> Outcome {
     let mut random = Random::new(seed);
-    let mut program = Program::new(&format!("0rII{}_r", wide(width).1));
+    let mut program = Assembled::new(&format!("0rII{}_r", wide(width).1));
     program.op(op, &[r(0).into(), cell(0).into(), cell(2).into(), cell(4).into()])?;
     let program = program.returns(&[r(0)])?;
     let mut model = random.bytes(COUNT * width);
@@ -170,7 +170,7 @@ fn places(random: &mut Random, source: usize, target: usize) -> [usize; 3] {
 
 fn copies(seed: u64) -> Outcome {
     let mut random = Random::new(seed);
-    let mut program = Program::new("0rrIII_r");
+    let mut program = Assembled::new("0rrIII_r");
     let args = [r(0), cell(0), r(1), cell(2), cell(4)].map(Arg::from);
     program.op(Op::BufferCopy, &args)?;
     let program = program.returns(&[r(1)])?;
@@ -192,7 +192,7 @@ fn copies(seed: u64) -> Outcome {
 
 fn compares(seed: u64) -> Outcome {
     let mut random = Random::new(seed);
-    let mut program = Program::new("0rrIII_i");
+    let mut program = Assembled::new("0rrIII_i");
     let args = [r(0), cell(0), r(1), cell(2), cell(4), cell(6)].map(Arg::from);
     program.op(Op::BufferCompare, &args)?;
     let program = program.returns(&[cell(6)])?;
@@ -217,7 +217,7 @@ fn compares(seed: u64) -> Outcome {
 
 fn clones(seed: u64) -> Outcome {
     let mut random = Random::new(seed);
-    let mut program = Program::new("0rII_rr");
+    let mut program = Assembled::new("0rII_rr");
     program.i(4, 16)?;
     let args = [r(0), cell(0), cell(2), cell(4), r(1)].map(Arg::from);
     program.op(Op::BufferClone, &args)?;
@@ -242,7 +242,7 @@ fn clones(seed: u64) -> Outcome {
 }
 
 fn allocates() -> Outcome {
-    let mut program = Program::new("0I_r");
+    let mut program = Assembled::new("0I_r");
     program.i(2, 16)?.op(Op::BufferAlloc, &[cell(0).into(), cell(2).into(), r(0).into()])?;
     let program = program.returns(&[r(0)])?;
     for length in [0usize, 1, 7, 4096] {
@@ -256,7 +256,7 @@ fn allocates() -> Outcome {
 }
 
 fn lengths() -> Outcome {
-    let mut program = Program::new("0r_II");
+    let mut program = Assembled::new("0r_II");
     program.op(Op::BufferLength, &[r(0).into(), cell(0).into()])?;
     program.op(Op::ConstRefRodata, &[0u32.into(), r(1).into()])?;
     program.op(Op::BufferLength, &[r(1).into(), cell(2).into()])?;
@@ -270,7 +270,7 @@ fn lengths() -> Outcome {
 /// The hash is that of the original: SipHash-2-4 with its key. Equal parts hash alike, wherever they lie.
 fn hashes(seed: u64) -> Outcome {
     let mut random = Random::new(seed);
-    let mut program = Program::new("0rII_I");
+    let mut program = Assembled::new("0rII_I");
     program.op(Op::BufferHash, &[r(0).into(), cell(0).into(), cell(2).into(), cell(4).into()])?;
     let program = program.returns(&[cell(4)])?;
     let part = |bytes: &[u8], start: usize, length: usize| {

@@ -11,7 +11,7 @@ use halite_vm::{
     isa::Op,
 };
 
-use super::program::{Program, Ready, buffer};
+use super::program::{Assembled, Ready, buffer};
 use crate::suites::{Cases, Outcome, case::same};
 
 pub fn add(cases: &mut Cases, seed: u64) {
@@ -43,7 +43,7 @@ pub fn add(cases: &mut Cases, seed: u64) {
 fn switches(op: Op) -> Outcome {
     let wide = matches!(op, Op::SwitchI64 | Op::SwitchF64);
     let reg = |n: u16| if wide { cell(2 + 2 * n) } else { cell(1 + n) };
-    let mut program = Program::new(if wide { "0iIII_I" } else { "0iiii_i" });
+    let mut program = Assembled::new(if wide { "0iIII_I" } else { "0iiii_i" });
     let list: Vec<Reg> = vec![reg(1), reg(2)];
     program.op(op, &[cell(0).into(), reg(0).into(), list.into(), reg(0).into()])?;
     let program = program.returns(&[reg(0)])?;
@@ -57,7 +57,7 @@ fn switches(op: Op) -> Outcome {
 
 /// Sums the numbers below the argument that are odd, in a loop with a branch in it.
 fn loops(seed: u64) -> Outcome {
-    let mut program = Program::new("0I_I");
+    let mut program = Assembled::new("0I_I");
     let main = &mut program.main;
     let [head, body, add, next, end] = [(); 5].map(|()| main.label());
     // c2: number, c4: sum.
@@ -87,7 +87,7 @@ fn loops(seed: u64) -> Outcome {
 
 /// Registers on an edge move one after the other.
 fn swaps() -> Outcome {
-    let mut program = Program::new("0iii_ii");
+    let mut program = Assembled::new("0iii_ii");
     let [swap, other] = [(); 2].map(|()| program.main.label());
     let swapped = vec![(cell(1), cell(3)), (cell(2), cell(1)), (cell(3), cell(2))];
     let kept = vec![(cell(1), cell(2))];
@@ -103,7 +103,7 @@ fn swaps() -> Outcome {
 }
 
 fn tables() -> Outcome {
-    let mut program = Program::new("0iiii_i");
+    let mut program = Assembled::new("0iiii_i");
     let end = program.main.label();
     let case = |from: u16| (end, vec![(cell(from), cell(0))]);
     program.op(Op::BrTable, &[cell(0).into(), vec![case(1), case(2), case(3)].into()])?;
@@ -117,7 +117,7 @@ fn tables() -> Outcome {
 
 /// Breakpoints and yields go on at their target; their registers move as on branches.
 fn jumps() -> Outcome {
-    let mut program = Program::new("0ii_i");
+    let mut program = Assembled::new("0ii_i");
     let [one, two, three] = [(); 3].map(|()| program.main.label());
     program.op(Op::Break, &[(one, vec![(cell(1), cell(2))]).into()])?;
     program.main.block(one);
@@ -132,7 +132,7 @@ fn jumps() -> Outcome {
 
 /// The module's function 0, which calls itself: n + f(n - 1), with every kind of argument passed on.
 fn recursive(base_at: i32) -> Result<Ready> {
-    let mut program = Program::new("0iIrfF_IrfF");
+    let mut program = Assembled::new("0iIrfF_IrfF");
     let mut f = FunctionBuilder::new("0iIrfF_IrfF");
     let [more, done] = [(); 2].map(|()| f.label());
     // c0: n, c2: sum, r0, c4: f32, c6: f64.
@@ -173,7 +173,7 @@ fn endless_recursion() -> Outcome {
 }
 
 fn yieldable_call() -> Outcome {
-    let mut program = Program::new("0iIrfF_IrfFi");
+    let mut program = Assembled::new("0iIrfF_IrfFi");
     let mut callee = FunctionBuilder::new("0iIrfF_FfrIi");
     callee.op(Op::Return, &[vec![cell(6), cell(4), moved(0), cell(2), cell(0)].into()])?;
     program.module.function(None, callee)?;
@@ -228,7 +228,7 @@ impl NativeModule for Host {
 
 fn variadic(yields: bool) -> Outcome {
     for (pairs, buffers) in [(0u16, 0u16), (1, 0), (0, 1), (2, 1), (5, 3)] {
-        let mut program = Program::new("0IiIr_Ii");
+        let mut program = Assembled::new("0IiIr_Ii");
         let callee = program.module.import("host.sum", SUM, false);
         // c0: number, c2 and c4: a pair, r0: a buffer.
         let mut args = vec![cell(0)];
@@ -259,13 +259,13 @@ fn variadic(yields: bool) -> Outcome {
 
 fn imports() -> Outcome {
     for (name, there) in [("host.sum", "1"), ("host.nothing", "0"), ("nowhere.sum", "0")] {
-        let mut program = Program::new("0v_i");
+        let mut program = Assembled::new("0v_i");
         program.module.import(name, SUM, true);
         program.op(Op::ImportResolved, &[import(0).into(), cell(0).into()])?;
         program.op(Op::Return, &[vec![cell(0)].into()])?;
         program.finish(&[Arc::new(Host)])?.gives(&[], there)?;
     }
-    let mut program = Program::new("0v_v");
+    let mut program = Assembled::new("0v_v");
     program.module.import("host.nothing", SUM, false);
     program.op(Op::Return, &[Vec::<Reg>::new().into()])?;
     let refused = program.finish(&[Arc::new(Host)]).map(drop);
@@ -274,7 +274,7 @@ fn imports() -> Outcome {
 }
 
 fn failures() -> Outcome {
-    let mut program = Program::new("0i_i");
+    let mut program = Assembled::new("0i_i");
     let next = program.main.label();
     program.op(Op::Fail, &[cell(0).into(), "it broke".into()])?;
     program.main.block(next);
@@ -308,7 +308,7 @@ fn failures() -> Outcome {
 
 /// What is noted for people changes nothing, but takes what is moved.
 fn notes(op: Op) -> Outcome {
-    let mut program = Program::new("0rri_rri");
+    let mut program = Assembled::new("0rri_rri");
     program.op(op, &["note".into(), vec![r(0), moved(1), cell(0)].into()])?;
     let program = program.returns(&[r(0), r(1), cell(0)])?;
     program.gives(&[buffer(b"a"), buffer(b"b"), Value::I32(5)], "vm.buffer null 5")

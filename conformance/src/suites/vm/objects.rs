@@ -8,7 +8,7 @@ use halite_vm::{
     isa::Op,
 };
 
-use super::program::{ANY, BUFFER, F32, GLOBALS, I8, I64, LIST, Program, buffer, show};
+use super::program::{ANY, Assembled, BUFFER, F32, GLOBALS, I8, I64, LIST, buffer, show};
 use crate::suites::{Cases, Outcome, Stop, case::same};
 
 pub fn add(cases: &mut Cases) {
@@ -48,15 +48,15 @@ pub fn add(cases: &mut Cases) {
 }
 
 /// A program with a list in r0, of this type and size.
-fn with_list(convention: &str, ty: &Arg, size: i32) -> Result<Program> {
-    let mut program = Program::new(convention);
+fn with_list(convention: &str, ty: &Arg, size: i32) -> Result<Assembled> {
+    let mut program = Assembled::new(convention);
     program.i(30, size)?.op(Op::ListAlloc, &[ty.clone(), cell(30).into(), r(0).into()])?;
     program.op(Op::ListResize, &[r(0).into(), cell(30).into()])?;
     Ok(program)
 }
 
 fn sizes() -> Outcome {
-    let mut program = Program::new("0ii_iiir");
+    let mut program = Assembled::new("0ii_iiir");
     program.op(Op::ListAlloc, &[I64, cell(0).into(), r(0).into()])?;
     program.op(Op::ListSize, &[r(0).into(), cell(2).into()])?;
     program.op(Op::ListReserve, &[r(0).into(), cell(1).into()])?;
@@ -71,7 +71,7 @@ fn sizes() -> Outcome {
 }
 
 fn too_large() -> Outcome {
-    let mut program = Program::new("0i_v");
+    let mut program = Assembled::new("0i_v");
     program.i(1, 0)?.op(Op::ListAlloc, &[I64, cell(1).into(), r(0).into()])?;
     program.op(Op::ListResize, &[r(0).into(), cell(0).into()])?;
     let program = program.returns(&[])?;
@@ -140,7 +140,7 @@ fn narrow_elements() -> Outcome {
 
 fn references_in_lists() -> Outcome {
     // Moved in; read as another type; then moved out, which leaves null.
-    let mut program = Program::new("0r_rrrr");
+    let mut program = Assembled::new("0r_rrrr");
     program.i(0, 1)?.i(1, 2)?.op(Op::ListAlloc, &[ANY, cell(1).into(), r(1).into()])?;
     program.op(Op::ListResize, &[r(1).into(), cell(1).into()])?;
     program.op(Op::ListSetRef, &[r(1).into(), cell(0).into(), moved(0).into()])?;
@@ -214,7 +214,7 @@ fn globals(cases: &mut Cases) {
 /// What is stored is kept from call to call, and is next to nothing else.
 fn direct(global: &Global) -> Outcome {
     let ([store, load], letter) = (global.direct, letter(&global.value));
-    let mut program = Program::new(&format!("0{letter}_{letter}{letter}{letter}"));
+    let mut program = Assembled::new(&format!("0{letter}_{letter}{letter}{letter}"));
     let at = |place: u32| Arg::from(place * global.size);
     program.op(load, &[at(1), cell(2).into()])?.op(store, &[at(1), cell(0).into()])?;
     program.op(load, &[at(0), cell(4).into()])?.op(load, &[at(2), cell(6).into()])?;
@@ -227,7 +227,7 @@ fn direct(global: &Global) -> Outcome {
 
 fn indirect(global: &Global) -> Outcome {
     let ([store, load], letter) = (global.indirect, letter(&global.value));
-    let mut program = Program::new(&format!("0{letter}i_{letter}{letter}"));
+    let mut program = Assembled::new(&format!("0{letter}i_{letter}{letter}"));
     let place = if global.size == 8 { cell(2) } else { cell(1) };
     program.op(load, &[place.into(), cell(4).into()])?.op(store, &[place.into(), cell(0).into()])?;
     program.op(load, &[place.into(), cell(6).into()])?;
@@ -243,7 +243,7 @@ fn indirect(global: &Global) -> Outcome {
 }
 
 fn references_in_globals() -> Outcome {
-    let mut program = Program::new("0r_rrrr");
+    let mut program = Assembled::new("0r_rrrr");
     program.op(Op::GlobalStoreRef, &[0u32.into(), BUFFER, r(0).into()])?;
     program.i(0, 1)?.op(Op::GlobalStoreIndirectRef, &[cell(0).into(), BUFFER, moved(0).into()])?;
     program.op(Op::GlobalLoadRef, &[1u32.into(), BUFFER, moved(1).into()])?;
@@ -251,20 +251,20 @@ fn references_in_globals() -> Outcome {
     program.op(Op::GlobalLoadRef, &[0u32.into(), BUFFER, r(3).into()])?;
     let program = program.returns(&[r(0), r(1), r(2), r(3)])?;
     program.gives(&[buffer(b"x")], "null vm.buffer null vm.buffer")?;
-    let mut program = Program::new("0ri_v");
+    let mut program = Assembled::new("0ri_v");
     program.op(Op::GlobalStoreIndirectRef, &[cell(0).into(), BUFFER, r(0).into()])?;
     let program = program.returns(&[])?;
     for place in [GLOBALS.1 as i32, -1] {
         program.fails(&[buffer(b"x"), Value::I32(place)], Code::OutOfRange)?;
     }
-    let mut program = Program::new("0r_v");
+    let mut program = Assembled::new("0r_v");
     program.op(Op::GlobalStoreRef, &[0u32.into(), LIST, r(0).into()])?;
     program.returns(&[])?.fails(&[buffer(b"x")], Code::InvalidArgument)?;
     Ok(())
 }
 
 fn comparisons() -> Outcome {
-    let mut program = Program::new("0rr_iii");
+    let mut program = Assembled::new("0rr_iii");
     program.op(Op::CmpEqRef, &[r(0).into(), r(1).into(), cell(0).into()])?;
     program.op(Op::CmpNeRef, &[r(0).into(), r(1).into(), cell(1).into()])?;
     program.op(Op::CmpNzRef, &[r(0).into(), cell(2).into()])?;
@@ -278,7 +278,7 @@ fn comparisons() -> Outcome {
 }
 
 fn copies_and_moves() -> Outcome {
-    let mut program = Program::new("0r_rrri");
+    let mut program = Assembled::new("0r_rrri");
     program.op(Op::AssignRef, &[r(0).into(), r(1).into()])?;
     program.op(Op::AssignRef, &[moved(1).into(), r(2).into()])?;
     program.op(Op::CmpEqRef, &[r(0).into(), r(2).into(), cell(0).into()])?;
@@ -286,14 +286,14 @@ fn copies_and_moves() -> Outcome {
 }
 
 fn discards() -> Outcome {
-    let mut program = Program::new("0rrr_rrr");
+    let mut program = Assembled::new("0rrr_rrr");
     program.op(Op::DiscardRefs, &[vec![r(0), r(2)].into()])?;
     let program = program.returns(&[r(0), r(1), r(2)])?;
     program.gives(&[buffer(b"a"), buffer(b"b"), buffer(b"c")], "null vm.buffer null")
 }
 
 fn constants() -> Outcome {
-    let mut program = Program::new("0r_rri");
+    let mut program = Assembled::new("0r_rri");
     program.op(Op::ConstRefZero, &[r(0).into()])?;
     program.op(Op::ConstRefRodata, &[0u32.into(), r(1).into()])?;
     program.op(Op::ConstRefRodata, &[0u32.into(), r(2).into()])?;
@@ -303,7 +303,7 @@ fn constants() -> Outcome {
 
 fn casts() -> Outcome {
     let cast = |ty: Arg| -> std::result::Result<_, Stop> {
-        let mut program = Program::new("0r_rr");
+        let mut program = Assembled::new("0r_rr");
         program.op(Op::CastAnyRef, &[moved(0).into(), ty, r(1).into()])?;
         Ok(program.returns(&[r(0), r(1)])?)
     };
@@ -320,7 +320,7 @@ fn chosen(out: &[Value], wanted: &[u8]) -> Outcome {
 }
 
 fn selects() -> Outcome {
-    let mut program = Program::new("0irr_rrr");
+    let mut program = Assembled::new("0irr_rrr");
     program.op(Op::SelectRef, &[cell(0).into(), BUFFER, r(0).into(), r(1).into(), r(2).into()])?;
     let program = program.returns(&[r(2), r(0), r(1)])?;
     for (condition, wanted) in [(1, b"a"), (-1, b"a"), (i32::MIN, b"a"), (0, b"b")] {
@@ -332,7 +332,7 @@ fn selects() -> Outcome {
 }
 
 fn switches() -> Outcome {
-    let mut program = Program::new("0irrr_r");
+    let mut program = Assembled::new("0irrr_r");
     let list = vec![r(1), r(2)];
     program.op(Op::SwitchRef, &[cell(0).into(), BUFFER, r(0).into(), list.into(), r(3).into()])?;
     let program = program.returns(&[r(3)])?;

@@ -36,14 +36,14 @@ pub const GLOBALS: (u32, u32) = (32, 2);
 pub const MEMORY: u64 = 1 << 20;
 
 /// A function under construction, and the module around it.
-pub struct Program {
+pub struct Assembled {
     /// The module; `main` is added at the end.
     pub module: ModuleBuilder,
     /// The function `main`.
     pub main: FunctionBuilder,
 }
 
-impl Program {
+impl Assembled {
     /// A program whose function has this calling convention.
     pub fn new(convention: &str) -> Self {
         let mut module = ModuleBuilder::new("test");
@@ -52,7 +52,7 @@ impl Program {
         });
         module.rodata(RODATA);
         module.globals(GLOBALS.0, GLOBALS.1);
-        Program { module, main: FunctionBuilder::new(convention) }
+        Assembled { module, main: FunctionBuilder::new(convention) }
     }
 
     /// Appends an operation.

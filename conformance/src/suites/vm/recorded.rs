@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 
 use crate::{
-    corpus::{self, Call, Program},
+    corpus::{self, Call, CorpusModule},
     replay,
     suites::{Case, Cases, Context, Outcome, Stop},
 };
@@ -24,7 +24,7 @@ pub fn cases(root: &Path) -> Result<Vec<Case>> {
         }
         let file = program.module.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         for (function, calls) in functions {
-            let program = Arc::new(Program { calls, ..program.clone() });
+            let program = Arc::new(CorpusModule { calls, ..program.clone() });
             let root: PathBuf = root.to_owned();
             let name = format!("recorded.{function}:module={}", file.as_deref().unwrap_or("module"));
             cases.add(name, &[], move |t| run(t, &root, &program));
@@ -33,7 +33,7 @@ pub fn cases(root: &Path) -> Result<Vec<Case>> {
     Ok(cases.finish())
 }
 
-fn run(t: &Context, root: &Path, program: &Program) -> Outcome {
+fn run(t: &Context, root: &Path, program: &CorpusModule) -> Outcome {
     for (call, verdict) in program.calls.iter().zip(replay::run(root, program, t.device())) {
         let place = || format!("{}({})", call.function, call.inputs.join(", "));
         match verdict {

@@ -12,7 +12,7 @@ use halite_vm::{
 
 use super::{
     floats, integers,
-    program::{Program, Ready},
+    program::{Assembled, Ready},
 };
 use crate::suites::{Cases, Outcome, Stop, case::same};
 
@@ -213,7 +213,7 @@ fn assemble(op: Op, immediates: &[u64]) -> Result<Ready> {
     if convention.len() == 1 {
         convention.push('v');
     }
-    let mut program = Program::new(&format!("{convention}_{}", result.1));
+    let mut program = Assembled::new(&format!("{convention}_{}", result.1));
     program.op(op, &args)?;
     program.returns(&[result.0])
 }

@@ -19,11 +19,11 @@ const INPUT: u16 = 3;
 const OUTPUT: u16 = 4;
 
 /// A kernel under construction: bindings 0 and 1 are in refs 3 and 4, and the workgroup's x is in cells 10 and 11.
-struct Kernel(FunctionBuilder);
+struct KernelCode(FunctionBuilder);
 
-impl Kernel {
+impl KernelCode {
     fn new() -> Self {
-        let mut kernel = Kernel(FunctionBuilder::new(SIGNATURE));
+        let mut kernel = KernelCode(FunctionBuilder::new(SIGNATURE));
         for (index, target) in [INPUT, OUTPUT].into_iter().enumerate() {
             kernel.op(Op::ConstI32, &[(index as i32).into(), cell(9).into()]);
             kernel.op(Op::ListGetRef, &[r(2).into(), cell(9).into(), BUFFER, r(target).into()]);
@@ -110,7 +110,7 @@ fn run(
 #[test]
 fn workgroups_get_their_place_constants_and_bindings() {
     // out[x] = in[x] + constant[0] + 100 * y + count of z
-    let mut kernel = Kernel::new();
+    let mut kernel = KernelCode::new();
     kernel
         .load(INPUT, 10, 12)
         .load(1, ZERO, 13)
@@ -137,7 +137,7 @@ fn workgroups_get_their_place_constants_and_bindings() {
 
 #[test]
 fn accesses_outside_of_bindings_are_errors() {
-    let code = load(vec![("k", Kernel::new().load(INPUT, 10, 12).end())], TWO_BINDINGS, &[]).unwrap();
+    let code = load(vec![("k", KernelCode::new().load(INPUT, 10, 12).end())], TWO_BINDINGS, &[]).unwrap();
     let (mut input, mut output) = ([1, 2], [0]);
     run(&code, 0, [2, 1, 1], &[], &mut [&mut input, &mut output]).unwrap();
     let status = run(&code, 0, [3, 1, 1], &[], &mut [&mut input, &mut output]).unwrap_err();
@@ -150,11 +150,11 @@ fn accesses_outside_of_bindings_are_errors() {
 
 #[test]
 fn buffers_that_are_kept_are_of_no_use_later() {
-    let mut keep = Kernel::new();
+    let mut keep = KernelCode::new();
     keep.op(Op::GlobalStoreRef, &[0_u32.into(), BUFFER, r(INPUT).into()]);
     keep.op(Op::GlobalStoreRef, &[1_u32.into(), BUFFER, r(0).into()]);
     let again = |global: u32, write: bool| {
-        let mut kernel = Kernel::new();
+        let mut kernel = KernelCode::new();
         kernel.op(Op::GlobalLoadRef, &[global.into(), BUFFER, r(5).into()]);
         if write {
             kernel.store(5, ZERO, 8)
@@ -185,7 +185,7 @@ fn executable_constants_are_set_in_every_context() {
     let mut set = FunctionBuilder::new("0r_v");
     set.op(Op::GlobalStoreRef, &[0_u32.into(), BUFFER, r(0).into()]).unwrap();
     set.op(Op::Return, &[Vec::<Reg>::new().into()]).unwrap();
-    let mut kernel = Kernel::new();
+    let mut kernel = KernelCode::new();
     kernel.op(Op::GlobalLoadRef, &[0_u32.into(), BUFFER, r(5).into()]);
     let kernel = kernel.load(5, 10, 12).store(OUTPUT, 10, 12).end();
     let functions = vec![("__builtin_k", kernel), (SET_CONSTANTS, set)];
@@ -206,13 +206,13 @@ fn executable_constants_are_set_in_every_context() {
         }
     });
     assert!(code.idle.lock().len() <= 4);
-    let unwanted = load(vec![("k", Kernel::new().end())], TWO_BINDINGS, &[1]).unwrap_err();
+    let unwanted = load(vec![("k", KernelCode::new().end())], TWO_BINDINGS, &[1]).unwrap_err();
     assert_eq!(unwanted.code(), StatusCode::InvalidArgument);
 }
 
 #[test]
 fn local_memory_is_there() {
-    let mut kernel = Kernel::new();
+    let mut kernel = KernelCode::new();
     kernel.op(Op::BufferLength, &[r(0).into(), cell(12).into()]).store(OUTPUT, ZERO, 12);
     kernel.store(0, 10, 8).load(0, 10, 14).store(OUTPUT, 10, 14);
     let attrs = &[("binding_count", "2"), ("local_memory", "4096")];
@@ -232,13 +232,16 @@ fn other_modules_are_refused() {
     let status = load(vec![("k", other)], TWO_BINDINGS, &[]).unwrap_err();
     assert!(status.to_string().contains(SIGNATURE) && status.to_string().contains("'k'"), "{status}");
     for attrs in [[("binding_count", "65")], [("binding_count", "-1")], [("local_memory", "99999999999")]] {
-        assert_eq!(code(load(vec![("k", Kernel::new().end())], &attrs, &[])), StatusCode::InvalidArgument);
+        assert_eq!(
+            code(load(vec![("k", KernelCode::new().end())], &attrs, &[])),
+            StatusCode::InvalidArgument
+        );
     }
     let importing = |name: &str, convention: &str| {
         let mut builder = ModuleBuilder::new("kernels");
         builder.ty("!vm.buffer");
         builder.import(name, convention, false);
-        builder.function(Some("k"), Kernel::new().end()).unwrap();
+        builder.function(Some("k"), KernelCode::new().end()).unwrap();
         load_bytes(write_module(&builder.finish(), &WriteOptions::default()).unwrap(), &[])
     };
     importing("vmvx.abs.2d.f32", "0rIIIrIIIII_v").unwrap();

@@ -17,7 +17,7 @@ use crate::{
     context::DeviceContext,
     pipeline::CompilePool,
     profile::Profiler,
-    queue::{Deferred, Queue},
+    queue::{Deferred, Pace, Queue},
     semaphore::VulkanSemaphore,
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Core {
     pub allocator: Allocator,
     /// Builds pipelines.
     pub compiler: CompilePool,
+    /// What is known about the time of dispatches.
+    pub pace: Arc<Pace>,
     /// Measures commands while a profile is taken.
     pub profiler: Arc<Profiler>,
     /// Stands in for bindings without bytes.
@@ -59,12 +61,14 @@ impl Core {
     /// The core of an open device.
     pub fn new(ctx: Arc<DeviceContext>) -> Result<Arc<Self>> {
         let progress = Arc::new(Progress::new(ctx.queues.len()));
+        let pace = Arc::new(Pace::new(ctx.options.submission_limit, ctx.facts.device_type));
         let queues = ctx.queues.iter().enumerate();
         let queues: Vec<Queue> =
-            queues.map(|(i, q)| Queue::new(&ctx, progress.clone(), i, q)).collect::<Result<_>>()?;
+            queues.map(|(i, q)| Queue::new(&ctx, progress.clone(), &pace, i, q)).collect::<Result<_>>()?;
         Ok(Arc::new(Core {
             allocator: Allocator::new(ctx.clone(), progress)?,
             compiler: CompilePool::new(ctx.options.compile_threads),
+            pace,
             profiler: Arc::new(Profiler::new(&ctx)),
             dummy: Mutex::default(),
             ready: Mutex::default(),

@@ -9,7 +9,7 @@ use crate::{
     buffer::VulkanBuffer,
     command_buffer::VulkanCommandBuffer,
     device::Core,
-    lower::{MemoryRange, Program},
+    lower::{MemoryRange, PreparedCommands},
     queue::{Deferred, Work},
     semaphore::{PointState, QueuePoint},
 };
@@ -97,7 +97,8 @@ impl Core {
         after: Option<QueuePoint>,
         signal: &Fence,
     ) -> Result<()> {
-        points.extend(after);
+        // Memory that work used which could not be submitted is free once what came before it is done.
+        points.extend(after.map(|point| self.queues[point.queue].last_submitted(point)));
         let point = self.join(queue, &points)?;
         self.signal_at(point, signal);
         Ok(())
@@ -114,17 +115,17 @@ impl Core {
             QueueOp::Barrier => self.place_alloca(queue, points, None, signal),
             QueueOp::Dealloca { buffer } => self.place_dealloca(queue, &points, signal, buffer.as_ref()),
             QueueOp::Fill { target, pattern, pattern_length } => {
-                let mut program = Program::default();
+                let mut program = PreparedCommands::default();
                 program.fill(self, &MemoryRange::of(&target)?, pattern, pattern_length)?;
                 self.place_transfer(queue, &points, signal, program, (WorkKind::Fill, target.length))
             }
             QueueOp::Update { source, target } => {
-                let mut program = Program::default();
+                let mut program = PreparedCommands::default();
                 program.update(self, &source, &MemoryRange::of(&target)?)?;
                 self.place_transfer(queue, &points, signal, program, (WorkKind::Update, target.length))
             }
             QueueOp::Copy { source, target } => {
-                let mut program = Program::default();
+                let mut program = PreparedCommands::default();
                 program.copy(&MemoryRange::of(&source)?, &MemoryRange::of(&target)?)?;
                 self.place_transfer(queue, &points, signal, program, (WorkKind::Copy, target.length))
             }
@@ -172,7 +173,7 @@ impl Core {
         queue: usize,
         points: &[QueuePoint],
         signal: &Fence,
-        mut program: Program,
+        mut program: PreparedCommands,
         (kind, bytes): (WorkKind, u64),
     ) -> Result<()> {
         if self.profiler.is_on() {
@@ -234,7 +235,7 @@ impl Core {
     /// submission failed is never reached: nothing may wait for it.
     fn submit_others(self: &Arc<Self>, queue: usize, points: &[QueuePoint]) -> Result<()> {
         for point in points.iter().filter(|p| p.queue != queue) {
-            self.queues[point.queue].flush_to(self, point.value);
+            self.queues[point.queue].submit_to(self, point.value);
             self.queues[point.queue].check_submitted(self, point.value)?;
         }
         Ok(())

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use ash::vk;
 use halite_hal::{Binding, DispatchCounts, Executable, Result, status};
 
-use super::{Arguments, Counts, MemoryRange, Program, Resolver, Step, TablePatch};
+use super::{Arguments, Counts, MemoryRange, PreparedCommands, Resolver, Step, TablePatch};
 use crate::{
     descriptors::DescriptorWrite,
     device::Core,
     executable::VulkanExecutable,
     pipeline::{Kernel, KernelBinding},
-    queue::Keeper,
+    queue::{Keeper, Weight},
 };
 
 /// u32 words of the root struct that kernels with address tables begin their push constants with.
@@ -31,7 +31,7 @@ pub(super) struct Call<'a> {
     pub bindings: &'a [Binding],
 }
 
-impl Program {
+impl PreparedCommands {
     pub(super) fn dispatch(&mut self, core: &Core, resolver: &Resolver<'_>, call: &Call<'_>) -> Result<()> {
         let own = call.executable.as_any().downcast_ref::<VulkanExecutable>();
         let own = own.ok_or_else(|| {
@@ -57,6 +57,11 @@ impl Program {
             self.descriptors(core, resolver, kernel, call)?
         };
         self.constants.extend_from_slice(call.constants);
+        let groups = match call.counts {
+            DispatchCounts::Direct(counts) => Some(*counts),
+            DispatchCounts::Indirect(_) => None,
+        };
+        self.weights.push(Weight::new(self.steps.len(), kernel.id, groups, call.constants));
         self.steps.push(Step::Dispatch {
             pipeline,
             layout,
@@ -65,7 +70,6 @@ impl Program {
             counts,
         });
         self.owned.push(Keeper::Kernel(kernel.clone()));
-        self.dispatches += 1;
         Ok(())
     }
 

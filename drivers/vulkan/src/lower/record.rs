@@ -1,8 +1,10 @@
 //! The second pass: recording a prepared program, and the barriers between its steps.
 
+use std::ops::Range;
+
 use ash::vk;
 
-use super::{Arguments, Counts, Program, Step};
+use super::{Arguments, Counts, PreparedCommands, Step};
 use crate::{context::DeviceContext, descriptors::vk_writes, profile::Timer};
 
 const TRANSFER: vk::PipelineStageFlags = vk::PipelineStageFlags::TRANSFER;
@@ -110,22 +112,23 @@ pub(crate) fn record_host_barrier(ctx: &DeviceContext, target: vk::CommandBuffer
     }
 }
 
-impl Program {
-    /// Records the steps, ordered after everything earlier on the queue. `sets` come from `prepare`, `timer` from
+impl PreparedCommands {
+    /// Records some of the steps, ordered after everything earlier on the queue. `sets` come from `prepare`, `timer` from
     /// `timer`.
     pub fn record(
         &self,
         ctx: &DeviceContext,
         target: vk::CommandBuffer,
         sets: &[vk::DescriptorSet],
+        steps: Range<usize>,
         timer: Option<&Timer>,
     ) {
-        let mut order = Order::after_earlier_work(&self.steps);
+        let mut order = Order::after_earlier_work(&self.steps[steps.clone()]);
         let mut bound = vk::Pipeline::null();
         if let Some(timer) = timer {
             timer.record_reset(target);
         }
-        for (index, step) in self.steps.iter().enumerate() {
+        for (index, step) in self.steps.iter().enumerate().take(steps.end).skip(steps.start) {
             if let Some(timer) = timer
                 && timer.begins(index)
             {

@@ -4,7 +4,7 @@ use ash::vk;
 use bytes::Bytes;
 use halite_hal::{Result, status};
 
-use super::{MemoryRange, Program, Step};
+use super::{MemoryRange, PreparedCommands, Step};
 use crate::{device::Core, queue::Keeper};
 
 /// Most bytes of one `vkCmdUpdateBuffer`.
@@ -15,7 +15,7 @@ const FILL_BOUNDARY: u64 = 16;
 /// Bytes of a repeated pattern that are staged at once. A multiple of every pattern length.
 const PATTERN_CHUNK: u64 = 1 << 20;
 
-impl Program {
+impl PreparedCommands {
     /// Repeats a pattern over a range of any alignment.
     pub fn fill(
         &mut self,

@@ -1,16 +1,20 @@
 //! One submission: its command buffers, what it waits for and signals, and everything that has to live until the device is done
 //! with it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use ash::vk;
-use halite_hal::{Result, SemaphorePoint, Status};
+use halite_hal::{Fence, Result, SemaphorePoint, Status};
 use smallvec::SmallVec;
 
-use super::{recorder::Recorder, timeline::Wait};
+use super::{
+    pace::{self, Shares},
+    recorder::Recorder,
+    timeline::Wait,
+};
 use crate::{
-    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core, lower::Program,
-    pipeline::Kernel, profile::Measured,
+    allocator::Allocation, command_buffer::Lowered, context::DeviceContext, device::Core,
+    lower::PreparedCommands, pipeline::Kernel, profile::Measured, semaphore::VulkanSemaphore,
 };
 
 /// Something that submitted work uses.
@@ -40,6 +44,16 @@ pub(crate) struct Batch {
     pub operations: u32,
     /// Dispatches in it.
     pub dispatches: u32,
+    /// Whose end nobody may tell: an operation without a signal.
+    pub unsignalled: bool,
+    /// The signal of the recording that this is a part of, if its end is in a later batch.
+    pub part_of: Option<Fence>,
+    /// What is known about its time.
+    pub shares: Shares,
+    /// When it was given to the device.
+    pub submitted: Option<Instant>,
+    /// Why its commands were left out.
+    pub left_out: Option<Status>,
     commands: SmallVec<[vk::CommandBuffer; 4]>,
     recorder: Option<Recorder>,
     recording: Option<vk::CommandBuffer>,
@@ -58,6 +72,11 @@ impl Batch {
             measured: Vec::new(),
             operations: 0,
             dispatches: 0,
+            unsignalled: false,
+            part_of: None,
+            shares: Shares::new(),
+            submitted: None,
+            left_out: None,
             commands: SmallVec::new(),
             recorder: None,
             recording: None,
@@ -75,12 +94,46 @@ impl Batch {
         &self.commands
     }
 
-    /// Appends a recorded command buffer.
-    pub fn append(&mut self, core: &Core, lowered: Arc<Lowered>) -> Result<()> {
+    /// Nanoseconds that it may take.
+    pub fn estimate(&self) -> u64 {
+        pace::estimate(&self.shares)
+    }
+
+    /// Why nobody wants any of it, if that is so.
+    pub fn abandoned(&self, ctx: &DeviceContext) -> Option<Status> {
+        if self.unsignalled {
+            return None;
+        }
+        let parts = self.part_of.iter().flat_map(Fence::points);
+        let mut reason = None;
+        for point in self.signals.iter().chain(parts) {
+            let own = Some(point.semaphore.as_ref()).filter(|s| s.device_id() == ctx.id);
+            let own = own.and_then(|s| s.as_any().downcast_ref::<VulkanSemaphore>());
+            reason = Some(own?.abandoned()?.clone());
+        }
+        reason
+    }
+
+    /// Leaves its commands out: it only raises the timeline, after all that came before it.
+    pub fn leave_out(&mut self, reason: Status) {
+        if let Some(recording) = self.recording.take() {
+            // It was begun and is not ended; it is reset with its pool, unused.
+            self.commands.retain(|commands| *commands != recording);
+        }
+        self.commands.clear();
+        self.measured.clear();
+        self.shares.clear();
+        self.left_out = Some(reason);
+    }
+
+    /// Appends a part of a recorded command buffer.
+    pub fn append(&mut self, core: &Core, lowered: &Arc<Lowered>, part: usize) -> Result<()> {
         self.end_recording(&core.ctx)?;
         self.measured.extend(lowered.timer().map(|timer| core.profiler.begin(timer.clone())));
-        self.commands.push(lowered.commands());
-        self.dispatches += lowered.dispatches();
+        self.commands.push(lowered.commands(part));
+        self.dispatches += lowered.cut().dispatches(part);
+        self.shares.push((lowered.cut().clone(), part));
+        let lowered = lowered.clone();
         self.keepers.push(Keeper::Lowered(lowered));
         Ok(())
     }
@@ -90,7 +143,7 @@ impl Batch {
         &mut self,
         core: &Core,
         source: &mut RecorderSource<'_>,
-        mut program: Program,
+        mut program: PreparedCommands,
     ) -> Result<()> {
         let ctx = &core.ctx;
         if let Some(status) = &self.broken {
@@ -111,7 +164,9 @@ impl Batch {
                 target
             }
         };
-        program.record(ctx, target, &sets, timer.as_ref());
+        let cut = program.take_cut(&core.pace);
+        program.record(ctx, target, &sets, cut.steps(0), timer.as_ref());
+        self.shares.push((Arc::new(cut), 0));
         self.measured.extend(timer.map(|timer| core.profiler.begin(Arc::new(timer))));
         self.dispatches += program.dispatches();
         let (mut owned, bound) = program.into_keepers();

@@ -7,8 +7,8 @@ use std::{
 
 use halite_hal::{Code, Deadline, Result, Status, status};
 
-use super::{After, Batch, Queue, SPIN, WAIT_SLICE};
-use crate::device::Core;
+use super::{After, Batch, Queue, SPIN, State, WAIT_SLICE};
+use crate::{device::Core, semaphore::QueuePoint};
 
 /// How long a lost device may take to let go of its work.
 const ABANDON_LIMIT: Duration = Duration::from_secs(10);
@@ -34,11 +34,11 @@ impl Queue {
         }
         let left = deadline.remaining();
         if self.spin_for(value, left.unwrap_or(spin).min(spin)).map_err(|e| lost_or(core, e))? {
-            return self.retire(core);
+            return self.retire_seen(core, true);
         }
         let slice = left.unwrap_or(WAIT_SLICE).min(WAIT_SLICE);
         let in_time = self.timeline.wait(value, slice).map_err(|e| lost_or(core, e))?;
-        self.retire(core)?;
+        self.retire_seen(core, in_time)?;
         let over = || deadline.remaining().is_some_and(|d| d.is_zero());
         if !in_time && !self.is_completed(value) && over() {
             return Err(self.deadline_passed(value));
@@ -79,6 +79,12 @@ impl Queue {
 
     /// Retires finished batches: reaches their signals, recycles their memory.
     pub fn retire(&self, core: &Arc<Core>) -> Result<()> {
+        self.retire_seen(core, false)
+    }
+
+    /// As `retire`; whether the last that finished did so just now.
+    fn retire_seen(&self, core: &Arc<Core>, seen: bool) -> Result<()> {
+        let mut after = After::default();
         let value = self.timeline.value().map_err(|e| lost_or(core, e))?;
         let done: Vec<Batch> = {
             let mut state = self.state.lock();
@@ -92,8 +98,12 @@ impl Queue {
             }
             self.progress.advance(self.index, value);
             let count = state.in_flight.iter().take_while(|b| b.value <= value).count();
-            state.in_flight.drain(..count).collect()
+            let done: Vec<Batch> = state.in_flight.drain(..count).collect();
+            self.learn(&mut state, &done, seen);
+            self.submit_held(&mut state, None, &mut after);
+            done
         };
+        after.run(self, core);
         for batch in done {
             self.finish(core, batch);
         }
@@ -110,7 +120,10 @@ impl Queue {
         // Memory first: who waits for the signal may want to allocate again.
         batch.keepers.clear();
         for point in std::mem::take(&mut batch.signals) {
-            core.reach_point(&point);
+            match &batch.left_out {
+                Some(reason) => point.semaphore.fail(reason.clone()),
+                None => core.reach_point(&point),
+            }
         }
     }
 
@@ -130,7 +143,8 @@ impl Queue {
 
     /// Value of the oldest batch that has not finished.
     pub(super) fn next_in_flight(&self) -> Option<u64> {
-        self.state.lock().in_flight.front().map(|b| b.value)
+        let state = self.state.lock();
+        state.in_flight.front().or(state.held.front()).map(|b| b.value)
     }
 
     /// The failure when a value can never be reached, because its batch could not be submitted. No queue may be locked.
@@ -141,7 +155,8 @@ impl Queue {
 
     fn find_submitted(&self, value: u64) -> Result<()> {
         let state = self.state.lock();
-        let known = state.open.value <= value || state.in_flight.iter().any(|b| b.value == value);
+        let known =
+            state.open.value <= value || state.in_flight.iter().chain(&state.held).any(|b| b.value == value);
         if known || self.is_completed(value) {
             return Ok(());
         }
@@ -154,6 +169,15 @@ impl Queue {
         Err(status!(Aborted, "work on queue {} could not be submitted; its fences say why", self.index))
     }
 
+    /// The point, or the last one before it whose batch did not fail to be submitted.
+    pub fn last_submitted(&self, mut point: QueuePoint) -> QueuePoint {
+        let state = self.state.lock();
+        while state.failed.iter().any(|(value, _)| *value == point.value) {
+            point.value -= 1;
+        }
+        point
+    }
+
     /// Fails everything accepted, and accepts nothing more, after the device was lost.
     pub fn abandon(&self, status: &Status) {
         let batches: Vec<Batch> = {
@@ -161,7 +185,8 @@ impl Queue {
             state.dead = Some(status.clone());
             let next = Batch::new(state.open.value + 1);
             let open = std::mem::replace(&mut state.open, next);
-            state.in_flight.drain(..).chain([open]).collect()
+            let State { in_flight, held, .. } = &mut *state;
+            in_flight.drain(..).chain(held.drain(..)).chain([open]).collect()
         };
         for point in batches.iter().flat_map(|b| &b.signals) {
             point.semaphore.fail(status.clone());
@@ -219,6 +244,9 @@ impl After {
             batch.signals.iter().for_each(|p| p.semaphore.fail(status.clone()));
         }
         if let Some(value) = self.watch {
+            queue.watcher.watch(core, queue.index, value);
+        }
+        if let Some(value) = self.held {
             queue.watcher.watch(core, queue.index, value);
         }
         core.place_deferred(self.deferred);

@@ -33,7 +33,8 @@ impl Queue {
         let state = self.state.lock();
         // The timeline of a lost device may say anything.
         let reached = self.timeline.value().ok().filter(|v| *v < state.open.value);
-        let batches = || state.in_flight.iter().filter(|b| reached.is_none_or(|r| b.value > r));
+        let batches =
+            || state.in_flight.iter().chain(&state.held).filter(|b| reached.is_none_or(|r| b.value > r));
         let Some(oldest) = batches().next() else { return Unfinished::default() };
         let mut summary = format!("unfinished is {}", oldest.describe(self.index, NAMED));
         let more = batches().count() - 1;

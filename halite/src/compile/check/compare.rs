@@ -18,7 +18,7 @@ pub(super) fn compare(graph: &Graph, node: &Node, known: &Known<'_>) -> Option<N
         ..NodeCheck::default()
     };
     match &node.op {
-        NodeOp::View | NodeOp::Read(_) | NodeOp::Set(..) => return None,
+        NodeOp::View | NodeOp::Host(_) => return None,
         NodeOp::Operation(operation) => {
             check.kind = operation.name().to_owned();
             check.text = operation.to_string();

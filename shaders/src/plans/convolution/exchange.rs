@@ -3,19 +3,19 @@
 
 use halite_ops::{convolution::Convolution, window::Layout};
 
-use super::{Kernel, images_32, step};
+use super::{KernelInputs, divides, images_32, step};
 use halite_sizes::Size;
 
 use crate::{
     Plan, Slot, Unfit,
-    plan::{fixed, fixed_groups},
+    plan::{fixed, fixed_groups, groups, narrow},
 };
 
 /// Places of an invocation.
 const PLACES: u32 = 4;
 
 /// An invocation for a part of the filters at four places, with a kernel of 1x1 without padding.
-pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let w = &shape.window;
     if w.kernel != [1, 1] || w.pads != [0; 4] || shape.layout != Layout::Nchw {
         return Err(Unfit("wants channels first, a kernel of 1x1 and no padding".into()));
@@ -28,7 +28,7 @@ pub(in crate::plans) fn pointwise(shape: &Convolution, kernel: Kernel<'_>) -> Re
 }
 
 /// The same where an image is one place: the filters are the places, of which each has its terms side by side.
-fn places_of_filters(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan, Unfit> {
+fn places_of_filters(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let mut turned = *shape;
     turned.filters = 1;
     turned.window.input = [1, shape.filters].map(Size::from);
@@ -48,7 +48,7 @@ fn places_of_filters(shape: &Convolution, mut kernel: Kernel<'_>) -> Result<Plan
 /// A product: filters are rows, places are columns, groups are the batch. With `transposed`, terms of a place lie side by side.
 pub(in crate::plans) fn products(
     shape: &Convolution,
-    kernel: Kernel<'_>,
+    kernel: KernelInputs<'_>,
     transposed: bool,
 ) -> Result<Plan, Unfit> {
     let (p, w) = (|name| kernel.params.get(name), &shape.window);
@@ -56,19 +56,18 @@ pub(in crate::plans) fn products(
         return Err(Unfit("wants terms and filters".into()));
     }
     let (lanes, most) = (p("lanes")?, p("rows")?);
-    let [height, width] = w.output().map(Size::exact);
+    let [height, width] = w.output();
     let pixels = height * width;
     let blocks = fixed_groups(shape.filters, most)?;
     let rows = shape.filters.div_ceil(blocks.max(1).into());
     let blocks = shape.filters.div_ceil(rows) * shape.groups;
     let dense = w.strides == [1, 1];
-    let quads = dense && !transposed && pixels.is_multiple_of(PLACES.into());
+    let quads = dense && !transposed && divides(pixels, PLACES);
     let term_quads = shape.channels.is_multiple_of(4);
     let [least, limit] = kernel.limits();
     let flags = [quads, transposed, term_quads, dense].map(u32::from);
     let rows = fixed("rows", rows)?;
     let constants = [&[lanes, rows][..], &flags, &[least, limit]].concat();
-    let grid =
-        [fixed_groups(pixels, lanes * PLACES)?, fixed("a number of filters", blocks)?, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, constants, grid.map(Size::from))?))
+    let grid = [groups(pixels, lanes * PLACES)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }

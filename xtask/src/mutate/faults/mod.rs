@@ -2,12 +2,13 @@
 
 mod code;
 mod devices;
+mod strangers;
 
 use super::{Check, Fault};
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Fault> {
-    devices::FAULTS.iter().chain(code::FAULTS)
+    devices::FAULTS.iter().chain(code::FAULTS).chain(strangers::FAULTS)
 }
 
 /// Unit tests of a package.

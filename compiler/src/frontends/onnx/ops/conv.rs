@@ -15,7 +15,9 @@ pub(super) const OPS: &[(&str, Import)] =
 fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(1)?);
     let (sliding, groups) = convolution(b, node, x, w)?;
-    Ok(vec![b.conv(x, w, node.optional(2), &sliding, groups)?])
+    let made = b.conv(x, w, node.optional(2), &sliding, groups)?;
+    b.remember_conv(made, [x, w], node.optional(2), &sliding, groups);
+    Ok(vec![made])
 }
 
 /// The window and the groups of a convolution of two tensors.

@@ -32,25 +32,21 @@ fn non_zero(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if is_known(b, data) {
         return known::non_zero(b, node);
     }
-    let mut dims = b.sizes(data).to_vec();
     let holds = match b.element(data) {
         ElementType::Bool => data,
         ElementType::Of(_) => b.cast(data, ElementType::Bool)?,
     };
-    let places = b.places_where(holds)?;
-    let count = b.sizes(places)[0];
-    if dims.is_empty() {
+    if b.rank(data) == 0 {
         // A scalar has no coordinates.
+        let places = b.places_where(holds)?;
+        let count = b.sizes(places)[0];
         return Ok(vec![b.reshape_to(places, &[Size::constant(0), count])?]);
     }
     let mut rows = Vec::new();
-    let (mut rest, rank) = (places, dims.len());
-    while let Some(size) = dims.pop() {
-        let own = if rows.len() + 1 == rank { rest } else { remainder(b, rest, size)? };
-        rows.push(b.reshape_to(own, &[Size::constant(1), count])?);
-        rest = if dims.is_empty() { rest } else { quotient(b, rest, size)? };
+    for places in b.coordinates_where(holds)? {
+        let count = b.sizes(places)[0];
+        rows.push(b.reshape_to(places, &[Size::constant(1), count])?);
     }
-    rows.reverse();
     Ok(vec![b.concat(&rows, 0)?])
 }
 

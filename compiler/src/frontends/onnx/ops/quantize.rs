@@ -8,7 +8,7 @@ use halite_ops::{
 
 use super::{Import, NodeView, Result, conv::convolution};
 use crate::{
-    build::Builder,
+    build::{Builder, Coded},
     graph::{ElementType, TensorId},
 };
 
@@ -23,7 +23,7 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 /// Scale and zero point of a tensor, broadcast to it.
 fn parameters(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<(TensorId, Option<TensorId>)> {
-    let dims = b.dims(x).to_vec();
+    let dims = b.sizes(x).to_vec();
     let axis = node.int("axis", 1)?;
     // For one scale the axis is nothing.
     let axis = node.axis(axis, dims.len()).unwrap_or(dims.len());
@@ -50,6 +50,9 @@ fn quantize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         (None, 0) => DType::U8.into(),
         (None, _) => node.element("output_dtype")?.unwrap_or(DType::U8.into()),
     };
+    if let Some(made) = b.conv_between_codes(x, scale, zero, to.storage())? {
+        return Ok(vec![made]);
+    }
     Ok(vec![b.quantize(x, scale, zero, to.storage())?])
 }
 
@@ -60,7 +63,13 @@ fn dequantize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         0 => b.element(scale),
         _ => node.element("output_dtype")?.unwrap_or_else(|| b.element(scale)),
     };
-    Ok(vec![b.dequantize(x, scale, zero, to)?])
+    let made = b.dequantize(x, scale, zero, to)?;
+    if node.int("block_size", 0)? == 0 {
+        let axis = node.axis(node.int("axis", 1)?, b.rank(x)).unwrap_or(0);
+        let coded = Coded { codes: x, scale: node.input(1)?, zero: node.optional(2), axis };
+        b.remember_coded(made, coded);
+    }
+    Ok(vec![made])
 }
 
 fn dynamic(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

@@ -77,8 +77,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("aten.rand.", "it makes random numbers"),
     ("aten.randn.", "it makes random numbers"),
     ("aten.native_dropout", "it makes random numbers"),
-    ("aten.nonzero", "the size of its result depends on values"),
-    ("aten.masked_select", "the size of its result depends on values"),
 ];
 
 /// Operators that change arguments where they are, and which.

@@ -1,4 +1,6 @@
-//! Operators that pick elements by index.
+//! Operators that pick elements by index or by a mask: how many a mask picks, data decide.
+
+use halite_ops::DType;
 
 use super::{Node, Result, Table};
 use crate::graph::{ElementType, TensorId, elements};
@@ -8,6 +10,8 @@ pub(super) const OPERATORS: Table = &[
     ("aten.embedding.default", |n| rows(n, 0, 1)),
     ("aten.gather.default", pick_each),
     ("aten.index.Tensor", index),
+    ("aten.masked_select.default", pick_where),
+    ("aten.nonzero.default", coordinates),
 ];
 
 /// Slices along the dimension that argument 1 tells.
@@ -36,15 +40,65 @@ fn pick_each(n: &mut Node<'_, '_>) -> Result<()> {
     n.finish(made)
 }
 
-/// Arguments: input, an index tensor or none for each of the first dimensions. Index tensors are next to each other.
+/// Arguments: input, mask. The elements where the mask holds, as a vector.
+fn pick_where(n: &mut Node<'_, '_>) -> Result<()> {
+    let (x, mask) = (n.tensor(0)?, n.tensor(1)?);
+    let shape = n.b().broadcast(&[x, mask])?;
+    let (x, mask) = (n.b().expand(x, &shape)?, n.b().expand(mask, &shape)?);
+    let line = n.b().reshape(x, &[elements(&shape)])?;
+    let places = places_where(n, mask)?;
+    let made = n.b().gather(line, places, 0)?;
+    n.finish(made)
+}
+
+/// The places of a tensor, in order, at which it is not 0.
+fn places_where(n: &mut Node<'_, '_>, x: TensorId) -> Result<TensorId> {
+    match n.b().ints(x) {
+        Some(known) => {
+            let places = known.iter().enumerate().filter(|(_, v)| **v != 0).map(|(place, _)| place as i64);
+            let places: Vec<i64> = places.collect();
+            n.b().ints_constant(&places)
+        }
+        None => n.b().places_where(x),
+    }
+}
+
+/// The coordinates of the elements that are not 0: a row for each.
+fn coordinates(n: &mut Node<'_, '_>) -> Result<()> {
+    let x = n.tensor(0)?;
+    let holds = n.b().cast(x, ElementType::Bool)?;
+    let mut columns = Vec::new();
+    for places in n.b().coordinates_where(holds)? {
+        let column = [n.b().sizes(places)[0], 1.into()];
+        columns.push(n.b().reshape_to(places, &column)?);
+    }
+    let made = n.b().concat(&columns, 1)?;
+    n.finish(made)
+}
+
+/// Indices of which masks are coordinates, an index for each of their dimensions.
+fn without_masks(n: &mut Node<'_, '_>, given: Vec<Option<TensorId>>) -> Result<Vec<Option<TensorId>>> {
+    let mut indices = Vec::new();
+    for index in given {
+        let element = index.map(|id| n.b().element(id));
+        match (index, element) {
+            (Some(mask), Some(ElementType::Bool | ElementType::Of(DType::U8))) => {
+                let holds = n.b().cast(mask, ElementType::Bool)?;
+                indices.extend(n.b().coordinates_where(holds)?.into_iter().map(Some));
+            }
+            _ => indices.push(index),
+        }
+    }
+    Ok(indices)
+}
+
+/// Arguments: input, an index tensor, a mask or none for each of the first dimensions.
 fn index(n: &mut Node<'_, '_>) -> Result<()> {
     let (x, given) = (n.tensor(0)?, n.tensors(1)?);
+    let given = without_masks(n, given)?;
     let places: Vec<usize> =
         given.iter().enumerate().filter(|(_, id)| id.is_some()).map(|(i, _)| i).collect();
     let indices: Vec<TensorId> = given.iter().flatten().copied().collect();
-    if indices.iter().any(|id| n.b().element(*id) == ElementType::Bool) {
-        return Err(n.unsupported("picking by a mask, whose size depends on values"));
-    }
     let neighbours = places.windows(2).all(|pair| pair[0] + 1 == pair[1]);
     let Some(first) = places.first().copied() else {
         return Err(n.invalid("no index at all"));
@@ -73,10 +127,11 @@ fn pick_apart(n: &mut Node<'_, '_>, x: TensorId, indices: &[TensorId], places: &
 /// Elements by several indices each, of the dimensions from `first` on.
 fn pick_together(n: &mut Node<'_, '_>, x: TensorId, indices: &[TensorId], first: usize) -> Result<TensorId> {
     let (joined, shape) = super::scatter::join(n, indices)?;
-    let dims = n.b().dims(x).to_vec();
     if first == 0 {
         return n.b().gather_nd(x, joined, 0);
     }
+    let shape: Vec<u64> = shape.iter().map(|size| size.exact()).collect();
+    let dims = n.b().dims(x).to_vec();
     // The dimensions before come behind while elements are picked.
     let end = first + indices.len();
     let order: Vec<usize> = (first..dims.len()).chain(0..first).collect();

@@ -1,6 +1,7 @@
 //! Operators that replace elements by index, which the delegate lacks and ExecuTorch's portable kernels have.
 
 use halite_ops::{DType, Values, expression::Function as F, scatters::Reduction};
+use halite_sizes::Size;
 
 use super::{Node, Result, Table, cutting::part};
 use crate::graph::{ElementType, TensorId, elements};
@@ -41,6 +42,7 @@ fn put(n: &mut Node<'_, '_>) -> Result<()> {
     let order: Vec<usize> = places.iter().chain(&rest).copied().collect();
     let turned = n.b().transpose(x, &order)?;
     let (joined, shape) = join(n, &indices)?;
+    let shape: Vec<u64> = shape.iter().map(|size| size.exact()).collect();
     let behind: Vec<u64> = rest.iter().map(|i| dims[*i]).collect();
     let apart = !places.windows(2).all(|pair| pair[0] + 1 == pair[1]);
     let values = arranged(n, values, &shape, &behind, if apart { 0 } else { places[0] })?;
@@ -55,13 +57,13 @@ fn put(n: &mut Node<'_, '_>) -> Result<()> {
 }
 
 /// Indices of several dimensions as one tensor `[shape.., dimensions]`, and their common shape.
-pub(super) fn join(n: &mut Node<'_, '_>, indices: &[TensorId]) -> Result<(TensorId, Vec<u64>)> {
-    let shape = n.b().broadcast(indices)?;
-    let column: Vec<u64> = shape.iter().copied().chain([1]).collect();
+pub(super) fn join(n: &mut Node<'_, '_>, indices: &[TensorId]) -> Result<(TensorId, Vec<Size>)> {
+    let shape = n.b().broadcast_sizes(indices)?;
+    let column: Vec<Size> = shape.iter().copied().chain([1.into()]).collect();
     let mut columns = Vec::new();
     for index in n.common(indices)? {
-        let index = n.b().expand(index, &shape)?;
-        columns.push(n.b().reshape(index, &column)?);
+        let index = n.b().expand_to(index, &shape)?;
+        columns.push(n.b().reshape_to(index, &column)?);
     }
     Ok((n.b().concat(&columns, shape.len())?, shape))
 }

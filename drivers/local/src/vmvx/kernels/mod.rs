@@ -19,7 +19,7 @@ const BINARY: &str = "0rIIIrIIIrIIIII_v";
 
 /// What implements a function.
 #[derive(Clone, Copy)]
-enum Kernel {
+enum Implementation {
     Unary(fn(u32) -> u32),
     Binary(fn(u32, u32) -> Result<u32>),
     /// Copies elements of this many bytes.
@@ -30,19 +30,19 @@ enum Kernel {
 struct Entry {
     name: &'static str,
     signature: &'static str,
-    kernel: Kernel,
+    kernel: Implementation,
 }
 
 const fn unary(name: &'static str, function: fn(u32) -> u32) -> Entry {
-    Entry { name, signature: UNARY, kernel: Kernel::Unary(function) }
+    Entry { name, signature: UNARY, kernel: Implementation::Unary(function) }
 }
 
 const fn binary(name: &'static str, function: fn(u32, u32) -> Result<u32>) -> Entry {
-    Entry { name, signature: BINARY, kernel: Kernel::Binary(function) }
+    Entry { name, signature: BINARY, kernel: Implementation::Binary(function) }
 }
 
 const fn copy(name: &'static str, width: usize) -> Entry {
-    Entry { name, signature: UNARY, kernel: Kernel::Copy(width) }
+    Entry { name, signature: UNARY, kernel: Implementation::Copy(width) }
 }
 
 const fn other(
@@ -50,7 +50,7 @@ const fn other(
     signature: &'static str,
     function: fn(&mut Arguments, &mut Results) -> Result<()>,
 ) -> Entry {
-    Entry { name, signature, kernel: Kernel::Other(function) }
+    Entry { name, signature, kernel: Implementation::Other(function) }
 }
 
 /// All functions, by name.
@@ -134,10 +134,10 @@ impl NativeModule for Kernels {
             .get(ordinal as usize)
             .ok_or_else(|| status!(Internal, "module 'vmvx' has no function {ordinal}"))?;
         let done = match entry.kernel {
-            Kernel::Unary(function) => elementwise::unary(args, function),
-            Kernel::Binary(function) => elementwise::binary(args, function),
-            Kernel::Copy(width) => elementwise::copy(args, width),
-            Kernel::Other(function) => function(args, results),
+            Implementation::Unary(function) => elementwise::unary(args, function),
+            Implementation::Binary(function) => elementwise::binary(args, function),
+            Implementation::Copy(width) => elementwise::copy(args, width),
+            Implementation::Other(function) => function(args, results),
         };
         done.context(|| format!("while invoking native function vmvx.{}", entry.name))
     }

@@ -9,6 +9,7 @@
 
 mod calls;
 mod commands;
+pub mod control;
 mod disguise;
 mod instance;
 mod rules;

@@ -1,0 +1,231 @@
+//! A soak: random models, sizes, cancellations, timeouts and errors on one device, from several threads at a time, for as long as
+//! wanted. Results of the same model and size have to be the same every time, nothing may hang or panic, and memory has to stay flat.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::Bytes;
+use halite::{Cache, CancelToken, Device, ErrorKind, RunOptions, Session, Source, Tensor};
+
+use crate::{
+    made::{self, KINDS, Reader, Sound},
+    measure,
+    noise::Noise,
+};
+
+/// How long one piece of work may take before it counts as hanging.
+const HANG: Duration = Duration::from_secs(120);
+/// Bounds of a file that is there to do harm.
+const HOSTILE: Duration = Duration::from_secs(3);
+/// Memory may grow by this part after the first third, and by this much more.
+const GROWTH: (u64, u64) = (10, 48 << 20);
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// The device.
+    #[arg(long, default_value = "vulkan")]
+    device: String,
+    /// How long.
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Threads.
+    #[arg(long, default_value_t = 4)]
+    threads: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// What happened so far.
+#[derive(Default)]
+struct Counts {
+    right: AtomicU64,
+    stopped: AtomicU64,
+    refused: AtomicU64,
+    hostile: AtomicU64,
+}
+
+struct Soak {
+    device: Device,
+    sound: Sound,
+    counts: Counts,
+    /// Bytes of results, by what was computed.
+    known: Mutex<HashMap<[u64; 3], Bytes>>,
+    over: AtomicBool,
+}
+
+/// Whether all was right.
+pub fn run(root: &Path, options: &Options) -> Result<bool> {
+    let soak = Soak {
+        device: Device::open(&options.device)?,
+        sound: Sound::of_repository(root),
+        counts: Counts::default(),
+        known: Mutex::default(),
+        over: AtomicBool::new(false),
+    };
+    let length = Duration::from_secs_f64(options.minutes * 60.0);
+    println!("{}: {} minutes, {} threads", soak.device.info().name(), options.minutes, options.threads);
+    println!("seconds   right stopped refused hostile  resident KiB  device KiB");
+    let begin = Instant::now();
+    let levels = thread::scope(|scope| {
+        let soak = &soak;
+        let work = |number: u64| {
+            move || {
+                let done = soak.work(&mut Noise::new(options.seed + number), begin + length);
+                soak.over.fetch_or(done.is_err(), Ordering::Relaxed);
+                done
+            }
+        };
+        let threads: Vec<_> = (0..options.threads.max(1)).map(|number| scope.spawn(work(number))).collect();
+        let levels = soak.watch(begin, length);
+        threads.into_iter().try_for_each(|one| match one.join() {
+            Ok(done) => done,
+            Err(_) => bail!("a thread panicked"),
+        })?;
+        Ok::<_, anyhow::Error>(levels)
+    })?;
+    let Some((settled, last)) = levels.get(levels.len() / 3).zip(levels.last()) else { return Ok(true) };
+    let most = settled + settled / GROWTH.0 + GROWTH.1;
+    println!("memory: {} KiB after a third, {} KiB at the end", settled >> 10, last >> 10);
+    ensure!(*last <= most, "memory grew from {settled} to {last} bytes");
+    Ok(true)
+}
+
+impl Soak {
+    /// Tells how it goes; the memory that was held each time.
+    fn watch(&self, begin: Instant, length: Duration) -> Vec<u64> {
+        let step = (length / 20).max(Duration::from_secs(1));
+        let mut levels = Vec::new();
+        while begin.elapsed() < length && !self.over.load(Ordering::Relaxed) {
+            thread::sleep(step);
+            let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+            let (counts, resident) = (&self.counts, measure::resident());
+            println!(
+                "{:>7} {:>7} {:>7} {:>7} {:>7} {:>13} {:>11}",
+                begin.elapsed().as_secs(),
+                count(&counts.right),
+                count(&counts.stopped),
+                count(&counts.refused),
+                count(&counts.hostile),
+                resident >> 10,
+                self.device.memory().used >> 10
+            );
+            levels.push(resident);
+        }
+        levels
+    }
+
+    fn work(&self, noise: &mut Noise, until: Instant) -> Result<()> {
+        while Instant::now() < until && !self.over.load(Ordering::Relaxed) {
+            let begin = Instant::now();
+            match noise.below(10) {
+                0 => self.hostile(noise)?,
+                1 => self.wrong(noise)?,
+                _ => self.compute(noise)?,
+            }
+            ensure!(begin.elapsed() < HANG, "a piece of work took {} s", begin.elapsed().as_secs());
+        }
+        Ok(())
+    }
+
+    fn session(&self, noise: &mut Noise, options: RunOptions) -> ([u64; 3], halite::Result<Session>) {
+        let what = [noise.below(4) as u64 + 1, 16 << noise.below(3), noise.size(64).max(1)];
+        let [layers, width, rows] = what;
+        // The model is a matter of its sizes alone.
+        let bytes =
+            made::layers(&mut Noise::new(layers ^ width << 8), layers as usize, width as i64, rows as i64);
+        let source = Source::bytes(bytes).named("layers.onnx");
+        let builder = Session::builder().cache(Cache::off()).device(&self.device).options(options);
+        (what, builder.model(source).build())
+    }
+
+    /// A model that is right, a third of the time with somebody who stops it, or with little time.
+    fn compute(&self, noise: &mut Noise) -> Result<()> {
+        let token = CancelToken::new();
+        let after = Duration::from_millis(noise.size(400));
+        let options = match noise.below(6) {
+            0 => RunOptions::new().timeout(after),
+            1 => {
+                let token = token.clone();
+                thread::spawn(move || {
+                    thread::sleep(after);
+                    token.cancel();
+                });
+                RunOptions::new()
+            }
+            _ => RunOptions::new(),
+        };
+        let options = options.cancel(&token);
+        let (what, session) = self.session(noise, options.clone());
+        let run = |session: Session| -> halite::Result<Vec<Bytes>> {
+            let mut results = Vec::new();
+            for _ in 0..3 {
+                let [_, width, rows] = what;
+                let values: Vec<f32> = (0..width * rows).map(|i| (i % 7) as f32 / 7.0).collect();
+                let input = Tensor::from_slice(&values, [rows as usize, width as usize])?;
+                let out = session.run_with(input, &options)?;
+                let name = out.names().next().unwrap_or_default();
+                results.push(out.tensor(name)?.to_bytes()?);
+            }
+            Ok(results)
+        };
+        match session.and_then(run) {
+            Ok(results) => {
+                self.counts.right.fetch_add(1, Ordering::Relaxed);
+                let mut known = self.known.lock().expect("no other thread panicked");
+                let expected = known.entry(what).or_insert_with(|| results[0].clone());
+                ensure!(
+                    results.iter().all(|result| result == expected),
+                    "{what:?} has another result than before"
+                );
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::DeadlineExceeded) => {
+                self.counts.stopped.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => return Err(error).with_context(|| format!("{what:?}")),
+        }
+        Ok(())
+    }
+
+    /// Inputs of another size than the model takes.
+    fn wrong(&self, noise: &mut Noise) -> Result<()> {
+        let (_, session) = self.session(noise, RunOptions::new());
+        let error = session?.run(Tensor::from_slice(&[1.0f32; 3], 3)?);
+        ensure!(error.is_err_and(|error| error.kind() == ErrorKind::InvalidInput), "a wrong input was taken");
+        self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A model that is there to do harm, as a stranger's.
+    fn hostile(&self, noise: &mut Noise) -> Result<()> {
+        let models: Vec<_> = KINDS.iter().filter(|kind| kind.reader == Reader::Model).collect();
+        let kind = **noise.pick(&models);
+        let Some(bytes) = kind.make(noise.next() >> 32, &self.sound) else { return Ok(()) };
+        let source = Source::bytes(bytes).named(format!("hostile.{}", kind.extension));
+        let options = RunOptions::new().timeout(HOSTILE);
+        let session = Session::builder()
+            .cache(Cache::off())
+            .device(&self.device)
+            .options(options.clone())
+            .model(source)
+            .build();
+        if let Ok(session) = session
+            && let Ok(function) = session.default_function()
+            && let Some(inputs) = function.zeros()
+        {
+            // Whatever it says: what counts is that it ends.
+            _ = function.run_with(inputs, &options);
+        }
+        self.counts.hostile.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

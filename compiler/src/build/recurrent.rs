@@ -1,0 +1,268 @@
+//! Recurrent networks as one operation: weights laid out for its kernels, and layers on top of each other as one.
+
+use halite_ops::{
+    Activation, DType, Operation,
+    expression::Function,
+    pad::Border,
+    recurrent::{BLOCK, Cell, Direction, Recurrent},
+};
+
+use super::{Builder, Range, Result};
+use crate::graph::{NodeOp, TensorId};
+
+/// Weights of a layer's recurrence from which on layers are worth having in one operation. Smaller layers do all their steps in
+/// one workgroup, and what they read is better multiplied for all steps at once.
+const MANY_WEIGHTS: u64 = 1 << 16;
+/// Most units of such layers: sums of twice as many terms have room in the shared memory of every device.
+const MOST_UNITS: u64 = 1536;
+/// Views that are looked through for the layer below.
+const MOST_VIEWS: usize = 4;
+/// Nodes among which it is looked for.
+const MOST_NODES: usize = 64;
+
+/// A layer of a recurrent network, as models give it. Tensors are `f32`; gates come in the order of [`Cell`].
+#[derive(Clone, Debug)]
+pub struct RecurrentLayer {
+    /// What a unit does.
+    pub cell: Cell,
+    /// The order of steps.
+    pub direction: Direction,
+    /// The function of a unit.
+    pub activation: Activation,
+    /// What is read, `[steps, batch, width]`.
+    pub x: TensorId,
+    /// `[directions, gates * hidden, width]`.
+    pub weights: TensorId,
+    /// `[directions, gates * hidden, hidden]`.
+    pub recurrence: TensorId,
+    /// `[directions, gates * hidden]`: what is added to sums from outside.
+    pub bias: Option<TensorId>,
+    /// `[directions, hidden]`: what a GRU adds before the reset; all GRUs have it.
+    pub reset_bias: Option<TensorId>,
+    /// `[states, directions, batch, hidden]`.
+    pub state: TensorId,
+    /// Lengths of sequences, `[batch]` of `i32`.
+    pub lengths: Option<TensorId>,
+}
+
+/// Layers on top of each other, and where their results are.
+#[derive(Clone, Debug)]
+pub(super) struct Stack {
+    out: TensorId,
+    layers: Vec<RecurrentLayer>,
+}
+
+impl Builder {
+    /// A recurrent layer: `[steps, directions, batch, hidden]`, and the last state, `[states, directions, batch, hidden]`. Where it
+    /// reads all that a large layer of the same kind gives, both become one operation.
+    ///
+    /// # Errors
+    /// Dimensions do not go together.
+    pub fn recurrent(&mut self, layer: RecurrentLayer) -> Result<[TensorId; 2]> {
+        let layers = match self.below(&layer) {
+            Some(mut layers) => {
+                layers.push(layer);
+                layers
+            }
+            None => vec![layer],
+        };
+        let made = self.stacked(&layers)?;
+        let count = layers.len() as u64;
+        self.stacks.push(Stack { out: made[0], layers });
+        let dims = self.dims(made[1]).to_vec();
+        let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+        if count > 1 {
+            ranges[1] = Range { start: count - 1, step: 1, count: 1 };
+        }
+        Ok([made[0], self.slice(made[1], &ranges)?])
+    }
+
+    /// The layers that a layer can be put on top of.
+    fn below(&self, layer: &RecurrentLayer) -> Option<Vec<RecurrentLayer>> {
+        let [_, rows, hidden] = *self.tensor(layer.recurrence).sizes() else { return None };
+        let weights = rows.value().saturating_mul(hidden.value());
+        let nodes = &self.open.last()?.nodes;
+        let mut id = layer.x;
+        for _ in 0..MOST_VIEWS {
+            let node = nodes.iter().rev().take(MOST_NODES).find(|node| node.outputs.contains(&id))?;
+            if let Some(stack) = self.stacks.iter().find(|stack| stack.out == id) {
+                let first = &stack.layers[0];
+                let same = first.cell == layer.cell
+                    && (first.direction, layer.direction) == (Direction::Forward, Direction::Forward)
+                    && first.activation == layer.activation
+                    && first.lengths.is_none()
+                    && layer.lengths.is_none()
+                    && self.tensor(first.state).sizes() == self.tensor(layer.state).sizes();
+                let worth = layer.cell != Cell::Gru && weights > MANY_WEIGHTS && hidden <= MOST_UNITS;
+                return (same && worth).then(|| stack.layers.clone());
+            }
+            if !matches!(node.op, NodeOp::View) {
+                return None;
+            }
+            id = node.inputs[0];
+        }
+        None
+    }
+
+    /// The operation of layers on top of each other.
+    fn stacked(&mut self, layers: &[RecurrentLayer]) -> Result<[TensorId; 2]> {
+        let first = &layers[0];
+        let [steps, batch, _] = *self.dims(first.x) else {
+            return Err(self.invalid(format!("{} is no sequence of vectors", self.describe(&[first.x]))));
+        };
+        let [directions, _, hidden] = *self.dims(first.recurrence) else {
+            return Err(
+                self.invalid(format!("{} are no recurrence weights", self.describe(&[first.recurrence])))
+            );
+        };
+        let op = Recurrent {
+            cell: first.cell,
+            steps,
+            batch,
+            hidden,
+            layers: layers.len() as u64,
+            direction: first.direction,
+            activation: first.activation,
+            lengths: first.lengths.is_some(),
+            dtype: DType::F32,
+        };
+        let projected = self.projected(first, &op)?;
+        let mut inputs = vec![projected];
+        self.weights_and_states(layers, &op, &mut inputs)?;
+        inputs.extend(first.lengths);
+        let results = [
+            (DType::F32.into(), vec![steps, directions, batch, hidden]),
+            (DType::F32.into(), vec![op.cell.states(), op.layers * directions, batch, hidden]),
+        ];
+        let made = self.kernel(Operation::Recurrent(op), &inputs, &results)?;
+        Ok([made[0], made[1]])
+    }
+
+    /// What the steps of the first layer add to its sums.
+    fn projected(&mut self, first: &RecurrentLayer, op: &Recurrent) -> Result<TensorId> {
+        let [_, _, width] = *self.dims(first.weights) else {
+            return Err(self.invalid(format!("{} are no weights", self.describe(&[first.weights]))));
+        };
+        let (directions, rows) = (op.directions(), op.rows());
+        let weights = self.reshape(first.weights, &[directions * rows, width])?;
+        let mut projected = self.product(first.x, weights, true)?;
+        if let Some(bias) = first.bias {
+            let bias = self.reshape(bias, &[directions * rows])?;
+            projected = self.binary(Function::Add, projected, bias)?;
+        }
+        self.reshape(projected, &[op.steps, op.batch, directions, rows])
+    }
+
+    /// The other inputs, but for lengths.
+    fn weights_and_states(
+        &mut self,
+        layers: &[RecurrentLayer],
+        op: &Recurrent,
+        inputs: &mut Vec<TensorId>,
+    ) -> Result<()> {
+        let mut weights = vec![self.weights_in_blocks(op, layers[0].recurrence)?];
+        for layer in &layers[1..] {
+            let both = self.concat(&[layer.weights, layer.recurrence], 2)?;
+            let both = self.weights_in_blocks(op, both)?;
+            weights.push(self.reshape(both, &[2, op.blocks(), op.hidden, op.cell.gates(), BLOCK])?);
+        }
+        let states: Vec<TensorId> = layers.iter().map(|layer| layer.state).collect();
+        inputs.extend([self.concat(&weights, 0)?, self.concat(&states, 1)?]);
+        inputs.extend(layers[0].reset_bias);
+        if layers.len() > 1 {
+            let biases = layers[1..].iter().map(|layer| match layer.bias {
+                Some(bias) => Ok(bias),
+                None => {
+                    let zero = self.float(DType::F32, 0.0)?;
+                    self.expand(zero, &[1, op.rows()])
+                }
+            });
+            let biases = biases.collect::<Result<Vec<_>>>()?;
+            inputs.push(self.concat(&biases, 0)?);
+        }
+        Ok(())
+    }
+
+    /// `[count, gates * hidden, terms]` as blocks of eight units.
+    fn weights_in_blocks(&mut self, op: &Recurrent, weights: TensorId) -> Result<TensorId> {
+        let [count, _, terms] = *self.dims(weights) else {
+            return Err(self.invalid(format!("{} are no weights", self.describe(&[weights]))));
+        };
+        let (gates, blocks) = (op.cell.gates(), op.blocks());
+        let parts = self.reshape(weights, &[count, gates, op.hidden, terms])?;
+        let more = (blocks * BLOCK - op.hidden) as i64;
+        let parts = self.pad(parts, &[(0, 0), (0, 0), (0, more), (0, 0)], Border::Constant, 0.0)?;
+        let parts = self.reshape(parts, &[count, gates, blocks, BLOCK, terms])?;
+        self.transpose(parts, &[0, 2, 4, 1, 3])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{ElementType, Graph};
+
+    const F32: ElementType = ElementType::Of(DType::F32);
+
+    fn layer(b: &mut Builder, cell: Cell, x: TensorId, hidden: u64) -> RecurrentLayer {
+        let width = b.dims(x)[2];
+        let rows = cell.gates() * hidden;
+        let zero = b.float(DType::F32, 0.0).unwrap();
+        let input = |b: &mut Builder, dims: &[u64]| {
+            let name = format!("w{}", b.graph.inputs.len());
+            b.input(&name, F32, dims).unwrap()
+        };
+        let (weights, recurrence) = (input(b, &[1, rows, width]), input(b, &[1, rows, hidden]));
+        let reset_bias = (cell == Cell::Gru).then(|| input(b, &[1, hidden]));
+        RecurrentLayer {
+            cell,
+            direction: Direction::Forward,
+            activation: Activation::Tanh,
+            x,
+            weights,
+            recurrence,
+            bias: None,
+            reset_bias,
+            state: b.expand(zero, &[cell.states(), 1, 3, hidden]).unwrap(),
+            lengths: None,
+        }
+    }
+
+    /// The networks that are left of two layers on top of each other.
+    fn of_two(cell: Cell, hidden: u64, shown: bool) -> (Graph, Vec<Recurrent>) {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[5, 3, 16]).unwrap();
+        let first = layer(&mut b, cell, x, hidden);
+        let [out, _] = b.recurrent(first).unwrap();
+        let flat = b.reshape(out, &[5, 3, hidden]).unwrap();
+        let second = layer(&mut b, cell, flat, hidden);
+        let [y, last] = b.recurrent(second).unwrap();
+        assert_eq!(b.dims(y), [5, 1, 3, hidden]);
+        assert_eq!(b.dims(last), [cell.states(), 1, 3, hidden]);
+        b.output("y", y);
+        b.output("last", last);
+        if shown {
+            b.output("below", out);
+        }
+        let mut graph = b.finish().unwrap();
+        crate::passes::optimize(&mut graph).unwrap();
+        let networks = graph.body.nodes.iter().filter_map(|node| match &node.op {
+            NodeOp::Operation(Operation::Recurrent(op)) => Some(op.clone()),
+            _ => None,
+        });
+        let networks = networks.collect();
+        (graph, networks)
+    }
+
+    #[test]
+    fn large_layers_on_top_of_each_other_are_one_operation() {
+        let (graph, networks) = of_two(Cell::Lstm, 136, false);
+        assert_eq!(networks.iter().map(|op| op.layers).collect::<Vec<_>>(), [2], "{graph}");
+        let layers = |cell, hidden, shown| -> Vec<u64> {
+            of_two(cell, hidden, shown).1.iter().map(|op| op.layers).collect()
+        };
+        assert_eq!(layers(Cell::Lstm, 32, false), [1, 1]);
+        assert_eq!(layers(Cell::Gru, 160, false), [1, 1]);
+        assert_eq!(layers(Cell::Lstm, 136, true), [1, 2], "what else reads the first is computed, too");
+    }
+}

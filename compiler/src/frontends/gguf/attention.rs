@@ -1,0 +1,228 @@
+//! Attention of a layer: queries, keys and values with their norms and rotary embedding, to caches or to one text.
+
+use halite_ops::{
+    DType,
+    expression::{Function, Operand, Scalar, Type},
+    norm::NormKind,
+};
+use halite_sizes::Size;
+
+use super::{
+    Result,
+    family::Turn,
+    layer::{Caches, Call},
+};
+use crate::{
+    build::{Builder, Normalization, Range, Scores},
+    graph::TensorId,
+};
+
+/// What most models that have it apply to the results of attention.
+const POST_NORM: &str = "post_attention_norm";
+
+impl Call<'_> {
+    /// Queries, keys and values, `[len, heads * dim]`.
+    fn projections(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
+        let h = self.hyper;
+        let [q, k, v] = [h.heads * h.key_dim, h.kv_heads * h.key_dim, h.kv_heads * h.value_dim];
+        let made = if self.tensors.find(&self.name(layer, "attn_qkv", "weight")).is_some() {
+            let all = self.linear(b, x, layer, "attn_qkv", [q + k + v, h.width])?;
+            [self.columns(b, all, 0, q)?, self.columns(b, all, q, k)?, self.columns(b, all, q + k, v)?]
+        } else {
+            [
+                self.linear(b, x, layer, "attn_q", [q, h.width])?,
+                self.linear(b, x, layer, "attn_k", [k, h.width])?,
+                self.linear(b, x, layer, "attn_v", [v, h.width])?,
+            ]
+        };
+        let Some(clamp) = h.clamp else { return Ok(made) };
+        let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
+        let mut clamped = made;
+        for x in &mut clamped {
+            *x = b.map(&[*x], DType::F32, |p, x| {
+                let made = p.call(Function::Max, &[x[0], float(-clamp)]);
+                p.call(Function::Min, &[made, float(clamp)])
+            })?;
+        }
+        Ok(clamped)
+    }
+
+    /// `[len, heads * dim]` to `[1, heads, len, dim]`, with a norm of each head, or of all together, where there is one.
+    fn heads(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        [heads, dim]: [u64; 2],
+        norm: Option<&str>,
+    ) -> Result<TensorId> {
+        let own = norm.map(|norm| (self.name(layer, norm, "weight"), self.name(layer, norm, "bias")));
+        let dims = own.as_ref().and_then(|(name, _)| self.tensors.dims(name)).unwrap_or(&[]).to_vec();
+        let mut x = x;
+        if let (Some((name, bias)), [all]) = (&own, &dims[..])
+            && *all == heads * dim
+            && *all != dim
+        {
+            let scale = self.tensors.vector(b, name, heads * dim)?;
+            let bias = self.tensors.vector(b, bias, heads * dim)?;
+            x = self.norm(b, x, scale, bias)?;
+        }
+        x = b.reshape_to(x, &[self.len, heads.into(), dim.into()])?;
+        match (&own, &dims[..]) {
+            // Each head has weights of its own.
+            (Some((name, _)), [_, _]) => {
+                let end = b.rank(x);
+                let kind = if self.hyper.family.centred { NormKind::Group } else { NormKind::Rms };
+                let epsilon = self.hyper.epsilon;
+                let norm = Normalization { kind, first: end - 1, end, groups: 1, epsilon };
+                x = b.normalize(x, None, None, norm)?;
+                if let Some(scales) = self.tensors.float_rows(b, name, [heads, dim])? {
+                    x = b.binary(Function::Mul, x, scales)?;
+                }
+            }
+            (Some((name, bias)), [own]) if *own == dim => {
+                let scale = self.tensors.vector(b, name, dim)?;
+                let bias = self.tensors.vector(b, bias, dim)?;
+                x = self.norm(b, x, scale, bias)?;
+            }
+            _ => {}
+        }
+        let x = b.transpose(x, &[1, 0, 2])?;
+        b.reshape_to(x, &[1.into(), heads.into(), self.len, dim.into()])
+    }
+
+    fn turned(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
+        let Some(rope) = self.hyper.rope_of(layer) else { return Ok(x) };
+        let interleaved = self.hyper.family.turn == Turn::Neighbours;
+        let place = usize::from(self.hyper.window_of(layer).is_some());
+        match self.tables[place] {
+            Some(tables) => b.rotary(x, self.positions, tables, rope.turned, interleaved),
+            None => Ok(x),
+        }
+    }
+
+    /// Attention of new tokens to all so far, or of a text's tokens to each other; gives the caches with them, too. `x` has its
+    /// norm already.
+    pub fn attention(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        caches: Option<Caches>,
+    ) -> Result<(TensorId, Option<Caches>)> {
+        let h = self.hyper;
+        let [q, k, v] = self.projections(b, x, layer)?;
+        let q = self.heads(b, q, layer, [h.heads, h.key_dim], Some("attn_q_norm"))?;
+        let k = self.heads(b, k, layer, [h.kv_heads, h.key_dim], Some("attn_k_norm"))?;
+        let v = self.heads(b, v, layer, [h.kv_heads, h.value_dim], None)?;
+        let (q, k) = (self.turned(b, q, layer)?, self.turned(b, k, layer)?);
+        let (keys, values) = match (self.place, caches) {
+            (Some(place), Some([keys, values])) => {
+                (b.append(k, keys, place.start)?, b.append(v, values, place.start)?)
+            }
+            _ => (k, v),
+        };
+        let q = if self.place.is_some() { b.cast(q, DType::F16)? } else { q };
+        let made = self.attended(b, [q, keys, values], layer)?;
+        let made = b.as_f32(made)?;
+        let made = b.transpose(made, &[0, 2, 1, 3])?;
+        let inner = h.heads * h.value_dim;
+        let made = b.reshape_to(made, &[self.len, inner.into()])?;
+        let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
+        let made = match h.family.encoder || h.family.feed_norm == POST_NORM {
+            true => made,
+            false => self.optional_norm(b, made, layer, POST_NORM)?.unwrap_or(made),
+        };
+        let caches = self.place.map(|_| [keys, values]);
+        Ok((self.scaled(b, made, h.residual_scale)?, caches))
+    }
+
+    /// What queries find.
+    fn attended(&self, b: &mut Builder, [q, keys, values]: [TensorId; 3], layer: u64) -> Result<TensorId> {
+        let h = self.hyper;
+        // A window as long as the context leaves nothing out.
+        let window = h.window_of(layer).filter(|window| self.keys > *window);
+        let sinks = self.tensors.floats(&self.name(layer, "attn_sinks", "weight"))?;
+        let biased = h.distance_bias.is_some() || sinks.is_some();
+        let mask = (window.is_some() || biased).then(|| self.mask(b, window)).transpose()?;
+        let causal = mask.is_none() && !h.family.encoder;
+        let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
+        let scores = Scores { scale: Some(h.scale), softcap: h.score_cap, causal, lengths };
+        match sinks {
+            Some(sinks) => self.attended_with_sinks(b, [q, keys, values], mask, scores, &sinks),
+            None => b.attention([q, keys, values], mask, scores),
+        }
+    }
+
+    /// What is added to scores so that tokens attend to a window of keys, or to all before them, and how much distances count:
+    /// `f32[1, 1 or heads, len, keys]`.
+    fn mask(&self, b: &mut Builder, window: Option<u64>) -> Result<TensorId> {
+        let one = Size::constant(1);
+        let h = self.hyper;
+        let places = b.reshape_to(self.positions, &[one, one, self.len, one])?;
+        let right = if h.family.encoder { None } else { Some(0) };
+        let left = window.map(|window| window as i64 - 1);
+        let keys = match self.place {
+            Some(_) => b.count_from(0, self.keys.exact())?,
+            None => b.reshape_to(self.positions, &[self.len])?,
+        };
+        let band = b.band_of(places, keys, left, right)?;
+        let Some(most) = h.distance_bias else { return Ok(band) };
+        let slopes = slopes(h.heads, most);
+        let bytes: Vec<u8> = slopes.iter().flat_map(|slope| slope.to_le_bytes()).collect();
+        let slopes = b.constant("slopes", DType::F32.into(), &[1, h.heads, 1, 1], bytes.into())?;
+        b.map(&[band, places, keys, slopes], DType::F32, |p, x| {
+            let ahead = p.call(Function::Sub, &[x[2], x[1]]);
+            let ahead = p.cast(Type::Of(DType::F32), ahead);
+            let far = p.call(Function::Abs, &[ahead]);
+            let less = p.call(Function::Mul, &[far, x[3]]);
+            p.call(Function::Sub, &[x[0], less])
+        })
+    }
+
+    /// Attention with a number for each head that takes part in the softmax and has no value.
+    fn attended_with_sinks(
+        &self,
+        b: &mut Builder,
+        [q, keys, values]: [TensorId; 3],
+        mask: Option<TensorId>,
+        scores: Scores,
+        sinks: &[f32],
+    ) -> Result<TensorId> {
+        let heads = self.hyper.heads;
+        if sinks.len() as u64 != heads {
+            return Err(super::file::invalid(format!("{} sinks for {heads} heads", sinks.len())));
+        }
+        let stages = b.attention_scores([q, keys], mask, scores)?;
+        let bytes: Vec<u8> = sinks.iter().flat_map(|sink| sink.to_le_bytes()).collect();
+        let one = Size::constant(1);
+        let sinks = b.constant("sinks", DType::F32.into(), &[1, heads, 1, 1], bytes.into())?;
+        let sinks = b.expand_to(sinks, &[one, heads.into(), self.len, one])?;
+        let all = b.concat(&[stages.masked, sinks], 3)?;
+        let weights = b.softmax(all, 3, false)?;
+        let ranges = [one, heads.into(), self.len, self.keys].map(Range::all);
+        let weights = b.slice(weights, &ranges)?;
+        b.attend(weights, values)
+    }
+}
+
+/// How much the distance of keys counts for each head: powers of two (Press et al., Train Short, Test Long, section 3).
+fn slopes(heads: u64, most: f64) -> Vec<f32> {
+    let whole = 1u64 << heads.ilog2();
+    let of = |head: u64| match head < whole {
+        true => (-most / whole as f64 * (head + 1) as f64).exp2(),
+        false => (-most / 2.0 / whole as f64 * (2 * (head - whole) + 1) as f64).exp2(),
+    };
+    (0..heads).map(|head| of(head) as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn slopes_halve_from_head_to_head() {
+        assert_eq!(super::slopes(8, 8.0)[..3], [0.5, 0.25, 0.125]);
+        // Behind a power of two come those between the others.
+        let all = super::slopes(3, 8.0);
+        assert_eq!((all.len(), all[0], all[1], all[2]), (3, 0.0625, 0.00390625, 0.25));
+    }
+}

@@ -1,0 +1,164 @@
+//! Recurrent networks with the functions that ONNX gives them when a model names none: one operation does all steps.
+
+use halite_ops::{
+    Activation as OpActivation, DType,
+    expression::Function,
+    recurrent::{Cell, Direction},
+};
+
+use super::{
+    NodeView, Result,
+    recurrent::{Activation, Kind, MOST_STEPS, Network},
+    recurrent_weights::is_of_bytes,
+};
+use crate::{
+    build::{Builder, Range, RecurrentLayer},
+    graph::TensorId,
+};
+
+/// Sequences, times units, from which on steps are products of matrices, which other kernels do better.
+const MANY_SUMS: u64 = 1 << 17;
+
+/// Whether the operation computes what the node says of `x`, `[steps, batch, width]`.
+pub(super) fn is_plain(
+    b: &Builder,
+    node: &NodeView<'_>,
+    network: &Network,
+    x: TensorId,
+    activations: &[Vec<Activation>],
+) -> bool {
+    let [steps, batch, _] = *b.sizes(x) else { return false };
+    if !steps.is_constant() || !batch.is_constant() {
+        return false;
+    }
+    let (steps, batch) = (steps.exact(), batch.exact());
+    let usual: &[&[&str]] = match network.kind {
+        Kind::Rnn => &[&["tanh"], &["relu"]],
+        Kind::Gru => &[&["sigmoid", "tanh"]],
+        Kind::Lstm => &[&["sigmoid", "tanh", "tanh"]],
+    };
+    let names = |own: &[Activation]| own.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    let first = names(&activations[0]);
+    let functions = usual.iter().any(|usual| *usual == first)
+        && activations.iter().all(|own| names(own) == first && own.iter().all(|one| one.clip.is_none()));
+    let sizes = [steps, batch, network.hidden].iter().all(|size| *size > 0);
+    let few = batch.saturating_mul(network.kind.gates() * network.hidden) < MANY_SUMS;
+    // Shared memory of every device has room for the terms of so many units. Where there are more steps than dispatches may be, a
+    // dispatch does several, of few units.
+    let few =
+        few && (network.hidden <= 256 && steps <= 1 << 16 || network.hidden <= 3072 && steps <= MOST_STEPS);
+    let reset = network.kind != Kind::Gru || network.linear_before_reset;
+    let holes = network.kind == Kind::Lstm && node.optional(7).is_some();
+    functions && sizes && few && reset && !holes && !network.input_forget && !is_of_bytes(node)
+}
+
+/// All outputs `[steps, directions, batch, hidden]`, and the last state `[directions, batch, hidden]`; where there are no cells,
+/// `h` stands for them.
+pub(super) fn run(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    network: &Network,
+    x: TensorId,
+    reverse: &[bool],
+    activations: &[Activation],
+) -> Result<[TensorId; 3]> {
+    let (cell, hidden, directions) = (cell(network.kind), network.hidden, reverse.len() as u64);
+    let batch = b.dims(x)[1];
+    let rows = cell.gates() * hidden;
+    let direction = match reverse {
+        [false] => Direction::Forward,
+        [true] => Direction::Reverse,
+        _ => Direction::Both,
+    };
+    let (bias, reset_bias) = biases(b, node, cell, [directions, rows, hidden])?;
+    let own = |b: &mut Builder, input: usize| {
+        let whole = node.input(input)?;
+        b.as_f32(whole)
+    };
+    let layer = RecurrentLayer {
+        cell,
+        direction,
+        activation: if activations[0].name == "relu" { OpActivation::Relu } else { OpActivation::Tanh },
+        x,
+        weights: own(b, 1)?,
+        recurrence: own(b, 2)?,
+        bias,
+        reset_bias,
+        state: state(b, node, cell, [directions, batch, hidden])?,
+        lengths: network.lengths.map(|lengths| b.reshape(lengths, &[batch])).transpose()?,
+    };
+    let [out, last] = b.recurrent(layer)?;
+    let dims = [directions, batch, hidden];
+    let part = |b: &mut Builder, index: u64| {
+        let own = along(b, last, 0, index, 1)?;
+        b.reshape(own, &dims)
+    };
+    Ok([out, part(b, 0)?, part(b, cell.states() - 1)?])
+}
+
+fn cell(kind: Kind) -> Cell {
+    match kind {
+        Kind::Rnn => Cell::Rnn,
+        Kind::Gru => Cell::Gru,
+        Kind::Lstm => Cell::Lstm,
+    }
+}
+
+/// What is added to sums, `[directions, rows]`, and what a GRU adds before its reset, `[directions, hidden]`.
+fn biases(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    cell: Cell,
+    [directions, rows, hidden]: [u64; 3],
+) -> Result<(Option<TensorId>, Option<TensorId>)> {
+    let is_gru = cell == Cell::Gru;
+    let zeros = |b: &mut Builder| {
+        let zero = b.float(DType::F32, 0.0)?;
+        b.expand(zero, &[directions, hidden])
+    };
+    let Some(both) = node.optional(3) else {
+        return Ok((None, is_gru.then(|| zeros(b)).transpose()?));
+    };
+    let both = b.as_f32(both)?;
+    let both = b.reshape(both, &[directions, 2 * rows])?;
+    let (own, other) = (along(b, both, 1, 0, rows)?, along(b, both, 1, rows, rows)?);
+    if !is_gru {
+        return Ok((Some(b.binary(Function::Add, own, other)?), None));
+    }
+    let (gates, reset) = (along(b, other, 1, 0, 2 * hidden)?, along(b, other, 1, 2 * hidden, hidden)?);
+    let none = zeros(b)?;
+    let other = b.concat(&[gates, none], 1)?;
+    Ok((Some(b.binary(Function::Add, own, other)?), Some(reset)))
+}
+
+/// What is there before the first step, `[states, directions, batch, hidden]`.
+fn state(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    cell: Cell,
+    [directions, batch, hidden]: [u64; 3],
+) -> Result<TensorId> {
+    let batch_first = node.int("layout", 0)? == 1;
+    let mut parts = Vec::new();
+    for input in (5..7).take(cell.states() as usize) {
+        let part = match node.optional(input) {
+            Some(given) => {
+                let given = b.as_f32(given)?;
+                if batch_first { b.transpose(given, &[1, 0, 2])? } else { given }
+            }
+            None => {
+                let zero = b.float(DType::F32, 0.0)?;
+                b.expand(zero, &[directions, batch, hidden])?
+            }
+        };
+        parts.push(b.reshape(part, &[1, directions, batch, hidden])?);
+    }
+    b.concat(&parts, 0)
+}
+
+/// `count` places of an axis.
+fn along(b: &mut Builder, x: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
+    let mut ranges: Vec<Range> = b.dims(x).iter().map(|size| Range::all(*size)).collect();
+    ranges[axis] = Range { start, step: 1, count };
+    b.slice(x, &ranges)
+}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Exports small networks of torchvision's and Hugging Face's architectures as ExecuTorch programs, each in every number format
+and for every back end that a GPU could take over: Vulkan's, XNNPACK's, and none.
+
+usage: export_pte_networks.py OUT_DIR [--only bert,resnet18] [--kinds vk,xnn_q8]
+       HALITE_PTE_PROGRAMS=OUT_DIR cargo test -p halite --test program_folder -- --nocapture
+
+For each: NETWORK-KIND.pte, its inputs and what PyTorch computes as .npy, and a line of OUT_DIR/manifest.jsonl; what does not
+export is listed in OUT_DIR/failed.txt. Weights are random but seeded. The reference is eager PyTorch; of quantized networks, the
+converted module. The tolerance comes from the network: how far its results move when the inputs move by a millionth part (rounding
+to integers then falls the other way here and there), or when it is computed in halves. What exists already is left as it is.
+Needs: executorch==1.5.1 torch torchvision torchao transformers.
+"""
+import argparse, copy, gc, json, pathlib, traceback
+import numpy as np
+import torch
+from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+from executorch.backends.vulkan.quantizer.vulkan_quantizer import VulkanQuantizer
+from executorch.backends.vulkan.quantizer.vulkan_quantizer import get_symmetric_quantization_config as vulkan_config
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackDynamicallyQuantizedPartitioner, XnnpackPartitioner
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import XNNPACKQuantizer
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import get_symmetric_quantization_config as xnnpack_config
+from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+from torch import nn
+from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig, quantize_
+from torchao.quantization.granularity import PerAxis, PerGroup
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.utils import unwrap_tensor_subclass
+
+from pte_networks import NETWORKS
+
+NO_CHECK = EdgeCompileConfig(_check_ir_validity=False)
+
+
+def calibrated(quantizer):
+    """Quantized by observers: of weights and activations, or of weights alone."""
+
+    def quantize(model, inputs, export):
+        # Observers make floats of indices: where there are words, linear layers alone are quantized.
+        has_words = any(not x.is_floating_point() for x in inputs)
+        module = prepare_pt2e(export(model).module(), quantizer(has_words))
+        with torch.no_grad():
+            for scale in (1.0, 0.9, 0.7, 0.5):
+                module(*(x * scale if x.is_floating_point() else x for x in inputs))
+        return convert_pt2e(module)
+
+    return quantize
+
+
+def by_torchao(config, which=None):
+    def quantize(model, inputs, export):
+        def fits(module, name):
+            return isinstance(module, nn.Linear) and module.in_features % 32 == 0
+
+        if not any(which(m, n) if which else fits(m, n) for n, m in model.named_modules()):
+            raise ValueError("has no layer for it")
+        quantize_(model, config, which or fits)
+        return unwrap_tensor_subclass(model)
+
+    return quantize
+
+
+def vulkan_quantizer(**how):
+    return calibrated(lambda has_words: VulkanQuantizer().set_global(vulkan_config(**how)))
+
+
+def xnnpack_quantizer(**how):
+    def make(has_words):
+        quantizer, config = XNNPACKQuantizer(), xnnpack_config(**how)
+        return quantizer.set_module_type(nn.Linear, config) if has_words else quantizer.set_global(config)
+
+    return calibrated(make)
+
+
+def vulkan(**options):
+    return lambda: [VulkanPartitioner(options)]
+
+
+def xnnpack():
+    return [XnnpackPartitioner()]
+
+
+def xnnpack_dynamic():
+    return [XnnpackDynamicallyQuantizedPartitioner(), XnnpackPartitioner()]
+
+
+def nothing():
+    return []
+
+
+def is_table(module, _):
+    return isinstance(module, nn.Embedding) and module.embedding_dim % 32 == 0
+
+
+W4, DA4 = IntxWeightOnlyConfig, Int8DynamicActivationIntxWeightConfig
+GROUPS = {"weight_dtype": torch.int4, "granularity": PerGroup(32)}
+DYNAMIC_GROUPS = {"weight_dtype": torch.int4, "weight_granularity": PerGroup(32)}
+DYNAMIC_ROWS = {"weight_dtype": torch.int4, "weight_granularity": PerAxis(0)}
+DYNAMIC_BYTES = {"weight_dtype": torch.int8, "weight_granularity": PerAxis(0)}
+TABLES = {"weight_dtype": torch.int4, "granularity": PerGroup(32)}
+
+# Partitioner, quantizer, the type of the module and whether the back end computes in halves.
+KINDS = {
+    "vk": (vulkan(), None, None),
+    "xnn": (xnnpack, None, None),
+    "port": (nothing, None, None),
+    "vk_f16": (vulkan(force_fp16=True), None, "device"),
+    "vk_half": (vulkan(), None, "module"),
+    "xnn_f16": (xnnpack, None, "module"),
+    "port_f16": (nothing, None, "module"),
+    "vk_q8": (vulkan(), xnnpack_quantizer(is_per_channel=True), None),
+    "xnn_q8": (xnnpack, xnnpack_quantizer(is_per_channel=True), None),
+    "xnn_q8t": (xnnpack, xnnpack_quantizer(is_per_channel=False), None),
+    "port_q8": (nothing, xnnpack_quantizer(is_per_channel=True), None),
+    "xnn_d8": (xnnpack_dynamic, xnnpack_quantizer(is_per_channel=True, is_dynamic=True), None),
+    "vk_w8": (vulkan(), vulkan_quantizer(is_dynamic=False, weight_bits=8), None),
+    "vk_w4": (vulkan(), vulkan_quantizer(is_dynamic=False, weight_bits=4), None),
+    "vk_d8": (vulkan(), vulkan_quantizer(is_dynamic=True, weight_bits=8), None),
+    "vk_q8t": (vulkan(), xnnpack_quantizer(is_per_channel=False), None),
+    "vk_w4g": (vulkan(), by_torchao(W4(**GROUPS)), None),
+    "vk_8da4w": (vulkan(), by_torchao(DA4(**DYNAMIC_GROUPS)), None),
+    "vk_8da4w_f16": (vulkan(force_fp16=True), by_torchao(DA4(**DYNAMIC_GROUPS)), "device"),
+    "vk_e4": (vulkan(), by_torchao(W4(**TABLES), is_table), None),
+    "xnn_8da4w": (xnnpack_dynamic, by_torchao(DA4(**DYNAMIC_GROUPS)), None),
+    "xnn_8da4c": (xnnpack_dynamic, by_torchao(DA4(**DYNAMIC_ROWS)), None),
+    "xnn_8da8w": (xnnpack_dynamic, by_torchao(DA4(**DYNAMIC_BYTES)), None),
+    "port_8da4w": (nothing, by_torchao(DA4(**DYNAMIC_GROUPS)), None),
+    "port_e4": (nothing, by_torchao(W4(**TABLES), is_table), None),
+    "vk_dyn": (vulkan(require_dynamic_shapes=True), None, None),
+    "xnn_dyn": (xnnpack, None, None),
+    "port_dyn": (nothing, None, None),
+    "xnn_q8_dyn": (xnnpack, xnnpack_quantizer(is_per_channel=True), None),
+    "xnn_8da4w_dyn": (xnnpack_dynamic, by_torchao(DA4(**DYNAMIC_GROUPS)), None),
+}
+
+
+def made(name):
+    """The network with sensible statistics, and sets of inputs: the first is exported."""
+    make, inputs, dynamic = NETWORKS[name]
+    torch.manual_seed(len(name) * 7 + 3)
+    model, sets = make(), inputs()
+    norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    if norms:
+        for norm in norms:
+            norm.train(), setattr(norm, "momentum", None)
+        with torch.no_grad():
+            model(*(torch.randn(8, *x.shape[1:]) if x.is_floating_point() else x for x in sets[0]))
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+        if parameter.dim() > 1 and not parameter.any():
+            # A head that begins with zeros would hide all that is before it.
+            nn.init.normal_(parameter, std=0.1)
+    return model.eval(), sets, dynamic
+
+
+def flat(result):
+    leaves = torch.utils._pytree.tree_leaves(result)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def moved(x, seed):
+    if not x.is_floating_point():
+        return x
+    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
+    return x + (noise * 1e-6 * x.abs().max()).to(x.dtype)
+
+
+def distance(a, b):
+    return max(float((x.double() - y.double()).abs().max()) if x.numel() else 0.0 for x, y in zip(a, b))
+
+
+def rms(a, b):
+    """Root mean square of the difference, as a part of that of the first."""
+    square = lambda pairs: sum(float((d.double() ** 2).sum()) for d in pairs)
+    return (square(x.double() - y.double() for x, y in zip(a, b)) / max(square(a), 1e-30)) ** 0.5
+
+
+def export(name, kind, out):
+    partitioner, quantizer, half = KINDS[kind]
+    model, sets, dynamic = made(name)
+    dynamic = dynamic if "dyn" in kind else None
+    sets = sets if "dyn" in kind else sets[:1]
+    plain = copy.deepcopy(model)
+    to_half = lambda all: [x.half() if x.is_floating_point() else x for x in all]
+    if half == "module":
+        model, sets = model.half(), [to_half(given) for given in sets]
+    exported = lambda module: torch.export.export(module, tuple(sets[0]), dynamic_shapes=dynamic, strict=False)
+    if quantizer:
+        model = quantizer(model, sets[0], exported)
+    with torch.no_grad():
+        wanted = [flat(model(*given)) for given in sets]
+        largest = max([float(x.abs().max()) for x in wanted[0] if x.numel()] + [1e-6])
+        others = [flat(model(*(moved(x, seed) for x in sets[0]))) for seed in range(3)]
+        if half:
+            halves = plain.half() if half == "device" else plain
+            given = to_half(sets[0]) if half == "device" else [x.float() if x.is_floating_point() else x for x in sets[0]]
+            others.append(flat(halves(*given)))
+        spread, spread_rms = max(distance(wanted[0], o) for o in others), max(rms(wanted[0], o) for o in others)
+    least = 2e-3 if half else 1e-3 if quantizer else 1e-4
+    atol = 4 * spread + largest * least
+    lowered = to_edge_transform_and_lower(exported(model), partitioner=partitioner(), compile_config=NO_CHECK).to_executorch()
+    plan = lowered.executorch_program.execution_plan[0]
+    label = f"{name}-{kind}"
+    (out / f"{label}.pte").write_bytes(lowered.buffer)
+    listed = []
+    for s, (given, results) in enumerate(zip(sets, wanted)):
+        files = {"inputs": [f"{label}.s{s}.in{n}.npy" for n in range(len(given))], "outputs": [f"{label}.s{s}.out{n}.npy" for n in range(len(results))]}
+        for path, tensor in zip(files["inputs"] + files["outputs"], list(given) + results):
+            np.save(out / path, tensor.detach().contiguous().numpy())
+        listed.append(files)
+    outside = sorted({f"{op.name}.{op.overload}" for op in plan.operators})
+    return {"name": label, "group": kind, "pte": f"{label}.pte", "sets": listed, "atol": atol, "rtol": 0.0, "largest": largest,
+            "rms": 2 * spread_rms + least, "delegates": sorted({d.id for d in plan.delegates}), "outside": outside, "bytes": len(lowered.buffer)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--only", default=",".join(NETWORKS))
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    for kind in args.kinds.split(","):
+        for name in args.only.split(","):
+            if (args.out / f"{name}-{kind}.pte").exists() or ("dyn" in kind and not NETWORKS[name][2]):
+                continue
+            try:
+                case = export(name, kind, args.out)
+            except Exception as error:
+                text = (str(error).splitlines() or [""])[0][:200]
+                with (args.out / "failed.txt").open("a") as failed:
+                    failed.write(f"{name}-{kind}: {type(error).__name__} {text}\n")
+                print(name, kind, "FAILED", type(error).__name__, text, flush=True)
+                if "--trace" in str(args):
+                    traceback.print_exc()
+                continue
+            with (args.out / "manifest.jsonl").open("a") as manifest:
+                manifest.write(json.dumps(case) + "\n")
+            print(case["name"], case["bytes"], "bytes", "atol %.2g of %.2g" % (case["atol"], case["largest"]), flush=True)
+            gc.collect()
+
+
+if __name__ == "__main__":
+    main()

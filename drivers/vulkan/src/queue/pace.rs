@@ -1,0 +1,292 @@
+//! How long recorded work takes, as far as it is known, and where long recordings are cut into several submissions. What was
+//! submitted cannot be taken back: so only about two submissions' worth is with the device at a time, and work that nobody
+//! wants any more ends soon.
+//!
+//! A dispatch is known by its kernel, its workgroups and its constants. What it took is learnt from submissions that somebody
+//! waited for; before that it is guessed from its workgroups, and few such dispatches go together.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use halite_facts::DeviceType;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+/// How many times the limit may be with the device: one submission that runs, and one behind it, so that no gap is between.
+const AHEAD: u64 = 2;
+/// Dispatches that are remembered. Beyond this all are forgotten: programs with so many sizes learn again.
+const MOST_KNOWN: usize = 1 << 15;
+/// A measurement further than this from what was expected, up or down, is learnt from.
+const SURPRISE: u64 = 2;
+/// Longest that a dispatch is taken for, in nanoseconds.
+const LONGEST: f64 = 1e13;
+
+/// One dispatch of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weight {
+    /// Its step.
+    pub step: usize,
+    key: u64,
+    groups: u64,
+}
+
+impl Weight {
+    /// A dispatch of a kernel with this number; of how many workgroups is not known where the device decides it.
+    pub fn new(step: usize, kernel: u64, groups: Option<[u32; 3]>, constants: &[u32]) -> Weight {
+        let mut hasher = DefaultHasher::new();
+        (kernel, groups, constants).hash(&mut hasher);
+        let count = |groups: [u32; 3]| groups.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+        Weight { step, key: hasher.finish(), groups: groups.map_or(1, count) }
+    }
+}
+
+/// A recording, cut where it is long.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    weights: Vec<Weight>,
+    /// In order; at least one.
+    parts: Vec<Part>,
+}
+
+/// What is submitted together.
+#[derive(Debug)]
+struct Part {
+    steps: Range<usize>,
+    weights: Range<usize>,
+    /// Nanoseconds.
+    estimate: AtomicU64,
+    /// Whether the estimate is a guess.
+    guessed: AtomicBool,
+}
+
+impl Cut {
+    /// Parts.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Steps of a part.
+    pub fn steps(&self, part: usize) -> Range<usize> {
+        self.parts[part].steps.clone()
+    }
+
+    /// Dispatches of a part.
+    pub fn dispatches(&self, part: usize) -> u32 {
+        self.parts[part].weights.len() as u32
+    }
+
+    /// Nanoseconds that a part may take.
+    pub fn estimate(&self, part: usize) -> u64 {
+        self.parts[part].estimate.load(Ordering::Relaxed)
+    }
+
+    fn total(&self) -> u64 {
+        self.parts.iter().map(|part| part.estimate.load(Ordering::Relaxed)).fold(0, u64::saturating_add)
+    }
+
+    fn is_guessed(&self) -> bool {
+        self.parts.iter().any(|part| part.guessed.load(Ordering::Relaxed))
+    }
+}
+
+/// Parts of recordings that one submission runs.
+pub(crate) type Shares = SmallVec<[(Arc<Cut>, usize); 2]>;
+
+/// What a submission may take, in nanoseconds.
+pub(crate) fn estimate(shares: &Shares) -> u64 {
+    shares.iter().map(|(cut, part)| cut.estimate(*part)).fold(0, u64::saturating_add)
+}
+
+/// What is known about the time of dispatches on a device.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// Nanoseconds; `None` leaves all recordings whole.
+    limit: Option<u64>,
+    /// Nanoseconds that a workgroup is taken for while nothing is known.
+    guess: f64,
+    /// Dispatches that nothing is known of, that go together.
+    unknown: usize,
+    known: Mutex<HashMap<u64, f64>>,
+}
+
+impl Pace {
+    /// For a device of this kind; no submission should take longer than the limit.
+    pub fn new(limit: Option<Duration>, kind: DeviceType) -> Pace {
+        let (guess, unknown) = match kind {
+            DeviceType::Cpu => (20_000.0, 8),
+            DeviceType::Discrete => (20.0, 128),
+            _ => (200.0, 64),
+        };
+        let limit = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        Pace { limit, guess, unknown, known: Mutex::default() }
+    }
+
+    /// Whether work of `more` nanoseconds should wait while the device has this much to do.
+    pub fn is_enough(&self, under_way: u64, more: u64) -> bool {
+        self.limit.is_some_and(|limit| under_way.saturating_add(more) > limit.saturating_mul(AHEAD))
+    }
+
+    /// Whether a submission should take nothing more.
+    pub fn is_full(&self, estimate: u64) -> bool {
+        self.limit.is_some_and(|limit| estimate >= limit)
+    }
+
+    /// Cuts a recording of so many steps. A `whole` one stays in one part.
+    pub fn cut(&self, steps: usize, weights: Vec<Weight>, whole: bool) -> Cut {
+        let limit = self.limit.filter(|_| !whole).map_or(f64::INFINITY, |limit| limit as f64);
+        let mut parts = Vec::new();
+        let (mut from, mut sum, mut unknown) = ((0, 0), 0.0, 0);
+        {
+            let known = self.known.lock();
+            for (index, weight) in weights.iter().enumerate() {
+                let time = known.get(&weight.key);
+                let estimate = time.copied().unwrap_or(self.guess * weight.groups as f64);
+                let full = sum + estimate > limit || (unknown >= self.unknown && limit.is_finite());
+                if full && index > from.1 {
+                    parts.push(Part::new(from.0..weight.step, from.1..index, sum, unknown));
+                    (from, sum, unknown) = ((weight.step, index), 0.0, 0);
+                }
+                sum += estimate;
+                unknown += usize::from(time.is_none());
+            }
+        }
+        parts.push(Part::new(from.0..steps, from.1..weights.len(), sum, unknown));
+        Cut { weights, parts }
+    }
+
+    /// Whether a recording would be cut otherwise by what is known now.
+    pub fn is_misfit(&self, cut: &Cut) -> bool {
+        let Some(limit) = self.limit else { return false };
+        if cut.is_guessed() {
+            return false;
+        }
+        let long = |part: &Part| {
+            part.weights.len() > 1 && part.estimate.load(Ordering::Relaxed) > limit.saturating_mul(3) / 2
+        };
+        let wanted = cut.total().div_ceil(limit).max(1);
+        cut.parts.iter().any(long) || cut.len() as u64 > wanted.saturating_mul(2)
+    }
+
+    /// Learns from submissions that took so many nanoseconds together, or at most so many.
+    pub fn learn(&self, shares: &[(Arc<Cut>, usize)], measured: u64, exact: bool) {
+        let parts = || shares.iter().map(|(cut, part)| (cut, &cut.parts[*part]));
+        let expected = parts().map(|(_, part)| part.estimate.load(Ordering::Relaxed)).sum::<u64>().max(1);
+        let guessed = parts().any(|(_, part)| part.guessed.load(Ordering::Relaxed));
+        let far =
+            measured > expected.saturating_mul(SURPRISE) || expected > measured.saturating_mul(SURPRISE);
+        // What is far below the limit need not be known any better.
+        let short = self.limit.is_none_or(|limit| measured.max(expected) < limit / 8);
+        let told = exact || measured < expected;
+        if self.limit.is_none() || !told || !(guessed || (far && !short)) {
+            return;
+        }
+        let ratio = measured as f64 / expected as f64;
+        let mut known = self.known.lock();
+        if known.len() > MOST_KNOWN {
+            known.clear();
+        }
+        for (cut, part) in parts() {
+            for weight in &cut.weights[part.weights.clone()] {
+                let before = known.get(&weight.key).copied().unwrap_or(self.guess * weight.groups as f64);
+                known.insert(weight.key, (before * ratio).clamp(1.0, LONGEST));
+            }
+            let estimate = part.estimate.load(Ordering::Relaxed) as f64 * ratio;
+            part.estimate.store(estimate.min(LONGEST) as u64, Ordering::Relaxed);
+            part.guessed.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Part {
+    fn new(steps: Range<usize>, weights: Range<usize>, estimate: f64, unknown: usize) -> Part {
+        Part {
+            steps,
+            weights,
+            estimate: AtomicU64::new(estimate.min(LONGEST) as u64),
+            guessed: AtomicBool::new(unknown > 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn pace(kind: DeviceType) -> Pace {
+        Pace::new(Some(Duration::from_millis(50)), kind)
+    }
+
+    /// Dispatches of one kernel each, at every other step.
+    fn dispatches(count: usize, groups: u32) -> Vec<Weight> {
+        (0..count).map(|n| Weight::new(2 * n, n as u64, Some([groups, 1, 1]), &[7])).collect()
+    }
+
+    fn learn_all(pace: &Pace, cut: Cut, each: u64) -> Cut {
+        let cut = Arc::new(cut);
+        for part in 0..cut.len() {
+            pace.learn(&[(cut.clone(), part)], each * u64::from(cut.dispatches(part)), true);
+        }
+        Arc::into_inner(cut).unwrap()
+    }
+
+    #[test]
+    fn what_is_unknown_goes_in_small_parts_and_what_is_known_by_its_time() {
+        let pace = pace(DeviceType::Cpu);
+        let cut = pace.cut(760, dispatches(380, 4), false);
+        assert_eq!(cut.len(), 380_usize.div_ceil(8));
+        assert_eq!((cut.steps(0), cut.steps(1)), (0..16, 16..32));
+        assert_eq!(cut.steps(cut.len() - 1).end, 760);
+        assert!(!pace.is_misfit(&cut), "it waits until all of it was measured");
+        // 380 dispatches of 25 ms: two fit.
+        let cut = learn_all(&pace, cut, 25 * MS);
+        assert!(pace.is_misfit(&cut));
+        let cut = pace.cut(760, dispatches(380, 4), false);
+        assert!(cut.len() >= 190 && (0..cut.len()).all(|part| cut.estimate(part) <= 50 * MS));
+        assert!(!pace.is_misfit(&cut));
+    }
+
+    #[test]
+    fn short_recordings_stay_whole() {
+        for kind in [DeviceType::Discrete, DeviceType::Integrated] {
+            let pace = pace(kind);
+            assert_eq!(pace.cut(120, dispatches(60, 300), false).len(), 1, "{kind:?}");
+        }
+        // On a processor they are cut once, until they were measured.
+        let pace = pace(DeviceType::Cpu);
+        let cut = learn_all(&pace, pace.cut(120, dispatches(60, 4), false), MS / 100);
+        assert!(pace.is_misfit(&cut));
+        assert_eq!(pace.cut(120, dispatches(60, 4), false).len(), 1);
+    }
+
+    #[test]
+    fn one_dispatch_and_recordings_without_any_are_one_part() {
+        let pace = pace(DeviceType::Cpu);
+        assert_eq!(pace.cut(1, dispatches(1, u32::MAX), false).len(), 1);
+        assert_eq!(pace.cut(5, Vec::new(), false).steps(0), 0..5);
+        assert_eq!(pace.cut(760, dispatches(380, 4), true).len(), 1);
+        let off = Pace::new(None, DeviceType::Cpu);
+        assert_eq!(off.cut(760, dispatches(380, u32::MAX), false).len(), 1);
+        assert!(!off.is_enough(u64::MAX, 1) && !off.is_full(u64::MAX));
+        let all = [u32::MAX; 3];
+        assert!(
+            pace.cut(2, vec![Weight::new(0, 1, Some(all), &[]), Weight::new(1, 2, None, &[])], false).len()
+                == 2
+        );
+    }
+
+    #[test]
+    fn the_device_has_two_parts_at_a_time() {
+        let pace = pace(DeviceType::Discrete);
+        assert!(!pace.is_enough(50 * MS, 50 * MS) && pace.is_enough(60 * MS, 50 * MS));
+    }
+}

@@ -1,0 +1,175 @@
+//! Long recordings in several submissions: the same results, nothing submitted that nobody wants any more, and whole again
+//! once it is known that they are short.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+#[path = "common/shim.rs"]
+mod shim;
+
+use std::sync::Arc;
+
+use common::*;
+use halite_hal::{
+    Binding, BindingTable, Buffer, BufferParams, Code, Command, CommandBuffer, CommandBufferMode,
+    CommandCategory, CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, Fence,
+    QueueAffinity, QueueOp, Status,
+};
+use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
+
+/// Enough workgroups to be taken for long on every device, most of which have nothing to do.
+const GROUPS: u32 = 65535;
+const DISPATCHES: usize = 12;
+
+fn dispatch(executable: &Arc<dyn Executable>, data: &Arc<dyn Buffer>) -> Command {
+    let whole =
+        || Binding { target: CommandTarget::Direct(data.clone()), offset: 0, length: data.byte_length() };
+    Command::Dispatch {
+        executable: executable.clone(),
+        function: 0,
+        counts: DispatchCounts::Direct([GROUPS, 1, 1]),
+        constants: [2, 64].into_iter().collect(),
+        bindings: [whole(), whole()].into_iter().collect(),
+        flags: DispatchFlags::empty(),
+    }
+}
+
+/// Dispatches one after the other, each from a buffer to itself.
+fn recording(
+    device: &Arc<dyn Device>,
+    data: &Arc<dyn Buffer>,
+    mode: CommandBufferMode,
+    count: usize,
+) -> Arc<dyn CommandBuffer> {
+    let executable = test_executable(device);
+    let commands = (0..count).flat_map(|_| [dispatch(&executable, data), Command::Barrier]).collect();
+    let categories = CommandCategory::all();
+    let list = CommandList { mode, categories, affinity: QueueAffinity::ANY, binding_capacity: 0, commands };
+    device.create_command_buffer(list).unwrap()
+}
+
+fn execute(command_buffer: &Arc<dyn CommandBuffer>) -> QueueOp {
+    QueueOp::Execute { command_buffer: command_buffer.clone(), bindings: BindingTable::default() }
+}
+
+fn submit(device: &Arc<dyn Device>, op: QueueOp) -> Fence {
+    let done = fence(device);
+    device.queue_submit(ANY, &Fence::default(), &done, op).unwrap();
+    device.queue_flush(ANY).unwrap();
+    done
+}
+
+/// What so many dispatches make of the data.
+fn expected(shim: &Shim, info: &halite_hal::DeviceInfo, count: usize) -> Vec<u32> {
+    let device = shim.open(info, &[("submission_limit", "off")]).unwrap();
+    let data = words_buffer(&device, &[1; 64]);
+    run(&device, execute(&recording(&device, &data, CommandBufferMode::empty(), count)));
+    read_words(&data)
+}
+
+const MODES: [CommandBufferMode; 2] = [CommandBufferMode::empty(), CommandBufferMode::ONE_SHOT];
+
+#[test]
+fn parts_give_what_the_whole_gives() {
+    on_shim(|shim, info| {
+        let all = expected(shim, info, DISPATCHES);
+        for mode in MODES {
+            let device = shim.open(info, &[("submission_limit", "1")]).unwrap();
+            let data = words_buffer(&device, &[1; 64]);
+            let before = shim.calls("vkQueueSubmit");
+            run(&device, execute(&recording(&device, &data, mode, DISPATCHES)));
+            assert_eq!(read_words(&data), all, "{mode:?}");
+            assert!(shim.calls("vkQueueSubmit") - before >= DISPATCHES as u32, "{mode:?}: one for each");
+        }
+        assert_eq!(shim.live(), 0);
+    });
+}
+
+#[test]
+fn what_nobody_wants_any_more_is_left_out_and_the_rest_is_done() {
+    on_shim(|shim, info| {
+        let one = expected(shim, info, 1);
+        for mode in MODES {
+            let device = shim.open(info, &[("submission_limit", "1")]).unwrap();
+            let (data, other) = (words_buffer(&device, &[1; 64]), buffer(&device, &[0; 64]));
+            let long = recording(&device, &data, mode, DISPATCHES);
+            shim.stall(true);
+            let before = shim.calls("vkQueueSubmit");
+            let done = submit(&device, execute(&long));
+            assert_eq!(shim.calls("vkQueueSubmit") - before, 1, "{mode:?}: the device has enough to do");
+            let fill = QueueOp::Fill { target: span(&other, 0, 64), pattern: 5, pattern_length: 1 };
+            let later = submit(&device, fill);
+            done.abandon(&Status::new(Code::Cancelled, "stopped by the test"));
+            assert!(!done.query().unwrap(), "it fails when what was begun is done");
+            shim.stall(false);
+            later.wait(seconds(60)).unwrap();
+            let failure = done.wait(seconds(60)).unwrap_err();
+            assert_eq!((failure.code(), failure.message()), (Code::Cancelled, "stopped by the test"));
+            assert_eq!((read_words(&data), read(&other)), (one.clone(), vec![5; 64]), "{mode:?}");
+            // What comes afterwards works, also the same recording.
+            if mode == CommandBufferMode::empty() {
+                run(&device, execute(&long));
+                assert_eq!(read_words(&data), expected(shim, info, DISPATCHES + 1));
+            }
+        }
+        assert_eq!(shim.live(), 0);
+    });
+}
+
+#[test]
+fn recordings_that_turn_out_short_are_submitted_whole() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("submission_limit", "60000")]).unwrap();
+        let data = words_buffer(&device, &[1; 64]);
+        let recording = recording(&device, &data, CommandBufferMode::empty(), 300);
+        let submits = || {
+            let before = shim.calls("vkQueueSubmit");
+            run(&device, execute(&recording));
+            shim.calls("vkQueueSubmit") - before
+        };
+        let first = submits();
+        assert!(first > 1, "nothing is known of them: {first}");
+        for _ in 0..8 {
+            submits();
+        }
+        assert_eq!(submits(), 1);
+    });
+}
+
+#[test]
+fn memory_of_work_that_could_not_be_submitted_is_used_again() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[]).unwrap();
+        let work = || {
+            let (here, filled, gone) = (fence(&device), fence(&device), fence(&device));
+            let params = BufferParams::DEVICE;
+            let buffer = device.queue_alloca(ANY, &Fence::default(), &here, &params, 1 << 16)?;
+            let fill = QueueOp::Fill { target: span(&buffer, 0, 64), pattern: 5, pattern_length: 1 };
+            device.queue_submit(ANY, &here, &filled, fill)?;
+            device.queue_submit(ANY, &filled, &gone, QueueOp::Dealloca { buffer })?;
+            gone.wait(seconds(60))
+        };
+        shim.fail("vkQueueSubmit", 0, 1, OUT_OF_HOST_MEMORY);
+        assert_eq!(work().unwrap_err().code(), Code::ResourceExhausted);
+        shim.clear();
+        work().unwrap();
+        work().unwrap();
+    });
+}
+
+#[test]
+fn a_loss_ends_held_work_too() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("submission_limit", "1")]).unwrap();
+        let data = words_buffer(&device, &[1; 64]);
+        shim.stall(true);
+        let done =
+            submit(&device, execute(&recording(&device, &data, CommandBufferMode::empty(), DISPATCHES)));
+        shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
+        shim.stall(false);
+        let failure = done.wait(seconds(60)).unwrap_err();
+        assert_eq!(failure.code(), Code::DataLoss, "{failure}");
+        drop((device, data, done));
+        shim.clear();
+        assert_eq!(shim.live(), 0);
+    });
+}

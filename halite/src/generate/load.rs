@@ -1,0 +1,51 @@
+//! What generators and embedders read of a model's file before its session is built.
+
+use halite_formats::gguf::{self, Gguf, Value};
+use halite_text::Tokenizer;
+
+use super::text_error;
+use crate::{Error, ErrorKind, Result, SessionBuilder, Source};
+
+/// A GGUF file on its way into a session.
+pub(super) struct Opened {
+    pub builder: SessionBuilder,
+    pub file: Gguf,
+    pub tokenizer: Tokenizer,
+    /// The file once more, for the session.
+    pub again: Source,
+}
+
+impl Opened {
+    /// Reads the file that a builder was given.
+    pub fn of(mut builder: SessionBuilder, what: &str) -> Result<Opened> {
+        let limits = builder.options.begin();
+        let Some(main) = builder.main.take() else {
+            return Err(Error::invalid(format!(
+                "{what} needs a model: give it one with model(\"model.gguf\")"
+            )));
+        };
+        let loaded = main.load(builder.mode(), &limits)?;
+        if !gguf::is_gguf(&loaded.bytes) {
+            let text = format!("'{}' is no GGUF file; {what} is made of these", loaded.name);
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+        let file = Gguf::read(&loaded.bytes)
+            .map_err(|error| Error::new(ErrorKind::InvalidModel, format!("'{}': {error}", loaded.name)))?;
+        let tokenizer = Tokenizer::read(&file).map_err(text_error)?;
+        let again = match (&loaded.path, &loaded.input) {
+            (Some(path), Some(_)) => Source::path(path),
+            // A stream cannot be read twice.
+            _ => Source::bytes(loaded.bytes.clone()).named(loaded.name.clone()),
+        };
+        Ok(Opened { builder, file, tokenizer, again })
+    }
+
+    /// Tokens that the model was trained for, if its file says so.
+    pub fn trained_context(&self) -> Option<usize> {
+        let Some(Value::Text(architecture)) = self.file.value("general.architecture") else { return None };
+        match self.file.value(&format!("{architecture}.context_length")) {
+            Some(Value::Int(tokens)) => usize::try_from(*tokens).ok().filter(|tokens| *tokens > 0),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The dispatches of the kernels of `expert_matmul`, by template.
+
+use halite_ops::{Op, blocks::CHUNK, expert_matmul::ExpertMatMul};
+use halite_sizes::Size;
+
+use crate::{
+    Params, Plan, Slot, Step, Unfit,
+    plan::{fixed, groups, module, narrow},
+    plans::{Lower, moves::narrow_all},
+};
+
+/// Rows of the result for which weights are read anew for each.
+const FEW_ROWS: u64 = 32;
+
+impl Lower for ExpertMatMul {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        match template {
+            "tiled" => tiled(self, build, params),
+            "vector" => vector(self, build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+fn step(
+    op: &ExpertMatMul,
+    build: &str,
+    constants: Vec<u32>,
+    rows: Option<Size>,
+    grid: [Size; 3],
+) -> Result<Plan, Unfit> {
+    // Kernels count the bytes of weights.
+    narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
+    let own = [op.n, op.k / CHUNK, op.sharing(), op.first, op.experts];
+    let mut push = rows.map(|rows| narrow("rows", rows)).transpose()?.into_iter().collect::<Vec<_>>();
+    for number in own {
+        push.push(fixed("a number", number)?.into());
+    }
+    let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+    Ok(Plan::of(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 }))
+}
+
+fn vector(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, span, columns) = (params.get("lanes")?, params.get("span")?, params.get("columns")?);
+    if op.rows() > FEW_ROWS {
+        return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.rows())));
+    }
+    if !span.is_power_of_two() || !lanes.is_multiple_of(span) || columns == 0 {
+        return Err(Unfit(format!("has {span} of {lanes} invocations for {columns} columns")));
+    }
+    let grid = [groups(op.n, lanes / span * columns)?, op.rows(), 1.into()];
+    step(op, build, vec![lanes, span, columns], None, grid)
+}
+
+fn tiled(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let p = |name| params.get(name);
+    let (lanes, bm, bn, tm) = (p("lanes")?, p("bm")?, p("bn")?, p("tm")?);
+    if lanes * tm * 4 != bm * bn || !tm.is_multiple_of(4) || !bm.is_multiple_of(tm) || bm > lanes {
+        return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
+    }
+    let grid = [groups(op.n, bn)?, op.experts.into(), 1.into()];
+    step(op, build, vec![lanes, bm, bn, tm], Some(op.rows()), grid)
+}

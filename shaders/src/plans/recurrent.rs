@@ -1,0 +1,218 @@
+//! The dispatches of the kernels of `recurrent`, by template: all steps of a layer in one, or one for each step of all layers.
+
+use halite_ops::{
+    DType,
+    recurrent::{BLOCK, Cell, Recurrent},
+};
+
+use halite_sizes::Size;
+
+use crate::{
+    Params, Plan, Slot, Step, Unfit,
+    plan::{fixed_groups, module},
+    plans::Lower,
+};
+
+/// Most steps that are a dispatch each.
+const MOST_DISPATCHES: u64 = 4096;
+/// Shared memory of every device.
+const SHARED_BYTES: u64 = 16384;
+
+impl Lower for Recurrent {
+    fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        counted(self)?;
+        match template {
+            "whole" => whole(self, build, params),
+            "step" => each_step(self, build, params),
+            other => Err(Unfit(format!("uses the unknown template '{other}'"))),
+        }
+    }
+}
+
+/// Kernels count elements with 32 bits.
+fn counted(op: &Recurrent) -> Result<(), Unfit> {
+    let states = op.batch * op.hidden * op.layers * op.directions();
+    let weights = op.weights().max(op.steps.saturating_mul(op.batch * op.directions() * op.rows()));
+    if weights.max(states * 3).max(op.steps.saturating_mul(op.batch * (op.hidden + op.rows()))) >= 1 << 32 {
+        return Err(Unfit("counts fewer than 2^32 elements".to_owned()));
+    }
+    Ok(())
+}
+
+/// How the invocations of a workgroup share the sums of a step.
+struct Share {
+    lanes: u32,
+    /// Sequences of a workgroup.
+    rows: u64,
+    /// Blocks that are worked at together, and invocations for each quad of their columns.
+    pass: u64,
+    slices: u64,
+    /// Quads of weights that stay in registers.
+    held: u64,
+    /// Elements of shared memory for terms and for cells.
+    terms: u64,
+    cells: u64,
+}
+
+impl Share {
+    fn new(op: &Recurrent, params: &Params, pass: u64, depth: u64) -> Result<Share, Unfit> {
+        let lanes = params.get("lanes")?;
+        let quads = pass * op.cell.gates() * 2;
+        let slices = if params.get("exchanged")? == 1 { 1 } else { (u64::from(lanes) / quads).max(1) };
+        let rows = op.batch.next_power_of_two().min(params.get("rows")?.into()).max(1);
+        Ok(Share { lanes, rows, pass, slices: slices.min(depth), held: 0, terms: rows * depth, cells: 1 })
+    }
+
+    fn shared_bytes(&self) -> u64 {
+        (self.terms + self.cells + u64::from(self.lanes) * self.rows * 4) * 4
+    }
+
+    /// The same with fewer sequences where shared memory has no room for as many.
+    fn fitting(mut self, bytes: u64) -> Result<Share, Unfit> {
+        while self.shared_bytes() > bytes && self.rows > 1 {
+            self.rows /= 2;
+            self.terms /= 2;
+            self.cells = self.cells.div_ceil(2);
+        }
+        match self.shared_bytes() {
+            wanted if wanted > bytes => {
+                Err(Unfit(format!("has {bytes} bytes of shared memory, and would need {wanted}")))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// `turns` are the steps of a dispatch that does several of a layer, `first`; without them `first` is the step.
+    fn step(
+        &self,
+        op: &Recurrent,
+        build: &str,
+        turns: Option<(u64, u64)>,
+        first: u64,
+    ) -> Result<Step, Unfit> {
+        let whole = turns.is_some();
+        let cell = match op.cell {
+            Cell::Rnn => 0,
+            Cell::Gru => 1,
+            Cell::Lstm => 2,
+        };
+        let stacked = op.stacked();
+        let reversed = (0..op.directions()).filter(|i| op.is_reverse(*i)).map(|i| 1 << i).sum();
+        let numbers = [self.rows, self.pass, self.slices, self.held, self.terms, self.cells];
+        let mut constants = vec![self.lanes, cell, whole.into()];
+        constants.extend(numbers.map(|number| number as u32));
+        constants.extend([op.activation as u32, op.lengths.into(), stacked.is_some().into(), reversed]);
+        let networks = op.layers * op.directions();
+        let columns = if whole { 1 } else { fixed_groups(op.blocks(), self.pass as u32)? };
+        let beside = if whole { op.directions() } else { networks };
+        let (from, to) = turns.unwrap_or_default();
+        let push = [op.steps, op.batch, op.hidden, networks, first, from, to].map(|number| number as u32);
+        let bias = stacked.or(op.reset_bias());
+        let bindings = vec![
+            Slot::Input(0),
+            Slot::Input(1),
+            Slot::Input(bias.unwrap_or(2)),
+            // Steps behind others go on where these ended.
+            if from > 0 { Slot::Output(1) } else { Slot::Input(2) },
+            Slot::Input(op.length_input().unwrap_or(2)),
+            Slot::Output(0),
+            Slot::Output(1),
+            Slot::Scratch(0),
+        ];
+        let grid = [columns, fixed_groups(op.batch, self.rows as u32)?, beside as u32];
+        dispatch(build, constants, &push, bindings, grid)
+    }
+}
+
+fn whole(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let lanes = u64::from(params.get("lanes")?);
+    let quads = op.cell.gates() * 2;
+    let words = if op.dtype == DType::F32 { 4 } else { 2 };
+    let pass = (lanes / quads).min(op.blocks());
+    let mut share = Share::new(op, params, pass, op.hidden)?;
+    if pass == op.blocks() {
+        share.held = (u64::from(params.get("held")?) / words).min(op.hidden.div_ceil(share.slices));
+    }
+    share.terms = 2 * share.rows * op.hidden;
+    share.cells = if op.cell == Cell::Lstm { share.rows * op.hidden } else { 1 };
+    let share = share.fitting(params.get("shared")?.into())?;
+    let most = steps_together(op, &share, params.get("turns")?)?;
+    if op.steps.div_ceil(most) * op.layers > MOST_DISPATCHES {
+        return Err(Unfit(format!("would be more than {MOST_DISPATCHES} dispatches")));
+    }
+    let mut steps = Vec::new();
+    for layer in 0..op.layers {
+        if layer > 0 {
+            steps.push(project(op, build, params, layer)?);
+        }
+        for from in (0..op.steps).step_by(most as usize) {
+            steps.push(share.step(op, build, Some((from, (from + most).min(op.steps))), layer)?);
+        }
+    }
+    // What a layer hands to the one above, and products of it.
+    let between = if op.layers > 1 { op.steps * op.batch * (op.hidden + op.rows()) } else { 1 };
+    Ok(Plan::new(steps, vec![(between * 4).into()]))
+}
+
+/// Steps of a dispatch in which loops turn `most` times at most: llvmpipe ends those that turn 65536 times, whatever they do.
+fn steps_together(op: &Recurrent, share: &Share, most: u32) -> Result<u64, Unfit> {
+    let lanes = u64::from(share.lanes);
+    let passes = op.blocks().div_ceil(share.pass);
+    let units = (share.pass * BLOCK * share.rows).div_ceil(lanes) * (1 + share.slices.min(8));
+    let turns = passes * (op.hidden / 4 + 8 + units) + share.rows * op.hidden / lanes;
+    match u64::from(most) / turns {
+        0 => Err(Unfit(format!("turns loops {most} times at most, and a step would take {turns}"))),
+        steps => Ok(steps.min(op.steps)),
+    }
+}
+
+/// What a layer reads of the one below, multiplied for all steps.
+fn project(op: &Recurrent, build: &str, params: &Params, layer: u64) -> Result<Step, Unfit> {
+    const ROWS: u64 = 8;
+    // It stores 32-bit floats, and has no build for 16-bit stores.
+    let build = if build.ends_with("_f16") { format!("{build}p") } else { build.to_owned() };
+    let places = op.steps * op.batch;
+    let columns = op.blocks() * op.cell.gates() * 2;
+    let lanes = u64::from(params.get("lanes")?).min(64);
+    dispatch(
+        &build.replace("cells", "project"),
+        vec![lanes as u32, op.cell.gates() as u32, ROWS as u32],
+        &[places, op.hidden, layer].map(|number| number as u32),
+        vec![Slot::Input(1), Slot::Scratch(0)],
+        [fixed_groups(columns, lanes as u32)?, fixed_groups(places, ROWS as u32)?, 1],
+    )
+}
+
+fn dispatch(
+    build: &str,
+    constants: Vec<u32>,
+    push: &[u32],
+    bindings: Vec<Slot>,
+    grid: [u32; 3],
+) -> Result<Step, Unfit> {
+    Ok(Step {
+        module: module(build)?,
+        constants,
+        push: push.iter().map(|word| Size::from(*word)).collect(),
+        bindings,
+        grid: grid.map(Size::from),
+        subgroup_size: 0,
+    })
+}
+
+fn each_step(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let dispatches = op.steps + op.layers - 1;
+    if dispatches > MOST_DISPATCHES {
+        return Err(Unfit(format!("is for up to {MOST_DISPATCHES} steps, not {}", op.steps)));
+    }
+    let pass = u64::from(params.get("blocks")?);
+    let lanes = u64::from(params.get("lanes")?);
+    let pass = pass.min(lanes / (op.cell.gates() * 2)).max(1);
+    let depth = op.depth(op.layers - 1);
+    let share = Share::new(op, params, pass, depth)?.fitting(SHARED_BYTES)?;
+    let steps = (0..dispatches).map(|first| share.step(op, build, None, first));
+    let states = 3 * op.batch * op.hidden * op.layers * op.directions();
+    Ok(Plan::new(steps.collect::<Result<Vec<Step>, Unfit>>()?, vec![(states * 4).into()]))
+}
+
+const _: () = assert!(BLOCK == 8, "the kernels have blocks of eight units");

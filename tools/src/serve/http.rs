@@ -1,0 +1,232 @@
+//! HTTP: connections, who may ask, which path is what.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    header::{self, HeaderMap},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use serde_json::json;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
+
+use super::{
+    answers::Form,
+    body::{self, Body},
+    error::Refusal,
+    work::Work,
+};
+
+type Result<T, E = Refusal> = std::result::Result<T, E>;
+
+/// How long a request's headers, and its body, may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Most connections at the same time.
+const MOST_CONNECTIONS: usize = 256;
+/// Bytes that the headers of a request may have.
+const MOST_HEADERS: usize = 32 << 10;
+
+/// Who may ask, and how much.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    /// What requests have to know, if anything.
+    pub token: Option<String>,
+    /// Bytes of a request's body.
+    pub most_body: usize,
+    /// How long what runs may take to end when the server does.
+    pub grace: Duration,
+}
+
+/// Answers requests until `stop` says so; what runs then has a while to end.
+pub(super) async fn serve(
+    listener: TcpListener,
+    work: Arc<Work>,
+    rules: Rules,
+    mut stop: watch::Receiver<bool>,
+) {
+    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    let rules = Arc::new(rules);
+    loop {
+        let Ok(place) = connections.clone().acquire_owned().await else { break };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Without files to open there is nothing to do but to wait until some are closed.
+                log::warn!("cannot take a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        _ = stream.set_nodelay(true);
+        let (work, rules) = (work.clone(), rules.clone());
+        let service = service_fn(move |request| {
+            let (work, rules) = (work.clone(), rules.clone());
+            async move { Ok::<_, Infallible>(answer(&work, &rules, peer, request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .max_buf_size(MOST_HEADERS)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                log::debug!("{peer}: {error}");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    let ended = graceful.shutdown();
+    let mut ended = std::pin::pin!(ended);
+    if tokio::time::timeout(rules.grace, ended.as_mut()).await.is_err() {
+        log::info!("requests still run; they are ended");
+        work.cancel();
+        _ = tokio::time::timeout(rules.grace, ended).await;
+    }
+}
+
+async fn answer(
+    work: &Arc<Work>,
+    rules: &Rules,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let made = routed(work, rules, request).await;
+    let response = made.unwrap_or_else(|refusal| body::refused(&refusal));
+    log::info!("{peer} {method} {path} {}", response.status().as_u16());
+    response
+}
+
+async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> Result<Response<Body>> {
+    allowed(rules, request.headers())?;
+    let method = request.method().clone();
+    let path = request.uri().path().trim_end_matches('/').to_owned();
+    let ok = |value| Ok(body::json(StatusCode::OK, &value));
+    match (&method, path.as_str()) {
+        (&Method::GET, "/health" | "/v1/health") => ok(json!({"status": "ok"})),
+        (&Method::GET, "/v1/models") => ok(work.models()),
+        (&Method::GET, path) if path.starts_with("/v1/models/") => {
+            ok(work.model(&path["/v1/models/".len()..])?)
+        }
+        (&Method::POST, "/v1/completions") => work.text(Form::Completion, &read(rules, request).await?).await,
+        (&Method::POST, "/v1/chat/completions") => work.text(Form::Chat, &read(rules, request).await?).await,
+        (&Method::POST, "/v1/embeddings") => work.vectors(&read(rules, request).await?).await,
+        (
+            method,
+            "/health" | "/v1/models" | "/v1/completions" | "/v1/chat/completions" | "/v1/embeddings",
+        ) => Err(Refusal::with(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not answer {method}"))),
+        (method, path) => {
+            let text = format!(
+                "there is no {method} {path}; there are GET /health, /v1/models and POST /v1/completions, \
+                 /v1/chat/completions, /v1/embeddings"
+            );
+            Err(Refusal::with(StatusCode::NOT_FOUND, text).code("unknown_url"))
+        }
+    }
+}
+
+/// Refuses those who may not ask: without the token; without one, pages of other sites that a browser lets ask.
+fn allowed(rules: &Rules, headers: &HeaderMap) -> Result<()> {
+    let text = |name: header::HeaderName| {
+        headers.get(name).and_then(|value: &header::HeaderValue| value.to_str().ok())
+    };
+    match &rules.token {
+        Some(token) => {
+            let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+            match given.is_some_and(|given| same(given.trim().as_bytes(), token.as_bytes())) {
+                true => Ok(()),
+                false => {
+                    let text = "the request has no valid token (header 'Authorization: Bearer TOKEN')";
+                    Err(Refusal::with(StatusCode::UNAUTHORIZED, text).code("invalid_api_key"))
+                }
+            }
+        }
+        None => {
+            let host = text(header::HOST).unwrap_or("localhost");
+            let name = match host.rsplit_once(':') {
+                Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+                _ => host,
+            };
+            match ["localhost", "127.0.0.1", "[::1]"].contains(&name) || name.starts_with("127.") {
+                true => Ok(()),
+                false => {
+                    let text = format!("the server is for this machine, and was asked as '{name}'");
+                    Err(Refusal::with(StatusCode::FORBIDDEN, text))
+                }
+            }
+        }
+    }
+}
+
+/// Compares in a time that does not tell how much is the same.
+fn same(given: &[u8], wanted: &[u8]) -> bool {
+    let differ = given.iter().zip(wanted).fold(0, |all, (a, b)| all | (a ^ b));
+    given.len() == wanted.len() && std::hint::black_box(differ) == 0
+}
+
+/// The body of a request, which is JSON and not too large.
+async fn read(rules: &Rules, request: Request<Incoming>) -> Result<Bytes> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    let kind = kind.split(';').next().unwrap_or("").trim();
+    // Browsers ask first before pages of other sites may send this type.
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let text = format!("the body is '{kind}' and not application/json");
+        return Err(Refusal::with(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+    }
+    let body = Limited::new(request.into_body(), rules.most_body).collect();
+    match tokio::time::timeout(PATIENCE, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            let text = format!("the body is larger than {} bytes (--max-body)", rules.most_body);
+            Err(Refusal::with(StatusCode::PAYLOAD_TOO_LARGE, text))
+        }
+        Ok(Err(error)) => Err(Refusal::wrong(format!("the body did not come: {error}"))),
+        Err(_) => Err(Refusal::with(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(token: Option<&str>, headers: &[(&'static str, &'static str)]) -> u16 {
+        let rules = Rules { token: token.map(str::to_owned), most_body: 1, grace: PATIENCE };
+        let all = headers.iter().map(|(name, value)| {
+            (header::HeaderName::from_static(name), header::HeaderValue::from_static(value))
+        });
+        allowed(&rules, &all.collect()).err().map_or(200, |refusal| refusal.status.as_u16())
+    }
+
+    #[test]
+    fn who_does_not_know_the_token_is_refused() {
+        assert_eq!(status(Some("abc"), &[("authorization", "Bearer abc")]), 200);
+        assert_eq!(status(Some("abc"), &[("authorization", "Bearer abd")]), 401);
+        assert_eq!(status(Some("abc"), &[("authorization", "Bearer ab")]), 401);
+        assert_eq!(status(Some("abc"), &[("host", "localhost")]), 401);
+    }
+
+    #[test]
+    fn other_names_of_this_machine_are_refused() {
+        assert_eq!(status(None, &[("host", "localhost:8080")]), 200);
+        assert_eq!(status(None, &[("host", "[::1]:8080")]), 200);
+        assert_eq!(status(None, &[("host", "evil.example:8080")]), 403);
+    }
+}

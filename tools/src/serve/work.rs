@@ -1,0 +1,273 @@
+//! What a request asks for: models, text, vectors.
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+use halite::{CancelToken, Embedder, RunOptions};
+use hyper::{Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::spawn_blocking,
+};
+
+use super::{
+    answers::{self, Form, Head},
+    body::{self, Body, EndOnDrop},
+    error::Refusal,
+    request::{Fields, Text, Wanted},
+    slots::{Slots, Turn},
+    write::{Answer, write},
+};
+
+type Result<T, E = Refusal> = std::result::Result<T, E>;
+
+/// Tokens of a completion that says nothing of it, as OpenAI has them.
+const USUAL_COMPLETION: usize = 16;
+/// Events that wait for a client.
+const EVENTS: usize = 64;
+
+/// The models of a server, and what runs on them.
+pub(super) struct Work {
+    pub model: String,
+    pub writer: Option<Slots>,
+    pub embedder: Option<Embedder>,
+    /// A permit for each request that makes vectors at the same time.
+    pub embedding: Semaphore,
+    pub timeout: Duration,
+    pub created: u64,
+    numbers: AtomicU64,
+    /// What runs, by number.
+    running: Mutex<HashMap<u64, CancelToken>>,
+}
+
+/// A request that runs; it is none of these any more once this is gone.
+struct Running {
+    work: Arc<Work>,
+    number: u64,
+    options: RunOptions,
+    token: CancelToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.work.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Work {
+    /// The work of a server with one model.
+    pub fn new(
+        model: String,
+        writer: Option<Slots>,
+        embedder: Option<Embedder>,
+        parallel: usize,
+        timeout: Duration,
+    ) -> Work {
+        Work {
+            model,
+            writer,
+            embedder,
+            embedding: Semaphore::new(parallel),
+            timeout,
+            created: now(),
+            numbers: AtomicU64::new(0),
+            running: Mutex::default(),
+        }
+    }
+
+    /// Ends all that runs.
+    pub fn cancel(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.values().for_each(CancelToken::cancel);
+    }
+
+    fn begin(self: &Arc<Self>) -> Running {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let token = CancelToken::new();
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(number, token.clone());
+        let options = RunOptions::new().timeout(self.timeout).cancel(&token);
+        Running { work: self.clone(), number, options, token }
+    }
+
+    fn card(&self) -> Value {
+        json!({"id": self.model, "object": "model", "created": self.created, "owned_by": "halite"})
+    }
+
+    /// The models that there are.
+    pub fn models(&self) -> Value {
+        json!({"object": "list", "data": [self.card()]})
+    }
+
+    /// One of them.
+    pub fn model(&self, id: &str) -> Result<Value> {
+        self.is_known(Some(id)).map(|()| self.card())
+    }
+
+    fn is_known(&self, id: Option<&str>) -> Result<()> {
+        match id {
+            Some(id) if id != self.model => {
+                let text = format!("there is no model '{id}'; there is: {}", self.model);
+                Err(Refusal::with(StatusCode::NOT_FOUND, text).code("model_not_found"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn writer(&self) -> Result<&Slots> {
+        self.writer.as_ref().ok_or_else(|| {
+            Refusal::wrong("the model makes vectors of texts and writes none; ask /v1/embeddings")
+                .code("unsupported")
+        })
+    }
+
+    /// Answers a request for text.
+    pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Response<Body>> {
+        let fields = Fields::read(body)?;
+        self.is_known(fields.text("model")?)?;
+        let (slots, mut wanted) = (self.writer()?, fields.wanted()?);
+        let generator = slots.generator();
+        let prompt = match form {
+            Form::Chat => {
+                let prompt = generator.chat(&fields.messages()?).map_err(|error| Refusal::of(&error))?;
+                generator.tokenize(&prompt, true)
+            }
+            Form::Completion => {
+                wanted.most.get_or_insert(USUAL_COMPLETION);
+                match &fields.prompts()?[..] {
+                    [Text::Plain(text)] => generator.tokenize(text, false),
+                    [Text::Tokens(tokens)] => tokens.clone(),
+                    all => {
+                        let text = format!("{} prompts; there is one for each request", all.len());
+                        return Err(Refusal::field("prompt", text));
+                    }
+                }
+            }
+        };
+        if prompt.is_empty() || prompt.len() >= generator.context() {
+            let (own, most) = (prompt.len(), generator.context());
+            let text = format!("a prompt of {own} tokens; there is room for 1 to {}", most.saturating_sub(1));
+            return Err(Refusal::wrong(text).code("context_length_exceeded"));
+        }
+        let turn = slots.turn().await?;
+        let running = self.begin();
+        let id = format!(
+            "{}-{:x}-{}",
+            if form == Form::Chat { "chatcmpl" } else { "cmpl" },
+            self.created,
+            running.number
+        );
+        let head = Head { form, id, created: now(), model: self.model.clone() };
+        match wanted.stream {
+            true => Ok(stream(running, turn, prompt, wanted, head)),
+            false => whole(running, turn, prompt, wanted, head).await,
+        }
+    }
+
+    /// Answers a request for vectors.
+    pub async fn vectors(self: &Arc<Self>, body: &[u8]) -> Result<Response<Body>> {
+        let fields = Fields::read(body)?;
+        self.is_known(fields.text("model")?)?;
+        let embedder = self.embedder.clone().ok_or_else(|| {
+            Refusal::wrong("the model makes no vectors of texts: its file does not say how")
+                .code("unsupported")
+        })?;
+        let (inputs, in_base64) = (fields.inputs()?, fields.wants_base64()?);
+        let turn = self.embedding.acquire().await;
+        let _turn = turn.map_err(|_| Refusal::with(StatusCode::SERVICE_UNAVAILABLE, "the server ends"))?;
+        let running = self.begin();
+        let _guard = EndOnDrop(running.token.clone());
+        let made = spawn_blocking(move || {
+            let (mut tokens, mut vectors) = (0, Vec::new());
+            for input in &inputs {
+                let own = match input {
+                    Text::Plain(text) => embedder.tokenize(text),
+                    Text::Tokens(tokens) => tokens.clone(),
+                };
+                vectors.push(embedder.embed(&own, &running.options)?);
+                tokens += own.len();
+            }
+            Ok::<_, halite::Error>((tokens, vectors))
+        });
+        let (tokens, vectors) = joined(made.await)?;
+        Ok(body::json(StatusCode::OK, &answers::vectors(&self.model, &vectors, tokens, in_base64)))
+    }
+}
+
+/// What work on a thread of its own gave.
+fn joined<T>(made: std::result::Result<halite::Result<T>, tokio::task::JoinError>) -> Result<T> {
+    match made {
+        Ok(made) => made.map_err(|error| Refusal::of(&error)),
+        Err(_) => Err(Refusal::with(StatusCode::INTERNAL_SERVER_ERROR, "the work on the request broke off")),
+    }
+}
+
+/// Answers at once, when all is written.
+async fn whole(
+    running: Running,
+    turn: Turn,
+    prompt: Vec<u32>,
+    wanted: Wanted,
+    head: Head,
+) -> Result<Response<Body>> {
+    // The client may be gone before.
+    let _guard = EndOnDrop(running.token.clone());
+    let made = spawn_blocking(move || {
+        let _turn = turn;
+        let Some(slots) = &running.work.writer else {
+            return Ok::<_, halite::Error>((prompt.len(), Vec::new()));
+        };
+        let one =
+            |number| write(slots, &prompt, &wanted, number, &running.options, |_| ControlFlow::Continue(()));
+        Ok((prompt.len(), (0..wanted.choices).map(one).collect::<halite::Result<Vec<Answer>>>()?))
+    });
+    let (prompt, answers) = joined(made.await)?;
+    Ok(body::json(StatusCode::OK, &head.whole(&answers, prompt)))
+}
+
+/// Answers piece by piece.
+fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: Head) -> Response<Body> {
+    let (send, receive) = mpsc::channel::<Bytes>(EVENTS);
+    let guard = EndOnDrop(running.token.clone());
+    spawn_blocking(move || {
+        let _turn = turn;
+        let Some(slots) = &running.work.writer else { return };
+        // A client that is gone ends the work by what its body holds.
+        let tell = |value: &Value| send.blocking_send(body::event(value)).is_ok();
+        if let Some(begin) = head.begin() {
+            tell(&begin);
+        }
+        let made = write(slots, &prompt, &wanted, 0, &running.options, |text| {
+            match tell(&head.piece(Some(text), None)) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        match made {
+            Ok(answer) => {
+                tell(&head.piece(None, Some(answer.reason)));
+                if wanted.counts {
+                    tell(&head.counts(answers::usage(prompt.len(), answer.tokens, answer.kept)));
+                }
+            }
+            Err(error) => {
+                tell(&Refusal::of(&error).json());
+            }
+        }
+        _ = send.blocking_send(body::last_event());
+    });
+    body::events(receive, guard)
+}

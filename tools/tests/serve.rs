@@ -1,0 +1,193 @@
+//! The tool `halite serve`, asked over a socket, on the small models of `conformance/models/gguf_tiny.py`.
+#![cfg(feature = "serve")]
+#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod common;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Stdio},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+/// A server, which ends with the test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// Starts one on a port that is free; `None` where there is no device.
+    fn start(name: &str, flags: &[&str]) -> Option<Server> {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf").join(name);
+        let mut command = common::command("halite");
+        command.arg("serve").arg(model).args(["--port=0", "--device=vulkan"]).args(flags);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some((_, rest)) = line.split_once("http://") else {
+            let mut text = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+            assert!(text.contains("NOT_FOUND") || text.contains("UNAVAILABLE"), "{text}");
+            println!("SKIPPED: no Vulkan device: {text}");
+            return None;
+        };
+        let address = rest.trim().trim_end_matches("/v1").to_owned();
+        // Nobody reads what it logs.
+        let mut log = child.stderr.take().unwrap();
+        thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Some(Server { child, address })
+    }
+
+    /// What a request gets: status and body.
+    fn raw(&self, request: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let request = format!("{request}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        _ = stream.read_to_string(&mut answer);
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json");
+        let (status, body) = self.raw(&head, &body.to_string());
+        (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+    }
+}
+
+#[test]
+fn text_comes_whole_and_in_pieces() {
+    let Some(server) = Server::start("gemma3.gguf", &["--parallel=2"]) else { return };
+    let (status, body) = server.raw("GET /v1/models HTTP/1.1\r\nHost: localhost", "");
+    assert!(status == 200 && body.contains("\"gemma3\""), "{status} {body}");
+    let request =
+        json!({"messages": [{"role": "user", "content": "in the"}], "max_tokens": 6, "temperature": 0});
+    let (status, whole) = server.post("/v1/chat/completions", &request);
+    assert_eq!(status, 200, "{whole}");
+    let text = whole["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    let written = whole["usage"]["completion_tokens"].as_u64().unwrap();
+    assert!(!text.is_empty() && (1..=6).contains(&written), "{whole}");
+    // The same as the tool writes.
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/gemma3.gguf");
+    let model = model.display().to_string();
+    let own = common::run(
+        "halite",
+        &[
+            "generate",
+            &model,
+            "--device=vulkan",
+            "--max-tokens=6",
+            "--temperature=0",
+            "--chat",
+            "--prompt=in the",
+        ],
+    );
+    assert_eq!(own.stdout, format!("{text}\n"));
+    let mut streamed = request.clone();
+    (streamed["stream"], streamed["stream_options"]) = (json!(true), json!({"include_usage": true}));
+    let (status, events) = server.post("/v1/chat/completions", &streamed);
+    let events = events.as_str().unwrap().to_owned();
+    let events: Vec<&str> = events.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert!(status == 200 && events.last() == Some(&"[DONE]"), "{events:?}");
+    let events: Vec<Value> =
+        events[..events.len() - 1].iter().map(|e| serde_json::from_str(e).unwrap()).collect();
+    let pieces = events.iter().filter_map(|event| event["choices"][0]["delta"]["content"].as_str());
+    assert_eq!(pieces.collect::<String>(), text);
+    let counts = &events.last().unwrap()["usage"];
+    assert_eq!(counts["completion_tokens"], written);
+    assert!(counts["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap() > 0, "{counts}");
+    // A text that ends it.
+    let end: String = text.chars().take(2).collect();
+    let (_, ended) = server.post(
+        "/v1/chat/completions",
+        &json!({"messages": request["messages"], "max_tokens": 6, "temperature": 0, "stop": end}),
+    );
+    assert_eq!(
+        (&ended["choices"][0]["message"]["content"], &ended["choices"][0]["finish_reason"]),
+        (&json!(""), &json!("stop"))
+    );
+    thread::scope(|scope| {
+        for seed in 0..6 {
+            let server = &server;
+            scope.spawn(move || {
+                let asked = json!({"prompt": "the then", "max_tokens": 4, "seed": seed, "n": 2});
+                let (status, made) = server.post("/v1/completions", &asked);
+                assert!(status == 200 && made["choices"].as_array().unwrap().len() == 2, "{made}");
+            });
+        }
+    });
+}
+
+#[test]
+fn wrong_requests_are_refused_as_openai_does() {
+    let Some(server) = Server::start("llama.gguf", &["--max-body=2000"]) else { return };
+    let refused = |path: &str, body: Value, status: u16, what: &str| {
+        let (own, answer) = server.post(path, &body);
+        let text = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(own == status && text.contains(what), "{path} {body}: {own} {answer}");
+    };
+    refused("/v1/completions", json!({}), 400, "'prompt' is missing");
+    refused("/v1/completions", json!({"prompt": "x", "temperature": "hot"}), 400, "temperature");
+    refused("/v1/completions", json!({"prompt": "x", "model": "gpt-4"}), 404, "there is: llama");
+    refused("/v1/completions", json!({"prompt": [999_999]}), 400, "there is no token");
+    refused("/v1/completions", json!({"prompt": "x".repeat(3000)}), 413, "--max-body");
+    refused("/v1/completions", json!({"prompt": "x ".repeat(600)}), 400, "there is room for");
+    refused(
+        "/v1/chat/completions",
+        json!({"messages": [{"role": "user", "content": "x"}]}),
+        400,
+        "chat template",
+    );
+    refused("/v1/embeddings", json!({"input": "x"}), 400, "makes no vectors");
+    refused("/v1/nothing", json!({}), 404, "/v1/chat/completions");
+    let json = "\r\nContent-Type: application/json";
+    let (status, _) = server.raw(&format!("GET /v1/completions HTTP/1.1\r\nHost: localhost{json}"), "");
+    assert_eq!(status, 405);
+    let (status, _) = server.raw(&format!("POST /v1/completions HTTP/1.1\r\nHost: evil.example{json}"), "{}");
+    assert_eq!(status, 403);
+    let plain = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain";
+    assert_eq!(server.raw(plain, "{}").0, 415);
+    let (status, _) = server.raw(&format!("POST /v1/completions HTTP/1.1\r\nHost: localhost{json}"), "{");
+    assert_eq!(status, 400);
+}
+
+#[test]
+fn others_need_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "secret\n").unwrap();
+    let flag = format!("--token-file={}", file.display());
+    let Some(server) = Server::start("llama.gguf", &["--host=0.0.0.0", &flag]) else { return };
+    let ask = |more: &str| server.raw(&format!("GET /v1/models HTTP/1.1\r\nHost: any.example{more}"), "").0;
+    assert_eq!(ask(""), 401);
+    assert_eq!(ask("\r\nAuthorization: Bearer secres"), 401);
+    assert_eq!(ask("\r\nAuthorization: Bearer secret"), 200);
+    let told = common::run("halite", &["serve", "m.gguf", "--host=0.0.0.0"]);
+    assert!(told.code == 2 && told.stderr.contains("--token-file"), "{}", told.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_ends_when_it_is_told_to() {
+    let Some(mut server) = Server::start("llama.gguf", &[]) else { return };
+    let id = server.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let status = server.child.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(TcpStream::connect(&server.address).is_err());
+}

@@ -170,8 +170,7 @@ impl Model {
         let inputs = self.inputs(name)?;
         let by_sizes = versions.iter().all(|one| one.values.is_empty());
         let cover = Cover { model: self, name, inputs, precision, options, control };
-        let found =
-            if versions.len() < FEWEST || !by_sizes { None } else { cover.function(versions)? };
+        let found = if versions.len() < FEWEST || !by_sizes { None } else { cover.function(versions)? };
         match found {
             Some(found) => Ok(found),
             None if versions.len() > MOST_APART => Err(CompileError::Request(format!(

@@ -85,7 +85,11 @@ fn sizes_that_data_decide_are_computed_on_the_device() {
             inputs: &[halite_compiler::signature::BoundValue],
         ) -> anyhow::Result<halite_conformance::onnx::Ran> {
             let bound = graph.inputs.iter().find(|port| port.value.is_some());
-            anyhow::ensure!(bound.is_none(), "the graph is for a value of '{}'", bound.map_or("", |p| &p.name));
+            anyhow::ensure!(
+                bound.is_none(),
+                "the graph is for a value of '{}'",
+                bound.map_or("", |p| &p.name)
+            );
             self.0.run(graph, inputs)
         }
     }

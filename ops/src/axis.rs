@@ -110,7 +110,8 @@ impl Line {
     /// A dimension whose places of the result are `step.0 / step.1` of the source apart.
     pub fn new(source: Size, result: Size, step: (Size, Size), coordinates: Coordinates) -> Line {
         if [source, result, step.0, step.1].iter().all(|size| size.is_constant()) {
-            let axis = Axis::new(source.exact(), result.exact(), (step.0.exact(), step.1.exact()), coordinates);
+            let axis =
+                Axis::new(source.exact(), result.exact(), (step.0.exact(), step.1.exact()), coordinates);
             let number = |n: i128| Size::constant(i64::try_from(n).unwrap_or(i64::MAX));
             let (factor, start, divisor) = (number(axis.factor), number(axis.start), number(axis.divisor));
             return Line { source, result, factor, start, divisor };

@@ -168,8 +168,18 @@ fn samples_of(data: DType, out: DType) -> Vec<Conv2dInt8> {
             ..base.clone()
         },
         Conv2dInt8 { strides: [2, 2], least, ..base.clone() },
-        Conv2dInt8 { groups: 7, input: [1, 7, 11, 10].map(Size::constant), filter: [7, 1, 3, 3], ..base.clone() },
-        Conv2dInt8 { layout: Layout::Nhwc, input: [1, 6, 7, 9].map(Size::constant), filter: [1, 1, 9, 20], ..base.clone() },
+        Conv2dInt8 {
+            groups: 7,
+            input: [1, 7, 11, 10].map(Size::constant),
+            filter: [7, 1, 3, 3],
+            ..base.clone()
+        },
+        Conv2dInt8 {
+            layout: Layout::Nhwc,
+            input: [1, 6, 7, 9].map(Size::constant),
+            filter: [1, 1, 9, 20],
+            ..base.clone()
+        },
         Conv2dInt8 { filter: [35, 5, 3, 3], ..base.clone() },
         conv([1, 3, 2, 2], [2, 3, 3, 3]),
         conv([1, 0, 3, 3], [5, 0, 1, 1]),

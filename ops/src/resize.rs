@@ -274,7 +274,11 @@ impl Samples for Resize {
             samples.push(op(1, &[3, 3], &[0, 6]));
             samples.push(Resize { exclude_outside: true, cubic: Exact(-0.5), ..op(2, &[6, 5], &[9, 12]) });
             // A scale of 0.6, which leaves 2 of 4 places.
-            samples.push(Resize { step: vec![5.into(); 2], step_of: vec![3.into(); 2], ..op(1, &[4, 4], &[2, 2]) });
+            samples.push(Resize {
+                step: vec![5.into(); 2],
+                step_of: vec![3.into(); 2],
+                ..op(1, &[4, 4], &[2, 2])
+            });
         }
         samples
     }

@@ -122,7 +122,10 @@ fn what_data_decide_is_compared_for_all_values() {
     let (a, b) = (trace.data_symbol("a", 7, 0, 100), trace.data_symbol("b", 7, 0, 100));
     // Equal in the example is not equal.
     assert!(a != b && a == a && a != 1 && a > 0 && (a + 1) - 1 == a);
-    assert_eq!((a.is_zero(), (a + 1).is_zero(), a.is_below(101), a.is_below(b)), (None, Some(false), Some(true), None));
+    assert_eq!(
+        (a.is_zero(), (a + 1).is_zero(), a.is_below(101), a.is_below(b)),
+        (None, Some(false), Some(true), None)
+    );
     assert!(trace.guards().is_empty() && trace.count_promises() == 0, "callers do not decide this");
     assert!(a.agrees(b) && !a.agrees(101), "what cannot be equal is not promised");
     let promises = trace.promises();

@@ -469,7 +469,11 @@ pub(super) fn four<N: Copy>(list: &[N]) -> [N; 4] {
 
 /// The sizes of a signal as those of images of one row, or those of images.
 fn planes<N: Copy + From<u32>>(dims: &[N]) -> [N; 4] {
-    if let [images, channels, places] = dims { [*images, *channels, N::from(1u32), *places] } else { four(dims) }
+    if let [images, channels, places] = dims {
+        [*images, *channels, N::from(1u32), *places]
+    } else {
+        four(dims)
+    }
 }
 
 pub(super) fn four_pads(sliding: &Sliding) -> [u64; 4] {

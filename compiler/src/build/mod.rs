@@ -380,7 +380,11 @@ impl Builder {
     /// A point to which [`Builder::rollback`] can go back.
     pub fn mark(&self) -> Mark {
         let promises = self.trace.as_ref().map_or(0, Trace::count_promises);
-        Mark { open: self.open.len(), nodes: self.open.last().map_or(0, |region| region.nodes.len()), promises }
+        Mark {
+            open: self.open.len(),
+            nodes: self.open.last().map_or(0, |region| region.nodes.len()),
+            promises,
+        }
     }
 
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.

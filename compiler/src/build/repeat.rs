@@ -18,8 +18,7 @@ impl Builder {
         carried: &[TensorId],
         run: impl FnOnce(&mut Self, TensorId, &[TensorId]) -> Result<Vec<TensorId>>,
     ) -> Result<Vec<TensorId>> {
-        let types: Vec<_> =
-            carried.iter().map(|id| (self.element(*id), self.sizes(*id).to_vec())).collect();
+        let types: Vec<_> = carried.iter().map(|id| (self.element(*id), self.sizes(*id).to_vec())).collect();
         let mut parameters = vec![(ElementType::Of(DType::I64), vec![]), (ElementType::Bool, vec![])];
         parameters.extend(types.iter().cloned());
         let arguments = self.region(&parameters)?;

@@ -136,7 +136,8 @@ impl Builder {
         let Some(first) = changed.iter().map(|axis| axis.axis).min() else { return Ok(Some(tensor)) };
         let Placement::Plain(coordinates) = how.placement else { return Ok(None) };
         let excludes = how.exclude_outside && how.interpolation == Interpolation::Linear;
-        let by_scale = coordinates == Coordinates::AlignCorners && changed.iter().any(|axis| axis.step.is_some());
+        let by_scale =
+            coordinates == Coordinates::AlignCorners && changed.iter().any(|axis| axis.step.is_some());
         if how.antialias || excludes || by_scale || dims.len() - first > 3 {
             return Ok(None);
         }

@@ -142,11 +142,12 @@ pub(super) fn carried_in_place(body: &Region) -> HashMap<TensorId, usize> {
         let Some(input) = updated(operation).filter(|input| root(node.inputs[*input]) == parameter) else {
             continue;
         };
-        let mut others = body.nodes.iter().filter(|node| !matches!(node.op, NodeOp::View)).flat_map(|other| {
-            let is_own = std::ptr::eq(other, node);
-            let read = read_by(other).into_iter().enumerate();
-            read.filter(move |(place, _)| !(is_own && *place == input)).map(|(_, id)| id)
-        });
+        let mut others =
+            body.nodes.iter().filter(|node| !matches!(node.op, NodeOp::View)).flat_map(|other| {
+                let is_own = std::ptr::eq(other, node);
+                let read = read_by(other).into_iter().enumerate();
+                read.filter(move |(place, _)| !(is_own && *place == input)).map(|(_, id)| id)
+            });
         let also_given = body.results.iter().filter(|id| root(**id) == parameter).count();
         if also_given == 0 && others.all(|id| root(id) != parameter) {
             found.insert(result, index + 1);

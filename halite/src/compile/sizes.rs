@@ -298,7 +298,11 @@ mod tests {
             [(2, 2, 3), (7, 7, 3)]
         );
         assert!(
-            Sizes::any_of((0..70_000).map(of)).combinations().unwrap_err().message().contains("more than 65536")
+            Sizes::any_of((0..70_000).map(of))
+                .combinations()
+                .unwrap_err()
+                .message()
+                .contains("more than 65536")
         );
         let inputs = [input("x", vec![Dim::Unknown, Dim::Known(4)])];
         let error = sizes.check_names([&inputs[..]].into_iter()).unwrap_err();

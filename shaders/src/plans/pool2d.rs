@@ -47,7 +47,6 @@ fn dispatch(op: &Pool2d, build: &str, params: &Params, results: u32) -> Result<P
     push.push(i32::from(op.layout == Layout::Nhwc).into());
     let constants = vec![lanes, op.kind as u32];
     let bindings = vec![Slot::Input(0), Slot::Output(0)];
-    let grid =
-        [groups(channels * rows * columns, results)?, narrow("a number of images", images)?, 1.into()];
+    let grid = [groups(channels * rows * columns, results)?, narrow("a number of images", images)?, 1.into()];
     Ok(Plan::of(Step { module, constants, push, bindings, grid, subgroup_size: 0 }))
 }

@@ -124,7 +124,10 @@ impl Listed {
             let ones = b.expand_to(one, &[self.count(b), 1.into()])?;
             let (rank, count) = (self.rank(b), self.count(b));
             let columns = |start: usize, end: usize| {
-                [Range::all(count), Range { start: Size::from(start), step: 1, count: Size::from(end - start) }]
+                [
+                    Range::all(count),
+                    Range { start: Size::from(start), step: 1, count: Size::from(end - start) },
+                ]
             };
             let mut parts = Vec::new();
             if axis > 0 {

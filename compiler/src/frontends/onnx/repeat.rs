@@ -77,9 +77,13 @@ pub(super) fn loops<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<
         Ok(done) => finished(importer, site, &start, done),
         Err(unknown) => {
             importer.builder.rollback(mark);
-            match region(importer, site, &start)? {
-                Some(values) => Ok(values),
-                None => {
+            // With values that callers can give it is put in run by run.
+            let is_given = matches!(&unknown, CompileError::NeedsValues { inputs, .. } if !inputs.is_empty());
+            match region(importer, site, &start) {
+                Ok(Some(values)) => Ok(values),
+                Err(error) if !is_given => Err(error),
+                _ => {
+                    importer.builder.watch().check()?;
                     importer.builder.rollback(mark);
                     Err(unknown)
                 }
@@ -94,9 +98,9 @@ fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -
     for value in &start.carried {
         kinds.push(match value {
             Value::Tensor(_) | Value::Listed(_) => None,
-            Value::Sequence(all) => all.first().map(|first| {
-                (importer.builder.element(*first), importer.builder.rank(*first))
-            }),
+            Value::Sequence(all) => {
+                all.first().map(|first| (importer.builder.element(*first), importer.builder.rank(*first)))
+            }
             _ => return Ok(None),
         });
     }
@@ -190,7 +194,8 @@ fn look<'m>(
         }
     }
     importer.builder.rollback(mark);
-    let known = |(value, kind): (&Value, &Option<Kind>)| !matches!(value, Value::Sequence(_)) || kind.is_some();
+    let known =
+        |(value, kind): (&Value, &Option<Kind>)| !matches!(value, Value::Sequence(_)) || kind.is_some();
     Ok(start.carried.iter().zip(kinds.iter()).all(known))
 }
 

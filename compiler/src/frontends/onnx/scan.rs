@@ -93,7 +93,11 @@ fn place(importer: &mut Importer<'_>, tensor: TensorId, axis: usize, at: u64) ->
 }
 
 /// The scan as a node, for a number of steps that is not known yet; none where its body carries what changes its type.
-fn as_node<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) -> Result<Option<Vec<TensorId>>> {
+fn as_node<'m>(
+    importer: &mut Importer<'m>,
+    site: &Site<'m>,
+    scan: &Scan<'m>,
+) -> Result<Option<Vec<TensorId>>> {
     let lengths: Vec<Size> = scan.walked.iter().map(|w| importer.builder.sizes(w.tensor)[w.axis]).collect();
     if !lengths.iter().all(|other| other.agrees(lengths[0])) {
         return Err(CompileError::invalid(&site.location, "a scan along axes that differ"));

@@ -68,7 +68,6 @@ pub(in crate::plans) fn products(
     let flags = [quads, transposed, term_quads, dense].map(u32::from);
     let rows = fixed("rows", rows)?;
     let constants = [&[lanes, rows][..], &flags, &[least, limit]].concat();
-    let grid =
-        [groups(pixels, lanes * PLACES)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    let grid = [groups(pixels, lanes * PLACES)?, narrow("a number of filters", blocks)?, images_32(shape)?];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }

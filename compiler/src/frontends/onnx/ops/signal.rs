@@ -10,10 +10,7 @@ use halite_ops::{
 use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
-use crate::{
-    build::Builder,
-    graph::TensorId,
-};
+use crate::{build::Builder, graph::TensorId};
 
 pub(super) const OPS: &[(&str, Import)] = &[
     ("BlackmanWindow", |b, node| window(b, node, &[0.42, -0.5, 0.08])),

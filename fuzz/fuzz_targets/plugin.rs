@@ -46,7 +46,7 @@ fn calls(data: &[u8]) {
         let number = |at: usize| u64::from(u16::from_le_bytes([call[at], call[at + 1]]));
         let pick = |at: usize, of: usize| usize::from(call[at]) % of.max(1);
         match call[0] % 6 {
-            0 => buffers.extend(device.allocate_buffer(&BufferParams::default(), number(2) % MOST_BYTES)),
+            0 => buffers.extend(device.allocate_buffer(&BufferParams::DEVICE, number(2) % MOST_BYTES)),
             1 => semaphores.extend(device.create_semaphore(number(2))),
             2 => drop(semaphores.get(pick(1, semaphores.len())).map(|one| one.signal(number(2)))),
             3 => {

@@ -19,7 +19,7 @@ const OUT_OF_HOST_MEMORY: i32 = -1;
 const OUT_OF_DEVICE_MEMORY: i32 = -2;
 const DEVICE_LOST: i32 = -4;
 /// Places that are tried of a call that is made often: the first ones, and some on the way to the last.
-const PLACES: u32 = 8;
+const PLACES: u32 = 4;
 
 /// The shim's rules are the process's: one test at a time has them.
 static TURN: Mutex<()> = Mutex::new(());

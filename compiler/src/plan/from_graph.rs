@@ -8,7 +8,7 @@ use halite_sizes::Size;
 
 use super::{
     flow::{COUNTER_BYTES, Flow, Item, Number, State, Step, Storage, StorageClass, StorageId},
-    in_place::{Placement, in_place},
+    in_place::{Placement, carried_in_place, in_place},
     order::by_level,
     parts::{Parts, slice},
     pool::{Known, Pool},
@@ -37,9 +37,22 @@ pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<F
     let read = read(graph);
     let states = Placement::of(graph);
     let parts = Parts::of(graph, |id| states.computed.contains_key(&id));
-    let (joining, copied) = (HashMap::new(), HashSet::new());
-    let mut builder =
-        FlowBuilder { graph, pool, watch, read, states, parts, joining, copied, flow, of, open: 0, level: 0 };
+    let (joining, copied, carried) = (HashMap::new(), HashSet::new(), HashMap::new());
+    let mut builder = FlowBuilder {
+        graph,
+        pool,
+        watch,
+        read,
+        states,
+        carried,
+        parts,
+        joining,
+        copied,
+        flow,
+        of,
+        open: 0,
+        level: 0,
+    };
     builder.inputs();
     let mut items = Vec::new();
     builder.region(&graph.body, &mut items)?;
@@ -70,6 +83,8 @@ struct FlowBuilder<'a> {
     /// Tensors that anything reads.
     read: HashSet<TensorId>,
     states: Placement,
+    /// Where results of loops' bodies are computed that change what is carried in place.
+    carried: HashMap<TensorId, StorageId>,
     parts: Parts,
     /// The storages of what comes together by parts.
     joining: HashMap<TensorId, StorageId>,
@@ -147,7 +162,11 @@ impl FlowBuilder<'_> {
     }
 
     fn region(&mut self, region: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
-        for node in &region.nodes {
+        self.nodes(&region.nodes, items)
+    }
+
+    fn nodes(&mut self, nodes: &[Node], items: &mut Vec<Item>) -> Result<(), CompileError> {
+        for node in nodes {
             self.watch.check()?;
             match &node.op {
                 NodeOp::View => {
@@ -258,6 +277,10 @@ impl FlowBuilder<'_> {
         }
         if self.parts.is_joined(tensor) {
             let id = self.joining(tensor);
+            self.of.insert(tensor, id);
+            return id;
+        }
+        if let Some(id) = self.carried.get(&tensor).copied() {
             self.of.insert(tensor, id);
             return id;
         }
@@ -384,13 +407,32 @@ impl FlowBuilder<'_> {
         // The condition is carried too, for those bodies that look at it.
         let skip = if self.read.contains(&body.parameters[1]) { 1 } else { 2 };
         let mut places = Vec::new();
-        for (parameter, initial) in body.parameters.iter().zip(&node.inputs).skip(skip) {
+        // What changes its sizes from run to run, and what it is behind them.
+        let mut changing = Vec::new();
+        for (index, initial) in node.inputs.iter().enumerate().skip(skip) {
             let from = self.of(*initial)?;
-            let to = self.local(*parameter);
+            let parameter = body.parameters[index];
+            let behind = index.checked_sub(2).map(|output| node.outputs[output]);
+            let to = match behind.filter(|output| self.differ(parameter, *output)) {
+                Some(output) => {
+                    let to = self.local(output);
+                    changing.push((to, parameter));
+                    to
+                }
+                None => self.local(parameter),
+            };
             self.copy(from, to);
             places.push(to);
         }
         let counter = self.read.contains(&body.parameters[0]).then(|| self.counter(body.parameters[0]));
+        for (result, index) in carried_in_place(body) {
+            // What changes its sizes has another place behind each run.
+            let place = index.checked_sub(skip).and_then(|at| places.get(at));
+            let fixed = |parameter: TensorId| self.of.get(&parameter) == place;
+            if let Some(place) = place.filter(|_| fixed(body.parameters[index])) {
+                self.carried.insert(result, *place);
+            }
+        }
         self.close(items);
         if let Some((id, _)) = counter {
             self.flow.steps.push(Step::HostWrites(id));
@@ -398,7 +440,18 @@ impl FlowBuilder<'_> {
         }
         let start = self.flow.steps.len();
         let mut inner = Vec::new();
-        self.region(body, &mut inner)?;
+        // The symbols of sizes that change get their values first: then there is memory for what the run is given.
+        let sets = body
+            .nodes
+            .iter()
+            .take_while(|node| matches!(node.op, NodeOp::Host(HostWork::Set { .. })))
+            .count();
+        self.nodes(&body.nodes[..sets], &mut inner)?;
+        for (from, parameter) in changing {
+            let to = self.local(parameter);
+            self.copy(from, to);
+        }
+        self.nodes(&body.nodes[sets..], &mut inner)?;
         let next = self.number(body.results[0])?;
         self.carry(&body.results[skip - 1..], &places)?;
         self.close(&mut inner);
@@ -409,6 +462,12 @@ impl FlowBuilder<'_> {
         items.push(Item::Loop { most, first, next, counter: counter.map(|(_, at)| at), body: inner });
         self.level -= 1;
         Ok(())
+    }
+
+    /// Whether tensors of a loop have sizes of different symbols.
+    fn differ(&self, some: TensorId, other: TensorId) -> bool {
+        let sizes = |id| self.graph.tensor(id).sizes().iter();
+        sizes(some).zip(sizes(other)).any(|(a, b)| !a.is(*b))
     }
 
     fn counter(&mut self, parameter: TensorId) -> (StorageId, u64) {

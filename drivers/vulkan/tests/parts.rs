@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use common::*;
 use halite_hal::{
-    Binding, BindingTable, Buffer, Code, Command, CommandBuffer, CommandBufferMode, CommandCategory,
-    CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, Fence, QueueAffinity,
-    QueueOp, Status,
+    Binding, BindingTable, Buffer, BufferParams, Code, Command, CommandBuffer, CommandBufferMode,
+    CommandCategory, CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, Fence,
+    QueueAffinity, QueueOp, Status,
 };
-use shim::{DEVICE_LOST, Shim, on_shim};
+use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
 
 /// Enough workgroups to be taken for long on every device, most of which have nothing to do.
 const GROUPS: u32 = 65535;
@@ -132,6 +132,27 @@ fn recordings_that_turn_out_short_are_submitted_whole() {
             submits();
         }
         assert_eq!(submits(), 1);
+    });
+}
+
+#[test]
+fn memory_of_work_that_could_not_be_submitted_is_used_again() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[]).unwrap();
+        let work = || {
+            let (here, filled, gone) = (fence(&device), fence(&device), fence(&device));
+            let params = BufferParams::DEVICE;
+            let buffer = device.queue_alloca(ANY, &Fence::default(), &here, &params, 1 << 16)?;
+            let fill = QueueOp::Fill { target: span(&buffer, 0, 64), pattern: 5, pattern_length: 1 };
+            device.queue_submit(ANY, &here, &filled, fill)?;
+            device.queue_submit(ANY, &filled, &gone, QueueOp::Dealloca { buffer })?;
+            gone.wait(seconds(60))
+        };
+        shim.fail("vkQueueSubmit", 0, 1, OUT_OF_HOST_MEMORY);
+        assert_eq!(work().unwrap_err().code(), Code::ResourceExhausted);
+        shim.clear();
+        work().unwrap();
+        work().unwrap();
     });
 }
 

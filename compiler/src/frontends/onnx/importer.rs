@@ -165,6 +165,11 @@ impl<'m> Importer<'m> {
                         self.builder.output(&format!("{}[{index}]", output.name), *id);
                     }
                 }
+                Value::Listed(_) => {
+                    let reason =
+                        format!("the output '{}', a list of as many tensors as data decide", output.name);
+                    return Err(CompileError::unsupported(&SourceLocation::default(), reason));
+                }
                 Value::Nothing => {}
             }
         }

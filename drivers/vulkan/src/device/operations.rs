@@ -97,7 +97,8 @@ impl Core {
         after: Option<QueuePoint>,
         signal: &Fence,
     ) -> Result<()> {
-        points.extend(after);
+        // Memory that work used which could not be submitted is free once what came before it is done.
+        points.extend(after.map(|point| self.queues[point.queue].last_submitted(point)));
         let point = self.join(queue, &points)?;
         self.signal_at(point, signal);
         Ok(())

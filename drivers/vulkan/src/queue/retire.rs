@@ -8,7 +8,7 @@ use std::{
 use halite_hal::{Code, Deadline, Result, Status, status};
 
 use super::{After, Batch, Queue, SPIN, State, WAIT_SLICE};
-use crate::device::Core;
+use crate::{device::Core, semaphore::QueuePoint};
 
 /// How long a lost device may take to let go of its work.
 const ABANDON_LIMIT: Duration = Duration::from_secs(10);
@@ -167,6 +167,15 @@ impl Queue {
             return Err(status.clone());
         }
         Err(status!(Aborted, "work on queue {} could not be submitted; its fences say why", self.index))
+    }
+
+    /// The point, or the last one before it whose batch did not fail to be submitted.
+    pub fn last_submitted(&self, mut point: QueuePoint) -> QueuePoint {
+        let state = self.state.lock();
+        while state.failed.iter().any(|(value, _)| *value == point.value) {
+            point.value -= 1;
+        }
+        point
     }
 
     /// Fails everything accepted, and accepts nothing more, after the device was lost.

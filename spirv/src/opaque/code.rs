@@ -2,7 +2,7 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use super::memory::Puts;
+use super::puts::Puts;
 use crate::{edit::Editor, module::Module};
 
 /// Instructions for the place of one, and what all such places share.

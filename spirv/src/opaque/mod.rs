@@ -5,13 +5,15 @@
 //! | instruction | becomes |
 //! |---|---|
 //! | `OpImageSampleExplicitLod` | filter and address modes of the sampler, in f32 (`sample.rs`) |
-//! | `OpImageFetch`, `OpImageRead`, `OpImageWrite`, `OpImageQuery…` | `texels.rs` |
+//! | `OpImageFetch`, `OpImageRead`, `OpImageWrite`, `OpImageQuery…` | `images.rs` |
 //! | `OpTensorReadARM`, `OpTensorWriteARM`, `OpTensorQuerySizeARM` | `tensors.rs` |
 //!
 //! Elements lie packed, row-major, as words of 32 bits. What lies outside is read as zero, and not written.
 
 mod code;
+mod images;
 mod memory;
+mod puts;
 mod sample;
 mod tensors;
 #[cfg(test)]
@@ -213,7 +215,7 @@ fn replacement(
     opaque: &Opaque,
 ) -> Result<Vec<u32>, ChangeError> {
     match opaque {
-        Opaque::Image(image) => texels::replace(code, inst, variable, image)?,
+        Opaque::Image(image) => images::replace(code, inst, variable, image)?,
         Opaque::Tensor(sizes) => tensors::replace(code, inst, variable, sizes)?,
     }
     Ok(code.take())

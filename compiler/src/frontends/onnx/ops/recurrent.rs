@@ -10,6 +10,7 @@ use halite_sizes::Size;
 use super::{
     Import, NodeView, Result,
     recurrent_activations::{Activation, activations, number},
+    recurrent_network::{Kind, MOST_STEPS, Network},
     recurrent_plain,
     recurrent_weights::{Matrix, is_of_bytes},
 };
@@ -26,50 +27,6 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 pub(super) const MICROSOFT: &[(&str, Import)] =
     &[("DynamicQuantizeLSTM", |b, node| recurrent(b, node, Kind::Lstm))];
-
-/// Most steps: each takes a dozen operations.
-pub(super) const MOST_STEPS: u64 = 2048;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Rnn,
-    Gru,
-    Lstm,
-}
-
-impl Kind {
-    /// Parts of the matrices, and of the biases.
-    pub(super) fn gates(self) -> u64 {
-        match self {
-            Kind::Rnn => 1,
-            Kind::Gru => 3,
-            Kind::Lstm => 4,
-        }
-    }
-
-    fn activations(self) -> &'static [&'static str] {
-        match self {
-            Kind::Rnn => &["Tanh"],
-            Kind::Gru => &["Sigmoid", "Tanh"],
-            Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
-        }
-    }
-}
-
-/// What holds for all directions.
-pub(super) struct Network {
-    pub(super) kind: Kind,
-    /// Where this is open, steps are runs of a loop.
-    steps: Size,
-    batch: Size,
-    /// Elements of an input.
-    width: u64,
-    pub(super) hidden: u64,
-    /// Lengths of sequences `[batch, 1]`, where they are not all `steps`.
-    pub(super) lengths: Option<TensorId>,
-    pub(super) input_forget: bool,
-    pub(super) linear_before_reset: bool,
-}
 
 /// One direction.
 struct Direction {

@@ -61,3 +61,4 @@ pub mod tensor;
 pub mod value;
 pub mod values;
 pub mod version;
+pub mod vulkan;

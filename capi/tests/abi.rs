@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf};
 
-use halite_c::{device::*, drivers::*, options::*, signature::*, source::*, values::*};
+use halite_c::{device::*, drivers::*, options::*, signature::*, source::*, values::*, vulkan::*};
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -37,6 +37,11 @@ layouts! {
     halite_device_info { struct_size, uri, name, driver, target, unusable, properties, property_count, kind }
     halite_device_stats {
         struct_size, reserved, used, peak_reserved, peak_used, allocations, uploads, uploaded_bytes, downloads, downloaded_bytes
+    }
+    halite_vulkan_queue { queue, family }
+    halite_vulkan_device {
+        struct_size, get_instance_proc_addr, instance, physical_device, api_version, device, queues, queue_count, extensions,
+        extension_count, features, feature_count, lock, unlock, release, context
     }
     halite_input { name, tensor, value }
     halite_dimension { name, size, kind }

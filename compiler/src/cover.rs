@@ -16,6 +16,9 @@ use crate::{
 /// Fewest versions that are worth the look for open ones.
 const FEWEST: usize = 4;
 
+/// Most versions that are for one combination of sizes each.
+const MOST_APART: usize = 1024;
+
 /// Graphs after which sizes that do not join are left to versions of their own.
 const TRIES: usize = 4;
 
@@ -166,12 +169,15 @@ impl Model {
     ) -> Result<(Function, HalfPrecision), CompileError> {
         let inputs = self.inputs(name)?;
         let by_sizes = versions.iter().all(|one| one.values.is_empty());
-        if versions.len() < FEWEST || !by_sizes {
-            return self.function(name, versions, precision, control);
-        }
         let cover = Cover { model: self, name, inputs, precision, options, control };
-        match cover.function(versions)? {
+        let found = if versions.len() < FEWEST || !by_sizes { None } else { cover.function(versions)? };
+        match found {
             Some(found) => Ok(found),
+            None if versions.len() > MOST_APART => Err(CompileError::Request(format!(
+                "{} combinations of sizes, which do not share plans: {MOST_APART} versions of '{name}' are the most. Give \
+                 lower bounds or fewer sizes, to which inputs are padded",
+                versions.len()
+            ))),
             None => self.function(name, versions, precision, control),
         }
     }

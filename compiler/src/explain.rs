@@ -1,5 +1,6 @@
 //! The account of a compilation: which kernels were chosen and why, memory, and sizes; as data and as text.
 
+mod edges;
 mod text;
 
 use serde::Serialize;
@@ -130,6 +131,11 @@ pub struct OperationReport {
     pub flops: f64,
     /// Bytes read and written at least.
     pub bytes: f64,
+    /// Places in the list of operations whose results it reads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<usize>,
+    /// Bytes of values between operations that are needed while it runs.
+    pub live_bytes: u64,
 }
 
 /// Constants, each once.
@@ -250,18 +256,32 @@ fn states(graph: &Graph, flow: &Flow) -> Vec<StateReport> {
 
 fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
     let commands = || lowered.segments.iter().flatten();
-    let operations = flow.steps.iter().zip(&lowered.choices).filter_map(|(step, choice)| {
-        let (Step::Compute { computation, location, .. }, Some(choice)) = (step, choice) else { return None };
-        Some(OperationReport {
-            location: named(location),
-            operation: computation.to_string(),
-            variant: choice.variant.clone(),
-            why: choice.why.clone(),
-            dispatches: choice.dispatches.len(),
-            flops: choice.work.flops,
-            bytes: choice.work.bytes,
-        })
-    });
+    let places = edges::of(flow);
+    let is_operation = |step: usize| {
+        matches!(flow.steps[step], Step::Compute { .. })
+            && lowered.choices.get(step).is_some_and(Option::is_some)
+    };
+    let mut numbers = vec![None; flow.steps.len()];
+    for (number, step) in (0..flow.steps.len()).filter(|step| is_operation(*step)).enumerate() {
+        numbers[step] = Some(number);
+    }
+    let operations =
+        flow.steps.iter().zip(&lowered.choices).zip(places).filter_map(|((step, choice), place)| {
+            let (Step::Compute { computation, location, .. }, Some(choice)) = (step, choice) else {
+                return None;
+            };
+            Some(OperationReport {
+                location: named(location),
+                operation: computation.to_string(),
+                variant: choice.variant.clone(),
+                why: choice.why.clone(),
+                dispatches: choice.dispatches.len(),
+                flops: choice.work.flops,
+                bytes: choice.work.bytes,
+                reads: place.reads.iter().filter_map(|step| numbers[*step]).collect(),
+                live_bytes: place.live_bytes,
+            })
+        });
     let operations: Vec<_> = operations.collect();
     WorkReport {
         inputs: Vec::new(),

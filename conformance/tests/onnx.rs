@@ -75,6 +75,33 @@ fn tiny_models_compute_what_the_other_runtime_computes() {
 }
 
 #[test]
+fn sizes_that_data_decide_are_computed_on_the_device() {
+    /// A device that is given no graphs that were made for values of their inputs.
+    struct Open(OnDevice);
+    impl Engine for Open {
+        fn run(
+            &self,
+            graph: halite_compiler::graph::Graph,
+            inputs: &[halite_compiler::signature::BoundValue],
+        ) -> anyhow::Result<halite_conformance::onnx::Ran> {
+            let bound = graph.inputs.iter().find(|port| port.value.is_some());
+            anyhow::ensure!(
+                bound.is_none(),
+                "the graph is for a value of '{}'",
+                bound.map_or("", |p| &p.name)
+            );
+            self.0.run(graph, inputs)
+        }
+    }
+    // `conformance/models/onnx_data.py` makes them.
+    let cases = Case::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx_data")).unwrap();
+    assert!(cases.len() >= 11, "{}", cases.len());
+    if let Some(device) = device() {
+        expect(&cases, &Open(device), 1e-5, 0);
+    }
+}
+
+#[test]
 fn a_result_that_is_not_as_expected_is_a_failure() {
     /// Gives what the host gives, but for one bit of the last float.
     struct Wrong(Host);

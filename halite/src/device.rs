@@ -183,6 +183,26 @@ impl Drivers {
         Ok(Device::new(halite_layers::open(&self.registry, uri, &options)?))
     }
 
+    /// What Halite would enable on a physical device of the program's, for programs that then create the device and hand it to
+    /// [`Drivers::import_vulkan`].
+    ///
+    /// # Errors
+    /// The device cannot be used, or an option is not known.
+    #[cfg(feature = "vulkan")]
+    pub fn wanted_vulkan(&self, instance: &crate::vulkan::CallersInstance) -> Result<crate::vulkan::Wanted> {
+        Ok(halite_vulkan::import::wanted(instance, &self.options)?)
+    }
+
+    /// A device on the program's own Vulkan device and queues. It shares them with the program; tensors are Halite's.
+    ///
+    /// # Errors
+    /// An option is not possible for such a device, something is said to be enabled that it does not have, or it lacks what
+    /// Halite needs.
+    #[cfg(feature = "vulkan")]
+    pub fn import_vulkan(&self, device: crate::vulkan::CallersDevice) -> Result<Device> {
+        Ok(Device::from_hal(device.open(&self.options)?))
+    }
+
     /// The same drivers without plug-ins that were only found: nobody named them one by one.
     pub(crate) fn without_found(mut self) -> Drivers {
         self.registry = self.registry.without_found();

@@ -31,6 +31,7 @@
 //! | pass values in and out | [`Tensor`], [`Inputs`], [`Outputs`]; what is no tensor: [`Value`] |
 //! | ask what a model takes | [`FunctionInfo`], [`ValueInfo`], [`ValueType`], [`Dimension`] |
 //! | choose and share devices | [`Device`], [`DeviceInfo`], [`Drivers`], [`devices`] |
+//! | run on a Vulkan device that the program opened | [`vulkan`] |
 //! | bound, stop and watch work | [`RunOptions`], [`CancelToken`], [`Progress`] |
 //! | see where the time of a call goes | [`Profile`], from [`Session::profile`] |
 //! | write text with a language model | [`Generator`], [`Sequence`], [`Sampler`] |
@@ -113,6 +114,13 @@ pub use halite_layers as layers;
 
 /// Drivers in libraries: where they are looked for, and loading them. Like [`hal`], it changes with every release.
 pub use halite_plugin as plugin;
+
+/// Devices that the program opened itself, with Vulkan: [`Drivers::import_vulkan`] takes them. Like [`hal`], it changes with every
+/// release.
+#[cfg(feature = "vulkan")]
+pub mod vulkan {
+    pub use halite_vulkan::import::{CallersDevice, CallersInstance, QueueLock, Wanted};
+}
 
 /// Tensors as text and as `.npy` files, in the form of IREE's tools, and comparison with tolerances. The tools are made from it; like
 /// [`hal`], it changes with every release.

@@ -78,7 +78,10 @@ impl Case {
             let began = Instant::now();
             let outputs = session.run(inputs).map_err(text)?;
             // The call has ended when its results can be read.
-            outputs.iter().for_each(|(_, tensor)| drop(numbers(tensor)));
+            outputs
+                .iter()
+                .filter_map(|(_, value)| value.as_tensor())
+                .for_each(|tensor| drop(numbers(tensor)));
             let took = began.elapsed();
             found.call = Some(found.call.map_or(took, |best| best.min(took)));
         }

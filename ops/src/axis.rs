@@ -1,5 +1,6 @@
 //! Coordinates of resized images, as exact fractions.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 /// Where a place of the result is in the source. Names are those of ONNX; `s` is source places per place of the result.
@@ -87,6 +88,44 @@ impl Axis {
     /// The nearest place that there is.
     pub fn inside(&self, place: i64) -> u64 {
         place.clamp(0, self.source as i64 - 1) as u64
+    }
+}
+
+/// The same with numbers that may be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Places of the source.
+    pub source: Size,
+    /// Places of the result.
+    pub result: Size,
+    /// Of a place.
+    pub factor: Size,
+    /// Of place 0.
+    pub start: Size,
+    /// Not 0.
+    pub divisor: Size,
+}
+
+impl Line {
+    /// A dimension whose places of the result are `step.0 / step.1` of the source apart.
+    pub fn new(source: Size, result: Size, step: (Size, Size), coordinates: Coordinates) -> Line {
+        if [source, result, step.0, step.1].iter().all(|size| size.is_constant()) {
+            let axis =
+                Axis::new(source.exact(), result.exact(), (step.0.exact(), step.1.exact()), coordinates);
+            let number = |n: i128| Size::constant(i64::try_from(n).unwrap_or(i64::MAX));
+            let (factor, start, divisor) = (number(axis.factor), number(axis.start), number(axis.divisor));
+            return Line { source, result, factor, start, divisor };
+        }
+        let (num, den) = (step.0, step.1.max(1));
+        // 0 where the result has one place.
+        let several = (result - 1).min(1).max(0);
+        let (factor, start, divisor) = match coordinates {
+            Coordinates::HalfPixel => (num * 2, num - den, den * 2),
+            Coordinates::PytorchHalfPixel => (num * 2 * several, (num - den) * several, den * 2),
+            Coordinates::AlignCorners => ((source - 1) * several, 0.into(), (result - 1).max(1)),
+            Coordinates::Asymmetric => (num, 0.into(), den),
+        };
+        Line { source, result, factor, start, divisor }
     }
 }
 

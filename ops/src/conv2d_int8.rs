@@ -24,7 +24,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct Conv2dInt8 {
     /// Images, channels, rows, columns, in the order of `layout`.
-    pub input: [u64; 4],
+    pub input: [Size; 4],
     /// Filters, channels of a group, rows, columns; with `nhwc` rows, columns, channels of a group, filters.
     pub filter: [u64; 4],
     /// Rows and columns from one place of the filter to the next.
@@ -72,9 +72,9 @@ fn is_i32(dtype: &DType) -> bool {
 
 impl Conv2dInt8 {
     /// A convolution of one group without padding, bias and zero points.
-    pub fn new(input: [u64; 4], filter: [u64; 4], data: DType, out: DType) -> Self {
+    pub fn new(input: [impl Into<Size>; 4], filter: [u64; 4], data: DType, out: DType) -> Self {
         Conv2dInt8 {
-            input,
+            input: input.map(Into::into),
             filter,
             strides: ones(),
             dilations: ones(),
@@ -105,7 +105,7 @@ impl Conv2dInt8 {
             pads: self.pads,
             ceil: false,
         };
-        Convolution::new(self.input.map(Size::from), self.filter, self.groups, self.layout, window)
+        Convolution::new(self.input, self.filter, self.groups, self.layout, window)
     }
 
     fn filters(&self) -> u64 {
@@ -148,7 +148,7 @@ fn range(dtype: DType) -> (i32, i32) {
 
 #[cfg(any(test, feature = "testing"))]
 fn samples_of(data: DType, out: DType) -> Vec<Conv2dInt8> {
-    let conv = |input, filter| Conv2dInt8::new(input, filter, data, out);
+    let conv = |input: [u64; 4], filter| Conv2dInt8::new(input, filter, data, out);
     let zero = |dtype| if dtype == DType::U8 { 121 } else { -7 };
     let (input_zero, output_zero) = (zero(data), if out == DType::I32 { 0 } else { zero(out) });
     let base =
@@ -168,8 +168,18 @@ fn samples_of(data: DType, out: DType) -> Vec<Conv2dInt8> {
             ..base.clone()
         },
         Conv2dInt8 { strides: [2, 2], least, ..base.clone() },
-        Conv2dInt8 { groups: 7, input: [1, 7, 11, 10], filter: [7, 1, 3, 3], ..base.clone() },
-        Conv2dInt8 { layout: Layout::Nhwc, input: [1, 6, 7, 9], filter: [1, 1, 9, 20], ..base.clone() },
+        Conv2dInt8 {
+            groups: 7,
+            input: [1, 7, 11, 10].map(Size::constant),
+            filter: [7, 1, 3, 3],
+            ..base.clone()
+        },
+        Conv2dInt8 {
+            layout: Layout::Nhwc,
+            input: [1, 6, 7, 9].map(Size::constant),
+            filter: [1, 1, 9, 20],
+            ..base.clone()
+        },
         Conv2dInt8 { filter: [35, 5, 3, 3], ..base.clone() },
         conv([1, 3, 2, 2], [2, 3, 3, 3]),
         conv([1, 0, 3, 3], [5, 0, 1, 1]),

@@ -32,7 +32,7 @@ pub enum Pooling {
 #[serde(deny_unknown_fields)]
 pub struct Pool2d {
     /// Images, channels, rows, columns, in the order of `layout`.
-    pub input: [u64; 4],
+    pub input: [Size; 4],
     /// Rows and columns of the window.
     pub kernel: [u64; 2],
     /// What is computed.
@@ -59,26 +59,26 @@ pub struct Pool2d {
 
 impl Pool2d {
     /// Pooling with windows side by side, without padding.
-    pub fn new(input: [u64; 4], kernel: [u64; 2], kind: Pooling, dtype: DType) -> Self {
+    pub fn new(input: [impl Into<Size>; 4], kernel: [u64; 2], kind: Pooling, dtype: DType) -> Self {
         let (strides, dilations, pads) = (kernel, ones(), [0; 4]);
+        let input = input.map(Into::into);
         Pool2d { input, kernel, kind, strides, dilations, pads, ceil: false, dtype, layout: Layout::Nchw }
     }
 
     /// Images, channels and the window.
-    pub fn shape(&self) -> (u64, u64, Window) {
+    pub fn shape(&self) -> (Size, Size, Window) {
         let [n, a, b, c] = self.input;
         let (channels, input) = if self.layout == Layout::Nchw { (a, [b, c]) } else { (c, [a, b]) };
         let (kernel, strides, dilations) = (self.kernel, self.strides, self.dilations);
-        let input = input.map(Size::from);
         (n, channels, Window { input, kernel, strides, dilations, pads: self.pads, ceil: self.ceil })
     }
 
-    fn output_dims(&self) -> [u64; 4] {
+    fn output_dims(&self) -> [Size; 4] {
         let (images, channels, window) = self.shape();
         if window.check().is_err() {
-            return [0; 4];
+            return [Size::constant(0); 4];
         }
-        let [rows, columns] = window.output().map(Size::exact);
+        let [rows, columns] = window.output();
         match self.layout {
             Layout::Nchw => [images, channels, rows, columns],
             Layout::Nhwc => [images, rows, columns, channels],
@@ -88,6 +88,7 @@ impl Pool2d {
     /// The elements of a window and how many there are with padding.
     fn window_of(&self, place: [u64; 4], input: &Values) -> (Vec<f64>, u64) {
         let (_, channels, window) = self.shape();
+        let channels = channels.exact();
         let [image, channel, row, column] = place;
         let ([height, width], mut elements, mut padded) = (window.input.map(Size::exact), Vec::new(), 0);
         for (ky, kx) in (0..self.kernel[0]).flat_map(|ky| (0..self.kernel[1]).map(move |kx| (ky, kx))) {
@@ -133,12 +134,12 @@ impl Op for Pool2d {
     }
 
     fn flops(&self) -> f64 {
-        let results: f64 = self.output_dims().iter().map(|d| *d as f64).product();
+        let results: f64 = self.output_dims().iter().map(|d| d.as_f64()).product();
         results * self.kernel[0] as f64 * self.kernel[1] as f64
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let [images, b, c, d] = self.output_dims();
+        let [images, b, c, d] = self.output_dims().map(Size::exact);
         let each = (0..images).flat_map(|n| {
             (0..b).flat_map(move |y| (0..c).flat_map(move |z| (0..d).map(move |w| [n, y, z, w])))
         });
@@ -187,7 +188,7 @@ impl Samples for Pool2d {
         let kinds = [Pooling::Max, Pooling::Average, Pooling::AveragePadded, Pooling::L1, Pooling::L2];
         let mut samples = Vec::new();
         for (dtype, kind) in [DType::F32, DType::F16].into_iter().flat_map(|t| kinds.map(|k| (t, k))) {
-            let pool = |input, kernel| Pool2d::new(input, kernel, kind, dtype);
+            let pool = |input: [u64; 4], kernel| Pool2d::new(input, kernel, kind, dtype);
             let padded = Pool2d { strides: [2, 2], pads: [1, 1, 1, 1], ..pool([2, 3, 11, 14], [3, 3]) };
             samples.extend([
                 pool([2, 5, 8, 6], [2, 2]),
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn the_reference_pools() {
         let pool = |kind| {
-            let op = Pool2d::new([1, 1, 2, 3], [2, 2], kind, DType::F32);
+            let op = Pool2d::new([1u64, 1, 2, 3], [2, 2], kind, DType::F32);
             let op = Pool2d { pads: [0, 1, 0, 0], ..op };
             op.reference(&[Values::Float(vec![1.0, -2.0, 3.0, 4.0, 5.0, -6.0])])[0].floats()
         };

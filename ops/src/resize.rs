@@ -1,14 +1,15 @@
 //! Resizing of images: nearest, linear and cubic, in one to three dimensions.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
     DType, Exact, Op, TensorDesc, Tolerance, Values,
-    axis::{Axis, Coordinates, Nearest},
+    axis::{Axis, Coordinates, Line, Nearest},
     conv2d::f32,
-    moves::{coordinates, count, list, pick, size_name},
+    moves::{coordinates, count, list, numbers, pick, product, size_name},
 };
 
 /// How elements between places come about.
@@ -30,20 +31,20 @@ pub enum Interpolation {
 #[serde(deny_unknown_fields)]
 pub struct Resize {
     /// Images times channels.
-    pub images: u64,
+    pub images: Size,
     /// Sizes of an image, one to three.
     #[serde(deserialize_with = "list")]
-    pub input: Vec<u64>,
+    pub input: Vec<Size>,
     /// Sizes of a resized image.
     #[serde(deserialize_with = "list")]
-    pub output: Vec<u64>,
+    pub output: Vec<Size>,
     /// Places of the input per place of the output, as a fraction, where that is not input by output: numerators. A scale of
     /// ONNX is the reciprocal.
     #[serde(default, deserialize_with = "list")]
-    pub step: Vec<u64>,
+    pub step: Vec<Size>,
     /// Denominators of `step`.
     #[serde(default, deserialize_with = "list")]
-    pub step_of: Vec<u64>,
+    pub step_of: Vec<Size>,
     /// How elements between places come about.
     #[serde(default)]
     pub interpolation: Interpolation,
@@ -71,16 +72,16 @@ fn cubic() -> Exact<f64> {
 impl Resize {
     /// Images of a type between two sizes.
     pub fn new(
-        images: u64,
-        input: &[u64],
-        output: &[u64],
+        images: impl Into<Size>,
+        input: &[impl Into<Size> + Copy],
+        output: &[impl Into<Size> + Copy],
         interpolation: Interpolation,
         dtype: DType,
     ) -> Self {
         Resize {
-            images,
-            input: input.to_vec(),
-            output: output.to_vec(),
+            images: images.into(),
+            input: input.iter().map(|size| (*size).into()).collect(),
+            output: output.iter().map(|size| (*size).into()).collect(),
             step: Vec::new(),
             step_of: Vec::new(),
             interpolation,
@@ -93,13 +94,26 @@ impl Resize {
     }
 
     /// The dimensions that are resized.
-    pub fn axes(&self) -> Vec<Axis> {
+    pub fn lines(&self) -> Vec<Line> {
         let sizes = self.input.iter().zip(&self.output).enumerate();
-        let axis = |(d, (input, output)): (usize, (&u64, &u64))| {
+        let line = |(d, (input, output)): (usize, (&Size, &Size))| {
             let step = self.step.get(d).zip(self.step_of.get(d)).map_or((*input, *output), |(n, d)| (*n, *d));
-            Axis::new(*input, *output, step, self.coordinates)
+            Line::new(*input, *output, step, self.coordinates)
         };
-        sizes.map(axis).collect()
+        sizes.map(line).collect()
+    }
+
+    /// The same as numbers.
+    fn axes(&self) -> Vec<Axis> {
+        let number = |size: Size| i128::from(size.exact_signed());
+        let axis = |line: Line| Axis {
+            source: line.source.exact(),
+            result: line.result.exact(),
+            factor: number(line.factor),
+            start: number(line.start),
+            divisor: number(line.divisor),
+        };
+        self.lines().into_iter().map(axis).collect()
     }
 
     /// Neighbours in a dimension.
@@ -156,7 +170,7 @@ impl Op for Resize {
         if self.step.iter().chain(&self.step_of).any(|n| *n == 0) {
             return Err("a step is not 0".into());
         }
-        if count(&self.input) == 0 && count(&self.output) > 0 {
+        if product(&self.input) == 0 && product(&self.output) > 0 {
             return Err("an image without elements cannot be resized".into());
         }
         match self.interpolation {
@@ -195,11 +209,11 @@ impl Op for Resize {
             return 0.0;
         }
         let terms = f64::from(self.taps()).powi(self.input.len() as i32);
-        2.0 * terms * self.images as f64 * count(&self.output) as f64
+        2.0 * terms * self.images.as_f64() * product(&self.output).as_f64()
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let dims = [&[self.images], &self.output[..]].concat();
+        let dims = numbers(&[&[self.images], &self.output[..]].concat());
         let axes = self.axes();
         let all = 0..count(&dims);
         if self.interpolation != Interpolation::Nearest {
@@ -241,7 +255,7 @@ impl Samples for Resize {
         let floats = [DType::F32, DType::F16, DType::BF16];
         let weighted = [Interpolation::Linear, Interpolation::Cubic].map(|i| floats.map(|t| (i, t)));
         for (interpolation, dtype) in nearest.into_iter().chain(weighted.into_iter().flatten()) {
-            let op = |images, input: &[u64], output: &[u64]| {
+            let op = |images: u64, input: &[u64], output: &[u64]| {
                 Resize::new(images, input, output, interpolation, dtype)
             };
             for coordinates in [HalfPixel, PytorchHalfPixel, AlignCorners, Asymmetric] {
@@ -260,7 +274,11 @@ impl Samples for Resize {
             samples.push(op(1, &[3, 3], &[0, 6]));
             samples.push(Resize { exclude_outside: true, cubic: Exact(-0.5), ..op(2, &[6, 5], &[9, 12]) });
             // A scale of 0.6, which leaves 2 of 4 places.
-            samples.push(Resize { step: vec![5, 5], step_of: vec![3, 3], ..op(1, &[4, 4], &[2, 2]) });
+            samples.push(Resize {
+                step: vec![5.into(); 2],
+                step_of: vec![3.into(); 2],
+                ..op(1, &[4, 4], &[2, 2])
+            });
         }
         samples
     }
@@ -271,7 +289,7 @@ mod tests {
     use super::*;
 
     fn of(input: &[f64], output: u64, change: impl Fn(Resize) -> Resize) -> Vec<f64> {
-        let op = Resize::new(1, &[input.len() as u64], &[output], Interpolation::Linear, DType::F32);
+        let op = Resize::new(1, &[input.len()], &[output], Interpolation::Linear, DType::F32);
         change(op).reference(&[Values::Float(input.to_vec())])[0].floats()
     }
 

@@ -68,7 +68,9 @@ impl Window {
                 return Size::constant(0);
             }
             let places = (padded - reach).div_ceil(stride) + 1;
-            if (places - 1) * stride >= self.input[d] + self.pads[d] { places - 1 } else { places }
+            // As many as begin in front of the input's end, or one less than fit.
+            let begun = (self.input[d] + self.pads[d]).div_ceil(stride);
+            places.min(begun.max(places - 1))
         })
     }
 

@@ -88,18 +88,6 @@ impl Step {
     pub fn exact_push(&self) -> Vec<u32> {
         self.push.iter().map(|word| word.exact_word()).collect()
     }
-
-    /// A dispatch of known sizes.
-    pub(crate) fn fixed(
-        module: Module,
-        constants: Vec<u32>,
-        push: Vec<u32>,
-        bindings: Vec<Slot>,
-        grid: [u32; 3],
-    ) -> Step {
-        let push = push.into_iter().map(Size::from).collect();
-        Step { module, constants, push, bindings, grid: grid.map(Size::from), subgroup_size: 0 }
-    }
 }
 
 /// The dispatches of an operation, in order, with a barrier between each two unless they are independent.

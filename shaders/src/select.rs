@@ -53,25 +53,50 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
             _ => (1, variant.order, format!("not measured on such a target; {}", variant.note)),
         }
     };
-    let mut candidates: Vec<(bool, u32, u32, Candidate)> = variants_of(operation.name())
-        .map(|variant| {
+    // Variants that hold for one size alone come in where no other is there: each size would need a plan of its own.
+    let all = |stays_open: bool| -> Vec<(bool, u32, u32, Candidate)> {
+        let judged = variants_of(operation.name()).map(|variant| {
             let (class, position, why) = place(variant);
-            let judge = || verdict(variant, operation, target, why);
-            let verdict = match halite_sizes::for_all_data(judge) {
-                (Verdict::Runs { .. }, false) => {
-                    Verdict::RuledOut("is for some of the sizes that data may decide, not for all".to_owned())
-                }
-                (verdict, _) => verdict,
-            };
+            let verdict = judge(variant, operation, target, why, stays_open);
             let out = matches!(verdict, Verdict::RuledOut(_));
             (out, class, position, Candidate { variant, verdict })
-        })
-        .collect();
+        });
+        judged.collect()
+    };
+    let mut candidates = all(is_open(operation));
+    if is_open(operation) && candidates.iter().all(|(out, ..)| *out) {
+        candidates = all(false);
+    }
     candidates.sort_by_key(|(out, class, position, c)| (*out, *class, *position, c.variant.name.clone()));
     if row.is_none() {
         estimated_first(&mut candidates, operation, target);
     }
     candidates.into_iter().map(|(.., candidate)| candidate).collect()
+}
+
+/// Whether a tensor has sizes that are no numbers.
+fn is_open(operation: &Operation) -> bool {
+    let tensors = operation.inputs().into_iter().chain(operation.outputs());
+    tensors.flat_map(|tensor| tensor.dims).any(|size| !size.is_constant())
+}
+
+/// What becomes of a variant, by what callers and data may decide.
+fn judge(
+    variant: &Variant,
+    operation: &Operation,
+    target: &Capabilities,
+    why: String,
+    stays_open: bool,
+) -> Verdict {
+    let verdict = || halite_sizes::for_all_data(|| verdict(variant, operation, target, why));
+    let ((verdict, for_all), fixes) =
+        if stays_open { halite_sizes::without_fixing(verdict) } else { (verdict(), false) };
+    let reason = match &verdict {
+        Verdict::Runs { .. } if !for_all => "is for some of the sizes that data may decide, not for all",
+        Verdict::Runs { .. } if fixes => "is for one of the sizes that callers may decide",
+        _ => return verdict,
+    };
+    Verdict::RuledOut(reason.to_owned())
 }
 
 /// Orders those whose time can be estimated by it, in the places that they have together.
@@ -113,7 +138,8 @@ fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why:
     let largest = largest
         .chain(plan.scratch.iter().copied())
         .fold(Size::constant(0), |most: Size, bytes| most.max(bytes));
-    if largest > target.max_storage_buffer_bytes {
+    // Of what data decide it is promised.
+    if !largest.stays_within(target.max_storage_buffer_bytes) {
         return Verdict::RuledOut(format!(
             "a tensor of {largest} bytes is more than one binding can hold there ({} bytes)",
             target.max_storage_buffer_bytes

@@ -55,6 +55,9 @@ pub(crate) struct Arena {
     pub(crate) promises: Vec<Promise>,
     /// The first symbol of data that had to be a number.
     pub(crate) pinned: Option<String>,
+    /// Whether sizes that callers decide are to stay open; and whether one would have been fixed since that was asked for.
+    pub(crate) stays_open: bool,
+    pub(crate) would_fix: bool,
 }
 
 impl Arena {
@@ -100,6 +103,10 @@ impl Arena {
         if self.of_data(poly) {
             let name = self.symbol_in(poly);
             self.pinned.get_or_insert(name);
+            return;
+        }
+        if self.stays_open {
+            self.would_fix = true;
             return;
         }
         let difference = poly.plus(&Poly::constant(value.saturating_neg()));

@@ -51,6 +51,22 @@ pub fn for_all_data<T>(work: impl FnOnce() -> T) -> (T, bool) {
     (made, is_general)
 }
 
+/// Does work that fixes no size that callers decide, and tells whether it would have: then what came of it is for the example alone,
+/// and nobody may use it.
+pub fn without_fixing<T>(work: impl FnOnce() -> T) -> (T, bool) {
+    let arena = OPEN.with(|open| open.borrow().last().cloned());
+    let Some(arena) = arena else { return (work(), false) };
+    let before = {
+        let mut arena = arena.lock();
+        (std::mem::replace(&mut arena.stays_open, true), std::mem::take(&mut arena.would_fix))
+    };
+    let made = work();
+    let mut arena = arena.lock();
+    let fixes = arena.would_fix;
+    (arena.stays_open, arena.would_fix) = (before.0, before.1 || before.0 && fixes);
+    (made, fixes)
+}
+
 /// The name of a symbol of data, of the trace that is entered, that had to be a number since this was last asked.
 pub fn take_pinned() -> Option<String> {
     let arena = OPEN.with(|open| open.borrow().last().cloned());

@@ -36,7 +36,7 @@ mod tests;
 mod trace;
 mod written;
 
-pub use current::{for_all_data, take_pinned};
+pub use current::{for_all_data, take_pinned, without_fixing};
 pub use poly::{Atom, AtomId, Poly, Term};
 pub use region::{Guard, Region, Rule, evaluate};
 pub use size::Size;

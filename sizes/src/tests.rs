@@ -114,3 +114,58 @@ fn expressions_are_what_other_runs_compute() {
     }
     assert!(held > 400 && broken > 400, "{held} {broken}");
 }
+
+#[test]
+fn what_data_decide_is_compared_for_all_values() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let (a, b) = (trace.data_symbol("a", 7, 0, 100), trace.data_symbol("b", 7, 0, 100));
+    // Equal in the example is not equal.
+    assert!(a != b && a == a && a != 1 && a > 0 && (a + 1) - 1 == a);
+    assert_eq!(
+        (a.is_zero(), (a + 1).is_zero(), a.is_below(101), a.is_below(b)),
+        (None, Some(false), Some(true), None)
+    );
+    assert!(trace.guards().is_empty() && trace.count_promises() == 0, "callers do not decide this");
+    assert!(a.agrees(b) && !a.agrees(101), "what cannot be equal is not promised");
+    let promises = trace.promises();
+    assert_eq!(promises.len(), 1);
+    assert_eq!((promises[0].rule, trace.symbols_of(&promises[0].poly)), (Rule::Zero, vec![0, 1]));
+    assert!(a.stays_within(b + 3) && a.stays_within(100) && !(a + 101).stays_within(100));
+    assert_eq!(trace.count_promises(), 2, "one of them was known");
+    trace.forget_promises(1);
+    assert_eq!(trace.promises(), promises);
+}
+
+#[test]
+fn what_data_decide_is_no_number() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let (caller, data) = (trace.symbol("n", 8, 1, 64), trace.data_symbol("found", 5, 0, 64));
+    let made = (data * caller).max(1).div_ceil(4u64);
+    assert!(made.is_data() && !caller.is_data());
+    assert_eq!(take_pinned(), None);
+    assert_eq!(caller.exact(), 8);
+    assert_eq!(take_pinned(), None, "callers go to another version");
+    made.exact();
+    assert_eq!(take_pinned().as_deref(), Some("found"));
+    // Work that asks for the number leaves nothing behind.
+    let (_, general) = for_all_data(|| data.exact() + u64::from(data.agrees(4)));
+    assert!(!general && take_pinned().is_none() && trace.promises().is_empty());
+    let (sum, general) = for_all_data(|| data + 1);
+    assert!(general && sum.least() == 1 && sum.most() == 65);
+}
+
+#[test]
+fn ones_of_data_repeat_by_a_stride_of_nothing() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let found = trace.data_symbol("found", 5, 0, 64);
+    let factor = (found - 1).min(1).max(0);
+    let poly = trace.poly(factor);
+    for value in [0, 1, 2, 64] {
+        let numbers = evaluate(&trace.atoms(), &[value]);
+        let factor = poly.evaluate(|id| numbers[id.0 as usize]);
+        assert_eq!(factor, i64::from(value > 1), "{value}");
+    }
+}

@@ -67,6 +67,16 @@ impl Trace {
         self.arena.lock().promises.iter().map(|promise| promise.guard.clone()).collect()
     }
 
+    /// How many promises there are.
+    pub fn count_promises(&self) -> usize {
+        self.arena.lock().promises.len()
+    }
+
+    /// Forgets the promises from a number on: of what is not used any more.
+    pub fn forget_promises(&self, count: usize) {
+        self.arena.lock().promises.truncate(count);
+    }
+
     /// Numbers of the symbols that a polynomial is computed of, in order.
     pub fn symbols_of(&self, poly: &Poly) -> Vec<u32> {
         self.arena.lock().symbols_of(poly)

@@ -28,6 +28,7 @@ pub mod kernels;
 pub mod list;
 pub mod logger;
 pub mod npz;
+mod page;
 pub mod perplexity;
 pub mod picture;
 mod place;

@@ -145,6 +145,27 @@ fn targets_get_their_kernels_and_the_account_says_which() {
 }
 
 #[test]
+fn the_page_of_an_account_shows_who_reads_whom() {
+    let (_keep, folder) = folder();
+    let digits = repo("demo/digits/digits.onnx");
+    let report = json(&compile(&folder, &[&digits, "--json", "--html=page.html"]).stdout);
+    let operations =
+        report["report"]["targets"][0]["functions"][0]["versions"][0]["operations"].as_array().unwrap();
+    // The demo's network is a chain.
+    for (index, operation) in operations.iter().enumerate() {
+        let reads: Vec<u64> =
+            operation["reads"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
+        assert_eq!(reads, (index as u64).checked_sub(1).into_iter().collect::<Vec<_>>(), "{operation}");
+    }
+    let most = operations.iter().filter_map(|operation| operation["live_bytes"].as_u64()).max().unwrap();
+    let taken = &report["report"]["targets"][0]["functions"][0]["transient_bytes"];
+    assert!(most > 0 && most <= taken.as_u64().unwrap(), "{most} of {taken}");
+    let page = fs::read_to_string(folder.join("page.html")).unwrap();
+    assert_eq!(page.matches("class=\"edge\"").count(), operations.len() - 1);
+    assert!(page.ends_with("</html>\n") && page.contains("/0/Conv"), "{page}");
+}
+
+#[test]
 fn compiled_models_run_with_weights_inside_and_outside() {
     if !has_llvmpipe() {
         return;

@@ -117,7 +117,7 @@ fn listing_drivers_loads_nothing() {
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }
 
-/// `bin/` and `lib/halite/drivers/` side by side, as `cargo xtask dist` makes them; also through a symbolic link.
+/// `bin/` and `lib/halite/drivers/` side by side, as `cargo xtask dist --plugins` makes them; also through a symbolic link.
 #[test]
 fn installed_plug_ins_are_found() {
     let dir = TempDir::new().expect("a folder");

@@ -8,6 +8,7 @@ mod capi;
 mod ci;
 mod clock;
 mod demo;
+mod dist;
 mod fuzz;
 mod header;
 mod mutate;
@@ -60,8 +61,9 @@ enum Chore {
     C(capi::Options),
     /// Build the driver plug-ins and put them beside the executables or into a folder.
     Plugins(plugins::Options),
-    /// Build tools that have no driver linked in, and the plug-ins, laid out as they are installed.
-    Dist(plugins::DistOptions),
+    /// Make packages: archives, Debian packages, a wheel, checksums, a list of what is in them; or lay out tools and plug-ins as they
+    /// are installed (--plugins).
+    Dist(dist::Options),
     /// Build a wheel of the Python package. Needs Python 3.9 or newer; fetches maturin and Zig's linker from PyPI.
     Wheel(wheel::Options),
     /// Compile the kernel templates, or check that the kept kernels are what they give. Needs a C++ compiler.
@@ -85,7 +87,7 @@ fn main() -> Result<()> {
         Chore::Header(options) => header::run(&options),
         Chore::C(options) => capi::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
-        Chore::Dist(options) => plugins::dist(&options),
+        Chore::Dist(options) => dist::run(&options),
         Chore::Wheel(options) => wheel::run(&options),
         Chore::Shaders(options) => shaders::run(&options),
         Chore::Bench(options) => bench::run(&options),

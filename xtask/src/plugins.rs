@@ -29,17 +29,6 @@ pub struct Options {
     to: Option<PathBuf>,
 }
 
-/// Where to install.
-#[derive(Args)]
-pub struct DistOptions {
-    /// Not optimized: for tests of the layout.
-    #[arg(long)]
-    debug: bool,
-    /// Folder that becomes the root of the tree.
-    #[arg(long, value_name = "DIR", default_value = "target/dist")]
-    to: PathBuf,
-}
-
 /// A driver as a library of its own: a crate in `drivers/*/plugin*`.
 struct Plugin {
     package: String,
@@ -67,11 +56,11 @@ pub fn install(built: &Path, to: &Path) -> Result<Vec<String>> {
 }
 
 /// Builds tools without linked drivers, and all plug-ins, and lays them out as they are installed: `bin/`, and
-/// `lib/halite/drivers/`, where the tools look.
-pub fn dist(options: &DistOptions) -> Result<()> {
-    let (bin, drivers) = (options.to.join("bin"), options.to.join("lib/halite/drivers"));
+/// `lib/halite/drivers/`, where the tools look. With `debug` not optimized.
+pub fn dist(to: &Path, debug: bool) -> Result<()> {
+    let (bin, drivers) = (to.join("bin"), to.join("lib/halite/drivers"));
     fs::create_dir_all(&bin)?;
-    let (profile, folder) = if options.debug { ("dev", "debug") } else { ("dist", "dist") };
+    let (profile, folder) = if debug { ("dev", "debug") } else { ("dist", "dist") };
     // A folder of its own: those in target/ have the drivers linked in, and keep them.
     let target = repo("target/xtask/dist");
     let run = |args: &[&str]| {

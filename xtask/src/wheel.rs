@@ -56,6 +56,13 @@ pub fn run(options: &Options) -> Result<()> {
     if options.smoke { smoke(&wheel) } else { Ok(()) }
 }
 
+/// Builds the wheel that is shipped, into a folder.
+pub fn for_packages(out: &Path) -> Result<PathBuf> {
+    let glibc = "2.28".to_owned();
+    let (profile, out) = ("dist".to_owned(), out.to_owned());
+    build(&Options { target: None, glibc, native: false, profile, out, smoke: false })
+}
+
 fn build(options: &Options) -> Result<PathBuf> {
     let interpreter = python::environment("wheel", &TOOLS)?;
     let out = repo(&options.out.to_string_lossy());

@@ -57,6 +57,7 @@
 #define HALITE_SOURCE_INIT HALITE_INIT(halite_source)
 #define HALITE_DEVICE_INFO_INIT HALITE_INIT(halite_device_info)
 #define HALITE_DEVICE_STATS_INIT HALITE_INIT(halite_device_stats)
+#define HALITE_VULKAN_DEVICE_INIT HALITE_INIT(halite_vulkan_device)
 #define HALITE_SIGNATURE_INFO_INIT HALITE_INIT(halite_signature_info)
 #define HALITE_VALUE_INFO_INIT HALITE_INIT(halite_value_info)
 
@@ -65,7 +66,7 @@
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 1
+#define HALITE_C_ABI_MINOR 2
 
 /// Bytes that the library made. They never change. A zero byte lies behind them, so that texts can be used as texts of C.
 typedef struct halite_blob halite_blob;
@@ -134,6 +135,9 @@ typedef struct halite_tensor halite_tensor;
 /// without it.
 typedef struct halite_value halite_value;
 
+/// What Halite would enable on a physical device, for programs that create the device.
+typedef struct halite_vulkan_wanted halite_vulkan_wanted;
+
 /// What kind of failure an error is: one of `HALITE_ERROR_…`. Newer libraries may have more.
 typedef uint32_t halite_error_kind;
 
@@ -199,11 +203,63 @@ typedef struct {
     uint64_t downloaded_bytes;
 } halite_device_stats;
 
-/// The type of a tensor's elements: one of `HALITE_ELEMENT_…`, as compiled modules carry it. The lowest byte is the width in bits.
-typedef uint32_t halite_element_type;
+/// A queue of a Vulkan device.
+typedef struct {
+    /// The `VkQueue`.
+    void *queue;
+    /// Its family.
+    uint32_t family;
+} halite_vulkan_queue;
+
+/// Locks or unlocks the queue with this place in the list of queues, for the calling thread. A thread that holds the lock must not
+/// call this library, which would wait for it.
+typedef void (*halite_vulkan_queue_fn)(void *context, size_t queue);
 
 /// Ends what the library has borrowed for longer than a call. Called once, on any thread.
 typedef void (*halite_release_fn)(void *context);
+
+/// A Vulkan device of the program's. Begin with `HALITE_VULKAN_DEVICE_INIT`. What is pointed to, except Vulkan's own objects, is
+/// read during the call.
+typedef struct {
+    /// `sizeof(halite_vulkan_device)`.
+    size_t struct_size;
+    /// `vkGetInstanceProcAddr` of the loader, or of the driver, that the instance comes from.
+    const void *get_instance_proc_addr;
+    /// The `VkInstance`.
+    void *instance;
+    /// The `VkPhysicalDevice`.
+    void *physical_device;
+    /// What the instance was made for: `VkApplicationInfo::apiVersion`, at least Vulkan 1.1.
+    uint32_t api_version;
+    /// The `VkDevice`. `halite_vulkan_wanted_create` takes NULL: there is none yet.
+    void *device;
+    /// The queues that Halite may use, 1 to 8 of one family that computes.
+    const halite_vulkan_queue *queues;
+    /// Their number.
+    size_t queue_count;
+    /// Extensions that were enabled when the device was created, of those that are wanted.
+    const char *const *extensions;
+    /// Their number.
+    size_t extension_count;
+    /// Features that were enabled, of those that are wanted, by the names of Vulkan's fields: `shaderFloat16`. What is not
+    /// named is not used.
+    const char *const *features;
+    /// Their number.
+    size_t feature_count;
+    /// Called before Halite uses a queue, on any thread. NULL when no other thread uses these queues while Halite's device
+    /// lives.
+    halite_vulkan_queue_fn lock;
+    /// Called on the same thread after that. NULL exactly when `lock` is.
+    halite_vulkan_queue_fn unlock;
+    /// Called when Halite does not use the Vulkan objects any more, also when the call fails; may be NULL. Device and instance
+    /// have to live until then.
+    halite_release_fn release;
+    /// Handed to `lock`, `unlock` and `release`.
+    void *context;
+} halite_vulkan_device;
+
+/// The type of a tensor's elements: one of `HALITE_ELEMENT_…`, as compiled modules carry it. The lowest byte is the width in bits.
+typedef uint32_t halite_element_type;
 
 /// What kind of value a value is: one of `HALITE_VALUE_…`.
 typedef uint32_t halite_value_kind;
@@ -636,6 +692,35 @@ HALITE_API bool halite_device_is_same(const halite_device *a, const halite_devic
 
 /// Frees a handle to a device.
 HALITE_API void halite_device_free(halite_device *device);
+
+/// A device on the program's own Vulkan device and queues, which it shares with the program. `drivers` has the options. Tensors
+/// are Halite's own. Freeing the device waits for its work; objects that are left keep it until they are freed, too, and then
+/// `release` is called.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_import_vulkan(const halite_drivers *drivers,
+                                          const halite_vulkan_device *device,
+                                          halite_device **out);
+
+/// What Halite would enable on a physical device with the options of `drivers`: all of it optional. `device` names
+/// `get_instance_proc_addr`, `instance`, `physical_device` and `api_version`; its `release` is not called.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_vulkan_wanted_create(const halite_drivers *drivers,
+                                          const halite_vulkan_device *device,
+                                          halite_vulkan_wanted **out);
+
+/// An extension of the device that is wanted; NULL behind the last.
+HALITE_API const char *halite_vulkan_wanted_extension(const halite_vulkan_wanted *wanted, size_t index);
+
+/// A feature that is wanted, by the name of Vulkan's field; NULL behind the last.
+HALITE_API const char *halite_vulkan_wanted_feature(const halite_vulkan_wanted *wanted, size_t index);
+
+/// The queue family that Halite would take.
+HALITE_API uint32_t halite_vulkan_wanted_queue_family(const halite_vulkan_wanted *wanted);
+
+/// Frees what was wanted.
+HALITE_API void halite_vulkan_wanted_free(halite_vulkan_wanted *wanted);
 
 /// A tensor on the host with a copy of these bytes: its elements, in the byte order of the machine.
 HALITE_API

@@ -5,6 +5,8 @@ use halite_ops::{
     conv2d_int8::Conv2dInt8, expression::Function, pad::Border,
 };
 
+use halite_sizes::Size;
+
 use super::{Builder, Range, Result};
 use crate::graph::{ElementType, TensorId, elements};
 
@@ -80,7 +82,7 @@ impl Builder {
         let filter = self.cast(filter, dtype)?;
         let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
         let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
-        let (input, taps) = (self.data_sizes(x), self.dims(filter).to_vec());
+        let (input, taps) = (self.sizes(x).to_vec(), self.dims(filter).to_vec());
         let made = match rank {
             1 => {
                 let (pads, bias) = ([sliding.pads[0].0, sliding.pads[0].1], bias.is_some());
@@ -198,7 +200,7 @@ impl Builder {
         let dtype = self.element(x).storage();
         let filter = self.cast(filter, dtype)?;
         let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
-        let (input, taps) = (self.data_sizes(x), self.dims(filter).to_vec());
+        let (input, taps) = (self.sizes(x).to_vec(), self.dims(filter).to_vec());
         let made = match rank {
             1 => {
                 let wide = [input[0], input[1], 1.into(), input[2]];
@@ -321,8 +323,7 @@ impl Builder {
         let factor = self.cast(factor, DType::F32)?;
         let factor = self.expand(factor, &[filters])?;
         let data = self.element(x).storage();
-        let rows = |dims: &[u64]| if dims.len() == 3 { [dims[0], dims[1], 1, dims[2]] } else { four(dims) };
-        let signal = self.dims(x).len() == 3;
+        let signal = self.rank(x) == 3;
         let wide = if signal { sliding.with_row() } else { sliding.clone() };
         let made = Operation::Conv2dInt8(Conv2dInt8 {
             strides: two(&wide.strides),
@@ -334,7 +335,7 @@ impl Builder {
             least,
             most,
             bias: bias.is_some(),
-            ..Conv2dInt8::new(rows(self.dims(x)), rows(self.dims(filter)), data, out)
+            ..Conv2dInt8::new(planes(self.sizes(x)), planes(self.dims(filter)), data, out)
         });
         crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;
         let mut dims = made.outputs()[0].dims.clone();
@@ -370,8 +371,8 @@ impl Builder {
             // The sum of w * (x - z) is that of w * x less z times that of w, over the taps that lie inside.
             let sums = self.conv_of_known_bytes(x, 0, filter, filter_zero, sliding, groups)?;
             let one = self.float(self.element(x), 1.0)?;
-            let place = [&[1], &self.dims(x)[1..]].concat();
-            let ones = self.expand(one, &place)?;
+            let place = [&[Size::constant(1)], &self.sizes(x)[1..]].concat();
+            let ones = self.expand_to(one, &place)?;
             let taps = self.conv_of_known_bytes(ones, 0, filter, filter_zero, sliding, groups)?;
             let zero = self.reshape(zero, &[])?;
             let zero = self.cast(zero, DType::I32)?;
@@ -391,12 +392,11 @@ impl Builder {
     ) -> Result<TensorId> {
         let rank = self.convolved(x, filter, sliding)?;
         if rank == 1 {
-            let wide = |d: &[u64]| [d[0], d[1], 1, d[2]];
-            let (input, taps) = (wide(self.dims(x)), wide(self.dims(filter)));
-            let (x, filter) = (self.reshape(x, &input)?, self.reshape(filter, &taps)?);
+            let (input, taps) = (planes(self.sizes(x)), planes(self.dims(filter)));
+            let (x, filter) = (self.reshape_to(x, &input)?, self.reshape(filter, &taps)?);
             let made = self.conv_of_known_bytes(x, zero, filter, filter_zero, &sliding.with_row(), groups)?;
-            let dims = self.dims(made).to_vec();
-            return self.reshape(made, &[dims[0], dims[1], dims[3]]);
+            let dims = self.sizes(made).to_vec();
+            return self.reshape_to(made, &[dims[0], dims[1], dims[3]]);
         }
         if rank > 2 {
             return Err(
@@ -416,17 +416,19 @@ impl Builder {
         let one = self.float(DType::I8, 1.0)?;
         let ones = self.expand(one, &ones_dims)?;
         let of_group = self.conv2d_of_bytes(x, zero, ones, sliding, groups)?;
-        let out = self.dims(sums).to_vec();
-        let each = out[1] / groups.max(1);
-        let apart = self.reshape(of_group, &[out[0], groups, 1, out[2] * out[3]])?;
-        let sums = self.reshape(sums, &[out[0], groups, each, out[2] * out[3]])?;
+        let out = self.sizes(sums).to_vec();
+        let (filters, one) = (out[1].exact(), Size::constant(1));
+        let each = filters / groups.max(1);
+        let places = out[2] * out[3];
+        let apart = self.reshape_to(of_group, &[out[0], groups.into(), one, places])?;
+        let sums = self.reshape_to(sums, &[out[0], groups.into(), each.into(), places])?;
         let offset = match self.tensor(offset).elements() {
             1 => self.reshape(offset, &[])?,
-            n if n == out[1] => self.reshape(offset, &[groups, each, 1])?,
-            n => return Err(self.invalid(format!("{n} zero points for {} filters", out[1]))),
+            n if n == filters => self.reshape(offset, &[groups, each, 1])?,
+            n => return Err(self.invalid(format!("{n} zero points for {filters} filters"))),
         };
         let made = self.add_product(sums, apart, offset, 1)?;
-        self.reshape(made, &out)
+        self.reshape_to(made, &out)
     }
 
     fn conv2d_of_bytes(
@@ -447,7 +449,7 @@ impl Builder {
             pads: four_pads(sliding),
             groups,
             input_zero,
-            ..Conv2dInt8::new(four(self.dims(x)), four(self.dims(filter)), data, DType::I32)
+            ..Conv2dInt8::new(four(self.sizes(x)), four(self.dims(filter)), data, DType::I32)
         });
         crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;
         let dims = made.outputs()[0].dims.clone();
@@ -459,7 +461,7 @@ impl Builder {
     /// # Errors
     /// There are not as many.
     pub fn add_to_channels(&mut self, x: TensorId, bias: TensorId) -> Result<TensorId> {
-        let rank = self.dims(x).len();
+        let rank = self.rank(x);
         let mut dims = vec![1; rank.saturating_sub(1)];
         if let Some(first) = dims.first_mut() {
             *first = self.tensor(bias).elements();
@@ -479,6 +481,15 @@ fn three<N: Copy>(list: &[N]) -> [N; 3] {
 
 pub(super) fn four<N: Copy>(list: &[N]) -> [N; 4] {
     [list[0], list[1], list[2], list[3]]
+}
+
+/// The sizes of a signal as those of images of one row, or those of images.
+fn planes<N: Copy + From<u32>>(dims: &[N]) -> [N; 4] {
+    if let [images, channels, places] = dims {
+        [*images, *channels, N::from(1u32), *places]
+    } else {
+        four(dims)
+    }
 }
 
 pub(super) fn four_pads(sliding: &Sliding) -> [u64; 4] {

@@ -90,37 +90,6 @@ impl Builder {
         Ok(symbols)
     }
 
-    /// The only element of a tensor of integers as a size, which the host reads once however often it is asked for.
-    ///
-    /// # Errors
-    /// As [`Builder::read`].
-    pub fn read_number(&mut self, id: TensorId, what: &str) -> Result<Size> {
-        if let Some(known) = self.number_read(id) {
-            return Ok(known);
-        }
-        let sizes = self.read(id, what, 0, MOST_SIZE)?;
-        let [size] = sizes[..] else {
-            return Err(self.invalid(format!("{what} is {} numbers", sizes.len())));
-        };
-        if self.is_in_body() {
-            self.numbers.insert(id, size);
-        }
-        Ok(size)
-    }
-
-    /// The size that the only element of a tensor is, if it is known or was read before.
-    pub fn number_read(&self, id: TensorId) -> Option<Size> {
-        if let Some([known]) = self.size_values(id).as_deref() {
-            return Some(*known);
-        }
-        self.numbers.get(&id).copied()
-    }
-
-    /// Whether sizes may be numbers that data decide.
-    pub fn takes_data(&self) -> bool {
-        self.trace.is_some()
-    }
-
     /// The elements of a small tensor that decides sizes, each known or a scalar of `i64`.
     ///
     /// # Errors
@@ -178,6 +147,36 @@ impl Builder {
         let example = sizes.iter().map(|size| size.signed_value()).max().unwrap_or(0);
         self.data.push(DataSymbol { name: name.clone(), least, most });
         Some(trace.data_symbol(&name, example.clamp(least, most.max(2)), least, most.max(2)))
+    }
+
+    /// A symbol for a size that data decide, without anything that is read: whoever asks sets it ([`Builder::set`]). None where
+    /// the front end does not have such sizes.
+    pub fn size_of_data(&mut self, what: &str, least: i64, most: i64) -> Option<Size> {
+        let trace = self.trace.clone()?;
+        let name = format!("{what} of {}", self.location());
+        self.data.push(DataSymbol { name: name.clone(), least, most });
+        Some(trace.data_symbol(&name, EXAMPLE.clamp(least, most.max(2)), least, most.max(2)))
+    }
+
+    /// Gives symbols, which came about one behind the other, values that are computed of others.
+    ///
+    /// # Errors
+    /// The work was ended.
+    pub fn set(&mut self, symbols: &[Size], values: &[Size]) -> Result<()> {
+        let Some(first) = symbols.first().and_then(|first| first.symbols().first().copied()) else {
+            return Ok(());
+        };
+        self.push(
+            NodeOp::Host(HostWork::Set { first, values: values.to_vec() }),
+            &[],
+            &[] as &[(ElementType, Vec<Size>)],
+        )
+        .map(drop)
+    }
+
+    /// Number of symbols so far.
+    pub fn symbols(&self) -> usize {
+        self.trace.as_ref().map_or(0, |trace| trace.symbols().len())
     }
 
     /// The node that gives symbols their values.
@@ -343,12 +342,6 @@ impl Builder {
             let along = program.call(Function::Mul, &[x[1], x[2]]);
             program.call(Function::Add, &[x[0], along])
         })
-    }
-
-    /// The sizes of a tensor, of which those stay open that data decide; others are fixed, where an operation does best for one.
-    pub(super) fn data_sizes(&self, id: TensorId) -> Vec<Size> {
-        let own = self.sizes(id).iter();
-        own.map(|size| if size.is_data() { *size } else { size.exact_signed().into() }).collect()
     }
 
     /// Whether nodes go to the body of the function, and not to a region inside of it.

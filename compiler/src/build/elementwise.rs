@@ -51,6 +51,8 @@ impl Builder {
         element: ElementType,
         compute: &mut dyn FnMut(&mut Expression, &[Operand]) -> Operand,
     ) -> Result<TensorId> {
+        let aligned = self.aligned(ids)?;
+        let ids = &aligned[..];
         let dims = self.broadcast_sizes(ids)?;
         let mut program = Expression::default();
         let mut operands = Vec::new();
@@ -67,6 +69,42 @@ impl Builder {
             ids.iter().map(|id| (self.element(*id).storage(), self.sizes(*id).to_vec())).collect();
         let operation = Operation::Elementwise(Elementwise::new(inputs, program));
         self.kernel1(operation, ids, element, &dims)
+    }
+
+    /// Tensors that are broadcast, with dimensions repeated that may have one element by what data decide.
+    fn aligned(&mut self, ids: &[TensorId]) -> Result<Vec<TensorId>> {
+        let is_data = |id: &TensorId| self.sizes(*id).iter().any(|size| size.is_data());
+        if ids.len() < 2 || !ids.iter().any(is_data) {
+            return Ok(ids.to_vec());
+        }
+        let rank = ids.iter().map(|id| self.rank(*id)).max().unwrap_or(0);
+        let one = |size: Size| size.is(1.into());
+        let (mut target, mut joins) = (vec![Size::constant(1); rank], false);
+        for id in ids {
+            let own = self.sizes(*id);
+            for (dim, size) in target[rank - own.len()..].iter_mut().zip(own) {
+                if size.is(*dim) || one(*size) {
+                    continue;
+                }
+                if one(*dim) {
+                    *dim = *size;
+                } else if size.is_data() || dim.is_data() {
+                    (*dim, joins) = (broadcast_of_data(*dim, *size), true);
+                }
+            }
+        }
+        if !joins {
+            return Ok(ids.to_vec());
+        }
+        let mut made = Vec::new();
+        for id in ids {
+            let own = self.sizes(*id).to_vec();
+            let target = &target[rank - own.len()..];
+            let to = |(own, to): (&Size, &Size)| if one(*own) { *own } else { *to };
+            let to: Vec<Size> = own.iter().zip(target).map(to).collect();
+            made.push(self.expand_to(*id, &to)?);
+        }
+        Ok(made)
     }
 
     /// A function of one tensor; the result has its type.
@@ -105,4 +143,17 @@ impl Builder {
     pub fn as_f32(&mut self, tensor: TensorId) -> Result<TensorId> {
         self.cast(tensor, DType::F32)
     }
+}
+
+/// What two sizes are broadcast to, one of which data decide: they are equal, or one of them is 1, which is promised.
+fn broadcast_of_data(a: Size, b: Size) -> Size {
+    for (known, other) in [(a, b), (b, a)] {
+        if known.is_constant() {
+            ((other - 1) * (other - known)).agrees(0);
+            return known;
+        }
+    }
+    ((a - 1) * (b - 1) * (a - b)).agrees(0);
+    // Nothing beside a 1 is nothing.
+    a.max(b) * a.min(1) * b.min(1)
 }

@@ -29,6 +29,7 @@ mod quantize;
 mod random;
 mod recurrent;
 mod reduce;
+mod repeat;
 mod resize;
 mod rows;
 mod sample;
@@ -49,7 +50,7 @@ pub use norm::Normalization;
 pub use quant_conv::{Quantum, Requantized};
 pub use quant_product::{QuantRows, QuantWeights};
 pub use recurrent::RecurrentLayer;
-pub use resize::{Placement, ResizedAxis, Resizing};
+pub use resize::{OpenAxis, Placement, ResizedAxis, Resizing, fraction};
 pub use rows::{RowFormat, RowMatrix};
 pub use sample::{Between, Outside};
 pub use shape::Range;
@@ -58,7 +59,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use halite_ops::{Operation, Values};
-use halite_sizes::Size;
+use halite_sizes::{Size, Trace};
 
 use self::budget::{Budget, Cost};
 use crate::{
@@ -103,12 +104,10 @@ pub struct Builder {
     /// Ends the building from outside.
     control: Control,
     /// Where sizes that data decide come about, in a front end that has them.
-    trace: Option<halite_sizes::Trace>,
+    trace: Option<Trace>,
     data: Vec<crate::graph::DataSymbol>,
     /// The places for which a tensor holds, where they were looked for in the body.
     places_of: HashMap<TensorId, TensorId>,
-    /// Single numbers that were read in the body, as sizes.
-    numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
     /// What floats are made of, for those that make codes of them.
@@ -122,6 +121,7 @@ pub struct Builder {
 pub struct Mark {
     open: usize,
     nodes: usize,
+    promises: usize,
 }
 
 impl Builder {
@@ -389,13 +389,20 @@ impl Builder {
 
     /// A point to which [`Builder::rollback`] can go back.
     pub fn mark(&self) -> Mark {
-        Mark { open: self.open.len(), nodes: self.open.last().map_or(0, |region| region.nodes.len()) }
+        let promises = self.trace.as_ref().map_or(0, Trace::count_promises);
+        Mark {
+            open: self.open.len(),
+            nodes: self.open.last().map_or(0, |region| region.nodes.len()),
+            promises,
+        }
     }
 
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
     pub fn rollback(&mut self, mark: Mark) {
         self.places_of.clear();
-        self.numbers.clear();
+        if let Some(trace) = &self.trace {
+            trace.forget_promises(mark.promises);
+        }
         self.open.truncate(mark.open);
         if let Some(region) = self.open.last_mut() {
             region.nodes.truncate(mark.nodes);

@@ -33,7 +33,7 @@ impl Builder {
         if borders.iter().all(|border| *border == (0, 0)) {
             return Ok(tensor);
         }
-        let (element, dims) = (self.element(tensor), self.data_sizes(tensor));
+        let (element, dims) = (self.element(tensor), self.sizes(tensor).to_vec());
         let all: Vec<Bordered> = dims.iter().zip(borders).map(|(size, (a, z))| (*size, *a, *z)).collect();
         let size = |(size, before, behind): &Bordered| {
             let size = *size + Size::from(*before) + Size::from(*behind);

@@ -6,6 +6,8 @@ use halite_ops::{
     pool2d::{Pool2d, Pooling},
 };
 
+use halite_sizes::Size;
+
 use super::{Builder, Result, conv::Sliding};
 use crate::graph::{TensorId, elements};
 use halite_ops::{Values, pad::Border};
@@ -30,7 +32,7 @@ impl Builder {
         sliding: &Sliding,
         ceil: bool,
     ) -> Result<TensorId> {
-        let (element, dims) = (self.element(tensor), self.dims(tensor).to_vec());
+        let (element, dims) = (self.element(tensor), self.sizes(tensor).to_vec());
         let rank = kernel.len();
         if dims.len() < 2 || dims.len() != rank + 2 || !sliding.has_dims(rank) {
             return Err(self.invalid(format!(
@@ -50,7 +52,7 @@ impl Builder {
             (made, current) = self.pool_two(made, &current, kind, kernel, sliding, ceil, first..end)?;
             end = first;
         }
-        let made = self.reshape(made, &current)?;
+        let made = self.reshape_to(made, &current)?;
         self.cast(made, element)
     }
 
@@ -59,28 +61,33 @@ impl Builder {
     fn pool_two(
         &mut self,
         tensor: TensorId,
-        dims: &[u64],
+        dims: &[Size],
         kind: Pooling,
         kernel: &[u64],
         sliding: &Sliding,
         ceil: bool,
         range: std::ops::Range<usize>,
-    ) -> Result<(TensorId, Vec<u64>)> {
+    ) -> Result<(TensorId, Vec<Size>)> {
         let dtype = self.element(tensor).storage();
-        let (behind, at) = (elements(&dims[range.end + 2..]), range.start + 2);
-        let outer = elements(&dims[..at]);
+        let at = range.start + 2;
+        let (behind, outer): (Size, Size) =
+            (dims[range.end + 2..].iter().product(), dims[..at].iter().product());
         // With dimensions behind, which have been pooled, one dimension at a time.
         let two = |list: &[u64], other: u64| match &list[range.clone()] {
             [rows, columns] => [*rows, *columns],
             [one] => [*one, other],
             _ => [other, other],
         };
-        if range.len() == 2 && behind != 1 {
+        if range.len() == 2 && range.end < dims.len() - 2 {
             let last = range.start + 1..range.end;
             let (made, dims) = self.pool_two(tensor, dims, kind, kernel, sliding, ceil, last)?;
             return self.pool_two(made, &dims, kind, kernel, sliding, ceil, range.start..range.start + 1);
         }
-        let [rows, columns] = two(&dims[2..], behind);
+        let [rows, columns] = match dims[2..][range.clone()] {
+            [rows, columns] => [rows, columns],
+            [one] => [one, behind],
+            _ => [behind, behind],
+        };
         let (before, after): (Vec<u64>, Vec<u64>) = sliding.pads.iter().copied().unzip();
         let ([top, left], [bottom, right]) = (two(&before, 0), two(&after, 0));
         let made = Pool2d {
@@ -88,14 +95,14 @@ impl Builder {
             dilations: two(&sliding.dilations, 1),
             pads: [top, left, bottom, right],
             ceil,
-            ..Pool2d::new([outer, 1, rows, columns], two(kernel, 1), kind, dtype)
+            ..Pool2d::new([outer, 1.into(), rows, columns], two(kernel, 1), kind, dtype)
         };
         let operation = Operation::Pool2d(made);
         crate::backend::check(&operation).map_err(|reason| self.invalid(reason))?;
         let out = operation.outputs()[0].dims.clone();
         let mut result = dims.to_vec();
         for (i, size) in range.clone().zip([out[2], out[3]]) {
-            result[i + 2] = size.exact();
+            result[i + 2] = size;
         }
         Ok((self.kernel1(operation, &[tensor], dtype.into(), &result)?, result))
     }

@@ -5,6 +5,8 @@ use halite_ops::{
     expression::{Function, Node, Operand, Scalar, Type},
 };
 
+use halite_sizes::Size;
+
 use super::{Builder, Range, Result};
 use crate::graph::{ElementType, TensorId};
 
@@ -95,7 +97,7 @@ impl Builder {
     pub fn quantization(
         &mut self,
         value: TensorId,
-        dims: &[u64],
+        dims: &[Size],
         axis: usize,
         block: u64,
     ) -> Result<TensorId> {
@@ -103,7 +105,7 @@ impl Builder {
         if own.iter().all(|size| *size == 1) && block == 0 {
             return self.reshape(value, &[]);
         }
-        let fits = |size: &u64| axis < dims.len() && *size == dims[axis];
+        let fits = |size: &u64| axis < dims.len() && *size == dims[axis].exact();
         if let ([size], 0) = (&own[..], block)
             && fits(size)
         {
@@ -111,6 +113,7 @@ impl Builder {
             shape[axis] = *size;
             return self.reshape(value, &shape);
         }
+        let dims: Vec<u64> = dims.iter().map(|size| size.exact()).collect();
         let blocks = |d: usize| if d == axis { dims[d].div_ceil(block.max(1)) } else { dims[d] };
         if block == 0
             || own.len() != dims.len()

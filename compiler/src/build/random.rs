@@ -10,8 +10,10 @@ use halite_ops::{
     expression::{Expression, Function, Operand, Scalar, Type},
 };
 
+use halite_sizes::Size;
+
 use super::{Builder, Range, Result};
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 /// What multiplies words 0 and 2 of the counter.
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -50,7 +52,12 @@ impl Builder {
     ///
     /// # Errors
     /// There are more than 2^32 elements.
-    pub fn uniform(&mut self, dims: &[u64], [low, high]: [f32; 2], seed: Option<f32>) -> Result<TensorId> {
+    pub fn uniform<N: Into<Size> + Copy>(
+        &mut self,
+        dims: &[N],
+        [low, high]: [f32; 2],
+        seed: Option<f32>,
+    ) -> Result<TensorId> {
         let source = self.source(seed);
         self.random(dims, source, |p, words| {
             let unit = unit(p, words[0]);
@@ -63,7 +70,12 @@ impl Builder {
     ///
     /// # Errors
     /// There are more than 2^32 elements.
-    pub fn normal(&mut self, dims: &[u64], [mean, scale]: [f32; 2], seed: Option<f32>) -> Result<TensorId> {
+    pub fn normal<N: Into<Size> + Copy>(
+        &mut self,
+        dims: &[N],
+        [mean, scale]: [f32; 2],
+        seed: Option<f32>,
+    ) -> Result<TensorId> {
         let source = self.source(seed);
         self.random(dims, source, |p, words| {
             let square = minus_two_log(p, words[0]);
@@ -90,19 +102,21 @@ impl Builder {
     /// What `compute` makes of the four words of each element.
     fn random(
         &mut self,
-        dims: &[u64],
+        dims: &[impl Into<Size> + Copy],
         source: Source,
         compute: impl FnOnce(&mut Expression, [Operand; 4]) -> Operand,
     ) -> Result<TensorId> {
-        let count = elements(dims);
-        if count > 1 << 32 {
+        let dims: Vec<Size> = dims.iter().map(|size| (*size).into()).collect();
+        let count: Size = dims.iter().product();
+        if !count.stays_within(1i64 << 32) {
             return Err(
                 self.unsupported(format!("{count} random numbers in one tensor; there are up to 2^32"))
             );
         }
-        let line = count.clamp(1, LINE);
+        let line = if count.is_constant() { count.exact().clamp(1, LINE) } else { LINE };
         let lines = count.div_ceil(line);
-        let down = self.places(DType::U32, &[lines, 1])?;
+        let down = self.line_of_places(DType::U32, lines)?;
+        let down = self.reshape_to(down, &[lines, 1.into()])?;
         let right = self.places(DType::U32, &[1, line])?;
         let made = self.map(&[down, right], DType::F32, |p, x| {
             let start = p.call(Function::Mul, &[x[0], word(line as u32)]);
@@ -110,9 +124,14 @@ impl Builder {
             let words = philox(p, source.key, [place, word(0), word(source.stream), word(0)]);
             compute(p, words)
         })?;
-        let all = self.reshape(made, &[lines * line])?;
-        let own = self.slice(all, &[Range { start: 0, step: 1, count }])?;
-        self.reshape(own, dims)
+        let all = self.reshape_to(made, &[lines * line])?;
+        let own = if count.is_constant() {
+            self.slice(all, &[Range { start: 0.into(), step: 1, count }])?
+        } else {
+            // There are as many, or up to a line more.
+            self.first(all, count)?
+        };
+        self.reshape_to(own, &dims)
     }
 }
 
@@ -314,7 +333,7 @@ mod tests {
         assert_eq!(made(Some(5.0)), made(Some(5.0)));
         assert_ne!(made(Some(5.0)), made(Some(6.0)));
         assert_ne!(made(None), made(None));
-        let error = b.uniform(&[1 << 33], [0.0, 1.0], None).unwrap_err();
+        let error = b.uniform(&[1u64 << 33], [0.0, 1.0], None).unwrap_err();
         assert!(error.to_string().contains("2^32"), "{error}");
         let none = b.normal(&[0, 3], [0.0, 1.0], None).unwrap();
         assert_eq!(b.dims(none), [0, 3]);

@@ -208,7 +208,7 @@ mod tests {
         let width = b.dims(x)[2];
         let rows = cell.gates() * hidden;
         let zero = b.float(DType::F32, 0.0).unwrap();
-        let mut input = |b: &mut Builder, dims: &[u64]| {
+        let input = |b: &mut Builder, dims: &[u64]| {
             let name = format!("w{}", b.graph.inputs.len());
             b.input(&name, F32, dims).unwrap()
         };

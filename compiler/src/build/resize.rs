@@ -63,6 +63,17 @@ pub struct Resizing {
     pub extrapolation: f64,
 }
 
+/// A dimension that is resized, where sizes are open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OpenAxis {
+    /// Which.
+    pub axis: usize,
+    /// Size of the result.
+    pub size: Size,
+    /// Places of the source for each of the result, as a fraction; none where that is source by result.
+    pub step: Option<(Size, Size)>,
+}
+
 /// Weights of places of the source, for one place of the result.
 type Weights = Vec<(u64, f64)>;
 
@@ -108,6 +119,52 @@ impl Builder {
         if how.placement == Placement::Crop { self.extrapolate(made, &dims, &changed, how) } else { Ok(made) }
     }
 
+    /// The same where sizes are open. None for what no kernel does for open sizes: antialiasing, parts of the source, more than
+    /// three dimensions, and corners that are aligned by a scale.
+    ///
+    /// # Errors
+    /// An axis is none of the tensor's.
+    pub fn resize_open(
+        &mut self,
+        tensor: TensorId,
+        axes: &[OpenAxis],
+        how: &Resizing,
+    ) -> Result<Option<TensorId>> {
+        let dims = self.sizes(tensor).to_vec();
+        let changes = |axis: &&OpenAxis| axis.step.is_some() || !dims[axis.axis].is(axis.size);
+        let changed: Vec<OpenAxis> = axes.iter().filter(changes).copied().collect();
+        let Some(first) = changed.iter().map(|axis| axis.axis).min() else { return Ok(Some(tensor)) };
+        let Placement::Plain(coordinates) = how.placement else { return Ok(None) };
+        let excludes = how.exclude_outside && how.interpolation == Interpolation::Linear;
+        let by_scale =
+            coordinates == Coordinates::AlignCorners && changed.iter().any(|axis| axis.step.is_some());
+        if how.antialias || excludes || by_scale || dims.len() - first > 3 {
+            return Ok(None);
+        }
+        let (element, mut result) = (self.element(tensor), dims.clone());
+        let mut steps: Vec<(Size, Size)> = dims.iter().map(|_| (1.into(), 1.into())).collect();
+        for axis in &changed {
+            result[axis.axis] = axis.size;
+            steps[axis.axis] = axis.step.unwrap_or((dims[axis.axis], axis.size));
+        }
+        let nearest = how.interpolation == Interpolation::Nearest;
+        let own = if nearest { tensor } else { self.floats_of(tensor)? };
+        let (step, step_of) = steps[first..].iter().copied().unzip();
+        let images: Size = dims[..first].iter().product();
+        let dtype = self.element(own).storage();
+        let made = resize::Resize {
+            step,
+            step_of,
+            coordinates,
+            nearest: how.nearest,
+            cubic: how.cubic.into(),
+            exclude_outside: how.exclude_outside,
+            ..resize::Resize::new(images, &dims[first..], &result[first..], how.interpolation, dtype)
+        };
+        let made = self.kernel1(Operation::Resize(made), &[own], dtype.into(), &result)?;
+        self.cast(made, element).map(Some)
+    }
+
     fn floats_of(&mut self, tensor: TensorId) -> Result<TensorId> {
         let kept = matches!(self.element(tensor), ElementType::Of(dtype) if FLOATS.contains(&dtype));
         if kept { Ok(tensor) } else { self.as_f32(tensor) }
@@ -124,7 +181,7 @@ impl Builder {
         }
         let input = dims[first..].to_vec();
         let mut output = input.clone();
-        let (mut step, mut step_of) = (vec![1; input.len()], vec![1; input.len()]);
+        let (mut step, mut step_of) = (vec![1u64; input.len()], vec![1; input.len()]);
         for axis in axes {
             let (at, source) = (axis.axis - first, dims[axis.axis]);
             let whole = axis.scale * source as f64;
@@ -142,8 +199,8 @@ impl Builder {
         }
         // An axis between that stays as it is has steps of 1, which the default of kernels is too.
         let made = resize::Resize {
-            step,
-            step_of,
+            step: step.iter().map(Size::from).collect(),
+            step_of: step_of.iter().map(Size::from).collect(),
             coordinates,
             nearest: how.nearest,
             cubic: how.cubic.into(),
@@ -303,7 +360,7 @@ fn cubic(x: f64, a: f64) -> f64 {
 }
 
 /// The fraction with a small denominator that a scale, which was an `f32`, is.
-fn fraction(scale: f64) -> Option<(u64, u64)> {
+pub fn fraction(scale: f64) -> Option<(u64, u64)> {
     (1..=MOST_PARTS).find_map(|parts| {
         let of = (scale * parts as f64).round();
         let same = (of / parts as f64) as f32 == scale as f32;

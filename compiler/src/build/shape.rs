@@ -163,13 +163,23 @@ impl Builder {
         let to: Vec<Size> = to.iter().map(|size| (*size).into()).collect();
         let dims = self.sizes(tensor).to_vec();
         let lead = to.len().checked_sub(dims.len());
-        let fits = |(own, to): (&Size, &Size)| *own == 1 || own.agrees(*to);
+        // Of a size that data decide it is promised that it is this one, or 1.
+        let by_data = |own: Size, to: Size| !own.is(to) && (own.is_data() || to.is_data() && own != 1);
+        let fits = |(own, to): (&Size, &Size)| match by_data(*own, *to) {
+            true => ((*own - 1) * (*own - *to)).agrees(0),
+            false => *own == 1 || own.agrees(*to),
+        };
         let Some(lead) = lead.filter(|lead| dims.iter().zip(&to[*lead..]).all(fits)) else {
             return Err(self.invalid(format!("{} is not broadcast to {to:?}", self.describe(&[tensor]))));
         };
         let mut walk: Vec<(Size, Size)> = to[..lead].iter().map(|size| (*size, 0.into())).collect();
         for ((own, to), stride) in dims.iter().zip(&to[lead..]).zip(strides(&dims)) {
-            walk.push((*to, if *own == 1 && *to != 1 { 0.into() } else { stride }));
+            let stride = match by_data(*own, *to) {
+                true => stride * (*own - 1).min(1).max(0),
+                false if *own == 1 && *to != 1 => 0.into(),
+                false => stride,
+            };
+            walk.push((*to, stride));
         }
         self.walk(tensor, Walk { dims: walk, offset: 0.into() }, &to)
     }

@@ -81,6 +81,14 @@ impl Builder {
         }
     }
 
+    /// A tensor that the host or a device can read: elements that are known as expressions are computed.
+    ///
+    /// # Errors
+    /// As [`Builder::push`].
+    pub fn written(&mut self, id: TensorId) -> Result<TensorId> {
+        self.stored(id)
+    }
+
     /// A tensor that a device can read: elements that are known as expressions are written when they have their values.
     pub(super) fn stored(&mut self, id: TensorId) -> Result<TensorId> {
         let tensor = self.tensor(id);

@@ -119,11 +119,24 @@ impl Call<'_> {
         self.code.op(Op::AddI64, &[number.into(), one.into(), number.into()]);
         let ahead = matches!((most, next), (Number::Known(..=MOST_AHEAD), Number::Known(_)));
         if !ahead && matches!(next, Number::Known(_)) {
-            self.wait();
+            self.wait_now_and_then(number, registers.high);
         }
         self.truth(*next);
         self.code.branch(self.flag, head, exit);
         self.code.block(exit);
+    }
+
+    /// Waits behind every so many runs: what is handed to the device and not done yet takes memory.
+    fn wait_now_and_then(&mut self, run: Reg, scratch: Reg) {
+        let [wait, go] = [(); 2].map(|()| self.code.label());
+        let (mask, zero) = (self.code.i64(MOST_AHEAD - 1), self.code.i64(0));
+        self.code.op(Op::AndI64, &[run.into(), mask.into(), scratch.into()]);
+        self.code.op(Op::CmpNeI64, &[scratch.into(), zero.into(), self.flag.into()]);
+        self.code.branch(self.flag, go, wait);
+        self.code.block(wait);
+        self.wait();
+        self.code.jump(go);
+        self.code.block(go);
     }
 
     /// Writes the number of the run to where the device reads it.

@@ -111,7 +111,9 @@ pub enum NodeOp {
     If(Box<[Region; 2]>),
     /// A region again and again. Inputs: the most runs (`i64` scalar), whether to run at all (boolean scalar), initial
     /// values of what is carried. The region's parameters: the number of the run (`i64` scalar), the condition, what is
-    /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried.
+    /// carried; its results: the next condition, what is carried. Outputs: the final values of what is carried. Where sizes of
+    /// that change from run to run, those of outputs are symbols that a [`HostWork::Set`] gives the first values before the node, and
+    /// another those of the run at the body's end; those of parameters are symbols that the body's first nodes set to these.
     Loop(Box<Region>),
     /// Work of the host between two recordings: it waits for the inputs, and nodes behind it may have sizes that it gives. It
     /// has no outputs.

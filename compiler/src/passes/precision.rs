@@ -263,7 +263,7 @@ fn changed(operation: &Operation, precision: Precision) -> Option<Operation> {
     match operation {
         Operation::QuantMatMul(_) | Operation::Conv2dInt8(_) | Operation::Embedding(_) => return None,
         // Weights stay as they are in their file.
-        Operation::BlockMatMul(_) | Operation::BlockRows(_) => return None,
+        Operation::BlockMatMul(_) | Operation::BlockRows(_) | Operation::ExpertMatMul(_) => return None,
         // A cache is not converted for what is appended to it.
         Operation::KvAppend(_) if precision == Precision::F32 => return None,
         // 16 bits hold infinity, too; borders of it stay as they were, so that modules do.

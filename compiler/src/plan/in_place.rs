@@ -120,6 +120,42 @@ impl<'a> Body<'a> {
     }
 }
 
+/// What a loop's body computes in the memory of what it is given, by the number of the parameter: results of operations that
+/// change some elements of one, which nothing else reads.
+pub(super) fn carried_in_place(body: &Region) -> HashMap<TensorId, usize> {
+    let mut shown: HashMap<TensorId, TensorId> = HashMap::new();
+    for node in body.nodes.iter().filter(|node| matches!(node.op, NodeOp::View)) {
+        shown.insert(node.outputs[0], node.inputs[0]);
+    }
+    let root = |mut id: TensorId| {
+        while let Some(from) = shown.get(&id) {
+            id = *from;
+        }
+        id
+    };
+    let mut found = HashMap::new();
+    // The condition is no value that is carried.
+    for (index, result) in body.results.iter().enumerate().skip(1) {
+        let (result, parameter) = (root(*result), body.parameters[index + 1]);
+        let Some(node) = body.nodes.iter().find(|node| node.outputs.contains(&result)) else { continue };
+        let NodeOp::Operation(operation) = &node.op else { continue };
+        let Some(input) = updated(operation).filter(|input| root(node.inputs[*input]) == parameter) else {
+            continue;
+        };
+        let mut others =
+            body.nodes.iter().filter(|node| !matches!(node.op, NodeOp::View)).flat_map(|other| {
+                let is_own = std::ptr::eq(other, node);
+                let read = read_by(other).into_iter().enumerate();
+                read.filter(move |(place, _)| !(is_own && *place == input)).map(|(_, id)| id)
+            });
+        let also_given = body.results.iter().filter(|id| root(**id) == parameter).count();
+        if also_given == 0 && others.all(|id| root(id) != parameter) {
+            found.insert(result, index + 1);
+        }
+    }
+    found
+}
+
 /// The input that an operation changes some elements of and leaves the others: its result can have the same memory.
 fn updated(operation: &Operation) -> Option<usize> {
     match operation {

@@ -47,6 +47,7 @@ impl OnDevice {
 impl Engine for OnDevice {
     fn run(&self, mut graph: Graph, inputs: &[BoundValue]) -> Result<Ran> {
         let began = Instant::now();
+        let _entered = graph.enter();
         passes::optimize(&mut graph)?;
         let outputs: Vec<_> = graph.outputs.iter().map(|port| graph.tensor(port.tensor).clone()).collect();
         let compiled = compile(&Program::of("main", graph), &self.options, &Control::default())?;

@@ -32,7 +32,7 @@ pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
 pub(crate) use files::{Files, read};
 pub use halite_compiler::{
     ModelFormat, PrintGraph,
-    explain::Report,
+    explain::{FunctionReport, OperationReport, Report, SizeReport, TargetReport, WorkReport},
     frontends::outline::{self, Outline},
 };
 pub use model::{Model, OpenOptions};

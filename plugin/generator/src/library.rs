@@ -12,7 +12,7 @@ pub const FOLDER: &str = "capi/src";
 const HEAD: &str = "lib.rs";
 
 /// The files that have functions or numbers, in the order in which a reader meets what is in them.
-pub const FILES: [&str; 21] = [
+pub const FILES: [&str; 22] = [
     "version",
     "failure",
     "error",
@@ -22,6 +22,7 @@ pub const FILES: [&str; 21] = [
     "source",
     "drivers",
     "device",
+    "vulkan",
     "tensor",
     "value",
     "values",

@@ -1,15 +1,16 @@
 //! Coordinates of resized images, as exact fractions.
 
-use halite_ops::axis::Axis;
+use halite_ops::axis::Line;
+use halite_sizes::Size;
 
 use crate::Unfit;
 
 /// Numbers for a kernel: source places, factor, start, divisor.
-pub(super) fn told(axis: &Axis) -> Result<[u32; 4], Unfit> {
-    let last = axis.factor * (i128::from(axis.result) - 1).max(0) + axis.start;
-    let largest = 2 * last.max(axis.start.abs()) + 3 * axis.divisor;
-    if largest >= 1 << 31 || axis.source >= 1 << 31 {
+pub(super) fn told(line: &Line) -> Result<[Size; 4], Unfit> {
+    let last = line.factor * (line.result - 1).max(0) + line.start;
+    let largest = last.max(line.start).max(-line.start) * 2 + line.divisor * 3;
+    if largest >= 1i64 << 31 || line.source >= 1i64 << 31 {
         return Err(Unfit("counts places as fractions with 31 bits, which these sizes exceed".into()));
     }
-    Ok([axis.source as u32, axis.factor as u32, axis.start as i32 as u32, axis.divisor as u32])
+    Ok([line.source, line.factor, line.start, line.divisor])
 }

@@ -92,7 +92,7 @@ pub(super) fn pointwise(shape: &Convolution, kernel: KernelInputs<'_>) -> Result
     mostly_there(shape, filters)?;
     let pixels = w.input[0] * w.input[1];
     // Of a number that data decide nothing is known.
-    let quads = p("quads")? != 0 && !pixels.is_data() && pixels.is_multiple_of(4);
+    let quads = p("quads")? != 0 && divides(pixels, 4);
     let weight_quads = shape.channels.is_multiple_of(4);
     let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
     let grid = [
@@ -111,12 +111,12 @@ pub(super) fn strips(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Pl
         return Err(Unfit("wants a kernel of 3x3 with strides of 1 and no dilation".into()));
     }
     at_least(shape, p("min_filters")?)?;
-    let [rows, columns] = w.output().map(Size::exact);
+    let [rows, columns] = w.output();
     let strips = rows.div_ceil(4) * columns;
     let lanes = lanes_for(strips, 1, p("lanes")?);
     let blocks = u64::from(fixed_groups(shape.filters, p("channels")?)?) * shape.groups;
-    let grid = [fixed_groups(strips, lanes)?, fixed("a number of filters", blocks)?, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, vec![lanes], grid.map(Size::from))?))
+    let grid = [groups(strips, lanes)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
 }
 
 /// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3.
@@ -127,9 +127,9 @@ pub(super) fn patches(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<P
     mostly_there(shape, filters)?;
     let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
     let grid =
-        [patch_groups(shape, across, lanes)?, fixed("a number of filters", blocks)?, images_32(shape)?];
+        [patch_groups(shape, across, lanes)?, narrow("a number of filters", blocks)?, images_32(shape)?];
     let [least, most] = kernel.limits();
-    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid.map(Size::from))?))
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
 }
 
 /// An invocation for `filters` filters at `across` neighbours, with a kernel of `columns` columns.
@@ -145,14 +145,14 @@ pub(super) fn rows(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan
     }
     let [least, most] = kernel.limits();
     mostly_there(shape, filters)?;
-    let [rows, columns] = w.output().map(Size::exact);
+    let [rows, columns] = w.output();
     let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
     let grid = [
-        fixed_groups(rows * columns.div_ceil(across.max(1).into()), lanes)?,
-        fixed("a number of filters", blocks)?,
+        groups(rows * columns.div_ceil(across.max(1)), lanes)?,
+        narrow("a number of filters", blocks)?,
         images_32(shape)?,
     ];
-    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid.map(Size::from))?))
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
 }
 
 /// An invocation for four rows of `across` places of one filter over one channel, with a kernel of 3x3.
@@ -166,9 +166,9 @@ pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: KernelInputs<'_
     let filters = fixed("filters", shape.groups * shape.filters)?;
     kernel.more.extend([filters, 0]);
     let [least, most] = kernel.limits();
-    let quads = shape.window.output()[1].exact().is_multiple_of(4);
-    let grid = [patch_groups(shape, across, lanes)?, filters, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid.map(Size::from))?))
+    let quads = divides(shape.window.output()[1], 4);
+    let grid = [patch_groups(shape, across, lanes)?, filters.into(), images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid)?))
 }
 
 /// Whether patches of results can be computed.
@@ -184,9 +184,15 @@ fn patched(shape: &Convolution, stride: u32) -> Result<(), Unfit> {
 }
 
 /// Workgroups for patches of four rows by `across` places.
-fn patch_groups(shape: &Convolution, across: u32, lanes: u32) -> Result<u32, Unfit> {
-    let [rows, columns] = shape.window.output().map(Size::exact);
-    fixed_groups(rows.div_ceil(4) * columns.div_ceil(across.max(1).into()), lanes)
+fn patch_groups(shape: &Convolution, across: u32, lanes: u32) -> Result<Size, Unfit> {
+    let [rows, columns] = shape.window.output();
+    groups(rows.div_ceil(4) * columns.div_ceil(across.max(1)), lanes)
+}
+
+/// Whether a number divides a size whatever callers and data decide.
+pub(super) fn divides(size: Size, by: u32) -> bool {
+    let rest = size % u64::from(by);
+    rest.is_constant() && rest == 0
 }
 
 /// Refuses kernels that compute many filters at a time where few of them are there: what is computed of others is lost.
@@ -226,8 +232,8 @@ fn at_least(shape: &Convolution, filters: u32) -> Result<(), Unfit> {
     Ok(())
 }
 
-pub(super) fn images_32(shape: &Convolution) -> Result<u32, Unfit> {
-    fixed("a number of images", shape.images)
+pub(super) fn images_32(shape: &Convolution) -> Result<Size, Unfit> {
+    narrow("a number of images", shape.images)
 }
 
 /// A dispatch; `constants` are lanes and those behind the activation.
@@ -259,7 +265,8 @@ pub(crate) fn lanes_for(places: impl Into<Size>, pixels: u32, most: u32) -> u32 
     if places.is_data() {
         return most;
     }
-    let places = places.exact();
+    // Any number is right: it is the best one for the example.
+    let places = places.value();
     let covered = |lanes: u32| places.next_multiple_of(u64::from(lanes * pixels).max(1));
     let choices = std::iter::successors(Some(most), |lanes| (*lanes >= 16).then_some(lanes / 2));
     choices.min_by_key(|lanes| covered(*lanes)).unwrap_or(most)

@@ -6,7 +6,7 @@ use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{fixed, fixed_groups, module},
+    plan::{groups, module, narrow},
     plans::Lower,
 };
 
@@ -34,17 +34,19 @@ fn dispatch(op: &Pool2d, build: &str, params: &Params, results: u32) -> Result<P
     let lanes = params.get("lanes")?;
     let (images, channels, window) = op.shape();
     let module = module(build)?;
-    let [rows, columns] = window.output().map(Size::exact);
-    let input = window.input.map(Size::exact);
+    let [rows, columns] = window.output();
+    let input = window.input;
     for tensor in op.inputs().iter().chain(&op.outputs()) {
-        fixed("a number of elements", tensor.elements())?;
+        narrow("a number of elements", tensor.elements())?;
     }
-    let sizes = [channels, input[0], input[1], op.kernel[0], op.kernel[1], rows, columns];
-    let all = sizes.iter().chain(&op.strides).chain(&op.dilations).chain(&op.pads);
-    let mut push = all.map(|v| fixed("a size", *v)).collect::<Result<Vec<u32>, Unfit>>()?;
-    push.push((op.layout == Layout::Nhwc).into());
+    let [height, width] = op.kernel.map(Size::from);
+    let sizes = [channels, input[0], input[1], height, width, rows, columns];
+    let window = op.strides.iter().chain(&op.dilations).chain(&op.pads).map(Size::from);
+    let all = sizes.into_iter().chain(window);
+    let mut push = all.map(|v| narrow("a size", v)).collect::<Result<Vec<Size>, Unfit>>()?;
+    push.push(i32::from(op.layout == Layout::Nhwc).into());
     let constants = vec![lanes, op.kind as u32];
     let bindings = vec![Slot::Input(0), Slot::Output(0)];
-    let grid = [fixed_groups(channels * rows * columns, results)?, fixed("a number of images", images)?, 1];
-    Ok(Plan::of(Step::fixed(module, constants, push, bindings, grid)))
+    let grid = [groups(channels * rows * columns, results)?, narrow("a number of images", images)?, 1.into()];
+    Ok(Plan::of(Step { module, constants, push, bindings, grid, subgroup_size: 0 }))
 }

@@ -25,13 +25,13 @@ impl Lower for Resize {
 
 fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
-    let mut push = [[1, 1, 1], [0; 3], [0; 3], [1; 3]];
-    for (d, axis) in op.axes().iter().rev().enumerate() {
-        for (numbers, number) in push.iter_mut().zip(axis::told(axis)?) {
+    let mut push = [1, 0, 0, 1].map(|number| [Size::constant(number); 3]);
+    for (d, line) in op.lines().iter().rev().enumerate() {
+        for (numbers, number) in push.iter_mut().zip(axis::told(line)?) {
             numbers[d] = number;
         }
     }
-    let mut push: Vec<Size> = push.concat().into_iter().map(Size::from).collect();
+    let mut push: Vec<Size> = push.concat();
     push.push((op.cubic.0 as f32).to_bits().into());
     let constants = if op.interpolation == Interpolation::Nearest {
         vec![op.nearest as u32]
@@ -41,7 +41,7 @@ fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
     if op.interpolation == Interpolation::Nearest {
         push.pop();
     }
-    let sizes: Vec<Size> = [op.images].iter().chain(&op.output).map(Size::from).collect();
+    let sizes: Vec<Size> = [op.images].iter().chain(&op.output).copied().collect();
     let mover = Mover::new(build, params, &sizes)?;
     Ok(Plan::of(mover.step(&constants, &push, vec![Slot::Input(0), Slot::Output(0)])?))
 }

@@ -108,6 +108,8 @@ const CAPABILITIES: [Capability; 9] = [
     Capability::Sampled1D,
     Capability::ImageGatherExtended,
 ];
+/// Most words that instructions on images and tensors become: thousands of samples.
+const MOST_WORDS: usize = 1 << 21;
 const TENSORS: &str = "SPV_ARM_tensors";
 const BUFFERS: &str = "SPV_KHR_storage_buffer_storage_class";
 /// First version that knows storage buffers without an extension.
@@ -132,32 +134,30 @@ pub fn buffers_for(
     found.declare(&module, &mut edit);
     let mut code = Code::new(&module, &mut edit);
     let mut handles: HashMap<u32, u32> = HashMap::new();
-    for inst in module.insts() {
-        let operands = module.operands(inst);
+    let mut made = 0;
+    let code_of = module.insts().iter().skip_while(|inst| inst.op != Op::Function);
+    for inst in code_of {
         let behind = |id: u32| handles.get(&id).copied().or(found.variables.contains(&id).then_some(id));
-        let Some(first) = operands.first().and_then(|id| behind(*id)) else {
-            let is_code = !matches!(inst.op, Op::Name | Op::Decorate | Op::EntryPoint);
-            if is_code && module.uses(inst).any(|used| behind(used.id).is_some()) {
+        let first =
+            module.operands(inst).first().filter(|_| takes_opaque(inst.op)).and_then(|id| behind(*id));
+        let Some(first) = first else {
+            if module.uses(inst).any(|used| behind(used.id).is_some()) {
                 return unsupported(format!("an image or a tensor is used by {:?}", inst.op));
             }
             continue;
         };
         match inst.op {
-            Op::Name | Op::Decorate | Op::EntryPoint => {}
             Op::Load | Op::Image | Op::CopyObject => {
                 handles.insert(inst.id, first);
                 code.edit.remove(inst);
             }
             _ => {
-                let number = |decoration| decorations.value(first, decoration).unwrap_or(0);
-                let place = (number(Decoration::DescriptorSet), number(Decoration::Binding));
-                let Some(opaque) = bound.get(&place) else {
-                    let (set, binding) = place;
-                    return unsupported(format!(
-                        "binding {binding} of set {set} is an image or a tensor in the kernel, and none is bound"
-                    ));
-                };
+                let opaque = behind_variable(&decorations, bound, first)?;
                 let new = replacement(&mut code, inst, first, opaque)?;
+                made += new.len();
+                if made > MOST_WORDS {
+                    return unsupported("so many reads of images and tensors in one kernel");
+                }
                 code.edit.replace(inst, new);
             }
         }
@@ -166,6 +166,43 @@ pub fn buffers_for(
     drop(code);
     found.forget(&module, &mut edit, &handles);
     Ok(Some(edit.finish()?))
+}
+
+/// What is bound to a variable.
+fn behind_variable<'b>(
+    decorations: &Decorations<'_>,
+    bound: &'b BTreeMap<(u32, u32), Opaque>,
+    variable: u32,
+) -> Result<&'b Opaque, ChangeError> {
+    let number = |decoration| decorations.value(variable, decoration).unwrap_or(0);
+    let (set, binding) = (number(Decoration::DescriptorSet), number(Decoration::Binding));
+    match bound.get(&(set, binding)) {
+        Some(opaque) => Ok(opaque),
+        None => unsupported(format!(
+            "binding {binding} of set {set} is an image or a tensor in the kernel, and none is bound"
+        )),
+    }
+}
+
+/// Whether an instruction's first operand may be an image or a tensor, or a variable that is one.
+fn takes_opaque(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Load
+            | Op::CopyObject
+            | Op::Image
+            | Op::ImageSampleExplicitLod
+            | Op::ImageFetch
+            | Op::ImageRead
+            | Op::ImageWrite
+            | Op::ImageQuerySize
+            | Op::ImageQuerySizeLod
+            | Op::ImageQueryLevels
+            | Op::ImageQuerySamples
+            | Op::TensorReadARM
+            | Op::TensorWriteARM
+            | Op::TensorQuerySizeARM
+    )
 }
 
 /// What an instruction on the variable of an image or a tensor becomes.

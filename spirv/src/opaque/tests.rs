@@ -1,7 +1,10 @@
 use spirv::{Decoration, Op, StorageClass};
 
 use super::*;
-use crate::{Assembler, Id, analyze, push_constants_as_buffer};
+use crate::{
+    Assembler, Id, analyze, push_constants_as_buffer,
+    subgroup::{SubgroupUse, subgroup_use},
+};
 
 /// Types that the kernels of these tests share.
 struct Types {
@@ -29,7 +32,7 @@ fn kernel(body: impl FnOnce(&mut Assembler, &Types)) -> Vec<u32> {
     body(&mut a, &Types { float, uint, int2, float2, float4 });
     a.statement(Op::Return, &[]);
     a.statement(Op::FunctionEnd, &[]);
-    a.finish(main, "main", [1, 1, 1])
+    a.finish(main, "main", [8, 8, 1])
 }
 
 /// A variable of an opaque type at a binding of set 0, loaded.
@@ -100,6 +103,8 @@ fn images_and_tensors_become_buffers() {
     let entry = facts.entry("main").expect("it is there");
     let places: Vec<_> = entry.bindings.iter().map(|b| (b.binding, b.class.as_str())).collect();
     assert_eq!(places, [(0, "StorageBuffer"), (1, "StorageBuffer"), (2, "StorageBuffer")]);
+    // Writes are calls of functions, which need no width of subgroups.
+    assert_eq!(subgroup_use(&words, "main"), Ok(SubgroupUse::None));
     let module = Module::parse(&words).expect("it is whole");
     let gone =
         [Op::TypeImage, Op::TypeSampledImage, Op::TypeTensorARM, Op::ImageWrite, Op::ImageSampleExplicitLod];

@@ -42,11 +42,19 @@ pub(super) fn aliased_shared_memory(program: &ParsedModule<'_>, decorations: &De
 }
 
 pub(super) fn accesses_shared(program: &ParsedModule<'_>, function: &Function) -> bool {
-    let shared = |id: u32| {
+    accesses(program, function, &[StorageClass::Workgroup, StorageClass::StorageBuffer])
+}
+
+pub(super) fn accesses_workgroup(program: &ParsedModule<'_>, function: &Function) -> bool {
+    accesses(program, function, &[StorageClass::Workgroup])
+}
+
+fn accesses(program: &ParsedModule<'_>, function: &Function, classes: &[StorageClass]) -> bool {
+    let known = |id: u32| {
         let ty = program.module.def(id).and_then(|d| program.types.get(d.ty));
-        matches!(ty, Some(Type::Pointer { class: StorageClass::Workgroup | StorageClass::StorageBuffer, .. }))
+        matches!(ty, Some(Type::Pointer { class, .. }) if classes.contains(class))
     };
-    program.body(function).any(|inst| program.module.uses(inst).any(|used| shared(used.id)))
+    program.body(function).any(|inst| program.module.uses(inst).any(|used| known(used.id)))
 }
 
 /// The accesses to memory that other invocations see too, with their index expressions.

@@ -24,7 +24,7 @@ use crate::{
     engine::{Code, Status},
     flags::{self, DeviceFlags},
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    place, progress, session, state, units,
+    page, place, progress, session, state, units,
 };
 
 const EXAMPLES: &str = "\
@@ -37,6 +37,7 @@ Examples:
   halite compile model.onnx --bound seq=128              one module for all lengths from 1 to 128
   halite compile model.onnx --split-params=weights.irpa  weights in a file of their own
   halite compile model.onnx --explain                    kernels, why they, memory, work, sizes
+  halite compile model.onnx --html=page.html             the same as a page with the graph, for a browser
   halite compile model.onnx --print-graph=after:fuse-elementwise
 
 The module runs with halite run and with iree-run-module. Targets are triples or other names of GPUs: 'halite kernels --help'.
@@ -94,6 +95,9 @@ pub struct Flags {
     /// Prints which kernels were chosen and why, the memory plan, predicted work, and sizes
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     explain: bool,
+    /// Writes what --explain says as a page for a browser: the graph with its kernels, memory over time, sizes
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["describe", "print_graph"])]
+    html: Option<PathBuf>,
     /// Prints one JSON object on standard output: what --explain says, and what was written
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     json: bool,
@@ -158,6 +162,9 @@ fn run(flags: &Flags) -> Result<()> {
         ));
     }
     let written = write(flags, path, &compiled)?;
+    if let Some(file) = &flags.html {
+        page::write(file, &page::explain(compiled.report()))?;
+    }
     if flags.json {
         let report = serde_json::to_value(compiled.report()).map_err(|e| internal(&e))?;
         let files: Vec<_> =

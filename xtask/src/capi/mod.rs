@@ -67,6 +67,14 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Builds what is shipped and installs it into a prefix, which it returns.
+pub fn for_packages(prefix: &std::path::Path) -> Result<PathBuf> {
+    let options =
+        Options { to: Some(prefix.to_owned()), debug: false, target: None, check: false, memory: false };
+    run(&options)?;
+    Ok(prefix.to_owned())
+}
+
 /// Puts all that programs need under the prefix.
 fn install(built: &Built, layout: &Layout, prefix: &std::path::Path) -> Result<()> {
     let include = repo("capi/include/halite");

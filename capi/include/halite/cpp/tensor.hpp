@@ -76,6 +76,12 @@ class Device : public detail::Object<halite_device> {
     /// The same, looked for with these drivers.
     static Result<Device> open(const Drivers &drivers, Text uri) { return open_with(drivers.get(), uri); }
 
+    /// A device on the program's own Vulkan device and queues; see halite_device_import_vulkan.
+    static Result<Device> import_vulkan(const halite_vulkan_device &device, const Drivers &drivers = Drivers()) {
+        return detail::make<Device, halite_device>(
+            [&](halite_device **out) { return halite_device_import_vulkan(drivers.get(), &device, out); });
+    }
+
     Result<DeviceInfo> info() const {
         auto raw = detail::structure<halite_device_info>();
         halite_error *error = halite_device_get_info(get(), &raw);

@@ -7,7 +7,7 @@ use halite_sizes::Size;
 use super::{
     Result, flex,
     importer::{Compute, Importer, Site},
-    repeat,
+    repeat, scan,
     value::{Value, tensors},
 };
 use crate::{
@@ -21,7 +21,7 @@ pub(super) fn find(domain: &str, op_type: &str) -> Option<Compute> {
     match (domain, op_type) {
         ("", "If") => Some(branch),
         ("", "Loop") => Some(repeat::loops),
-        ("", "Scan") => Some(repeat::scan),
+        ("", "Scan") => Some(scan::scan),
         ("ai.onnx.preview", "FlexAttention") => Some(flex::attention),
         _ => None,
     }

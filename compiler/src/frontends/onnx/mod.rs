@@ -14,6 +14,7 @@ mod flex;
 #[cfg(test)]
 mod hostile_tests;
 mod importer;
+mod listed;
 mod model;
 mod names;
 mod narrow;
@@ -23,6 +24,8 @@ mod ops;
 mod order;
 mod ports;
 mod repeat;
+mod runs;
+mod scan;
 mod sequence;
 mod survey;
 mod value;

@@ -50,7 +50,7 @@ fn view<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<(NodeView<'m
                 Some(id)
             }
             None | Some(Value::Nothing) => None,
-            Some(Value::Sequence(_)) => {
+            Some(Value::Sequence(_) | Value::Listed(_)) => {
                 return Err(CompileError::invalid(&site.location, format!("input {index} is a list")));
             }
         });

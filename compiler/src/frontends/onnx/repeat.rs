@@ -1,22 +1,23 @@
-//! Loops of ONNX models. One whose number of runs is known is put in that often; others become a node with a region, if what
-//! they carry keeps its shape.
+//! Loops of ONNX models. One whose number of runs is known is put in that often; others become a node with a region.
 
-use halite_formats::onnx::{AttributeValue, Graph as GraphProto, Type};
+use halite_formats::onnx::{Graph as GraphProto, Type};
 use halite_ops::{DType, Values};
+use halite_sizes::Size;
 
 use super::{
     Result, constant,
     importer::{Importer, Site},
+    listed::{Kind, Listed},
+    runs::{Repeat, Run},
     value::{Value, stack, tensors},
 };
 use crate::{
     CompileError,
-    build::Range,
-    graph::{ElementType, NodeOp, TensorId},
+    graph::{ElementType, TensorId},
 };
 
 /// Most runs of a loop that is put in as what it does.
-const MOST_RUNS: i64 = 10_000;
+pub(super) const MOST_RUNS: i64 = 10_000;
 /// Most nodes that loops may become.
 const MOST_NODES: usize = 100_000;
 
@@ -59,19 +60,143 @@ pub(super) fn loops<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<
         ));
     }
     let mark = importer.builder.mark();
+    // As many runs as a size that callers decide: put in run by run, the graph would be for that size alone.
+    let is_open = [start.most, start.condition].into_iter().flatten().any(|id| {
+        importer.builder.size_values(id).is_some_and(|all| all.iter().any(|size| !size.is_constant()))
+    });
+    if is_open {
+        match region(importer, site, &start) {
+            Ok(Some(values)) => return Ok(values),
+            _ => {
+                importer.builder.watch().check()?;
+                importer.builder.rollback(mark);
+            }
+        }
+    }
     match unrolled(importer, site, &start)? {
         Ok(done) => finished(importer, site, &start, done),
         Err(unknown) => {
             importer.builder.rollback(mark);
-            match region(importer, site, &start)? {
-                Some(values) => Ok(values),
-                None => {
+            // With values that callers can give it is put in run by run.
+            let is_given = matches!(&unknown, CompileError::NeedsValues { inputs, .. } if !inputs.is_empty());
+            match region(importer, site, &start) {
+                Ok(Some(values)) => Ok(values),
+                Err(error) if !is_given => Err(error),
+                _ => {
+                    importer.builder.watch().check()?;
                     importer.builder.rollback(mark);
                     Err(unknown)
                 }
             }
         }
     }
+}
+
+/// The loop as a node; none if it carries what is no tensor or list, or tensors whose types change.
+fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -> Result<Option<Vec<Value>>> {
+    let mut kinds = Vec::new();
+    for value in &start.carried {
+        kinds.push(match value {
+            Value::Tensor(_) | Value::Listed(_) => None,
+            Value::Sequence(all) => {
+                all.first().map(|first| (importer.builder.element(*first), importer.builder.rank(*first)))
+            }
+            _ => return Ok(None),
+        });
+    }
+    let is_new = |value: &Value| matches!(value, Value::Sequence(all) if all.is_empty());
+    if start.carried.iter().any(is_new) && !look(importer, site, start, &mut kinds)? {
+        return Ok(None);
+    }
+    let mut lists = Vec::new();
+    let mut carried = Vec::new();
+    for (value, kind) in start.carried.iter().zip(kinds) {
+        let list = match (value, kind) {
+            (Value::Tensor(id), _) => {
+                carried.push(*id);
+                lists.push(None);
+                continue;
+            }
+            (Value::Listed(list), _) => *list,
+            (Value::Sequence(all), Some(kind)) => Listed::of(&mut importer.builder, all, kind)?,
+            _ => return Ok(None),
+        };
+        carried.extend([list.elements, list.sizes]);
+        lists.push(Some(list.kind(&importer.builder)));
+    }
+    let count = start.carried.len();
+    let repeat = Repeat { most: start.most, condition: start.condition, carried, gathered: start.gathers() };
+    let made = repeat.as_node(importer, site, &|importer, [run, go], carried| {
+        let mut arguments = vec![Value::Tensor(run), Value::Tensor(go)];
+        arguments.extend(values_of(carried, &lists));
+        let mut results = body(importer, site, start.body, arguments)?;
+        let gathered = tensors(&results.split_off(1 + count), &site.location)?;
+        let carried = flat(importer, site, &results.split_off(1), &lists)?;
+        Ok(Run { condition: tensors(&results, &site.location)?[0], carried, gathered })
+    })?;
+    let Some(mut made) = made else { return Ok(None) };
+    let gathered = made.split_off(made.len() - start.gathers());
+    let mut outputs = values_of(&made, &lists);
+    outputs.extend(gathered.into_iter().map(Value::Tensor));
+    Ok(Some(outputs))
+}
+
+/// What is carried as values: lists are two tensors.
+fn values_of(carried: &[TensorId], lists: &[Option<Kind>]) -> Vec<Value> {
+    let mut carried = carried.iter().copied();
+    let mut next = || carried.next().expect("there are as many as were made of the values");
+    let one = |list: &Option<Kind>| match list {
+        None => Value::Tensor(next()),
+        Some(_) => Value::Listed(Listed { elements: next(), sizes: next() }),
+    };
+    lists.iter().map(one).collect()
+}
+
+/// The tensors that values of a run are.
+fn flat(
+    importer: &mut Importer<'_>,
+    site: &Site<'_>,
+    values: &[Value],
+    lists: &[Option<Kind>],
+) -> Result<Vec<TensorId>> {
+    let mut made = Vec::new();
+    for (value, list) in values.iter().zip(lists) {
+        match (value, list) {
+            (Value::Listed(list), Some(_)) => made.extend([list.elements, list.sizes]),
+            (Value::Sequence(all), Some(kind)) => {
+                let list = Listed::of(&mut importer.builder, all, *kind)?;
+                made.extend([list.elements, list.sizes]);
+            }
+            _ => made.extend(tensors(std::slice::from_ref(value), &site.location)?),
+        }
+    }
+    Ok(made)
+}
+
+/// Looks at one run to see which tensors are put into lists that begin empty; false where none are.
+fn look<'m>(
+    importer: &mut Importer<'m>,
+    site: &Site<'m>,
+    start: &Start<'m>,
+    kinds: &mut [Option<Kind>],
+) -> Result<bool> {
+    let mark = importer.builder.mark();
+    let parameters: [(ElementType, Vec<Size>); 2] =
+        [(DType::I64.into(), Vec::new()), (ElementType::Bool, Vec::new())];
+    let arguments = importer.builder.region(&parameters)?;
+    let arguments = arguments.into_iter().map(Value::Tensor).chain(start.carried.iter().cloned());
+    let results = body(importer, site, start.body, arguments.collect())?;
+    for ((value, begins), kind) in results[1..].iter().zip(&start.carried).zip(kinds.iter_mut()) {
+        if let (Value::Sequence(all), Value::Sequence(_), None) = (value, begins, &kind)
+            && let Some(first) = all.first()
+        {
+            *kind = Some((importer.builder.element(*first), importer.builder.rank(*first)));
+        }
+    }
+    importer.builder.rollback(mark);
+    let known =
+        |(value, kind): (&Value, &Option<Kind>)| !matches!(value, Value::Sequence(_)) || kind.is_some();
+    Ok(start.carried.iter().zip(kinds.iter()).all(known))
 }
 
 /// The loop run by run; the inner error says what is not known of the number of runs.
@@ -125,7 +250,7 @@ fn unrolled<'m>(
 }
 
 /// One run of a body.
-fn body<'m>(
+pub(super) fn body<'m>(
     importer: &mut Importer<'m>,
     site: &Site<'m>,
     graph: &'m GraphProto,
@@ -173,181 +298,4 @@ fn nothing(importer: &mut Importer<'_>, site: &Site<'_>, declared: Option<&Type>
     let size = |dim: &Dim| if let Dim::Known(size) = dim { *size } else { 0 };
     let dims: Vec<u64> = std::iter::once(0).chain(dims.iter().map(size)).collect();
     importer.builder.constant("", element, &dims, bytes::Bytes::new())
-}
-
-/// The loop as a node; none if it carries what changes its shape, or joins the values of all runs.
-fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -> Result<Option<Vec<Value>>> {
-    let carried: Option<Vec<TensorId>> = start
-        .carried
-        .iter()
-        .map(|value| if let Value::Tensor(id) = value { Some(*id) } else { None })
-        .collect();
-    let Some(carried) = carried.filter(|_| start.gathers() == 0) else { return Ok(None) };
-    let types: Vec<_> = carried.iter().map(|id| importer.type_of(*id)).collect();
-    let mut parameters = vec![(ElementType::Of(DType::I64), vec![]), (ElementType::Bool, vec![])];
-    parameters.extend(types.iter().cloned());
-    let arguments = importer.builder.region(&parameters)?;
-    let arguments = arguments.into_iter().map(Value::Tensor).collect();
-    let mut results = tensors(&body(importer, site, start.body, arguments)?, &site.location)?;
-    results[0] = importer.builder.reshape(results[0], &[])?;
-    let given: Vec<_> = results.iter().map(|id| importer.type_of(*id)).collect();
-    if given != parameters[1..] {
-        return Ok(None);
-    }
-    let region = importer.builder.close(&results);
-    importer.builder.at(site.location.clone());
-    let b = &mut importer.builder;
-    let most = match start.most {
-        Some(most) => b.reshape(most, &[])?,
-        None => b.values(DType::I64, &[], &Values::Int(vec![i64::MAX]))?,
-    };
-    let condition = match start.condition {
-        Some(condition) => b.reshape(condition, &[])?,
-        None => b.values(ElementType::Bool, &[], &Values::Int(vec![1]))?,
-    };
-    let inputs: Vec<TensorId> = [most, condition].into_iter().chain(carried).collect();
-    let made = b.push(NodeOp::Loop(Box::new(region)), &inputs, &types)?;
-    Ok(Some(made.into_iter().map(Value::Tensor).collect()))
-}
-
-/// What a scan does: states, and tensors that are walked along an axis of each.
-struct Scan<'m> {
-    body: &'m GraphProto,
-    states: Vec<TensorId>,
-    walked: Vec<Walked>,
-    /// Axis, and whether values are joined in reverse order, for each output that is joined.
-    joined: Vec<(i64, bool)>,
-}
-
-#[derive(Clone, Copy)]
-struct Walked {
-    tensor: TensorId,
-    axis: usize,
-    reverse: bool,
-}
-
-fn ints<'m>(site: &Site<'m>, name: &str) -> &'m [i64] {
-    match site.attribute(name) {
-        Some(AttributeValue::Ints(all)) => all,
-        _ => &[],
-    }
-}
-
-pub(super) fn scan<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
-    let wrong = |reason: &str| CompileError::invalid(&site.location, reason);
-    let body = site.graph("body")?;
-    let mut inputs = importer.inputs(site)?;
-    // Until version 9 there were lengths in front, and a batch in each tensor.
-    let is_batched = site.version < 9;
-    if is_batched && !inputs.is_empty() && inputs.remove(0).is_some() {
-        return Err(CompileError::unsupported(&site.location, "a scan with lengths of sequences"));
-    }
-    let inputs: Option<Vec<Value>> = inputs.into_iter().collect();
-    let mut inputs = tensors(&inputs.ok_or_else(|| wrong("an input is missing"))?, &site.location)?;
-    let count = match site.attribute("num_scan_inputs") {
-        Some(AttributeValue::Int(count)) => usize::try_from(*count).unwrap_or(usize::MAX),
-        _ => usize::MAX,
-    };
-    let states =
-        inputs.len().checked_sub(count).ok_or_else(|| wrong("there are fewer inputs than are scanned"))?;
-    if count == 0 || body.inputs.len() != inputs.len() || body.outputs.len() < states {
-        return Err(wrong("the body does not take or give what the scan has"));
-    }
-    let outputs = body.outputs.len() - states;
-    let at = |name: &str, index: usize| ints(site, name).get(index).copied().unwrap_or(0);
-    let (axes, directions) =
-        if is_batched { ("", "directions") } else { ("scan_input_axes", "scan_input_directions") };
-    let mut walked = Vec::new();
-    for (index, tensor) in inputs.split_off(states).into_iter().enumerate() {
-        let rank = importer.builder.rank(tensor) as i64 - i64::from(is_batched);
-        let axis = at(axes, index);
-        let axis = if axis < 0 { axis + rank } else { axis };
-        if !(0..rank).contains(&axis) {
-            return Err(wrong("there is no such axis to scan"));
-        }
-        walked.push(Walked { tensor, axis: axis as usize, reverse: at(directions, index) != 0 });
-    }
-    let joined = (0..outputs)
-        .map(|index| (at("scan_output_axes", index), at("scan_output_directions", index) != 0))
-        .collect();
-    let scan = Scan { body, states: inputs, walked, joined };
-    let results = if is_batched { batched(importer, site, &scan)? } else { scanned(importer, site, &scan)? };
-    Ok(results.into_iter().map(Value::Tensor).collect())
-}
-
-/// The place with a number along an axis, which is dropped.
-fn place(importer: &mut Importer<'_>, tensor: TensorId, axis: usize, at: u64) -> Result<TensorId> {
-    let b = &mut importer.builder;
-    let mut dims = b.dims(tensor).to_vec();
-    let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
-    ranges[axis] = Range { start: at, step: 1, count: 1 };
-    dims.remove(axis);
-    let part = b.slice(tensor, &ranges)?;
-    b.reshape(part, &dims)
-}
-
-fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) -> Result<Vec<TensorId>> {
-    let lengths: Vec<u64> = scan.walked.iter().map(|w| importer.builder.dims(w.tensor)[w.axis]).collect();
-    let length = lengths[0];
-    if lengths.iter().any(|other| *other != length) || length == 0 || length > MOST_RUNS as u64 {
-        let reason =
-            format!("a scan along axes of {lengths:?} places; there must be equally many, 1 to {MOST_RUNS}");
-        return Err(CompileError::unsupported(&site.location, reason));
-    }
-    let mut states = scan.states.clone();
-    let mut gathered = vec![Vec::new(); scan.joined.len()];
-    for run in 0..length {
-        importer.builder.watch().check()?;
-        let mut arguments: Vec<Value> = states.iter().copied().map(Value::Tensor).collect();
-        for walked in &scan.walked {
-            let at = if walked.reverse { length - 1 - run } else { run };
-            arguments.push(Value::Tensor(place(importer, walked.tensor, walked.axis, at)?));
-        }
-        let results = tensors(&body(importer, site, scan.body, arguments)?, &site.location)?;
-        states = results[..states.len()].to_vec();
-        for (all, value) in gathered.iter_mut().zip(&results[states.len()..]) {
-            all.push(*value);
-        }
-    }
-    importer.builder.at(site.location.clone());
-    let mut outputs = states;
-    for (mut all, (axis, reverse)) in gathered.into_iter().zip(&scan.joined) {
-        if *reverse {
-            all.reverse();
-        }
-        let rank = importer.builder.rank(all[0]) as i64 + 1;
-        let axis = if *axis < 0 { axis + rank } else { *axis };
-        outputs.push(stack(&mut importer.builder, &all, usize::try_from(axis).unwrap_or(usize::MAX))?);
-    }
-    Ok(outputs)
-}
-
-/// A scan for each of a batch.
-fn batched<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) -> Result<Vec<TensorId>> {
-    let batch = importer.builder.dims(scan.walked[0].tensor).first().copied().unwrap_or(0);
-    let all = || scan.states.iter().copied().chain(scan.walked.iter().map(|walked| walked.tensor));
-    let same = all().all(|id| importer.builder.dims(id).first() == Some(&batch));
-    if !same || batch == 0 || batch > MOST_RUNS as u64 {
-        return Err(CompileError::invalid(&site.location, "inputs are not of one batch"));
-    }
-    let mut results: Vec<Vec<TensorId>> = Vec::new();
-    for index in 0..batch {
-        let mut states = Vec::new();
-        for state in &scan.states {
-            states.push(place(importer, *state, 0, index)?);
-        }
-        let mut walked = Vec::new();
-        for own in &scan.walked {
-            walked.push(Walked { tensor: place(importer, own.tensor, 0, index)?, ..*own });
-        }
-        let one = Scan { body: scan.body, states, walked, joined: scan.joined.clone() };
-        results.push(scanned(importer, site, &one)?);
-    }
-    let count = results[0].len();
-    (0..count)
-        .map(|output| {
-            let each: Vec<TensorId> = results.iter().map(|all| all[output]).collect();
-            stack(&mut importer.builder, &each, 0)
-        })
-        .collect()
 }

@@ -8,6 +8,7 @@ use halite_ops::{DType, Values};
 use super::{
     Result,
     importer::{Compute, Importer, Site},
+    listed::Listed,
     value::{Value, stack, tensors},
 };
 use crate::{
@@ -114,17 +115,57 @@ fn construct<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Val
     Ok(vec![made(importer, all)?])
 }
 
+/// A list of as many tensors as data decide.
+fn listed(values: &[Option<Value>]) -> Option<Listed> {
+    match values.first() {
+        Some(Some(Value::Listed(list))) => Some(*list),
+        _ => None,
+    }
+}
+
+/// The tensor at a place that data decide, of a list whose length is known.
+fn at_data(
+    importer: &mut Importer<'_>,
+    all: &[TensorId],
+    place: TensorId,
+    site: &Site<'_>,
+) -> Result<Option<TensorId>> {
+    let Some(first) = all.first() else { return Ok(None) };
+    if importer.builder.ints(place).is_some() {
+        return Ok(None);
+    }
+    importer.builder.at(site.location.clone());
+    let kind = (importer.builder.element(*first), importer.builder.rank(*first));
+    let list = Listed::of(&mut importer.builder, all, kind)?;
+    list.at(&mut importer.builder, place).map(Some)
+}
+
 fn at<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values = importer.inputs(site)?;
+    if let Some(list) = listed(&values) {
+        let place = need_tensor(&values, 1, site)?;
+        return Ok(vec![Value::Tensor(list.at(&mut importer.builder, place)?)]);
+    }
     let all = list(&values, 0, site)?;
-    let place = position(importer, need_tensor(&values, 1, site)?, all.len(), site)?;
+    let place = need_tensor(&values, 1, site)?;
+    if let Some(found) = at_data(importer, &all, place, site)? {
+        return Ok(vec![Value::Tensor(found)]);
+    }
+    let place = position(importer, place, all.len(), site)?;
     Ok(vec![Value::Tensor(all[place])])
 }
 
 fn insert<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values = importer.inputs(site)?;
-    let mut all = list(&values, 0, site)?.to_vec();
     let added = need_tensor(&values, 1, site)?;
+    if let Some(list) = listed(&values) {
+        if tensor(&values, 2).is_some() {
+            let reason = "an insertion elsewhere than at the end of a list whose length data decide";
+            return Err(CompileError::unsupported(&site.location, reason));
+        }
+        return Ok(vec![Value::Listed(list.with(&mut importer.builder, added)?)]);
+    }
+    let mut all = list(&values, 0, site)?.to_vec();
     let place = match tensor(&values, 2) {
         None => all.len(),
         Some(id) => {
@@ -155,7 +196,12 @@ fn erase<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
 }
 
 fn length<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
-    let count = list(&importer.inputs(site)?, 0, site)?.len() as i64;
+    let values = importer.inputs(site)?;
+    if let Some(list) = listed(&values) {
+        let count = list.count(&importer.builder);
+        return Ok(vec![Value::Tensor(importer.builder.computed(DType::I64, &[], vec![count])?)]);
+    }
+    let count = list(&values, 0, site)?.len() as i64;
     Ok(vec![Value::Tensor(importer.builder.values(DType::I64, &[], &Values::Int(vec![count]))?)])
 }
 
@@ -168,7 +214,14 @@ fn axis(site: &Site<'_>, value: i64, rank: usize) -> Result<usize> {
 }
 
 fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
-    let all = list(&importer.inputs(site)?, 0, site)?;
+    let values = importer.inputs(site)?;
+    if let Some(list) = listed(&values) {
+        let is_new = int(site, "new_axis", 0) != 0;
+        let rank = list.kind(&importer.builder).1 + usize::from(is_new);
+        let axis = axis(site, int(site, "axis", 0), rank)?;
+        return Ok(vec![Value::Tensor(list.joined(&mut importer.builder, axis, is_new)?)]);
+    }
+    let all = list(&values, 0, site)?;
     let Some(first) = all.first() else { return Err(wrong(site, "the list is empty")) };
     let is_new = int(site, "new_axis", 0) != 0;
     let rank = importer.builder.rank(*first) + usize::from(is_new);
@@ -181,10 +234,39 @@ fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     Ok(vec![Value::Tensor(joined)])
 }
 
+/// Single places of a first axis whose length data decide.
+fn split_by_data(
+    importer: &mut Importer<'_>,
+    site: &Site<'_>,
+    data: TensorId,
+    parts: Option<TensorId>,
+) -> Result<Option<Listed>> {
+    let b = &mut importer.builder;
+    let sizes = b.sizes(data).to_vec();
+    let single = parts.is_none_or(|parts| b.rank(parts) == 0 && b.ints(parts) == Some(vec![1]));
+    let is_first = axis(site, int(site, "axis", 0), sizes.len())? == 0;
+    if !is_first || !single || !sizes[0].is_data() {
+        return Ok(None);
+    }
+    let keeps = parts.is_some() || int(site, "keepdims", 1) != 0;
+    let mut own = sizes.clone();
+    own[0] = 1.into();
+    if !keeps {
+        own.remove(0);
+    }
+    let row = b.computed(DType::I64, &[1, own.len() as u64], own.clone())?;
+    let table = b.expand_to(row, &[sizes[0], own.len().into()])?;
+    let count = b.tensor(data).count();
+    Ok(Some(Listed { elements: b.reshape_to(data, &[count])?, sizes: table }))
+}
+
 /// Parts along an axis: of given sizes, of one size with a smaller last one, or single places.
 fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values = importer.inputs(site)?;
     let data = need_tensor(&values, 0, site)?;
+    if let Some(list) = split_by_data(importer, site, data, tensor(&values, 1))? {
+        return Ok(vec![Value::Listed(list)]);
+    }
     let dims = importer.builder.dims(data).to_vec();
     let axis = axis(site, int(site, "axis", 0), dims.len())?;
     let size = dims[axis];

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use halite_formats::onnx::DataType;
 
-use super::{Result, narrow};
+use super::{Result, listed::Listed, narrow};
 use crate::{CompileError, SourceLocation, build::Builder, graph::TensorId};
 
 /// What a name stands for.
@@ -16,6 +16,8 @@ pub(super) enum Value {
     Narrow(TensorId, DataType),
     /// A list of tensors. Copies share it: a value may have many names.
     Sequence(Rc<[TensorId]>),
+    /// A list of as many tensors as data decide.
+    Listed(Listed),
     /// An optional value that is not there.
     Nothing,
 }

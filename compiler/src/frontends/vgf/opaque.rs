@@ -12,6 +12,9 @@ use halite_spirv::{
 use super::Result;
 use crate::{CompileError, build::Builder};
 
+/// Most elements of an image or a tensor.
+const MOST_ELEMENTS: u32 = 1 << 30;
+
 /// A segment's kernel with storage buffers instead of all that is none; and at which binding of set 0 its push constants are,
 /// if it has some.
 pub(super) fn with_buffers(
@@ -51,6 +54,11 @@ fn opaque_of(builder: &Builder, resource: &Resource, index: usize) -> Result<Opt
     let Some(mut sizes) = sizes.filter(|sizes| sizes.len() == resource.shape.len()) else {
         return Err(invalid(format!("the sizes {:?} are open or too large", resource.shape)));
     };
+    // Kernels count elements in 32 bits.
+    let count = sizes.iter().try_fold(1u32, |count, size| count.checked_mul(*size));
+    if !count.is_some_and(|count| (1..MOST_ELEMENTS).contains(&count)) {
+        return Err(invalid(format!("a kernel cannot have {sizes:?} elements as an image or a tensor")));
+    }
     if !resource.is_image() {
         // Scalars are tensors of one element.
         if sizes.is_empty() {

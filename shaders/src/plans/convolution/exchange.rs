@@ -3,12 +3,12 @@
 
 use halite_ops::{convolution::Convolution, window::Layout};
 
-use super::{KernelInputs, images_32, step};
+use super::{KernelInputs, divides, images_32, step};
 use halite_sizes::Size;
 
 use crate::{
     Plan, Slot, Unfit,
-    plan::{fixed, fixed_groups},
+    plan::{fixed, fixed_groups, groups, narrow},
 };
 
 /// Places of an invocation.
@@ -56,19 +56,18 @@ pub(in crate::plans) fn products(
         return Err(Unfit("wants terms and filters".into()));
     }
     let (lanes, most) = (p("lanes")?, p("rows")?);
-    let [height, width] = w.output().map(Size::exact);
+    let [height, width] = w.output();
     let pixels = height * width;
     let blocks = fixed_groups(shape.filters, most)?;
     let rows = shape.filters.div_ceil(blocks.max(1).into());
     let blocks = shape.filters.div_ceil(rows) * shape.groups;
     let dense = w.strides == [1, 1];
-    let quads = dense && !transposed && pixels.is_multiple_of(PLACES.into());
+    let quads = dense && !transposed && divides(pixels, PLACES);
     let term_quads = shape.channels.is_multiple_of(4);
     let [least, limit] = kernel.limits();
     let flags = [quads, transposed, term_quads, dense].map(u32::from);
     let rows = fixed("rows", rows)?;
     let constants = [&[lanes, rows][..], &flags, &[least, limit]].concat();
-    let grid =
-        [fixed_groups(pixels, lanes * PLACES)?, fixed("a number of filters", blocks)?, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, constants, grid.map(Size::from))?))
+    let grid = [groups(pixels, lanes * PLACES)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }

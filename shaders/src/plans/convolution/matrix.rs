@@ -17,13 +17,13 @@ struct Tiles {
     bm: u32,
     bn: u32,
     bk: u32,
-    grid: [u32; 3],
+    grid: [Size; 3],
     constants: Vec<u32>,
 }
 
 impl Tiles {
     fn count(&self) -> u64 {
-        self.grid.iter().map(|n| u64::from(*n)).product()
+        self.grid.iter().map(|n| n.value()).product()
     }
 }
 
@@ -119,7 +119,7 @@ fn whole(shape: &Convolution, kernel: KernelInputs<'_>, tiles: Tiles) -> Result<
         let (bm, bn) = (tiles.bm, tiles.bn);
         return Err(Unfit(format!("wants at least {least} tiles of {bm}x{bn} results, there are {count}")));
     }
-    Ok(Plan::of(step(shape, kernel, tiles.constants, tiles.grid.map(Size::from))?))
+    Ok(Plan::of(step(shape, kernel, tiles.constants, tiles.grid)?))
 }
 
 /// Parts of sums by as many workgroups as make about `tiles` tiles, and their sum by the build `add`.
@@ -135,28 +135,29 @@ fn cut(shape: &Convolution, kernel: KernelInputs<'_>, of: Tiles, add: &str) -> R
     }
     let Tiles { grid, mut constants, .. } = of;
     let (parts, part) = (fixed("parts", parts)?, fixed("a part", part)?);
-    let [rows, columns] = shape.window.output().map(Size::exact);
+    let [rows, columns] = shape.window.output();
     let filters = shape.groups * shape.filters;
-    let results = shape.images.exact() * filters * rows * columns;
-    fixed("a number of sums", results * u64::from(parts))?;
+    let results = shape.images * filters * rows * columns;
+    narrow("a number of sums", results * u64::from(parts))?;
     constants.extend([parts, part]);
     let add_module = module(add)?;
     let (bias, bindings) = (kernel.bindings[2], kernel.bindings.clone());
-    let add = Step::fixed(
-        add_module,
-        vec![ADD_LANES, kernel.added.code(), activation_code(kernel.activation), parts],
-        vec![
+    let add = Step {
+        module: add_module,
+        constants: vec![ADD_LANES, kernel.added.code(), activation_code(kernel.activation), parts],
+        push: vec![
             images_32(shape)?,
-            fixed("a number of filters", filters)?,
-            fixed("a number of places", rows * columns)?,
+            narrow("a number of filters", filters)?,
+            narrow("a number of places", rows * columns)?,
         ],
-        vec![Slot::Scratch(0), bias, bindings[3], bindings[4]],
-        [fixed_groups(results, ADD_LANES)?, 1, 1],
-    );
+        bindings: vec![Slot::Scratch(0), bias, bindings[3], bindings[4]],
+        grid: [groups(results, ADD_LANES)?, 1.into(), 1.into()],
+        subgroup_size: 0,
+    };
     let to_scratch = vec![bindings[0], bindings[1], bindings[1], Slot::Scratch(0), bindings[1]];
-    let grid = [grid[0], grid[1], fixed("images and parts", shape.images.exact() * u64::from(parts))?];
-    let sums = step(shape, KernelInputs { bindings: to_scratch, ..kernel }, constants, grid.map(Size::from))?;
-    Ok(Plan::new(vec![sums, add], vec![(results * u64::from(parts) * 4).max(4).into()]))
+    let grid = [grid[0], grid[1], narrow("images and parts", shape.images * u64::from(parts))?];
+    let sums = step(shape, KernelInputs { bindings: to_scratch, ..kernel }, constants, grid)?;
+    Ok(Plan::new(vec![sums, add], vec![(results * u64::from(parts) * 4).max(4)]))
 }
 
 /// How cooperative matrices cover the results.
@@ -193,17 +194,17 @@ fn wide_tiles(shape: &Convolution, params: &Params) -> Result<Tiles, Unfit> {
 }
 
 /// Workgroups for tiles of `bm` filters and `bn` places, and the size of the kernel.
-fn tiled(shape: &Convolution, params: &Params) -> Result<([u32; 3], [u32; 2]), Unfit> {
+fn tiled(shape: &Convolution, params: &Params) -> Result<([Size; 3], [u32; 2]), Unfit> {
     if shape.layout != Layout::Nchw {
         return Err(Unfit("wants channels first".into()));
     }
     at_least(shape, params.get("min_filters")?)?;
-    let [rows, columns] = shape.window.output().map(Size::exact);
+    let [rows, columns] = shape.window.output();
     let blocks = u64::from(fixed_groups(shape.filters, params.get("bm")?)?) * shape.groups;
-    let places = fixed_groups(rows * columns, params.get("bn")?)?;
+    let places = groups(rows * columns, params.get("bn")?)?;
     let [height, width] = shape.window.kernel;
     let kernel = [fixed("the kernel", height)?, fixed("the kernel", width)?];
-    Ok(([places, fixed("a number of filters", blocks)?, images_32(shape)?], kernel))
+    Ok(([places, narrow("a number of filters", blocks)?, images_32(shape)?], kernel))
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use halite_ops::{
     window::{Layout, Window},
 };
 
-use super::{KernelInputs, images_32, step};
+use super::{KernelInputs, divides, images_32, step};
 use halite_sizes::Size;
 
 use crate::{
     Plan, Unfit,
-    plan::{fixed, fixed_groups},
+    plan::{fixed, groups},
 };
 
 /// Most taps of a window, and most products of an invocation: all are written out in the code.
@@ -43,12 +43,12 @@ pub(in crate::plans) fn depthwise(shape: &Convolution, mut kernel: KernelInputs<
     let steps = [w.strides[0], w.strides[1], w.dilations[0], w.dilations[1]];
     let sizes = sizes.iter().chain(&steps).map(|size| fixed("a size", *size));
     let sizes = sizes.collect::<Result<Vec<u32>, Unfit>>()?;
-    let [rows, columns] = w.output().map(Size::exact);
+    let [rows, columns] = w.output();
     let patches = rows.div_ceil(patch.rows) * columns.div_ceil(patch.across);
-    let quads = columns.is_multiple_of(4) && patch.across.is_multiple_of(4);
+    let quads = divides(columns, 4) && patch.across.is_multiple_of(4);
     let constants = [&[lanes, least, most][..], &sizes, &[quads.into()]].concat();
-    let grid = [fixed_groups(patches, lanes)?, filters, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, constants, grid.map(Size::from))?))
+    let grid = [groups(patches, lanes)?, filters.into(), images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }
 
 /// An invocation for four rows of four neighbours of one filter over one channel, with a window that the code is written for:
@@ -68,15 +68,16 @@ pub(in crate::plans) fn depthwise_square(
     let filters = fixed("filters", shape.groups * shape.filters)?;
     kernel.more.extend([filters, 0]);
     let [least, most] = kernel.limits();
-    let [rows, columns] = w.output().map(Size::exact);
-    let quads = columns.is_multiple_of(4);
-    let grid = [fixed_groups(rows.div_ceil(4) * columns.div_ceil(4), lanes)?, filters, images_32(shape)?];
-    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid.map(Size::from))?))
+    let [rows, columns] = w.output();
+    let quads = divides(columns, 4);
+    let grid = [groups(rows.div_ceil(4) * columns.div_ceil(4), lanes)?, filters.into(), images_32(shape)?];
+    Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid)?))
 }
 
 /// The patch whose invocations take the least time, by what an element that is read, a product and a result cost on llvmpipe.
 fn best(window: &Window, lanes: u32) -> Option<Patch> {
-    let [height, width] = window.output().map(Size::exact);
+    // All patches are right: the example's is the best one for that.
+    let [height, width] = window.output().map(Size::value);
     let taps = window.kernel[0] * window.kernel[1];
     let patches =
         [1u64, 2, 3, 4, 5, 7].into_iter().flat_map(|rows| [1u64, 2, 4, 7, 8].map(|across| (rows, across)));

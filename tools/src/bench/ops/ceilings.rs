@@ -34,15 +34,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The ceilings of a device; `None` for what it does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::bench) struct Ceilings {
+pub(crate) struct Ceilings {
     /// Bytes a second that a copy reads and writes.
-    pub(in crate::bench) bytes: Option<f64>,
+    pub(crate) bytes: Option<f64>,
     /// Arithmetic operations a second on `f32`.
-    pub(in crate::bench) f32: Option<f64>,
+    pub(crate) f32: Option<f64>,
     /// On `f16`, with matrix units where there are some.
-    pub(in crate::bench) f16: Option<f64>,
+    pub(crate) f16: Option<f64>,
     /// On 8-bit integers, with dot products or matrix units where there are some.
-    pub(in crate::bench) i8: Option<f64>,
+    pub(crate) i8: Option<f64>,
 }
 
 impl Ceilings {

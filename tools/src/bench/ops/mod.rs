@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use halite::{Function, Inputs, Profile};
 
-use self::{ceilings::Ceilings, rows::Account};
-pub(super) use self::{json::object, rows::OpsReport, text::write};
+use self::ceilings::Ceilings;
+pub(crate) use self::rows::{Account, OpsReport, Row};
+pub(super) use self::{json::object, text::write};
 use super::{
     Flags,
     runner::{Prepared, Run},
@@ -32,7 +33,7 @@ pub(super) fn profile(flags: &Flags, prepared: &Prepared, runs: &[Run]) -> Resul
     let device = prepared.session.device();
     let hal = device.map(halite::Device::hal);
     let (ceilings, no_ceilings) = match hal {
-        Some(hal) if flags.measure.ops => match Ceilings::measure(hal) {
+        Some(hal) if flags.measure.ops || flags.measure.html.is_some() => match Ceilings::measure(hal) {
             Ok(ceilings) => (ceilings, None),
             Err(e) => (Ceilings::default(), Some(e.message().to_owned())),
         },

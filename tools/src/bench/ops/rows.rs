@@ -12,91 +12,91 @@ use super::ceilings::Ceilings;
 
 /// What `--ops` found out.
 #[derive(Debug)]
-pub(in crate::bench) struct OpsReport {
+pub(crate) struct OpsReport {
     /// URI and name of the device.
-    pub(in crate::bench) device: String,
-    pub(in crate::bench) ceilings: Ceilings,
+    pub(crate) device: String,
+    pub(crate) ceilings: Ceilings,
     /// Why there are no ceilings.
-    pub(in crate::bench) no_ceilings: Option<String>,
+    pub(crate) no_ceilings: Option<String>,
     /// Name and account of each function.
-    pub(in crate::bench) functions: Vec<(String, Account)>,
+    pub(crate) functions: Vec<(String, Account)>,
 }
 
 /// What an average call consists of, in seconds. `upload`, `kernels`, `gaps`, `host` and `download` add up to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::bench) struct Parts {
-    pub(in crate::bench) total: f64,
+pub(crate) struct Parts {
+    pub(crate) total: f64,
     /// Copying inputs, by the host's clock.
-    pub(in crate::bench) upload: f64,
+    pub(crate) upload: f64,
     /// The device at work on the program.
-    pub(in crate::bench) kernels: f64,
+    pub(crate) kernels: f64,
     /// The device between commands of the program.
-    pub(in crate::bench) gaps: f64,
+    pub(crate) gaps: f64,
     /// The host before and after the device's work on the program.
-    pub(in crate::bench) host: f64,
+    pub(crate) host: f64,
     /// Copying results.
-    pub(in crate::bench) download: f64,
+    pub(crate) download: f64,
     /// The host's part until all work was submitted; overlaps with the device's.
-    pub(in crate::bench) launch: f64,
+    pub(crate) launch: f64,
     /// The device moving inputs and results; a part of `upload` and `download`.
-    pub(in crate::bench) transfers: f64,
+    pub(crate) transfers: f64,
 }
 
 /// Commands that belong together, in an average call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::bench) struct Row {
+pub(crate) struct Row {
     /// What they have in common.
-    pub(in crate::bench) name: String,
+    pub(crate) name: String,
     /// What else they are: kind and variant of a node, operations of a kernel.
-    pub(in crate::bench) detail: String,
+    pub(crate) detail: String,
     /// How many there are.
-    pub(in crate::bench) commands: f64,
+    pub(crate) commands: f64,
     /// How long they take.
-    pub(in crate::bench) seconds: f64,
+    pub(crate) seconds: f64,
     /// Their least arithmetic operations and bytes, where those of all are known.
-    pub(in crate::bench) work: Option<(f64, f64)>,
+    pub(crate) work: Option<(f64, f64)>,
     /// How long they would take at the ceiling of arithmetic.
-    pub(in crate::bench) at_peak: Option<f64>,
+    pub(crate) at_peak: Option<f64>,
 }
 
 impl Row {
     /// Arithmetic operations a second.
-    pub(in crate::bench) fn flops(&self) -> Option<f64> {
+    pub(crate) fn flops(&self) -> Option<f64> {
         self.work
             .filter(|(flops, _)| *flops > 0.0 && self.seconds > 0.0)
             .map(|(flops, _)| flops / self.seconds)
     }
 
     /// Bytes a second, at least.
-    pub(in crate::bench) fn bytes(&self) -> Option<f64> {
+    pub(crate) fn bytes(&self) -> Option<f64> {
         self.work
             .filter(|(_, bytes)| *bytes > 0.0 && self.seconds > 0.0)
             .map(|(_, bytes)| bytes / self.seconds)
     }
 
     /// Share of the ceiling of arithmetic.
-    pub(in crate::bench) fn of_peak(&self) -> Option<f64> {
+    pub(crate) fn of_peak(&self) -> Option<f64> {
         self.at_peak.filter(|time| *time > 0.0 && self.seconds > 0.0).map(|time| time / self.seconds)
     }
 }
 
 /// The account of a function's calls.
 #[derive(Clone, Debug, Default)]
-pub(in crate::bench) struct Account {
+pub(crate) struct Account {
     /// Calls that were profiled.
-    pub(in crate::bench) calls: usize,
-    pub(in crate::bench) parts: Parts,
+    pub(crate) calls: usize,
+    pub(crate) parts: Parts,
     /// The median of calls that were not profiled, in seconds.
-    pub(in crate::bench) plain: f64,
+    pub(crate) plain: f64,
     /// Commands that were not measured, in all calls.
-    pub(in crate::bench) unmeasured: u64,
+    pub(crate) unmeasured: u64,
     /// Smallest time that the clock tells, in seconds.
-    pub(in crate::bench) resolution: f64,
+    pub(crate) resolution: f64,
     /// Dispatches and other commands of an average call.
-    pub(in crate::bench) commands: f64,
-    pub(in crate::bench) by_node: Vec<Row>,
-    pub(in crate::bench) by_kind: Vec<Row>,
-    pub(in crate::bench) by_kernel: Vec<Row>,
+    pub(crate) commands: f64,
+    pub(crate) by_node: Vec<Row>,
+    pub(crate) by_kind: Vec<Row>,
+    pub(crate) by_kernel: Vec<Row>,
 }
 
 /// How commands are grouped.

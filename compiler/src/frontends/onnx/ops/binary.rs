@@ -110,7 +110,7 @@ fn bit_cast(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if element.storage().size() != b.element(x).storage().size() {
         return Err(node.invalid(format!("{} has elements of another size than {element}", b.describe(&[x]))));
     }
-    let dims = b.dims(x).to_vec();
+    let dims = b.sizes(x).to_vec();
     Ok(vec![b.view(x, element, &dims)?])
 }
 

@@ -162,9 +162,9 @@ fn one_hot(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let depth = b.need_floats(node.input(1)?, "the depth")?;
     let depth = depth.first().filter(|depth| (0.0..1e9).contains(*depth)).map(|depth| *depth as u64);
     let depth = depth.ok_or_else(|| node.invalid("the depth is no size"))?;
-    let mut dims = b.dims(indices).to_vec();
+    let mut dims = b.sizes(indices).to_vec();
     let axis = node.axis(node.int("axis", -1)?, dims.len() + 1)?;
-    dims.insert(axis, 1);
+    dims.insert(axis, 1.into());
     let indices = if b.element(indices).is_float() { b.cast(indices, DType::I64)? } else { indices };
     let element = b.element(indices);
     let dtype = element.storage();
@@ -174,7 +174,7 @@ fn one_hot(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         let below = program.call(Function::Lt, &[x[0], int(0)]);
         program.call(Function::Select, &[below, behind, x[0]])
     })?;
-    let wrapped = b.reshape(wrapped, &dims)?;
+    let wrapped = b.reshape_to(wrapped, &dims)?;
     let mut line = vec![1; dims.len()];
     line[axis] = depth;
     let places = b.places(element, &line)?;

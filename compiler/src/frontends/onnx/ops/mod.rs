@@ -23,6 +23,7 @@ mod pool;
 mod quantize;
 mod random;
 mod recurrent;
+mod recurrent_activations;
 mod recurrent_plain;
 mod recurrent_weights;
 mod reduce;

@@ -118,12 +118,12 @@ fn tile(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 /// Number, depth, height and width of an image, which a block size divides.
-fn image(b: &Builder, node: &NodeView<'_>) -> Result<([u64; 4], u64)> {
+fn image(b: &Builder, node: &NodeView<'_>) -> Result<([Size; 4], Size)> {
     let block = node.int("blocksize", 0)?;
     let block = u64::try_from(block).ok().filter(|block| (1..1 << 16).contains(block));
-    let dims = <[u64; 4]>::try_from(b.dims(node.input(0)?)).ok();
+    let dims = <[Size; 4]>::try_from(b.sizes(node.input(0)?)).ok();
     match (dims, block) {
-        (Some(dims), Some(block)) => Ok((dims, block)),
+        (Some(dims), Some(block)) => Ok((dims, block.into())),
         _ => Err(node.invalid("takes four dimensions and a block size")),
     }
 }
@@ -139,19 +139,19 @@ fn depth_to_space(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
         "CRD" => ([n, rest, s, s, h, w], [0, 1, 4, 2, 5, 3]),
         other => return Err(node.invalid(format!("there is no mode '{other}'; it is DCR or CRD"))),
     };
-    let data = b.reshape(node.input(0)?, &split)?;
+    let data = b.reshape_to(node.input(0)?, &split)?;
     let data = b.transpose(data, &order)?;
-    Ok(vec![b.reshape(data, &[n, rest, h * s, w * s])?])
+    Ok(vec![b.reshape_to(data, &[n, rest, h * s, w * s])?])
 }
 
 fn space_to_depth(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let ([n, c, h, w], s) = image(b, node)?;
-    if h % s != 0 || w % s != 0 {
+    if !(h % s).agrees(0) || !(w % s).agrees(0) {
         return Err(node.invalid(format!("{h} by {w} is not made of blocks of {s} by {s}")));
     }
-    let data = b.reshape(node.input(0)?, &[n, c, h / s, s, w / s, s])?;
+    let data = b.reshape_to(node.input(0)?, &[n, c, h / s, s, w / s, s])?;
     let data = b.transpose(data, &[0, 3, 5, 1, 2, 4])?;
-    Ok(vec![b.reshape(data, &[n, c * s * s, h / s, w / s])?])
+    Ok(vec![b.reshape_to(data, &[n, c * s * s, h / s, w / s])?])
 }
 
 fn center_crop_pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

@@ -11,7 +11,7 @@ use halite_sizes::Size;
 use super::{Import, NodeView, Result, pool};
 use crate::{
     build::{Builder, Normalization, Sliding},
-    graph::{TensorId, elements},
+    graph::TensorId,
 };
 
 pub(super) const OPS: &[(&str, Import)] = &[
@@ -48,7 +48,7 @@ fn batch(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let rank = b.rank(x);
     let axes: Vec<usize> = (0..rank).filter(|d| *d != 1).collect();
     let (own_mean, own_variance) = b.moments(x, &axes)?;
-    let channels = b.dims(x).get(1).copied().unwrap_or(1);
+    let channels = b.sizes(x).get(1).map_or(1, |size| size.exact());
     let own_mean = b.reshape(own_mean, &[channels])?;
     let own_variance = b.reshape(own_variance, &[channels])?;
     let made = b.batch_norm(x, [own_mean, own_variance], Some(scale), Some(bias), epsilon)?;
@@ -69,7 +69,7 @@ fn batch(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 fn instance(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, scale, bias) = (node.input(0)?, node.input(1)?, node.input(2)?);
-    let groups = b.dims(x).get(1).copied().unwrap_or(1);
+    let groups = b.sizes(x).get(1).map_or(1, |size| size.exact());
     let epsilon = node.float("epsilon", 1e-5)?;
     let norm = Normalization { kind: NormKind::Group, first: 1, end: 2, groups, epsilon };
     Ok(vec![b.normalize(x, Some(scale), Some(bias), norm)?])
@@ -77,9 +77,9 @@ fn instance(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 fn group(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, scale, bias) = (node.input(0)?, node.input(1)?, node.input(2)?);
-    let channels = b.dims(x).get(1).copied().unwrap_or(0);
+    let channels = b.sizes(x).get(1).map_or(0, |size| size.exact());
     let groups = u64::try_from(node.int("num_groups", 0)?).unwrap_or(0);
-    if groups == 0 || channels % groups != 0 {
+    if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(node.invalid(format!("{groups} groups of {channels} channels")));
     }
     let mut of_channels = |id: TensorId| {
@@ -172,7 +172,7 @@ fn by_norm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 /// the first and the last.
 fn local_response(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
-    let (element, dims) = (b.element(x), b.dims(x).to_vec());
+    let (element, dims) = (b.element(x), b.sizes(x).to_vec());
     let size = u64::try_from(node.int("size", 0)?).unwrap_or(0);
     let [images, channels, spatial @ ..] = &dims[..] else {
         return Err(node.invalid(format!("{} has no channels", b.describe(&[x]))));
@@ -182,11 +182,11 @@ fn local_response(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     }
     let wide = b.as_f32(x)?;
     let squares = b.binary(Function::Mul, wide, wide)?;
-    let squares = b.reshape(squares, &[*images, 1, *channels, elements(spatial)])?;
+    let squares = b.reshape_to(squares, &[*images, 1.into(), *channels, spatial.iter().product()])?;
     let pads = vec![((size - 1) / 2, size / 2), (0, 0)];
     let sliding = Sliding { pads, ..Sliding::plain(2) };
     let means = b.pool(squares, Pooling::AveragePadded, &[size, 1], &sliding, false)?;
-    let means = b.reshape(means, &dims)?;
+    let means = b.reshape_to(means, &dims)?;
     let (alpha, beta, bias) =
         (node.float("alpha", 1e-4)?, node.float("beta", 0.75)?, node.float("bias", 1.0)?);
     let made = b.map(&[wide, means], DType::F32, |p, x| {

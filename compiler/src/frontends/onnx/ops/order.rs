@@ -21,13 +21,13 @@ fn arg_extreme(b: &mut Builder, node: &NodeView<'_>, smallest: bool) -> Result<V
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
     let last = node.flag("select_last_index", false)?;
-    let mut dims = b.dims(data).to_vec();
+    let mut dims = b.sizes(data).to_vec();
     let places = b.arg_reduce(data, axis, smallest, last)?;
-    dims[axis] = 1;
+    dims[axis] = 1.into();
     if !node.flag("keepdims", true)? {
         dims.remove(axis);
     }
-    Ok(vec![b.reshape(places, &dims)?])
+    Ok(vec![b.reshape_to(places, &dims)?])
 }
 
 /// `k` is an attribute before version 10, and an input since.

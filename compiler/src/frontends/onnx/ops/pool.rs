@@ -8,6 +8,7 @@ use halite_ops::{
     reduce::ReduceKind,
     scatters::Reduction,
 };
+use halite_sizes::Size;
 
 use super::{
     Import, NodeView, Result,
@@ -28,9 +29,9 @@ pub(super) const OPS: &[(&str, Import)] = &[
     ("MaxUnpool", max_unpool),
 ];
 
-fn spatial(b: &Builder, node: &NodeView<'_>) -> Result<(TensorId, Vec<u64>)> {
+fn spatial(b: &Builder, node: &NodeView<'_>) -> Result<(TensorId, Vec<Size>)> {
     let x = node.input(0)?;
-    match b.dims(x) {
+    match b.sizes(x) {
         [_, _, spatial @ ..] if !spatial.is_empty() => Ok((x, spatial.to_vec())),
         _ => Err(node.invalid(format!("{} has no dimensions to pool", b.describe(&[x])))),
     }
@@ -118,7 +119,8 @@ fn max_unpool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let lead = b.dims(x)[..2].to_vec();
     let size = |d: usize| {
         let (before, behind) = sliding.pads[d];
-        let whole = input[d].saturating_sub(1).saturating_mul(sliding.strides[d]).saturating_add(kernel[d]);
+        let size = input[d].exact();
+        let whole = size.saturating_sub(1).saturating_mul(sliding.strides[d]).saturating_add(kernel[d]);
         whole.checked_sub(before)?.checked_sub(behind)
     };
     let inferred: Option<Vec<u64>> = (0..input.len()).map(size).collect();

@@ -23,7 +23,7 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 /// Scale and zero point of a tensor, broadcast to it.
 fn parameters(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<(TensorId, Option<TensorId>)> {
-    let dims = b.dims(x).to_vec();
+    let dims = b.sizes(x).to_vec();
     let axis = node.int("axis", 1)?;
     // For one scale the axis is nothing.
     let axis = node.axis(axis, dims.len()).unwrap_or(dims.len());

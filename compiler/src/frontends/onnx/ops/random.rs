@@ -2,6 +2,7 @@
 //! is its own key, nodes without one share that of the caller.
 
 use halite_ops::{DType, expression::Function, reduce::ReduceKind};
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -13,13 +14,13 @@ pub(super) const OPS: &[(&str, Import)] = &[
     ("Bernoulli", bernoulli),
     ("Dropout", dropout),
     ("Multinomial", multinomial),
-    ("RandomNormal", |b, n| drawn(b, n, Builder::normal, [("mean", 0.0), ("scale", 1.0)])),
-    ("RandomNormalLike", |b, n| drawn(b, n, Builder::normal, [("mean", 0.0), ("scale", 1.0)])),
-    ("RandomUniform", |b, n| drawn(b, n, Builder::uniform, [("low", 0.0), ("high", 1.0)])),
-    ("RandomUniformLike", |b, n| drawn(b, n, Builder::uniform, [("low", 0.0), ("high", 1.0)])),
+    ("RandomNormal", |b, n| drawn(b, n, Builder::normal::<Size>, [("mean", 0.0), ("scale", 1.0)])),
+    ("RandomNormalLike", |b, n| drawn(b, n, Builder::normal::<Size>, [("mean", 0.0), ("scale", 1.0)])),
+    ("RandomUniform", |b, n| drawn(b, n, Builder::uniform::<Size>, [("low", 0.0), ("high", 1.0)])),
+    ("RandomUniformLike", |b, n| drawn(b, n, Builder::uniform::<Size>, [("low", 0.0), ("high", 1.0)])),
 ];
 
-type Draw = fn(&mut Builder, &[u64], [f32; 2], Option<f32>) -> Result<TensorId>;
+type Draw = fn(&mut Builder, &[Size], [f32; 2], Option<f32>) -> Result<TensorId>;
 
 /// A tensor of a shape that an attribute gives, or that of the input.
 fn drawn(
@@ -30,11 +31,12 @@ fn drawn(
 ) -> Result<Vec<TensorId>> {
     let like = node.optional(0);
     let dims = match like {
-        Some(like) => b.dims(like).to_vec(),
+        Some(like) => b.sizes(like).to_vec(),
         None => {
             let shape =
                 node.ints("shape")?.ok_or_else(|| node.invalid("the attribute 'shape' is missing"))?;
             let sizes: Option<Vec<u64>> = shape.iter().map(|size| u64::try_from(*size).ok()).collect();
+            let sizes = sizes.map(|sizes| sizes.into_iter().map(Size::from).collect());
             sizes.ok_or_else(|| node.invalid(format!("{shape:?} is no shape")))?
         }
     };
@@ -57,7 +59,7 @@ fn drawn(
 fn bernoulli(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let chances = node.input(0)?;
     let element = node.element("dtype")?.unwrap_or_else(|| b.element(chances));
-    let (chances, dims) = (b.as_f32(chances)?, b.dims(chances).to_vec());
+    let (chances, dims) = (b.as_f32(chances)?, b.sizes(chances).to_vec());
     let drawn = b.uniform(&dims, [0.0, 1.0], node.float_if("seed")?)?;
     let is_one = b.compare(Function::Lt, drawn, chances)?;
     Ok(vec![b.cast(is_one, element)?])
@@ -93,7 +95,7 @@ fn multinomial(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 /// Elements as they are; in training mode some are 0, as likely as the ratio says, and the others larger to make up for it.
 fn dropout(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
-    let (dims, element) = (b.dims(data).to_vec(), b.element(data));
+    let (dims, element) = (b.sizes(data).to_vec(), b.element(data));
     let is_training = match node.optional(2) {
         Some(training) => b.need_ints(training, "whether it is training")?.first().is_some_and(|t| *t != 0),
         None => false,
@@ -121,5 +123,5 @@ fn dropout(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     }
     let element = if node.since(10) { ElementType::Bool } else { element };
     let one = b.float(element, 1.0)?;
-    Ok(vec![data, b.expand(one, &dims)?])
+    Ok(vec![data, b.expand_to(one, &dims)?])
 }

@@ -1,12 +1,16 @@
 //! Recurrent networks: plain ones as one operation, those with other functions, peepholes or bytes step by step over the sequence.
 
 use halite_ops::{
-    DType, Values,
-    expression::{Expression, Function, Operand, Scalar},
+    DType,
+    expression::{Function, Operand, Scalar},
+    scatters::Reduction,
 };
+use halite_sizes::Size;
 
 use super::{
-    Import, NodeView, Result, recurrent_plain,
+    Import, NodeView, Result,
+    recurrent_activations::{Activation, activations, number},
+    recurrent_plain,
     recurrent_weights::{Matrix, is_of_bytes},
 };
 use crate::{
@@ -52,75 +56,12 @@ impl Kind {
     }
 }
 
-/// A function of a gate, and the limit of its argument.
-#[derive(Clone, Debug)]
-pub(super) struct Activation {
-    pub(super) name: String,
-    alpha: f32,
-    beta: f32,
-    pub(super) clip: Option<f32>,
-}
-
-fn number(value: f32) -> Operand {
-    Operand::Constant(Scalar::Float(value.into()))
-}
-
-impl Activation {
-    /// The function with the constants that it has when a model gives none, if there is one of the name.
-    fn named(name: &str) -> Option<Activation> {
-        let (alpha, beta) = match name.to_ascii_lowercase().as_str() {
-            "relu" | "tanh" | "sigmoid" | "softsign" | "softplus" => (0.0, 0.0),
-            "affine" => (1.0, 0.0),
-            "leakyrelu" => (0.01, 0.0),
-            "thresholdedrelu" | "elu" => (1.0, 0.0),
-            "scaledtanh" => (1.0, 1.0),
-            "hardsigmoid" => (0.2, 0.5),
-            _ => return None,
-        };
-        Some(Activation { name: name.to_ascii_lowercase(), alpha, beta, clip: None })
-    }
-
-    fn apply(&self, p: &mut Expression, x: Operand) -> Operand {
-        let x = match self.clip {
-            Some(most) => p.call(Function::Clip, &[x, number(-most), number(most)]),
-            None => x,
-        };
-        let (alpha, beta) = (number(self.alpha), number(self.beta));
-        match self.name.as_str() {
-            "relu" => p.call(Function::Relu, &[x]),
-            "sigmoid" => p.call(Function::Sigmoid, &[x]),
-            "softplus" => p.call(Function::Softplus, &[x]),
-            "elu" => p.call(Function::Elu, &[x, alpha]),
-            "leakyrelu" => p.call(Function::Prelu, &[x, alpha]),
-            "hardsigmoid" => p.call(Function::HardSigmoid, &[x, alpha, beta]),
-            "affine" => {
-                let product = p.call(Function::Mul, &[x, alpha]);
-                p.call(Function::Add, &[product, beta])
-            }
-            "scaledtanh" => {
-                let product = p.call(Function::Mul, &[x, beta]);
-                let bent = p.call(Function::Tanh, &[product]);
-                p.call(Function::Mul, &[bent, alpha])
-            }
-            "thresholdedrelu" => {
-                let above = p.call(Function::Ge, &[x, alpha]);
-                p.call(Function::Select, &[above, x, number(0.0)])
-            }
-            "softsign" => {
-                let size = p.call(Function::Abs, &[x]);
-                let sum = p.call(Function::Add, &[size, number(1.0)]);
-                p.call(Function::Div, &[x, sum])
-            }
-            _ => p.call(Function::Tanh, &[x]),
-        }
-    }
-}
-
 /// What holds for all directions.
 pub(super) struct Network {
     pub(super) kind: Kind,
-    steps: u64,
-    batch: u64,
+    /// Where this is open, steps are runs of a loop.
+    steps: Size,
+    batch: Size,
     /// Elements of an input.
     width: u64,
     pub(super) hidden: u64,
@@ -145,6 +86,13 @@ struct Direction {
     state: State,
 }
 
+/// The number of a step.
+#[derive(Clone, Copy)]
+enum Step {
+    Known(Operand),
+    Computed(TensorId),
+}
+
 /// What a step hands to the next, `[batch, hidden]`.
 #[derive(Clone, Copy)]
 struct State {
@@ -158,9 +106,10 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
     let batch_first = node.int("layout", 0)? == 1;
     let x = if batch_first { b.transpose(x, &[1, 0, 2])? } else { x };
     let x = b.as_f32(x)?;
-    let [steps, batch, width] = *b.dims(x) else {
+    let [steps, batch, width] = *b.sizes(x) else {
         return Err(node.invalid(format!("{} is no sequence of vectors", b.describe(&[x]))));
     };
+    let width = width.exact();
     let recurrence = b.dims(node.input(2)?).to_vec();
     let [directions, first, last] = recurrence[..] else {
         return Err(node.invalid("the recurrence weights are no matrices"));
@@ -178,21 +127,22 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
         linear_before_reset: node.flag("linear_before_reset", false)?,
     };
     let reverse = reversed(node, directions)?;
-    let activations = activations(node, kind, reverse.len())?;
+    let activations = activations(node, kind.activations(), reverse.len())?;
     if recurrent_plain::is_plain(b, node, &network, x, &activations) {
         let made = recurrent_plain::run(b, node, &network, x, &reverse, &activations[0])?;
         return results(b, kind, batch_first, made, element);
     }
-    if steps > MOST_STEPS {
+    if steps.is_constant() && steps > MOST_STEPS {
         return Err(node.unsupported(format!("{steps} steps; there are up to {MOST_STEPS}")));
     }
     let (mut all, mut hiddens, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (reverse, activations)) in reverse.into_iter().zip(activations).enumerate() {
         let direction = direction(b, node, &network, index as u64, reverse, activations)?;
         let (outputs, last) = network.run(b, x, &direction)?;
-        all.push(b.reshape(outputs, &[steps, 1, batch, hidden])?);
-        hiddens.push(b.reshape(last.hidden, &[1, batch, hidden])?);
-        cells.push(b.reshape(last.cell, &[1, batch, hidden])?);
+        let (one, hidden) = (Size::constant(1), Size::from(hidden));
+        all.push(b.reshape_to(outputs, &[steps, one, batch, hidden])?);
+        hiddens.push(b.reshape_to(last.hidden, &[one, batch, hidden])?);
+        cells.push(b.reshape_to(last.cell, &[one, batch, hidden])?);
     }
     let joined = [b.concat(&all, 1)?, b.concat(&hiddens, 0)?, b.concat(&cells, 0)?];
     results(b, kind, batch_first, joined, element)
@@ -215,7 +165,7 @@ fn results(
     Ok(results)
 }
 
-/// For each direction, whether it begins at the end.
+/// For each direction, whether it goes backwards.
 fn reversed(node: &NodeView<'_>, directions: u64) -> Result<Vec<bool>> {
     let reverse = match node.string("direction", "forward")?.as_str() {
         "forward" => vec![false],
@@ -229,44 +179,13 @@ fn reversed(node: &NodeView<'_>, directions: u64) -> Result<Vec<bool>> {
     Ok(reverse)
 }
 
-fn lengths(b: &mut Builder, node: &NodeView<'_>, batch: u64, steps: u64) -> Result<Option<TensorId>> {
+fn lengths(b: &mut Builder, node: &NodeView<'_>, batch: Size, steps: Size) -> Result<Option<TensorId>> {
     let Some(lengths) = node.optional(4) else { return Ok(None) };
-    if b.ints(lengths).is_some_and(|all| all.iter().all(|length| *length == steps as i64)) {
+    if b.size_values(lengths).is_some_and(|all| all.iter().all(|length| length.is(steps))) {
         return Ok(None);
     }
     let lengths = b.cast(lengths, DType::I32)?;
-    b.reshape(lengths, &[batch, 1]).map(Some)
-}
-
-/// The functions of the gates for each direction.
-fn activations(node: &NodeView<'_>, kind: Kind, directions: usize) -> Result<Vec<Vec<Activation>>> {
-    let default = kind.activations().repeat(directions);
-    let names = node.strings("activations")?;
-    let names = names.unwrap_or_else(|| default.iter().map(ToString::to_string).collect());
-    let each = kind.activations().len();
-    if names.len() != each * directions {
-        return Err(node.invalid(format!("{} activations for {directions} directions", names.len())));
-    }
-    let (alphas, betas) = (node.floats("activation_alpha")?, node.floats("activation_beta")?);
-    let clip = node.float_if("clip")?.filter(|most| *most > 0.0);
-    let mut all = Vec::new();
-    // Constants are given for the functions that have any, in their order.
-    let (mut alphas, mut betas) =
-        (alphas.unwrap_or_default().into_iter(), betas.unwrap_or_default().into_iter());
-    for name in &names {
-        let known =
-            Activation::named(name).ok_or_else(|| node.unsupported(format!("the activation '{name}'")))?;
-        let has = |names: &[&str]| names.contains(&known.name.as_str());
-        let alpha = has(&["affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"]);
-        let beta = has(&["affine", "scaledtanh", "hardsigmoid"]);
-        all.push(Activation {
-            alpha: if alpha { alphas.next().unwrap_or(known.alpha) } else { known.alpha },
-            beta: if beta { betas.next().unwrap_or(known.beta) } else { known.beta },
-            clip,
-            ..known
-        });
-    }
-    Ok(all.chunks(each).map(<[Activation]>::to_vec).collect())
+    b.reshape_to(lengths, &[batch, 1.into()]).map(Some)
 }
 
 fn direction(
@@ -279,26 +198,27 @@ fn direction(
 ) -> Result<Direction> {
     let rows = network.kind.gates() * network.hidden;
     let batch_first = node.int("layout", 0)? == 1;
-    let mut part = |input: usize, dims: &[u64]| -> Result<Option<TensorId>> {
+    let mut part = |input: usize, dims: &[Size]| -> Result<Option<TensorId>> {
         let Some(whole) = node.optional(input) else { return Ok(None) };
         let whole = b.as_f32(whole)?;
         let whole =
             if batch_first && matches!(input, 5 | 6) { b.transpose(whole, &[1, 0, 2])? } else { whole };
-        let mut ranges: Vec<Range> = b.dims(whole).iter().map(|size| Range::all(*size)).collect();
+        let mut ranges: Vec<Range<Size>> = b.sizes(whole).iter().map(|size| Range::all(*size)).collect();
         if let Some(first) = ranges.first_mut() {
-            *first = Range { start: index, step: 1, count: 1 };
+            *first = Range { start: index.into(), step: 1, count: 1.into() };
         }
         let own = b.slice(whole, &ranges)?;
-        b.reshape(own, dims).map(Some)
+        b.reshape_to(own, dims).map(Some)
     };
-    let biases = part(3, &[2, rows])?;
-    let peepholes = if network.kind == Kind::Lstm { part(7, &[3, network.hidden])? } else { None };
-    let state = [network.batch, network.hidden];
+    let biases = part(3, &[2.into(), rows.into()])?;
+    let peepholes =
+        if network.kind == Kind::Lstm { part(7, &[3.into(), network.hidden.into()])? } else { None };
+    let state = [network.batch, network.hidden.into()];
     let (hidden, cell) = (part(5, &state)?, if network.kind == Kind::Lstm { part(6, &state)? } else { None });
     let recurrence = Matrix::of(b, node, 2, index, [rows, network.hidden])?;
     let weights = Matrix::of(b, node, 1, index, [rows, network.width])?;
     let zero = b.float(DType::F32, 0.0)?;
-    let zeros = b.expand(zero, &state)?;
+    let zeros = b.expand_to(zero, &state)?;
     let state = State { hidden: hidden.unwrap_or(zeros), cell: cell.unwrap_or(zeros) };
     Ok(Direction { reverse, activations, weights, recurrence, biases, peepholes, state })
 }
@@ -319,33 +239,90 @@ impl Network {
                 inputs = b.binary(Function::Add, inputs, other)?;
             }
         }
+        if !self.steps.is_constant() {
+            return self.in_loop(b, inputs, after_reset, direction);
+        }
+        let steps = self.steps.value();
         let mut state = direction.state;
-        let mut outputs = vec![state.hidden; self.steps as usize];
-        for step in 0..self.steps {
-            let step = if direction.reverse { self.steps - 1 - step } else { step };
+        let mut outputs = vec![state.hidden; steps as usize];
+        for step in 0..steps {
+            let step = if direction.reverse { steps - 1 - step } else { step };
             let input = part(b, inputs, 0, step, 1)?;
-            let input = b.reshape(input, &[self.batch, rows])?;
-            let next = match self.kind {
-                Kind::Rnn => self.rnn(b, input, direction, state)?,
-                Kind::Gru => self.gru(b, input, after_reset, direction, state)?,
-                Kind::Lstm => self.lstm(b, input, direction, state)?,
-            };
-            let (output, next) = self.within_length(b, step, state, next)?;
-            outputs[step as usize] = b.reshape(output, &[1, self.batch, self.hidden])?;
+            let input = b.reshape_to(input, &[self.batch, rows.into()])?;
+            let next = self.step(b, input, after_reset, direction, state)?;
+            let at = Operand::Constant(Scalar::Int(step as i64, DType::I32));
+            let (output, next) = self.within_length(b, Step::Known(at), state, next)?;
+            outputs[step as usize] = b.reshape_to(output, &self.row())?;
             state = next;
         }
         if outputs.is_empty() {
-            let none = b.values(DType::F32, &[0, self.batch, self.hidden], &Values::Float(Vec::new()))?;
+            let zero = b.float(DType::F32, 0.0)?;
+            let none = b.expand_to(zero, &[0.into(), self.batch, self.hidden.into()])?;
             return Ok((none, state));
         }
         Ok((b.concat(&outputs, 0)?, state))
     }
 
+    /// What a step gives, `[1, batch, hidden]`.
+    fn row(&self) -> [Size; 3] {
+        [1.into(), self.batch, self.hidden.into()]
+    }
+
+    fn step(
+        &self,
+        b: &mut Builder,
+        input: TensorId,
+        after_reset: Option<TensorId>,
+        direction: &Direction,
+        state: State,
+    ) -> Result<State> {
+        match self.kind {
+            Kind::Rnn => self.rnn(b, input, direction, state),
+            Kind::Gru => self.gru(b, input, after_reset, direction, state),
+            Kind::Lstm => self.lstm(b, input, direction, state),
+        }
+    }
+
+    /// The same as runs of a loop, each of which writes its row of the outputs.
+    fn in_loop(
+        &self,
+        b: &mut Builder,
+        inputs: TensorId,
+        after_reset: Option<TensorId>,
+        direction: &Direction,
+    ) -> Result<(TensorId, State)> {
+        let zero = b.float(DType::F32, 0.0)?;
+        let outputs = b.expand_to(zero, &[self.steps, self.batch, self.hidden.into()])?;
+        let last = b.computed(DType::I64, &[], vec![self.steps - 1])?;
+        let start = direction.state;
+        let made = b.repeat(self.steps, &[outputs, start.hidden, start.cell], |b, run, carried| {
+            let at = match direction.reverse {
+                true => b.binary(Function::Sub, last, run)?,
+                false => run,
+            };
+            let state = State { hidden: carried[1], cell: carried[2] };
+            let input = b.gather(inputs, at, 0)?;
+            let next = self.step(b, input, after_reset, direction, state)?;
+            let (output, next) = self.within_length(b, Step::Computed(at), state, next)?;
+            let (row, place) = (b.reshape_to(output, &self.row())?, b.reshape(at, &[1, 1])?);
+            let outputs = b.scatter_nd([carried[0], place, row], Reduction::None)?;
+            Ok(vec![outputs, next.hidden, next.cell])
+        })?;
+        Ok((made[0], State { hidden: made[1], cell: made[2] }))
+    }
+
     /// Sequences that have ended give zeros and keep their state.
-    fn within_length(&self, b: &mut Builder, step: u64, old: State, new: State) -> Result<(TensorId, State)> {
+    fn within_length(&self, b: &mut Builder, at: Step, old: State, new: State) -> Result<(TensorId, State)> {
         let Some(lengths) = self.lengths else { return Ok((new.hidden, new)) };
-        let step = Operand::Constant(Scalar::Int(step as i64, DType::I32));
-        let goes_on = b.map(&[lengths], ElementType::Bool, |p, x| p.call(Function::Gt, &[x[0], step]))?;
+        let goes_on = match at {
+            Step::Known(at) => {
+                b.map(&[lengths], ElementType::Bool, |p, x| p.call(Function::Gt, &[x[0], at]))?
+            }
+            Step::Computed(at) => {
+                let at = b.cast(at, DType::I32)?;
+                b.compare(Function::Gt, lengths, at)?
+            }
+        };
         let zero = b.float(DType::F32, 0.0)?;
         let output = b.select(goes_on, new.hidden, zero)?;
         let hidden = b.select(goes_on, new.hidden, old.hidden)?;
@@ -444,7 +421,7 @@ impl Network {
         let hidden = b.map(&[o, cell], DType::F32, |p, x| {
             let o = f.apply(p, x[0]);
             // The cell itself has no limit.
-            let bent = Activation { clip: None, ..h.clone() }.apply(p, x[1]);
+            let bent = h.unlimited().apply(p, x[1]);
             p.call(Function::Mul, &[o, bent])
         })?;
         Ok(State { hidden, cell })
@@ -453,9 +430,9 @@ impl Network {
 
 /// `count` places of an axis.
 fn part(b: &mut Builder, x: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
-    let mut ranges: Vec<Range> = b.dims(x).iter().map(|size| Range::all(*size)).collect();
+    let mut ranges: Vec<Range<Size>> = b.sizes(x).iter().map(|size| Range::all(*size)).collect();
     if let Some(range) = ranges.get_mut(axis) {
-        *range = Range { start, step: 1, count };
+        *range = Range { start: start.into(), step: 1, count: count.into() };
     }
     b.slice(x, &ranges)
 }

@@ -4,10 +4,11 @@ use halite_ops::{
     axis::{Coordinates, Nearest},
     resize::Interpolation,
 };
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
 use crate::{
-    build::{Builder, Placement, ResizedAxis, Resizing},
+    build::{Builder, OpenAxis, Placement, ResizedAxis, Resizing, fraction},
     graph::TensorId,
 };
 
@@ -46,8 +47,27 @@ fn upsample(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 fn by_scales(b: &mut Builder, node: &NodeView<'_>, scales: &[f64], how: &Resizing) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
     let axes: Vec<usize> = (0..b.rank(x)).collect();
+    if b.sizes(x).iter().any(|size| !size.is_constant())
+        && let Some(open) = by_fractions(b.sizes(x), &axes, scales)
+        && let Some(made) = b.resize_open(x, &open, how)?
+    {
+        return Ok(vec![made]);
+    }
     let axes = scaled(b, node, x, &axes, scales)?;
     Ok(vec![b.resize(x, &axes, how)?])
+}
+
+/// Axes that are resized by scales that are fractions; none where one is not.
+fn by_fractions(own: &[Size], axes: &[usize], scales: &[f64]) -> Option<Vec<OpenAxis>> {
+    if scales.len() != axes.len() {
+        return None;
+    }
+    let open = |(axis, scale): (&usize, &f64)| {
+        let (of, by) = fraction(*scale)?;
+        let step = (*scale != 1.0).then(|| (by.into(), of.into()));
+        Some(OpenAxis { axis: *axis, size: own[*axis] * of / by, step })
+    };
+    axes.iter().zip(scales).map(open).collect()
 }
 
 /// Axes that are resized by scales.
@@ -80,7 +100,11 @@ fn resize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         None => (0..rank).collect(),
     };
     let given = |input: usize| node.optional(input).filter(|id| b.tensor(*id).elements() > 0);
-    let mut resized = match (given(2), given(3)) {
+    let (scales, sizes) = (given(2), given(3));
+    if let Some(made) = open(b, node, x, &axes, [scales, sizes])? {
+        return Ok(vec![made]);
+    }
+    let mut resized = match (scales, sizes) {
         (Some(scales), _) => scaled(b, node, x, &axes, &b.need_floats(scales, "the scales")?)?,
         (None, Some(sizes)) => sized(b, node, x, &axes, &b.need_ints(sizes, "the sizes")?)?,
         (None, None) => return Err(node.invalid("there are neither scales nor sizes")),
@@ -97,6 +121,42 @@ fn resize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         }
     }
     Ok(vec![b.resize(x, &resized, &how)?])
+}
+
+/// The result where sizes are open; none where all are known, or where it is not computed for open sizes.
+fn open(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    x: TensorId,
+    axes: &[usize],
+    [scales, sizes]: [Option<TensorId>; 2],
+) -> Result<Option<TensorId>> {
+    let own = b.sizes(x).to_vec();
+    let known = scales.is_some() || sizes.is_none_or(|sizes| b.ints(sizes).is_some());
+    if known && axes.iter().all(|axis| own[*axis].is_constant()) {
+        return Ok(None);
+    }
+    let mut resized = Vec::new();
+    match (scales, sizes) {
+        (Some(scales), _) => {
+            let known = b.floats(scales).and_then(|scales| by_fractions(&own, axes, &scales));
+            let Some(axes) = known else { return Ok(None) };
+            resized.extend(axes);
+        }
+        (None, Some(sizes)) => {
+            if node.string("keep_aspect_ratio_policy", "stretch")? != "stretch" {
+                return Ok(None);
+            }
+            let sizes = b.need_sizes(sizes, "the sizes of the result")?;
+            if sizes.len() != axes.len() {
+                return Err(node.invalid(format!("sizes for {} axes", axes.len())));
+            }
+            let axis = |(axis, size): (&usize, Size)| OpenAxis { axis: *axis, size, step: None };
+            resized.extend(axes.iter().zip(sizes).map(axis));
+        }
+        (None, None) => return Ok(None),
+    }
+    b.resize_open(x, &resized, &manner(node)?)
 }
 
 /// Axes that are resized to sizes.

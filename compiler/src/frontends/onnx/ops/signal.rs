@@ -2,13 +2,15 @@
 
 use std::f64::consts::PI;
 
-use halite_ops::{DType, Values, expression::Function, pad::Border};
+use halite_ops::{
+    DType, Values,
+    expression::{Function, Operand, Scalar},
+    pad::Border,
+};
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
-use crate::{
-    build::Builder,
-    graph::{TensorId, elements},
-};
+use crate::{build::Builder, graph::TensorId};
 
 pub(super) const OPS: &[(&str, Import)] = &[
     ("BlackmanWindow", |b, node| window(b, node, &[0.42, -0.5, 0.08])),
@@ -69,7 +71,7 @@ impl Fourier {
 
     /// Lines `[…, input, parts]` transformed.
     fn apply(&self, b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<TensorId> {
-        let dims = b.dims(x).to_vec();
+        let dims = b.sizes(x).to_vec();
         let outer = dims[..dims.len() - 2].to_vec();
         let (count, to) = self.output();
         let (rows, columns) = (self.input * self.parts, count * to);
@@ -86,16 +88,16 @@ impl Fourier {
         let matrix = b.values(DType::F32, &[rows, columns], &Values::Float(values.collect()))?;
         let element = b.element(x);
         let x = b.as_f32(x)?;
-        let lines = b.reshape(x, &[elements(&outer), rows])?;
+        let lines = b.reshape_to(x, &[outer.iter().product(), Size::from(rows)])?;
         let made = b.matmul(lines, matrix)?;
-        let made = b.reshape(made, &[&outer[..], &[count, to]].concat())?;
+        let made = b.reshape_to(made, &[&outer[..], &[count.into(), to.into()]].concat())?;
         b.cast(made, element)
     }
 }
 
 fn parts(b: &Builder, node: &NodeView<'_>, x: TensorId) -> Result<u64> {
-    match b.dims(x) {
-        [_, .., parts @ (1 | 2)] => Ok(*parts),
+    match b.sizes(x) {
+        [_, .., parts] if parts.is_constant() && [1, 2].contains(&parts.value()) => Ok(parts.value()),
         _ => Err(node.invalid(format!("{} holds neither real nor complex numbers", b.describe(&[x])))),
     }
 }
@@ -126,7 +128,7 @@ fn fourier(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         return Err(node.invalid("the last axis holds the parts of numbers"));
     }
     let (inverse, onesided) = (node.flag("inverse", false)?, node.flag("onesided", false)?);
-    let input = b.dims(x)[axis];
+    let input = b.sizes(x)[axis].exact();
     let default = if inverse && onesided { 2 * input.saturating_sub(1) } else { input };
     let wanted = scalar(b, node, 1, "the length of a transform")?;
     let length = wanted.map_or(Ok(default), |value| length(node, value, "the length of a transform"))?;
@@ -140,11 +142,11 @@ fn fourier(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 fn short_time(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let mut x = node.input(0)?;
     // ONNX Runtime takes real signals without a last dimension of 1, and exporters write them so.
-    if let [batch, signal] = *b.dims(x) {
-        x = b.reshape(x, &[batch, signal, 1])?;
+    if let [batch, signal] = *b.sizes(x) {
+        x = b.reshape_to(x, &[batch, signal, 1.into()])?;
     }
     let parts = parts(b, node, x)?;
-    let [_, signal, _] = *b.dims(x) else {
+    let [_, signal, _] = *b.sizes(x) else {
         return Err(node.invalid(format!("{} is no batch of signals", b.describe(&[x]))));
     };
     let step = scalar(b, node, 1, "the step of frames")?.unwrap_or(0);
@@ -154,17 +156,13 @@ fn short_time(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let frame = match (given, window) {
         (Some(value), _) => length(node, value, "the length of frames")?,
         (None, Some(window)) => b.tensor(window).elements(),
-        (None, None) => signal,
+        (None, None) => signal.exact(),
     };
-    if step == 0 || frame == 0 || frame > signal {
+    if step == 0 || frame == 0 || !Size::from(frame).stays_within(signal) {
         return Err(node.invalid(format!("frames of {frame}, {step} apart, of {signal}")));
     }
     let frames = (signal - frame) / step + 1;
-    if frames.saturating_mul(frame) > MOST_MADE {
-        return Err(node.unsupported(format!("{frames} frames of {frame}: more than {MOST_MADE} places")));
-    }
-    let places = (0..frames * frame).map(|i| (i / frame * step + i % frame) as i64).collect();
-    let places = b.values(DType::I32, &[frames, frame], &Values::Int(places))?;
+    let places = places_of_frames(b, node, frames, (frame, step))?;
     let mut framed = b.gather(x, places, 1)?;
     if let Some(window) = window {
         let missing = frame as i64 - b.tensor(window).elements() as i64;
@@ -179,6 +177,31 @@ fn short_time(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let onesided = node.flag("onesided", true)?;
     let made = Fourier { input: frame, parts, length: frame, inverse: false, onesided };
     Ok(vec![made.apply(b, node, framed)?])
+}
+
+/// The places of the signal of which frames are made, `[frames, frame]`.
+fn places_of_frames(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    frames: Size,
+    (frame, step): (u64, u64),
+) -> Result<TensorId> {
+    if frames.is_constant() {
+        let frames = frames.value();
+        if frames.saturating_mul(frame) > MOST_MADE {
+            return Err(node.unsupported(format!("{frames} frames of {frame}: more than {MOST_MADE} places")));
+        }
+        let places = (0..frames * frame).map(|i| (i / frame * step + i % frame) as i64).collect();
+        return b.values(DType::I32, &[frames, frame], &Values::Int(places));
+    }
+    let starts = b.line_of_places(DType::I32, frames)?;
+    let starts = b.reshape_to(starts, &[frames, 1.into()])?;
+    let own = b.places(DType::I32, &[1, frame])?;
+    let step = Operand::Constant(Scalar::Int(step as i64, DType::I32));
+    b.map(&[starts, own], DType::I32, |p, x| {
+        let start = p.call(Function::Mul, &[x[0], step]);
+        p.call(Function::Add, &[start, x[1]])
+    })
 }
 
 /// A window that is a sum of cosines with these factors.

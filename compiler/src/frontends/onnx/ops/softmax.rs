@@ -39,17 +39,18 @@ fn softmax(b: &mut Builder, node: &NodeView<'_>, log: bool) -> Result<Vec<Tensor
 }
 
 fn hardmax(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let dims = b.dims(node.input(0)?).to_vec();
+    let dims = b.sizes(node.input(0)?).to_vec();
     let (x, axis) = along(b, node)?;
     let element = b.element(x);
     let largest = b.arg_reduce(x, axis, false, false)?;
-    let size = b.dims(x)[axis];
-    let mut shape = vec![1; b.rank(x)];
+    let size = b.sizes(x)[axis];
+    let mut shape = vec![Size::constant(1); b.rank(x)];
     shape[axis] = size;
-    let numbers = b.places(DType::I64, &shape)?;
+    let numbers = b.line_of_places(DType::I64, size)?;
+    let numbers = b.reshape_to(numbers, &shape)?;
     let hit = b.compare(Function::Eq, numbers, largest)?;
     let made = b.cast(hit, element)?;
-    Ok(vec![b.reshape(made, &dims)?])
+    Ok(vec![b.reshape_to(made, &dims)?])
 }
 
 fn likelihood_loss(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

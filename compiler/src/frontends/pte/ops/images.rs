@@ -8,6 +8,8 @@ use halite_ops::{
     resize::{Interpolation, Resize},
 };
 
+use halite_sizes::Size;
+
 use super::{Node, Result, Table, unary::number};
 use crate::{
     build::{Range, Sliding},
@@ -169,7 +171,8 @@ fn resize(n: &mut Node<'_, '_>, like: Resize, factors: usize) -> Result<()> {
         ([], [rows, columns]) => {
             let steps = [step(*rows), step(*columns)];
             if let [Some(rows), Some(columns)] = steps {
-                (resize.step, resize.step_of) = (vec![rows.0, columns.0], vec![rows.1, columns.1]);
+                resize.step = [rows.0, columns.0].map(Size::from).to_vec();
+                resize.step_of = [rows.1, columns.1].map(Size::from).to_vec();
             }
             [(dims[2] as f64 * rows) as u64, (dims[3] as f64 * columns) as u64]
         }
@@ -182,7 +185,8 @@ fn resize(n: &mut Node<'_, '_>, like: Resize, factors: usize) -> Result<()> {
     let element = n.b().element(x);
     let x = if element.is_float() { x } else { n.b().as_f32(x)? };
     let own = n.b().element(x);
-    (resize.images, resize.input, resize.output) = (elements(&dims[..2]), input.to_vec(), output.to_vec());
+    resize.images = elements(&dims[..2]).into();
+    (resize.input, resize.output) = (input.map(Size::from).to_vec(), output.map(Size::from).to_vec());
     resize.dtype = own.storage();
     let result = [dims[0], dims[1], output[0], output[1]];
     let made = n.b().kernel1(Operation::Resize(resize), &[x], own, &result)?;

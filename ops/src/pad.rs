@@ -92,7 +92,7 @@ impl Pad {
             if before <= 0 {
                 Size::from(-before) % length
             } else {
-                (length - Size::from(before) % length) % length
+                Size::from(before).div_ceil(length) * length - Size::from(before)
             }
         };
         match self.border {

@@ -138,7 +138,8 @@ fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why:
     let largest = largest
         .chain(plan.scratch.iter().copied())
         .fold(Size::constant(0), |most: Size, bytes| most.max(bytes));
-    if largest > target.max_storage_buffer_bytes {
+    // Of what data decide it is promised.
+    if !largest.stays_within(target.max_storage_buffer_bytes) {
         return Verdict::RuledOut(format!(
             "a tensor of {largest} bytes is more than one binding can hold there ({} bytes)",
             target.max_storage_buffer_bytes

@@ -52,22 +52,7 @@ impl Tokenizer {
         const MODEL: &str = "tokenizer.ggml.model";
         let vocabulary = Vocabulary::read(file)?;
         let model = text(file, MODEL)?.ok_or_else(|| TextError::metadata(MODEL, "is missing"))?;
-        let kind = match model {
-            "llama" => {
-                let space = flag(file, "tokenizer.ggml.add_space_prefix")?;
-                Kind::Scores { space_before: space.unwrap_or(true) }
-            }
-            "gpt2" => {
-                let splitter = Splitter::named(text(file, "tokenizer.ggml.pre")?.unwrap_or("default"))?;
-                Kind::Merges { merges: Merges::read(file, splitter.whole_words)?, splitter }
-            }
-            "bert" => Kind::Pieces,
-            other => {
-                return Err(TextError::Unsupported(format!(
-                    "the tokenizer '{other}' ('{MODEL}') is not known; there are: llama, gpt2, bert"
-                )));
-            }
-        };
+        let kind = kind(file, model)?;
         let begins = match &kind {
             Kind::Scores { .. } => true,
             Kind::Merges { splitter, .. } => splitter.begins,
@@ -214,6 +199,26 @@ impl Tokenizer {
         let bytes: Vec<u8> = tokens.iter().flat_map(|token| self.bytes(*token, with_control)).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+/// How a model's texts become tokens.
+fn kind(file: &Gguf, model: &str) -> Result<Kind, TextError> {
+    Ok(match model {
+        "llama" => {
+            let space = flag(file, "tokenizer.ggml.add_space_prefix")?;
+            Kind::Scores { space_before: space.unwrap_or(true) }
+        }
+        "gpt2" => {
+            let splitter = Splitter::named(text(file, "tokenizer.ggml.pre")?.unwrap_or("default"))?;
+            Kind::Merges { merges: Merges::read(file, splitter.whole_words)?, splitter }
+        }
+        "bert" => Kind::Pieces,
+        other => {
+            return Err(TextError::Unsupported(format!(
+                "the tokenizer '{other}' ('tokenizer.ggml.model') is not known; there are: llama, gpt2, bert"
+            )));
+        }
+    })
 }
 
 /// Bytes to text as they come: a character that is not there in full yet waits for its other bytes.

@@ -111,7 +111,15 @@ fn text_comes_whole_and_in_pieces() {
     let counts = &events.last().unwrap()["usage"];
     assert_eq!(counts["completion_tokens"], written);
     assert!(counts["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap() > 0, "{counts}");
-    // A text that ends it.
+}
+
+#[test]
+fn texts_end_answers_and_several_are_asked_for_at_once() {
+    let Some(server) = Server::start("gemma3.gguf", &["--parallel=2"]) else { return };
+    let messages = json!([{"role": "user", "content": "in the"}]);
+    let request = json!({"messages": messages, "max_tokens": 6, "temperature": 0});
+    let (_, whole) = server.post("/v1/chat/completions", &request);
+    let text = whole["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
     let end: String = text.chars().take(2).collect();
     let (_, ended) = server.post(
         "/v1/chat/completions",

@@ -52,9 +52,9 @@ impl Strided {
                 strides.push(0.into());
                 continue;
             }
-            let at = digits.iter().rposition(|digit| *stride < digit.place * digit.size)?;
+            let at = digits.iter().rposition(|digit| below(*stride, digit.place * digit.size))?;
             let digit = &digits[at];
-            if *stride < 0 || !stride.is_multiple_of(digit.place) {
+            if stride.is_below(0) != Some(false) || !stride.is_multiple_of(digit.place) {
                 return None;
             }
             let step = *stride / digit.place;
@@ -62,7 +62,7 @@ impl Strided {
             strides.push(step * digit.stride);
         }
         // No digit overflows, so that each walks by itself.
-        let fits = reach.iter().zip(&digits).all(|(reach, digit)| *reach < digit.size);
+        let fits = reach.iter().zip(&digits).all(|(reach, digit)| below(*reach, digit.size));
         fits.then(|| Strided { tensor: source, offset, sizes: self.sizes.clone(), strides })
     }
 
@@ -84,8 +84,8 @@ impl Strided {
         let each = self.sizes.iter().zip(&self.strides).enumerate();
         each.filter(|(_, (size, stride))| **size > 1 && **stride > 0).find_map(|(dim, (size, stride))| {
             let parts = |place: &Size| {
-                *place > *stride
-                    && *place < *stride * *size
+                below(*stride, *place)
+                    && below(*place, *stride * *size)
                     && place.is_multiple_of(*stride)
                     && (*stride * *size).is_multiple_of(*place)
             };
@@ -170,6 +170,11 @@ fn digits(copy: &StridedCopy) -> Vec<Digit> {
         }
     }
     digits
+}
+
+/// Whether a size is below another whatever data decide: nothing is promised of what is only tried.
+fn below(a: Size, b: Size) -> bool {
+    a.is_below(b) == Some(true)
 }
 
 #[cfg(test)]

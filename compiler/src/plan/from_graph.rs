@@ -7,8 +7,8 @@ use halite_ops::{Operation, copy::StridedCopy};
 use halite_sizes::Size;
 
 use super::{
-    flow::{COUNTER_BYTES, Flow, Item, Number, State, Step, Storage, StorageClass, StorageId},
-    in_place::{Placement, carried_in_place, in_place},
+    flow::{Flow, Item, Number, State, Step, Storage, StorageClass, StorageId},
+    in_place::{Placement, in_place},
     order::by_level,
     parts::{Parts, slice},
     pool::{Known, Pool},
@@ -76,35 +76,35 @@ fn read(graph: &Graph) -> HashSet<TensorId> {
     read
 }
 
-struct FlowBuilder<'a> {
-    graph: &'a Graph,
+pub(super) struct FlowBuilder<'a> {
+    pub(super) graph: &'a Graph,
     pool: &'a mut Pool,
     watch: Watch<'a>,
     /// Tensors that anything reads.
-    read: HashSet<TensorId>,
+    pub(super) read: HashSet<TensorId>,
     states: Placement,
     /// Where results of loops' bodies are computed that change what is carried in place.
-    carried: HashMap<TensorId, StorageId>,
+    pub(super) carried: HashMap<TensorId, StorageId>,
     parts: Parts,
     /// The storages of what comes together by parts.
     joining: HashMap<TensorId, StorageId>,
     /// What was copied to parts.
     copied: HashSet<(StorageId, Part)>,
-    flow: Flow,
-    of: HashMap<TensorId, StorageId>,
+    pub(super) flow: Flow,
+    pub(super) of: HashMap<TensorId, StorageId>,
     /// The first step that is in no segment yet.
-    open: usize,
-    level: usize,
+    pub(super) open: usize,
+    pub(super) level: usize,
 }
 
 impl FlowBuilder<'_> {
-    fn storage(&mut self, class: StorageClass, bytes: Size) -> StorageId {
+    pub(super) fn storage(&mut self, class: StorageClass, bytes: Size) -> StorageId {
         let id = StorageId(self.flow.storages.len() as u32);
         self.flow.storages.push(Storage { class, bytes });
         id
     }
 
-    fn local(&mut self, tensor: TensorId) -> StorageId {
+    pub(super) fn local(&mut self, tensor: TensorId) -> StorageId {
         let id = self.storage(StorageClass::Transient, self.graph.tensor(tensor).byte_size());
         self.of.insert(tensor, id);
         id
@@ -137,7 +137,7 @@ impl FlowBuilder<'_> {
         }
     }
 
-    fn of(&mut self, tensor: TensorId) -> Result<StorageId, CompileError> {
+    pub(super) fn of(&mut self, tensor: TensorId) -> Result<StorageId, CompileError> {
         if let Some(id) = self.of.get(&tensor) {
             return Ok(*id);
         }
@@ -154,7 +154,7 @@ impl FlowBuilder<'_> {
         Ok(id)
     }
 
-    fn copy(&mut self, from: StorageId, to: StorageId) {
+    pub(super) fn copy(&mut self, from: StorageId, to: StorageId) {
         let bytes = |id: StorageId| self.flow.storages[id.index()].bytes;
         if from != to && bytes(from) > 0 && bytes(to) > 0 {
             self.flow.steps.push(Step::Copy { from, to });
@@ -165,7 +165,7 @@ impl FlowBuilder<'_> {
         self.nodes(&region.nodes, items)
     }
 
-    fn nodes(&mut self, nodes: &[Node], items: &mut Vec<Item>) -> Result<(), CompileError> {
+    pub(super) fn nodes(&mut self, nodes: &[Node], items: &mut Vec<Item>) -> Result<(), CompileError> {
         for node in nodes {
             self.watch.check()?;
             match &node.op {
@@ -309,7 +309,7 @@ impl FlowBuilder<'_> {
         Ok(())
     }
 
-    fn deeper(&mut self, location: &SourceLocation) -> Result<(), CompileError> {
+    pub(super) fn deeper(&mut self, location: &SourceLocation) -> Result<(), CompileError> {
         self.level += 1;
         if self.level > MOST_LEVELS {
             let reason = format!("branches and loops in more than {MOST_LEVELS} levels");
@@ -319,7 +319,7 @@ impl FlowBuilder<'_> {
     }
 
     /// A scalar as the host sees it.
-    fn number(&mut self, tensor: TensorId) -> Result<Number, CompileError> {
+    pub(super) fn number(&mut self, tensor: TensorId) -> Result<Number, CompileError> {
         let data = self.graph.tensor(tensor);
         if let Some(bytes) = &data.constant {
             let mut word = [0; 8];
@@ -358,7 +358,7 @@ impl FlowBuilder<'_> {
     }
 
     /// Ends the segment at the last step.
-    fn close(&mut self, items: &mut Vec<Item>) {
+    pub(super) fn close(&mut self, items: &mut Vec<Item>) {
         let end = self.flow.steps.len();
         if self.open < end {
             items.push(Item::Segment(self.flow.segments.len()));
@@ -398,102 +398,6 @@ impl FlowBuilder<'_> {
         }
         items.push(Item::If { condition, branches: Box::new(flows) });
         self.level -= 1;
-        Ok(())
-    }
-
-    fn repeat(&mut self, node: &Node, body: &Region, items: &mut Vec<Item>) -> Result<(), CompileError> {
-        self.deeper(&node.location)?;
-        let (most, first) = (self.number(node.inputs[0])?, self.number(node.inputs[1])?);
-        // The condition is carried too, for those bodies that look at it.
-        let skip = if self.read.contains(&body.parameters[1]) { 1 } else { 2 };
-        let mut places = Vec::new();
-        // What changes its sizes from run to run, and what it is behind them.
-        let mut changing = Vec::new();
-        for (index, initial) in node.inputs.iter().enumerate().skip(skip) {
-            let from = self.of(*initial)?;
-            let parameter = body.parameters[index];
-            let behind = index.checked_sub(2).map(|output| node.outputs[output]);
-            let to = match behind.filter(|output| self.differ(parameter, *output)) {
-                Some(output) => {
-                    let to = self.local(output);
-                    changing.push((to, parameter));
-                    to
-                }
-                None => self.local(parameter),
-            };
-            self.copy(from, to);
-            places.push(to);
-        }
-        let counter = self.read.contains(&body.parameters[0]).then(|| self.counter(body.parameters[0]));
-        for (result, index) in carried_in_place(body) {
-            // What changes its sizes has another place behind each run.
-            let place = index.checked_sub(skip).and_then(|at| places.get(at));
-            let fixed = |parameter: TensorId| self.of.get(&parameter) == place;
-            if let Some(place) = place.filter(|_| fixed(body.parameters[index])) {
-                self.carried.insert(result, *place);
-            }
-        }
-        self.close(items);
-        if let Some((id, _)) = counter {
-            self.flow.steps.push(Step::HostWrites(id));
-            self.open = self.flow.steps.len();
-        }
-        let start = self.flow.steps.len();
-        let mut inner = Vec::new();
-        // The symbols of sizes that change get their values first: then there is memory for what the run is given.
-        let sets = body
-            .nodes
-            .iter()
-            .take_while(|node| matches!(node.op, NodeOp::Host(HostWork::Set { .. })))
-            .count();
-        self.nodes(&body.nodes[..sets], &mut inner)?;
-        for (from, parameter) in changing {
-            let to = self.local(parameter);
-            self.copy(from, to);
-        }
-        self.nodes(&body.nodes[sets..], &mut inner)?;
-        let next = self.number(body.results[0])?;
-        self.carry(&body.results[skip - 1..], &places)?;
-        self.close(&mut inner);
-        self.flow.loops.push(start..self.flow.steps.len());
-        for (output, place) in node.outputs.iter().zip(&places[2 - skip..]) {
-            self.of.insert(*output, *place);
-        }
-        items.push(Item::Loop { most, first, next, counter: counter.map(|(_, at)| at), body: inner });
-        self.level -= 1;
-        Ok(())
-    }
-
-    /// Whether tensors of a loop have sizes of different symbols.
-    fn differ(&self, some: TensorId, other: TensorId) -> bool {
-        let sizes = |id| self.graph.tensor(id).sizes().iter();
-        sizes(some).zip(sizes(other)).any(|(a, b)| !a.is(*b))
-    }
-
-    fn counter(&mut self, parameter: TensorId) -> (StorageId, u64) {
-        let at = self.flow.reserved_bytes;
-        self.flow.reserved_bytes += COUNTER_BYTES;
-        let id = self.storage(StorageClass::Counter(at), self.graph.tensor(parameter).byte_size());
-        self.of.insert(parameter, id);
-        (id, at)
-    }
-
-    /// The results of a run become what the next one begins with. Results that lie where others go are saved first.
-    fn carry(&mut self, results: &[TensorId], places: &[StorageId]) -> Result<(), CompileError> {
-        let mut from = Vec::new();
-        for (result, place) in results.iter().zip(places) {
-            let id = self.of(*result)?;
-            if id == *place || !places.contains(&self.flow.root(id)) {
-                from.push(id);
-                continue;
-            }
-            let saved = self.storage(StorageClass::Transient, self.flow.storages[id.index()].bytes);
-            self.copy(id, saved);
-            from.push(saved);
-        }
-        for (id, place) in from.into_iter().zip(places) {
-            self.copy(id, *place);
-        }
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod in_place;
 pub mod kernels;
 mod lives;
 mod load;
+mod loops;
 pub mod lower;
 pub mod memory;
 mod order;

@@ -20,13 +20,13 @@ use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
 const GROUPS: u32 = 65535;
 const DISPATCHES: usize = 12;
 
-fn dispatch(executable: &Arc<dyn Executable>, data: &Arc<dyn Buffer>) -> Command {
+fn dispatch(executable: &Arc<dyn Executable>, data: &Arc<dyn Buffer>, groups: u32) -> Command {
     let whole =
         || Binding { target: CommandTarget::Direct(data.clone()), offset: 0, length: data.byte_length() };
     Command::Dispatch {
         executable: executable.clone(),
         function: 0,
-        counts: DispatchCounts::Direct([GROUPS, 1, 1]),
+        counts: DispatchCounts::Direct([groups, 1, 1]),
         constants: [2, 64].into_iter().collect(),
         bindings: [whole(), whole()].into_iter().collect(),
         flags: DispatchFlags::empty(),
@@ -38,10 +38,10 @@ fn recording(
     device: &Arc<dyn Device>,
     data: &Arc<dyn Buffer>,
     mode: CommandBufferMode,
-    count: usize,
+    (count, groups): (usize, u32),
 ) -> Arc<dyn CommandBuffer> {
     let executable = test_executable(device);
-    let commands = (0..count).flat_map(|_| [dispatch(&executable, data), Command::Barrier]).collect();
+    let commands = (0..count).flat_map(|_| [dispatch(&executable, data, groups), Command::Barrier]).collect();
     let categories = CommandCategory::all();
     let list = CommandList { mode, categories, affinity: QueueAffinity::ANY, binding_capacity: 0, commands };
     device.create_command_buffer(list).unwrap()
@@ -62,7 +62,7 @@ fn submit(device: &Arc<dyn Device>, op: QueueOp) -> Fence {
 fn expected(shim: &Shim, info: &halite_hal::DeviceInfo, count: usize) -> Vec<u32> {
     let device = shim.open(info, &[("submission_limit", "off")]).unwrap();
     let data = words_buffer(&device, &[1; 64]);
-    run(&device, execute(&recording(&device, &data, CommandBufferMode::empty(), count)));
+    run(&device, execute(&recording(&device, &data, CommandBufferMode::empty(), (count, GROUPS))));
     read_words(&data)
 }
 
@@ -76,7 +76,7 @@ fn parts_give_what_the_whole_gives() {
             let device = shim.open(info, &[("submission_limit", "1")]).unwrap();
             let data = words_buffer(&device, &[1; 64]);
             let before = shim.calls("vkQueueSubmit");
-            run(&device, execute(&recording(&device, &data, mode, DISPATCHES)));
+            run(&device, execute(&recording(&device, &data, mode, (DISPATCHES, GROUPS))));
             assert_eq!(read_words(&data), all, "{mode:?}");
             assert!(shim.calls("vkQueueSubmit") - before >= DISPATCHES as u32, "{mode:?}: one for each");
         }
@@ -91,7 +91,7 @@ fn what_nobody_wants_any_more_is_left_out_and_the_rest_is_done() {
         for mode in MODES {
             let device = shim.open(info, &[("submission_limit", "1")]).unwrap();
             let (data, other) = (words_buffer(&device, &[1; 64]), buffer(&device, &[0; 64]));
-            let long = recording(&device, &data, mode, DISPATCHES);
+            let long = recording(&device, &data, mode, (DISPATCHES, GROUPS));
             shim.stall(true);
             let before = shim.calls("vkQueueSubmit");
             let done = submit(&device, execute(&long));
@@ -120,7 +120,7 @@ fn recordings_that_turn_out_short_are_submitted_whole() {
     on_shim(|shim, info| {
         let device = shim.open(info, &[("submission_limit", "60000")]).unwrap();
         let data = words_buffer(&device, &[1; 64]);
-        let recording = recording(&device, &data, CommandBufferMode::empty(), 300);
+        let recording = recording(&device, &data, CommandBufferMode::empty(), (300, 1));
         let submits = || {
             let before = shim.calls("vkQueueSubmit");
             run(&device, execute(&recording));
@@ -162,8 +162,10 @@ fn a_loss_ends_held_work_too() {
         let device = shim.open(info, &[("submission_limit", "1")]).unwrap();
         let data = words_buffer(&device, &[1; 64]);
         shim.stall(true);
-        let done =
-            submit(&device, execute(&recording(&device, &data, CommandBufferMode::empty(), DISPATCHES)));
+        let done = submit(
+            &device,
+            execute(&recording(&device, &data, CommandBufferMode::empty(), (DISPATCHES, GROUPS))),
+        );
         shim.fail("vkQueueSubmit", 0, 1, DEVICE_LOST);
         shim.stall(false);
         let failure = done.wait(seconds(60)).unwrap_err();

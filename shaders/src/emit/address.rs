@@ -6,7 +6,7 @@ use spirv::{GlslStd450Op, Op};
 use halite_spirv::Id;
 
 use super::{
-    kernel::KernelBuilder,
+    kernel::{KernelBuilder, may_be_one},
     lanes::Register,
     layout::{Access, Walk},
     memory::{unpack, unpack_each, unpack_pair, width_of, words_of},
@@ -80,6 +80,26 @@ impl KernelBuilder<'_> {
         self.lanes.uext(GlslStd450Op::UMin, &[all, last])
     }
 
+    /// A high word, shifted: the quotient of `rest`, which is the number itself where the divisor may be 1 and is.
+    fn shifted(&mut self, [rest, high, shift]: [Id; 3], may_be_one: bool, each: bool) -> Id {
+        let operation = |kernel: &mut Self, op, a: Id, b: Id| {
+            if each { kernel.lanes.uop(op, &[a, b]) } else { kernel.lanes.scalar(op, &[a, b]) }
+        };
+        if !may_be_one {
+            return operation(self, Op::ShiftRightLogical, high, shift);
+        }
+        let word = |kernel: &mut Self, value: u32| {
+            let word = kernel.lanes.word(value);
+            if each { kernel.lanes.splat(word) } else { word }
+        };
+        let (mask, five) = (word(self, 31), word(self, 5));
+        let amount = operation(self, Op::BitwiseAnd, shift, mask);
+        let is_one = operation(self, Op::ShiftRightLogical, shift, five);
+        let divided = operation(self, Op::ShiftRightLogical, high, amount);
+        let whole = operation(self, Op::IMul, rest, is_one);
+        operation(self, Op::IAdd, divided, whole)
+    }
+
     /// The index into an input of the element or, when `each`, elements at `place` of the output. Walks backwards wrap.
     fn index(&mut self, place: Id, walk: &Walk, stride: &mut usize, each: bool) -> Id {
         let operation = |kernel: &mut Self, op, a: Id, b: Id| {
@@ -95,7 +115,7 @@ impl KernelBuilder<'_> {
         for dim in (1..strides.len()).rev() {
             let [size, factor, shift] = [0, 1, 2].map(|part| number(self, 2 + 3 * (dim - 1) + part));
             let high = self.high_word(rest, factor, each);
-            let quotient = operation(self, Op::ShiftRightLogical, high, shift);
+            let quotient = self.shifted([rest, high, shift], may_be_one(self.layout.dims[dim]), each);
             let whole = operation(self, Op::IMul, quotient, size);
             coordinates.push(operation(self, Op::ISub, rest, whole));
             rest = quotient;

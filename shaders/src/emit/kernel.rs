@@ -97,7 +97,12 @@ fn numbers(layout: &Layout, row: Size) -> Vec<Size> {
     if layout.has_coordinates() {
         for dim in &layout.dims[1..] {
             let Divider { factor, shift } = Divider::of(*dim);
-            numbers.extend([*dim, factor, shift]);
+            // Above the shift, whether it is 1, which no factor divides by.
+            let is_one = match may_be_one(*dim) {
+                true => Size::constant(1) - (*dim - 1).max(0).min(1),
+                false => 0.into(),
+            };
+            numbers.extend([*dim, factor, shift + is_one * 32]);
         }
     }
     for access in &layout.accesses {
@@ -107,6 +112,11 @@ fn numbers(layout: &Layout, row: Size) -> Vec<Size> {
         }
     }
     numbers
+}
+
+/// Whether data may decide that a size is 1.
+pub(crate) fn may_be_one(size: Size) -> bool {
+    size.is_data() && size.least() <= 1
 }
 
 /// x and y of the invocation.

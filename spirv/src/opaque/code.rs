@@ -1,9 +1,23 @@
 //! Instructions in the making: values of 32 bits, and the types and constants that they need.
 
+use std::collections::HashMap;
+
 use spirv::{GlslStd450Op, Op};
 
-use super::memory::Puts;
 use crate::{edit::Editor, module::Module};
+
+/// Functions that put words where a condition holds: by variable, and whether they put whole words.
+#[derive(Default)]
+pub(super) struct Puts {
+    pub known: HashMap<(u32, bool), u32>,
+    pub words: Vec<u32>,
+}
+
+impl Puts {
+    pub fn take(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.words)
+    }
+}
 
 /// Instructions for the place of one, and what all such places share.
 pub(super) struct Code<'e, 'm, 'w> {

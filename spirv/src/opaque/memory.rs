@@ -2,24 +2,9 @@
 //!
 //! Elements that share a word are put with atomic operations, each on its own bits; so neighbours may be put at the same time.
 
-use std::collections::HashMap;
-
 use spirv::{Op, StorageClass};
 
 use super::code::Code;
-
-/// Functions that put words where a condition holds: by variable, and whether they put whole words.
-#[derive(Default)]
-pub(super) struct Puts {
-    known: HashMap<(u32, bool), u32>,
-    words: Vec<u32>,
-}
-
-impl Puts {
-    pub fn take(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.words)
-    }
-}
 
 /// `Device` and relaxed order.
 const SCOPE: u32 = 1;

@@ -3,9 +3,9 @@
 use spirv::{GlslStd450Op, Op};
 
 use super::{
-    Image, Numbers, Outside, Sampler,
     code::Code,
     texels::{Extra, give, read, texel, value_type},
+    what::{Image, Numbers, Outside, Sampler},
 };
 use crate::{
     error::{ChangeError, unsupported},

@@ -2,7 +2,10 @@
 
 use spirv::{GlslStd450Op, Op};
 
-use super::{Image, Numbers, code::Code};
+use super::{
+    code::Code,
+    what::{Image, Numbers},
+};
 use crate::{
     error::{ChangeError, unsupported},
     module::Inst,
@@ -52,7 +55,6 @@ pub(super) fn replace(
 ) -> Result<(), ChangeError> {
     let operands = code.module.operands(inst);
     match inst.op {
-        Op::ImageSampleExplicitLod => super::sample::replace(code, inst, variable, image),
         Op::ImageFetch | Op::ImageRead => {
             let extra = Extra::of(&operands[2..])?;
             let at = coordinates(code, operands[1], extra)?;

@@ -92,11 +92,9 @@ impl<'a, 'w> Analysis<'a, 'w> {
         entry: &Entry,
         decorations: &'a Decorations<'w>,
     ) -> Result<Option<Self>, Unknown> {
-        if entry.local_size.iter().product::<u32>() == 1 {
-            return Ok(None);
-        }
         let functions = program.call_tree(entry.function);
-        let Some(&function) = functions.first() else { return Ok(None) };
+        let alone = entry.local_size.iter().product::<u32>() == 1;
+        let Some(&function) = functions.first().filter(|_| !alone) else { return Ok(None) };
         if !functions.iter().any(|f| accesses_shared(program, f)) {
             return Ok(None);
         }
@@ -105,10 +103,9 @@ impl<'a, 'w> Analysis<'a, 'w> {
         }
         if functions.len() > 1 {
             // In storage buffers only an overlap that is proved counts, and none is across calls.
-            if !functions.iter().any(|f| accesses_workgroup(program, f)) {
-                return Ok(None);
-            }
-            return Err("it calls functions, which this analysis does not follow".to_owned());
+            let shares = functions.iter().any(|f| accesses_workgroup(program, f));
+            let reason = "it calls functions, which this analysis does not follow";
+            return if shares { Err(reason.to_owned()) } else { Ok(None) };
         }
         let uniformity = Uniformity::of(program, function, decorations)
             .ok_or("its control flow is too large, or has a loop without an exit")?;

@@ -93,6 +93,11 @@ pub(super) async fn serve(
         });
     }
     drop(listener);
+    end(graceful, &work, &rules).await;
+}
+
+/// Lets what runs end, and ends it when it takes too long.
+async fn end(graceful: GracefulShutdown, work: &Work, rules: &Rules) {
     let ended = graceful.shutdown();
     let mut ended = std::pin::pin!(ended);
     if tokio::time::timeout(rules.grace, ended.as_mut()).await.is_err() {

@@ -144,16 +144,21 @@ fn debian(parts: &Parts, to: &Path, work: &Path) -> Result<Vec<PathBuf>> {
         text: "Headers for C and C++, the static library, files for CMake and pkg-config.",
     };
     let tree = Tree::new(work.join("deb/headers"))?;
-    tree.copy(&c("include"), "usr/include")?;
-    for entry in fs::read_dir(c("lib"))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name != shared {
-            tree.copy(&c(&format!("lib/{name}")), &format!("{lib}/{name}"))?;
-        }
-    }
-    documents(&tree, "usr/share/doc/libhalite-dev")?;
+    for_development(parts, &tree, lib, &shared)?;
     made.push(headers.build(parts, &tree, to)?);
     Ok(made)
+}
+
+/// Headers and all of the library's folder but what programs load.
+fn for_development(parts: &Parts, tree: &Tree, lib: &str, shared: &str) -> Result<()> {
+    tree.copy(&parts.c.join("include"), "usr/include")?;
+    for entry in fs::read_dir(parts.c.join("lib"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != shared {
+            tree.copy(&parts.c.join("lib").join(&name), &format!("{lib}/{name}"))?;
+        }
+    }
+    documents(tree, "usr/share/doc/libhalite-dev")
 }
 
 impl Debian {

@@ -1,27 +1,17 @@
-//! Mixtures of experts: which of a layer's feed-forward networks a token takes, and how their results come together.
-
-use halite_ops::{
-    DType,
-    expression::{Function, Operand, Scalar},
-    reduce::ReduceKind,
-};
-use halite_sizes::Size;
+//! What metadata say of mixtures of experts.
 
 use super::{
     Result,
-    family::Activation,
     file::{invalid, unsupported},
     keys::Keys,
-    layer::Call,
 };
-use crate::{build::Builder, graph::TensorId};
 
 /// Most experts of a layer.
 const MOST_EXPERTS: u64 = 1 << 12;
 
 /// How weights come of a router's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gating {
+pub(super) enum Gating {
     /// Each for itself, by the logistic function.
     Sigmoid,
     /// By a softmax over all experts.
@@ -34,11 +24,11 @@ pub(super) struct Experts {
     pub count: u64,
     /// How many a token has.
     pub used: u64,
-    gating: Gating,
+    pub gating: Gating,
     /// Whether the weights of those that are chosen are made to be 1 in sum.
-    normed: bool,
+    pub normed: bool,
     /// Factor of their weights.
-    scale: Option<f64>,
+    pub scale: Option<f64>,
 }
 
 impl Experts {
@@ -67,153 +57,5 @@ impl Experts {
         };
         let normed = normed.or(keys.flag("expert_weights_norm")?).unwrap_or(keys.family.normed_experts);
         Ok(Some(Experts { count, used, gating, normed, scale: keys.factor("expert_weights_scale")? }))
-    }
-}
-
-impl Call<'_> {
-    /// The feed-forward network of the experts that a router chooses for each row, and of those that all rows share.
-    pub fn experts(&self, b: &mut Builder, x: TensorId, layer: u64, experts: &Experts) -> Result<TensorId> {
-        let h = self.hyper;
-        let (chosen, weights) = self.chosen(b, x, layer, experts)?;
-        let inner = self.columns_of(layer, "ffn_down_exps")?;
-        let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
-            let name = self.name(layer, part, "weight");
-            let matrices = self.tensors.expert_matrices(b, &name, [experts.count, rows, length])?;
-            let made = b.expert_product(x, chosen, &matrices)?;
-            let bias = self.name(layer, part, "bias");
-            match self.tensors.float_rows(b, &bias, [experts.count, rows])? {
-                None => Ok(made),
-                Some(bias) => {
-                    let (ids, count) = (b.cast(chosen, DType::I32)?, b.sizes(made)[0]);
-                    let ids = b.reshape_to(ids, &[count])?;
-                    let bias = b.gather(bias, ids, 0)?;
-                    b.binary(Function::Add, made, bias)
-                }
-            }
-        };
-        let up = product(b, x, "ffn_up_exps", [inner, h.width])?;
-        let gated = self.tensors.find(&self.name(layer, "ffn_gate_exps", "weight")).is_some();
-        let made = match gated {
-            true => {
-                let gate = product(b, x, "ffn_gate_exps", [inner, h.width])?;
-                self.gated(b, gate, up)?
-            }
-            false => self.activated(b, up)?,
-        };
-        let made = product(b, made, "ffn_down_exps", [h.width, inner])?;
-        let (rows, used, width) = (b.sizes(x)[0], Size::from(experts.used), Size::from(h.width));
-        let made = b.reshape_to(made, &[rows, used, width])?;
-        let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
-        let made = b.binary(Function::Mul, made, weights)?;
-        let made = b.reduce(ReduceKind::Sum, made, &[1], false)?;
-        match self.shared_expert(b, x, layer)? {
-            Some(shared) => b.binary(Function::Add, made, shared),
-            None => Ok(made),
-        }
-    }
-
-    /// The experts of each row, `[rows, used]`, and their weights.
-    fn chosen(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        experts: &Experts,
-    ) -> Result<(TensorId, TensorId)> {
-        let scores = self.linear(b, x, layer, "ffn_gate_inp", [experts.count, self.hyper.width])?;
-        let weights = match experts.gating {
-            Gating::Softmax => b.softmax(scores, 1, false)?,
-            Gating::Sigmoid => b.unary(Function::Sigmoid, scores)?,
-        };
-        let bias = self.tensors.vector(b, &self.name(layer, "exp_probs_b", "bias"), experts.count)?;
-        let (chosen, made) = match bias {
-            // The bias counts for the choice alone.
-            Some(bias) => {
-                let biased = b.binary(Function::Add, weights, bias)?;
-                let [_, chosen] = b.top_k(biased, 1, experts.used, false)?;
-                (chosen, b.gather_elements(weights, chosen, 1)?)
-            }
-            None => {
-                let [made, chosen] = b.top_k(weights, 1, experts.used, false)?;
-                (chosen, made)
-            }
-        };
-        let mut made = made;
-        if experts.normed {
-            let sum = b.reduce(ReduceKind::Sum, made, &[1], true)?;
-            let least = Operand::Constant(Scalar::Float(f64::from(6.103_515_6e-5_f32)));
-            made = b.map(&[made, sum], DType::F32, |p, x| {
-                let sum = p.call(Function::Max, &[x[1], least]);
-                p.call(Function::Div, &[x[0], sum])
-            })?;
-        }
-        Ok((chosen, self.scaled(b, made, experts.scale)?))
-    }
-
-    /// The network that all rows share, if there is one; perhaps with a weight for each row.
-    fn shared_expert(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<Option<TensorId>> {
-        if self.tensors.find(&self.name(layer, "ffn_down_shexp", "weight")).is_none() {
-            return Ok(None);
-        }
-        let inner = self.columns_of(layer, "ffn_down_shexp")?;
-        let width = self.hyper.width;
-        let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
-        let up = self.linear(b, x, layer, "ffn_up_shexp", [inner, width])?;
-        let made = self.gated(b, gate, up)?;
-        let made = self.linear(b, made, layer, "ffn_down_shexp", [width, inner])?;
-        let Some(weights) =
-            self.tensors.vector(b, &self.name(layer, "ffn_gate_inp_shexp", "weight"), width)?
-        else {
-            return Ok(Some(made));
-        };
-        let score = b.binary(Function::Mul, x, weights)?;
-        let score = b.reduce(ReduceKind::Sum, score, &[1], true)?;
-        let made = b.map(&[made, score], DType::F32, |p, x| {
-            let weight = p.call(Function::Sigmoid, &[x[1]]);
-            p.call(Function::Mul, &[x[0], weight])
-        })?;
-        Ok(Some(made))
-    }
-
-    /// Two factors of a feed-forward network: the gate's through the activation.
-    pub fn gated(&self, b: &mut Builder, gate: TensorId, up: TensorId) -> Result<TensorId> {
-        let activation = self.hyper.family.activation;
-        let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
-        b.map(&[gate, up], DType::F32, |p, x| {
-            if activation == Activation::LimitedSilu {
-                let gate = p.call(Function::Min, &[x[0], float(7.0)]);
-                let up = p.call(Function::Min, &[x[1], float(7.0)]);
-                let up = p.call(Function::Max, &[up, float(-7.0)]);
-                let turned = p.call(Function::Mul, &[gate, float(1.702)]);
-                let part = p.call(Function::Sigmoid, &[turned]);
-                let made = p.call(Function::Mul, &[gate, part]);
-                let more = p.call(Function::Add, &[up, float(1.0)]);
-                return p.call(Function::Mul, &[made, more]);
-            }
-            let made = bent(p, activation, x[0]);
-            p.call(Function::Mul, &[made, x[1]])
-        })
-    }
-
-    /// A feed-forward network's one factor.
-    pub fn activated(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
-        let activation = self.hyper.family.activation;
-        b.map(&[x], DType::F32, |p, x| bent(p, activation, x[0]))
-    }
-}
-
-/// An activation of one number.
-fn bent(p: &mut halite_ops::expression::Expression, activation: Activation, x: Operand) -> Operand {
-    match activation {
-        Activation::Gelu => p.call(Function::GeluTanh, &[x]),
-        Activation::ReluSquared => {
-            let zero = Operand::Constant(Scalar::Float(0.0));
-            let part = p.call(Function::Max, &[x, zero]);
-            p.call(Function::Mul, &[part, part])
-        }
-        Activation::Silu | Activation::LimitedSilu => {
-            let part = p.call(Function::Sigmoid, &[x]);
-            p.call(Function::Mul, &[x, part])
-        }
     }
 }

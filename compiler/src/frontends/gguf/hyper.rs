@@ -123,12 +123,10 @@ impl Hyper {
         let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
         let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
         let rope = rope(&keys, key_dim)?;
-        let biased = family.biased_at == layers;
         let by_width = layers == family.scaled_by_width_at;
         let scaled = if by_width { width / heads } else { key_dim };
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
         let minicpm = |value: f64| family.minicpm.then_some(value);
-        let logit_scale = keys.factor("logit_scale")?.or(minicpm(256.0 / width as f64));
         Ok(Hyper {
             family,
             layers,
@@ -147,20 +145,13 @@ impl Hyper {
             window: if family.local_of > 0 { window.or(family.window) } else { None },
             scale: keys.factor("attention.scale")?.unwrap_or(1.0 / (scaled.max(1) as f64).sqrt()),
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
-            distance_bias: keys
-                .factor("attention.max_alibi_bias")?
-                .or(family.distance_bias)
-                .or(biased.then_some(8.0)),
+            distance_bias: distance_bias(&keys, layers)?,
             trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
             score_cap: keys.factor("attn_logit_softcapping")?,
             logit_cap: keys.factor("final_logit_softcapping")?,
             embedding_scale: own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0)),
             residual_scale: keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
-            logit_scale: if family.divided_logits {
-                logit_scale.map(|scale| 1.0 / scale)
-            } else {
-                logit_scale
-            },
+            logit_scale: logit_scale(&keys, minicpm(256.0 / width as f64))?,
             pooling: pooling(&keys)?,
             makes_vectors: keys.optional("pooling_type")?.is_some(),
         })
@@ -192,6 +183,18 @@ fn family(file: &File) -> Result<&'static Family> {
         }),
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
     }
+}
+
+/// How much distances count, if they do.
+fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
+    let own = (keys.family.biased_at == layers).then_some(8.0);
+    Ok(keys.factor("attention.max_alibi_bias")?.or(keys.family.distance_bias).or(own))
+}
+
+/// The factor of logits, which the metadata of most models have as a divisor.
+fn logit_scale(keys: &Keys<'_>, usual: Option<f64>) -> Result<Option<f64>> {
+    let scale = keys.factor("logit_scale")?.or(usual);
+    Ok(if keys.family.divided_logits { scale.map(|scale| 1.0 / scale) } else { scale })
 }
 
 fn flow(keys: &Keys<'_>) -> Result<Flow> {

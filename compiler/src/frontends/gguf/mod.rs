@@ -14,6 +14,7 @@ mod graph;
 mod hyper;
 mod keys;
 mod layer;
+mod mixture;
 mod model;
 mod rope;
 

@@ -158,26 +158,41 @@ impl<'m> Importer<'m> {
         }
         let results = self.run(graph)?;
         for (output, value) in graph.outputs.iter().zip(results) {
-            match value {
-                Value::Tensor(id) | Value::Narrow(id, _) => self.builder.output(&output.name, id),
-                Value::Sequence(all) => {
-                    for (index, id) in all.iter().enumerate() {
-                        self.builder.output(&format!("{}[{index}]", output.name), *id);
-                    }
-                }
-                Value::Listed(_) => {
-                    let reason =
-                        format!("the output '{}', a list of as many tensors as data decide", output.name);
-                    return Err(CompileError::unsupported(&SourceLocation::default(), reason));
-                }
-                Value::Nothing => {}
-            }
+            self.give(&output.name, value)?;
         }
         let data = self.builder.take_data();
         let mut graph = self.builder.finish()?;
         let symbols = open.map_or_else(Vec::new, |open| open.symbols);
         graph.open = (!symbols.is_empty() || !data.is_empty()).then_some(OpenSizes { trace, symbols, data });
         Ok(graph)
+    }
+
+    /// Makes a value an output of the graph: a list is as many as it has tensors.
+    fn give(&mut self, name: &str, value: Value) -> Result<()> {
+        match value {
+            Value::Tensor(id) | Value::Narrow(id, _) => {
+                let id = self.builder.written(id)?;
+                self.builder.output(name, id);
+            }
+            Value::Sequence(all) => {
+                for (index, id) in all.iter().enumerate() {
+                    let id = self.builder.written(*id)?;
+                    self.builder.output(&format!("{name}[{index}]"), id);
+                }
+            }
+            Value::Listed(list) => {
+                let known = self.builder.need_ints(list.sizes, "how many tensors a list has");
+                if let Err(error) = known
+                    && matches!(&error, CompileError::NeedsValues { inputs, .. } if !inputs.is_empty())
+                {
+                    return Err(error);
+                }
+                let reason = format!("the output '{name}', a list of as many tensors as data decide");
+                return Err(CompileError::unsupported(&SourceLocation::default(), reason));
+            }
+            Value::Nothing => {}
+        }
+        Ok(())
     }
 
     fn input(&mut self, input: &Signature, dims: &[Size], bindings: &Bindings) -> Result<TensorId> {

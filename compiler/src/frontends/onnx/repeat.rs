@@ -77,9 +77,13 @@ pub(super) fn loops<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<
         Ok(done) => finished(importer, site, &start, done),
         Err(unknown) => {
             importer.builder.rollback(mark);
-            match region(importer, site, &start)? {
-                Some(values) => Ok(values),
-                None => {
+            // With values that callers can give it is put in run by run.
+            let is_given = matches!(&unknown, CompileError::NeedsValues { inputs, .. } if !inputs.is_empty());
+            match region(importer, site, &start) {
+                Ok(Some(values)) => Ok(values),
+                Err(error) if !is_given => Err(error),
+                _ => {
+                    importer.builder.watch().check()?;
                     importer.builder.rollback(mark);
                     Err(unknown)
                 }

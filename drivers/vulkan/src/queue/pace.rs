@@ -36,6 +36,8 @@ pub(crate) struct Weight {
     pub step: usize,
     key: u64,
     groups: u64,
+    /// Nanoseconds that it was taken for when the recording was cut.
+    estimate: f64,
 }
 
 impl Weight {
@@ -44,7 +46,7 @@ impl Weight {
         let mut hasher = DefaultHasher::new();
         (kernel, groups, constants).hash(&mut hasher);
         let count = |groups: [u32; 3]| groups.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
-        Weight { step, key: hasher.finish(), groups: groups.map_or(1, count) }
+        Weight { step, key: hasher.finish(), groups: groups.map_or(1, count), estimate: 0.0 }
     }
 }
 
@@ -140,13 +142,13 @@ impl Pace {
     }
 
     /// Cuts a recording of so many steps. A `whole` one stays in one part.
-    pub fn cut(&self, steps: usize, weights: Vec<Weight>, whole: bool) -> Cut {
+    pub fn cut(&self, steps: usize, mut weights: Vec<Weight>, whole: bool) -> Cut {
         let limit = self.limit.filter(|_| !whole).map_or(f64::INFINITY, |limit| limit as f64);
         let mut parts = Vec::new();
         let (mut from, mut sum, mut unknown) = ((0, 0), 0.0, 0);
         {
             let known = self.known.lock();
-            for (index, weight) in weights.iter().enumerate() {
+            for (index, weight) in weights.iter_mut().enumerate() {
                 let time = known.get(&weight.key);
                 let estimate = time.copied().unwrap_or(self.guess * weight.groups as f64);
                 let full = sum + estimate > limit || (unknown >= self.unknown && limit.is_finite());
@@ -154,6 +156,7 @@ impl Pace {
                     parts.push(Part::new(from.0..weight.step, from.1..index, sum, unknown));
                     (from, sum, unknown) = ((weight.step, index), 0.0, 0);
                 }
+                weight.estimate = estimate;
                 sum += estimate;
                 unknown += usize::from(time.is_none());
             }
@@ -193,11 +196,11 @@ impl Pace {
         if known.len() > MOST_KNOWN {
             known.clear();
         }
-        for (cut, part) in parts() {
-            for weight in &cut.weights[part.weights.clone()] {
-                let before = known.get(&weight.key).copied().unwrap_or(self.guess * weight.groups as f64);
-                known.insert(weight.key, (before * ratio).clamp(1.0, LONGEST));
-            }
+        // Shares of the time, as they were when the recording was cut: one dispatch may be there many times, and in many parts.
+        let weights = || parts().flat_map(|(cut, part)| &cut.weights[part.weights.clone()]);
+        let each = measured as f64 / weights().map(|weight| weight.estimate).sum::<f64>().max(1.0);
+        known.extend(weights().map(|weight| (weight.key, (weight.estimate * each).clamp(1.0, LONGEST))));
+        for (_, part) in parts() {
             let estimate = part.estimate.load(Ordering::Relaxed) as f64 * ratio;
             part.estimate.store(estimate.min(LONGEST) as u64, Ordering::Relaxed);
             part.guessed.store(false, Ordering::Relaxed);
@@ -266,6 +269,19 @@ mod tests {
         let cut = learn_all(&pace, pace.cut(120, dispatches(60, 4), false), MS / 100);
         assert!(pace.is_misfit(&cut));
         assert_eq!(pace.cut(120, dispatches(60, 4), false).len(), 1);
+    }
+
+    #[test]
+    fn a_dispatch_that_comes_again_is_learnt_once() {
+        let pace = pace(DeviceType::Cpu);
+        let same = || (0..8).map(|n| Weight::new(n, 1, Some([4, 1, 1]), &[])).collect::<Vec<_>>();
+        let cut = learn_all(&pace, pace.cut(8, same(), false), 3 * MS);
+        assert_eq!((cut.len(), cut.estimate(0)), (1, 24 * MS));
+        assert_eq!(pace.cut(8, same(), false).estimate(0), 24 * MS);
+        // The second part was cut by the guess as well.
+        let again = || (0..16).map(|n| Weight::new(n, 2, Some([4, 1, 1]), &[])).collect::<Vec<_>>();
+        assert_eq!(learn_all(&pace, pace.cut(16, again(), false), MS).len(), 2);
+        assert_eq!(pace.cut(16, again(), false).estimate(0), 16 * MS);
     }
 
     #[test]

@@ -23,6 +23,8 @@ mod pool;
 mod quantize;
 mod random;
 mod recurrent;
+mod recurrent_activations;
+mod recurrent_network;
 mod recurrent_plain;
 mod recurrent_weights;
 mod reduce;

@@ -79,7 +79,7 @@ fn group(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, scale, bias) = (node.input(0)?, node.input(1)?, node.input(2)?);
     let channels = b.sizes(x).get(1).map_or(0, |size| size.exact());
     let groups = u64::try_from(node.int("num_groups", 0)?).unwrap_or(0);
-    if groups == 0 || channels % groups != 0 {
+    if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(node.invalid(format!("{groups} groups of {channels} channels")));
     }
     let mut of_channels = |id: TensorId| {

@@ -2,13 +2,16 @@
 
 use halite_ops::{
     DType,
-    expression::{Expression, Function, Operand, Scalar},
+    expression::{Function, Operand, Scalar},
     scatters::Reduction,
 };
 use halite_sizes::Size;
 
 use super::{
-    Import, NodeView, Result, recurrent_plain,
+    Import, NodeView, Result,
+    recurrent_activations::{Activation, activations, number},
+    recurrent_network::{Kind, MOST_STEPS, Network},
+    recurrent_plain,
     recurrent_weights::{Matrix, is_of_bytes},
 };
 use crate::{
@@ -24,114 +27,6 @@ pub(super) const OPS: &[(&str, Import)] = &[
 
 pub(super) const MICROSOFT: &[(&str, Import)] =
     &[("DynamicQuantizeLSTM", |b, node| recurrent(b, node, Kind::Lstm))];
-
-/// Most steps: each takes a dozen operations.
-pub(super) const MOST_STEPS: u64 = 2048;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Rnn,
-    Gru,
-    Lstm,
-}
-
-impl Kind {
-    /// Parts of the matrices, and of the biases.
-    pub(super) fn gates(self) -> u64 {
-        match self {
-            Kind::Rnn => 1,
-            Kind::Gru => 3,
-            Kind::Lstm => 4,
-        }
-    }
-
-    fn activations(self) -> &'static [&'static str] {
-        match self {
-            Kind::Rnn => &["Tanh"],
-            Kind::Gru => &["Sigmoid", "Tanh"],
-            Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
-        }
-    }
-}
-
-/// A function of a gate, and the limit of its argument.
-#[derive(Clone, Debug)]
-pub(super) struct Activation {
-    pub(super) name: String,
-    alpha: f32,
-    beta: f32,
-    pub(super) clip: Option<f32>,
-}
-
-fn number(value: f32) -> Operand {
-    Operand::Constant(Scalar::Float(value.into()))
-}
-
-impl Activation {
-    /// The function with the constants that it has when a model gives none, if there is one of the name.
-    fn named(name: &str) -> Option<Activation> {
-        let (alpha, beta) = match name.to_ascii_lowercase().as_str() {
-            "relu" | "tanh" | "sigmoid" | "softsign" | "softplus" => (0.0, 0.0),
-            "affine" => (1.0, 0.0),
-            "leakyrelu" => (0.01, 0.0),
-            "thresholdedrelu" | "elu" => (1.0, 0.0),
-            "scaledtanh" => (1.0, 1.0),
-            "hardsigmoid" => (0.2, 0.5),
-            _ => return None,
-        };
-        Some(Activation { name: name.to_ascii_lowercase(), alpha, beta, clip: None })
-    }
-
-    fn apply(&self, p: &mut Expression, x: Operand) -> Operand {
-        let x = match self.clip {
-            Some(most) => p.call(Function::Clip, &[x, number(-most), number(most)]),
-            None => x,
-        };
-        let (alpha, beta) = (number(self.alpha), number(self.beta));
-        match self.name.as_str() {
-            "relu" => p.call(Function::Relu, &[x]),
-            "sigmoid" => p.call(Function::Sigmoid, &[x]),
-            "softplus" => p.call(Function::Softplus, &[x]),
-            "elu" => p.call(Function::Elu, &[x, alpha]),
-            "leakyrelu" => p.call(Function::Prelu, &[x, alpha]),
-            "hardsigmoid" => p.call(Function::HardSigmoid, &[x, alpha, beta]),
-            "affine" => {
-                let product = p.call(Function::Mul, &[x, alpha]);
-                p.call(Function::Add, &[product, beta])
-            }
-            "scaledtanh" => {
-                let product = p.call(Function::Mul, &[x, beta]);
-                let bent = p.call(Function::Tanh, &[product]);
-                p.call(Function::Mul, &[bent, alpha])
-            }
-            "thresholdedrelu" => {
-                let above = p.call(Function::Ge, &[x, alpha]);
-                p.call(Function::Select, &[above, x, number(0.0)])
-            }
-            "softsign" => {
-                let size = p.call(Function::Abs, &[x]);
-                let sum = p.call(Function::Add, &[size, number(1.0)]);
-                p.call(Function::Div, &[x, sum])
-            }
-            _ => p.call(Function::Tanh, &[x]),
-        }
-    }
-}
-
-/// What holds for all directions.
-pub(super) struct Network {
-    pub(super) kind: Kind,
-    /// Where this is open, steps are runs of a loop.
-    steps: Size,
-    batch: Size,
-    /// Elements of an input.
-    width: u64,
-    pub(super) hidden: u64,
-    /// Lengths of sequences `[batch, 1]`, where they are not all `steps`.
-    pub(super) lengths: Option<TensorId>,
-    pub(super) input_forget: bool,
-    pub(super) linear_before_reset: bool,
-}
 
 /// One direction.
 struct Direction {
@@ -189,7 +84,7 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
         linear_before_reset: node.flag("linear_before_reset", false)?,
     };
     let reverse = reversed(node, directions)?;
-    let activations = activations(node, kind, reverse.len())?;
+    let activations = activations(node, kind.activations(), reverse.len())?;
     if recurrent_plain::is_plain(b, node, &network, x, &activations) {
         let made = recurrent_plain::run(b, node, &network, x, &reverse, &activations[0])?;
         return results(b, kind, batch_first, made, element);
@@ -227,7 +122,7 @@ fn results(
     Ok(results)
 }
 
-/// For each direction, whether it begins at the end.
+/// For each direction, whether it goes backwards.
 fn reversed(node: &NodeView<'_>, directions: u64) -> Result<Vec<bool>> {
     let reverse = match node.string("direction", "forward")?.as_str() {
         "forward" => vec![false],
@@ -248,37 +143,6 @@ fn lengths(b: &mut Builder, node: &NodeView<'_>, batch: Size, steps: Size) -> Re
     }
     let lengths = b.cast(lengths, DType::I32)?;
     b.reshape_to(lengths, &[batch, 1.into()]).map(Some)
-}
-
-/// The functions of the gates for each direction.
-fn activations(node: &NodeView<'_>, kind: Kind, directions: usize) -> Result<Vec<Vec<Activation>>> {
-    let default = kind.activations().repeat(directions);
-    let names = node.strings("activations")?;
-    let names = names.unwrap_or_else(|| default.iter().map(ToString::to_string).collect());
-    let each = kind.activations().len();
-    if names.len() != each * directions {
-        return Err(node.invalid(format!("{} activations for {directions} directions", names.len())));
-    }
-    let (alphas, betas) = (node.floats("activation_alpha")?, node.floats("activation_beta")?);
-    let clip = node.float_if("clip")?.filter(|most| *most > 0.0);
-    let mut all = Vec::new();
-    // Constants are given for the functions that have any, in their order.
-    let (mut alphas, mut betas) =
-        (alphas.unwrap_or_default().into_iter(), betas.unwrap_or_default().into_iter());
-    for name in &names {
-        let known =
-            Activation::named(name).ok_or_else(|| node.unsupported(format!("the activation '{name}'")))?;
-        let has = |names: &[&str]| names.contains(&known.name.as_str());
-        let alpha = has(&["affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"]);
-        let beta = has(&["affine", "scaledtanh", "hardsigmoid"]);
-        all.push(Activation {
-            alpha: if alpha { alphas.next().unwrap_or(known.alpha) } else { known.alpha },
-            beta: if beta { betas.next().unwrap_or(known.beta) } else { known.beta },
-            clip,
-            ..known
-        });
-    }
-    Ok(all.chunks(each).map(<[Activation]>::to_vec).collect())
 }
 
 fn direction(
@@ -514,7 +378,7 @@ impl Network {
         let hidden = b.map(&[o, cell], DType::F32, |p, x| {
             let o = f.apply(p, x[0]);
             // The cell itself has no limit.
-            let bent = Activation { clip: None, ..h.clone() }.apply(p, x[1]);
+            let bent = h.unlimited().apply(p, x[1]);
             p.call(Function::Mul, &[o, bent])
         })?;
         Ok(State { hidden, cell })

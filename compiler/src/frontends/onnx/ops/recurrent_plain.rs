@@ -8,7 +8,8 @@ use halite_ops::{
 
 use super::{
     NodeView, Result,
-    recurrent::{Activation, Kind, MOST_STEPS, Network},
+    recurrent_activations::Activation,
+    recurrent_network::{Kind, MOST_STEPS, Network},
     recurrent_weights::is_of_bytes,
 };
 use crate::{

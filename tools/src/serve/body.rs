@@ -33,7 +33,7 @@ impl Drop for EndOnDrop {
 pub(super) enum Body {
     Whole(Option<Bytes>),
     /// Events; work on them ends when the client is gone.
-    Events(mpsc::Receiver<Bytes>, EndOnDrop),
+    Events { events: mpsc::Receiver<Bytes>, _until_gone: EndOnDrop },
 }
 
 impl hyper::body::Body for Body {
@@ -46,7 +46,7 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Events(events, _) => {
+            Body::Events { events, .. } => {
                 events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
         }
@@ -55,7 +55,7 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Body::Events(..) => SizeHint::default(),
+            Body::Events { .. } => SizeHint::default(),
         }
     }
 
@@ -80,7 +80,7 @@ pub(super) fn json(status: StatusCode, value: &Value) -> Response<Body> {
 
 /// An answer that is events.
 pub(super) fn events(events: mpsc::Receiver<Bytes>, guard: EndOnDrop) -> Response<Body> {
-    answer(StatusCode::OK, "text/event-stream", Body::Events(events, guard))
+    answer(StatusCode::OK, "text/event-stream", Body::Events { events, _until_gone: guard })
 }
 
 /// The answer to a request that gets none.

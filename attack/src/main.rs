@@ -89,6 +89,16 @@ struct Options {
     files: Vec<PathBuf>,
 }
 
+/// Waits for a time; nobody wakes the thread before.
+pub(crate) fn pause(time: std::time::Duration) {
+    let end = std::time::Instant::now() + time;
+    while let Some(left) =
+        end.checked_duration_since(std::time::Instant::now()).filter(|left| !left.is_zero())
+    {
+        std::thread::park_timeout(left);
+    }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match &cli.what {

@@ -106,7 +106,7 @@ impl Soak {
         let step = (length / 20).max(Duration::from_secs(1));
         let mut levels = Vec::new();
         while begin.elapsed() < length && !self.over.load(Ordering::Relaxed) {
-            thread::sleep(step);
+            crate::pause(step);
             let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
             let (counts, resident) = (&self.counts, measure::resident());
             println!(
@@ -157,7 +157,7 @@ impl Soak {
             1 => {
                 let token = token.clone();
                 thread::spawn(move || {
-                    thread::sleep(after);
+                    crate::pause(after);
                     token.cancel();
                 });
                 RunOptions::new()

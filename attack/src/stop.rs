@@ -128,7 +128,7 @@ fn stop(
     let (token, stage) = (CancelToken::new(), Stage::default());
     let (switch, seen) = (token.clone(), stage.clone());
     let timer = thread::spawn(move || {
-        thread::sleep(after);
+        crate::pause(after);
         let stage = seen.lock().map(|stage| stage.clone()).unwrap_or_default();
         let at = Instant::now();
         switch.cancel();

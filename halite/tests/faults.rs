@@ -115,7 +115,7 @@ fn memory_may_run_out_at_every_call_of_a_model() {
             let built = build(&device);
             let called = built
                 .as_ref()
-                .map_err(|error| error.kind())
+                .map_err(halite::Error::kind)
                 .and_then(|session| call(session).map_err(|error| error.kind()));
             if let Err(kind) = called {
                 failures += 1;

@@ -31,7 +31,7 @@ fn pieces(word: &str, vocabulary: &Vocabulary, tokens: &mut Vec<u32>) -> bool {
     let mut rest = marked.as_str();
     while !rest.is_empty() {
         let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
-        let found = ends.rev().find_map(|end| Some((end, vocabulary.find(rest[..end].as_bytes())?)));
+        let found = ends.rev().find_map(|end| Some((end, vocabulary.find(&rest.as_bytes()[..end])?)));
         let Some((end, token)) = found else { return false };
         tokens.push(token);
         rest = &rest[end..];

@@ -39,10 +39,13 @@ pub(super) fn of(flow: &Flow) -> Vec<Place> {
     flow.steps.iter().enumerate().map(place).collect()
 }
 
+/// Bytes of a storage, and the operations that wrote them.
+type Written = (Range<u64>, Vec<usize>);
+
 /// Who wrote which bytes last.
 struct Writers<'a> {
     flow: &'a Flow,
-    last: HashMap<StorageId, Vec<(Range<u64>, Vec<usize>)>>,
+    last: HashMap<StorageId, Vec<Written>>,
 }
 
 impl Writers<'_> {

@@ -183,10 +183,10 @@ impl Found {
                     }
                     found.types.insert(inst.id);
                 }
-                Op::TypeArray | Op::TypeRuntimeArray | Op::TypeStruct | Op::TypeFunction => {
-                    if operands.iter().any(|id| found.types.contains(id)) {
-                        return unsupported("images and tensors in arrays or as parameters of functions");
-                    }
+                Op::TypeArray | Op::TypeRuntimeArray | Op::TypeStruct | Op::TypeFunction
+                    if operands.iter().any(|id| found.types.contains(id)) =>
+                {
+                    return unsupported("images and tensors in arrays or as parameters of functions");
                 }
                 Op::Variable if found.types.contains(&inst.ty) => {
                     found.variables.insert(inst.id);

@@ -33,7 +33,10 @@ impl Drop for EndOnDrop {
 pub(super) enum Body {
     Whole(Option<Bytes>),
     /// Events; work on them ends when the client is gone.
-    Events { events: mpsc::Receiver<Bytes>, _until_gone: EndOnDrop },
+    Events {
+        events: mpsc::Receiver<Bytes>,
+        _until_gone: EndOnDrop,
+    },
 }
 
 impl hyper::body::Body for Body {

@@ -72,7 +72,7 @@ fn demo(tree: &Tree, prefix: &str) -> Result<()> {
     let copy = |name: &&str| {
         tree.copy(&repo("demo/digits").join(name), &format!("{prefix}share/halite/demo/{name}"))
     };
-    DEMO.iter().try_for_each(|name| copy(&name))
+    DEMO.iter().try_for_each(copy)
 }
 
 fn archive(parts: &Parts, tree: &Tree, to: &Path) -> Result<PathBuf> {

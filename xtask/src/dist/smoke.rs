@@ -41,7 +41,7 @@ pub fn run(parts: &Parts, made: &[PathBuf]) -> Result<()> {
                 demo(&root, &package, "/usr/bin/halite", "/usr/share/halite/demo")?;
             }
             archive if archive.starts_with("libhalite-") && archive.ends_with(".tar.xz") => {
-                c_program(parts, &driver, path, &archive)?
+                c_program(parts, &driver, path, &archive)?;
             }
             python if python.ends_with(".whl") => wheel::smoke(path)?,
             _ => {}

@@ -29,8 +29,7 @@ pub(in crate::plans) fn dots(
     }
     let places = places(shape);
     let blocks = u64::from(fixed_groups(shape.filters, bm)?) * shape.groups;
-    let grid: [Size; 3] =
-        [groups(places, bn)?, narrow("a number of filters", blocks)?, images_32(shape)?.into()];
+    let grid: [Size; 3] = [groups(places, bn)?, narrow("a number of filters", blocks)?, images_32(shape)?];
     let (least, tiles) = (p("min_tiles")?, grid.iter().map(|n| n.as_f64()).product::<f64>());
     if tiles < least.into() {
         return Err(Unfit(format!("wants at least {least} tiles of {bm}x{bn} results, there are {tiles}")));
@@ -62,7 +61,7 @@ pub(in crate::plans) fn depthwise(
     let filters = narrow("a number of filters", shape.groups * shape.filters)?;
     let quads = places.div_ceil(4u64);
     let lanes = super::lanes_for(quads, 1, kernel.params.get("lanes")?);
-    let grid: [Size; 3] = [groups(quads, lanes)?, filters, images_32(shape)?.into()];
+    let grid: [Size; 3] = [groups(quads, lanes)?, filters, images_32(shape)?];
     let [height, width] = shape.window.kernel.map(|size| fixed("the kernel", size));
     let whole = places.is_multiple_of(4);
     let constants = vec![lanes, height?, width?, whole.into(), unsigned.into()];

@@ -42,6 +42,7 @@ impl Server {
             child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
             assert!(text.contains("NOT_FOUND") || text.contains("UNAVAILABLE"), "{text}");
             println!("SKIPPED: no Vulkan device: {text}");
+            child.wait().unwrap();
             return None;
         };
         let address = rest.trim().trim_end_matches("/v1").to_owned();

@@ -77,6 +77,10 @@ fn written(rotary: &Rotary, append: &KvAppend) -> Option<Operation> {
 /// The type that an operation brings elements of one type to, if it does nothing else.
 fn stored_type(operation: &Operation, from: DType) -> Option<DType> {
     let Operation::Elementwise(elementwise) = operation else { return None };
+    // What reads elements in another order, or some of them, is more.
+    if !elementwise.strided.is_empty() {
+        return None;
+    }
     let program = &elementwise.program;
     let ([(dtype, _)], [cast], [output]) =
         (&elementwise.inputs.0[..], &program.nodes[..], &program.outputs[..])
@@ -128,6 +132,20 @@ mod tests {
         let graph = optimized(b.finish().unwrap());
         let name = |operation: &Operation| format!("{}:{}", operation.name(), operation.signature());
         kernels(&graph).into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn roundings_in_another_order_stay() {
+        let mut b = Builder::new();
+        let dims = [1, 2, 3, 8];
+        let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, DType::F16.into(), &dims).unwrap());
+        let made = b.attention([q, k, v], None, Scores::default()).unwrap();
+        let made = b.transpose(made, &[0, 1, 3, 2]).unwrap();
+        let made = b.as_f32(made).unwrap();
+        b.output("y", made);
+        let graph = optimized(b.finish().unwrap());
+        let types: Vec<String> = kernels(&graph).into_iter().map(Operation::signature).collect();
+        assert_eq!(types[0], "f16", "{graph}");
     }
 
     #[test]

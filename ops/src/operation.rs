@@ -248,11 +248,11 @@ mod tests {
     fn renamed(json: &mut serde_json::Value) {
         match json {
             serde_json::Value::String(text) if text == "f32" => *text = "f16".to_owned(),
-            // The bias of an integer convolution stays f32: it has no f16 form.
+            // The bias of an integer convolution stays f32: it has no f16 form. Weights stay as they are in their file.
             serde_json::Value::Object(fields) => {
                 fields
                     .iter_mut()
-                    .filter(|(name, _)| *name != "bias_type")
+                    .filter(|(name, _)| *name != "bias_type" && *name != "format")
                     .for_each(|(_, value)| renamed(value));
             }
             _ => {}

@@ -16,6 +16,7 @@ const OF_OTHERS: &[&str] = &[
     "tutorials/python.md",
     "reference/c-packages.md",
     "how-to/testing.md",
+    "how-to/packages.md",
     "how-to/test-a-device.md",
     "reference/conformance-report.md",
     "reference/trust.md",

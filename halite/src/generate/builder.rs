@@ -54,6 +54,9 @@ impl SessionBuilder {
     /// As [`SessionBuilder::build`]; and the file is no GGUF file, or its tokenizer is not supported.
     pub fn generator(self, options: GeneratorOptions) -> Result<Generator> {
         let opened = Opened::of(self, "a generator")?;
+        if opened.is_encoder() {
+            return Err(writes_none());
+        }
         let trained = opened.trained_context();
         let Opened { builder, file, tokenizer, again } = opened;
         let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
@@ -73,9 +76,14 @@ impl SessionBuilder {
         let sizes = Sizes::any_of(sizes).dimension("context", [context]);
         let session = builder.model(again).sizes(sizes).build()?;
         if !session.functions().iter().any(|function| function.name == MAIN) {
-            let text = "the model is an encoder, which makes vectors of texts and writes none (SessionBuilder::embedder)";
-            return Err(Error::new(ErrorKind::Unsupported, text));
+            return Err(writes_none());
         }
         Ok(Generator { inner: Arc::new(Inner { session, tokenizer, template, context, pieces, scoring }) })
     }
+}
+
+fn writes_none() -> Error {
+    let text =
+        "the model is an encoder, which makes vectors of texts and writes none (SessionBuilder::embedder)";
+    Error::new(ErrorKind::Unsupported, text)
 }

@@ -42,10 +42,19 @@ impl Opened {
 
     /// Tokens that the model was trained for, if its file says so.
     pub fn trained_context(&self) -> Option<usize> {
-        let Some(Value::Text(architecture)) = self.file.value("general.architecture") else { return None };
-        match self.file.value(&format!("{architecture}.context_length")) {
+        match self.own("context_length") {
             Some(Value::Int(tokens)) => usize::try_from(*tokens).ok().filter(|tokens| *tokens > 0),
             _ => None,
         }
+    }
+    /// Whether tokens attend to those behind them, too: the model makes vectors of texts and writes none.
+    pub fn is_encoder(&self) -> bool {
+        matches!(self.own("attention.causal"), Some(Value::Bool(false)))
+    }
+
+    /// The value of a key of the model's architecture.
+    fn own(&self, key: &str) -> Option<&Value> {
+        let Some(Value::Text(architecture)) = self.file.value("general.architecture") else { return None };
+        self.file.value(&format!("{architecture}.{key}"))
     }
 }

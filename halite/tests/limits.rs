@@ -33,8 +33,8 @@ fn stages_of(
     stages.lock().unwrap().clone()
 }
 
-/// Stages that every model passes on the way to its first call.
-const WANTED: [&str; 3] = ["importing", "choosing kernels", "building pipelines"];
+/// Stages that building a session of a model always passes. Pipelines are built beside it, and a call waits for them.
+const WANTED: [&str; 2] = ["importing", "choosing kernels"];
 
 /// Ends a building when a stage is reported: by a deadline that passes there, or by a token. `false` where the stage did not come.
 /// `is_last`: the last report may come when all is done.

@@ -87,9 +87,17 @@ impl Sizes {
         if self.alternatives.is_empty() {
             return self.own_combinations();
         }
+        // Once: there may be many alternatives.
+        let besides = Sizes {
+            dimensions: self.dimensions.clone(),
+            shapes: self.shapes.clone(),
+            values: self.values.clone(),
+            alternatives: Vec::new(),
+            ..*self
+        };
         let mut all = Vec::new();
         for alternative in &self.alternatives {
-            let mut one = Sizes { alternatives: Vec::new(), ..self.clone() };
+            let mut one = besides.clone();
             one.merge(alternative.clone());
             all.extend(one.combinations()?);
             limited(all.len())?;

@@ -90,7 +90,7 @@ struct Options {
 }
 
 /// Waits for a time; nobody wakes the thread before.
-pub(crate) fn pause(time: std::time::Duration) {
+pub(crate) fn pause(time: Duration) {
     let end = std::time::Instant::now() + time;
     while let Some(left) =
         end.checked_duration_since(std::time::Instant::now()).filter(|left| !left.is_zero())

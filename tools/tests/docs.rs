@@ -44,6 +44,7 @@ const TOOLS: &[&str] = &[
 ];
 /// Flags of other programs and of cargo, and of IREE's tools in examples of what is refused or ignored.
 const FOREIGN: &[&str] = &[
+    "--plugins",
     "--share",
     "--within",
     "--against-iree",

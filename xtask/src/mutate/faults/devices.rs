@@ -37,8 +37,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "vulkan.host_barrier_lost",
         what: "a reusable recording does not make its writes visible to the host",
         file: "drivers/vulkan/src/command_buffer.rs",
-        from: "    record_host_barrier(ctx, commands);\n",
-        to: "    let _ = record_host_barrier;\n",
+        from: "        record_host_barrier(ctx, target);\n",
+        to: "        let _ = record_host_barrier;\n",
         checks: &[program("halite-vulkan", "barriers")],
     },
     Fault {
@@ -189,8 +189,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "hal.hazard_after_read",
         what: "the check of barriers forgets what was read",
         file: "layers/src/hazards/sweep.rs",
-        from: "reads.iter().filter(|_| touch.write);",
-        to: "reads.iter().filter(|_| touch.write && touch.from == u64::MAX);",
+        from: "reads.iter().filter(|_| access.write);",
+        to: "reads.iter().filter(|_| access.write && false);",
         checks: &[program("halite-layers", "hazards")],
     },
     Fault {

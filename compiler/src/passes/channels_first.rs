@@ -2,6 +2,8 @@
 //! The order is changed where images come from and where they go, and not around each operation: what is computed element by
 //! element, borders and concatenations of channels keep it.
 
+mod groups;
+
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
@@ -11,6 +13,7 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
+use self::groups::{FIRST, Read};
 use super::{Result, Uses};
 use crate::{
     SourceLocation,
@@ -18,26 +21,23 @@ use crate::{
     graph::{Graph, Node, NodeOp, Region, Shape, Tensor, TensorId, each_region},
 };
 
-/// Which dimension of images with the channels last becomes which one of images with the channels first.
-const FIRST: [usize; 4] = [0, 3, 1, 2];
-/// The way back.
+/// The way back from [`FIRST`].
 const LAST: [usize; 4] = [0, 2, 3, 1];
 /// Rows, columns, channels, filters to filters, channels, rows, columns.
 const FILTERS: [usize; 4] = [3, 2, 0, 1];
-/// A single operation would cost two copies, and gain less.
-const LEAST: usize = 2;
 
-/// Gives images their channels first in regions with several operations over images that have them last.
+/// Gives images their channels first where that saves more than it costs.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
-    if region.nodes.iter().filter(|node| has_channels_last(&node.op)).count() < LEAST {
+    let chosen = groups::worth(graph, region, uses);
+    if chosen.is_empty() {
         return Ok(());
     }
     uses.subtract(&Uses::of(region));
     let nodes = std::mem::take(&mut region.nodes);
     let mut state = State { graph, first: HashMap::new(), missing: HashSet::new(), nodes: Vec::new() };
-    for node in nodes {
+    for (place, node) in nodes.into_iter().enumerate() {
         watch.check()?;
-        state.node(node);
+        state.node(node, chosen.contains(&place));
     }
     for id in &region.results {
         state.last(*id, &SourceLocation::new("channels-first"));
@@ -45,17 +45,6 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
     region.nodes = state.nodes;
     uses.extend(&Uses::of(region));
     Ok(())
-}
-
-fn has_channels_last(op: &NodeOp) -> bool {
-    let NodeOp::Operation(operation) = op else { return false };
-    let layout = match operation {
-        Operation::Conv2d(op) => op.layout,
-        Operation::Conv2dInt8(op) => op.layout,
-        Operation::Pool2d(op) => op.layout,
-        _ => return false,
-    };
-    layout == Layout::Nhwc
 }
 
 struct State<'a> {
@@ -69,9 +58,9 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    fn node(&mut self, node: Node) {
+    fn node(&mut self, node: Node, is_chosen: bool) {
         let made = match &node.op {
-            NodeOp::Operation(operation) => self.changed(operation, &node),
+            NodeOp::Operation(operation) if is_chosen => self.changed(operation, &node),
             _ => None,
         };
         if let Some((operation, inputs)) = made {
@@ -106,11 +95,11 @@ impl State<'_> {
         self.nodes.push(node);
     }
 
-    /// The operation on images with the channels first, and what it reads; `None` where it stays as it is.
+    /// The operation on images with the channels first, and what it reads.
     fn changed(&mut self, operation: &Operation, node: &Node) -> Option<(Operation, Vec<TensorId>)> {
         let here = &node.location;
         match operation {
-            Operation::Conv2d(op) if op.layout == Layout::Nhwc => {
+            Operation::Conv2d(op) => {
                 let (input, filter) = (op.input, op.filter);
                 let changed = Conv2d {
                     input: FIRST.map(|d| input[d]),
@@ -125,7 +114,7 @@ impl State<'_> {
                 }
                 Some((Operation::Conv2d(changed), inputs))
             }
-            Operation::Conv2dInt8(op) if op.layout == Layout::Nhwc => {
+            Operation::Conv2dInt8(op) => {
                 let (input, filter) = (op.input, op.filter);
                 let changed = Conv2dInt8 {
                     input: FIRST.map(|d| input[d]),
@@ -135,14 +124,14 @@ impl State<'_> {
                 };
                 Some((Operation::Conv2dInt8(changed), self.image_and_filters(node)))
             }
-            Operation::Pool2d(op) if op.layout == Layout::Nhwc => {
+            Operation::Pool2d(op) => {
                 let input = FIRST.map(|d| op.input[d]);
                 let changed = Pool2d { input, layout: Layout::Nchw, ..op.clone() };
                 Some((Operation::Pool2d(changed), vec![self.first(node.inputs[0], here)]))
             }
             Operation::Elementwise(op) => self.elementwise(op, node),
             Operation::Concat(op) => self.concat(op, node),
-            Operation::Pad(op) => self.pad(op, node),
+            Operation::Pad(op) => Some(self.pad(op, node)),
             _ => None,
         }
     }
@@ -150,31 +139,26 @@ impl State<'_> {
     fn image_and_filters(&mut self, node: &Node) -> Vec<TensorId> {
         let mut inputs = node.inputs.clone();
         inputs[0] = self.first(inputs[0], &node.location);
+        // Filters may be computed like images.
+        self.last(inputs[1], &node.location);
         inputs[1] = self.turned(inputs[1], FILTERS, &node.location);
         inputs
     }
 
-    /// An expression over images of which one has its channels first already. Others get them, unless they are the same in so
-    /// many dimensions that they need not be moved.
     fn elementwise(&mut self, op: &Elementwise, node: &Node) -> Option<(Operation, Vec<TensorId>)> {
         let dims = op.dims();
-        let is_first = |id: &TensorId| self.first.contains_key(id);
-        if dims.len() != 4 || !op.strided.is_empty() || !node.inputs.iter().any(is_first) {
-            return None;
-        }
-        let mut read = Vec::new();
-        for (_, own) in &op.inputs.0 {
-            read.push(Read::of(own, &dims)?);
-        }
         let mut changed = op.clone();
         let mut inputs = Vec::new();
-        for ((id, read), (_, own)) in node.inputs.iter().zip(read).zip(&mut changed.inputs.0) {
-            inputs.push(match read {
-                Read::Whole => {
+        for (id, (_, own)) in node.inputs.iter().zip(&mut changed.inputs.0) {
+            inputs.push(match Read::of(own, &dims)? {
+                Read::Image => {
                     *own = FIRST.map(|d| own[d]).to_vec();
                     self.first(*id, &node.location)
                 }
-                Read::One => *id,
+                Read::One => {
+                    self.last(*id, &node.location);
+                    *id
+                }
                 Read::Lying(lying) => {
                     own.clone_from(&lying);
                     self.seen(*id, &lying, &node.location)
@@ -184,36 +168,23 @@ impl State<'_> {
         Some((Operation::Elementwise(changed), inputs))
     }
 
-    /// Channels side by side, of images of which one has its channels first already.
+    /// Channels side by side.
     fn concat(&mut self, op: &Concat, node: &Node) -> Option<(Operation, Vec<TensorId>)> {
-        let [images, rows, columns, channels] = self.four(node.outputs[0])?;
-        let joined = op.inner == 1 && op.total().is(channels) && op.outer.is(images * rows * columns);
-        let images_all = node.inputs.iter().all(|id| self.four(*id).is_some());
-        if !joined || !images_all || !node.inputs.iter().any(|id| self.first.contains_key(id)) {
-            return None;
-        }
+        let sizes = self.graph.tensor(node.outputs[0]).sizes();
+        let [images, rows, columns, _] = <[Size; 4]>::try_from(sizes).ok()?;
         let changed = Concat { outer: images, inner: rows * columns, ..op.clone() };
         let inputs = node.inputs.iter().map(|id| self.first(*id, &node.location)).collect();
         Some((Operation::Concat(changed), inputs))
     }
 
-    /// Borders around images that have their channels first already.
-    fn pad(&mut self, op: &Pad, node: &Node) -> Option<(Operation, Vec<TensorId>)> {
-        let same = self.graph.tensor(node.inputs[0]).sizes() == op.input && op.input.len() == 4;
-        if !same || !self.first.contains_key(&node.inputs[0]) {
-            return None;
-        }
+    fn pad(&mut self, op: &Pad, node: &Node) -> (Operation, Vec<TensorId>) {
         let changed = Pad {
             input: FIRST.map(|d| op.input[d]).to_vec(),
             before: FIRST.map(|d| op.before[d]).to_vec(),
             after: FIRST.map(|d| op.after[d]).to_vec(),
             ..op.clone()
         };
-        Some((Operation::Pad(changed), vec![self.first(node.inputs[0], &node.location)]))
-    }
-
-    fn four(&self, id: TensorId) -> Option<[Size; 4]> {
-        self.graph.tensor(id).sizes().try_into().ok()
+        (Operation::Pad(changed), vec![self.first(node.inputs[0], &node.location)])
     }
 
     /// A new tensor for images with the channels first.
@@ -292,33 +263,6 @@ impl State<'_> {
     }
 }
 
-/// How an expression over images reads one of its inputs, when the channels come first.
-enum Read {
-    /// An image.
-    Whole,
-    /// One element.
-    One,
-    /// With these dimensions, and all elements where they are.
-    Lying(Vec<Size>),
-}
-
-impl Read {
-    /// For an input of these dimensions, of an expression over images; `None` where its elements would have to move.
-    fn of(own: &[Size], dims: &[Size]) -> Option<Read> {
-        if own == dims {
-            return Some(Read::Whole);
-        }
-        if own.iter().all(|size| *size == 1) {
-            return Some(Read::One);
-        }
-        let one = Size::constant(1);
-        let missing = std::iter::repeat_n(one, 4usize.checked_sub(own.len())?);
-        let all: Vec<Size> = missing.chain(own.iter().copied()).collect();
-        let long: Vec<usize> = FIRST.into_iter().filter(|d| all[*d] != 1).collect();
-        long.is_sorted().then(|| Read::Lying(FIRST.map(|d| all[d]).to_vec()))
-    }
-}
-
 /// Elements of a constant with four dimensions in another order of them.
 fn turned_bytes(bytes: &Bytes, dims: &[usize], order: [usize; 4]) -> Bytes {
     let count: usize = dims.iter().product();
@@ -352,6 +296,7 @@ mod tests {
         *,
     };
     use crate::build::{Builder, Sliding};
+    use groups::has_channels_last;
 
     fn sliding(stride: u64) -> Sliding {
         Sliding { strides: vec![stride; 2], dilations: vec![1; 2], pads: vec![(1, 1), (0, 1)] }

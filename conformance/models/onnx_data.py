@@ -236,6 +236,44 @@ def recurrent():
     return g, [("x", F, [8, 2, 4]), ("m", B, [8])], outs, sets
 
 
+@case
+def picked_rows():
+    """What a detector's last step does: rows by coordinates, one of their parts without elements, suppressed, padded to a number."""
+    g = Graph()
+    g.add("Gather", ["scores", np.int64(0)], "best", axis=0)
+    g.add("Greater", ["best", np.float32(0)], "holds")
+    g.add("NonZero", ["holds"], "found")
+    g.add("Transpose", ["found"], "places", perm=[1, 0])
+    g.add("GatherND", ["boxes", "places"], "b")
+    g.add("GatherND", ["best", "places"], "s")
+    g.add("Slice", ["boxes", np.int64([4]), np.int64([99]), np.int64([1])], "none")
+    g.add("GatherND", ["none", "places"], "rest")
+    g.add("Unsqueeze", ["b", np.int64([0])], "b3")
+    g.add("Unsqueeze", ["s", np.int64([0, 1])], "s3")
+    g.add("NonMaxSuppression", ["b3", "s3", np.int64([6]), np.float32([0.4])], "kept")
+    g.add("Gather", ["kept", np.int64(2)], "index", axis=1)
+    g.add("Slice", ["index", np.int64([0]), np.int64([6]), np.int64([0])], "index6")
+    g.add("Unsqueeze", ["s", np.int64([1])], "column")
+    parts = [g.add("Gather", [x, "index6"], f"{x}6", axis=0) for x in ("b", "column", "rest")]
+    g.add("Concat", parts, "rows", axis=1)
+    g.add("Shape", ["rows"], "shape")
+    g.add("Slice", ["shape", np.int64([0]), np.int64([1])], "count")
+    g.add("Sub", [np.int64([6]), "count"], "missing")
+    g.add("Concat", [np.int64([0, 0]), "missing", np.int64([0])], "borders", axis=0)
+    g.add("Pad", ["rows", "borders", np.float32(-1)], "y")
+    g.add("Concat", [np.int64([1, 0]), "count", np.int64([0])], "other", axis=0)
+    g.add("Pad", ["rows", "other"], "z")
+    sets = []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        corner = random.uniform(0, 4, (12, 2)).astype(np.float32)
+        boxes = np.concatenate([corner, corner + random.uniform(1, 3, (12, 2)).astype(np.float32)], 1)
+        sets.append(dict(boxes=boxes, scores=random.standard_normal((1, 12)).astype(np.float32) - [0, 0.8, 9, -2][seed]))
+    for one in sets:
+        one["scores"] = one["scores"].astype(np.float32)
+    return g, [("boxes", F, [12, 4]), ("scores", F, [1, 12])], [("y", F, [6, 5]), ("z", F, [None, 5])], sets
+
+
 def write(folder, name, make):
     graph, inputs, outputs, sets = make()
     body = graph.body(name, inputs, outputs)

@@ -93,6 +93,10 @@ fn quotient(arena: &mut Arena, a: &Poly, b: &Poly) -> Option<Poly> {
     if range.low >= 0 && range.high < by.into() {
         return Some(whole);
     }
+    // What is taken away stays with what it is taken from: apart, each would be known within its own range only.
+    if whole.terms.iter().any(|term| term.factor < 0) {
+        return arena.of_atom(Atom::Quotient(a.clone(), b.clone()));
+    }
     // Coefficients of the rest are not negative, but atoms may be.
     if !arena.decide(&rest, Rule::NotNegative) {
         return None;

@@ -51,6 +51,21 @@ fn what_is_known_of_a_multiple_is_known_of_its_parts() {
     assert_eq!(trace.guards().len(), 3);
 }
 
+#[test]
+fn what_is_left_of_a_number_is_counted_for_all_data() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    for (most, piece) in [(8, 512), (300, 7), (4096, 128)] {
+        let left = Size::from(most) - trace.data_symbol("found", most, 0, most);
+        let (pieces, is_general) = crate::for_all_data(|| {
+            let pieces = left.div_ceil(piece);
+            (pieces.fits_u32() && left > 1).then_some(pieces)
+        });
+        assert!(is_general && pieces.unwrap().is_at_most((most as u64).div_ceil(piece)), "{most} by {piece}");
+    }
+    assert!(trace.promises().is_empty());
+}
+
 /// What a random program computes of two sizes: values, and answers of comparisons.
 fn compute(steps: &[[u64; 3]], symbols: [Size; 2]) -> (Vec<Size>, Vec<bool>) {
     let mut values = vec![symbols[0], symbols[1], Size::from(4), Size::from(3)];

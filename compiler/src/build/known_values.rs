@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use halite_ops::{DType, Values};
+use halite_sizes::Size;
 
 use super::{Builder, Result, budget::Cost};
 use crate::{
@@ -50,6 +51,15 @@ impl Builder {
         let element = element.into();
         self.spend(Cost::Constant, (values.len() as u64).saturating_mul(element.storage().size()))?;
         self.constant("", element, dims, values.to_bytes(element.storage()).into())
+    }
+
+    /// A tensor without elements. Other dimensions than those of size 0 may be what data decide.
+    ///
+    /// # Errors
+    /// There are elements.
+    pub(super) fn empty(&mut self, element: ElementType, dims: &[Size]) -> Result<TensorId> {
+        let none = self.constant("", element, &[0], Bytes::new())?;
+        self.view(none, element, dims)
     }
 
     /// A scalar constant of a type, from a float.

@@ -269,8 +269,7 @@ impl Builder {
         let outputs: Vec<(ElementType, Shape)> =
             outputs.iter().map(|(element, dims)| (*element, Shape::new(dims.iter().copied()))).collect();
         if outputs.iter().all(|(_, shape)| shape.count() == 0) {
-            let made = outputs.iter().map(|(e, shape)| self.constant("", *e, shape.exact(), Bytes::new()));
-            return made.collect();
+            return outputs.iter().map(|(element, shape)| self.empty(*element, shape.sizes())).collect();
         }
         let is_open =
             outputs.iter().any(|(_, shape)| !shape.is_constant()) || halite_sizes::is_open(&operation);

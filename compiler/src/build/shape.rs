@@ -197,6 +197,9 @@ impl Builder {
             let what = self.describe(tensors);
             return Err(self.invalid(format!("{what} are not joined along dimension {axis}")));
         }
+        let there = |id: &&TensorId| !(self.sizes(**id)[axis].is_constant() && self.sizes(**id)[axis] == 0);
+        let some: Vec<TensorId> = tensors.iter().filter(there).copied().collect();
+        let tensors = if some.is_empty() { &tensors[..1] } else { &some };
         let sizes: Vec<Size> = tensors.iter().map(|id| self.sizes(*id)[axis]).collect();
         dims[axis] = sizes.iter().sum();
         if let [only] = tensors {
@@ -256,7 +259,7 @@ impl Builder {
         let shape = Shape::new(dims.iter().copied());
         let count = shape.count();
         if count == 0 {
-            return self.constant("", element, shape.exact(), bytes::Bytes::new());
+            return self.empty(element, dims);
         }
         walk.collapse();
         if walk.is_whole(source) && count == source {

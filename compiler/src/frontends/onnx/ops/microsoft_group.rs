@@ -160,7 +160,7 @@ fn given(b: &mut Builder, node: &NodeView<'_>, own: u64, others: u64) -> Result<
         _ => {
             let width = b.sizes(q).last().map_or(0, |size| size.exact());
             let all = others.checked_mul(2).and_then(|others| own.checked_add(others));
-            let Some(dim) = all.filter(|all| width % all == 0).map(|all| width / all) else {
+            let Some(dim) = all.filter(|all| width.is_multiple_of(*all)).map(|all| width / all) else {
                 let reason = format!("{} is not of {own} and {others} heads", b.describe(&[q]));
                 return Err(node.invalid(reason));
             };

@@ -179,8 +179,6 @@ fn center_crop_pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
 fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let rank = b.rank(data);
-    let pads =
-        node.ints_of(b, "pads", 1, "the borders")?.ok_or_else(|| node.invalid("the borders are missing"))?;
     let value = match node.optional(2) {
         Some(value) => b.need_floats(value, "the value of the border")?.first().copied().unwrap_or(0.0),
         None => node.float("value", 0.0)?.into(),
@@ -196,8 +194,22 @@ fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         "wrap" => Border::Wrap,
         other => return Err(node.invalid(format!("there is no mode '{other}'"))),
     };
+    let open = node.optional(1).and_then(|pads| b.size_values(pads)).filter(|_| border == Border::Constant);
+    let wrong = |count| node.invalid(format!("{count} borders of {} axes", axes.len()));
+    if let Some(pads) = open.filter(|pads| pads.iter().any(|size| !size.is_constant())) {
+        let mut borders = vec![[Size::constant(0); 2]; rank];
+        if pads.len() != 2 * axes.len() {
+            return Err(wrong(pads.len()));
+        }
+        for (index, axis) in axes.iter().enumerate() {
+            borders[*axis] = [pads[index], pads[axes.len() + index]];
+        }
+        return Ok(vec![b.pad_open(data, &borders, value)?]);
+    }
+    let pads =
+        node.ints_of(b, "pads", 1, "the borders")?.ok_or_else(|| node.invalid("the borders are missing"))?;
     if pads.len() != 2 * axes.len() {
-        return Err(node.invalid(format!("{} borders of {} axes", pads.len(), axes.len())));
+        return Err(wrong(pads.len()));
     }
     let mut borders = vec![(0, 0); rank];
     for (index, axis) in axes.iter().enumerate() {

@@ -6,7 +6,7 @@
 
 mod recurrent;
 
-use halite_ops::{Operation, matmul::MatMul};
+use halite_ops::Operation;
 use halite_targets::{Capabilities, HardwareHints};
 
 use crate::{Params, Plan, Variant};
@@ -68,14 +68,15 @@ pub(crate) fn estimate(
     plan: &Plan,
     target: &Capabilities,
 ) -> Option<f64> {
-    let op = match operation {
-        Operation::MatMul(op) => op,
+    let operand = match operation {
+        Operation::MatMul(op) => op.lhs.size(),
+        Operation::Conv2d(op) => op.dtype.size(),
         Operation::Recurrent(op) => return recurrent::estimate(op, variant, plan, target),
         _ => return None,
     };
     let nvidia = target.target.vendor().name == "nvidia";
-    (variant.template == "coop" && op.lhs.size() == 2 && nvidia)
-        .then(|| matrices(op, &variant.params, plan, &target.hints, &NVIDIA))
+    (matches!(variant.template.as_str(), "coop" | "points") && operand == 2 && nvidia)
+        .then(|| matrices(&variant.params, plan, &target.hints, &NVIDIA))
         .flatten()
 }
 
@@ -88,6 +89,8 @@ struct Tiles {
     lanes: f64,
     stages: f64,
     ahead: f64,
+    /// Teams of subgroups that share the inner dimension.
+    slices: f64,
 }
 
 impl Tiles {
@@ -103,6 +106,7 @@ impl Tiles {
             lanes,
             stages: get("stages")?,
             ahead: get("ahead")?,
+            slices: get("slices").unwrap_or(1.0),
         })
     }
 
@@ -114,28 +118,31 @@ impl Tiles {
     /// Workgroups that a unit can hold at a time.
     fn resident(&self, hints: &HardwareHints) -> Option<f64> {
         let shared = self.stages * (self.moved() * 2.0 + (self.rows + self.inner.max(self.columns)) * 16.0);
-        let held = f64::from(hints.local_memory_per_unit_bytes?) / (shared + RESERVED_SHARED_BYTES);
+        let held =
+            f64::from(hints.local_memory_per_unit_bytes?) / (shared * self.slices + RESERVED_SHARED_BYTES);
+        let lanes = self.lanes * self.slices;
         let registers = self.subgroup / 32.0 + self.moved() / 2.0 / self.lanes * self.ahead + OTHER_REGISTERS;
         let registers = registers.min(hints.max_registers_per_invocation?.into());
-        let by_registers = f64::from(hints.registers_per_unit?) / (registers * self.lanes);
-        let by_lanes = f64::from(hints.max_invocations_per_unit?) / self.lanes;
+        let by_registers = f64::from(hints.registers_per_unit?) / (registers * lanes);
+        let by_lanes = f64::from(hints.max_invocations_per_unit?) / lanes;
         Some(held.min(by_registers).min(by_lanes).clamp(1.0, WORKGROUPS).floor())
     }
 }
 
-fn matrices(op: &MatMul, params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
+fn matrices(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
     let tiles = Tiles::of(params)?;
     let units = f64::from(hints.compute_units?);
     let first = plan.steps.first()?;
     let workgroups: f64 = first.grid.iter().map(|count| count.value() as f64).product();
-    let turns = (first.push.get(4)?.value() as f64 / tiles.inner).ceil();
+    let turns = (first.push.get(4)?.value() as f64 / (tiles.inner * tiles.slices)).ceil();
     let resident = tiles.resident(hints)?;
 
     let waits = m.turn
         + m.turn_products * tiles.subgroup * tiles.inner / 32768.0
         + m.turn_moved * tiles.moved() / tiles.lanes / 128.0;
     let results = tiles.rows * tiles.columns;
-    let work = m.products * results * tiles.inner / 524_288.0 + m.moved * tiles.moved() / 16384.0;
+    let work =
+        (m.products * results * tiles.inner / 524_288.0 + m.moved * tiles.moved() / 16384.0) * tiles.slices;
     let wave = |held: f64| m.begin + turns * waits.max(held * work) + m.results * held * results / 4096.0;
     let full = (workgroups / (units * resident)).floor();
     let rest = workgroups - full * units * resident;
@@ -143,7 +150,8 @@ fn matrices(op: &MatMul, params: &Params, plan: &Plan, hints: &HardwareHints, m:
     if rest > 0.0 {
         time += wave((rest / units).ceil());
     }
-    let [rows, columns, inner, batch] = [op.m, op.n, op.k, op.batch].map(|size| size.value() as f64);
+    let pushed = |i: usize| first.push.get(i).map(|size| size.value() as f64);
+    let [rows, columns, inner, batch] = [pushed(0)?, pushed(1)?, pushed(2)?, pushed(5)?];
     let bytes = (rows * inner + inner * columns + rows * columns) * batch * 2.0;
     // 10^9 bytes a second are 10^3 bytes a microsecond.
     let memory = hints.memory_bandwidth_gbps.map(|rate| bytes / (f64::from(rate) * 1e3 * REACHED));
@@ -175,7 +183,7 @@ mod tests {
     fn tiles_follow_the_shape() {
         assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.vectorcut16");
         assert_eq!(first("m=16,n=4096,k=4096"), "matmul.f16.coop16x64x128cut16");
-        assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x128cut8");
+        assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop32x32x32s8");
         assert_eq!(first("m=512,n=2048,k=2048"), "matmul.f16.coop64x64x128");
         assert!(first("m=4096,n=4096,k=4096").contains("coop128x"));
     }

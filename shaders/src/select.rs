@@ -68,9 +68,7 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         candidates = all(false);
     }
     candidates.sort_by_key(|(out, class, position, c)| (*out, *class, *position, c.variant.name.clone()));
-    if row.is_none() {
-        estimated_first(&mut candidates, operation, target);
-    }
+    estimated_first(&mut candidates, operation, target);
     candidates.into_iter().map(|(.., candidate)| candidate).collect()
 }
 

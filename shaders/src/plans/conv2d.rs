@@ -1,6 +1,6 @@
 //! The dispatches of the kernels of `conv2d`, by template.
 
-use halite_ops::{Activation, Op, conv2d::Conv2d};
+use halite_ops::{Activation, Op, conv2d::Conv2d, convolution::Convolution, matmul::MatMul, window::Layout};
 
 use crate::{
     Params, Plan, Slot, Unfit,
@@ -8,6 +8,7 @@ use crate::{
         Lower,
         convolution::{self, KernelInputs, exchange, matrix, window},
         epilogue::{self, Added, Epilogue},
+        matmul,
     },
 };
 
@@ -34,10 +35,61 @@ pub(super) fn bindings(added: Added) -> Vec<Slot> {
     vec![Slot::Input(0), Slot::Input(1), bias, Slot::Output(0), residual]
 }
 
+/// The product that a convolution with one place is: images by filters. Their tensors lie alike.
+fn product(op: &Conv2d, shape: &Convolution) -> Result<MatMul, Unfit> {
+    let w = &shape.window;
+    // Taps lie as elements do where there are as many of them.
+    let covers =
+        (0..2).all(|d| w.input[d].is(w.kernel[d].into()) && (w.kernel[d] == 1 || w.dilations[d] == 1));
+    if shape.groups != 1 || w.pads != [0; 4] || !covers {
+        return Err(Unfit("wants one group and a kernel that covers the image, without padding".into()));
+    }
+    Ok(MatMul {
+        rhs_transposed: shape.layout == Layout::Nchw,
+        bias: op.bias,
+        residual: op.residual,
+        activation: op.activation,
+        ..MatMul::new(shape.images, shape.filters, shape.depth(), op.dtype, op.dtype)
+    })
+}
+
+/// A convolution of 1x1 as a product on matrix units: filters by places, for each image.
+fn points(op: &Conv2d, shape: &Convolution, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let w = &shape.window;
+    let plain = (w.kernel, w.strides, w.pads) == ([1, 1], [1, 1], [0; 4]);
+    if !plain || shape.groups != 1 || shape.layout != Layout::Nchw {
+        return Err(Unfit(
+            "wants channels first, one group, a kernel of 1x1, strides of 1 and no padding".into(),
+        ));
+    }
+    let product = MatMul {
+        batch: shape.images,
+        residual: op.residual,
+        activation: op.activation,
+        ..MatMul::new(shape.filters, w.input[0] * w.input[1], shape.channels, op.dtype, op.dtype)
+    };
+    let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    let [data, weights, bias, result, residual] = bindings(added)[..] else {
+        return Err(Unfit("has other bindings than convolutions have".into()));
+    };
+    let sides = matmul::Sides {
+        lhs_stride: 0.into(),
+        added: Added { row_bias: op.bias, residual: op.residual, ..Added::default() },
+        bindings: vec![weights, data, result, bias, residual],
+    };
+    matmul::coop_of(&product, build, params, sides)
+}
+
 /// The dispatches of kernels that do all that becomes of the sums themselves.
 fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let shape = op.shape().map_err(Unfit)?;
     let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    if template == "product" {
+        return matmul::vector(&product(op, &shape)?, build, params);
+    }
+    if template == "points" {
+        return points(op, &shape, build, params);
+    }
     let (bindings, activation) = (bindings(added), op.activation);
     let kernel = KernelInputs { build, params, added, activation, bindings, more: Vec::new() };
     let add = format!("conv2d_matrix_add_{}", op.dtype);

@@ -211,6 +211,16 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         },
         Conv2d { bias: true, activation: Activation::HardSwish, ..conv([1, 72, 6, 10], [70, 72, 1, 1]) },
         Conv2d { bias: true, ..conv([3, 296, 4, 6], [20, 296, 1, 1]) },
+        // Windows with strides of 1 and channels in eights, with dilation and padding of one side, and several images.
+        same(Conv2d {
+            bias: true,
+            residual: true,
+            activation: Activation::Relu,
+            ..conv([2, 40, 7, 7], [33, 40, 3, 3])
+        }),
+        Conv2d { dilations: [2, 3], pads: [1, 3, 3, 3], bias: true, ..conv([1, 16, 9, 13], [20, 16, 3, 3]) },
+        Conv2d { pads: [0, 2, 1, 2], ..conv([1, 8, 11, 10], [18, 8, 2, 5]) },
+        same(Conv2d { activation: Activation::Silu, ..conv([1, 72, 16, 14], [70, 72, 3, 3]) }),
         // More padding than image; no place, no image, no filter, no channel.
         Conv2d { pads: [4, 4, 4, 4], ..conv([1, 2, 1, 2], [3, 2, 3, 3]) },
         Conv2d { residual: true, ..conv([1, 2, 2, 2], [3, 2, 3, 3]) },

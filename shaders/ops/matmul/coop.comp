@@ -41,11 +41,15 @@ layout(constant_id = 14) const uint PARTS = 1;
 layout(constant_id = 15) const uint AHEAD = 1;
 layout(constant_id = 16) const bool EVEN_K = false;  // BK divides K.
 layout(constant_id = 17) const uint SLICES = 1;
-layout(constant_id = 18) const uint PIECES = 1;      // Divides the matrices of a subgroup, one below the other.
+layout(constant_id = 18) const uint PIECES = 1;      // 1, 2 or 4; divides a subgroup's matrices below one another.
 layout(constant_id = 19) const uint WORDS = 2048;    // Of shared memory: tiles, and in the end sums.
 layout(constant_id = 20) const bool QUADS = false;   // Rows of results are whole quads.
 // Bytes of the right operand that are read at a time: 16, 8, or 4 where rows begin anywhere.
 layout(constant_id = 21) const uint RHS_BYTES = 16;
+#ifdef WINDOW
+layout(constant_id = 22) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 23) const uint TAPS = 9;
+#endif
 
 #include "activation.glsl"
 #include "added.glsl"
@@ -96,7 +100,13 @@ layout(push_constant) uniform Shape {
     uint part;        // Terms of a part of the sums, a multiple of BK.
     uint batches;
     uint lhs_stride;  // As that of the right operand.
+#ifdef WINDOW
+    uint width, height, dilation_y, dilation_x, pad_top, pad_left;
+#endif
 };
+#ifdef WINDOW
+#include "window_operand.glsl"
+#endif
 
 // A row of a tile is a word longer than its elements, which puts neighbouring rows into different banks.
 const uint LHS_WORDS = BK / PACK, LHS_ROW = LHS_WORDS + 1;
@@ -121,8 +131,12 @@ shared uvec4 shared_words[WORDS];
 
 uvec4 next_lhs[AHEAD * LHS_EACH];
 uvec4 next_rhs[AHEAD * RHS_EACH];
-// Behind each of those words, where it may begin with the second half of a pair.
+// Behind each of those words, where it may begin within a word.
+#ifdef WINDOW
+uvec4 next_more[AHEAD * RHS_EACH];
+#else
 uint next_more[AHEAD * RHS_EACH];
+#endif
 OUT_QUAD next_bias[CHUNK], next_residual[CHUNK];
 ACC next_row_bias[CHUNK];
 // Where results, operands and the team's tiles begin, and the place of this invocation in its team.
@@ -150,6 +164,11 @@ uvec2 right_place(uint k0, uint i) {
 // element; `last` is the last one of the matrix.
 void fetch_right(uint k0, uint i, uint to) {
     uvec2 place = right_place(k0, i);
+#ifdef WINDOW
+    const int word = first_element(place.x, place.y * PACK) >> 3, end = int(rhs_stride) - 1;
+    next_rhs[to] = rhs[rhs_base + clamp(word, 0, end)];
+    next_more[to] = rhs[rhs_base + clamp(word + 1, 0, end)];
+#else
     const uint rows = RHS_TRANSPOSED ? N : K, words = (RHS_TRANSPOSED ? K : N) / PACK;
     if (RHS_BYTES == 16) {
         if (!WHOLE || !EVEN_K) place = min(place, uvec2(rows, words) - 1);
@@ -165,16 +184,22 @@ void fetch_right(uint k0, uint i, uint to) {
     const uint at = rhs_base * 4 + element / 2, last = rhs_base * 4 + K * N / 2 - 1;
     [[unroll]] for (uint j = 0; j < 4; ++j) next_rhs[to][j] = rhs1[min(at + j, last)];
     next_more[to] = rhs1[min(at + 4, last)];
+#endif
 }
 
-// Moves words that begin with the second half of a pair to their place.
+// Moves words that begin within a word to their place.
 void shift_right(uint k0, uint slot) {
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
         const uvec2 place = right_place(k0, i);
         const uint at = slot * RHS_EACH + i;
         const uvec4 words = next_rhs[at];
+#ifdef WINDOW
+        const uint first = uint(first_element(place.x, place.y * PACK)) & 7u;
+        next_rhs[at] = inside_of(eight_of(words, next_more[at], first), place.x);
+#else
         if ((min(place.x, K - 1) * N & 1) == 1)
             next_rhs[at] = (words >> 16) | (uvec4(words.yzw, next_more[at]) << 16);
+#endif
     }
 }
 
@@ -214,7 +239,11 @@ uvec4 turned(uint a, uint b, uint c, uint d) {
 
 // Moves a tile from the registers of `slot` to shared memory.
 void keep(uint k0, uint slot, uint stage) {
+#ifdef WINDOW
+    shift_right(k0, slot);
+#else
     if (RHS_BYTES == 4) shift_right(k0, slot);
+#endif
     if (!EVEN_K && k0 + BK > K) clear(k0, slot);
     const uint right = tiles + stage * TILE + LHS_TILE;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
@@ -387,24 +416,23 @@ void store(uint piece, uint first, uint i) {
     result[at] = packed(activate(sum, ACTIVATION));
 }
 
-// Stores all results of the workgroup.
-void finish(uint team, uint my_row, uint my_column) {
+// Stores the results of a piece. `piece` is a constant at each call: compilers leave loops with barriers as they are, and sums
+// whose index they do not know go to memory.
+void finish(uint piece, uint team, uint my_row, uint my_column) {
     const uint own = gl_LocalInvocationIndex;
-    [[unroll]] for (uint piece = 0; piece < PIECES; ++piece) {
-        // What tiles and the piece before left in shared memory has been read.
-        barrier();
-        [[unroll]] for (uint i = 0; i < DOWN / PIECES; ++i) {
-            const uint r = team * PIECE_ROWS + my_row / PIECES + i * MM;
-            [[unroll]] for (uint j = 0; j < ACROSS; ++j)
-                coopMatStore(sums[(piece * (DOWN / PIECES) + i) * ACROSS + j], shared_words,
-                             r * SUMS_ROW + (my_column + j * MN) / 4, SUMS_ROW, gl_CooperativeMatrixLayoutRowMajor);
-        }
-        fetch_added(piece, own);
-        barrier();
-        for (uint first = own; first < PIECE_QUADS; first += CHUNK * gl_WorkGroupSize.x) {
-            if (first >= CHUNK * gl_WorkGroupSize.x) fetch_added(piece, first);
-            [[unroll]] for (uint i = 0; i < CHUNK; ++i) store(piece, first, i);
-        }
+    // What tiles and the piece before left in shared memory has been read.
+    barrier();
+    [[unroll]] for (uint i = 0; i < DOWN / PIECES; ++i) {
+        const uint r = team * PIECE_ROWS + my_row / PIECES + i * MM;
+        [[unroll]] for (uint j = 0; j < ACROSS; ++j)
+            coopMatStore(sums[(piece * (DOWN / PIECES) + i) * ACROSS + j], shared_words,
+                         r * SUMS_ROW + (my_column + j * MN) / 4, SUMS_ROW, gl_CooperativeMatrixLayoutRowMajor);
+    }
+    fetch_added(piece, own);
+    barrier();
+    for (uint first = own; first < PIECE_QUADS; first += CHUNK * gl_WorkGroupSize.x) {
+        if (first >= CHUNK * gl_WorkGroupSize.x) fetch_added(piece, first);
+        [[unroll]] for (uint i = 0; i < CHUNK; ++i) store(piece, first, i);
     }
 }
 
@@ -420,6 +448,10 @@ void main() {
     const uint team = gl_SubgroupID / MEMBERS, member = gl_SubgroupID % MEMBERS;
     lane = member * gl_SubgroupSize + gl_SubgroupInvocationID;
     tiles = team * STAGES * TILE;
+#ifdef WINDOW
+    // All words of an invocation lie in the same columns.
+    find_inside(column0 + lane % RHS_WORDS * PACK);
+#endif
     const uint my_row = member / (BN / WN) * WM, my_column = member % (BN / WN) * WN;
 
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; ++i) sums[i] = SUM(0);
@@ -447,5 +479,8 @@ void main() {
             meet();
         }
     }
-    finish(team, my_row, my_column);
+    finish(0, team, my_row, my_column);
+    if (PIECES > 1) finish(1, team, my_row, my_column);
+    if (PIECES > 2) finish(2, team, my_row, my_column);
+    if (PIECES > 3) finish(3, team, my_row, my_column);
 }

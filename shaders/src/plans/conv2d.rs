@@ -102,9 +102,10 @@ const MOST_TAPS: u64 = 8;
 fn taps(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unfit> {
     let w = &shape.window;
     let [_, columns] = w.output();
-    if w.kernel.iter().any(|taps| *taps > MOST_TAPS) || !columns.is(w.input[1]) {
+    let fits = w.kernel != [1, 1] && w.kernel.iter().all(|taps| *taps <= MOST_TAPS);
+    if !fits || !columns.is(w.input[1]) {
         return Err(Unfit(format!(
-            "wants rows of results as wide as those of the image, and kernels up to {MOST_TAPS}x{MOST_TAPS}"
+            "wants rows of results as wide as those of the image, and kernels from 1x2 up to {MOST_TAPS}x{MOST_TAPS}"
         )));
     }
     if !shape.channels.is_multiple_of(8) {

@@ -44,6 +44,29 @@ fn text_is_written_as_text_and_as_json() {
 }
 
 #[test]
+fn nothing_is_kept_of_a_strangers_model() {
+    let (model, cache) = (model("llama.gguf"), tempfile::tempdir().unwrap());
+    let entries = || std::fs::read_dir(cache.path()).unwrap().count();
+    let made = |flags: &[&str]| {
+        let mut command = common::command("halite");
+        command.env("XDG_CACHE_HOME", cache.path()).stdin(std::process::Stdio::null());
+        command.args(["generate", &model, "--device=vulkan", "--max-tokens=2", "--prompt=in"]).args(flags);
+        common::finish(command.output().unwrap())
+    };
+    let ran = made(&["--untrusted"]);
+    if ran.stderr.contains("NOT_FOUND") || ran.stderr.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", ran.stderr);
+        return;
+    }
+    assert_eq!((ran.code, entries()), (0, 0), "{}", ran.stderr);
+    let ran = made(&[]);
+    assert!(ran.code == 0 && entries() > 0, "{}", ran.stderr);
+    // Whoever contradicts himself is told.
+    let ran = run("halite", &["embed", &model, "x", "--device=vulkan?untrusted=off", "--untrusted"]);
+    assert!(ran.code == 2 && ran.stderr.contains("contradicts --untrusted"), "{}", ran.stderr);
+}
+
+#[test]
 fn wrong_usage_is_told() {
     let model = model("llama.gguf");
     for (arguments, code, wanted) in [

@@ -21,6 +21,7 @@ mod moves;
 mod norm_lines;
 mod normed;
 mod norms;
+mod pads;
 mod precision;
 pub(crate) mod print;
 mod reads;
@@ -80,6 +81,12 @@ pub static PASSES: &[Pass] = &[
         summary: "leaves out unused nodes, and all but one of equal ones",
         needs: &[],
         run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "fold-pads",
+        summary: "lets convolutions put zeros around their inputs by themselves",
+        needs: &["clean"],
+        run: Run::Regions(pads::run),
     },
     Pass {
         name: "fold-batch-norm",

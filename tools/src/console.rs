@@ -163,7 +163,8 @@ pub(crate) use tool;
 /// A tool's command line. Flags without a value also take `=true` and `=false`, as in IREE's tools.
 pub(crate) fn command<T: Parser>() -> clap::Command {
     T::command().mut_args(|arg| match arg.get_action() {
-        ArgAction::SetTrue => arg
+        // Those that are on unless they are turned off say so themselves.
+        ArgAction::SetTrue if arg.get_default_values().is_empty() => arg
             .action(ArgAction::Set)
             .num_args(0..=1)
             .require_equals(true)

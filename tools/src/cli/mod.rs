@@ -181,6 +181,9 @@ mod tests {
             let all = ["run", "m.vmfb"].iter().chain(args);
             command().try_get_matches_from(all).map(|made| made.get_flag("json"))
         };
+        let made = command().try_get_matches_from(["run"]).unwrap();
+        let on = ["buffer_device_addresses", "dedicated_compute_queue"].map(|name| made.get_flag(name));
+        assert_eq!((on, made.get_flag("debug_utils")), ([true, true], false));
         assert_eq!(json(&[]).ok(), Some(false));
         assert_eq!(json(&["--json"]).ok(), Some(true));
         assert_eq!(json(&["--json=false"]).ok(), Some(false));

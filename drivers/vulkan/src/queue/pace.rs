@@ -185,9 +185,10 @@ impl Pace {
         let guessed = parts().any(|(_, part)| part.guessed.load(Ordering::Relaxed));
         let far =
             measured > expected.saturating_mul(SURPRISE) || expected > measured.saturating_mul(SURPRISE);
-        // What is far below the limit need not be known any better.
-        let short = self.limit.is_none_or(|limit| measured.max(expected) < limit / 8);
-        let told = exact || measured < expected;
+        // What is far below the limit need not be known any better; that it took at most so long is enough then.
+        let is_short = |nanos: u64| self.limit.is_none_or(|limit| nanos < limit / 8);
+        let short = is_short(measured.max(expected));
+        let told = exact || measured < expected || is_short(measured);
         if self.limit.is_none() || !told || !(guessed || (far && !short)) {
             return;
         }
@@ -282,6 +283,22 @@ mod tests {
         let again = || (0..16).map(|n| Weight::new(n, 2, Some([4, 1, 1]), &[])).collect::<Vec<_>>();
         assert_eq!(learn_all(&pace, pace.cut(16, again(), false), MS).len(), 2);
         assert_eq!(pace.cut(16, again(), false).estimate(0), 16 * MS);
+    }
+
+    #[test]
+    fn what_took_at_most_a_short_time_is_learnt_as_well() {
+        let pace = pace(DeviceType::Cpu);
+        let short = || (0..32).map(|n| Weight::new(n, 1, Some([1, 1, 1]), &[])).collect::<Vec<_>>();
+        let cut = Arc::new(pace.cut(32, short(), false));
+        for part in 0..cut.len() {
+            pace.learn(&[(cut.clone(), part)], MS, false);
+        }
+        assert!(cut.len() == 4 && pace.is_misfit(&cut));
+        assert_eq!(pace.cut(32, short(), false).len(), 1);
+        // Of what may have been long, only more exact news count.
+        let cut = Arc::new(pace.cut(8, dispatches(4, 9), false));
+        pace.learn(&[(cut.clone(), 0)], 40 * MS, false);
+        assert!(cut.is_guessed());
     }
 
     #[test]

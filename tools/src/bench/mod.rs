@@ -1,5 +1,5 @@
-//! The tool `halite bench`, or `benchmark-module`: measures calls of exported functions and reports them as Google Benchmark does. Does
-//! not own: statistics (`stats`), measuring (`runner`), or report formats (`report`).
+//! The tool `halite bench`, or `benchmark-module`: measures calls of exported functions and reports them as Google Benchmark does:
+//! `runner` measures, `stats` has the statistics, `report` the formats.
 
 mod all;
 mod generate;

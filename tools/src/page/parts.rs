@@ -1,4 +1,4 @@
-//! What pages consist of: the frame, tables, bars, and text that is safe in HTML.
+//! What pages consist of: tables, bars, numbers; `crate::html` has their frame.
 
 use std::fmt::{Display, Write as _};
 

@@ -6,10 +6,10 @@
 
 mod recurrent;
 
-use halite_ops::{Operation, matmul::MatMul};
+use halite_ops::{Operation, block_matmul::BlockMatMul, matmul::MatMul};
 use halite_targets::{Capabilities, HardwareHints};
 
-use crate::{Params, Plan, Variant};
+use crate::{Params, Plan, Variant, plans::halves};
 
 /// Microseconds of the parts of a product on matrix units, for a unit of an NVIDIA GPU.
 ///
@@ -70,6 +70,9 @@ pub(crate) fn estimate(
 ) -> Option<f64> {
     let op = match operation {
         Operation::MatMul(op) => op,
+        Operation::BlockMatMul(op) if variant.template == "unpacked" && variant.needs.matrix.is_some() => {
+            return unpacked(op, variant, plan, target);
+        }
         Operation::Recurrent(op) => return recurrent::estimate(op, variant, plan, target),
         _ => return None,
     };
@@ -77,6 +80,13 @@ pub(crate) fn estimate(
     (variant.template == "coop" && op.lhs.size() == 2 && nvidia)
         .then(|| matrices(op, &variant.params, plan, &target.hints, &NVIDIA))
         .flatten()
+}
+
+/// Those of a product whose operands become 16-bit floats first, which all variants do alike.
+fn unpacked(op: &BlockMatMul, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+    let product = Plan::new(plan.steps.get(1..)?.to_vec(), plan.scratch.get(2..)?.to_vec());
+    let nvidia = target.target.vendor().name == "nvidia";
+    nvidia.then(|| matrices(&halves(op), &variant.params, &product, &target.hints, &NVIDIA)).flatten()
 }
 
 /// The tiles of a kernel: results of a workgroup, inner dimension, results of a subgroup.
@@ -178,6 +188,18 @@ mod tests {
         assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x128cut8");
         assert_eq!(first("m=512,n=2048,k=2048"), "matmul.f16.coop64x64x128");
         assert!(first("m=4096,n=4096,k=4096").contains("coop128x"));
+    }
+
+    #[test]
+    fn blocks_of_many_rows_go_to_matrix_units() {
+        let target = Capabilities::of(Target::parse("hopper-h200-linux").unwrap());
+        let first = |m: u64| {
+            let text = format!("block_matmul:m={m},n=3072,k=2048,format=q4_k");
+            rank(&crate::parse(&text).unwrap(), &target, Tuning::shipped())[0].variant.name.clone()
+        };
+        assert!(first(512).contains("coop64x"), "{}", first(512));
+        assert!(first(16).contains("coop16x"), "{}", first(16));
+        assert!(!first(8).contains("coop"));
     }
 
     #[test]

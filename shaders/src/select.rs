@@ -39,6 +39,9 @@ impl Candidate {
     }
 }
 
+/// The class of what a tuning row has: it comes first.
+const MEASURED: u32 = 0;
+
 /// The variants of an operation, the one to use first; those that cannot run come last. Pure: the same arguments give the
 /// same order.
 pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<Candidate> {
@@ -48,7 +51,7 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         match (tuned, row) {
             (Some(position), Some(row)) => {
                 let how = if row.documented { "documents advise for" } else { "was measured on" };
-                (0, position as u32, format!("place {} of what {how} {}", position + 1, row.target))
+                (MEASURED, position as u32, format!("place {} of what {how} {}", position + 1, row.target))
             }
             _ => (1, variant.order, format!("not measured on such a target; {}", variant.note)),
         }
@@ -68,9 +71,7 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         candidates = all(false);
     }
     candidates.sort_by_key(|(out, class, position, c)| (*out, *class, *position, c.variant.name.clone()));
-    if row.is_none() {
-        estimated_first(&mut candidates, operation, target);
-    }
+    estimated_first(&mut candidates, operation, target);
     candidates.into_iter().map(|(.., candidate)| candidate).collect()
 }
 
@@ -99,7 +100,7 @@ fn judge(
     Verdict::RuledOut(reason.to_owned())
 }
 
-/// Orders those whose time can be estimated by it, in the places that they have together.
+/// Orders those that were not measured and whose time can be estimated by it, in the places that they have together.
 fn estimated_first(
     candidates: &mut [(bool, u32, u32, Candidate)],
     operation: &Operation,
@@ -108,7 +109,10 @@ fn estimated_first(
     let mut places = Vec::new();
     let mut estimated = Vec::new();
     for (place, entry) in candidates.iter().enumerate() {
-        let candidate = &entry.3;
+        let (_, class, _, candidate) = entry;
+        if *class == MEASURED {
+            continue;
+        }
         let time = candidate.plan().and_then(|plan| estimate(operation, candidate.variant, plan, target));
         if let Some(time) = time {
             places.push(place);

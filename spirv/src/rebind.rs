@@ -115,6 +115,11 @@ impl<'m, 'w> Moved<'m, 'w> {
         edit: &mut Editor<'_, '_>,
         constants: &mut HashMap<(u32, u32), u32>,
     ) -> Result<(), ChangeError> {
+        // Nearly no instruction has one of these words, and what words mean takes long to find out.
+        let words = self.module.words_of(inst);
+        if !words.iter().any(|word| self.elements.keys().any(|id| id == word)) {
+            return Ok(());
+        }
         let Some(used) = self.module.uses(inst).find(|used| self.elements.contains_key(&used.id)) else {
             return Ok(());
         };
@@ -134,7 +139,7 @@ impl<'m, 'w> Moved<'m, 'w> {
             .or_insert_with(|| edit.own_global(Op::Constant, Some(ty), &[elements]));
         let sum = edit.fresh();
         edit.insert_before(inst, instruction(Op::IAdd, &[ty, sum, index, constant]));
-        let mut words = self.module.words_of(inst).to_vec();
+        let mut words = words.to_vec();
         // Opcode, type, result, base and the member come before the index.
         words[5] = sum;
         edit.replace(inst, words);

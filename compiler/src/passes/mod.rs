@@ -9,6 +9,7 @@ mod attend;
 mod attend_tests;
 mod beside;
 mod chain;
+mod channels_first;
 mod clean;
 mod epilogue;
 mod fuse;
@@ -82,9 +83,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "channels-first",
+        summary: "gives images their channels first where several operations have them last",
+        needs: &["clean"],
+        run: Run::Regions(channels_first::run),
+    },
+    Pass {
         name: "fold-batch-norm",
         summary: "puts batch normalization by constants into the weights of the convolution before it",
-        needs: &["clean"],
+        needs: &["channels-first"],
         run: Run::Regions(linear::fold_batch_norm),
     },
     Pass {
@@ -96,7 +103,7 @@ pub static PASSES: &[Pass] = &[
     Pass {
         name: "fixed-indices",
         summary: "makes slices of what is picked by fixed indices at one distance",
-        needs: &["clean"],
+        needs: &["channels-first"],
         run: Run::Regions(moves::fixed_indices),
     },
     Pass {

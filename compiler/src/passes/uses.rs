@@ -44,6 +44,13 @@ impl Uses {
 }
 
 impl Uses {
+    /// The uses in a region that is put in.
+    pub fn extend(&mut self, more: &Uses) {
+        for (id, count) in &more.0 {
+            *self.0.entry(*id).or_default() += count;
+        }
+    }
+
     /// The uses in a region that is left out.
     pub fn subtract(&mut self, gone: &Uses) {
         for (id, count) in &gone.0 {

@@ -34,17 +34,47 @@ pub struct Span {
     pub bytes: Size,
 }
 
-impl Span {
-    /// Whether both have bytes of one memory in common. Open offsets are those of slots, which are the same or apart.
-    fn meets(&self, other: &Span) -> bool {
-        let known =
-            [self.offset, self.bytes, other.offset, other.bytes].iter().all(|size| size.is_constant());
-        if known {
-            self.offset < other.offset + other.bytes && other.offset < self.offset + self.bytes
-        } else {
-            self.offset.is(other.offset)
+/// Where a span lies: as plain numbers wherever these are known, since many are compared with many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// The first byte, and the one behind the last.
+    Known(u64, u64),
+    /// Offset and bytes, of which one is open.
+    Open(Size, Size),
+}
+
+impl Extent {
+    fn of(span: &Span) -> Extent {
+        if span.offset.is_constant() && span.bytes.is_constant() {
+            let from = span.offset.value();
+            return Extent::Known(from, from.saturating_add(span.bytes.value()));
+        }
+        Extent::Open(span.offset, span.bytes)
+    }
+
+    /// Whether both have bytes in common. Open offsets are those of slots, which are the same or apart.
+    fn meets(&self, other: &Extent) -> bool {
+        match (self, other) {
+            (Extent::Known(from, to), Extent::Known(other_from, other_to)) => {
+                from < other_to && other_from < to
+            }
+            (own, other) => own.offset().is(other.offset()),
         }
     }
+
+    fn offset(&self) -> Size {
+        match self {
+            Extent::Known(from, _) => Size::from(*from),
+            Extent::Open(offset, _) => *offset,
+        }
+    }
+}
+
+/// What was read and what was written of a memory.
+#[derive(Debug, Default)]
+struct Touched {
+    read: Vec<Extent>,
+    written: Vec<Extent>,
 }
 
 /// What a recording has.
@@ -102,9 +132,9 @@ const MOST_ACCESSES: usize = 2048;
 #[derive(Debug, Default)]
 pub struct Schedule {
     commands: Vec<Command>,
-    /// What was read and written since the last barrier, and whether it was written.
-    since: HashMap<Memory, Vec<(Span, bool)>>,
-    /// How many these are.
+    /// What was read and written since the last barrier.
+    since: HashMap<Memory, Touched>,
+    /// How many spans these are.
     accesses: usize,
     barriers: usize,
 }
@@ -118,8 +148,15 @@ impl Schedule {
             self.barrier();
         }
         for Binding { span, written } in accesses.into_iter().flatten() {
-            if span.memory.is_written() {
-                self.since.entry(span.memory).or_default().push((span, written));
+            if !span.memory.is_written() {
+                continue;
+            }
+            let touched = self.since.entry(span.memory).or_default();
+            let extent = Extent::of(&span);
+            let list = if written { &mut touched.written } else { &mut touched.read };
+            // What is taken apart is read again and again.
+            if list.last() != Some(&extent) {
+                list.push(extent);
                 self.accesses += 1;
             }
         }
@@ -127,8 +164,10 @@ impl Schedule {
     }
 
     fn clashes(&self, span: &Span, written: bool) -> bool {
-        let meets = |(other, was): &(Span, bool)| (written || *was) && span.meets(other);
-        self.since.get(&span.memory).is_some_and(|spans| spans.iter().any(meets))
+        let Some(touched) = self.since.get(&span.memory) else { return false };
+        let extent = Extent::of(span);
+        let meets = |other: &Extent| extent.meets(other);
+        touched.written.iter().any(meets) || (written && touched.read.iter().any(meets))
     }
 
     fn barrier(&mut self) {

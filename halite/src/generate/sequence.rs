@@ -106,7 +106,10 @@ impl Sequence {
     /// A call that takes `size` tokens, filled up, and gives the logits of the last of them.
     fn step(&mut self, size: usize, tokens: &[u32], options: &RunOptions) -> Result<()> {
         let row = [(tokens.len() - 1) as i32];
-        self.logits = self.call(size, tokens, &row, options)?;
+        let made = self.call(size, tokens, &row, options)?;
+        // Into the memory that they had before: half a megabyte for each token is worth it.
+        self.logits.resize(made.len(), 0.0);
+        made.read_into(bytemuck::cast_slice_mut(&mut self.logits)).inspect_err(|_| self.logits.clear())?;
         self.tokens.extend_from_slice(tokens);
         Ok(())
     }
@@ -115,14 +118,14 @@ impl Sequence {
     pub(super) fn step_of_all(&mut self, tokens: &[u32], options: &RunOptions) -> Result<Vec<f32>> {
         let size = self.generator.inner.scoring.unwrap_or(1);
         let rows: Vec<i32> = (0..size as i32).collect();
-        let logits = self.call(size, tokens, &rows, options)?;
+        let logits = self.call(size, tokens, &rows, options)?.to_vec::<f32>()?;
         let width = logits.len() / size;
         self.logits = logits[(tokens.len() - 1) * width..tokens.len() * width].to_vec();
         self.tokens.extend_from_slice(tokens);
         Ok(logits)
     }
 
-    fn call(&mut self, size: usize, tokens: &[u32], rows: &[i32], options: &RunOptions) -> Result<Vec<f32>> {
+    fn call(&mut self, size: usize, tokens: &[u32], rows: &[i32], options: &RunOptions) -> Result<Tensor> {
         let first = self.tokens.len();
         // What fills a call up is behind the tokens, so that they do not see it, and what comes next writes over it.
         let all = tokens.iter().copied().chain(std::iter::repeat(0)).take(size);
@@ -135,7 +138,7 @@ impl Sequence {
         );
         let inputs = [("tokens", &all), ("positions", &positions), ("rows", &rows)];
         let outputs = self.state.run_with(inputs, options)?;
-        outputs["logits"].to_vec::<f32>()
+        outputs.tensor("logits").cloned()
     }
 
     /// Whether tokens are known and there is room for them behind those that are there.

@@ -15,7 +15,7 @@ use crate::{
 
 impl Lower for Attention {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        if self.out() != self.dtype && !matches!(template, "decode" | "split") {
+        if self.out() != self.dtype && !matches!(template, "decode" | "short" | "split") {
             return Err(Unfit(format!("makes {} of {}", self.dtype, self.dtype)));
         }
         match template {
@@ -23,6 +23,7 @@ impl Lower for Attention {
             "decode" => decode(self, build, params),
             "exchange" => exchange(self, build, params),
             "flash" => flash(self, build, params),
+            "short" => short(self, build, params),
             "split" => split(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
@@ -33,6 +34,9 @@ impl Lower for Attention {
 const SUM_BYTES: u64 = 8;
 
 const ELEMENT_BYTES: u64 = 4;
+
+/// Shared memory of kernels for keys that are not many.
+const SHORT_SHARED: u32 = 32768;
 
 /// Parts that `combine.comp` has room for.
 const MOST_SPLITS: u32 = 256;
@@ -99,6 +103,44 @@ pub(super) fn decode(op: &Attention, build: &str, params: &Params) -> Result<Pla
     let mut step = tiles_of(op, [lanes, rb, kb], build, (splits, unit), Slot::Scratch(0))?;
     step.constants.push(words.min(8));
     combined(op, step, params, splits)
+}
+
+/// Keys that are not many, all in one workgroup for each `rb` queries of a key-value head.
+pub(super) fn short(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, rb, ahead) = (params.get("lanes")?, params.get("rb")?, params.get("ahead")?);
+    let d = fixed("head_dim", op.head_dim)?;
+    let words = fixed("a row", op.head_dim * op.dtype.size() / 16)?;
+    let whole = (op.head_dim * op.dtype.size()).is_multiple_of(16);
+    let wave = params.get("wave")?.max(1);
+    // What subgroups leave in shared memory.
+    let fits = lanes / wave * rb * (d + 2) * 4 <= SHORT_SHARED;
+    if !whole || !words.is_power_of_two() || words > wave || !fits {
+        return Err(Unfit(format!("is for rows of 16, 32, … up to 512 bytes, not of {d} elements")));
+    }
+    let most = u64::from(params.get("max_keys")?);
+    if op.q_len > params.get("max_q_len")? || op.kv_len > most {
+        return Err(Unfit(format!(
+            "is for few queries of up to {most} keys, not {} of {}",
+            op.q_len, op.kv_len
+        )));
+    }
+    let unit = 16 / op.dtype.size();
+    let mut push = shape(op)?;
+    push.extend(factors(op).map(Size::from));
+    push.extend(sources(op, unit)?);
+    push.extend(target(op, 4)?);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: [lanes, rb, ahead, d].into_iter().chain(flags(op)).chain([words, lanes / wave]).collect(),
+        push,
+        bindings: bindings(op, Slot::Output(0)),
+        grid: [
+            groups(op.q_len * group(op), rb)?,
+            narrow("a number of heads", op.kv_heads())?,
+            narrow("the batch", op.batch)?,
+        ],
+        subgroup_size: 0,
+    }))
 }
 
 /// Parts of the keys.

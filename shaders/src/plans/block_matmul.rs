@@ -4,6 +4,7 @@ use halite_ops::{
     DType, Op, Operation,
     block_matmul::BlockMatMul,
     blocks::CHUNK,
+    matmul::MatMul,
     norm::{Norm, NormKind},
 };
 use halite_sizes::Size;
@@ -22,8 +23,10 @@ use crate::{
 impl Lower for BlockMatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
+            "held" => held(self, build, params),
             "quads" => quads(self, build, params),
             "tiled" => tiled(self, build, params),
+            "unpacked" => unpacked(self, build, params),
             "vector" => vector(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
@@ -104,6 +107,46 @@ fn quads(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
     Ok(Plan::of(step(op, build, constants, push, grid)?))
 }
 
+/// Units of 32 of a row that an invocation holds at most, where no more invocations share it.
+const MOST_HELD: u64 = 4;
+/// Invocations that share a row at most.
+const WIDEST: u64 = 256;
+/// The row in registers, columns in turns.
+fn held(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, columns) = (params.get("lanes")?, params.get("columns")?.max(1));
+    if !op.m.is(1.into()) {
+        return Err(Unfit(format!("is for one row, and these are {}", op.m)));
+    }
+    let chunks = op.k / CHUNK;
+    if chunks == 0 {
+        return Err(Unfit("is for sums of something".into()));
+    }
+    let fits = |span: &u64| chunks.div_ceil(*span) <= u64::from(params.get("held").unwrap_or(1));
+    let span = [32, 64, 128].into_iter().find(fits).unwrap_or(WIDEST);
+    let units = chunks.div_ceil(span);
+    if units > MOST_HELD {
+        return Err(Unfit(format!(
+            "holds rows of up to {} elements, not {}",
+            MOST_HELD * WIDEST * CHUNK,
+            op.k
+        )));
+    }
+    let (span, units) = (fixed("a team", span)?, fixed("units", units)?);
+    let lanes = lanes.max(span);
+    let each = lanes / span * columns;
+    // More turns only where enough workgroups are left.
+    let most = op.n / (u64::from(each) * u64::from(params.get("enough")?)).max(1);
+    let turns = fixed("turns", most.clamp(1, params.get("turns")?.max(1).into()))?;
+    let (normed, gated) = (u32::from(op.norm.is_some()), u32::from(op.gate.is_some()));
+    let constants = [lanes, span, units, columns].into_iter().chain(finish(op));
+    let whole = chunks == u64::from(span * units);
+    let constants = constants.chain([normed, gated, turns, whole.into()]).collect();
+    let epsilon = op.norm.map_or(0.0, |epsilon| epsilon.0);
+    let push = vec![narrow("n", op.n)?, fixed("k", chunks)?.into(), epsilon.to_bits().into()];
+    let grid = flat_grid(Size::from(op.n), each * turns)?;
+    Ok(Plan::of(step(op, build, constants, push, grid)?))
+}
+
 /// An invocation for each chunk.
 fn vector(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, span, columns) = (params.get("lanes")?, params.get("span")?, params.get("columns")?);
@@ -131,6 +174,54 @@ fn tiled(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
     let grid = [groups(op.n, bn)?, groups(op.m, bm)?, 1.into()];
     let constants = [lanes, bm, bn, tm].into_iter().chain(finish(op)).collect();
     normed(op, step(op, build, constants, push, grid)?)
+}
+
+/// Most bytes of weights as 16-bit floats, which are memory beside the model's own.
+const MOST_HALVES: u64 = 1 << 29;
+
+/// The product of 16-bit floats that many rows become: with weights a row for each column.
+pub(crate) fn halves(op: &BlockMatMul) -> MatMul {
+    MatMul {
+        rhs_transposed: true,
+        bias: op.bias,
+        residual: op.residual,
+        activation: op.activation,
+        ..MatMul::new(op.m, op.n, op.k, DType::F16, DType::F32)
+    }
+}
+
+/// Both operands as 16-bit floats, then a kernel of `matmul`: of matrix units where the variant has a size of subgroups.
+fn unpacked(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.m.is_constant() && op.m.exact() <= BlockMatMul::FEW_ROWS {
+        return Err(Unfit(format!("is for more than {} rows, not {}", BlockMatMul::FEW_ROWS, op.m)));
+    }
+    if op.norm.is_some() || op.gate.is_some() {
+        return Err(Unfit("has no norms and no gates".into()));
+    }
+    let [lhs, weights] = [op.m * op.k, Size::from(op.n) * op.k].map(|elements| elements * 2);
+    if !weights.is_at_most(MOST_HALVES) {
+        return Err(Unfit(format!("needs {weights} bytes for weights of 16 bits, more than {MOST_HALVES}")));
+    }
+    let template = if params.get("wave")? > 0 { "coop" } else { "wide" };
+    let product = halves(op).lower(template, &format!("matmul_{template}_f16_f32"), params)?;
+    let lanes = params.get("unpack")?;
+    let shares = narrow("shares of weights", Size::from(op.n) * (op.k / CHUNK * 4))?;
+    let total = narrow("shares of both operands", shares + op.m * (op.k / 8))?;
+    let mut first = step(op, build, vec![lanes], vec![shares, total], flat_grid(total, lanes)?)?;
+    first.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Scratch(1)];
+    let mut steps = vec![first];
+    for mut step in product.steps {
+        for slot in &mut step.bindings {
+            *slot = match *slot {
+                Slot::Input(operand @ 0..=1) => Slot::Scratch(operand),
+                Slot::Scratch(index) => Slot::Scratch(2 + index),
+                other => other,
+            };
+        }
+        steps.push(step);
+    }
+    let least = |bytes: Size| bytes.max(4);
+    Ok(Plan::new(steps, [least(lhs), least(weights)].into_iter().chain(product.scratch).collect()))
 }
 
 /// A kernel that takes rows as they are, behind one that normalizes them where that is asked for.
@@ -182,5 +273,42 @@ mod tests {
             let [lanes, _, rows, columns] = plan.steps[0].constants[..4] else { panic!("four constants") };
             assert!((rows * (2 * columns + 1)) * lanes * 4 <= 16384, "{}", variant.name);
         }
+    }
+
+    /// The constants of a variant's first step for a product by weights of Q4_0.
+    fn constants(way: &str, m: u64, n: u64, k: u64) -> Result<Vec<u32>, Unfit> {
+        let op = BlockMatMul::new(m, n, k, BlockFormat::Q4_0);
+        let name = format!("block_matmul.q4_0.{way}");
+        let variant = variants_of("block_matmul").find(|v| v.name == name).expect(&name);
+        variant.plan(&Operation::BlockMatMul(op)).map(|plan| plan.steps[0].constants.clone())
+    }
+
+    #[test]
+    fn more_invocations_share_longer_rows() {
+        let span_and_units = |k| constants("held1", 1, 64, k).map(|constants| (constants[1], constants[2]));
+        assert_eq!(span_and_units(640), Ok((32, 1)));
+        assert_eq!(span_and_units(2048), Ok((32, 2)));
+        assert_eq!(span_and_units(8192), Ok((128, 2)));
+        assert_eq!(span_and_units(28672), Ok((256, 4)));
+        assert!(span_and_units(65536).is_err() && span_and_units(0).is_err());
+        assert!(constants("held1", 2, 64, 640).is_err());
+    }
+
+    #[test]
+    fn columns_take_turns_where_there_are_many() {
+        let turns = |n| constants("held1t4", 1, n, 2048).map(|constants| constants[8]);
+        assert_eq!([turns(64), turns(3072), turns(131_072)], [Ok(1), Ok(2), Ok(4)]);
+    }
+
+    #[test]
+    fn operands_of_many_rows_become_halves_first() {
+        let op = Operation::BlockMatMul(BlockMatMul::new(64, 96, 256, BlockFormat::Q4K));
+        let variant = variants_of("block_matmul").find(|v| v.name == "block_matmul.q4_k.coop64x64x64");
+        let plan = variant.unwrap().plan(&op).unwrap();
+        assert_eq!(plan.scratch, [64 * 256 * 2, 96 * 256 * 2]);
+        assert_eq!(plan.steps[1].bindings[..3], [Slot::Scratch(0), Slot::Scratch(1), Slot::Output(0)]);
+        assert!(constants("coop64x64x64", 8, 96, 256).is_err());
+        let large = constants("coop64x64x64", 64, 1 << 18, 4096).unwrap_err();
+        assert!(large.0.contains("bytes"), "{large}");
     }
 }

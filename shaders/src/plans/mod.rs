@@ -48,6 +48,8 @@ mod top_k;
 
 use halite_ops::Operation;
 
+pub(crate) use block_matmul::halves;
+
 use crate::{Params, Plan, Unfit};
 
 /// An operation that kernels compute.

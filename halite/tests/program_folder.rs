@@ -3,7 +3,7 @@
 //! Set `HALITE_PTE_PROGRAMS` to a folder with a `manifest.jsonl`, such as `conformance/models/export_pte_networks.py` makes;
 //! without it, this does nothing. `HALITE_PTE_ONLY` takes those whose names contain a text. The sets of a program run in order on
 //! one session. Where a line has `tokens`, the largest numbers have to be the same ones, too. `HALITE_PTE_TIMES` is how many calls
-//! are timed; those are no check.
+//! are timed; those are no check. `HALITE_PTE_F16` makes all floats inside halves, on processors too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -67,7 +67,11 @@ impl Case {
         let program = self.folder.join(self.json["pte"].as_str().unwrap());
         let mut found = Found::default();
         let (began, before) = (Instant::now(), device.memory().used);
-        let session = common::builder(device).model(program).build().map_err(text)?;
+        let mut builder = common::builder(device).model(program);
+        if std::env::var_os("HALITE_PTE_F16").is_some() {
+            builder = builder.precision(halite::Precision::F16);
+        }
+        let session = builder.build().map_err(text)?;
         for set in 0..self.json["sets"].as_array().unwrap().len() {
             let outputs = session.run(self.tensors(set, "inputs")).map_err(text)?;
             if set == 0 {

@@ -57,11 +57,11 @@ fn what_is_left_of_a_number_is_counted_for_all_data() {
     let _entered = trace.enter();
     for (most, piece) in [(8, 512), (300, 7), (4096, 128)] {
         let left = Size::from(most) - trace.data_symbol("found", most, 0, most);
-        let (pieces, is_general) = crate::for_all_data(|| {
+        let (pieces, is_general) = for_all_data(|| {
             let pieces = left.div_ceil(piece);
             (pieces.fits_u32() && left > 1).then_some(pieces)
         });
-        assert!(is_general && pieces.unwrap().is_at_most((most as u64).div_ceil(piece)), "{most} by {piece}");
+        assert!(is_general && pieces.unwrap().is_at_most(most.unsigned_abs().div_ceil(piece)), "{most} by {piece}");
     }
     assert!(trace.promises().is_empty());
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::{
     info::FunctionInfo,
-    inputs::Place,
+    inputs::InputTarget,
     options::{Bounds, CancelToken},
     outputs::Outputs,
     pending::Pending,
@@ -26,7 +26,7 @@ impl Function {
 
     /// The inputs of a call, on the session's device.
     pub fn inputs(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
-        let place = Place { infos: &self.inner.info().inputs, device: self.inner.session().device() };
+        let place = InputTarget { infos: &self.inner.info().inputs, device: self.inner.session().device() };
         place.inputs(given)
     }
 }

@@ -34,14 +34,14 @@ impl Opaque {
 }
 
 /// What is known of where inputs go.
-pub struct Place<'a> {
+pub struct InputTarget<'a> {
     /// The inputs of the function.
     pub infos: &'a [ValueInfo],
     /// The device that tensors go to; none for a module that uses none.
     pub device: Option<&'a halite::Device>,
 }
 
-impl Place<'_> {
+impl InputTarget<'_> {
     fn target(&self) -> Target<'_> {
         self.device.map_or(Target::Host, Target::Device)
     }

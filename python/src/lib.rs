@@ -1,6 +1,6 @@
 //! The extension module `halite._halite`: the public crate `halite` as Python sees it. The package around it is `python/halite`.
 //!
-//! Owns the translation: objects, NumPy arrays, exceptions, signals. Does not own: anything that a program in Rust could not do as
+//! It translates objects, NumPy arrays, exceptions and signals, and does nothing that a program in Rust could not do as
 //! well. While the library works, the interpreter's lock is released (`work.rs`).
 #![forbid(unsafe_code)]
 

@@ -12,7 +12,7 @@ use pyo3::{
 use crate::{
     array,
     error::invalid,
-    inputs::Place,
+    inputs::InputTarget,
     options::{Bounds, CancelToken},
     outputs::Outputs,
     tensor,
@@ -81,7 +81,7 @@ impl State {
         let names = self.names(py)?;
         let own = self.function.info().inputs.iter().filter(|input| !names.contains(&input.name));
         let infos: Vec<_> = own.cloned().collect();
-        let place = Place { infos: &infos, device: self.function.session().device() };
+        let place = InputTarget { infos: &infos, device: self.function.session().device() };
         let inputs = place.inputs(inputs)?;
         let state = self.inner.clone();
         let done = long(py, &token, move || {

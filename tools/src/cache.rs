@@ -1,5 +1,4 @@
-//! The tool `halite cache`: what is kept of compiled models, where, and how to be rid of it. Does not own: the cache (the
-//! library does).
+//! The tool `halite cache`: lists, clears and finds the cache of compiled models.
 
 use std::{
     io::Write,
@@ -31,7 +30,7 @@ pub struct Flags {
     #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER", global = true)]
     folder: Option<PathBuf>,
     /// Prints one JSON object
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, global = true)]
     json: bool,
     #[command(flatten)]
     common: CommonFlags,
@@ -123,14 +122,4 @@ fn path(cache: &Cache, as_json: bool, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{}", cache.path().map_or("off".to_owned(), |path| path.display().to_string()))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_line_is_consistent() {
-        <Flags as clap::CommandFactory>::command().debug_assert();
-    }
 }

@@ -140,6 +140,43 @@ pub trait Tool: Parser {
     fn run(self) -> Result<()>;
 }
 
+/// Makes flags a tool of the usual form: with the fields `common` and `json`, and a function `run` beside them.
+macro_rules! tool {
+    ($flags:ty) => {
+        impl $crate::console::Tool for $flags {
+            fn common(&self) -> &$crate::console::CommonFlags {
+                &self.common
+            }
+
+            fn json(&self) -> bool {
+                self.json
+            }
+
+            fn run(self) -> $crate::console::Result<()> {
+                run(&self)
+            }
+        }
+    };
+}
+pub(crate) use tool;
+
+/// A tool's command line. Flags without a value also take `=true` and `=false`, as in IREE's tools.
+pub(crate) fn command<T: Parser>() -> clap::Command {
+    T::command().mut_args(|arg| match arg.get_action() {
+        // Those that are on unless they are turned off say so themselves.
+        ArgAction::SetTrue if arg.get_default_values().is_empty() => arg
+            .action(ArgAction::Set)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_value("false")
+            .default_missing_value("true")
+            .hide_default_value(true)
+            .hide_possible_values(true)
+            .value_name("BOOL"),
+        _ => arg,
+    })
+}
+
 /// How the program was called.
 #[derive(Clone, Debug)]
 pub struct Called {
@@ -178,7 +215,7 @@ pub(crate) fn remark(text: fmt::Arguments<'_>) {
 pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
     let name = called(how);
     logger::install(name);
-    let command = spelled(T::command(), name);
+    let command = spelled(command::<T>(), name);
     let prepared = match argv::prepare(&command, arguments().iter().cloned()) {
         Ok(prepared) => prepared,
         Err(message) => return usage_failed(name, &message, arguments()),

@@ -1,4 +1,4 @@
-//! How a model's functions are told: `--describe`, and `halite dump` of a model.
+//! Describes a model's functions: `--describe`, and `halite dump` of a model.
 
 use std::io::Write;
 

@@ -33,7 +33,7 @@ pub struct DeviceFlags {
     #[arg(long = "device", value_name = "URI")]
     pub device: Vec<String>,
     /// Lists the drivers
-    #[arg(long = "list_drivers", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long = "list_drivers")]
     pub list_drivers: bool,
     /// Lists the devices of all drivers or of one, one URI per line
     #[arg(long = "list_devices", num_args = 0..=1, require_equals = true, value_name = "DRIVER")]
@@ -41,22 +41,22 @@ pub struct DeviceFlags {
     /// Prints all that is known about the devices of all drivers or of one
     #[arg(long = "dump_devices", num_args = 0..=1, require_equals = true, value_name = "DRIVER")]
     pub dump_devices: Option<Option<String>>,
+    /// The model or module comes from a stranger: no machine code, no device addresses, bounds-checked buffers, only plug-ins that
+    /// --driver-path names, files are read and not mapped, nothing is kept in caches unless --compile-cache names one; 60 seconds
+    /// unless --timeout says otherwise, 1 GiB of host memory for module code and 4 GiB of device memory
+    #[arg(long = "untrusted")]
+    pub untrusted: bool,
+    /// Runs kernels that were compiled for another subgroup size as they are; results may be wrong
+    #[arg(long = "allow-subgroup-mismatch")]
+    pub allow_subgroup_mismatch: bool,
+    /// Does not repair kernels that rely on a subgroup size the device does not have; they are refused instead
+    #[arg(long = "no-repair")]
+    pub no_repair: bool,
     /// Which plug-ins may be used.
     #[command(flatten)]
     pub plugins: PluginFlags,
     #[command(flatten)]
     vulkan: VulkanFlags,
-    /// The model or module comes from a stranger: no machine code, no device addresses, bounds-checked buffers, only plug-ins that
-    /// --driver-path names, files are read and not mapped, nothing is kept in caches unless --compile-cache names one; 60 seconds
-    /// unless --timeout says otherwise, 1 GiB of host memory for module code and 4 GiB of device memory
-    #[arg(long = "untrusted", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    pub untrusted: bool,
-    /// Runs kernels that were compiled for another subgroup size as they are; results may be wrong
-    #[arg(long = "allow-subgroup-mismatch", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    pub allow_subgroup_mismatch: bool,
-    /// Does not repair kernels that rely on a subgroup size the device does not have; they are refused instead
-    #[arg(long = "no-repair", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    pub no_repair: bool,
 }
 
 /// Which driver plug-ins.
@@ -69,7 +69,7 @@ pub struct PluginFlags {
     #[arg(long = "driver-path", alias = "driver_path", value_name = "PATH")]
     pub driver_path: Vec<PathBuf>,
     /// Uses no driver plug-ins, wherever they are
-    #[arg(long = "no-plugins", alias = "no_plugins", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long = "no-plugins", alias = "no_plugins")]
     pub no_plugins: bool,
 }
 
@@ -241,6 +241,33 @@ impl From<FileMode> for LoadMode {
     }
 }
 
+/// Where compiled models are kept.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CacheFlags {
+    /// Where compiled models are kept: a folder, or off. Default: this user's cache
+    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
+    compile_cache: Option<PathBuf>,
+}
+
+impl CacheFlags {
+    /// The cache; `None`, which leaves it to the library, where none was named for a stranger's file.
+    pub(crate) fn cache(&self, untrusted: bool) -> Result<Option<Cache>> {
+        match (untrusted, &self.compile_cache) {
+            (true, None) => Ok(None),
+            (_, folder) => cache(folder.as_deref()).map(Some),
+        }
+    }
+}
+
+/// Which devices a language model runs on, and where what is compiled of it is kept.
+#[derive(Args, Clone, Debug)]
+pub struct LanguageModelFlags {
+    #[command(flatten)]
+    pub(crate) cache: CacheFlags,
+    #[command(flatten)]
+    pub(crate) devices: DeviceFlags,
+}
+
 /// Which modules, parameters and function.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Modules")]
@@ -253,9 +280,8 @@ pub struct ModuleFlags {
     /// last is the main one
     #[arg(long = "module", visible_alias = "model", value_name = "FILE")]
     module: Vec<String>,
-    /// Where modules are kept that models were compiled to: a folder, or off. Default: this user's cache
-    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
-    pub compile_cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) cache: CacheFlags,
     /// How files of modules and models are read: preload, or mmap (pages are read when they are touched). Default: mmap
     #[arg(long = "module_mode", value_enum, value_name = "MODE", hide_possible_values = true)]
     pub module_mode: Option<FileMode>,
@@ -281,19 +307,6 @@ impl ModuleFlags {
     /// All module files in order.
     pub(crate) fn modules(&self) -> impl Iterator<Item = &str> {
         self.module.iter().chain(&self.positional).map(String::as_str)
-    }
-
-    /// Where compiled models are kept.
-    pub(crate) fn cache(&self) -> Result<Cache> {
-        cache(self.compile_cache.as_deref())
-    }
-
-    /// The same, and what the library thinks best where none was named for a stranger's file.
-    pub(crate) fn cache_unless(&self, untrusted: bool) -> Result<Option<Cache>> {
-        match (untrusted, &self.compile_cache) {
-            (true, None) => Ok(None),
-            _ => self.cache().map(Some),
-        }
     }
 
     /// The function that was asked for; an empty name counts as none, as in IREE's tools.

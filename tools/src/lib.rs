@@ -1,6 +1,5 @@
 //! The command-line tools, in one program: `halite run`, `bench`, `compile`, `dump`, `devices`, `kernels` and more; `cli` has
-//! the list. Each is a module here. Does not own: running, compiling, devices and the cache (the crate `halite`), or file
-//! formats.
+//! the list. Each is a module here, and a thin user of the crate `halite`, which runs and compiles.
 //!
 //! Flags are those of IREE's tools, so that scripts keep working: see [`argv`] for the spelling and `foreign` for the
 //! flags that mean nothing here. Exit codes: 0 success, 1 failure, 2 wrong usage, 130
@@ -22,6 +21,7 @@ mod engine;
 pub mod flags;
 mod foreign;
 pub mod generate;
+pub mod html;
 mod inputs;
 mod interrupt;
 pub mod kernels;

@@ -1,4 +1,4 @@
-//! The line that tells how far work is, on a terminal.
+//! The progress line on a terminal.
 
 use std::{
     io::{IsTerminal, Write},

@@ -8,7 +8,7 @@ use crate::{
     console::{Failure, Result},
     devices,
     engine::{Code, Status},
-    flags::{self, DeviceFlags, ModuleFlags},
+    flags::{CacheFlags, DeviceFlags, LanguageModelFlags, ModuleFlags},
     logger, state,
 };
 
@@ -16,22 +16,8 @@ use crate::{
 const STDIN: &str = "standard input";
 
 /// A builder for a language model's file, with the devices and the cache that flags name.
-pub(crate) fn language_model(
-    model: &Path,
-    devices: &DeviceFlags,
-    cache: Option<&Path>,
-) -> Result<SessionBuilder> {
-    let own = devices.vulkan_options()?;
-    let mut drivers = Drivers::from_registry(devices.plugins.registry()?);
-    let uris = devices::uris(devices, &own)?;
-    if uris.is_empty() {
-        drivers = drivers.options(own);
-    }
-    let mut builder = Session::builder().drivers(&drivers).cache(flags::cache(cache)?).model(source(model));
-    for uri in uris {
-        builder = builder.device(uri);
-    }
-    Ok(builder)
+pub(crate) fn language_model(model: &Path, flags: &LanguageModelFlags) -> Result<SessionBuilder> {
+    Ok(begin(&flags.devices, &flags.cache)?.model(source(model)))
 }
 
 /// A builder with everything that flags name.
@@ -45,21 +31,12 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     if modules.modules().filter(|m| *m == "-").count() > 1 {
         return Err(Failure::Usage("--module=- can be given once: there is one standard input".to_owned()));
     }
-    let options = devices.vulkan_options()?;
-    let mut drivers = Drivers::from_registry(devices.registry()?);
-    let uris = devices::uris(devices, &options)?;
-    if uris.is_empty() {
-        drivers = drivers.options(options);
-    }
-    let mut builder = begin(devices, modules)?.drivers(&drivers);
+    let mut builder = begin(devices, &modules.cache)?;
     if let Some(mode) = modules.module_mode {
         builder = builder.load_mode(mode.into());
     }
     if let Some(seed) = modules.seed {
         builder = builder.seed(seed);
-    }
-    for uri in uris {
-        builder = builder.device(uri);
     }
     let mut sources: Vec<Source> = modules.modules().map(|module| source(Path::new(module))).collect();
     let main = sources.pop();
@@ -83,14 +60,23 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     Ok(builder)
 }
 
-/// A session for files that are trusted or not, and where it keeps what it compiles.
-fn begin(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {
-    let mut builder = Session::builder();
+/// A session for files that are trusted or not, on the devices that are named, and where it keeps what it compiles.
+fn begin(devices: &DeviceFlags, cache: &CacheFlags) -> Result<SessionBuilder> {
+    let options = devices.vulkan_options()?;
+    let mut drivers = Drivers::from_registry(devices.registry()?);
+    let uris = devices::uris(devices, &options)?;
+    if uris.is_empty() {
+        drivers = drivers.options(options);
+    }
+    let mut builder = Session::builder().drivers(&drivers);
     if devices.untrusted {
         builder = builder.untrusted();
     }
-    if let Some(cache) = modules.cache_unless(devices.untrusted)? {
+    if let Some(cache) = cache.cache(devices.untrusted)? {
         builder = builder.cache(cache);
+    }
+    for uri in uris {
+        builder = builder.device(uri);
     }
     Ok(builder)
 }

@@ -18,6 +18,7 @@ const OF_OTHERS: &[&str] = &[
     "how-to/testing.md",
     "how-to/packages.md",
     "how-to/test-a-device.md",
+    "reference/conformance.md",
     "reference/conformance-report.md",
     "reference/trust.md",
     // The tool that it is about is built with the feature `serve`.

@@ -44,6 +44,30 @@ fn text_is_written_as_text_and_as_json() {
 }
 
 #[test]
+fn nothing_is_kept_of_a_strangers_model() {
+    let (model, cache) = (model("llama.gguf"), tempfile::tempdir().unwrap());
+    // Drivers keep things of their own beside it.
+    let is_kept = || cache.path().join("halite").exists();
+    let made = |flags: &[&str]| {
+        let mut command = common::command("halite");
+        command.env("XDG_CACHE_HOME", cache.path()).stdin(std::process::Stdio::null());
+        command.args(["generate", &model, "--device=vulkan", "--max-tokens=2", "--prompt=in"]).args(flags);
+        common::finish(command.output().unwrap())
+    };
+    let ran = made(&["--untrusted"]);
+    if ran.stderr.contains("NOT_FOUND") || ran.stderr.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", ran.stderr);
+        return;
+    }
+    assert!(ran.code == 0 && !is_kept(), "{}", ran.stderr);
+    let ran = made(&[]);
+    assert!(ran.code == 0 && is_kept(), "{}", ran.stderr);
+    // Whoever contradicts himself is told.
+    let ran = run("halite", &["embed", &model, "x", "--device=vulkan?untrusted=off", "--untrusted"]);
+    assert!(ran.code == 2 && ran.stderr.contains("contradicts --untrusted"), "{}", ran.stderr);
+}
+
+#[test]
 fn wrong_usage_is_told() {
     let model = model("llama.gguf");
     for (arguments, code, wanted) in [

@@ -1,4 +1,4 @@
-//! Finds lists that only hold each other, and empties them. Does not own: the lists.
+//! Finds lists that only hold each other, and empties them.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,5 +1,5 @@
 //! The VM: verifies bytecode modules once at load, pre-decodes them, and interprets them; defines refs, lists,
-//! buffers and the interface of native modules. Does not own: HAL objects (they are opaque refs here), files, tools.
+//! buffers and the interface of native modules. HAL objects are opaque references here.
 //!
 //! Internal to Halite; programs use the crate `halite`.
 //!

@@ -250,18 +250,10 @@ impl Builder {
             borders.push((reach - before as i64, reach - behind as i64 + more[d] as i64));
         }
         let spread = self.pad(spread, &borders, Border::Constant, 0.0)?;
-        let mirrored: Vec<Range> = taps
-            .iter()
-            .enumerate()
-            .map(|(d, size)| match d {
-                0 | 1 => Range::all(*size),
-                _ => Range { start: size - 1, step: -1, count: *size },
-            })
-            .collect();
         if groups == 0 || !taps[0].is_multiple_of(groups) {
             return Err(self.invalid(format!("{} channels do not make {groups} groups", taps[0])));
         }
-        let filter = self.slice(filter, &mirrored)?;
+        let filter = self.slice(filter, &mirrored(&taps))?;
         // Group, channel, filter to group, filter, channel.
         let split = [&[groups, taps[0] / groups, taps[1]], &taps[2..]].concat();
         let filter = self.reshape(filter, &split)?;
@@ -495,4 +487,13 @@ fn planes<N: Copy + From<u32>>(dims: &[N]) -> [N; 4] {
 pub(super) fn four_pads(sliding: &Sliding) -> [u64; 4] {
     let [(top, bottom), (left, right)] = [sliding.pads[0], sliding.pads[1]];
     [top, left, bottom, right]
+}
+
+/// Filters of so many channels, groups and taps, with their taps in reverse.
+pub(super) fn mirrored(filter: &[u64]) -> Vec<Range> {
+    let range = |(d, size): (usize, &u64)| match d {
+        0 | 1 => Range::all(*size),
+        _ => Range { start: size - 1, step: -1, count: *size },
+    };
+    filter.iter().enumerate().map(range).collect()
 }

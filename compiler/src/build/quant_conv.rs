@@ -9,8 +9,8 @@ use halite_ops::{
 };
 
 use super::{
-    Builder, Range, Result, Sliding,
-    conv::{four, four_pads, two},
+    Builder, Result, Sliding,
+    conv::{four, four_pads, mirrored, two},
 };
 use crate::graph::{ElementType, TensorId};
 
@@ -185,15 +185,7 @@ impl Builder {
             borders.push((reach.saturating_sub(before), reach.saturating_sub(behind).saturating_add(more)));
         }
         let spread = self.pad(spread, &borders, Border::Constant, to.input.zero as f64)?;
-        let mirrored: Vec<Range> = taps
-            .iter()
-            .enumerate()
-            .map(|(d, size)| match d {
-                0 | 1 => Range::all(*size),
-                _ => Range { start: size - 1, step: -1, count: *size },
-            })
-            .collect();
-        let filter = self.slice(filter, &mirrored)?;
+        let filter = self.slice(filter, &mirrored(&taps))?;
         let plain = Sliding { dilations: sliding.dilations.clone(), ..Sliding::plain(rank) };
         self.conv_of_codes(spread, filter, &plain, groups, to)
     }

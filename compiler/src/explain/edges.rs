@@ -6,15 +6,15 @@ use crate::plan::flow::{Flow, Step, StorageClass, StorageId};
 
 /// What is known of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Place {
+pub(super) struct StepEdges {
     /// Steps that wrote what it reads, in their order. Copies are looked through.
     pub reads: Vec<usize>,
     /// Bytes of values in between that are needed at this time.
     pub live_bytes: u64,
 }
 
-/// The places of all steps.
-pub(super) fn of(flow: &Flow) -> Vec<Place> {
+/// Those of all steps.
+pub(super) fn of(flow: &Flow) -> Vec<StepEdges> {
     let live = live(flow);
     let mut writers = Writers { flow, last: HashMap::new() };
     let place = |(index, step): (usize, &Step)| {
@@ -34,7 +34,7 @@ pub(super) fn of(flow: &Flow) -> Vec<Place> {
                 Vec::new()
             }
         };
-        Place { reads, live_bytes: live[index] }
+        StepEdges { reads, live_bytes: live[index] }
     };
     flow.steps.iter().enumerate().map(place).collect()
 }

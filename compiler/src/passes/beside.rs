@@ -17,6 +17,8 @@ use crate::{
 
 /// Bytes that parts of a tensor begin at a multiple of, so that they can be bound by themselves.
 const PART_ALIGNMENT: u64 = halite_abi::BINDING_ALIGNMENT;
+/// Most bytes of weights together: what every device can bind.
+const MOST_BYTES: u64 = 1 << 27;
 /// Most products that become one.
 const MOST_PRODUCTS: usize = 16;
 
@@ -38,7 +40,8 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
     let mut new: HashMap<usize, Vec<Node>> = HashMap::new();
     for key in order {
         let group = &groups[&key];
-        if !(2..=MOST_PRODUCTS).contains(&group.len()) || !is_worth_it(region, uses, &readers, group) {
+        let few = (2..=MOST_PRODUCTS).contains(&group.len());
+        if !few || !are_only_here(graph, region, uses, group) || !is_worth_it(region, uses, &readers, group) {
             continue;
         }
         let made = joined(graph, region, group);
@@ -223,6 +226,14 @@ fn product(node: &Node) -> Product {
     Product::of(node).expect("groups are of products")
 }
 
+/// Whether every device can bind the weights together, and nothing else reads them, which would have them twice: as tables of
+/// embeddings that are the last product's weights, too.
+fn are_only_here(graph: &Graph, region: &Region, uses: &Uses, group: &[usize]) -> bool {
+    let weights = || group.iter().map(|place| region.nodes[*place].inputs[1]);
+    let bytes: Size = weights().map(|id| graph.tensor(id).byte_size()).sum();
+    bytes.is_at_most(MOST_BYTES) && weights().all(|id| uses.count(id) == 1)
+}
+
 /// Whether fewer products are worth the copies of parts that stay.
 fn is_worth_it(region: &Region, uses: &Uses, readers: &Readers, group: &[usize]) -> bool {
     let (mut copies, mut offset) = (0, 0);
@@ -367,5 +378,34 @@ mod tests {
         b.output("q", q);
         let graph = optimized(b.finish().unwrap());
         assert_eq!(kernels(&graph).len(), 2, "{graph}");
+    }
+
+    /// The products by two tables of weights, the first of which may give a row, too.
+    fn products(rows: u64, columns: u64, is_table: bool) -> usize {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[1, columns]).unwrap();
+        let index = b.input("index", ElementType::Of(DType::I32), &[1]).unwrap();
+        let weights = |b: &mut Builder, name: &str, byte: u8| {
+            let bytes = Bytes::from(vec![byte; (rows * columns * 2) as usize]);
+            b.row_matrix(name, crate::build::RowFormat::Floats(DType::F16), [rows, columns], &bytes).unwrap()
+        };
+        let (one, two) = (weights(&mut b, "one", 0x3C), weights(&mut b, "two", 0x3A));
+        let (p, q) = (b.row_product(x, &one).unwrap(), b.row_product(x, &two).unwrap());
+        let made = b.binary(Function::Mul, p, q).unwrap();
+        b.output("made", made);
+        if is_table {
+            let row = b.rows_by_index(&one, index).unwrap();
+            b.output("row", row);
+        }
+        let graph = optimized(b.finish().unwrap());
+        names(&graph).iter().filter(|name| **name == "block_matmul").count()
+    }
+
+    #[test]
+    fn weights_stay_where_others_read_them_or_devices_could_not_bind_them() {
+        assert_eq!(products(64, 32, false), 1);
+        assert_eq!(products(64, 32, true), 2);
+        // Each is 96 MiB.
+        assert_eq!(products(1536, 1 << 15, false), 2);
     }
 }

@@ -22,6 +22,7 @@ mod moves;
 mod norm_lines;
 mod normed;
 mod norms;
+mod pads;
 mod precision;
 pub(crate) mod print;
 mod reads;
@@ -83,9 +84,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "fold-pads",
+        summary: "lets convolutions put zeros around their inputs by themselves",
+        needs: &["clean"],
+        run: Run::Regions(pads::run),
+    },
+    Pass {
         name: "channels-first",
         summary: "gives images their channels first where several operations have them last",
-        needs: &["clean"],
+        needs: &["fold-pads"],
         run: Run::Regions(channels_first::run),
     },
     Pass {

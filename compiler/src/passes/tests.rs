@@ -9,7 +9,7 @@ use halite_ops::{
     norm::{Norm, NormKind},
 };
 
-use super::optimize;
+use super::{PASSES, optimize};
 use crate::{
     build::{Builder, RowFormat, RowMatrix},
     graph::{Graph, NodeOp, TensorId, elements},
@@ -405,4 +405,14 @@ fn what_is_read_twice_or_broadcast_is_no_residual() {
     b.output("y", y);
     let graph = optimized(b.finish().unwrap());
     assert!(convs(&graph).iter().all(|c| !c.residual), "{graph}");
+}
+
+#[test]
+fn the_page_lists_all_passes_in_their_order() {
+    let page = include_str!("../../../docs/reference/compile-module.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let told: Vec<&str> =
+        rows.map(|(name, _)| name).filter(|name| PASSES.iter().any(|p| p.name == *name)).collect();
+    let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
+    assert_eq!(told, names);
 }

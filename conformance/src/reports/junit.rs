@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use halite_tools::html;
+
 use super::{CaseReport, DeviceReport, RunReport, Status};
 
 /// A report as JUnit XML: a suite for each device and suite, a case for each case. Crashes and hangs are errors, everything
@@ -63,20 +65,7 @@ fn case_of(text: &mut String, device: &DeviceReport, case: &CaseReport) {
     );
 }
 
-/// Text for elements and attributes. Characters that XML cannot hold become a replacement character.
+/// Text for elements and attributes, whose lines and tabs stay.
 fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' => escaped.push_str("&#10;"),
-            '\t' => escaped.push_str("&#9;"),
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    html::escaped(text).replace('\n', "&#10;").replace('\t', "&#9;")
 }

@@ -26,16 +26,7 @@ pub fn markdown(report: &RunReport) -> String {
 fn row(text: &mut String, device: &str, suite: &str, counts: &Counts) {
     // Writing to a string does not fail.
     let _ = write!(text, "| {} | {suite} | {} |", cell(device), counts.all());
-    let order = [
-        Status::Pass,
-        Status::Skip,
-        Status::ExpectedFail,
-        Status::Fail,
-        Status::Crash,
-        Status::Timeout,
-        Status::SurprisePass,
-    ];
-    for status in order {
+    for status in Status::ALL {
         let _ = write!(text, " {} |", counts.get(status));
     }
     text.push('\n');

@@ -1,5 +1,5 @@
 //! Reports of runs: what came of every case on every device, the levels that devices hold, and their forms as JSON, JUnit,
-//! HTML and Markdown. Does not own: running cases. The JSON form is described in `docs/reference/conformance-report.md`.
+//! HTML and Markdown. The JSON form is described in `docs/reference/conformance-report.md`.
 
 mod html;
 mod junit;

@@ -1,5 +1,5 @@
 //! Runs suites of cases on a device: choosing cases, running them here or in other processes, keeping results as they come,
-//! and judging them. Does not own: cases (`suites`), expectations, or the forms of reports.
+//! and judging them.
 
 mod child;
 mod journal;

@@ -1,4 +1,4 @@
-//! Suites of cases that every device should pass, and what runs them. Does not own: replays of compiled modules.
+//! Suites of cases that every device should pass, and what runs them.
 //!
 //! A case is a function over an open device. It knows nothing of the driver behind it, nor of how that was linked, so
 //! the same cases hold for a driver in this process, one in a library, and one on another machine.

@@ -239,6 +239,23 @@ impl<'a> Table<'a> {
         Ok(VectorView { reader: self.reader, place, start, length, depth: self.depth, element: PhantomData })
     }
 
+    /// Reads every table of a vector; the closure gets the number of the element.
+    ///
+    /// # Errors
+    /// Those of the buffer and of the closure.
+    pub fn each<T, E: From<FlatbufferError>>(
+        &self,
+        f: &Field<Vector<Child>>,
+        mut read: impl FnMut(Table<'a>, usize) -> std::result::Result<T, E>,
+    ) -> std::result::Result<Vec<T>, E> {
+        let vector = self.vector(f)?;
+        let mut all = Vec::with_capacity(vector.len());
+        for (i, element) in vector.iter().enumerate() {
+            all.push(read(element?, i)?);
+        }
+        Ok(all)
+    }
+
     /// Counts memory that decoding takes beyond what is read: values that stand for an absent vector, for instance.
     pub fn charge<K>(&self, f: &Field<K>, bytes: usize) -> Result<()> {
         self.reader.charge(f.into(), bytes)

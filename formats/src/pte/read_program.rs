@@ -62,14 +62,9 @@ impl Program {
 pub(super) fn each<'a, T>(
     table: &Table<'a>,
     f: &Field<Vector<Child>>,
-    mut read: impl FnMut(Table<'a>, usize) -> Result<T>,
+    read: impl FnMut(Table<'a>, usize) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let vector = table.vector(f)?;
-    let mut all = Vec::with_capacity(vector.len());
-    for (i, element) in vector.iter().enumerate() {
-        all.push(read(element?, i)?);
-    }
-    Ok(all)
+    table.each(f, read)
 }
 
 /// A vector of numbers.

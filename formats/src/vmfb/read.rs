@@ -11,12 +11,7 @@ pub(super) fn each<'a, T>(
     f: &Field<Vector<Child>>,
     mut read: impl FnMut(Table<'a>, &dyn Fn() -> String) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let vector = table.vector(f)?;
-    let mut out = Vec::with_capacity(vector.len());
-    for (i, element) in vector.iter().enumerate() {
-        out.push(read(element?, &|| format!("{}.{}[{i}]", f.table, f.name))?);
-    }
-    Ok(out)
+    table.each(f, |element, i| read(element, &|| format!("{}.{}[{i}]", f.table, f.name)))
 }
 
 /// A string; empty when absent.

@@ -12,7 +12,7 @@
 //! # Ok::<(), halite::Error>(())
 //! ```
 //!
-//! Owns the compiler's face to programs. Does not own: compiling (`halite-compiler`), kernels (`halite-shaders`).
+//! This is what programs see of the compiler; the work is done in `halite-compiler` and `halite-shaders`.
 
 mod check;
 mod compiler;

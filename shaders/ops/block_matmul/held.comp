@@ -42,6 +42,8 @@ const uint READ = COLUMNS * (GATED ? 2 : 1);
 const uint PARTS = gl_WorkGroupSize.x / 4;
 shared float parts[2 * READ * PARTS];
 shared float square_parts[PARTS];
+// Chunks of the row for a turn of all units.
+shared vec4 staged[SPAN * 9];
 
 // Quads of a part of a unit, which have one scale.
 const uint QUADS = 8 / UNIT_PARTS;
@@ -69,24 +71,30 @@ void fetch(uint column0) {
     }
 }
 
-// Reads this invocation's part of the row; the sum of its squares.
-float hold() {
+// Where a quad of a turn is staged: rows of eight are one longer, which puts neighbours into different banks.
+uint place(uint quad) {
+    return quad + quad / 8;
+}
+
+// Reads this invocation's part of the row, which all bring to shared memory together: neighbours read neighbours there, and have
+// units of their own. Gives the squares of what an invocation brought.
+float hold(uint me) {
     float squares = 0.0;
     [[unroll]] for (uint t = 0; t < HELD; ++t) {
-        [[unroll]] for (uint i = 0; i < 8; ++i) {
-            const uint quad = unit_quad(lane, SPAN, t, i);
-            held[t * 8 + i] = lhs[min(quad, chunks * 8 - 1)];
-            if (quad >= chunks * 8) held[t * 8 + i] = vec4(0);
-        }
-    }
-    if (NORMED) {
-        [[unroll]] for (uint t = 0; t < HELD; ++t) {
-            [[unroll]] for (uint i = 0; i < 8; ++i) {
-                const vec4 quad = held[t * 8 + i];
-                squares += four(quad * quad);
-                held[t * 8 + i] = quad * scales[min(unit_quad(lane, SPAN, t, i), chunks * 8 - 1)];
+        const uint first = t * SPAN * 8;
+        if (t > 0) barrier();
+        for (uint i = me; i < SPAN * 8; i += gl_WorkGroupSize.x) {
+            const uint quad = min(first + i, chunks * 8 - 1);
+            vec4 value = lhs[quad];
+            if (!WHOLE && first + i >= chunks * 8) value = vec4(0);
+            if (NORMED) {
+                squares += four(value * value);
+                value *= scales[quad];
             }
+            staged[place(i)] = value;
         }
+        barrier();
+        [[unroll]] for (uint i = 0; i < 8; ++i) held[t * 8 + i] = staged[place(unit_quad(lane, SPAN, t, i) - first)];
     }
     if (UNIT_OFFSETS != 0) {
         [[unroll]] for (uint i = 0; i < HELD * UNIT_PARTS; ++i) {
@@ -135,15 +143,13 @@ void main() {
     const bool alone = SPAN == gl_SubgroupSize;
 
     fetch(column0);
-    float squares = hold(), factor = 1.0;
+    float squares = hold(me), factor = 1.0;
     if (NORMED) {
         squares = subgroupAdd(squares);
-        if (!alone) {
-            if (subgroupElect()) square_parts[gl_SubgroupID] = squares;
-            barrier();
-            squares = 0.0;
-            for (uint s = 0; s < each; ++s) squares += square_parts[own + s];
-        }
+        if (subgroupElect()) square_parts[gl_SubgroupID] = squares;
+        barrier();
+        squares = 0.0;
+        for (uint s = 0; s < gl_NumSubgroups; ++s) squares += square_parts[s];
         factor = inversesqrt(squares / float(chunks * 32) + epsilon);
     }
 

@@ -117,10 +117,10 @@ pub(super) fn short(op: &Attention, build: &str, params: &Params) -> Result<Plan
     if !whole || !words.is_power_of_two() || words > wave || !fits {
         return Err(Unfit(format!("is for rows of 16, 32, … up to 512 bytes, not of {d} elements")));
     }
-    let most = u64::from(params.get("max_keys")?);
-    if op.q_len > params.get("max_q_len")? || op.kv_len > most {
+    let most = u64::from(params.get("most")?);
+    if op.q_len > params.get("max_q_len")? || op.kv_len * op.head_dim > most {
         return Err(Unfit(format!(
-            "is for few queries of up to {most} keys, not {} of {}",
+            "is for few queries of up to {most} elements of keys, not {} of {} x {d}",
             op.q_len, op.kv_len
         )));
     }

@@ -110,7 +110,7 @@ fn quads(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
 /// Units of 32 of a row that an invocation holds at most, where no more invocations share it.
 const MOST_HELD: u64 = 4;
 /// Invocations that share a row at most.
-const WIDEST: u64 = 256;
+const WIDEST: u64 = 128;
 /// The row in registers, columns in turns.
 fn held(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, columns) = (params.get("lanes")?, params.get("columns")?.max(1));
@@ -122,7 +122,7 @@ fn held(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
         return Err(Unfit("is for sums of something".into()));
     }
     let fits = |span: &u64| chunks.div_ceil(*span) <= u64::from(params.get("held").unwrap_or(1));
-    let span = [32, 64, 128].into_iter().find(fits).unwrap_or(WIDEST);
+    let span = [32, 64].into_iter().find(fits).unwrap_or(WIDEST);
     let units = chunks.div_ceil(span);
     if units > MOST_HELD {
         return Err(Unfit(format!(
@@ -180,7 +180,7 @@ fn tiled(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
 const MOST_HALVES: u64 = 1 << 29;
 
 /// The product of 16-bit floats that many rows become: with weights a row for each column.
-pub(crate) fn halves(op: &BlockMatMul) -> MatMul {
+fn halves(op: &BlockMatMul) -> MatMul {
     MatMul {
         rhs_transposed: true,
         bias: op.bias,
@@ -289,8 +289,8 @@ mod tests {
         assert_eq!(span_and_units(640), Ok((32, 1)));
         assert_eq!(span_and_units(2048), Ok((32, 2)));
         assert_eq!(span_and_units(8192), Ok((128, 2)));
-        assert_eq!(span_and_units(28672), Ok((256, 4)));
-        assert!(span_and_units(65536).is_err() && span_and_units(0).is_err());
+        assert_eq!(span_and_units(14336), Ok((128, 4)));
+        assert!(span_and_units(28672).is_err() && span_and_units(0).is_err());
         assert!(constants("held1", 2, 64, 640).is_err());
     }
 

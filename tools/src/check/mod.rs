@@ -1,5 +1,5 @@
 //! The tool `halite check`: whether a device computes a model right, node by node, against the operations' references on the host and
-//! against what another runtime recorded. Does not own: checking (the library does).
+//! against what another runtime recorded.
 
 mod report;
 
@@ -12,7 +12,7 @@ use halite::{
 };
 
 use crate::{
-    console::{self, CommonFlags, Failure, Result, Tool},
+    console::{self, CommonFlags, Failure, Result, tool},
     devices,
     flags::{self, DeviceFlags, InputFlags},
     interrupt::{self, Watchdog, cancel_on_interrupt},
@@ -39,10 +39,6 @@ pub struct Flags {
     /// Model (.onnx, .pte)
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    #[command(flatten)]
-    inputs: InputFlags,
-    #[command(flatten)]
-    devices: DeviceFlags,
     /// Function to check. Default: the first
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
@@ -62,14 +58,18 @@ pub struct Flags {
     #[arg(long, default_value = "0.001", value_parser = not_negative, value_name = "X")]
     relative: f64,
     /// Lists every node, not only those that are wrong
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     all: bool,
     /// Prints the report as one JSON object on standard output, errors included
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     json: bool,
     /// Gives up after this many seconds
     #[arg(long, value_parser = flags::seconds, value_name = "SECONDS")]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    inputs: InputFlags,
+    #[command(flatten)]
+    devices: DeviceFlags,
     #[command(flatten)]
     common: CommonFlags,
 }
@@ -89,19 +89,7 @@ fn not_negative(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-impl Tool for Flags {
-    fn common(&self) -> &CommonFlags {
-        &self.common
-    }
-
-    fn json(&self) -> bool {
-        self.json
-    }
-
-    fn run(self) -> Result<()> {
-        run(&self)
-    }
-}
+tool!(Flags);
 
 fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();

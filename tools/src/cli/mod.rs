@@ -10,8 +10,6 @@ use std::{
     process::ExitCode,
 };
 
-use clap::CommandFactory;
-
 #[cfg(feature = "serve")]
 use crate::serve;
 use crate::{
@@ -31,8 +29,8 @@ pub(crate) struct Entry {
     main: fn(Called) -> ExitCode,
 }
 
-const fn entry<T: Tool + CommandFactory>(name: &'static str, program: Option<&'static str>) -> Entry {
-    Entry { name, program, command: <T as CommandFactory>::command, main: console::tool_main::<T> }
+const fn entry<T: Tool>(name: &'static str, program: Option<&'static str>) -> Entry {
+    Entry { name, program, command: console::command::<T>, main: console::tool_main::<T> }
 }
 
 /// All subcommands, in the order of the help.
@@ -157,6 +155,39 @@ mod tests {
     fn command_line_is_consistent() {
         command().debug_assert();
         assert!(ENTRIES.iter().all(|entry| (entry.command)().get_about().is_some()));
+    }
+
+    #[test]
+    fn flags_stand_under_their_headings() {
+        for entry in ENTRIES {
+            let command = (entry.command)();
+            for arg in command.get_arguments() {
+                let (name, heading) = (arg.get_id().as_str(), arg.get_help_heading());
+                let long = arg.get_long().unwrap_or_default();
+                let is_vulkan = long.starts_with("vulkan_");
+                assert_eq!(is_vulkan, heading == Some("Vulkan"), "halite {} --{long}", entry.name);
+                let for_all = ["json", "timeout", "print_statistics", "compile_cache"].contains(&name);
+                let of_devices = ["Devices", "Drivers", "Comparison", "Pictures as inputs"];
+                let wrong = heading.is_some_and(|heading| for_all && of_devices.contains(&heading));
+                assert!(!wrong, "halite {} --{long} is under {heading:?}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn switches_take_values_as_those_of_iree_do() {
+        let command = console::command::<run::Flags>;
+        let json = |args: &[&str]| {
+            let all = ["run", "m.vmfb"].iter().chain(args);
+            command().try_get_matches_from(all).map(|made| made.get_flag("json"))
+        };
+        let made = command().try_get_matches_from(["run"]).unwrap();
+        let on = ["buffer_device_addresses", "dedicated_compute_queue"].map(|name| made.get_flag(name));
+        assert_eq!((on, made.get_flag("debug_utils")), ([true, true], false));
+        assert_eq!(json(&[]).ok(), Some(false));
+        assert_eq!(json(&["--json"]).ok(), Some(true));
+        assert_eq!(json(&["--json=false"]).ok(), Some(false));
+        assert!(json(&["--json=perhaps"]).is_err());
     }
 
     #[test]

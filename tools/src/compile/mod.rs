@@ -1,5 +1,4 @@
-//! The tool `halite compile`, or `compile-module`: models to modules for many targets. Does not own: compiling (the
-//! library does).
+//! The tool `halite compile`, or `compile-module`: models to modules for many targets.
 
 mod request;
 
@@ -19,7 +18,7 @@ use serde_json::json;
 
 use self::request::RequestFlags;
 use crate::{
-    console::{self, CommonFlags, Failure, Result, Tool},
+    console::{self, CommonFlags, Failure, Result, tool},
     describe,
     engine::{Code, Status},
     flags::{self, DeviceFlags},
@@ -59,7 +58,7 @@ pub struct Flags {
     #[arg(long, value_name = "TARGET")]
     target: Vec<String>,
     /// Leaves out the kernels for every Vulkan device: the module runs on the named targets only
-    #[arg(long = "no-baseline", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long = "no-baseline")]
     no_baseline: bool,
     #[command(flatten)]
     request: RequestFlags,
@@ -86,20 +85,20 @@ pub struct Flags {
     #[arg(long = "module-name", value_name = "NAME")]
     module_name: Option<String>,
     /// Prints the inputs and outputs of the model and compiles nothing
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     describe: bool,
     /// Prints the model's graph and compiles nothing: final (after all passes, the default), before:PASS, after:PASS, or all
     /// (as imported, and after each pass)
     #[arg(long = "print-graph", num_args = 0..=1, require_equals = true, default_missing_value = "final", value_parser = print_graph, value_name = "WHEN")]
     print_graph: Option<PrintGraph>,
     /// Prints which kernels were chosen and why, the memory plan, predicted work, and sizes
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     explain: bool,
     /// Writes what --explain says as a page for a browser: the graph with its kernels, memory over time, sizes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["describe", "print_graph"])]
     html: Option<PathBuf>,
     /// Prints one JSON object on standard output: what --explain says, and what was written
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     json: bool,
     /// File of measurements that goes before those that ship: a path, or none. Default: this user's
     #[arg(long, value_name = "FILE|none")]
@@ -120,19 +119,7 @@ enum PrecisionFlag {
     F32,
 }
 
-impl Tool for Flags {
-    fn common(&self) -> &CommonFlags {
-        &self.common
-    }
-
-    fn json(&self) -> bool {
-        self.json
-    }
-
-    fn run(self) -> Result<()> {
-        run(&self)
-    }
-}
+tool!(Flags);
 
 fn run(flags: &Flags) -> Result<()> {
     let path = flags.model.as_deref().expect("clap asks for it unless completions are wanted");
@@ -332,11 +319,6 @@ fn internal(error: &dyn std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn command_line_is_consistent() {
-        <Flags as clap::CommandFactory>::command().debug_assert();
-    }
 
     #[test]
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! GGUF files: what `halite dump` tells of them.
+//! What `halite dump` shows of GGUF files.
 
 use std::{io::Write, path::Path};
 

@@ -1,4 +1,4 @@
-//! The tool `halite embed`: vectors of texts. Does not own: tokens and states (the library does).
+//! The tool `halite embed`: embedding vectors of texts.
 
 use std::{
     io::{Read, Write},
@@ -11,9 +11,9 @@ use halite::RunOptions;
 use serde_json::json;
 
 use crate::{
-    console::{self, CommonFlags, Failure, Result, Tool},
+    console::{self, CommonFlags, Failure, Result, tool},
     devices,
-    flags::{DeviceFlags, seconds},
+    flags::{LanguageModelFlags, seconds},
     interrupt::{self, Watchdog, cancel_on_interrupt},
     progress, session,
 };
@@ -42,49 +42,34 @@ pub struct Flags {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Vectors as long as they come, not of length 1
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     raw: bool,
     /// Also prints the cosine of the angle between each two
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     compare: bool,
-    #[command(flatten)]
-    devices: DeviceFlags,
-    /// Where compiled models are kept: a folder, or off. Default: this user's cache
-    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
-    compile_cache: Option<PathBuf>,
     /// Gives up after this many seconds
     #[arg(long, value_parser = seconds, value_name = "SECONDS")]
     timeout: Option<Duration>,
     /// Prints vectors, counts of tokens and times as one JSON object on standard output, errors included
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    on: LanguageModelFlags,
     #[command(flatten)]
     common: CommonFlags,
 }
 
-impl Tool for Flags {
-    fn common(&self) -> &CommonFlags {
-        &self.common
-    }
-
-    fn json(&self) -> bool {
-        self.json
-    }
-
-    fn run(self) -> Result<()> {
-        run(&self)
-    }
-}
+tool!(Flags);
 
 fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if devices::answer_queries(&flags.devices, &mut out)? {
+    if devices::answer_queries(&flags.on.devices, &mut out)? {
         return Ok(());
     }
     let texts = texts(flags)?;
-    let watchdog = Watchdog::start(flags.timeout);
+    let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let options = watchdog.options(&cancel_on_interrupt());
-    let builder = session::language_model(&flags.model, &flags.devices, flags.compile_cache.as_deref())?;
+    let builder = session::language_model(&flags.model, &flags.on)?;
     let embedder =
         builder.options(progress::shown(options.clone())).embedder().inspect_err(interrupt::note)?;
     progress::clear();

@@ -7,7 +7,7 @@ use halite::Sampling;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{DeviceFlags, seconds},
+    flags::{LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -37,13 +37,13 @@ pub struct Flags {
     #[arg(long = "prompt-file", value_name = "FILE")]
     pub(super) prompt_file: Option<PathBuf>,
     /// The prompt is what a user says to the model: it is put into the model's chat template
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     pub(super) chat: bool,
     /// What the system says to the model before the user does
     #[arg(long, value_name = "TEXT", requires = "chat", allow_hyphen_values = true)]
     pub(super) system: Option<String>,
     /// Names of control tokens in the prompt, such as <|im_start|>, are these tokens, and not text
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     pub(super) special: bool,
     /// Most tokens that are written
     #[arg(long = "max-tokens", default_value = "256", value_name = "N")]
@@ -72,17 +72,14 @@ pub struct Flags {
     /// Where random numbers begin; the same seed gives the same text. Default: another one at each call
     #[arg(long, value_name = "NUMBER", help_heading = "Choice of tokens")]
     seed: Option<u64>,
-    #[command(flatten)]
-    pub(super) devices: DeviceFlags,
-    /// Where compiled models are kept: a folder, or off. Default: this user's cache
-    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
-    pub(super) compile_cache: Option<PathBuf>,
     /// Gives up after this many seconds
     #[arg(long, value_parser = seconds, value_name = "SECONDS")]
     pub(super) timeout: Option<Duration>,
     /// Prints text, tokens and speed as one JSON object on standard output, errors included
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) on: LanguageModelFlags,
     #[command(flatten)]
     pub(super) common: CommonFlags,
 }

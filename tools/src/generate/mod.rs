@@ -1,5 +1,4 @@
-//! The tool `halite generate`: lets a language model write on from a prompt. Does not own: tokens, sampling and caches (the library
-//! does).
+//! The tool `halite generate`: generates text with a language model.
 
 mod flags;
 mod report;
@@ -15,35 +14,23 @@ use halite::{Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, S
 pub use self::flags::Flags;
 use self::report::Report;
 use crate::{
-    console::{CommonFlags, Failure, Result, Tool},
+    console::{Failure, Result, tool},
     devices,
     interrupt::{self, Watchdog, cancel_on_interrupt},
     progress, session,
 };
 
-impl Tool for Flags {
-    fn common(&self) -> &CommonFlags {
-        &self.common
-    }
-
-    fn json(&self) -> bool {
-        self.json
-    }
-
-    fn run(self) -> Result<()> {
-        run(&self)
-    }
-}
+tool!(Flags);
 
 fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if devices::answer_queries(&flags.devices, &mut out)? {
+    if devices::answer_queries(&flags.on.devices, &mut out)? {
         return Ok(());
     }
     let sampling = flags.sampling()?;
     let prompt = prompt_text(flags)?;
     let cancel = cancel_on_interrupt();
-    let watchdog = Watchdog::start(flags.timeout);
+    let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let options = watchdog.options(&cancel);
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;
@@ -122,7 +109,7 @@ fn write_on(
 }
 
 fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
-    let builder = session::language_model(&flags.model, &flags.devices, flags.compile_cache.as_deref())?;
+    let builder = session::language_model(&flags.model, &flags.on)?;
     let mut wanted = GeneratorOptions::new();
     if let Some(context) = flags.context {
         wanted = wanted.context(context);

@@ -1,5 +1,5 @@
 //! The tool `halite kernels`, or `kernels`: which kernels of the library compute an operation, which of them would run on a target, and why.
-//! Does not own: the library or the choice (`halite-shaders`), or targets.
+//! `halite-shaders` has the kernels and chooses among them.
 
 mod json;
 mod survey;
@@ -12,7 +12,7 @@ use halite_ops::{Operation, OperationError};
 
 use self::survey::Ranking;
 use crate::{
-    console::{self, CommonFlags, Failure, Result, Tool},
+    console::{self, CommonFlags, Failure, Result, tool},
     devices,
     flags::DeviceFlags,
     place,
@@ -52,13 +52,13 @@ pub struct Flags {
     #[arg(long, num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = TARGETS, value_name = "TRIPLE,…")]
     targets: Vec<String>,
     /// Prints the operations that there are, or all variants of those that are named
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     list: bool,
     /// Prints variants for other types, too
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     all: bool,
     /// Prints one JSON object with everything
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     json: bool,
     /// File of measurements that goes before those that ship: a path, or none. Default: the one that HALITE_TUNING names, or
     /// that `cargo xtask tune` wrote for this user
@@ -78,19 +78,7 @@ pub fn capabilities(info: &halite::hal::DeviceInfo) -> std::result::Result<halit
     halite::compile::capabilities(info).map_err(|e| e.message().to_owned())
 }
 
-impl Tool for Flags {
-    fn common(&self) -> &CommonFlags {
-        &self.common
-    }
-
-    fn json(&self) -> bool {
-        self.json
-    }
-
-    fn run(self) -> Result<()> {
-        run(&self)
-    }
-}
+tool!(Flags);
 
 fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
@@ -156,11 +144,6 @@ fn operation(text: &str) -> Result<Operation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn command_line_is_consistent() {
-        <Flags as clap::CommandFactory>::command().debug_assert();
-    }
 
     #[test]
     fn the_targets_of_the_table_exist() {

@@ -1,5 +1,5 @@
 //! The tool `halite devices`, or `list-devices`: which devices are there, which one would be chosen and why, and all that a bug report
-//! needs. Does not own: finding devices (drivers do), or weighing them (`halite::hal::choice`).
+//! needs. Drivers find devices; `halite::hal::choice` weighs them.
 
 mod json;
 mod probe;
@@ -39,17 +39,17 @@ pub struct Flags {
     #[arg(value_name = "DRIVER")]
     driver: Option<String>,
     /// Prints one JSON object with everything
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     json: bool,
     /// Prints the drivers instead of devices, without loading any; with -v loads them, in a process of its own first, and
     /// tells whether they work
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     drivers: bool,
     /// Prints the faults that drivers know of and steer around, and which of them are in force on the devices here
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     workarounds: bool,
     /// Opens each device in a process of its own first: drivers that crash or hang are found out that way
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     probe: bool,
     #[command(flatten)]
     common: CommonFlags,
@@ -147,14 +147,4 @@ fn take_survey(registry: &DriverRegistry, flags: &Flags, options: &Options) -> R
         }
     }
     Survey::of_named(registry, &uris)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_line_is_consistent() {
-        <Flags as clap::CommandFactory>::command().debug_assert();
-    }
 }

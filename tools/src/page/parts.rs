@@ -1,8 +1,9 @@
-//! What pages consist of: the frame, tables, bars, and text that is safe in HTML.
+//! What pages consist of: tables, bars, numbers; `crate::html` has their frame.
 
 use std::fmt::{Display, Write as _};
 
-use crate::units;
+pub(super) use crate::html::escaped;
+use crate::{html, units};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -14,13 +15,7 @@ pub(super) struct Page {
 impl Page {
     /// A page with this title.
     pub fn new(title: &str) -> Page {
-        let title = escaped(title);
-        let text = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}</style></head>\n\
-             <body><main>\n<h1>{title}</h1>\n"
-        );
-        Page { text }
+        Page { text: html::begin(title, STYLE) }
     }
 
     /// HTML as it is.
@@ -73,7 +68,7 @@ impl Page {
 
     /// The whole page.
     pub fn finish(mut self) -> String {
-        self.raw("</main></body></html>");
+        self.text.push_str(&html::end(""));
         self.text
     }
 }
@@ -92,24 +87,6 @@ pub(super) fn size(bytes: u64) -> String {
     units::si(bytes as f64, "B")
 }
 
-/// Text within elements and attributes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            // What XML cannot have, such as zero bytes in names of models.
-            c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
 /// The beginning of a text that is too long.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -123,8 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_models_stay_text() {
-        assert_eq!(escaped("<script>&\"'\0"), "&lt;script&gt;&amp;&quot;&#39;\u{fffd}");
+    fn long_texts_are_cut() {
         assert_eq!(shortened("abcdef", 4), "abc\u{2026}");
         assert_eq!(shortened("abc", 3), "abc");
     }

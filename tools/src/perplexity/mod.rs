@@ -1,4 +1,4 @@
-//! The tool `halite perplexity`: how well a language model foretells a text. Does not own: tokens and likelihoods (the library does).
+//! The tool `halite perplexity`: how well a language model predicts a text.
 
 use std::{
     io::Write,
@@ -11,9 +11,9 @@ use halite::{Generator, GeneratorOptions, RunOptions};
 use serde_json::json;
 
 use crate::{
-    console::{self, CommonFlags, Failure, Result, Tool},
+    console::{self, CommonFlags, Failure, Result, tool},
     devices,
-    flags::{DeviceFlags, seconds},
+    flags::{LanguageModelFlags, seconds},
     interrupt::{self, Watchdog, cancel_on_interrupt},
     progress, session,
 };
@@ -26,7 +26,7 @@ The text is cut into chunks of so many tokens, each with the token that texts be
 each chunk the second half counts: its tokens have at least half a chunk before them. llama-perplexity does the same.
 ";
 
-/// Measures how well a language model (.gguf) foretells a text: e to the mean negative logarithm of its tokens' probabilities.
+/// Measures how well a language model (.gguf) predicts a text: e to the mean negative logarithm of its tokens' probabilities.
 #[derive(Parser, Debug)]
 #[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
@@ -42,34 +42,19 @@ pub struct Flags {
     /// Most chunks; 0 for all
     #[arg(long, default_value = "0", value_name = "N")]
     chunks: usize,
-    #[command(flatten)]
-    devices: DeviceFlags,
-    /// Where compiled models are kept: a folder, or off. Default: this user's cache
-    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
-    compile_cache: Option<PathBuf>,
     /// Gives up after this many seconds
     #[arg(long, value_parser = seconds, value_name = "SECONDS")]
     timeout: Option<Duration>,
     /// Prints perplexity, counts and time as one JSON object on standard output, errors included
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    on: LanguageModelFlags,
     #[command(flatten)]
     common: CommonFlags,
 }
 
-impl Tool for Flags {
-    fn common(&self) -> &CommonFlags {
-        &self.common
-    }
-
-    fn json(&self) -> bool {
-        self.json
-    }
-
-    fn run(self) -> Result<()> {
-        run(&self)
-    }
-}
+tool!(Flags);
 
 /// Sums over tokens that count.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,7 +86,7 @@ impl Sums {
 
 fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if devices::answer_queries(&flags.devices, &mut out)? {
+    if devices::answer_queries(&flags.on.devices, &mut out)? {
         return Ok(());
     }
     if flags.chunk < 2 {
@@ -109,9 +94,9 @@ fn run(flags: &Flags) -> Result<()> {
     }
     let text =
         std::fs::read_to_string(&flags.file).map_err(|e| Failure::file("cannot read", &flags.file, &e))?;
-    let watchdog = Watchdog::start(flags.timeout);
+    let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let options = watchdog.options(&cancel_on_interrupt());
-    let builder = session::language_model(&flags.model, &flags.devices, flags.compile_cache.as_deref())?;
+    let builder = session::language_model(&flags.model, &flags.on)?;
     let wanted = GeneratorOptions::new().context(flags.chunk).scoring(true);
     let builder = builder.options(progress::shown(options.clone()));
     let generator = builder.generator(wanted).inspect_err(interrupt::note)?;

@@ -1,5 +1,5 @@
-//! The tool `halite run`, or `run-module`: loads modules, calls one function, prints, writes or checks its results. Does not own:
-//! loading and calling (the library does), or the text form of values (`values`).
+//! The tool `halite run`, or `run-module`: loads modules, calls one function, prints, writes or checks its results.
+//! `values` has the text form of values.
 
 mod expect;
 mod output;
@@ -12,7 +12,7 @@ use halite::{FunctionInfo, Session};
 use serde_json::json;
 
 use crate::{
-    console::{self, CommonFlags, Failure, Result, Tool},
+    console::{self, CommonFlags, Failure, Result, tool},
     devices,
     engine::Value,
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
@@ -89,13 +89,13 @@ pub struct Flags {
     #[command(flatten)]
     devices: DeviceFlags,
     /// Gives up after this many seconds
-    #[arg(long, value_parser = flags::seconds, value_name = "SECONDS")]
+    #[arg(long, value_parser = flags::seconds, value_name = "SECONDS", help_heading = "General")]
     timeout: Option<Duration>,
     /// Prints results as one JSON object on standard output, errors included
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, help_heading = "General")]
     json: bool,
     /// Prints memory statistics of the devices to standard error
-    #[arg(long = "print_statistics", visible_alias = "print_device_statistics", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long = "print_statistics", visible_alias = "print_device_statistics", help_heading = "General")]
     print_statistics: bool,
     #[command(flatten)]
     common: CommonFlags,
@@ -105,19 +105,7 @@ fn long_help() -> String {
     format!("{EXAMPLES}\n{}", foreign::help_text())
 }
 
-impl Tool for Flags {
-    fn common(&self) -> &CommonFlags {
-        &self.common
-    }
-
-    fn json(&self) -> bool {
-        self.json
-    }
-
-    fn run(self) -> Result<()> {
-        run(&self)
-    }
-}
+tool!(Flags);
 
 fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout().lock();
@@ -256,14 +244,4 @@ fn print_json(
     }
     writeln!(out, "{object}")?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_line_is_consistent() {
-        <Flags as clap::CommandFactory>::command().debug_assert();
-    }
 }

@@ -29,7 +29,7 @@ pub struct TopFlags {
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Makes probabilities of the entries first, where the network leaves that out
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long)]
     softmax: bool,
 }
 

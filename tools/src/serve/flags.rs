@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{DeviceFlags, seconds},
+    flags::{LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -59,10 +59,7 @@ pub struct Flags {
     #[arg(long, value_parser = seconds, default_value = "10", value_name = "SECONDS")]
     pub(super) grace: Duration,
     #[command(flatten)]
-    pub(super) devices: DeviceFlags,
-    /// Where compiled models are kept: a folder, or off. Default: this user's cache
-    #[arg(long = "compile-cache", alias = "compile_cache", value_name = "FOLDER|off")]
-    pub(super) compile_cache: Option<PathBuf>,
+    pub(super) on: LanguageModelFlags,
     #[command(flatten)]
     pub(super) common: CommonFlags,
 }

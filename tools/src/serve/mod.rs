@@ -1,5 +1,4 @@
-//! The tool `halite serve`: a language model over HTTP, in the form of OpenAI's interface. Does not own: tokens, sampling and caches
-//! (the library does).
+//! The tool `halite serve`: a language model over HTTP, with OpenAI's interface.
 
 mod answers;
 mod body;
@@ -41,7 +40,7 @@ fn random_seed() -> u64 {
 
 fn run(flags: &Flags) -> Result<()> {
     let mut out = std::io::stdout();
-    if devices::answer_queries(&flags.devices, &mut out)? {
+    if devices::answer_queries(&flags.on.devices, &mut out)? {
         return Ok(());
     }
     let (token, parallel) = (flags.token()?, flags.parallel()?);
@@ -110,6 +109,6 @@ fn model(flags: &Flags) -> Result<(Option<Generator>, Option<Embedder>)> {
 }
 
 fn builder(flags: &Flags) -> Result<SessionBuilder> {
-    let builder = session::language_model(&flags.model, &flags.devices, flags.compile_cache.as_deref())?;
+    let builder = session::language_model(&flags.model, &flags.on)?;
     Ok(builder.options(progress::shown(RunOptions::new())))
 }

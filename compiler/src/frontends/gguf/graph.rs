@@ -52,8 +52,12 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     x = call.scaled(b, x, hyper.embedding_scale)?;
     let mut caches = Vec::new();
     for (layer, own) in (0..hyper.layers).zip(&inputs.caches) {
-        // Behind the last layer nothing reads the other tokens any more.
-        let kept = (layer + 1 == hyper.layers).then_some(inputs.rows);
+        // Behind the last layer nothing reads the other tokens any more; of one token, one row is all.
+        let one = [inputs.tokens, inputs.rows].iter().all(|id| {
+            let count = b.sizes(*id)[0];
+            count.is_constant() && count == 1
+        });
+        let kept = (layer + 1 == hyper.layers && !one).then_some(inputs.rows);
         let (state, own) = call.layer(b, x, layer, Some(*own), kept)?;
         x = state;
         caches.extend(own);

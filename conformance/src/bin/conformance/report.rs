@@ -14,21 +14,8 @@ pub struct Flags {
     /// JSON reports of `run`: of several devices, or of parts of a run.
     #[arg(required = true, value_name = "FILE")]
     reports: Vec<PathBuf>,
-    /// Write the joined report as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write it as JUnit XML.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write it as one HTML page, which compares the devices.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Measurements of `bench kernels --json`, which the HTML page plots.
-    #[arg(long, value_name = "FILE")]
-    bench: Vec<PathBuf>,
-    /// Write it as tables for a text document.
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
 }
 
 /// Joins, writes and prints; whether nothing is wrong.
@@ -50,13 +37,6 @@ pub fn run(flags: &Flags) -> Result<bool> {
     for device in &report.devices {
         println!("{} ({}): {}", device.device.uri, device.device.name, device.counts);
     }
-    let files = Files {
-        json: &flags.json,
-        junit: &flags.junit,
-        html: &flags.html,
-        markdown: &flags.markdown,
-        bench: &flags.bench,
-    };
-    files.write(&report)?;
+    flags.files.write(&report)?;
     Ok(report.devices.iter().all(reports::DeviceReport::is_good))
 }

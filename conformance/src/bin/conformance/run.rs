@@ -50,18 +50,8 @@ pub struct Flags {
     /// Folder of expectation files; by default those that are built in.
     #[arg(long, value_name = "DIR")]
     expectations: Option<PathBuf>,
-    /// Write a report as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a report as JUnit XML.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write a report as one HTML page.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Measurements of `bench kernels --json`, which the HTML page plots.
-    #[arg(long, value_name = "FILE")]
-    bench: Vec<PathBuf>,
+    #[command(flatten)]
+    files: Files,
     /// Print the names of the cases and run none.
     #[arg(long)]
     list: bool,
@@ -100,14 +90,7 @@ pub fn run(flags: &Flags) -> Result<bool> {
         devices.push(device(flags, &prepared, journal.as_mut(), end)?);
     }
     let report = RunReport { schema: SCHEMA.to_owned(), tool: Tool::this(), devices };
-    let files = Files {
-        json: &flags.json,
-        junit: &flags.junit,
-        html: &flags.html,
-        markdown: &None,
-        bench: &flags.bench,
-    };
-    files.write(&report)?;
+    flags.files.write(&report)?;
     Ok(report.devices.iter().all(DeviceReport::is_good))
 }
 
@@ -209,29 +192,39 @@ fn tell(report: &DeviceReport) {
     println!("{} in {:.1} s", report.counts, report.seconds);
 }
 
-/// The files that were asked for.
-pub struct Files<'a> {
-    pub json: &'a Option<PathBuf>,
-    pub junit: &'a Option<PathBuf>,
-    pub html: &'a Option<PathBuf>,
-    pub markdown: &'a Option<PathBuf>,
-    /// Measurements for the HTML page.
-    pub bench: &'a [PathBuf],
+/// The files that reports are written to.
+#[derive(Args)]
+pub struct Files {
+    /// Write the report as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write it as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write it as one HTML page, which compares the devices.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Measurements of `bench kernels --json`, which the HTML page plots.
+    #[arg(long, value_name = "FILE")]
+    bench: Vec<PathBuf>,
+    /// Write it as tables for a text document.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
-impl Files<'_> {
+impl Files {
     /// Writes them.
     pub fn write(&self, report: &RunReport) -> Result<()> {
         let save = |path: &Option<PathBuf>, text: &dyn Fn() -> Result<String>| match path {
             Some(path) => fs::write(path, text()?).with_context(|| format!("writing {}", path.display())),
             None => Ok(()),
         };
-        save(self.json, &|| Ok(serde_json::to_string(report)? + "\n"))?;
-        save(self.junit, &|| Ok(reports::junit(report)))?;
-        save(self.markdown, &|| Ok(reports::markdown(report)))?;
-        save(self.html, &|| {
+        save(&self.json, &|| Ok(serde_json::to_string(report)? + "\n"))?;
+        save(&self.junit, &|| Ok(reports::junit(report)))?;
+        save(&self.markdown, &|| Ok(reports::markdown(report)))?;
+        save(&self.html, &|| {
             let mut page = Page::default();
-            for path in self.bench {
+            for path in &self.bench {
                 let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
                 page.add_bench(&text).with_context(|| format!("in {}", path.display()))?;
             }

@@ -11,6 +11,7 @@ mod times;
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use halite_tools::html;
 
 use super::{DeviceReport, Holding, LevelReport, RunReport};
 use bench::Bench;
@@ -38,19 +39,12 @@ const SCRIPT: &str = include_str!("script.js");
 
 /// The page of a report: one device, or several side by side.
 pub fn html(report: &RunReport, page: &Page) -> String {
-    let mut text = String::new();
     let title = match &report.devices[..] {
         [only] => format!("Conformance of {}", only.label()),
         all => format!("Conformance of {} devices", all.len()),
     };
-    let title = escaped(&title);
+    let mut text = html::begin(&title, STYLE);
     // Writing to a string does not fail.
-    let _ = write!(
-        text,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}</style></head>\n\
-         <body><main>\n<h1>{title}</h1>\n"
-    );
     let (name, version) = (escaped(&report.tool.name), escaped(&report.tool.version));
     let _ = writeln!(text, "<p class=\"soft\">Halite, {name} {version}. {}</p>", total(report));
     text.push_str(
@@ -70,7 +64,7 @@ pub fn html(report: &RunReport, page: &Page) -> String {
     times::section(&mut text, report);
     bench::section(&mut text, &page.benches);
     facts(&mut text, report);
-    let _ = write!(text, "</main>\n<script>\n{SCRIPT}</script>\n</body></html>\n");
+    text.push_str(&html::end(SCRIPT));
     text
 }
 

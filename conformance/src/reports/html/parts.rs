@@ -1,6 +1,8 @@
-//! Small parts of pages: text that is safe in HTML, marks of a status, bars, times.
+//! Small parts of pages: marks of a status, bars, times.
 
 use std::fmt::Write as _;
+
+pub(super) use halite_tools::html::escaped;
 
 use crate::reports::{Counts, Status};
 
@@ -31,22 +33,6 @@ pub(super) fn bar(text: &mut String, counts: &Counts) {
         let _ = write!(text, "<i class=\"{class}\" style=\"width:{share:.2}%\"></i>");
     }
     text.push_str("</div>");
-}
-
-/// Text within elements and attributes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 /// A time for people.

@@ -1,4 +1,4 @@
-//! The device suite: what every HAL device must do, as cases over an open device. Does not own: any driver.
+//! The device suite: what every HAL device must do, as cases over an open device.
 //!
 //! | area | file | about |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Every variant of the kernel library against its reference on the CPU, on the device under test. Does not own: kernels or references.
+//! Every variant of the kernel library against its reference on the CPU, on the device under test.
 //!
 //! A case is a variant with one of the sample operations. Outputs and scratch memory are poisoned before each run,
 //! with guard words around them that no kernel may write, inputs are new for each case, and a variant that the device cannot run is skipped with what the device lacks.

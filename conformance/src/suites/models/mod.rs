@@ -1,5 +1,5 @@
 //! The suite of models: what our compiler makes of programs and models, run on the device and compared with the kernels'
-//! references, PyTorch's or ONNX Runtime's results. Does not own: the compiler.
+//! references, PyTorch's or ONNX Runtime's results.
 //!
 //! | area | file | models |
 //! |---|---|---|

@@ -1,5 +1,5 @@
 //! The VM suite: every operation of the instruction set from assembled programs, and functions of the original's compiler
-//! with what the original computed. Does not own: the VM.
+//! with what the original computed.
 //!
 //! | area | file | about |
 //! |---|---|---|

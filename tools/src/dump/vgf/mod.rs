@@ -1,4 +1,4 @@
-//! VGF files: what `halite dump` tells of them.
+//! What `halite dump` shows of VGF files.
 
 mod facts;
 mod graph;

@@ -267,17 +267,29 @@ pub(super) fn sample(n: &mut Node<'_, '_>) -> Result<()> {
 
 /// Where in an image of `size` pixels the places are, the last dimension of which is `of`: from 0 to `size - 1`.
 fn coordinate(n: &mut Node<'_, '_>, grid: TensorId, of: u64, size: u64, aligned: bool) -> Result<TensorId> {
+    let place = unbounded_coordinate(n, grid, of, size, aligned)?;
+    let last = size as f64 - 1.0;
+    n.b().map(&[place], DType::F32, |p, x| p.call(F::Clip, &[x[0], number(0.0), number(last)]))
+}
+
+/// The same for places that may be outside of the image.
+pub(super) fn unbounded_coordinate(
+    n: &mut Node<'_, '_>,
+    grid: TensorId,
+    of: u64,
+    size: u64,
+    aligned: bool,
+) -> Result<TensorId> {
     let dims = n.b().dims(grid).to_vec();
     let mut ranges: Vec<_> = dims.iter().map(|size| Range::all(*size)).collect();
     ranges[3] = Range { start: of, step: 1, count: 1 };
     let part = n.b().slice(grid, &ranges)?;
     let part = n.b().reshape(part, &dims[..3])?;
     let last = size as f64 - 1.0;
-    let (scale, shift) = if aligned { (last / 2.0, last / 2.0) } else { (size as f64 / 2.0, last / 2.0) };
+    let scale = if aligned { last / 2.0 } else { size as f64 / 2.0 };
     n.b().map(&[part], DType::F32, |p, x| {
         let scaled = p.call(F::Mul, &[x[0], number(scale)]);
-        let moved = p.call(F::Add, &[scaled, number(shift)]);
-        p.call(F::Clip, &[moved, number(0.0), number(last)])
+        p.call(F::Add, &[scaled, number(last / 2.0)])
     })
 }
 

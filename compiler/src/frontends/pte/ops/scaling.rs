@@ -11,11 +11,10 @@ use halite_ops::{
 
 use super::{
     Node, Result, Table,
-    images::{self, batch, unbatch},
-    unary::number,
+    images::{self, batch, unbatch, unbounded_coordinate},
 };
 use crate::{
-    build::{Between, Outside, Placement, Range, ResizedAxis, Resizing, Sliding},
+    build::{Between, Outside, Placement, ResizedAxis, Resizing, Sliding},
     graph::TensorId,
 };
 
@@ -127,8 +126,10 @@ fn sample(n: &mut Node<'_, '_>) -> Result<()> {
         return Err(n.invalid(format!("images {images:?} are sampled at {places:?}")));
     };
     let grid = n.b().as_f32(grid)?;
-    let row = coordinate(n, grid, 1, *rows, aligned)?;
-    let column = coordinate(n, grid, 0, *columns, aligned)?;
+    let row = unbounded_coordinate(n, grid, 1, *rows, aligned)?;
+    let column = unbounded_coordinate(n, grid, 0, *columns, aligned)?;
+    let places = [*count, down * across];
+    let (row, column) = (n.b().reshape(row, &places)?, n.b().reshape(column, &places)?);
     let last = n.b().transpose(x, &[0, 2, 3, 1])?;
     let around = n.b().neighbours(last, &[row, column], None, between, outside)?;
     let mut sum = around[0];
@@ -138,19 +139,4 @@ fn sample(n: &mut Node<'_, '_>) -> Result<()> {
     let made = n.b().reshape(sum, &[*count, *down, *across, *channels])?;
     let made = n.b().transpose(made, &[0, 3, 1, 2])?;
     n.finish(made)
-}
-
-/// Where in an image of `size` pixels the places are, the last dimension of which is `of`: `[n, points]`.
-fn coordinate(n: &mut Node<'_, '_>, grid: TensorId, of: u64, size: u64, aligned: bool) -> Result<TensorId> {
-    let dims = n.b().dims(grid).to_vec();
-    let mut ranges: Vec<_> = dims.iter().map(|size| Range::all(*size)).collect();
-    ranges[3] = Range { start: of, step: 1, count: 1 };
-    let part = n.b().slice(grid, &ranges)?;
-    let part = n.b().reshape(part, &[dims[0], dims[1] * dims[2]])?;
-    let (size, last) = (size as f64, size as f64 - 1.0);
-    let scale = if aligned { last / 2.0 } else { size / 2.0 };
-    n.b().map(&[part], DType::F32, |p, x| {
-        let scaled = p.call(F::Mul, &[x[0], number(scale)]);
-        p.call(F::Add, &[scaled, number(last / 2.0)])
-    })
 }

@@ -1,4 +1,4 @@
-//! What the bytes should be, and which accesses must be ordered. Does not own: operations.
+//! What the bytes should be, and which accesses must be ordered.
 
 /// A byte range of a resource, and whether it is written.
 #[derive(Clone, Copy, Debug)]

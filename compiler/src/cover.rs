@@ -28,6 +28,9 @@ const BUCKET: u64 = 4;
 /// Sizes are near an example that are at most 2 to the power of this away.
 const NEAR: u32 = 7;
 
+/// Of so many sizes that no guard fixes, all sets are tried for one that moves.
+const MOST_TOGETHER: usize = 6;
+
 /// For which inputs a graph is.
 #[derive(Clone, Debug)]
 pub struct Coverage {
@@ -107,7 +110,15 @@ impl Coverage {
             values.iter().enumerate().map(one).collect::<Vec<u64>>()
         };
         let has = |which: &dyn Fn(usize) -> bool| steps().any(|step| self.region.has(&moved(which, step)));
-        has(&|_| true) || (0..count).any(|symbol| has(&|i| i == symbol))
+        let fixed = self.region.fixed();
+        let free: Vec<usize> = (0..count).filter(|symbol| !fixed.contains(symbol)).collect();
+        // Sizes may depend on each other, as those of a cache before and after a call: they move together.
+        match free.len() {
+            0..=MOST_TOGETHER => (1u32..1 << free.len()).any(|set| {
+                has(&|i| free.iter().position(|own| *own == i).is_some_and(|at| set >> at & 1 == 1))
+            }),
+            _ => has(&|i| free.contains(&i)) || free.iter().any(|symbol| has(&|i| i == *symbol)),
+        }
     }
 }
 
@@ -130,11 +141,13 @@ pub fn can_be_open(inputs: &[Signature], shapes: &[Vec<u64>]) -> bool {
 }
 
 /// The bindings with every dimension open that `varies` and that the model does not fix, within its bound and the sizes that
-/// share a plan with the example's.
+/// share a plan with the example's. Where sizes `grow` from call to call, the last of those is the first of the next ones: a cache
+/// then goes from one plan to the next in one call, before and after it.
 pub fn opened(
     bindings: &Bindings,
     inputs: &[Signature],
     varies: &dyn Fn(&str) -> Option<(u64, u64)>,
+    grow: bool,
 ) -> Result<Bindings, CompileError> {
     let shapes = bindings.resolve(inputs)?;
     let mut open = bindings.clone();
@@ -144,8 +157,10 @@ pub fn opened(
             let name = open_name(input, axis);
             if let Some((least, most)) = varies(&name) {
                 let most = most.min(bound);
-                let low = BUCKET.pow(size.max(&1).ilog(BUCKET));
-                let high = low.saturating_mul(BUCKET) - 1;
+                let size = (*size).max(1);
+                let next = size.saturating_add(u64::from(grow)).ilog(BUCKET);
+                let first = BUCKET.pow(next);
+                let (low, high) = (first.min(size), first.saturating_mul(BUCKET) - 1);
                 open.open.insert(name, (low.max(least), high.min(most)));
             }
         }
@@ -230,7 +245,7 @@ impl Cover<'_> {
         let mut half = HalfPrecision::default();
         // The last are the largest, for which it matters most which kernels are chosen.
         while let Some(example) = left.pop() {
-            let bindings = opened(&versions[example], &self.inputs, &varies)?;
+            let bindings = opened(&versions[example], &self.inputs, &varies, false)?;
             let (graph, own_half) = self.graph(&bindings)?;
             let coverage = Coverage::of(&graph);
             left.retain(|other| !coverage.has(shapes[*other].iter().map(Vec::as_slice)));

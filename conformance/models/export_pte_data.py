@@ -4,7 +4,7 @@
 usage: export_pte_data.py OUT_DIR [--only cut,places]
 
 For each: NAME.pte, inputs and what PyTorch computes of several numbers as .npy, and a line of OUT_DIR/manifest.jsonl. The sets of
-a program are for one session. Needs: executorch==1.5.1 torch.
+a program are for one session, which has to run them without another version. Needs: executorch==1.5.1 torch.
 """
 import argparse, json, pathlib
 import numpy as np

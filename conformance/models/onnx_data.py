@@ -133,7 +133,7 @@ def list_loop(axis, new_axis, shape, rows):
     g.add("SequenceAt", ["list", "k"], "z")
     g.add("SequenceLength", ["list"], "count")
     sets = [dict(x=floats(3, *shape), m=m, n=np.array(n, np.int64), k=np.array(k, np.int64))
-            for m, n, k in zip([MASKS[0], MASKS[1 - axis], MASKS[2]], (3, 1, 4), (1, 0, -1))]
+            for m, n, k in zip([MASKS[0], MASKS[1], MASKS[2]], (3, 1, 4), (1, 0, -1))]
     return g, [("x", F, list(shape)), ("m", B, [8]), ("n", I, []), ("k", I, [])], rows, sets
 
 

@@ -1,5 +1,6 @@
-"""Writes the model of halite/tests/open_sizes.rs: a small encoder whose batch and length are open, with the shape arithmetic that
-exporters write. Usage: onnx_open.py FILE"""
+"""Writes the models of halite/tests/open_sizes.rs: `open_encoder.onnx`, a small encoder whose batch and length are open, with the
+shape arithmetic that exporters write, and `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
+and values grow by every call. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -8,9 +9,64 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 WIDTH, HEADS = 16, 2
+WORDS, KV, DIM, ROOM = 24, 1, 16, 96
 
 
-def main(path):
+def save(nodes, name, inputs, outputs, constants, path):
+    graph = helper.make_graph(nodes, name, inputs, outputs, constants)
+    others = sorted({node.domain for node in nodes} - {""})
+    opsets = [helper.make_opsetid("", 18), *(helper.make_opsetid(domain, 1) for domain in others)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
+
+
+def decoder(path):
+    random = np.random.default_rng(12)
+    nodes, constants = [], []
+
+    def constant(array):
+        constants.append(numpy_helper.from_array(np.asarray(array), f"c{len(constants)}"))
+        return constants[-1].name
+
+    def node(op, inputs, outputs=None, domain="", **attributes):
+        names = [constant(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in inputs]
+        outputs = outputs or [f"v{len(nodes)}"]
+        nodes.append(helper.make_node(op, names, outputs, domain=domain, **attributes))
+        return outputs[0]
+
+    weight = lambda *dims: random.standard_normal(dims).astype(np.float32)
+
+    def product(x, inside, columns):
+        codes = random.integers(0, 256, (columns, inside // 16, 8)).astype(np.uint8)
+        scales = random.uniform(0.05, 0.1, columns * (inside // 16)).astype(np.float32)
+        return node("MatMulNBits", [x, codes, scales], domain="com.microsoft", K=inside, N=columns, bits=4, block_size=16)
+
+    scale = np.ones(WIDTH, np.float32)
+    norm = lambda x: node("SimplifiedLayerNormalization", [x, scale], axis=-1, epsilon=1e-5)
+    total = node("Gather", [node("Shape", ["attention_mask"]), np.int64(1)], axis=0)
+    total = node("Cast", [total], to=TensorProto.INT32)
+    last = node("ReduceSum", ["attention_mask", np.int64([1])], keepdims=1)
+    last = node("Cast", [node("Sub", [last, np.int64([1])])], to=TensorProto.INT32)
+    angles = np.outer(np.arange(ROOM), 100.0 ** (-np.arange(DIM // 2) / (DIM // 2))).astype(np.float32)
+    tables = [constant(np.cos(angles)), constant(np.sin(angles))]
+    x = node("Gather", [weight(WORDS, WIDTH), "input_ids"])
+    ints, floats = TensorProto.INT64, TensorProto.FLOAT
+    value = helper.make_tensor_value_info
+    inputs = [value("input_ids", ints, ["batch", "length"]), value("attention_mask", ints, ["batch", "total"])]
+    outputs = [value("logits", floats, ["batch", "length", WORDS])]
+    for layer in range(2):
+        past = [f"past_key_values.{layer}.{part}" for part in ("key", "value")]
+        present = [f"present.{layer}.{part}" for part in ("key", "value")]
+        inputs += [value(name, floats, ["batch", KV, "past", "size"]) for name in past]
+        outputs += [value(name, floats, ["batch", KV, "total", "size"]) for name in present]
+        packed = product(norm(x), WIDTH, (HEADS + 2 * KV) * DIM)
+        made = node("GroupQueryAttention", [packed, "", "", *past, last, total, *tables], [f"attended.{layer}", *present],
+                    domain="com.microsoft", num_heads=HEADS, kv_num_heads=KV, do_rotary=1)
+        x = node("Add", [x, product(made, HEADS * DIM, WIDTH)])
+    node("MatMul", [norm(x), weight(WIDTH, WORDS)], ["logits"])
+    save(nodes, "open_decoder", inputs, outputs, constants, path)
+
+
+def encoder(path):
     random = np.random.default_rng(7)
     nodes, constants = [], []
 
@@ -61,10 +117,8 @@ def main(path):
 
     value = lambda name, dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
     outputs = [value("encoded", ["batch", "length", WIDTH]), value("pooled", ["batch", WIDTH]), value("head", ["batch", "h", WIDTH])]
-    graph = helper.make_graph(nodes, "open_encoder", [value("x", ["batch", "length", WIDTH])], outputs, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    onnx.checker.check_model(model)
-    onnx.save(model, path)
+    save(nodes, "open_encoder", [value("x", ["batch", "length", WIDTH])], outputs, constants, path)
 
 
-main(sys.argv[1])
+encoder(f"{sys.argv[1]}/open_encoder.onnx")
+decoder(f"{sys.argv[1]}/open_decoder.onnx")

@@ -8,6 +8,7 @@ use common::{builder, device, near, onnx};
 use halite::{ElementType, Session, Tensor};
 
 const MODEL: &[u8] = include_bytes!("data/open_encoder.onnx");
+const DECODER: &[u8] = include_bytes!("data/open_decoder.onnx");
 const WIDTH: usize = 16;
 
 /// Some numbers that are not the same in any two rows.
@@ -37,7 +38,8 @@ fn alone(device: &halite::Device, batch: usize, length: usize) -> Vec<Vec<f32>> 
 #[test]
 fn later_sizes_share_plans_and_give_the_same() {
     let Some(device) = device() else { return };
-    let session = builder(&device).model(MODEL.to_vec()).build().unwrap();
+    // None is let go of, so that all that are made are counted.
+    let session = builder(&device).model(MODEL.to_vec()).max_loaded_versions(256).build().unwrap();
     let sizes = (1..40).map(|length| (1, length)).chain([
         (2, 7),
         (3, 8),
@@ -107,4 +109,53 @@ fn versions_have_their_weights_on_the_device_together() {
     assert!(results.iter().all(|row| near(row, &results[0])), "each version reads the whole weights");
     let held = device.memory().used - before;
     assert!((bytes..2 * bytes).contains(&held), "{held} bytes for weights of {bytes}");
+}
+
+/// Inputs of a decoder: tokens, and a mask for these and for those before.
+fn tokens(tokens: &[i64], before: usize) -> [(&'static str, Tensor); 2] {
+    let total = before + tokens.len();
+    let ids = Tensor::from_slice(tokens, [1, tokens.len()]).unwrap();
+    [("input_ids", ids), ("attention_mask", Tensor::from_slice(&vec![1i64; total], [1, total]).unwrap())]
+}
+
+/// The most likely token behind the last one, and its score.
+fn best(logits: &Tensor) -> (i64, f32) {
+    let scores: Vec<f32> = logits.to_vec().unwrap();
+    let words = logits.shape()[2];
+    let last = scores[scores.len() - words..].iter().copied().enumerate();
+    let (word, score) = last.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+    (word as i64, score)
+}
+
+#[test]
+fn a_cache_that_grows_by_every_call_shares_plans() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(DECODER.to_vec()).max_loaded_versions(256).build().unwrap();
+    // As programs do it: the size of a head is open in the file too.
+    let nothing = Tensor::zeros(ElementType::F32, [1, 1, 0, 16]).unwrap();
+    let fresh = || {
+        let mut state = session.state().unwrap();
+        let names: Vec<String> = state.names().map(str::to_owned).collect();
+        names.iter().for_each(|name| state.set(name, &nothing).unwrap());
+        state
+    };
+    let mut state = fresh();
+    let mut all: Vec<i64> = vec![3, 14, 15];
+    let mut out = state.run(tokens(&all, 0)).unwrap();
+    let mut scores = Vec::new();
+    for _ in 0..76 {
+        let (word, score) = best(&out["logits"]);
+        scores.push(score);
+        let before = all.len();
+        all.push(word);
+        out = state.run(tokens(&[word], before)).unwrap();
+    }
+    let versions = session.loaded_versions();
+    assert!(versions <= 9, "{versions} versions for 77 calls");
+    // All at once, without a cache.
+    for length in [3, 4, 5, 17, 18, 40, 65, 78] {
+        let (word, score) = best(&fresh().run(tokens(&all[..length], 0)).unwrap()["logits"]);
+        assert_eq!(word, all[length], "behind {length} tokens");
+        assert!(near(&[score], &[scores[length - 3]]), "{score} {}", scores[length - 3]);
+    }
 }

@@ -130,18 +130,14 @@ fn programs_run_for_all_sizes_within_their_bounds() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Programs of `conformance/pte/data` with masks.
-const MASKS: [&str; 3] = ["places", "masked", "rows"];
-
-/// How many elements a mask picks is read while a call is at work: one version is for all. Where a number that is computed decides
-/// sizes (`x.item()`), each has a version.
+/// Sizes that data decide (`x.item()`, places where a condition holds) are read while a call is at work: one version is for all.
 #[test]
-fn sizes_may_be_what_data_decide() {
+fn sizes_that_data_decide_need_no_other_version() {
     let Some(device) = common::device() else { return };
     let mut failures = Vec::new();
     for sequence in Sequence::all(&common::repo("conformance/pte/data")) {
         match run(&sequence, &device) {
-            Ok(versions) if versions == 1 || !MASKS.contains(&sequence.name()) => {}
+            Ok(1) => {}
             Ok(versions) => failures.push(format!("{}: {versions} versions", sequence.name())),
             Err(error) => failures.push(format!("{}: {error}", sequence.name())),
         }

@@ -1,8 +1,10 @@
 //! Guards, and the sizes that keep them, as data.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::poly::{Atom, AtomId, Poly};
+use crate::poly::{Atom, AtomId, Poly, Term};
 
 /// What a polynomial has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -44,6 +46,21 @@ impl Region {
     /// Names of the symbols.
     pub fn symbols(&self) -> &[String] {
         &self.symbols
+    }
+
+    /// The symbols that a guard fixes to one value by itself.
+    pub fn fixed(&self) -> BTreeSet<usize> {
+        let alone = |guard: &Guard| match (guard.rule, &guard.poly.terms[..]) {
+            (Rule::Zero, [Term { atoms, .. }]) => match atoms[..] {
+                [id] => match self.atoms.get(id.0 as usize)? {
+                    Atom::Symbol(symbol) => Some(*symbol as usize),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        };
+        self.guards.iter().filter_map(alone).collect()
     }
 
     /// Whether these values of the symbols, in their order, keep all guards.

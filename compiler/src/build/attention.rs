@@ -204,9 +204,7 @@ impl Builder {
             masked = self.binary(Function::Add, masked, mask)?;
         }
         if scores.causal {
-            let (queries, keys) = (queries.exact(), keys.exact());
-            let offset = keys as i64 - queries as i64;
-            let causal = self.band(queries, keys, offset, None, Some(0))?;
+            let causal = self.band(queries, keys, keys - queries, None, Some(0))?;
             masked = self.binary(Function::Add, masked, causal)?;
         }
         let weights = self.softmax(masked, 3, false)?;
@@ -240,14 +238,14 @@ impl Builder {
     /// It is too large.
     pub fn band(
         &mut self,
-        queries: u64,
-        keys: u64,
-        offset: i64,
+        queries: Size,
+        keys: Size,
+        offset: Size,
         left: Option<i64>,
         right: Option<i64>,
     ) -> Result<TensorId> {
         let rows = self.count_from(offset, queries)?;
-        let rows = self.reshape(rows, &[queries, 1])?;
+        let rows = self.reshape_to(rows, &[queries, 1.into()])?;
         self.band_around(rows, keys, left, right)
     }
 
@@ -258,7 +256,7 @@ impl Builder {
     pub fn band_around(
         &mut self,
         places: TensorId,
-        keys: u64,
+        keys: Size,
         left: Option<i64>,
         right: Option<i64>,
     ) -> Result<TensorId> {
@@ -297,7 +295,14 @@ impl Builder {
     ///
     /// # Errors
     /// There are too many.
-    pub fn count_from(&mut self, first: i64, count: u64) -> Result<TensorId> {
+    pub fn count_from(&mut self, first: impl Into<Size>, count: impl Into<Size>) -> Result<TensorId> {
+        let (first, count) = (first.into(), count.into());
+        if !first.is_constant() || !count.is_constant() {
+            let line = self.line_of_places(DType::I64, count)?;
+            let first = self.computed(DType::I64, &[], vec![first])?;
+            return self.binary(Function::Add, line, first);
+        }
+        let (first, count) = (first.signed_value(), count.value());
         self.countable(count)?;
         let numbers = (0..count as i64).map(|i| first.saturating_add(i)).collect();
         self.values(DType::I64, &[count], &Values::Int(numbers))

@@ -54,15 +54,16 @@ impl Builder {
     pub(super) fn mask_of_lengths(
         &mut self,
         lengths: TensorId,
-        [batch, queries, keys]: [u64; 3],
+        [batch, queries, keys]: [Size; 3],
         causal: bool,
     ) -> Result<TensorId> {
         let lengths = self.cast(lengths, DType::I64)?;
-        let lengths = self.reshape(lengths, &[batch, 1, 1, 1])?;
+        let one = Size::constant(1);
+        let lengths = self.reshape_to(lengths, &[batch, one, one, one])?;
         // The last key that counts: for the last query the last of all.
-        let first = if causal { -(queries as i64) } else { -1 };
-        let rows = self.count_from(first, if causal { queries } else { 1 })?;
-        let rows = self.reshape(rows, &[if causal { queries } else { 1 }, 1])?;
+        let rows = if causal { queries } else { one };
+        let places = self.count_from(-rows, rows)?;
+        let rows = self.reshape_to(places, &[rows, one])?;
         let last = self.binary(Function::Add, lengths, rows)?;
         self.band_around(last, keys, None, Some(0))
     }
@@ -75,7 +76,6 @@ impl Builder {
         sizes: [Size; 3],
     ) -> Result<(Option<TensorId>, Scores)> {
         let Some(lengths) = scores.lengths else { return Ok((mask, scores)) };
-        let sizes = sizes.map(Size::exact);
         let own = self.mask_of_lengths(lengths, sizes, scores.causal)?;
         let mask = match mask {
             Some(mask) => {

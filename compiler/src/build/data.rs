@@ -90,6 +90,37 @@ impl Builder {
         Ok(symbols)
     }
 
+    /// The only element of a tensor of integers as a size, which the host reads once however often it is asked for.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn read_number(&mut self, id: TensorId, what: &str) -> Result<Size> {
+        if let Some(known) = self.number_read(id) {
+            return Ok(known);
+        }
+        let sizes = self.read(id, what, 0, MOST_SIZE)?;
+        let [size] = sizes[..] else {
+            return Err(self.invalid(format!("{what} is {} numbers", sizes.len())));
+        };
+        if self.is_in_body() {
+            self.numbers.insert(id, size);
+        }
+        Ok(size)
+    }
+
+    /// The size that the only element of a tensor is, if it is known or was read before.
+    pub fn number_read(&self, id: TensorId) -> Option<Size> {
+        if let Some([known]) = self.size_values(id).as_deref() {
+            return Some(*known);
+        }
+        self.numbers.get(&id).copied()
+    }
+
+    /// Whether sizes may be numbers that data decide.
+    pub fn takes_data(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// The elements of a small tensor that decides sizes, each known or a scalar of `i64`.
     ///
     /// # Errors

@@ -108,6 +108,8 @@ pub struct Builder {
     data: Vec<crate::graph::DataSymbol>,
     /// The places for which a tensor holds, where they were looked for in the body.
     places_of: HashMap<TensorId, TensorId>,
+    /// Single numbers that were read in the body, as sizes.
+    numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
     /// What floats are made of, for those that make codes of them.
@@ -403,6 +405,7 @@ impl Builder {
         if let Some(trace) = &self.trace {
             trace.forget_promises(mark.promises);
         }
+        self.numbers.clear();
         self.open.truncate(mark.open);
         if let Some(region) = self.open.last_mut() {
             region.nodes.truncate(mark.nodes);

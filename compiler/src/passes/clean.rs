@@ -40,7 +40,8 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
     Ok(())
 }
 
-/// Of equal nodes over equal inputs the first is kept. Constants are equal when their bytes lie at the same place.
+/// Of equal nodes over equal inputs the first is kept. Constants are equal when their bytes lie at the same place. Where a result has
+/// other dimensions than the first one's, as copies may that name none of size 1, it becomes a view of that.
 fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let mut first: HashMap<(Written<Computed>, Vec<Source>), Vec<TensorId>> = HashMap::new();
     let mut now: HashMap<TensorId, TensorId> = HashMap::new();
@@ -60,15 +61,23 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -
             }
         };
         let key = (Written(computed), node.inputs.iter().map(|id| Source::of(graph, *id)).collect());
-        match first.get(&key) {
-            Some(outputs) => {
-                now.extend(node.outputs.iter().copied().zip(outputs.iter().copied()));
-                node.inputs.iter().for_each(|id| uses.remove(*id));
-            }
-            None => {
-                first.insert(key, node.outputs.clone());
-                kept.push(node);
-            }
+        let Some(outputs) = first.get(&key) else {
+            first.insert(key, node.outputs.clone());
+            kept.push(node);
+            continue;
+        };
+        let pairs = || node.outputs.iter().copied().zip(outputs.iter().copied());
+        if pairs().all(|(own, other)| is_like(graph, own, other)) {
+            now.extend(pairs());
+            node.inputs.iter().for_each(|id| uses.remove(*id));
+        } else if let ([own], [other]) = (&node.outputs[..], &outputs[..])
+            && has_elements_of(graph, *own, *other)
+        {
+            node.inputs.iter().for_each(|id| uses.remove(*id));
+            uses.add(*other);
+            kept.push(Node { op: NodeOp::View, inputs: vec![*other], ..node });
+        } else {
+            kept.push(node);
         }
     }
     region.nodes = kept;
@@ -76,6 +85,19 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -
         replace(result, &now, uses);
     }
     Ok(())
+}
+
+/// Whether two tensors have the same type and dimensions.
+fn is_like(graph: &Graph, one: TensorId, other: TensorId) -> bool {
+    let [one, other] = [one, other].map(|id| graph.tensor(id));
+    one.element == other.element && Written(one.sizes()) == Written(other.sizes())
+}
+
+/// Whether a tensor may be a view of another: its type is the same, and so is the number of its elements.
+fn has_elements_of(graph: &Graph, one: TensorId, other: TensorId) -> bool {
+    let [one, other] = [one, other].map(|id| graph.tensor(id));
+    let count = |sizes: &[Size]| sizes.iter().product::<Size>();
+    one.element == other.element && Written(count(one.sizes())) == Written(count(other.sizes()))
 }
 
 fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {

@@ -1,6 +1,9 @@
 //! Versions of a model's functions for many sizes each: which sizes were seen, and which version is for those at hand.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use halite_compiler::Coverage;
 use parking_lot::Mutex;
@@ -11,12 +14,16 @@ use crate::{Result, options::Limits};
 /// The first sizes of each function get versions of their own, which are the fastest; others share open ones.
 const OWN: usize = 1;
 
+/// Sizes that share with no others, after which a function has versions for single sizes only, if no more versions are shared than
+/// there are such sizes: guards may leave nothing but one size here and there.
+const TRIES: usize = 4;
+
 #[derive(Default)]
 struct State {
-    /// The functions and shapes that were seen, as many as get versions of their own.
+    /// The functions and shapes that get versions of their own: the first, and those that share with no others.
     own: HashSet<(usize, Vec<Vec<u64>>)>,
-    /// Functions that cannot be had with open sizes.
-    never: HashSet<usize>,
+    /// How many sizes of a function share with no others.
+    alone: HashMap<usize, usize>,
     /// Versions with open sizes; sizes that none of them is for get versions of their own once there are `most`.
     made: Vec<(usize, Coverage, Arc<Version>)>,
 }
@@ -35,7 +42,7 @@ impl OpenVersions {
     }
 
     /// The version of a function for inputs of these shapes, made by `make` if there is none; `None` where they get a version of
-    /// their own: the first ones do, and those of functions for which `make` gives none.
+    /// their own: the first ones do, those for which `make` gives none, and all of a function of which that is true of most.
     pub fn get(
         &self,
         place: usize,
@@ -65,7 +72,9 @@ impl OpenVersions {
                 Ok(Some(version))
             }
             _ => {
-                self.state.lock().never.insert(place);
+                let mut state = self.state.lock();
+                state.own.insert((place, shapes.to_vec()));
+                *state.alone.entry(place).or_default() += 1;
                 Ok(None)
             }
         }
@@ -79,7 +88,9 @@ impl OpenVersions {
     /// Whether sizes get a version of their own.
     fn has_own(&self, place: usize, shapes: &[Vec<u64>]) -> bool {
         let mut state = self.state.lock();
-        if state.never.contains(&place) || state.made.len() >= self.most {
+        let alone = state.alone.get(&place).copied().unwrap_or(0);
+        let shared = state.made.iter().filter(|(own, ..)| *own == place).count();
+        if state.made.len() >= self.most || (alone >= TRIES && alone > shared) {
             return true;
         }
         let key = (place, shapes.to_vec());

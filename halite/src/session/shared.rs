@@ -46,7 +46,8 @@ impl ModelProgram {
         let control = compile::control(limits);
         let options = self.compile_options();
         let unbounded = |_: &str| Some((0, MOST_SIZE));
-        let bindings = compiler::opened(bindings, &function.inputs, &unbounded).map_err(compile::error)?;
+        let bindings =
+            compiler::opened(bindings, &function.inputs, &unbounded, true).map_err(compile::error)?;
         let precision = self.precision().into();
         let made = open.model.open_version(&function.name, &bindings, precision, &options, &control);
         let (built, coverage) = match made {

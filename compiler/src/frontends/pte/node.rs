@@ -101,22 +101,23 @@ impl<'d> Node<'_, 'd> {
         self.scope.number_tensor(id)
     }
 
-    /// An integer, which stays open where it depends on sizes.
-    pub(super) fn extent(&self, i: usize) -> Result<Size> {
-        match self.scalar(i, "an integer")?.size() {
+    /// An integer, which stays open where it depends on sizes or on data.
+    pub(super) fn extent(&mut self, i: usize) -> Result<Size> {
+        let Some(known) = self.scope.scalar(self.id(i)?) else { return self.wrong(i, "an integer") };
+        match self.scope.counted(known)?.size() {
             Some(number) => Ok(number),
             None => self.wrong(i, "an integer"),
         }
     }
 
     /// The same, or another where it is none.
-    pub(super) fn extent_or(&self, i: usize, other: i64) -> Result<Size> {
+    pub(super) fn extent_or(&mut self, i: usize, other: i64) -> Result<Size> {
         if self.is_none(i)? { Ok(other.into()) } else { self.extent(i) }
     }
 
     /// Integers, which stay open where they depend on sizes; none where there are none.
-    pub(super) fn extents(&self, i: usize) -> Result<Vec<Size>> {
-        match self.value(i)? {
+    pub(super) fn extents(&mut self, i: usize) -> Result<Vec<Size>> {
+        match &self.scope.values[self.id(i)?] {
             Value::List(items) => items.iter().map(|id| self.scope.size(*id)).collect(),
             Value::Int(_) | Value::Symbol => Ok(vec![self.extent(i)?]),
             _ => Ok(self.ints(i)?.into_iter().map(Size::from).collect()),

@@ -12,6 +12,7 @@ use super::{
     value::{Declared, Passed, Value},
 };
 use crate::{
+    CompileError,
     build::Builder,
     graph::{ElementType, TensorId},
 };
@@ -166,16 +167,18 @@ impl<'a> Scope<'a> {
 
     /// An integer that has to be known.
     pub(super) fn number(&self, id: usize) -> Result<i64> {
-        self.size(id).map(Size::exact_signed)
+        let found = self.scalar(id).map(|known| self.known(known)).transpose()?.and_then(Passed::int);
+        found.ok_or_else(|| self.no_number(id))
     }
 
-    /// The same, which stays open where it depends on sizes.
-    pub(super) fn size(&self, id: usize) -> Result<Size> {
-        let found = self.scalar(id).map(|known| self.known(known)).transpose()?.and_then(Passed::size);
-        found.ok_or_else(|| {
-            let other = &self.values[id];
-            self.builder.invalid(format!("value {id} is read as a number, but is {other:?}"))
-        })
+    /// The same, which stays open where it depends on sizes or on data.
+    pub(super) fn size(&mut self, id: usize) -> Result<Size> {
+        let found = self.scalar(id).map(|known| self.counted(known)).transpose()?.and_then(Passed::size);
+        found.ok_or_else(|| self.no_number(id))
+    }
+
+    fn no_number(&self, id: usize) -> CompileError {
+        self.builder.invalid(format!("value {id} is read as a number, but is {:?}", self.values[id]))
     }
 
     /// A number that has to be known though a device may compute it.
@@ -187,6 +190,20 @@ impl<'a> Scope<'a> {
         let numbers = self.builder.need_ints(base, "a number that sizes or branches depend on")?;
         let base = numbers.first().copied().unwrap_or_default();
         Ok(Passed::Number(more + Size::from(base)))
+    }
+
+    /// A number as a size: one that a device computes is read by the host when it is there.
+    ///
+    /// # Errors
+    /// Sizes cannot be read there, so it has to be known: see [`Scope::known`].
+    pub(super) fn counted(&mut self, number: Passed) -> Result<Passed> {
+        match number {
+            Passed::Computed(base, more) if self.builder.takes_data() => {
+                self.exact = false;
+                Ok(Passed::Number(self.builder.read_number(base, "a number that sizes depend on")? + more))
+            }
+            other => self.known(other),
+        }
     }
 
     /// What is known of a value, whatever it is.

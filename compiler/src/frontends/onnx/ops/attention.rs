@@ -5,6 +5,8 @@ use halite_ops::{
     expression::{Function, Operand, Scalar},
 };
 
+use halite_sizes::Size;
+
 use super::{Import, NodeView, Result};
 use crate::{
     build::{Builder, Scores},
@@ -15,9 +17,10 @@ pub(super) const OPS: &[(&str, Import)] = &[("Attention", attention), ("RotaryEm
 
 /// `[batch, len, heads * dim]` as `[batch, heads, len, dim]`.
 pub(super) fn split_heads(b: &mut Builder, node: &NodeView<'_>, x: TensorId, heads: u64) -> Result<TensorId> {
-    match *b.dims(x) {
-        [batch, len, width] if heads > 0 && width % heads == 0 => {
-            let apart = b.reshape(x, &[batch, len, heads, width / heads])?;
+    match *b.sizes(x) {
+        [batch, len, width] if heads > 0 && width.exact() % heads == 0 => {
+            let dim = width.exact() / heads;
+            let apart = b.reshape_to(x, &[batch, len, heads.into(), dim.into()])?;
             b.transpose(apart, &[0, 2, 1, 3])
         }
         _ => Err(node.invalid(format!("{} does not split into {heads} heads", b.describe(&[x])))),
@@ -27,8 +30,8 @@ pub(super) fn split_heads(b: &mut Builder, node: &NodeView<'_>, x: TensorId, hea
 /// The other way round.
 pub(super) fn join_heads(b: &mut Builder, x: TensorId) -> Result<TensorId> {
     let joined = b.transpose(x, &[0, 2, 1, 3])?;
-    let dims = b.dims(joined).to_vec();
-    b.reshape(joined, &[dims[0], dims[1], dims[2] * dims[3]])
+    let sizes = b.sizes(joined).to_vec();
+    b.reshape_to(joined, &[sizes[0], sizes[1], sizes[2] * sizes[3]])
 }
 
 fn heads(node: &NodeView<'_>, name: &str) -> Result<u64> {
@@ -47,9 +50,9 @@ fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if b.rank(q) != 4 || b.rank(k) != 4 || b.rank(v) != 4 {
         return Err(node.invalid(format!("no attention of {}", b.describe(&[q, k, v]))));
     }
-    let mut past = 0;
+    let mut past = Size::constant(0);
     if let (Some(old_k), Some(old_v)) = (node.optional(4), node.optional(5)) {
-        past = b.dims(old_k).get(2).copied().unwrap_or(0);
+        past = b.sizes(old_k).get(2).copied().unwrap_or(past);
         k = b.concat(&[old_k, k], 2)?;
         v = b.concat(&[old_v, v], 2)?;
     }
@@ -84,8 +87,9 @@ struct Masks {
     lengths: Option<TensorId>,
 }
 
-fn masks(b: &mut Builder, node: &NodeView<'_>, [q, k]: [TensorId; 2], past: u64) -> Result<Masks> {
-    let (queries, keys, batch) = (b.dims(q)[2], b.dims(k)[2], b.dims(q)[0]);
+fn masks(b: &mut Builder, node: &NodeView<'_>, [q, k]: [TensorId; 2], past: Size) -> Result<Masks> {
+    let (queries, keys, batch) = (b.sizes(q)[2], b.sizes(k)[2], b.sizes(q)[0]);
+    let one = Size::constant(1);
     let mut all: Vec<TensorId> =
         node.optional(3).map(|id| given_mask(b, id, keys)).transpose()?.into_iter().collect();
     let causal = node.flag("is_causal", false)?;
@@ -100,11 +104,11 @@ fn masks(b: &mut Builder, node: &NodeView<'_>, [q, k]: [TensorId; 2], past: u64)
     let by_kernel = causal && left.is_none() && lengths.is_none() && queries + past == keys;
     if let Some(lengths) = lengths {
         let lengths = b.cast(lengths, DType::I64)?;
-        let lengths = b.reshape(lengths, &[batch, 1, 1, 1])?;
+        let lengths = b.reshape_to(lengths, &[batch, one, one, one])?;
         if left.is_some() || right.is_some() {
             // The queries are the last of what counts of each sequence.
-            let rows = b.count_from(-(queries as i64), queries)?;
-            let rows = b.reshape(rows, &[queries, 1])?;
+            let rows = b.count_from(-queries, queries)?;
+            let rows = b.reshape_to(rows, &[queries, one])?;
             let places = b.binary(Function::Add, lengths, rows)?;
             all.push(b.band_around(places, keys, left, right)?);
         }
@@ -113,7 +117,7 @@ fn masks(b: &mut Builder, node: &NodeView<'_>, [q, k]: [TensorId; 2], past: u64)
         })?;
         all.push(b.band_around(last, keys, None, Some(0))?);
     } else if (left.is_some() || right.is_some()) && !by_kernel {
-        all.push(b.band(queries, keys, past as i64, left, right)?);
+        all.push(b.band(queries, keys, past, left, right)?);
     }
     let mut sum = None;
     for mask in all {
@@ -126,7 +130,7 @@ fn masks(b: &mut Builder, node: &NodeView<'_>, [q, k]: [TensorId; 2], past: u64)
 }
 
 /// A mask as `f32` that is added; for keys that it does not have, minus infinity.
-pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<TensorId> {
+pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: Size) -> Result<TensorId> {
     let added = if b.element(mask) == ElementType::Bool {
         let float = |value: f64| Operand::Constant(Scalar::Float(value));
         b.map(&[mask], DType::F32, |p, x| {
@@ -136,10 +140,10 @@ pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: u64) -> Result<T
         b.as_f32(mask)?
     };
     let rank = b.rank(added);
-    match b.dims(added).last() {
-        Some(own) if *own < keys => {
+    match b.sizes(added).last().copied() {
+        Some(own) if own < keys => {
             let mut borders = vec![(0, 0); rank];
-            borders[rank - 1] = (0, (keys - own) as i64);
+            borders[rank - 1] = (0, (keys - own).exact_signed());
             b.pad(added, &borders, halite_ops::pad::Border::Constant, f64::NEG_INFINITY)
         }
         _ => Ok(added),
@@ -162,11 +166,11 @@ fn turned(
     tables: [TensorId; 2],
     positions: Option<TensorId>,
 ) -> Result<TensorId> {
-    let [batch, _, len, dim] = *b.dims(x) else {
+    let [batch, _, len, dim] = *b.sizes(x) else {
         return Err(node.invalid(format!("{} has no heads", b.describe(&[x]))));
     };
     let turned = match heads(node, "rotary_embedding_dim")? {
-        0 => dim,
+        0 => dim.exact(),
         some => some,
     };
     let interleaved = node.flag("interleaved", false)?;
@@ -174,8 +178,8 @@ fn turned(
         return b.rotary(x, positions, tables, turned, interleaved);
     }
     let [cosines, sines] = tables;
-    let rows = [batch * len, turned / 2];
-    let tables = [b.reshape(cosines, &rows)?, b.reshape(sines, &rows)?];
+    let rows = [batch * len, (turned / 2).into()];
+    let tables = [b.reshape_to(cosines, &rows)?, b.reshape_to(sines, &rows)?];
     let positions = b.count_from(0, batch * len)?;
     b.rotary(x, positions, tables, turned, interleaved)
 }

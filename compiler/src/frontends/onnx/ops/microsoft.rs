@@ -150,21 +150,21 @@ fn rotary_embedding(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId
     let (x, positions) = (node.input(0)?, node.input(1)?);
     let tables = [node.input(2)?, node.input(3)?];
     let flat = b.rank(x) == 3;
-    let half = b.dims(tables[0]).last().copied().unwrap_or(0);
+    let half = b.sizes(tables[0]).last().map_or(0, |size| size.exact());
     let number_of = |name| Ok(u64::try_from(node.int(name, 0)?).unwrap_or(0));
-    let heads = match (number_of("num_heads")?, b.dims(x).last()) {
-        (0, Some(width)) if half > 0 => width / (2 * half),
+    let heads = match (number_of("num_heads")?, b.sizes(x).last()) {
+        (0, Some(width)) if half > 0 => width.exact() / (2 * half),
         (heads, _) => heads,
     };
     let apart = if flat { split_heads(b, node, x, heads)? } else { x };
-    let [batch, _, len, dim] = *b.dims(apart) else {
+    let [batch, _, len, dim] = *b.sizes(apart) else {
         return Err(node.invalid(format!("{} has no heads", b.describe(&[x]))));
     };
     let turned = match number_of("rotary_embedding_dim")? {
-        0 => dim,
+        0 => dim.exact(),
         some => some,
     };
-    let positions = if b.tensor(positions).elements() == 1 && batch * len != 1 {
+    let positions = if b.tensor(positions).count() == 1 && batch * len != 1 {
         let rows = b.count_from(0, len)?;
         let first = b.cast(positions, DType::I64)?;
         let first = b.reshape(first, &[1, 1])?;
@@ -172,7 +172,7 @@ fn rotary_embedding(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId
             let sum = p.call(Function::Add, x);
             p.cast(Type::Of(DType::I64), sum)
         })?;
-        b.expand(all, &[batch, len])?
+        b.expand_to(all, &[batch, len])?
     } else {
         positions
     };

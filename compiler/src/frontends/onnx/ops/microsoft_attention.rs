@@ -7,6 +7,8 @@ use halite_ops::{
     reduce::ReduceKind,
 };
 
+use halite_sizes::Size;
+
 use super::{
     Import, NodeView, Result,
     attention::{join_heads, split_heads},
@@ -28,7 +30,7 @@ pub(super) const MICROSOFT: &[(&str, Import)] = &[
 struct Parts {
     qkv: [TensorId; 3],
     /// Keys of earlier calls.
-    past: u64,
+    past: Size,
 }
 
 /// What weighs keys besides queries.
@@ -60,10 +62,9 @@ pub(super) fn refuse(node: &NodeView<'_>, inputs: &[(usize, &str)]) -> Result<()
 
 /// A part of the last dimension.
 pub(super) fn columns(b: &mut Builder, x: TensorId, start: u64, count: u64) -> Result<TensorId> {
-    let dims = b.dims(x).to_vec();
-    let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+    let mut ranges: Vec<Range<Size>> = b.sizes(x).iter().map(|size| Range::all(*size)).collect();
     if let Some(last) = ranges.last_mut() {
-        *last = Range { start, step: 1, count };
+        *last = Range { start: start.into(), step: 1, count: count.into() };
     }
     b.slice(x, &ranges)
 }
@@ -74,28 +75,29 @@ fn key_mask(
     b: &mut Builder,
     node: &NodeView<'_>,
     mask: TensorId,
-    [batch, queries, keys]: [u64; 3],
+    [batch, queries, keys]: [Size; 3],
 ) -> Result<TensorId> {
     let filter = Operand::Constant(Scalar::Float(node.float("mask_filter_value", -10_000.0)?.into()));
     let zero = Operand::Constant(Scalar::Float(0.0));
     let int = |value| Operand::Constant(Scalar::Int(value, DType::I64));
-    let dims = b.dims(mask).to_vec();
+    let dims = b.sizes(mask).to_vec();
+    let one = Size::constant(1);
     let mask = b.cast(mask, DType::I64)?;
     if let [count] = dims[..] {
         let places = b.count_from(0, keys)?;
-        let part = |b: &mut Builder, start: u64| {
+        let part = |b: &mut Builder, start: Size| {
             let part = b.slice(mask, &[Range { start, step: 1, count: batch }])?;
-            b.reshape(part, &[batch, 1, 1, 1])
+            b.reshape_to(part, &[batch, one, one, one])
         };
         if count == batch {
-            let ends = part(b, 0)?;
+            let ends = part(b, 0.into())?;
             return b.map(&[places, ends], DType::F32, |p, x| {
                 let inside = p.call(Function::Lt, x);
                 p.call(Function::Select, &[inside, zero, filter])
             });
         }
-        if count == 2 * batch {
-            let (ends, starts) = (part(b, 0)?, part(b, batch)?);
+        if count == batch * 2 {
+            let (ends, starts) = (part(b, 0.into())?, part(b, batch)?);
             return b.map(&[places, ends, starts], DType::F32, |p, x| {
                 let before = p.call(Function::Lt, &x[..2]);
                 let behind = p.call(Function::Ge, &[x[0], x[2]]);
@@ -105,14 +107,18 @@ fn key_mask(
         }
     }
     let mask = match dims[..] {
-        [b_, k] if [b_, k] == [batch, keys] => b.reshape(mask, &[batch, 1, 1, keys])?,
-        [b_, q, k] if [b_, q, k] == [batch, queries, keys] => b.reshape(mask, &[batch, 1, queries, keys])?,
+        [b_, k] if [b_, k] == [batch, keys] => b.reshape_to(mask, &[batch, one, one, keys])?,
+        [b_, q, k] if [b_, q, k] == [batch, queries, keys] => {
+            b.reshape_to(mask, &[batch, one, queries, keys])?
+        }
         // A square for the longest sequence: the rows of these queries.
-        [b_, 1, rows, most] if b_ == batch && rows >= keys && most >= keys && keys >= queries => {
+        [b_, middle, rows, most]
+            if b_ == batch && middle == 1 && rows >= keys && most >= keys && keys >= queries =>
+        {
             let rows = Range { start: keys - queries, step: 1, count: queries };
             b.slice(
                 mask,
-                &[Range::all(batch), Range::all(1), rows, Range { start: 0, step: 1, count: keys }],
+                &[Range::all(batch), Range::all(one), rows, Range { start: 0.into(), step: 1, count: keys }],
             )?
         }
         _ => {
@@ -131,11 +137,11 @@ fn key_mask(
 /// Attention, `[batch, queries, heads * dim]`.
 fn attend(b: &mut Builder, node: &NodeView<'_>, parts: &Parts, weighing: Weighing) -> Result<TensorId> {
     let [q, k, _] = parts.qkv;
-    let (queries, keys) = match (b.dims(q), b.dims(k)) {
+    let (queries, keys) = match (b.sizes(q), b.sizes(k)) {
         ([_, _, queries, _], [_, _, keys, _]) => (*queries, *keys),
         _ => return Err(node.invalid(format!("no attention of {}", b.describe(&parts.qkv)))),
     };
-    let batch = b.dims(q)[0];
+    let batch = b.sizes(q)[0];
     let mut mask = weighing.keys.map(|id| key_mask(b, node, id, [batch, queries, keys])).transpose()?;
     if let Some(bias) = weighing.bias {
         let bias = b.as_f32(bias)?;
@@ -196,7 +202,7 @@ fn of_packed(
         return Err(node.unsupported("Attention that turns positions; RotaryEmbedding before it does"));
     }
     let heads = heads(node, "num_heads")?;
-    let widths = widths(node, b.dims(packed).last().copied().unwrap_or(0))?;
+    let widths = widths(node, b.sizes(packed).last().map_or(0, |size| size.exact()))?;
     let mut start = 0;
     let mut qkv = [packed; 3];
     for (part, width) in qkv.iter_mut().zip(widths) {
@@ -204,16 +210,20 @@ fn of_packed(
         *part = split_heads(b, node, own, heads)?;
         start += width;
     }
-    let mut parts = Parts { qkv, past: 0 };
+    let mut parts = Parts { qkv, past: 0.into() };
     if let Some(past) = past {
-        let &[2, batch, heads, len, dim] = b.dims(past) else {
+        let dims = b.sizes(past).to_vec();
+        let [both, batch, heads, len, dim] = dims[..] else {
             return Err(node.invalid(format!("{} is not the past of keys and values", b.describe(&[past]))));
         };
-        for index in 0..2 {
+        if both != 2 {
+            return Err(node.invalid(format!("{} is not the past of keys and values", b.describe(&[past]))));
+        }
+        for index in 0..2u64 {
             let mut ranges = [batch, heads, len, dim].map(Range::all).to_vec();
-            ranges.insert(0, Range { start: index, step: 1, count: 1 });
+            ranges.insert(0, Range { start: index.into(), step: 1, count: 1.into() });
             let own = b.slice(past, &ranges)?;
-            let own = b.reshape(own, &[batch, heads, len, dim])?;
+            let own = b.reshape_to(own, &[batch, heads, len, dim])?;
             let place = &mut parts.qkv[index as usize + 1];
             *place = behind(b, Some(own), *place)?;
         }
@@ -226,8 +236,8 @@ fn of_packed(
         let each: Result<Vec<TensorId>> = parts.qkv[1..]
             .iter()
             .map(|id| {
-                let dims = [&[1], b.dims(*id)].concat();
-                b.reshape(*id, &dims)
+                let dims = [&[1.into()], b.sizes(*id)].concat();
+                b.reshape_to(*id, &dims)
             })
             .collect();
         outputs.push(b.concat(&each?, 0)?);
@@ -262,7 +272,7 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
         if bias.is_some() {
             return Err(node.unsupported("a bias of queries, keys and values that lie in one tensor"));
         }
-        let [batch, len, own, parts, dim] = *b.dims(packed) else {
+        let [batch, len, own, parts, dim] = *b.sizes(packed) else {
             return Err(node.invalid(format!("{} are no keys and values", b.describe(&[packed]))));
         };
         if own != heads || parts != count {
@@ -270,10 +280,10 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
         }
         let ordered = b.transpose(packed, &[3, 0, 2, 1, 4])?;
         let part = |b: &mut Builder, index: u64| {
-            let mut ranges = [batch, heads, len, dim].map(Range::all).to_vec();
-            ranges.insert(0, Range { start: index, step: 1, count: 1 });
-            let own = b.slice(ordered, &ranges)?;
-            b.reshape(own, &[batch, heads, len, dim])
+            let mut ranges = [batch, own, len, dim].map(Range::all).to_vec();
+            ranges.insert(0, Range { start: index.into(), step: 1, count: 1.into() });
+            let part = b.slice(ordered, &ranges)?;
+            b.reshape_to(part, &[batch, own, len, dim])
         };
         if count == 3 {
             return Ok([part(b, 0)?, part(b, 1)?, part(b, 2)?]);
@@ -288,7 +298,7 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
             continue;
         }
         if let Some(bias) = bias {
-            let width = b.dims(*part).last().copied().unwrap_or(0);
+            let width = b.sizes(*part).last().map_or(0, |size| size.exact());
             let own = columns(b, bias, start, width)?;
             *part = b.binary(Function::Add, *part, own)?;
             start += width;
@@ -306,7 +316,7 @@ fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let heads = heads(node, "num_heads")?;
     let [q, mut k, mut v] = given(b, node, heads)?;
     let (past_k, past_v) = (node.optional(6), node.optional(7));
-    let past = past_k.and_then(|past| b.dims(past).get(2).copied()).unwrap_or(0);
+    let past = past_k.and_then(|past| b.sizes(past).get(2).copied()).unwrap_or(0.into());
     (k, v) = (behind(b, past_k, k)?, behind(b, past_v, v)?);
     let weighing = Weighing {
         keys: node.optional(4),
@@ -320,7 +330,7 @@ fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 /// Sums of rows for words, places and segments, normalized.
 fn embed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (words, segments) = (node.input(0)?, node.optional(1));
-    let &[batch, len] = b.dims(words) else {
+    let &[batch, len] = b.sizes(words) else {
         return Err(node.invalid(format!("{} is no batch of words", b.describe(&[words]))));
     };
     let mut sum = b.gather(node.input(2)?, words, 0)?;
@@ -328,7 +338,7 @@ fn embed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         Some(places) => places,
         None => {
             let row = b.count_from(0, len)?;
-            b.reshape(row, &[1, len])?
+            b.reshape_to(row, &[1.into(), len])?
         }
     };
     let of_places = b.gather(node.input(3)?, places, 0)?;
@@ -345,7 +355,7 @@ fn embed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         Some(mask) => b.reduce(ReduceKind::Sum, mask, &[1], false)?,
         None => {
             let none = b.values(DType::I32, &[], &Values::Int(vec![0]))?;
-            b.expand(none, &[batch])?
+            b.expand_to(none, &[batch])?
         }
     };
     Ok(vec![made, lengths, sum])

@@ -1,7 +1,8 @@
 //! `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch with
 //! a length of its own.
 
-use halite_ops::{DType, Values, expression::Function, pad::Border};
+use halite_ops::{DType, expression::Function, pad::Border};
+use halite_sizes::Size;
 
 use super::{
     Import, NodeView, Result,
@@ -19,7 +20,7 @@ pub(super) const MICROSOFT: &[(&str, Import)] = &[("GroupQueryAttention", group_
 #[derive(Clone, Copy)]
 enum Past {
     /// As many in each sequence.
-    Known(u64),
+    Known(Size),
     /// `i64[batch]`.
     Each(TensorId),
 }
@@ -27,70 +28,74 @@ enum Past {
 /// The sizes of a call.
 #[derive(Clone, Copy)]
 struct Call {
-    batch: u64,
+    batch: Size,
     /// Queries of each sequence.
-    len: u64,
+    len: Size,
     /// Keys that the results have room for.
-    room: u64,
+    room: Size,
     past: Past,
 }
 
 impl Call {
     /// The sizes, from the queries' and those of the keys of earlier calls. Only where these grow by every call, or there are
     /// none, is the number of all keys needed to be known: elsewhere lengths are read when the call runs.
-    fn of(b: &mut Builder, node: &NodeView<'_>, [batch, len]: [u64; 2]) -> Result<Call> {
+    fn of(b: &mut Builder, node: &NodeView<'_>, [batch, len]: [Size; 2]) -> Result<Call> {
         let what = "the number of keys (total_sequence_length)";
         let lengths = node.input(5)?;
-        if b.tensor(lengths).elements() != batch {
+        if b.tensor(lengths).count() != batch {
             return Err(node.invalid(format!("{} are not {batch} lengths", b.describe(&[lengths]))));
         }
         let held = match node.optional(3) {
-            Some(past) => *b.dims(past).get(2).ok_or_else(|| {
+            Some(past) => *b.sizes(past).get(2).ok_or_else(|| {
                 node.invalid(format!("{} are no keys of earlier calls", b.describe(&[past])))
             })?,
-            None => 0,
+            None => 0.into(),
         };
         let total = node.input(6)?;
-        let total = match (b.ints(total), held) {
-            (None, 1..) => held,
+        let total = match b.size_values(total).as_deref() {
+            Some([total]) => *total,
+            None if held > 0 => held,
             _ => match b.need_ints(total, what)?[..] {
-                [total] => u64::try_from(total).unwrap_or(0),
-                _ => 0,
+                [total] => total.into(),
+                _ => 0.into(),
             },
         };
         if total < len {
             return Err(node.invalid(format!("{what} is not at least that of queries, {len}")));
         }
-        // Where all keys are new, none is old, also of a sequence that is shorter than its row. A single sequence that fills what it has grows by this call.
+        // Where all keys are new, none is old, also of a sequence that is shorter than its row. A single sequence that fills what it
+        // has grows by this call.
         let grows = batch == 1 && held + len == total;
         let past = if held == 0 && total > len {
             return Err(node.invalid("the keys of earlier calls are missing"));
         } else if total == len {
-            Past::Known(0)
+            Past::Known(0.into())
         } else if grows {
             Past::Known(held)
         } else {
             // The lengths are those of everything, less one.
-            let lengths = b.reshape(lengths, &[batch])?;
-            let past = b.plus(lengths, 1 - len as i64)?;
+            let lengths = b.reshape_to(lengths, &[batch])?;
+            let less = b.computed(DType::I64, &[], vec![Size::constant(1) - len])?;
+            let lengths = b.cast(lengths, DType::I64)?;
+            let past = b.binary(Function::Add, lengths, less)?;
             let past = b.at_least(past, 0)?;
-            match b.ints(past).as_deref() {
-                Some([past]) if (0..=held as i64).contains(past) => Past::Known(*past as u64),
+            match b.size_values(past).as_deref() {
+                Some([past]) if *past <= held => Past::Known(*past),
                 _ => Past::Each(past),
             }
         };
-        Ok(Call { batch, len, room: held.max(total), past })
+        Ok(Call { batch, len, room: if total <= held { held } else { total }, past })
     }
 
     /// Places of the queries among the keys, `i64[batch, len]`.
     fn places(self, b: &mut Builder) -> Result<TensorId> {
         match self.past {
             Past::Known(past) => {
-                let row = b.count_from(past as i64, self.len)?;
-                b.expand(row, &[self.batch, self.len])
+                let row = b.count_from(past, self.len)?;
+                b.expand_to(row, &[self.batch, self.len])
             }
             Past::Each(past) => {
-                let past = b.reshape(past, &[self.batch, 1])?;
+                let past = b.reshape_to(past, &[self.batch, 1.into()])?;
                 let row = b.count_from(0, self.len)?;
                 b.binary(Function::Add, past, row)
             }
@@ -99,11 +104,11 @@ impl Call {
 
     /// Keys or values with those of earlier calls: as many as there is room for.
     fn present(self, b: &mut Builder, past: Option<TensorId>, own: TensorId) -> Result<TensorId> {
-        let &[batch, heads, _, dim] = b.dims(own) else {
+        let &[batch, heads, _, dim] = b.sizes(own) else {
             return Err(b.invalid("keys have four dimensions"));
         };
         let Some(past) = past else { return Ok(own) };
-        let &[b_past, h_past, held, d_past] = b.dims(past) else {
+        let &[b_past, h_past, held, d_past] = b.sizes(past) else {
             return Err(b.invalid(format!("{} are no keys of earlier calls", b.describe(&[past]))));
         };
         if [b_past, h_past, d_past] != [batch, heads, dim] {
@@ -119,12 +124,10 @@ impl Call {
         {
             return b.concat(&[past, own], 2);
         }
-        let more = self.room.saturating_sub(held) as i64;
+        let more = if self.room == held { 0 } else { (self.room - held).exact_signed() };
         let past = b.pad(past, &[(0, 0), (0, 0), (0, more), (0, 0)], Border::Constant, 0.0)?;
         let starts = match self.past {
-            Past::Known(before) => {
-                b.values(DType::I64, &[batch], &Values::Int(vec![before as i64; batch as usize]))?
-            }
+            Past::Known(before) => self.each(b, before)?,
             Past::Each(before) => before,
         };
         b.append(own, past, starts)
@@ -134,12 +137,18 @@ impl Call {
     fn lengths(self, b: &mut Builder) -> Result<Option<TensorId>> {
         match self.past {
             Past::Known(past) if past + self.len == self.room => Ok(None),
-            Past::Known(past) => {
-                let all = vec![(past + self.len) as i64; self.batch as usize];
-                b.values(DType::I32, &[self.batch], &Values::Int(all)).map(Some)
+            Past::Known(past) => self.each(b, past + self.len).map(Some),
+            Past::Each(past) => {
+                let len = b.computed(DType::I64, &[], vec![self.len])?;
+                b.binary(Function::Add, past, len).map(Some)
             }
-            Past::Each(past) => b.plus(past, self.len as i64).map(Some),
         }
+    }
+
+    /// A number for each sequence, `i64[batch]`.
+    fn each(self, b: &mut Builder, number: Size) -> Result<TensorId> {
+        let number = b.computed(DType::I64, &[1], vec![number])?;
+        b.expand_to(number, &[self.batch])
     }
 }
 
@@ -149,7 +158,7 @@ fn given(b: &mut Builder, node: &NodeView<'_>, own: u64, others: u64) -> Result<
     let (q, k, v) = match (node.optional(1), node.optional(2)) {
         (Some(k), Some(v)) => (q, k, v),
         _ => {
-            let width = b.dims(q).last().copied().unwrap_or(0);
+            let width = b.sizes(q).last().map_or(0, |size| size.exact());
             let all = others.checked_mul(2).and_then(|others| own.checked_add(others));
             let Some(dim) = all.filter(|all| width % all == 0).map(|all| width / all) else {
                 let reason = format!("{} is not of {own} and {others} heads", b.describe(&[q]));
@@ -170,11 +179,11 @@ fn group_query(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     }
     let (own, others) = (heads(node, "num_heads")?, heads(node, "kv_num_heads")?);
     let [mut q, mut k, v] = given(b, node, own, others)?;
-    let &[batch, _, len, dim] = b.dims(q) else { return Err(node.invalid("queries have heads")) };
-    let call = Call::of(b, node, [batch, len])?;
+    let &[batch, _, len, dim] = b.sizes(q) else { return Err(node.invalid("queries have heads")) };
+    let (call, dim) = (Call::of(b, node, [batch, len])?, dim.exact());
     if node.flag("do_rotary", false)? {
         let tables = [node.input(7)?, node.input(8)?];
-        let turned = b.dims(tables[0]).get(1).map_or(0, |half| half.saturating_mul(2)).min(dim);
+        let turned = b.sizes(tables[0]).get(1).map_or(0, |half| half.exact().saturating_mul(2)).min(dim);
         let places = match node.optional(9) {
             Some(places) => places,
             None => call.places(b)?,
@@ -189,7 +198,8 @@ fn group_query(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let mut mask = node.optional(10).map(|bias| given_mask(b, bias, call.room)).transpose()?;
     if !by_kernel {
         let places = call.places(b)?;
-        let places = b.reshape(places, &[batch, 1, len, 1])?;
+        let one = Size::constant(1);
+        let places = b.reshape_to(places, &[batch, one, len, one])?;
         let band = b.band_around(places, call.room, left, Some(0))?;
         mask = Some(match mask {
             Some(bias) => b.binary(Function::Add, band, bias)?,

@@ -66,10 +66,13 @@ fn fill(n: &mut Node<'_, '_>, dims: &[Size], value: f64) -> Result<()> {
 
 /// Numbers from `start` on, in steps, before that of argument `end`.
 fn arange(n: &mut Node<'_, '_>, start: f64, end: usize, step: f64) -> Result<()> {
-    if let (true, true, Some(Passed::Number(end))) = (start == 0.0, step == 1.0, n.known(end)?)
-        && !end.is_constant()
+    if let (true, true, Some(Passed::Number(_) | Passed::Computed(..))) =
+        (start == 0.0, step == 1.0, n.known(end)?)
     {
-        return open_arange(n, end);
+        let count = n.extent(end)?;
+        if !count.is_constant() {
+            return open_arange(n, count);
+        }
     }
     let end = n.float(end)?;
     let count = ((end - start) / step).ceil();
@@ -93,7 +96,7 @@ fn arange(n: &mut Node<'_, '_>, start: f64, end: usize, step: f64) -> Result<()>
 fn open_arange(n: &mut Node<'_, '_>, count: Size) -> Result<()> {
     let (element, declared) = (n.element()?, &n.declared()?.dims);
     let most = declared.first().copied().unwrap_or(0);
-    if most > MOST || count < 0 || count > most {
+    if most > MOST || count < 0 || !count.stays_within(most) {
         return Err(n.invalid(format!("{count} numbers of at most {most}; at most {MOST} are supported")));
     }
     let all = n.b().count_from(0, most)?;

@@ -84,9 +84,14 @@ fn slice(n: &mut Node<'_, '_>) -> Result<()> {
         return n.finish(made);
     }
     let size = from[axis];
+    let (start, end) = (n.extent_or(2, 0)?, n.extent_or(3, END)?);
+    // A place that data decide counts from the front.
+    if [start, end].iter().any(|at| at.is_data() && !Size::from(0).stays_within(*at)) {
+        return Err(n.invalid(format!("a slice from {start} to {end}")));
+    }
     let place = |at: Size| if at < 0 { (at + size).max(0) } else { at.min(size) };
-    let start = place(n.extent_or(2, 0)?);
-    let end = match n.extent_or(3, END)? {
+    let start = place(start);
+    let end = match end {
         end if end.is_constant() && end.signed_value() >= END => size,
         end => place(end),
     };
@@ -120,7 +125,8 @@ fn select(n: &mut Node<'_, '_>) -> Result<()> {
     let x = n.tensor(0)?;
     let mut left = sizes(n, x);
     let axis = n.axis(1, left.len())?;
-    if let Some(Passed::Computed(..)) = n.known(2)? {
+    let at = n.known(2)?;
+    if matches!(at, Some(Passed::Computed(..))) || at.and_then(Passed::size).is_some_and(Size::is_data) {
         let place = n.number_tensor(2)?;
         let made = n.b().gather(x, place, axis)?;
         return n.finish(made);

@@ -5,7 +5,7 @@ use halite_sizes::Size;
 
 use super::{Node, Result, Table};
 use crate::{
-    build::Range,
+    build::{Builder, Range},
     frontends::pte::value::{Passed, number_of},
 };
 
@@ -119,12 +119,19 @@ pub(super) fn arithmetic(n: &mut Node<'_, '_>, function: Arithmetic) -> Result<(
 
 /// The result of a function where a device computes an argument; none where both are known, or have to be.
 fn computed(n: &mut Node<'_, '_>, function: Arithmetic) -> Result<Option<Passed>> {
-    let of = |known: Option<Passed>| match known {
-        Some(Passed::Computed(base, more)) => Some((Some(base), more)),
+    let (known_a, known_b) = (n.known(0)?, n.known(1)?);
+    let of = |builder: &Builder, known: Option<Passed>| match known {
+        // What was read once stays a size.
+        Some(Passed::Computed(base, more)) => Some(match builder.number_read(base) {
+            Some(size) => (None, size + more),
+            None => (Some(base), more),
+        }),
         Some(known) => known.size().map(|size| (None, size)),
         None => None,
     };
-    let (Some((a, more_a)), Some((b, more_b))) = (of(n.known(0)?), of(n.known(1)?)) else { return Ok(None) };
+    let (Some((a, more_a)), Some((b, more_b))) = (of(n.b(), known_a), of(n.b(), known_b)) else {
+        return Ok(None);
+    };
     Ok(match (a, b, function) {
         (None, None, _) => None,
         (Some(base), None, Arithmetic::Add) | (None, Some(base), Arithmetic::Add) => {

@@ -9,6 +9,7 @@
 mod container;
 mod data;
 mod error;
+mod etdump;
 mod program;
 mod read_program;
 mod read_vulkan;
@@ -18,6 +19,7 @@ mod xnnpack;
 
 pub use data::DataFile;
 pub use error::PteError;
+pub use etdump::{TimedEvent, write_etdump};
 pub use program::{Allocation, Delegate, Dynamism, Instruction, Plan, Program, ScalarType, Tensor, Value};
 pub use schema::PROGRAM_IDENTIFIER;
 pub use vulkan::{Call, Constant, DataType, Value as VulkanValue, VulkanGraph, VulkanTensor};

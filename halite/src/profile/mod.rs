@@ -1,5 +1,6 @@
 //! Where the time of one call went: the call's phases on the host, and every command that its devices ran.
 
+mod etdump;
 mod trace;
 
 use std::{sync::Arc, time::Duration};
@@ -209,5 +210,11 @@ impl Profile {
     /// Several calls one after the other in one trace.
     pub fn to_trace_of(calls: &[Profile]) -> String {
         trace::events(calls).to_string()
+    }
+
+    /// Calls as an ETDump file, which ExecuTorch's `Inspector` reads: of each call the whole and its operations, in nanoseconds.
+    /// Instructions of a `.pte` file's method keep their numbers; calls in delegates are events of their own, by their places.
+    pub fn to_etdump_of(calls: &[Profile]) -> Vec<u8> {
+        etdump::of(calls)
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct MeasureFlags {
     #[arg(long = "benchmark_filter", default_value = "", value_name = "PATTERN", allow_hyphen_values = true)]
     filter: String,
     /// Measures on every device at hand, in one table, and says which of them is the fastest, the processor included
-    #[arg(long = "all-devices", alias = "all_devices", conflicts_with_all = ["ops", "trace", "html", "out"])]
+    #[arg(long = "all-devices", alias = "all_devices", conflicts_with_all = ["ops", "trace", "etdump", "html", "out"])]
     all_devices: bool,
     /// Shows where a call spends its time: every operation of the model with its kernel, what the device reaches of its
     /// ceilings, copies, gaps, and the host
@@ -104,12 +104,15 @@ pub(crate) struct MeasureFlags {
     /// Writes the last calls as a trace that https://ui.perfetto.dev opens (Chrome's trace events)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Writes the profiled calls as an ETDump file, which ExecuTorch's Inspector reads
+    #[arg(long, value_name = "FILE")]
+    etdump: Option<PathBuf>,
     /// Writes what --ops says as a page for a browser
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Measures a language model (.gguf) instead of its functions: tokens per second of prompts (pp512) and of generation
     /// (tg128), with --benchmark_repetitions of each
-    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "TEST", conflicts_with_all = ["ops", "trace", "html", "out", "all_devices"])]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "TEST", conflicts_with_all = ["ops", "trace", "etdump", "html", "out", "all_devices"])]
     generate: Vec<generate::Test>,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
@@ -281,8 +284,8 @@ fn run(flags: &Flags) -> Result<()> {
 
 /// Profiles calls where a flag asks for it, and writes the trace and the page; what `--ops` shows, if it was given.
 fn profile(flags: &Flags, prepared: &runner::Prepared, runs: &[runner::Run]) -> Result<Option<OpsReport>> {
-    let MeasureFlags { ops, trace, html, .. } = &flags.measure;
-    if !*ops && trace.is_none() && html.is_none() {
+    let MeasureFlags { ops, trace, etdump, html, .. } = &flags.measure;
+    if !*ops && trace.is_none() && etdump.is_none() && html.is_none() {
         return Ok(None);
     }
     let report = ops::profile(flags, prepared, runs)?;

@@ -1,4 +1,4 @@
-//! `bench --ops` and `--trace`: profiled calls, and the account of what they consist of.
+//! `bench --ops`, `--trace` and `--etdump`: profiled calls, and the account of what they consist of.
 
 mod ceilings;
 mod json;
@@ -46,10 +46,13 @@ pub(super) fn profile(flags: &Flags, prepared: &Prepared, runs: &[Run]) -> Resul
         no_ceilings,
         functions: Vec::new(),
     };
-    let mut traced: Vec<Profile> = Vec::new();
+    let (mut traced, mut dumped): (Vec<Profile>, Vec<Profile>) = (Vec::new(), Vec::new());
     for (function, run) in prepared.functions.iter().zip(runs) {
         let profiles = calls(flags, prepared, function)?;
         traced.extend(profiles.iter().rev().take(TRACED).rev().cloned());
+        if flags.measure.etdump.is_some() {
+            dumped.extend(profiles.iter().cloned());
+        }
         let plain = run.repetitions.iter().map(|r| r.calls.p50).fold(f64::INFINITY, f64::min);
         let account = Account { plain, ..Account::of(&profiles, &ceilings) };
         report.functions.push((function.info().full_name(), account));
@@ -57,6 +60,10 @@ pub(super) fn profile(flags: &Flags, prepared: &Prepared, runs: &[Run]) -> Resul
     if let Some(path) = &flags.measure.trace {
         std::fs::write(path, Profile::to_trace_of(&traced))
             .map_err(|e| Failure::file("cannot write the trace", path, &e))?;
+    }
+    if let Some(path) = &flags.measure.etdump {
+        std::fs::write(path, Profile::to_etdump_of(&dumped))
+            .map_err(|e| Failure::file("cannot write the ETDump file", path, &e))?;
     }
     Ok(report)
 }

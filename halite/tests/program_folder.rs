@@ -2,7 +2,9 @@
 //!
 //! Set `HALITE_PTE_PROGRAMS` to a folder with a `manifest.jsonl`, such as `conformance/models/export_pte_networks.py` makes;
 //! without it, this does nothing. `HALITE_PTE_ONLY` takes those whose names contain a text. The sets of a program run in order on
-//! one session. `HALITE_PTE_TIMES` is how many calls are timed; those are no check.
+//! one session. Where a line has `tokens`, the largest numbers have to be at the same places, too, or to be within `spread` of
+//! those that are there. `HALITE_PTE_TIMES` is how many calls are timed; those are no check. `HALITE_PTE_F16` makes all floats
+//! inside halves, on processors too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -38,6 +40,10 @@ struct Found {
     compile: Duration,
     call: Option<Duration>,
     versions: usize,
+    /// Calls whose largest number is another than the expected one, which is nearly as large.
+    other_tokens: usize,
+    /// Bytes that the session holds on the device after its calls.
+    held: u64,
 }
 
 impl Case {
@@ -63,8 +69,12 @@ impl Case {
         let text = |error: halite::Error| format!("refused: {error}").replace('\n', " ");
         let program = self.folder.join(self.json["pte"].as_str().unwrap());
         let mut found = Found::default();
-        let began = Instant::now();
-        let session = common::builder(device).model(program).build().map_err(text)?;
+        let (began, before) = (Instant::now(), device.memory().used);
+        let mut builder = common::builder(device).model(program);
+        if std::env::var_os("HALITE_PTE_F16").is_some() {
+            builder = builder.precision(halite::Precision::F16);
+        }
+        let session = builder.build().map_err(text)?;
         for set in 0..self.json["sets"].as_array().unwrap().len() {
             let outputs = session.run(self.tensors(set, "inputs")).map_err(text)?;
             if set == 0 {
@@ -73,6 +83,7 @@ impl Case {
             self.compare(set, &outputs, &mut found)?;
         }
         found.versions = session.loaded_versions();
+        found.held = device.memory().used.saturating_sub(before);
         for _ in 0..calls {
             let inputs = self.tensors(0, "inputs");
             let began = Instant::now();
@@ -104,7 +115,17 @@ impl Case {
                     wanted.shape()
                 ));
             }
-            for (a, b) in numbers(&outputs[i]).iter().zip(&numbers(wanted)) {
+            let (given, wanted) = (numbers(&outputs[i]), numbers(wanted));
+            if let (Some(true), Some(own), Some(token)) =
+                (self.json["tokens"].as_bool(), largest(&given), largest(&wanted))
+                && own != token
+            {
+                found.other_tokens += 1;
+                if wanted[token] - wanted[own] > bound("spread", 0.0) {
+                    return Err(format!("wrong: call {set} gives token {own} for {token}"));
+                }
+            }
+            for (a, b) in given.iter().zip(&wanted) {
                 let same = a == b || a.is_nan() && b.is_nan();
                 let apart = if same { 0.0 } else { (a - b).abs() };
                 found.most = found.most.max(apart);
@@ -125,6 +146,11 @@ impl Case {
             None => Ok(()),
         }
     }
+}
+
+/// The place of the largest number.
+fn largest(numbers: &[f64]) -> Option<usize> {
+    (0..numbers.len()).max_by(|a, b| numbers[*a].total_cmp(&numbers[*b]))
 }
 
 fn numbers(tensor: &Tensor) -> Vec<f64> {
@@ -149,13 +175,15 @@ fn programs_of_a_folder_compute_what_pytorch_computes() {
         let result = catch_unwind(AssertUnwindSafe(|| case.run(&device, calls)));
         match result.unwrap_or_else(|_| Err("panicked".to_owned())) {
             Ok(f) => println!(
-                "pass {}: {:.2e} of {:.2e}, rms {:.2e}, first call {:?}, {} versions, best call {:?}",
+                "pass {}: {:.2e} of {:.2e}, rms {:.2e}, first call {:?}, {} versions, {} bytes held, {} other tokens, best call {:?}",
                 case.name(),
                 f.most,
                 f.largest,
                 f.rms,
                 f.compile,
                 f.versions,
+                f.held,
+                f.other_tokens,
                 f.call
             ),
             Err(error) => {

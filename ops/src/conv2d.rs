@@ -192,6 +192,35 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
             activation: Activation::Silu,
             ..conv([1, 3, 21, 26], [30, 3, 7, 7])
         },
+        // One place: a product of few rows, with long and short sums, and a kernel as large as the image.
+        Conv2d { bias: true, activation: Activation::Relu, ..conv([1, 100, 1, 1], [24, 100, 1, 1]) },
+        Conv2d {
+            bias: true,
+            residual: true,
+            activation: Activation::Sigmoid,
+            ..conv([2, 9, 1, 1], [33, 9, 1, 1])
+        },
+        Conv2d { bias: true, activation: Activation::Silu, ..conv([3, 40, 3, 5], [18, 40, 3, 5]) },
+        Conv2d { dilations: [2, 3], ..conv([1, 1100, 1, 1], [6, 1100, 1, 1]) },
+        // Places of 1x1 that are no whole words, with channels that are.
+        Conv2d {
+            bias: true,
+            residual: true,
+            activation: Activation::Relu,
+            ..conv([2, 40, 7, 7], [33, 40, 1, 1])
+        },
+        Conv2d { bias: true, activation: Activation::HardSwish, ..conv([1, 72, 6, 10], [70, 72, 1, 1]) },
+        Conv2d { bias: true, ..conv([3, 296, 4, 6], [20, 296, 1, 1]) },
+        // Windows with strides of 1 and channels in eights, with dilation and padding of one side, and several images.
+        same(Conv2d {
+            bias: true,
+            residual: true,
+            activation: Activation::Relu,
+            ..conv([2, 40, 7, 7], [33, 40, 3, 3])
+        }),
+        Conv2d { dilations: [2, 3], pads: [1, 3, 3, 3], bias: true, ..conv([1, 16, 9, 13], [20, 16, 3, 3]) },
+        Conv2d { pads: [0, 2, 1, 2], ..conv([1, 8, 11, 10], [18, 8, 2, 5]) },
+        same(Conv2d { activation: Activation::Silu, ..conv([1, 72, 16, 14], [70, 72, 3, 3]) }),
         // More padding than image; no place, no image, no filter, no channel.
         Conv2d { pads: [4, 4, 4, 4], ..conv([1, 2, 1, 2], [3, 2, 3, 3]) },
         Conv2d { residual: true, ..conv([1, 2, 2, 2], [3, 2, 3, 3]) },

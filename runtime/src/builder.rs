@@ -17,7 +17,7 @@ use crate::{
     hints::ModuleHints,
     info::FunctionInfo,
     mapping::{LoadMode, load_file},
-    parameters::{ParameterIndex, ParameterModule},
+    parameters::{ParameterIndex, ParameterModule, SharedParameters},
     progress::ProgressSink,
     session::{ModuleInfo, Session},
     shared::{Files, Shared},
@@ -48,6 +48,7 @@ pub struct SessionBuilder {
     native_modules: Vec<Arc<dyn NativeModule>>,
     parameters: Vec<(String, PathBuf)>,
     parameter_index: Option<ParameterIndex>,
+    shared_parameters: Option<Arc<SharedParameters>>,
     load_mode: LoadMode,
     trace: Option<TraceSink>,
     progress: Option<ProgressSink>,
@@ -146,6 +147,14 @@ impl SessionBuilder {
         self
     }
 
+    /// Has parameters that lie in memory on the device together with other sessions on it that are given the same
+    /// [`SharedParameters`]. For modules that write to none of them.
+    #[must_use]
+    pub fn shared_parameters(mut self, shared: Arc<SharedParameters>) -> Self {
+        self.shared_parameters = Some(shared);
+        self
+    }
+
     /// How module and parameter files are brought into memory.
     #[must_use]
     pub fn load_mode(mut self, mode: LoadMode) -> Self {
@@ -194,7 +203,8 @@ impl SessionBuilder {
             let trace = self.trace.take().unwrap_or_else(|| Arc::new(print_trace));
             let hal = HalModule::new(&devices, hints.clone(), trace);
             natives.push(Arc::new(hal.with_progress(self.progress.clone())));
-            let parameters = Arc::new(ParameterModule::new(index).with_progress(self.progress.take()));
+            let parameters = ParameterModule::new(index).with_progress(self.progress.take());
+            let parameters = Arc::new(parameters.with_shared(self.shared_parameters.take()));
             files.parameters = Some(parameters.clone());
             natives.push(parameters);
         }

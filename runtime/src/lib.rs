@@ -69,7 +69,7 @@ pub use halite_hal::Deadline;
 pub use halite_vm::{Kind, Limits};
 pub use info::FunctionInfo;
 pub use mapping::{LoadMode, is_cut, is_device};
-pub use parameters::{Parameter, ParameterIndex, ParameterModule};
+pub use parameters::{Parameter, ParameterIndex, ParameterModule, SharedParameters};
 pub use progress::{PARAMETERS as PROGRESS_PARAMETERS, PIPELINES as PROGRESS_PIPELINES, ProgressSink};
 pub use session::{ModuleInfo, Session};
 pub use tensor::HostTensor;

@@ -47,9 +47,9 @@ const MEASURED: u32 = 0;
 pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<Candidate> {
     let row = tuning.row(operation, &target.target);
     let place = |variant: &Variant| {
-        let tuned = row.and_then(|row| row.order.iter().position(|name| *name == variant.name));
+        let tuned = row.and_then(|row| row.place(&variant.name));
         match (tuned, row) {
-            (Some(position), Some(row)) => {
+            (Some((position, _)), Some(row)) => {
                 let how = if row.documented { "documents advise for" } else { "was measured on" };
                 (MEASURED, position as u32, format!("place {} of what {how} {}", position + 1, row.target))
             }
@@ -71,7 +71,12 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         candidates = all(false);
     }
     candidates.sort_by_key(|(out, class, position, c)| (*out, *class, *position, c.variant.name.clone()));
-    estimated_first(&mut candidates, operation, target);
+    let shares_place =
+        |variant: &Variant| row.and_then(|row| row.place(&variant.name)).is_some_and(|(_, shares)| shares);
+    estimated_first(&mut candidates, operation, target, |class, variant| {
+        class == MEASURED && shares_place(variant)
+    });
+    estimated_first(&mut candidates, operation, target, |class, _| class != MEASURED);
     candidates.into_iter().map(|(.., candidate)| candidate).collect()
 }
 
@@ -105,12 +110,13 @@ fn estimated_first(
     candidates: &mut [(bool, u32, u32, Candidate)],
     operation: &Operation,
     target: &Capabilities,
+    is_open: impl Fn(u32, &Variant) -> bool,
 ) {
     let mut places = Vec::new();
     let mut estimated = Vec::new();
     for (place, entry) in candidates.iter().enumerate() {
         let (_, class, _, candidate) = entry;
-        if *class == MEASURED {
+        if !is_open(*class, candidate.variant) {
             continue;
         }
         let time = candidate.plan().and_then(|plan| estimate(operation, candidate.variant, plan, target));

@@ -17,13 +17,24 @@ pub struct TuningRow {
     /// What the flops of the operation must at least be.
     #[serde(default)]
     pub min_flops: f64,
-    /// Variants by name, the best first.
+    /// Variants by name, the best first. A name that ends with `*` stands for all whose names begin so, in the order of their
+    /// estimates.
     pub order: Vec<String>,
     /// Whether the order follows from documents, not from measurements.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub documented: bool,
     /// Where it comes from: device, driver, shape, and the measured times; or the document.
     pub source: String,
+}
+
+impl TuningRow {
+    /// The place of a variant, and whether several share it, so that estimates order them.
+    pub fn place(&self, variant: &str) -> Option<(usize, bool)> {
+        self.order.iter().enumerate().find_map(|(place, name)| match name.strip_suffix('*') {
+            Some(beginning) => variant.starts_with(beginning).then_some((place, true)),
+            None => (name == variant).then_some((place, false)),
+        })
+    }
 }
 
 /// Tuning rows: those of the crate, after rows of the user.
@@ -105,7 +116,9 @@ mod tests {
         for row in Tuning::shipped().rows() {
             assert!(Target::parse(&row.target).is_ok(), "{}", row.target);
             for name in &row.order {
-                assert!(crate::variants_of(&row.operation).any(|v| v.name == *name), "{name}");
+                let named = name.strip_suffix('*').unwrap_or("-");
+                let is_named = |v: &str| v == name || v.starts_with(named);
+                assert!(crate::variants_of(&row.operation).any(|v| is_named(&v.name)), "{name}");
             }
             assert!(!row.source.is_empty());
         }

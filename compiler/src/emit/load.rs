@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use halite_abi::{
     BufferUsage, MemoryAccess, MemoryType,
     import::{hal, io_parameters},
@@ -17,7 +16,7 @@ use super::{
     globals::{DEVICE, Globals, TARGET},
     module::Writer,
     needs, notes,
-    parameters::Source,
+    parameters::{self, Source, Stored},
     record::{Buffers, Recorder},
     slots::Slots,
     table::Table,
@@ -47,7 +46,7 @@ pub struct Load<'a> {
     /// Where it keeps what.
     pub globals: &'a Globals,
     /// Where each slab of constants comes from.
-    pub sources: &'a [Source],
+    pub stored: &'a Stored,
     /// The binding table of each version.
     pub slots: &'a [Vec<Slots>],
     /// Whether the work goes on.
@@ -244,21 +243,32 @@ impl Load<'_> {
     fn constants(&mut self, code: &mut Code, registers: &Registers, target: &TargetPlan) -> Buffers {
         let mut buffers = Buffers::default();
         let loading: BTreeSet<Memory> = target.load.segments.iter().flat_map(|c| memories(c)).collect();
-        let mut fences = Vec::new();
+        let stored = self.stored;
+        let mut fences: Vec<Reg> = self.load_apart(code, registers).into_iter().collect();
         for (index, slab) in (0..).zip(&self.plan.slabs.constant_slabs) {
             let memory = Memory::Constants(index);
             if !slab.resident && !loading.contains(&memory) {
                 continue;
             }
-            let (buffer, fence) = (code.reference(), code.reference());
-            self.allocate(code, registers, slab.bytes, needs::CONSTANT_USAGE, buffer);
-            self.writer.new_fence(code, registers.device, fence);
-            self.fill(code, registers, slab, &self.sources[index as usize].clone(), buffer, fence);
+            let buffer = code.reference();
+            match &stored.sources[index as usize] {
+                Source::Apart(place) => {
+                    let (place, ty) = (code.i32(*place as i32), self.writer.ty(object::BUFFER));
+                    let args = [registers.object.into(), place.into(), ty.into(), buffer.into()];
+                    code.op(Op::ListGetRef, &args);
+                }
+                source => {
+                    let fence = code.reference();
+                    self.allocate(code, registers, slab.bytes, needs::CONSTANT_USAGE, buffer);
+                    self.writer.new_fence(code, registers.device, fence);
+                    self.fill(code, registers, slab, source, buffer, fence);
+                    fences.push(fence);
+                }
+            }
             if slab.resident {
                 self.writer.store(code, self.globals.constants(index), object::BUFFER, buffer);
             }
             buffers.known.insert(memory, buffer);
-            fences.push(fence);
         }
         if !fences.is_empty() {
             let flags = code.i64(0);
@@ -266,6 +276,43 @@ impl Load<'_> {
             self.writer.call_variadic(code, hal::FENCE_JOIN, &parts, &[registers.done]);
         }
         buffers
+    }
+
+    /// Asks for the constants that lie apart, whose buffers other modules of the model may have already. The list of them is in
+    /// `registers.object`; gives the fence for when they are there, if there are any.
+    fn load_apart(&mut self, code: &mut Code, registers: &Registers) -> Option<Reg> {
+        let tables = &self.stored.apart;
+        if tables.count() == 0 {
+            return None;
+        }
+        let fence = code.reference();
+        self.writer.new_fence(code, registers.device, fence);
+        let (queue, nothing, scope) = (code.i64(needs::ANY_QUEUE), code.null(), self.scope(code, registers));
+        let memory = code.u32(MemoryType::DEVICE_LOCAL.bits());
+        let usage = code.u32(needs::CONSTANT_USAGE.bits());
+        let [keys, key_data, spans] = self.tables(code, tables);
+        let device = registers.device;
+        let args = [device, queue, nothing, fence, scope, queue, memory, usage, keys, key_data, spans];
+        self.writer.call(code, io_parameters::LOAD, &args, &[registers.object]);
+        Some(fence)
+    }
+
+    /// The scope of parameters; null stands for the empty one.
+    fn scope(&mut self, code: &mut Code, registers: &Registers) -> Reg {
+        if self.stored.scope.is_empty() {
+            return code.null();
+        }
+        self.writer.text(code, &self.stored.scope, registers.text);
+        registers.text
+    }
+
+    fn tables(&mut self, code: &mut Code, tables: &parameters::Tables) -> [Reg; 3] {
+        [&tables.keys, &tables.key_data, &tables.spans].map(|bytes| {
+            let data = self.writer.data(bytes.clone());
+            let register = code.reference();
+            code.op(Op::ConstRefRodata, &[data.into(), register.into()]);
+            register
+        })
     }
 
     fn allocate(&mut self, code: &mut Code, registers: &Registers, bytes: u64, usage: BufferUsage, to: Reg) {
@@ -306,17 +353,11 @@ impl Load<'_> {
                 ];
                 self.writer.call(code, hal::DEVICE_QUEUE_READ, &args, &[]);
             }
-            Source::Parameters { scope, tables } => {
-                self.writer.text(code, scope, registers.text);
-                let tables: [Reg; 3] =
-                    [&tables.keys, &tables.key_data, &tables.spans].map(|bytes: &Bytes| {
-                        let data = self.writer.data(bytes.clone());
-                        let register = code.reference();
-                        code.op(Op::ConstRefRodata, &[data.into(), register.into()]);
-                        register
-                    });
-                let [keys, key_data, spans] = tables;
-                let scope = if scope.is_empty() { nothing } else { registers.text };
+            // Nothing is left to do.
+            Source::Apart(_) => {}
+            Source::Parameters(tables) => {
+                let (scope, [keys, key_data, spans]) =
+                    (self.scope(code, registers), self.tables(code, tables));
                 let args = [registers.device, queue, nothing, fence, scope, buffer, keys, key_data, spans];
                 self.writer.call(code, io_parameters::GATHER, &args, &[]);
             }

@@ -83,16 +83,16 @@ pub fn emit(
     let mut writer = Writer::new(&options.module_name, about(program, plan), needs_parameters);
     let globals = Globals::of(plan);
     let slots = tables(plan);
-    let (sources, archive) = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
+    let stored = parameters::store(&mut writer, &plan.pool, &plan.slabs, &options.parameters);
     let (globals, steps) = (&globals, plan.targets.len() * 2 + program.functions.len() + 1);
-    let (sources, executables) = (&sources, BTreeMap::new());
+    let (stored_in, executables) = (&stored, BTreeMap::new());
     let mut load = Load {
         writer: &mut writer,
         program,
         plan,
         backend,
         globals,
-        sources,
+        stored: stored_in,
         slots: &slots,
         watch,
         executables,
@@ -118,7 +118,7 @@ pub fn emit(
     let (module, def) = write(writer, globals, watch)?;
     control.report(Progress { stage: Stage::Writing, done: steps, total: steps });
     let table_bytes = tables.iter().flatten().flatten().map(|table| table.to_bytes().len() as u64).sum();
-    Ok(Emitted { module, def, parameters: archive, table_bytes, executables })
+    Ok(Emitted { module, def, parameters: stored.archive, table_bytes, executables })
 }
 
 /// The file of a module whose functions are all there, and what is in it.

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
 use halite_abi::parameters::{KeyRecord, SpanRecord};
 use halite_formats::Rope;
 
@@ -20,48 +19,77 @@ use crate::{
 pub enum Source {
     /// Read-only data of the module, by ordinal.
     Data(u32),
-    /// Parameters of a scope.
-    Parameters {
-        /// The scope.
-        scope: String,
-        /// Which ones, and where they go.
-        tables: Tables,
-    },
+    /// Parameters, which are gathered in the slab.
+    Parameters(Tables),
+    /// A buffer that the runtime makes of a parameter, by its place among those of [`Stored::apart`].
+    Apart(usize),
 }
 
-/// The tables of a gather of parameters.
+/// Which parameters are read, and where they go.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     /// A [`KeyRecord`] of each.
-    pub keys: Bytes,
+    pub keys: Vec<u8>,
     /// The keys.
-    pub key_data: Bytes,
+    pub key_data: Vec<u8>,
     /// A [`SpanRecord`] of each.
-    pub spans: Bytes,
+    pub spans: Vec<u8>,
+}
+
+impl Tables {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.keys.len() / KeyRecord::SIZE
+    }
+
+    /// Adds all of a parameter.
+    fn push(&mut self, name: &str, buffer_offset: u64, length: u64) {
+        let key = KeyRecord { offset: self.key_data.len() as u32, length: name.len() as u32 };
+        self.keys.extend(key.to_bytes());
+        self.key_data.extend(name.as_bytes());
+        self.spans.extend(SpanRecord { parameter_offset: 0, buffer_offset, length }.to_bytes());
+    }
+}
+
+/// How the slabs of constants are stored.
+#[derive(Debug, Default)]
+pub struct Stored {
+    /// Where each comes from.
+    pub sources: Vec<Source>,
+    /// The scope of parameters.
+    pub scope: String,
+    /// Those that have buffers of their own.
+    pub apart: Tables,
+    /// What lies beside the module.
+    pub archive: Option<ParameterArchive>,
 }
 
 /// Stores the slabs of constants.
-pub fn store(
-    writer: &mut Writer,
-    pool: &Pool,
-    slabs: &Slabs,
-    storage: &ParameterStorage,
-) -> (Vec<Source>, Option<ParameterArchive>) {
+pub fn store(writer: &mut Writer, pool: &Pool, slabs: &Slabs, storage: &ParameterStorage) -> Stored {
     let slabs = &slabs.constant_slabs;
+    let mut stored = Stored::default();
     let ParameterStorage::External { scope } = storage else {
-        return (
-            slabs.iter().map(|slab| Source::Data(writer.large_data(joined(pool, slab)))).collect(),
-            None,
-        );
+        let data = slabs.iter().map(|slab| Source::Data(writer.large_data(joined(pool, slab))));
+        stored.sources = data.collect();
+        return stored;
     };
+    stored.scope.clone_from(scope);
     let mut names = Names::default();
     let mut archive = ParameterArchive { scope: scope.clone(), entries: Vec::new() };
-    let sources = slabs.iter().map(|slab| {
-        let tables = tables(pool, slab, &mut names, &mut archive);
-        Source::Parameters { scope: scope.clone(), tables }
-    });
-    let sources: Vec<_> = sources.collect();
-    (sources, Some(archive).filter(|archive| !archive.entries.is_empty()))
+    for slab in slabs {
+        let mut gathered = Tables::default();
+        let place = stored.apart.count();
+        let tables = if slab.apart { &mut stored.apart } else { &mut gathered };
+        for (index, offset) in &slab.items {
+            let constant = &pool.constants[*index];
+            let name = names.unique(&constant.name, *index);
+            tables.push(&name, *offset, constant.bytes.len() as u64);
+            archive.entries.push((name, constant.bytes.clone()));
+        }
+        stored.sources.push(if slab.apart { Source::Apart(place) } else { Source::Parameters(gathered) });
+    }
+    stored.archive = Some(archive).filter(|archive| !archive.entries.is_empty());
+    stored
 }
 
 /// The bytes of a slab: those of its constants, which stay where they are.
@@ -73,21 +101,6 @@ fn joined(pool: &Pool, slab: &Slab) -> Rope {
     }
     bytes.pad_to(slab.bytes);
     bytes
-}
-
-fn tables(pool: &Pool, slab: &Slab, names: &mut Names, archive: &mut ParameterArchive) -> Tables {
-    let (mut keys, mut key_data, mut spans) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, offset) in &slab.items {
-        let constant = &pool.constants[*index];
-        let name = names.unique(&constant.name, *index);
-        let key = KeyRecord { offset: key_data.len() as u32, length: name.len() as u32 };
-        keys.extend(key.to_bytes());
-        key_data.extend(name.as_bytes());
-        let length = constant.bytes.len() as u64;
-        spans.extend(SpanRecord { parameter_offset: 0, buffer_offset: *offset, length }.to_bytes());
-        archive.entries.push((name, constant.bytes.clone()));
-    }
-    Tables { keys: keys.into(), key_data: key_data.into(), spans: spans.into() }
 }
 
 /// Keys that were given.
@@ -107,6 +120,8 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use halite_ops::{DType, Values, expression::Function as Call};
 
     use super::*;
@@ -121,10 +136,10 @@ mod tests {
         u64::from_le_bytes(word) as usize
     }
 
-    /// The bytes of a slab as a gather of parameters fills it.
-    fn gathered(slab: &Slab, tables: &Tables, archive: &ParameterArchive) -> Vec<u8> {
+    /// The bytes of a slab as a gather of parameters fills it, or as one of those that lie apart does.
+    fn read(slab: &Slab, tables: &Tables, entries: Range<usize>, archive: &ParameterArchive) -> Vec<u8> {
         let mut filled = vec![0; slab.bytes as usize];
-        for entry in 0..tables.keys.len() / 8 {
+        for entry in entries {
             let (start, length) = (word(&tables.keys, entry * 2, 4), word(&tables.keys, entry * 2 + 1, 4));
             let key = std::str::from_utf8(&tables.key_data[start..start + length]).unwrap();
             let (_, bytes) = archive.entries.iter().find(|(name, _)| name == key).unwrap();
@@ -142,7 +157,7 @@ mod tests {
             let values = Values::Float((0..dims.iter().product()).map(|i: u64| start + i as f64).collect());
             b.constant(name, DType::F32.into(), dims, values.to_bytes(DType::F32).into()).unwrap()
         };
-        // Two of one name, one that is packed at load, one that ends within an alignment.
+        // Two of one name, one that is turned, one that ends within an alignment.
         for (name, start) in [("w", 0.5), ("w", 1.5)] {
             let w = constant(&mut b, name, &[64, 64], start);
             last = b.matmul(last, w).unwrap();
@@ -154,17 +169,22 @@ mod tests {
         last = b.binary(Call::Add, last, short).unwrap();
         b.output("y", last);
         let program = Program::of("main", b.finish().unwrap());
-        let options = CompileOptions::default();
+        let storage = ParameterStorage::External { scope: "weights".to_owned() };
+        let options = CompileOptions { parameters: storage.clone(), ..CompileOptions::default() };
         let plan = plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap();
         let mut writer = Writer::new("module", Vec::new(), true);
-        let storage = ParameterStorage::External { scope: "weights".to_owned() };
-        let (sources, archive) = store(&mut writer, &plan.pool, &plan.slabs, &storage);
-        let archive = archive.unwrap();
-        assert_eq!(archive.entries.len(), 4);
-        for (slab, source) in plan.slabs.constant_slabs.iter().zip(&sources) {
-            let Source::Parameters { scope, tables } = source else { panic!("{source:?}") };
-            assert_eq!(scope, "weights");
-            assert_eq!(gathered(slab, tables, &archive), joined(&plan.pool, slab).to_vec());
+        let stored = store(&mut writer, &plan.pool, &plan.slabs, &storage);
+        let archive = stored.archive.unwrap();
+        assert_eq!((stored.scope.as_str(), archive.entries.len()), ("weights", 4));
+        // The three matrices are large enough for buffers of their own.
+        assert_eq!(stored.apart.count(), 3);
+        for (slab, source) in plan.slabs.constant_slabs.iter().zip(&stored.sources) {
+            let found = match source {
+                Source::Parameters(tables) => read(slab, tables, 0..tables.count(), &archive),
+                Source::Apart(place) => read(slab, &stored.apart, *place..place + 1, &archive),
+                Source::Data(_) => panic!("{source:?}"),
+            };
+            assert_eq!(found, joined(&plan.pool, slab).to_vec());
         }
     }
 }

@@ -27,7 +27,8 @@ mod tests;
 use halite_targets::{Capabilities, Target};
 
 use crate::{
-    BASELINE, CompileError, CompileOptions, Control, Program, Stage, backend::Backend, graph::Graph,
+    BASELINE, CompileError, CompileOptions, Control, ParameterStorage, Program, Stage, backend::Backend,
+    graph::Graph,
 };
 use flow::Flow;
 use group::Groups;
@@ -97,7 +98,8 @@ pub fn plan(
         functions.push(flows);
     }
     watch.step(total, total)?;
-    let slabs = Slabs::of(&pool, watch)?;
+    let external = matches!(options.parameters, ParameterStorage::External { .. });
+    let slabs = Slabs::of(&pool, external, watch)?;
     let load = load::flow(&pool, watch)?;
     let mut codes = Codes::default();
     let mut plans = Vec::new();

@@ -1,4 +1,5 @@
-//! Where constants lie: in a few large buffers, those that calls need apart from those that loading needs.
+//! Where constants lie: in a few large buffers, those that calls need apart from those that loading needs. Where constants are
+//! parameters, those that calls need and that are not small have buffers of their own, so that modules of one model share them.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,8 @@ use crate::{CompileError, control::Watch};
 /// Most bytes of a slab with more than one thing in it: allocations of this size work on every Vulkan device
 /// (`maxMemoryAllocationSize`).
 const MOST_BYTES: u64 = 1 << 30;
+/// Fewest bytes of a constant that has a buffer of its own where there are such.
+const APART_BYTES: u64 = 16 << 10;
 
 /// A buffer that constants share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct Slab {
     pub bytes: u64,
     /// Whether calls need it; otherwise it goes when the module is loaded.
     pub resident: bool,
+    /// Whether it is one parameter as it is, and no other version of the model needs a copy of it.
+    pub apart: bool,
     /// What is in it, by index, and where.
     pub items: Vec<(usize, u64)>,
 }
@@ -36,11 +41,11 @@ pub struct Slabs {
 }
 
 impl Slabs {
-    /// Gives the constants of a pool their places. Constants that nothing reads get none.
+    /// Gives the constants of a pool their places. Constants that nothing reads get none. `external`: they are parameters.
     ///
     /// # Errors
     /// The work was ended.
-    pub(crate) fn of(pool: &Pool, watch: Watch<'_>) -> Result<Slabs, CompileError> {
+    pub(crate) fn of(pool: &Pool, external: bool, watch: Watch<'_>) -> Result<Slabs, CompileError> {
         let mut slabs = Slabs::default();
         let needed = pool.needed();
         let needed: Vec<usize> = (0..pool.constants.len()).filter(|i| needed[*i]).collect();
@@ -55,14 +60,15 @@ impl Slabs {
         let whole = needed.iter().copied().filter(|i| !inside.contains_key(i));
         let constants: Vec<(usize, u64, bool)> =
             whole.map(|i| (i, pool.constants[i].bytes.len() as u64, resident[i])).collect();
-        (slabs.constant_slabs, slabs.constants) = fill(&constants, pool.constants.len());
+        let least = if external { APART_BYTES } else { u64::MAX };
+        (slabs.constant_slabs, slabs.constants) = fill(&constants, pool.constants.len(), least);
         for (part, (root, offset)) in inside {
             let (slab, start) = slabs.constants[root];
             slabs.constants[part] = (slab, start + offset);
         }
         let packed = pool.packed.iter().enumerate().filter(|(_, p)| p.resident);
         let packed: Vec<_> = packed.map(|(i, p)| (i, p.bytes, true)).collect();
-        (slabs.packed_slabs, slabs.packed) = fill(&packed, pool.packed.len());
+        (slabs.packed_slabs, slabs.packed) = fill(&packed, pool.packed.len(), u64::MAX);
         Ok(slabs)
     }
 }
@@ -89,13 +95,20 @@ fn inside(pool: &Pool, needed: &[usize]) -> BTreeMap<usize, (usize, u64)> {
     inside
 }
 
-/// Slabs for items (index, bytes, resident), and the place of each by index.
-fn fill(items: &[(usize, u64, bool)], count: usize) -> (Vec<Slab>, Vec<(u32, u64)>) {
+/// Slabs for items (index, bytes, resident), and the place of each by index. Residents of `least` whole words are apart.
+fn fill(items: &[(usize, u64, bool)], count: usize, least: u64) -> (Vec<Slab>, Vec<(u32, u64)>) {
     let mut slabs: Vec<Slab> = Vec::new();
     let mut places = vec![(0, 0); count];
+    let is_apart = |bytes: u64, resident: bool| resident && bytes >= least && whole(bytes) == bytes;
+    for (index, bytes, _) in items.iter().filter(|(_, bytes, resident)| is_apart(*bytes, *resident)) {
+        places[*index] = (slabs.len() as u32, 0);
+        slabs.push(Slab { bytes: *bytes, resident: true, apart: true, items: vec![(*index, 0)] });
+    }
     for wanted in [true, false] {
         let begin = slabs.len();
-        for (index, bytes, _) in items.iter().filter(|(.., resident)| *resident == wanted) {
+        let own =
+            |(_, bytes, resident): &&(usize, u64, bool)| *resident == wanted && !is_apart(*bytes, *resident);
+        for (index, bytes, _) in items.iter().filter(own) {
             let open = slabs[begin..].last().map(|slab| slab.bytes.next_multiple_of(BINDING_ALIGNMENT));
             let fits = open.is_some_and(|offset| offset.saturating_add(whole(*bytes)) <= MOST_BYTES);
             if !fits {
@@ -119,9 +132,19 @@ mod tests {
     #[test]
     fn slabs_are_filled_up_to_the_limit() {
         let items = [(0, 5, true), (1, MOST_BYTES, true), (2, 6, false), (3, 7, true), (4, 8, true)];
-        let (slabs, places) = fill(&items, 6);
+        let (slabs, places) = fill(&items, 6, u64::MAX);
         assert_eq!(places, [(0, 0), (1, 0), (3, 0), (2, 0), (2, 256), (0, 0)]);
         let sizes: Vec<_> = slabs.iter().map(|slab| (slab.bytes, slab.resident)).collect();
         assert_eq!(sizes, [(8, true), (MOST_BYTES, true), (256 + 8, true), (8, false)]);
+    }
+
+    #[test]
+    fn what_calls_need_of_parameters_lies_apart_unless_it_is_small_or_no_whole_words() {
+        let items = [(0, 64, true), (1, 8, true), (2, 64, false), (3, 65, true), (4, 80, true), (5, 4, true)];
+        let (slabs, places) = fill(&items, 6, 64);
+        let found: Vec<_> = slabs.iter().map(|slab| (slab.bytes, slab.resident, slab.apart)).collect();
+        let together = (512 + 4, true, false);
+        assert_eq!(found, [(64, true, true), (80, true, true), together, (64, false, false)]);
+        assert_eq!(places, [(0, 0), (2, 0), (3, 0), (2, 256), (1, 0), (2, 512)]);
     }
 }

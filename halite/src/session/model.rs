@@ -9,7 +9,7 @@ use halite_compiler::{
     signature::{Arity, Bindings, Signature},
     states::Pairs,
 };
-use halite_runtime::{self as runtime, ParameterIndex};
+use halite_runtime::{self as runtime, ParameterIndex, SharedParameters};
 use halite_targets::Capabilities;
 use parking_lot::Mutex;
 
@@ -51,6 +51,8 @@ pub(crate) struct ModelProgram {
     versions: Versions,
     pub(super) open: OpenVersions,
     program_limits: runtime::Limits,
+    /// Weights, which all versions have on the device together.
+    weights: Arc<SharedParameters>,
 }
 
 pub(super) struct OpenModel {
@@ -113,6 +115,7 @@ pub(super) fn build(
         tuning,
         store: builder.place().open(),
         program_limits: builder.program_limits(),
+        weights: Arc::default(),
         options: builder.model,
         functions,
         versions: Versions::new(own),
@@ -411,6 +414,7 @@ impl ModelProgram {
             .limits(self.program_limits)
             .init_options(limits.call_options())
             .parameter_index(index)
+            .shared_parameters(self.weights.clone())
             .named_module(self.name.clone(), kept.module.clone());
         if let Some(sink) = limits.runtime_sink() {
             builder = builder.progress(sink);

@@ -3,11 +3,13 @@
 mod archive;
 mod index;
 mod module;
+mod shared;
 mod table;
 mod transfer;
 
 pub use index::{Parameter, ParameterIndex};
 pub use module::ParameterModule;
+pub use shared::SharedParameters;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The native module `io_parameters`: the functions that [`halite_abi::import::io_parameters`] lists, as queue operations.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 use halite_abi::{
     Import, Result, ResultExt, bail,
@@ -13,6 +13,7 @@ use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results, Value};
 
 use super::{
     index::{Parameter, ParameterIndex},
+    shared::{SharedParameters, Wanted},
     table::Table,
     transfer::Transfers,
 };
@@ -35,18 +36,26 @@ const FUNCTIONS: [(Import, Handler); 3] = [
 pub struct ParameterModule {
     index: ParameterIndex,
     progress: Progress,
+    shared: Option<Arc<SharedParameters>>,
 }
 
 impl ParameterModule {
     /// The module over these parameters.
     pub fn new(index: ParameterIndex) -> Self {
-        ParameterModule { index, progress: Progress::default() }
+        ParameterModule { index, progress: Progress::default(), shared: None }
     }
 
     /// The same module, which tells how many bytes of the parameters that a program asks for at one time were read.
     #[must_use]
     pub fn with_progress(mut self, sink: Option<ProgressSink>) -> Self {
         self.progress = Progress::new(sink, PARAMETERS);
+        self
+    }
+
+    /// The same module, which loads parameters together with others.
+    #[must_use]
+    pub fn with_shared(mut self, shared: Option<Arc<SharedParameters>>) -> Self {
+        self.shared = shared;
         self
     }
 
@@ -62,21 +71,41 @@ impl ParameterModule {
         let target_affinity = QueueAffinity(args.i64()?.cast_unsigned());
         let params = read_buffer_params(args, target_affinity)?;
         let table = table(args)?;
-        let total = table.byte_length();
-        let mut transfers = Transfers::new(&queue, args.invocation(), &self.progress, total);
-        let mut buffers = Vec::with_capacity(table.len());
+        let (mut found, mut total) = (Vec::with_capacity(table.len()), 0u64);
         for entry in table.iter() {
             let (key, span) = entry?;
             let parameter = self.find(&scope, key, span)?;
-            let byte_length = span
-                .buffer_offset
-                .checked_add(span.length)
-                .ok_or_else(|| status!(OutOfRange, "buffer for parameter '{key}' overflows: {span:?}"))?;
-            let buffer = BufferSpan::whole(queue.device().allocate_buffer(&params, byte_length)?);
-            transfers.read(parameter, &span, &buffer).context(|| format!("loading parameter '{key}'"))?;
+            let wanted =
+                self.shared.as_deref().and_then(|all| Some((all, Wanted::of(parameter, span, params)?)));
+            let buffer = wanted.as_ref().and_then(|(all, wanted)| all.find(wanted));
+            total = total.saturating_add(if buffer.is_none() { span.length } else { 0 });
+            found.push((key, span, parameter, wanted, buffer));
+        }
+        let mut transfers = Transfers::new(&queue, args.invocation(), &self.progress, total);
+        let (mut buffers, mut made) = (Vec::with_capacity(found.len()), Vec::new());
+        for (key, span, parameter, wanted, buffer) in found {
+            let buffer = match buffer {
+                Some(buffer) => BufferSpan::whole(buffer),
+                None => {
+                    let byte_length = span.buffer_offset.checked_add(span.length);
+                    let overflows =
+                        || status!(OutOfRange, "buffer for parameter '{key}' overflows: {span:?}");
+                    let buffer =
+                        queue.device().allocate_buffer(&params, byte_length.ok_or_else(overflows)?)?;
+                    let buffer = BufferSpan::whole(buffer);
+                    transfers
+                        .read(parameter, &span, &buffer)
+                        .context(|| format!("loading parameter '{key}'"))?;
+                    made.extend(wanted.map(|(all, wanted)| (all, wanted, buffer.buffer.clone())));
+                    buffer
+                }
+            };
             buffers.push(Value::Ref(Ref::new(BufferObject(buffer))));
         }
         transfers.finish()?;
+        for (all, wanted, buffer) in made {
+            all.add(wanted, &buffer, &queue.signal);
+        }
         results.reference(vmdata::list(buffers)?);
         Ok(())
     }

@@ -9,7 +9,7 @@ use halite_hal::{BufferParams, BufferSpan, DriverRegistry, Fence, File, Options}
 use halite_vm::{Arguments, Invocation, NativeModule, Ref, Results, Value};
 use smallvec::SmallVec;
 
-use super::{Parameter, ParameterIndex, ParameterModule};
+use super::{Parameter, ParameterIndex, ParameterModule, SharedParameters};
 use crate::{
     LoadMode,
     hal_module::{BufferObject, DeviceObject, FenceObject},
@@ -245,4 +245,43 @@ fn large_parameters_are_read_in_slices_between_which_a_call_can_end() {
     let e = bench.call_of(&module, "gather", args, invocation()).unwrap_err();
     assert_eq!(e.code(), Code::Cancelled);
     assert!(e.to_string().contains("of 73400320 bytes of parameters were read"), "{e}");
+}
+
+#[test]
+fn sessions_share_buffers_of_the_same_bytes_as_long_as_one_has_them() {
+    let bench = Bench::new();
+    let shared = Arc::new(SharedParameters::new());
+    let weights = Bytes::from((0..=255).collect::<Vec<u8>>());
+    // Other places of the same bytes, other bytes of the same length, the same bytes behind others.
+    let copy = Bytes::copy_from_slice(&weights[..64]);
+    let entries = [("a", weights.slice(..64)), ("b", weights.slice(64..128)), ("copy", copy)];
+    let load = |shared: &Arc<SharedParameters>, wanted: &[(&str, [u64; 3])]| {
+        let mut index = ParameterIndex::new();
+        index.add_entries("", entries.iter().cloned());
+        let module = ParameterModule::new(index).with_shared(Some(shared.clone()));
+        let head = vec![Value::Ref(Ref::NULL), Value::I64(-1), Value::I32(0x30), Value::I32(0x80C03)];
+        let args = [head, tables(wanted)].concat();
+        let list = bench.call_of(&module, "load", args, Invocation::default()).unwrap().remove(0);
+        let Value::Ref(list) = list else { panic!("load returns a list") };
+        let all = vmdata::list_values(&list, 100).expect("a list").unwrap();
+        let buffer = |value: &Value| match value {
+            Value::Ref(r) => r.downcast_ref::<BufferObject>().expect("a buffer").0.clone(),
+            other => panic!("{other:?} is no buffer"),
+        };
+        all.iter().map(buffer).collect::<Vec<_>>()
+    };
+    let whole = [0, 0, 64];
+    let first = load(&shared, &[("a", whole), ("b", whole)]);
+    let second = load(&shared, &[("copy", whole), ("b", whole), ("a", [0, 64, 64]), ("a", [0, 0, 32])]);
+    let same = |a: &BufferSpan, b: &BufferSpan| Arc::ptr_eq(&a.buffer, &b.buffer);
+    assert!(same(&first[0], &second[0]) && same(&first[1], &second[1]) && !same(&first[0], &first[1]));
+    assert!(!same(&first[0], &second[2]) && !same(&first[0], &second[3]));
+    assert_eq!(second[0].read_all().unwrap(), weights[..64]);
+    assert_eq!(second[2].read_all().unwrap()[64..], weights[..64]);
+    assert!(!same(&load(&Arc::default(), &[("a", whole)])[0], &first[0]), "others share nothing with these");
+    let used = bench.device.memory_stats().used;
+    drop((first, second));
+    let after = load(&shared, &[("a", whole)]);
+    assert!(bench.device.memory_stats().used < used, "what nobody has is gone");
+    assert_eq!(after[0].read_all().unwrap(), weights[..64]);
 }

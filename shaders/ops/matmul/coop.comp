@@ -1,7 +1,9 @@
-// out[b] = lhs[b] * rhs[b] with cooperative matrices: a workgroup computes BM x BN results, a subgroup WM x WN of them
-// as matrices of MM x MN, BK of the inner dimension at a time through shared memory, with the next AHEAD tiles on their way
-// in registers. Rows of the operands are whole 16-byte words. The edges of results go through shared memory. With PARTS > 1
-// the sums are cut: part p of P goes to the p-th of P results, in the type of sums.
+// out[b] = lhs[b] * rhs[b] with cooperative matrices: a workgroup computes BM x BN results. SLICES teams of subgroups share
+// the inner dimension, in turns of BK; a subgroup of a team has WM x WN results as matrices of MM x MN. A team moves its tiles
+// through shared memory of its own, with the next AHEAD tiles on their way in registers; a team of one subgroup waits for
+// nobody. In the end sums go through shared memory, in PIECES, where teams' sums are added and neighbours are stored together.
+// Rows of the operands are whole 16-byte words; those of the right one, where it lies across k, may be any. With PARTS > 1 the sums are cut: part p of P goes to the p-th of P results, in
+// the type of sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -38,9 +40,21 @@ layout(constant_id = 13) const uint ACTIVATION = 0;
 layout(constant_id = 14) const uint PARTS = 1;
 layout(constant_id = 15) const uint AHEAD = 1;
 layout(constant_id = 16) const bool EVEN_K = false;  // BK divides K.
+layout(constant_id = 17) const uint SLICES = 1;
+layout(constant_id = 18) const uint PIECES = 1;      // 1, 2 or 4; divides a subgroup's matrices below one another.
+layout(constant_id = 19) const uint WORDS = 2048;    // Of shared memory: tiles, and in the end sums.
+layout(constant_id = 20) const bool QUADS = false;   // Rows of results are whole quads.
+// Bytes of the right operand that are read at a time: 16, 8, or 4 where rows begin anywhere.
+layout(constant_id = 21) const uint RHS_BYTES = 16;
+#ifdef WINDOW
+layout(constant_id = 22) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 23) const uint TAPS = 9;
+#endif
 
 #include "activation.glsl"
 #include "added.glsl"
+// A value for each row.
+const bool HAS_ROW_BIAS = (ADDED & 16u) != 0;
 
 // Elements in 16 bytes, and whether the right tile lies with k along its rows. Matrices of bytes load slowly across rows,
 // so that a right operand that does not lie so is turned on its way.
@@ -54,14 +68,30 @@ const bool ALONG_K = RHS_TRANSPOSED;
 const bool TURNED = false;
 #endif
 
+// Four neighbouring sums, and results in memory.
+#ifdef OPERAND_I8
+#define QUAD ivec4
+#define OUT_QUAD uvec4
+#else
+#define QUAD vec4
+#if OUT_SIZE == 2
+#define OUT_QUAD uvec2
+#else
+#define OUT_QUAD uvec4
+#endif
+#endif
+
 layout(set = 0, binding = 0) readonly buffer Left { uvec4 lhs[]; };
 layout(set = 0, binding = 1) readonly buffer Right { uvec4 rhs[]; };
-layout(set = 0, binding = 2) writeonly buffer Out { uvec4 result[]; };
+layout(set = 0, binding = 1) readonly buffer RightHalves { uvec2 rhs2[]; };
+layout(set = 0, binding = 1) readonly buffer RightPairs { uint rhs1[]; };
+layout(set = 0, binding = 2) writeonly buffer Out { OUT_QUAD result[]; };
 layout(set = 0, binding = 2) writeonly buffer OutElements { OUT elements[]; };
-layout(set = 0, binding = 2) writeonly buffer OutSums { ACC part_sums[]; };
-layout(set = 0, binding = 3) readonly buffer Bias { uvec4 bias[]; };
+layout(set = 0, binding = 2) writeonly buffer OutSums { uvec4 part_sums[]; };
+layout(set = 0, binding = 2) writeonly buffer OutSumElements { ACC part_elements[]; };
+layout(set = 0, binding = 3) readonly buffer Bias { OUT_QUAD bias[]; };
 layout(set = 0, binding = 3) readonly buffer BiasElements { OUT bias_elements[]; };
-layout(set = 0, binding = 4) readonly buffer Residual { uvec4 residual[]; };
+layout(set = 0, binding = 4) readonly buffer Residual { OUT_QUAD residual[]; };
 layout(set = 0, binding = 4) readonly buffer ResidualElements { OUT residual_elements[]; };
 
 layout(push_constant) uniform Shape {
@@ -69,28 +99,49 @@ layout(push_constant) uniform Shape {
     uint rhs_stride;  // 16-byte words from one matrix of the batch to the next; 0 when all share one.
     uint part;        // Terms of a part of the sums, a multiple of BK.
     uint batches;
+    uint lhs_stride;  // As that of the right operand.
+#ifdef WINDOW
+    uint width, height, dilation_y, dilation_x, pad_top, pad_left;
+#endif
 };
+#ifdef WINDOW
+#include "window_operand.glsl"
+#endif
 
 // A row of a tile is a word longer than its elements, which puts neighbouring rows into different banks.
 const uint LHS_WORDS = BK / PACK, LHS_ROW = LHS_WORDS + 1;
 const uint RHS_ROWS = ALONG_K ? BN : BK;
 const uint RHS_WORDS = (ALONG_K ? BK : BN) / PACK, RHS_ROW = RHS_WORDS + 1;
 const uint LHS_TILE = BM * LHS_ROW, RHS_TILE = RHS_ROWS * RHS_ROW;
-const uint LHS_EACH = BM * LHS_WORDS / gl_WorkGroupSize.x;
-const uint RHS_EACH = RHS_ROWS * RHS_WORDS / gl_WorkGroupSize.x;
+const uint TILE = LHS_TILE + RHS_TILE;
 const uint DOWN = WM / MM, ACROSS = WN / MN;
+// Subgroups and invocations of a team.
+const uint MEMBERS = (BM / WM) * (BN / WN), LANES = gl_WorkGroupSize.x / SLICES;
+const bool ALONE = MEMBERS == 1;
+const uint LHS_EACH = BM * LHS_WORDS / LANES;
+const uint RHS_EACH = RHS_ROWS * RHS_WORDS / LANES;
+// Sums in shared memory: a piece has STRIP rows of each subgroup.
+const uint SUMS_ROW = BN / 4 + 1, STRIP = WM / PIECES, PIECE_ROWS = BM / PIECES;
+const uint PIECE_QUADS = PIECE_ROWS * (BN / 4);
+const uint EACH = (PIECE_QUADS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x, CHUNK = EACH < 4 ? EACH : 4;
 
-shared uvec4 tile_lhs[STAGES * LHS_TILE];
-shared uvec4 tile_rhs[STAGES * RHS_TILE];
+shared uvec4 shared_words[WORDS];
 
 #define SUM coopmat<ACC, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
-#define RESULT coopmat<OUT, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
-// Results in 16 bytes.
-const uint OUT_PACK = 16 / OUT_SIZE;
 
 uvec4 next_lhs[AHEAD * LHS_EACH];
 uvec4 next_rhs[AHEAD * RHS_EACH];
-uint row0, column0, lhs_base, rhs_base;
+// Behind each of those words, where it may begin within a word.
+#ifdef WINDOW
+uvec4 next_more[AHEAD * RHS_EACH];
+#else
+uint next_more[AHEAD * RHS_EACH];
+#endif
+OUT_QUAD next_bias[CHUNK], next_residual[CHUNK];
+ACC next_row_bias[CHUNK];
+// Where results, operands and the team's tiles begin, and the place of this invocation in its team.
+uint row0, column0, out_base, lhs_base, rhs_base, tiles, lane;
+SUM sums[DOWN * ACROSS];
 
 // Of the `at`-th block of four rows of k and 16 columns in a right tile that is turned: its place along k and along the
 // columns. Two neighbours lie side by side, so that they read whole sectors of 32 bytes.
@@ -100,40 +151,75 @@ uvec2 turned_place(uint at) {
 
 // Where the i-th word of this invocation lies in the right operand: row and word.
 uvec2 right_place(uint k0, uint i) {
-    const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
     // Turned: four rows of k below one another, and neighbouring words for neighbouring lanes.
-    const uvec2 four = turned_place(lane + i / 4 * lanes);
-    const uint at = lane + i * lanes;
+    const uvec2 four = turned_place(lane + i / 4 * LANES);
+    const uint at = lane + i * LANES;
     const uint r = TURNED ? k0 + four.x * 4 + i % 4 : (RHS_TRANSPOSED ? column0 : k0) + at / RHS_WORDS;
     const uint word =
         TURNED ? column0 / PACK + four.y : (RHS_TRANSPOSED ? k0 : column0) / PACK + at % RHS_WORDS;
     return uvec2(r, word);
 }
 
+// Reads the i-th word of the right tile into a register. Columns outside of it have no results, so that it may be any
+// element; `last` is the last one of the matrix.
+void fetch_right(uint k0, uint i, uint to) {
+    uvec2 place = right_place(k0, i);
+#ifdef WINDOW
+    const int word = first_element(place.x, place.y * PACK) >> 3, end = int(rhs_stride) - 1;
+    next_rhs[to] = rhs[rhs_base + clamp(word, 0, end)];
+    next_more[to] = rhs[rhs_base + clamp(word + 1, 0, end)];
+#else
+    const uint rows = RHS_TRANSPOSED ? N : K, words = (RHS_TRANSPOSED ? K : N) / PACK;
+    if (RHS_BYTES == 16) {
+        if (!WHOLE || !EVEN_K) place = min(place, uvec2(rows, words) - 1);
+        next_rhs[to] = rhs[rhs_base + place.x * words + place.y];
+        return;
+    }
+    const uint element = min(place.x, rows - 1) * N + place.y * PACK;
+    if (RHS_BYTES == 8) {
+        const uint at = rhs_base * 2 + element / 4, last = rhs_base * 2 + K * N / 4 - 1;
+        next_rhs[to] = uvec4(rhs2[min(at, last)], rhs2[min(at + 1, last)]);
+        return;
+    }
+    const uint at = rhs_base * 4 + element / 2, last = rhs_base * 4 + K * N / 2 - 1;
+    [[unroll]] for (uint j = 0; j < 4; ++j) next_rhs[to][j] = rhs1[min(at + j, last)];
+    next_more[to] = rhs1[min(at + 4, last)];
+#endif
+}
+
+// Moves words that begin within a word to their place.
+void shift_right(uint k0, uint slot) {
+    [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
+        const uvec2 place = right_place(k0, i);
+        const uint at = slot * RHS_EACH + i;
+        const uvec4 words = next_rhs[at];
+#ifdef WINDOW
+        const uint first = uint(first_element(place.x, place.y * PACK)) & 7u;
+        next_rhs[at] = inside_of(eight_of(words, next_more[at], first), place.x);
+#else
+        if ((min(place.x, K - 1) * N & 1) == 1)
+            next_rhs[at] = (words >> 16) | (uvec4(words.yzw, next_more[at]) << 16);
+#endif
+    }
+}
+
 // Reads a tile into the registers of `slot`. What lies outside is read at the edge: rows and columns outside have no
 // results, and `keep` clears what lies beyond K.
 void fetch(uint k0, uint slot) {
-    const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
-        const uint at = lane + i * lanes;
+        const uint at = lane + i * LANES;
         uint r = row0 + at / LHS_WORDS, word = k0 / PACK + at % LHS_WORDS;
         if (!WHOLE) r = min(r, M - 1);
         if (!EVEN_K) word = min(word, K / PACK - 1);
         next_lhs[slot * LHS_EACH + i] = lhs[lhs_base + r * (K / PACK) + word];
     }
-    const uint rows = RHS_TRANSPOSED ? N : K, words = (RHS_TRANSPOSED ? K : N) / PACK;
-    [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
-        uvec2 place = right_place(k0, i);
-        if (!WHOLE || !EVEN_K) place = min(place, uvec2(rows, words) - 1);
-        next_rhs[slot * RHS_EACH + i] = rhs[rhs_base + place.x * words + place.y];
-    }
+    [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) fetch_right(k0, i, slot * RHS_EACH + i);
 }
 
 // Zeroes for what a tile has beyond K.
 void clear(uint k0, uint slot) {
-    const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
-        const uint at = lane + i * lanes;
+        const uint at = lane + i * LANES;
         if (k0 / PACK + at % LHS_WORDS >= K / PACK) next_lhs[slot * LHS_EACH + i] = uvec4(0);
     }
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
@@ -153,15 +239,20 @@ uvec4 turned(uint a, uint b, uint c, uint d) {
 
 // Moves a tile from the registers of `slot` to shared memory.
 void keep(uint k0, uint slot, uint stage) {
+#ifdef WINDOW
+    shift_right(k0, slot);
+#else
+    if (RHS_BYTES == 4) shift_right(k0, slot);
+#endif
     if (!EVEN_K && k0 + BK > K) clear(k0, slot);
-    const uint lane = gl_LocalInvocationIndex, lanes = gl_WorkGroupSize.x;
+    const uint right = tiles + stage * TILE + LHS_TILE;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
-        const uint at = lane + i * lanes;
-        tile_lhs[stage * LHS_TILE + at / LHS_WORDS * LHS_ROW + at % LHS_WORDS] = next_lhs[slot * LHS_EACH + i];
+        const uint at = lane + i * LANES;
+        shared_words[tiles + stage * TILE + at / LHS_WORDS * LHS_ROW + at % LHS_WORDS] = next_lhs[slot * LHS_EACH + i];
     }
     if (TURNED) {
         [[unroll]] for (uint i = 0; i < RHS_EACH; i += 4) {
-            const uvec2 four = turned_place(lane + i / 4 * lanes);
+            const uvec2 four = turned_place(lane + i / 4 * LANES);
             const uint k = four.x, c = four.y * PACK;
             // Every other lane begins with the other four columns: those of neighbours would lie in the same banks.
             const bool odd = four.y % 2 == 1;
@@ -174,14 +265,14 @@ void keep(uint k0, uint slot, uint stage) {
                 const uvec4 columns = turned(rows[0][q], rows[1][q], rows[2][q], rows[3][q]);
                 const uint first = c + (q ^ uint(odd)) * 4;
                 [[unroll]] for (uint l = 0; l < 4; ++l)
-                    tile_rhs[stage * RHS_TILE + (first + l) * RHS_ROW + k / 4][k % 4] = columns[l];
+                    shared_words[right + (first + l) * RHS_ROW + k / 4][k % 4] = columns[l];
             }
         }
         return;
     }
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
-        const uint at = lane + i * lanes;
-        tile_rhs[stage * RHS_TILE + at / RHS_WORDS * RHS_ROW + at % RHS_WORDS] = next_rhs[slot * RHS_EACH + i];
+        const uint at = lane + i * LANES;
+        shared_words[right + at / RHS_WORDS * RHS_ROW + at % RHS_WORDS] = next_rhs[slot * RHS_EACH + i];
     }
 }
 
@@ -192,52 +283,156 @@ uvec2 place() {
     return uvec2(rest / rows, first + rest % rows);
 }
 
-// Results from element `at` on, in columns from `c` on, where rows of results are whole words.
-RESULT finished(SUM sum, uint at, uint c) {
-    RESULT added;
-    if (HAS_BIAS) {
-        // Every row of this matrix is the same one.
-        coopMatLoad(added, bias, c / OUT_PACK, 0, gl_CooperativeMatrixLayoutRowMajor);
-        sum += SUM(added);
-    }
-    if (HAS_RESIDUAL) {
-        coopMatLoad(added, residual, at / OUT_PACK, N / OUT_PACK, gl_CooperativeMatrixLayoutRowMajor);
-        sum += SUM(added);
-    }
-    if (ACTIVATION != 0) {
-        [[unroll]] for (uint i = 0; i < sum.length(); ++i) sum[i] = activate(sum[i], ACTIVATION);
-    }
-    return RESULT(sum);
-}
-
-ACC finished_element(ACC sum, uint at, uint c) {
-    if (HAS_BIAS) sum += ACC(bias_elements[c]);
-    if (HAS_RESIDUAL) sum += ACC(residual_elements[at]);
-    return activate(sum, ACTIVATION);
-}
-
-SUM sums[DOWN * ACROSS];
-
 // Adds the products of a tile in shared memory to the sums of a subgroup.
 void multiply(uint stage, uint my_row, uint my_column) {
+    const uint base = tiles + stage * TILE + LHS_TILE;
     [[unroll]] for (uint k = 0; k < BK; k += MK) {
         coopmat<OPERAND, gl_ScopeSubgroup, MM, MK, gl_MatrixUseA> left[DOWN];
         [[unroll]] for (uint i = 0; i < DOWN; ++i)
-            coopMatLoad(left[i], tile_lhs, stage * LHS_TILE + (my_row + i * MM) * LHS_ROW + k / PACK, LHS_ROW,
+            coopMatLoad(left[i], shared_words, tiles + stage * TILE + (my_row + i * MM) * LHS_ROW + k / PACK, LHS_ROW,
                         gl_CooperativeMatrixLayoutRowMajor);
         [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
             coopmat<OPERAND, gl_ScopeSubgroup, MK, MN, gl_MatrixUseB> right;
             const uint c = my_column + j * MN;
             if (ALONG_K) {
-                coopMatLoad(right, tile_rhs, stage * RHS_TILE + c * RHS_ROW + k / PACK, RHS_ROW,
+                coopMatLoad(right, shared_words, base + c * RHS_ROW + k / PACK, RHS_ROW,
                             gl_CooperativeMatrixLayoutColumnMajor);
             } else {
-                coopMatLoad(right, tile_rhs, stage * RHS_TILE + k * RHS_ROW + c / PACK, RHS_ROW,
+                coopMatLoad(right, shared_words, base + k * RHS_ROW + c / PACK, RHS_ROW,
                             gl_CooperativeMatrixLayoutRowMajor);
             }
             [[unroll]] for (uint i = 0; i < DOWN; ++i)
                 sums[i * ACROSS + j] = coopMatMulAdd(left[i], right, sums[i * ACROSS + j]);
         }
+    }
+}
+
+// Waits for the rest of the team, and for what it wrote to shared memory.
+void meet() {
+    if (ALONE) {
+        controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
+    } else {
+        barrier();
+    }
+}
+
+#ifdef OPERAND_I8
+ivec4 unpacked(uvec4 quad) {
+    return ivec4(quad);
+}
+
+uvec4 packed(ivec4 quad) {
+    return uvec4(quad);
+}
+#elif OUT_SIZE == 2
+vec4 unpacked(uvec2 quad) {
+    return vec4(unpackFloat2x16(quad.x), unpackFloat2x16(quad.y));
+}
+
+uvec2 packed(vec4 quad) {
+    return uvec2(packFloat2x16(f16vec2(quad.xy)), packFloat2x16(f16vec2(quad.zw)));
+}
+#endif
+#ifndef OPERAND_I8
+vec4 unpacked(uvec4 quad) {
+    return uintBitsToFloat(quad);
+}
+
+uvec4 bits(vec4 quad) {
+    return floatBitsToUint(quad);
+}
+#if OUT_SIZE == 4
+uvec4 packed(vec4 quad) {
+    return bits(quad);
+}
+#endif
+#else
+uvec4 bits(ivec4 quad) {
+    return uvec4(quad);
+}
+#endif
+
+// Row and column, among the workgroup's, of a quad of a piece.
+uvec2 quad_place(uint piece, uint quad) {
+    const uint r = quad / (BN / 4);
+    return uvec2(r / STRIP * WM + piece * STRIP + r % STRIP, quad % (BN / 4) * 4);
+}
+
+// Reads what is added to quads of a piece from the one at `first` on.
+void fetch_added(uint piece, uint first) {
+    if (!QUADS) return;
+    [[unroll]] for (uint i = 0; i < CHUNK; ++i) {
+        const uvec2 place = uvec2(row0, column0) + quad_place(piece, first + i * gl_WorkGroupSize.x);
+        if (!WHOLE && (place.x >= M || place.y >= N)) continue;
+        if (HAS_BIAS) next_bias[i] = bias[place.y / 4];
+        if (HAS_ROW_BIAS) next_row_bias[i] = ACC(bias_elements[place.x]);
+        if (HAS_RESIDUAL) next_residual[i] = residual[(out_base + place.x * N + place.y) / 4];
+    }
+}
+
+// The sums of all teams for a quad of a piece.
+QUAD sum_of(uint quad) {
+    const uint at = quad / (BN / 4) * SUMS_ROW + quad % (BN / 4);
+    QUAD sum = unpacked(shared_words[at]);
+    [[unroll]] for (uint s = 1; s < SLICES; ++s) sum += unpacked(shared_words[at + s * PIECE_ROWS * SUMS_ROW]);
+    return sum;
+}
+
+// Stores a quad whose neighbours do not lie in whole words.
+void store_elements(QUAD sum, uvec2 place) {
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+        const uint c = place.y + i, at = out_base + place.x * N + c;
+        if (c >= N) return;
+        if (PARTS > 1) {
+            part_elements[at] = sum[i];
+            continue;
+        }
+        ACC value = sum[i];
+        if (HAS_BIAS) value += ACC(bias_elements[c]);
+        if (HAS_ROW_BIAS) value += ACC(bias_elements[place.x]);
+        if (HAS_RESIDUAL) value += ACC(residual_elements[at]);
+        elements[at] = OUT(activate(value, ACTIVATION));
+    }
+}
+
+// Stores the i-th quad after the one at `first`.
+void store(uint piece, uint first, uint i) {
+    const uint quad = first + i * gl_WorkGroupSize.x;
+    const uvec2 place = uvec2(row0, column0) + quad_place(piece, quad);
+    if (quad >= PIECE_QUADS || !WHOLE && (place.x >= M || place.y >= N)) return;
+    QUAD sum = sum_of(quad);
+    if (!QUADS) {
+        store_elements(sum, place);
+        return;
+    }
+    const uint at = (out_base + place.x * N + place.y) / 4;
+    if (PARTS > 1) {
+        part_sums[at] = bits(sum);
+        return;
+    }
+    if (HAS_BIAS) sum += unpacked(next_bias[i]);
+    if (HAS_ROW_BIAS) sum += next_row_bias[i];
+    if (HAS_RESIDUAL) sum += unpacked(next_residual[i]);
+    result[at] = packed(activate(sum, ACTIVATION));
+}
+
+// Stores the results of a piece. `piece` is a constant at each call: compilers leave loops with barriers as they are, and sums
+// whose index they do not know go to memory.
+void finish(uint piece, uint team, uint my_row, uint my_column) {
+    const uint own = gl_LocalInvocationIndex;
+    // What tiles and the piece before left in shared memory has been read.
+    barrier();
+    [[unroll]] for (uint i = 0; i < DOWN / PIECES; ++i) {
+        const uint r = team * PIECE_ROWS + my_row / PIECES + i * MM;
+        [[unroll]] for (uint j = 0; j < ACROSS; ++j)
+            coopMatStore(sums[(piece * (DOWN / PIECES) + i) * ACROSS + j], shared_words,
+                         r * SUMS_ROW + (my_column + j * MN) / 4, SUMS_ROW, gl_CooperativeMatrixLayoutRowMajor);
+    }
+    fetch_added(piece, own);
+    barrier();
+    for (uint first = own; first < PIECE_QUADS; first += CHUNK * gl_WorkGroupSize.x) {
+        if (first >= CHUNK * gl_WorkGroupSize.x) fetch_added(piece, first);
+        [[unroll]] for (uint i = 0; i < CHUNK; ++i) store(piece, first, i);
     }
 }
 
@@ -247,68 +442,45 @@ void main() {
     const uvec2 tile = place();
     row0 = tile.y * BM;
     column0 = tile.x * BN;
-    lhs_base = batch * M * (K / PACK);
+    out_base = (slice * batches + batch) * M * N;
+    lhs_base = batch * lhs_stride;
     rhs_base = batch * rhs_stride;
-    const uint my_row = gl_SubgroupID / (BN / WN) * WM, my_column = gl_SubgroupID % (BN / WN) * WN;
+    const uint team = gl_SubgroupID / MEMBERS, member = gl_SubgroupID % MEMBERS;
+    lane = member * gl_SubgroupSize + gl_SubgroupInvocationID;
+    tiles = team * STAGES * TILE;
+#ifdef WINDOW
+    // All words of an invocation lie in the same columns.
+    find_inside(column0 + lane % RHS_WORDS * PACK);
+#endif
+    const uint my_row = member / (BN / WN) * WM, my_column = member % (BN / WN) * WN;
 
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; ++i) sums[i] = SUM(0);
 
+    const uint turn = SLICES * BK, mine = begin + team * BK;
     [[unroll]] for (uint slot = 0; slot < AHEAD; ++slot) {
-        if (begin + slot * BK < end) fetch(begin + slot * BK, slot);
+        if (mine + slot * turn < end) fetch(mine + slot * turn, slot);
     }
-    if (begin < end) keep(begin, 0, 0);
-    barrier();
+    if (mine < end) keep(mine, 0, 0);
+    meet();
     uint stage = 0;
-    for (uint first = begin; first < end; first += AHEAD * BK) {
+    // Teams of several subgroups meet each other too, so that all take as many turns.
+    for (uint first = begin; first < end; first += AHEAD * turn) {
         [[unroll]] for (uint slot = 0; slot < AHEAD; ++slot) {
-            const uint k0 = first + slot * BK;
-            if (k0 >= end) break;
-            if (k0 + AHEAD * BK < end) fetch(k0 + AHEAD * BK, slot);
-            multiply(stage, my_row, my_column);
+            if (first + slot * turn >= end) break;
+            const uint k0 = first + slot * turn + team * BK;
+            if (k0 + AHEAD * turn < end) fetch(k0 + AHEAD * turn, slot);
+            if (SLICES == 1 || k0 < end) multiply(stage, my_row, my_column);
             if (STAGES == 1) {
-                barrier();
+                meet();
             } else {
                 stage ^= 1;
             }
-            if (k0 + BK < end) keep(k0 + BK, (slot + 1) % AHEAD, stage);
-            barrier();
+            if (k0 + turn < end) keep(k0 + turn, (slot + 1) % AHEAD, stage);
+            meet();
         }
     }
-
-    const uint out_base = (slice * batches + batch) * M * N;
-    // Rows of results must be whole words to be stored as matrices.
-    const uint words = PARTS == 1 ? OUT_PACK : 4;
-    const bool aligned = WHOLE || N % words == 0;
-    // A subgroup's own piece of shared memory: one matrix of 32-bit values.
-    const uint scratch = gl_SubgroupID * (MM * MN / 4);
-    [[unroll]] for (uint i = 0; i < DOWN; ++i) {
-        [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
-            const uint r = row0 + my_row + i * MM, c = column0 + my_column + j * MN;
-            if (!WHOLE && (r >= M || c >= N)) continue;
-            if (WHOLE || (aligned && r + MM <= M && c + MN <= N)) {
-                const uint at = out_base + r * N + c;
-                if (PARTS > 1) {
-                    coopMatStore(sums[i * ACROSS + j], result, at / 4, N / 4, gl_CooperativeMatrixLayoutRowMajor);
-                    continue;
-                }
-                coopMatStore(finished(sums[i * ACROSS + j], at, c), result, at / OUT_PACK, N / OUT_PACK,
-                             gl_CooperativeMatrixLayoutRowMajor);
-                continue;
-            }
-            coopMatStore(sums[i * ACROSS + j], tile_lhs, scratch, MN / 4, gl_CooperativeMatrixLayoutRowMajor);
-            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
-            for (uint e = gl_SubgroupInvocationID; e < MM * MN; e += gl_SubgroupSize) {
-                const uint er = r + e / MN, ec = c + e % MN;
-                const uint bits = tile_lhs[scratch + e / 4][e % 4];
-                const uint at = out_base + er * N + ec;
-                if (er >= M || ec >= N) continue;
-                if (PARTS > 1) {
-                    part_sums[at] = FROM_BITS(bits);
-                } else {
-                    elements[at] = OUT(finished_element(FROM_BITS(bits), at, ec));
-                }
-            }
-            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
-        }
-    }
+    finish(0, team, my_row, my_column);
+    if (PIECES > 1) finish(1, team, my_row, my_column);
+    if (PIECES > 2) finish(2, team, my_row, my_column);
+    if (PIECES > 3) finish(3, team, my_row, my_column);
 }

@@ -180,7 +180,7 @@ fn tiled(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
 const MOST_HALVES: u64 = 1 << 29;
 
 /// The product of 16-bit floats that many rows become: with weights a row for each column.
-pub(crate) fn halves(op: &BlockMatMul) -> MatMul {
+fn halves(op: &BlockMatMul) -> MatMul {
     MatMul {
         rhs_transposed: true,
         bias: op.bias,

@@ -1,13 +1,17 @@
 //! The dispatches of the kernels of `conv2d`, by template.
 
-use halite_ops::{Activation, Op, conv2d::Conv2d};
+use halite_ops::{Activation, Op, conv2d::Conv2d, convolution::Convolution, matmul::MatMul, window::Layout};
+
+use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
+    plan::{fixed, narrow},
     plans::{
         Lower,
         convolution::{self, KernelInputs, exchange, matrix, window},
         epilogue::{self, Added, Epilogue},
+        matmul,
     },
 };
 
@@ -34,10 +38,103 @@ pub(super) fn bindings(added: Added) -> Vec<Slot> {
     vec![Slot::Input(0), Slot::Input(1), bias, Slot::Output(0), residual]
 }
 
+/// The product that a convolution with one place is: images by filters. Their tensors lie alike.
+fn product(op: &Conv2d, shape: &Convolution) -> Result<MatMul, Unfit> {
+    let w = &shape.window;
+    // Taps lie as elements do where there are as many of them.
+    let covers =
+        (0..2).all(|d| w.input[d].is(w.kernel[d].into()) && (w.kernel[d] == 1 || w.dilations[d] == 1));
+    if shape.groups != 1 || w.pads != [0; 4] || !covers {
+        return Err(Unfit("wants one group and a kernel that covers the image, without padding".into()));
+    }
+    Ok(MatMul {
+        rhs_transposed: shape.layout == Layout::Nchw,
+        bias: op.bias,
+        residual: op.residual,
+        activation: op.activation,
+        ..MatMul::new(shape.images, shape.filters, shape.depth(), op.dtype, op.dtype)
+    })
+}
+
+/// A convolution with strides of 1 as a product on matrix units: filters by places, for each image.
+fn filters_by_places(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unfit> {
+    let w = &shape.window;
+    if w.strides != [1, 1] || shape.groups != 1 || shape.layout != Layout::Nchw {
+        return Err(Unfit("wants channels first, one group and strides of 1".into()));
+    }
+    // Tells of sizes that kernels cannot count.
+    convolution::push(shape)?;
+    let [rows, columns] = w.output();
+    let product = MatMul {
+        batch: shape.images,
+        residual: op.residual,
+        activation: op.activation,
+        ..MatMul::new(shape.filters, rows * columns, shape.depth(), op.dtype, op.dtype)
+    };
+    let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    let [data, weights, bias, result, residual] = bindings(added)[..] else {
+        return Err(Unfit("has other bindings than convolutions have".into()));
+    };
+    let sides = matmul::Sides {
+        lhs_stride: 0.into(),
+        rhs: (w.input[0] * w.input[1] * shape.channels, 16),
+        added: Added { bias: false, row_bias: op.bias, ..added },
+        bindings: vec![weights, data, result, bias, residual],
+        more: Default::default(),
+    };
+    Ok((product, sides))
+}
+
+/// A convolution of 1x1.
+fn points(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unfit> {
+    if (shape.window.kernel, shape.window.pads) != ([1, 1], [0; 4]) {
+        return Err(Unfit("wants a kernel of 1x1 and no padding".into()));
+    }
+    let (product, sides) = filters_by_places(op, shape)?;
+    let rhs = (sides.rhs.0, matmul::rhs_bytes(&product)?);
+    Ok((product, matmul::Sides { rhs, ..sides }))
+}
+
+/// Rows and columns of a kernel that bits for each place have room for.
+const MOST_TAPS: u64 = 8;
+
+/// A convolution whose results have rows as wide as those of the image: each tap lies at one distance from all places.
+fn taps(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unfit> {
+    let w = &shape.window;
+    let [_, columns] = w.output();
+    let fits = w.kernel != [1, 1] && w.kernel.iter().all(|taps| *taps <= MOST_TAPS);
+    if !fits || !columns.is(w.input[1]) {
+        return Err(Unfit(format!(
+            "wants rows of results as wide as those of the image, and kernels from 1x2 up to {MOST_TAPS}x{MOST_TAPS}"
+        )));
+    }
+    if !shape.channels.is_multiple_of(8) {
+        return Err(Unfit("wants channels in eights".into()));
+    }
+    let (product, mut sides) = filters_by_places(op, shape)?;
+    let constant = |value| fixed("the kernel", value);
+    sides.more.0 = vec![constant(w.kernel[1])?, constant(w.kernel[0] * w.kernel[1])?];
+    let sizes = [w.input[1], w.input[0]];
+    let numbers = [w.dilations[0], w.dilations[1], w.pads[0], w.pads[1]].map(Size::from);
+    sides.more.1 = sizes.into_iter().chain(numbers).map(|v| narrow("a size", v)).collect::<Result<_, _>>()?;
+    Ok((product, sides))
+}
+
 /// The dispatches of kernels that do all that becomes of the sums themselves.
 fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let shape = op.shape().map_err(Unfit)?;
     let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    if template == "product" {
+        return matmul::vector(&product(op, &shape)?, build, params);
+    }
+    if template == "points" {
+        let (product, sides) = points(op, &shape)?;
+        return matmul::coop_of(&product, build, params, sides);
+    }
+    if template == "taps" {
+        let (product, sides) = taps(op, &shape)?;
+        return matmul::coop_of(&product, build, params, sides);
+    }
     let (bindings, activation) = (bindings(added), op.activation);
     let kernel = KernelInputs { build, params, added, activation, bindings, more: Vec::new() };
     let add = format!("conv2d_matrix_add_{}", op.dtype);

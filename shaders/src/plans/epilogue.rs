@@ -20,12 +20,14 @@ pub(crate) struct Added {
     pub place_bias: bool,
     /// A float for each filter, for sums of integers that were scaled.
     pub scaled_bias: bool,
+    /// A value for each row of a product.
+    pub row_bias: bool,
 }
 
 impl Added {
     /// The number by which kernels know it.
     pub fn code(self) -> u32 {
-        let all = [self.bias, self.residual, self.place_bias, self.scaled_bias];
+        let all = [self.bias, self.residual, self.place_bias, self.scaled_bias, self.row_bias];
         all.into_iter().enumerate().map(|(bit, there)| u32::from(there) << bit).sum()
     }
 }

@@ -48,8 +48,6 @@ mod top_k;
 
 use halite_ops::Operation;
 
-pub(crate) use block_matmul::halves;
-
 use crate::{Params, Plan, Unfit};
 
 /// An operation that kernels compute.

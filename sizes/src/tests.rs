@@ -61,7 +61,10 @@ fn what_is_left_of_a_number_is_counted_for_all_data() {
             let pieces = left.div_ceil(piece);
             (pieces.fits_u32() && left > 1).then_some(pieces)
         });
-        assert!(is_general && pieces.unwrap().is_at_most(most.unsigned_abs().div_ceil(piece)), "{most} by {piece}");
+        assert!(
+            is_general && pieces.unwrap().is_at_most(most.unsigned_abs().div_ceil(piece)),
+            "{most} by {piece}"
+        );
     }
     assert!(trace.promises().is_empty());
 }

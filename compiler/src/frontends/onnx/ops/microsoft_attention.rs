@@ -212,22 +212,7 @@ fn of_packed(
     }
     let mut parts = Parts { qkv, past: 0.into() };
     if let Some(past) = past {
-        let dims = b.sizes(past).to_vec();
-        let [both, batch, heads, len, dim] = dims[..] else {
-            return Err(node.invalid(format!("{} is not the past of keys and values", b.describe(&[past]))));
-        };
-        if both != 2 {
-            return Err(node.invalid(format!("{} is not the past of keys and values", b.describe(&[past]))));
-        }
-        for index in 0..2u64 {
-            let mut ranges = [batch, heads, len, dim].map(Range::all).to_vec();
-            ranges.insert(0, Range { start: index.into(), step: 1, count: 1.into() });
-            let own = b.slice(past, &ranges)?;
-            let own = b.reshape_to(own, &[batch, heads, len, dim])?;
-            let place = &mut parts.qkv[index as usize + 1];
-            *place = behind(b, Some(own), *place)?;
-        }
-        parts.past = len;
+        behind_past(b, node, &mut parts, past)?;
     }
     let causal = node.flag("unidirectional", false)?;
     let made = attend(b, node, &parts, Weighing { keys, bias, causal })?;
@@ -243,6 +228,27 @@ fn of_packed(
         outputs.push(b.concat(&each?, 0)?);
     }
     Ok(outputs)
+}
+
+/// Puts keys and values behind those of before, which lie one behind the other.
+fn behind_past(b: &mut Builder, node: &NodeView<'_>, parts: &mut Parts, past: TensorId) -> Result<()> {
+    let dims = b.sizes(past).to_vec();
+    let [both, batch, heads, len, dim] = dims[..] else {
+        return Err(node.invalid(format!("{} is not the past of keys and values", b.describe(&[past]))));
+    };
+    if both != 2 {
+        return Err(node.invalid(format!("{} is not the past of keys and values", b.describe(&[past]))));
+    }
+    for index in 0..2u64 {
+        let mut ranges = [batch, heads, len, dim].map(Range::all).to_vec();
+        ranges.insert(0, Range { start: index.into(), step: 1, count: 1.into() });
+        let own = b.slice(past, &ranges)?;
+        let own = b.reshape_to(own, &[batch, heads, len, dim])?;
+        let place = &mut parts.qkv[index as usize + 1];
+        *place = behind(b, Some(own), *place)?;
+    }
+    parts.past = len;
+    Ok(())
 }
 
 /// The same with bytes for the input and the weights.
